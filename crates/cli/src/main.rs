@@ -1,0 +1,2 @@
+//! The `asx` program.
+fn main() {}

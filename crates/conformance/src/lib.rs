@@ -1,0 +1,1 @@
+//! Fixtures as data and one interpreter.

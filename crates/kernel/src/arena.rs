@@ -1,0 +1,156 @@
+//! A generational arena: dense slots, stale keys detected.
+//!
+//! The generation is one counter per arena, raised at every insertion. It is therefore also the
+//! object's creation ordinal (1, 2, 3, ..), which the journal uses as the object's id: it does not
+//! depend on how slots are reused, so every host agrees on it.
+
+use alloc::vec::Vec;
+
+/// Where a value lives, and which of the slot's tenants it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Creation ordinal in the arena; never 0.
+    pub generation: u64,
+    /// Slot number.
+    pub index: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Slot<T> {
+    generation: u64,
+    value: Option<T>,
+}
+
+/// A growable arena whose keys go stale when their value is removed.
+///
+/// ```
+/// use asx_kernel::arena::Arena;
+/// let mut arena = Arena::new();
+/// let a = arena.insert("a").unwrap();
+/// assert_eq!(arena.get(a), Some(&"a"));
+/// assert_eq!(arena.remove(a), Some("a"));
+/// let b = arena.insert("b").unwrap(); // takes the same slot
+/// assert_eq!((a.index, arena.get(a)), (b.index, None));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Arena<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+    last_generation: u64,
+}
+
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
+        Arena::new()
+    }
+}
+
+impl<T> Arena<T> {
+    /// An empty arena.
+    pub const fn new() -> Self {
+        Arena { slots: Vec::new(), free: Vec::new(), last_generation: 0 }
+    }
+
+    /// Stores a value; gives it back when 2^32 slots are in use.
+    pub fn insert(&mut self, value: T) -> Result<Key, T> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => match u32::try_from(self.slots.len()) {
+                Ok(index) if index < u32::MAX => {
+                    self.slots.push(Slot { generation: 0, value: None });
+                    index
+                }
+                _ => return Err(value),
+            },
+        };
+        self.last_generation += 1;
+        let generation = self.last_generation;
+        self.slots[index as usize] = Slot { generation, value: Some(value) };
+        Ok(Key { generation, index })
+    }
+
+    /// The value, unless the key is stale.
+    pub fn get(&self, key: Key) -> Option<&T> {
+        let slot = self.slots.get(key.index as usize)?;
+        if slot.generation == key.generation { slot.value.as_ref() } else { None }
+    }
+
+    /// The value for change, unless the key is stale.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation == key.generation { slot.value.as_mut() } else { None }
+    }
+
+    /// Takes the value out and frees its slot, unless the key is stale.
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        if slot.generation != key.generation {
+            return None;
+        }
+        let value = slot.value.take()?;
+        self.free.push(key.index);
+        Some(value)
+    }
+
+    /// The key of the value living in a slot now.
+    pub fn key_at(&self, index: u32) -> Option<Key> {
+        let slot = self.slots.get(index as usize)?;
+        slot.value.as_ref().map(|_| Key { generation: slot.generation, index })
+    }
+
+    /// How many values live.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether nothing lives.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All values in slot order.
+    pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let key = Key { generation: slot.generation, index: index as u32 };
+            slot.value.as_ref().map(|value| (key, value))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn generations_are_creation_ordinals_whatever_the_slot() {
+        let mut arena = Arena::default();
+        let a = arena.insert('a').unwrap();
+        let b = arena.insert('b').unwrap();
+        assert_eq!((a.generation, b.generation), (1, 2));
+        assert_eq!(arena.remove(a), Some('a'));
+        assert_eq!(arena.remove(a), None);
+        let c = arena.insert('c').unwrap();
+        assert_eq!((c.generation, c.index), (3, a.index));
+        assert_eq!(arena.get(a), None);
+        assert_eq!(arena.get_mut(a), None);
+        assert_eq!(arena.remove(a), None);
+        *arena.get_mut(c).unwrap() = 'd';
+        assert_eq!(arena.iter().collect::<Vec<_>>(), [(c, &'d'), (b, &'b')]);
+        assert_eq!(arena.len(), 2);
+    }
+
+    #[test]
+    fn slots_out_of_range_and_empty_slots_answer_nothing() {
+        let mut arena: Arena<u8> = Arena::new();
+        let forged = Key { generation: 1, index: 9 };
+        assert!(arena.is_empty());
+        assert_eq!((arena.get(forged), arena.key_at(9)), (None, None));
+        let a = arena.insert(1).unwrap();
+        assert!(!arena.is_empty());
+        assert_eq!(arena.key_at(0), Some(a));
+        arena.remove(a);
+        assert_eq!(arena.key_at(0), None);
+        assert_eq!(arena.iter().count(), 0);
+    }
+}

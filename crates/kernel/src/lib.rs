@@ -1,0 +1,43 @@
+//! The laws of asx, as pure code.
+//!
+//! The kernel decides *whether* and *which*: legality of a transition, the outcome, who is woken,
+//! which lane goes first. A host decides *where* and *when*: memory, locks, threads, clock,
+//! randomness. Nothing here reads a clock, allocates an id from a global, or calls back.
+//!
+//! Three kinds of module:
+//!
+//! * *word laws* ([`task`], [`region`], [`obligation`], [`budget`], [`outcome`], [`cancel`]): pure
+//!   functions over small values;
+//! * *structure laws* ([`channel`], [`wheel`], [`lanes`], [`pump`]): plain `&mut self` structures
+//!   that take `now` as an argument and return effects;
+//! * the *composition* ([`world`]): a single-threaded engine made of the above, the executable
+//!   model of asx.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod arena;
+pub mod budget;
+pub mod cancel;
+pub mod channel;
+pub mod choose;
+pub mod digest;
+pub mod handle;
+pub mod heap;
+pub mod ids;
+pub mod lanes;
+pub mod obligation;
+pub mod outcome;
+pub mod pump;
+pub mod quiescence;
+pub mod region;
+pub mod rng;
+pub mod session;
+pub mod status;
+pub mod task;
+pub mod time;
+pub mod wheel;

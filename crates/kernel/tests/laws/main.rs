@@ -1,0 +1,9 @@
+//! Whole-law tests: every matrix enumerated, every structure against a naive model.
+
+mod cancel_algebra;
+mod channel_model;
+mod lanes_model;
+mod matrices;
+mod pump_model;
+mod wheel_model;
+mod world_random;
