@@ -5,16 +5,17 @@
 //! random, systematic or replaying one. Nothing is asked when there are fewer than two choices.
 
 use crate::rng::DetRng;
+use alloc::vec::Vec;
 
 /// What is being chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Point {
     /// Which virtual worker takes the next step.
     Worker,
-    /// Which of several equal entries of the local ready lane runs.
-    ReadyTie,
-    /// At which other worker a steal scan starts.
-    StealStart,
+    /// Which of several equal entries of this worker's local ready lane runs.
+    ReadyTie(usize),
+    /// At which other worker this worker's steal scan starts.
+    StealStart(usize),
 }
 
 /// An oracle for free choices.
@@ -39,9 +40,35 @@ impl Choose for First {
     }
 }
 
-impl Choose for DetRng {
-    fn choose(&mut self, _: Point, count: usize) -> usize {
-        self.below(count)
+/// Every choice drawn from the seed: each worker has its own stream, and so has the choice of the
+/// worker itself.
+///
+/// ```
+/// use asx_kernel::choose::{Choose, Point, Seeded};
+/// let (mut a, mut b) = (Seeded::new(7, 2), Seeded::new(7, 2));
+/// assert_eq!(a.pick(Point::StealStart(1), 5), b.pick(Point::StealStart(1), 5));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Seeded {
+    workers: Vec<DetRng>,
+    host: DetRng,
+}
+
+impl Seeded {
+    /// The streams of `workers` workers under a seed.
+    pub fn new(seed: u64, workers: usize) -> Seeded {
+        let workers = (0..workers as u64).map(|worker| DetRng::new(seed, worker)).collect();
+        Seeded { workers, host: DetRng::new(seed, u64::MAX) }
+    }
+}
+
+impl Choose for Seeded {
+    fn choose(&mut self, point: Point, count: usize) -> usize {
+        let stream = match point {
+            Point::Worker => None,
+            Point::ReadyTie(worker) | Point::StealStart(worker) => self.workers.get_mut(worker),
+        };
+        stream.unwrap_or(&mut self.host).below(count)
     }
 }
 
@@ -67,14 +94,28 @@ mod tests {
     fn pick_asks_only_for_real_choices_and_clamps() {
         let mut wild = Wild(0);
         assert_eq!((wild.pick(Point::Worker, 0), wild.pick(Point::Worker, 1), wild.0), (0, 0, 0));
-        assert_eq!(((&mut wild).pick(Point::ReadyTie, 3), wild.0), (2, 1));
-        assert_eq!(First.pick(Point::StealStart, 9), 0);
+        assert_eq!(((&mut wild).pick(Point::ReadyTie(0), 3), wild.0), (2, 1));
+        assert_eq!(First.pick(Point::StealStart(0), 9), 0);
     }
 
     #[test]
-    fn a_generator_chooses_by_remainder() {
-        let mut oracle = DetRng::new(5, 2);
-        let mut twin = DetRng::new(5, 2);
-        assert_eq!(oracle.pick(Point::ReadyTie, 7), (twin.next_u64() % 7) as usize);
+    fn each_worker_draws_from_its_own_stream() {
+        let mut oracle = Seeded::new(5, 3);
+        let mut of = |point, worker| {
+            let expected = (DetRng::new(5, worker).next_u64() % 1000) as usize;
+            assert_eq!(oracle.pick(point, 1000), expected, "{point:?}");
+        };
+        of(Point::ReadyTie(0), 0);
+        of(Point::StealStart(2), 2);
+        of(Point::ReadyTie(1), 1);
+        of(Point::Worker, u64::MAX);
+    }
+
+    #[test]
+    fn an_unknown_worker_shares_the_host_stream() {
+        let mut oracle = Seeded::new(5, 1);
+        let mut host = DetRng::new(5, u64::MAX);
+        assert_eq!(oracle.pick(Point::ReadyTie(9), 1000), host.below(1000));
+        assert_eq!(oracle.pick(Point::Worker, 1000), host.below(1000));
     }
 }
