@@ -1,1 +1,142 @@
-//! budget
+//! Budgets: a deadline, polls, cost and a priority that only ever tighten.
+
+use crate::cancel::Kind;
+use crate::lanes::Priority;
+use crate::status::{Coded, Status};
+use crate::time::Time;
+use core::fmt;
+use core::time::Duration;
+
+/// What a task or region may use.
+///
+/// ```
+/// use asx_kernel::budget::Budget;
+/// use asx_kernel::time::Time;
+/// let own = Budget { deadline: Some(Time::from_millis(5)), ..Budget::INFINITE };
+/// assert_eq!(Budget::INFINITE.meet(own), own);
+/// assert_eq!(Budget::ZERO.meet(own), Budget::ZERO);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// When it ends (inclusive), if ever.
+    pub deadline: Option<Time>,
+    /// Polls left; `u64::MAX` is "no limit".
+    pub poll_quota: u64,
+    /// Cost left, if limited.
+    pub cost_quota: Option<u64>,
+    /// Scheduling priority, higher first.
+    pub priority: Priority,
+}
+
+/// Which part of a budget ran out. Nothing was consumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exhausted {
+    /// No poll left.
+    Polls,
+    /// Not enough cost allowance left.
+    Cost,
+    /// The deadline is here or behind.
+    Deadline,
+}
+
+impl Exhausted {
+    /// The cancel that this exhaustion starts.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Exhausted::Polls => Kind::PollQuota,
+            Exhausted::Cost => Kind::CostBudget,
+            Exhausted::Deadline => Kind::Deadline,
+        }
+    }
+}
+
+impl Coded for Exhausted {
+    fn status(&self) -> Status {
+        Status::BudgetExhausted
+    }
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Exhausted::Polls => "the poll quota is used up",
+            Exhausted::Cost => "the cost quota is used up",
+            Exhausted::Deadline => "the deadline has passed",
+        })
+    }
+}
+
+impl core::error::Error for Exhausted {}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget::INFINITE
+    }
+}
+
+impl Budget {
+    /// No limits: the identity of [`meet`](Budget::meet).
+    pub const INFINITE: Budget =
+        Budget { deadline: None, poll_quota: u64::MAX, cost_quota: None, priority: Priority(0) };
+
+    /// Nothing at all: absorbs in [`meet`](Budget::meet).
+    pub const ZERO: Budget = Budget {
+        deadline: Some(Time::ZERO),
+        poll_quota: 0,
+        cost_quota: Some(0),
+        priority: Priority(255),
+    };
+
+    /// The componentwise tightening of both.
+    #[must_use]
+    pub fn meet(self, other: Budget) -> Budget {
+        Budget {
+            deadline: tighter(self.deadline, other.deadline),
+            poll_quota: self.poll_quota.min(other.poll_quota),
+            cost_quota: tighter(self.cost_quota, other.cost_quota),
+            priority: Priority(self.priority.0.max(other.priority.0)),
+        }
+    }
+
+    /// Takes one poll.
+    pub fn consume_poll(&mut self) -> Result<(), Exhausted> {
+        match self.poll_quota {
+            u64::MAX => Ok(()),
+            0 => Err(Exhausted::Polls),
+            _ => {
+                self.poll_quota -= 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes `cost`, all of it or nothing.
+    pub fn consume_cost(&mut self, cost: u64) -> Result<(), Exhausted> {
+        let Some(left) = self.cost_quota else { return Ok(()) };
+        self.cost_quota = Some(left.checked_sub(cost).ok_or(Exhausted::Cost)?);
+        Ok(())
+    }
+
+    /// Whether the deadline is still ahead; an instant equal to it is past it.
+    pub fn check_deadline(&self, now: Time) -> Result<(), Exhausted> {
+        match self.deadline {
+            Some(deadline) if now >= deadline => Err(Exhausted::Deadline),
+            _ => Ok(()),
+        }
+    }
+
+    /// When a wait of `timeout` begun now ends under this budget; fails if the deadline has passed.
+    pub fn wait_until(&self, now: Time, timeout: Duration) -> Result<Time, Exhausted> {
+        self.check_deadline(now)?;
+        let end = now + timeout;
+        Ok(self.deadline.map_or(end, |deadline| end.min(deadline)))
+    }
+}
+
+/// The smaller of two limits where `None` is no limit.
+fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

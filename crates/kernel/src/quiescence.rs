@@ -1,1 +1,68 @@
-//! quiescence
+//! Is everything over? The check, with a diagnosis that names each thing still alive.
+
+use crate::status::Status;
+use alloc::vec::Vec;
+
+/// What is still alive, by the five questions a quiescence check asks.
+///
+/// ```
+/// use asx_kernel::quiescence::Census;
+/// use asx_kernel::status::Status;
+/// let census = Census { timers: 2, channels: 1, ..Census::default() };
+/// let failures = census.check().unwrap_err();
+/// assert_eq!(failures.first(), Status::TimersPending);
+/// assert_eq!(failures.all(), [Status::TimersPending, Status::ChannelNotDrained]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Tasks not Completed.
+    pub tasks: usize,
+    /// Obligations still Reserved.
+    pub obligations: usize,
+    /// Regions not Closed.
+    pub regions: usize,
+    /// Armed timers.
+    pub timers: usize,
+    /// Registered channels that hold messages or permits.
+    pub channels: usize,
+}
+
+/// Why a run is not quiescent: never empty, in the order of the check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotQuiescent {
+    failures: Vec<(Status, usize)>,
+}
+
+impl NotQuiescent {
+    /// The first failure in order.
+    pub fn first(&self) -> Status {
+        self.failures[0].0
+    }
+
+    /// Every failure in order.
+    pub fn all(&self) -> Vec<Status> {
+        self.failures.iter().map(|(status, _)| *status).collect()
+    }
+
+    /// Every failure with how many things it is about.
+    pub fn counts(&self) -> &[(Status, usize)] {
+        &self.failures
+    }
+}
+
+impl Census {
+    /// Quiescent, or everything that stands in the way.
+    pub fn check(&self) -> Result<(), NotQuiescent> {
+        let failures: Vec<_> = [
+            (Status::TasksStillActive, self.tasks),
+            (Status::ObligationsUnresolved, self.obligations),
+            (Status::RegionsNotClosed, self.regions),
+            (Status::TimersPending, self.timers),
+            (Status::ChannelNotDrained, self.channels),
+        ]
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect();
+        if failures.is_empty() { Ok(()) } else { Err(NotQuiescent { failures }) }
+    }
+}

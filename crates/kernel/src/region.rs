@@ -1,1 +1,331 @@
-//! region
+//! The region's word law: five states, five legal steps, and the duties of closing.
+//!
+//! ```text
+//!  Open --> Closing --+--> Draining --+--> Finalizing --> Closed
+//!                     |               |
+//!                     +---------------+   (straight, when no child lives)
+//! ```
+//! [`RegionWord`] counts what lives inside and answers, step by step, what a host has to do next
+//! ([`Duty`]). Each duty is handed out exactly once, so that several threads may ask.
+
+use crate::status::Status;
+
+/// Where a region stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RegionState {
+    /// Admits work.
+    Open = 0,
+    /// Admits nothing new; what is inside goes on.
+    Closing = 1,
+    /// Everything inside was asked to stop and has not all ended.
+    Draining = 2,
+    /// Nothing lives inside; finalizers run, then what is left is released.
+    Finalizing = 3,
+    /// Over.
+    Closed = 4,
+}
+
+impl RegionState {
+    /// Every state.
+    pub const ALL: [RegionState; 5] = [
+        RegionState::Open,
+        RegionState::Closing,
+        RegionState::Draining,
+        RegionState::Finalizing,
+        RegionState::Closed,
+    ];
+
+    /// The name as the journal shows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RegionState::Open => "Open",
+            RegionState::Closing => "Closing",
+            RegionState::Draining => "Draining",
+            RegionState::Finalizing => "Finalizing",
+            RegionState::Closed => "Closed",
+        }
+    }
+
+    /// The bit of this state in a handle's mask.
+    pub const fn mask(self) -> u16 {
+        1 << self as u16
+    }
+
+    /// Whether the raw step `self -> to` exists, whatever lives inside.
+    pub const fn check(self, to: RegionState) -> Result<(), Status> {
+        use RegionState::*;
+        match (self, to) {
+            (Open, Closing)
+            | (Closing, Draining | Finalizing)
+            | (Draining, Finalizing)
+            | (Finalizing, Closed) => Ok(()),
+            _ => Err(Status::InvalidTransition),
+        }
+    }
+
+    /// Whether `operation` is admitted in this state; if not, which answer it gets.
+    pub const fn admit(self, operation: Operation) -> Result<(), Status> {
+        use RegionState::*;
+        match (operation, self) {
+            (Operation::Create | Operation::Defer | Operation::ArmTimer, Open) => Ok(()),
+            (Operation::ArmFinalizerTimer, Open | Finalizing) => Ok(()),
+            (Operation::SpawnFinalizer, Finalizing) => Ok(()),
+            (Operation::SpawnFinalizer, Closed) => Err(Status::RegionClosed),
+            (Operation::SpawnFinalizer, _) => Err(Status::InvalidTransition),
+            (Operation::UseChannel, Open | Closing | Draining) => Ok(()),
+            (Operation::UseChannel, _) => Err(Status::Disconnected),
+            (Operation::Resolve | Operation::UseStorage, Closed) => Err(Status::RegionClosed),
+            (Operation::Resolve | Operation::UseStorage | Operation::Query, _) => Ok(()),
+            _ => Err(Status::RegionNotOpen),
+        }
+    }
+}
+
+/// What somebody wants to do in a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Spawn a task, open a child region, reserve an obligation, create a region-scoped channel.
+    Create,
+    /// Register a finalizer.
+    Defer,
+    /// Spawn a finalizer task directly.
+    SpawnFinalizer,
+    /// Arm a region-scoped timer.
+    ArmTimer,
+    /// Arm a region-scoped timer from a finalizer task.
+    ArmFinalizerTimer,
+    /// Use an existing region-scoped channel.
+    UseChannel,
+    /// Resolve an obligation.
+    Resolve,
+    /// Use the region's storage.
+    UseStorage,
+    /// Look at the state.
+    Query,
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Operation; 9] = [
+        Operation::Create,
+        Operation::Defer,
+        Operation::SpawnFinalizer,
+        Operation::ArmTimer,
+        Operation::ArmFinalizerTimer,
+        Operation::UseChannel,
+        Operation::Resolve,
+        Operation::UseStorage,
+        Operation::Query,
+    ];
+}
+
+/// What the host has to do next for a closing region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Nothing until something inside changes.
+    Wait,
+    /// The state changed; nothing else to do for this step.
+    Moved,
+    /// The state changed to Draining: ask everything inside to stop.
+    CancelChildren,
+    /// Start the finalizer registered last; it already counts as a live task.
+    StartFinalizer,
+    /// Abort permits, drain queues and cancel timers of the region, then say
+    /// [`released`](RegionWord::released).
+    Release,
+    /// Turn outstanding obligations into leaks, then say
+    /// [`leaks_accounted`](RegionWord::leaks_accounted).
+    AccountLeaks,
+    /// The region is Closed: reclaim it, tell those who wait for it, tell its parent.
+    Closed,
+}
+
+/// How far the last phase of closing has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Finalizers,
+    Releasing,
+    Released,
+    Leaking,
+}
+
+/// A region's state and the counts its law needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionWord {
+    state: RegionState,
+    stage: Stage,
+    ending: bool,
+    tasks: u32,
+    children: u32,
+    finalizers: u32,
+    obligations: u32,
+}
+
+impl Default for RegionWord {
+    fn default() -> Self {
+        RegionWord {
+            state: RegionState::Open,
+            stage: Stage::Finalizers,
+            ending: false,
+            tasks: 0,
+            children: 0,
+            finalizers: 0,
+            obligations: 0,
+        }
+    }
+}
+
+impl RegionWord {
+    /// The state.
+    pub const fn state(&self) -> RegionState {
+        self.state
+    }
+
+    /// Tasks not Completed.
+    pub const fn live_tasks(&self) -> u32 {
+        self.tasks
+    }
+
+    /// Child regions not Closed.
+    pub const fn open_children(&self) -> u32 {
+        self.children
+    }
+
+    /// Obligations still Reserved.
+    pub const fn outstanding(&self) -> u32 {
+        self.obligations
+    }
+
+    /// Finalizers registered and not yet started.
+    pub const fn finalizers(&self) -> u32 {
+        self.finalizers
+    }
+
+    /// Whether its author has reached the end of the scope.
+    pub const fn is_ending(&self) -> bool {
+        self.ending
+    }
+
+    /// A task was admitted.
+    pub fn task_added(&mut self) {
+        self.tasks += 1;
+    }
+
+    /// A task has completed.
+    pub fn task_done(&mut self) {
+        self.tasks = self.tasks.saturating_sub(1);
+    }
+
+    /// A child region was opened.
+    pub fn child_added(&mut self) {
+        self.children += 1;
+    }
+
+    /// A child region has closed.
+    pub fn child_done(&mut self) {
+        self.children = self.children.saturating_sub(1);
+    }
+
+    /// A finalizer was registered.
+    pub fn finalizer_added(&mut self) {
+        self.finalizers += 1;
+    }
+
+    /// An obligation was reserved.
+    pub fn obligation_added(&mut self) {
+        self.obligations += 1;
+    }
+
+    /// An obligation was resolved or leaked.
+    pub fn obligation_done(&mut self) {
+        self.obligations = self.obligations.saturating_sub(1);
+    }
+
+    /// The scope's author is done: close as soon as nothing lives inside. Not a cancel: the region
+    /// stays Open, and its children may still spawn, until then.
+    pub fn end(&mut self) {
+        self.ending = true;
+    }
+
+    /// Ends admission and begins the close; false if it has begun already.
+    pub fn close(&mut self) -> bool {
+        let first = self.state == RegionState::Open;
+        if first {
+            self.state = RegionState::Closing;
+        }
+        first
+    }
+
+    /// What a raw, explicit step would answer now. Nothing changes.
+    pub fn check(&self, to: RegionState) -> Result<(), Status> {
+        self.state.check(to)?;
+        let lives = self.tasks > 0 || self.children > 0;
+        match to {
+            RegionState::Finalizing | RegionState::Closed if lives => {
+                Err(Status::IncompleteChildren)
+            }
+            RegionState::Closed if self.finalizers > 0 => Err(Status::IncompleteChildren),
+            RegionState::Closed if self.obligations > 0 => Err(Status::UnresolvedObligations),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the next step of the close that is possible now.
+    pub fn advance(&mut self) -> Duty {
+        let lives = self.tasks > 0 || self.children > 0;
+        match self.state {
+            RegionState::Open if self.ending && !lives => self.go(RegionState::Closing, Duty::Moved),
+            RegionState::Open | RegionState::Closed => Duty::Wait,
+            RegionState::Closing if lives => {
+                self.go(RegionState::Draining, Duty::CancelChildren)
+            }
+            RegionState::Draining if lives => Duty::Wait,
+            RegionState::Closing | RegionState::Draining => {
+                self.go(RegionState::Finalizing, Duty::Moved)
+            }
+            RegionState::Finalizing if lives => Duty::Wait,
+            RegionState::Finalizing => self.finalize(),
+        }
+    }
+
+    fn finalize(&mut self) -> Duty {
+        match self.stage {
+            Stage::Finalizers if self.finalizers > 0 => {
+                self.finalizers -= 1;
+                self.tasks += 1;
+                Duty::StartFinalizer
+            }
+            Stage::Finalizers => {
+                self.stage = Stage::Releasing;
+                Duty::Release
+            }
+            Stage::Releasing | Stage::Leaking => Duty::Wait,
+            Stage::Released if self.obligations > 0 => {
+                self.stage = Stage::Leaking;
+                Duty::AccountLeaks
+            }
+            Stage::Released => self.go(RegionState::Closed, Duty::Closed),
+        }
+    }
+
+    fn go(&mut self, to: RegionState, duty: Duty) -> Duty {
+        self.state = to;
+        duty
+    }
+
+    /// The host has performed [`Duty::Release`].
+    pub fn released(&mut self) {
+        if self.stage == Stage::Releasing {
+            self.stage = Stage::Released;
+        }
+    }
+
+    /// The host has performed [`Duty::AccountLeaks`]: nothing is outstanding any more.
+    pub fn leaks_accounted(&mut self) {
+        if self.stage == Stage::Leaking {
+            self.obligations = 0;
+            self.stage = Stage::Released;
+        }
+    }
+}

@@ -1,1 +1,248 @@
-//! task
+//! The task's word law: six states, thirteen legal steps.
+//!
+//! ```text
+//!  Created ----> Running ------------------------------------------+
+//!     |  \          |                                              |
+//!     |   \         v                                              v
+//!     |    +--> CancelRequested --> Cancelling --> Finalizing --> Completed
+//!     |           (strengthen)      (strengthen)   (strengthen)    ^
+//!     +------------------------------------------------------------+   every state may complete
+//! ```
+//! A request is not an end: until a cancel-checked operation *acknowledges* it the task runs on, and
+//! a task that ends before that keeps its natural outcome.
+
+use crate::cancel::{Cleanup, Phase, Reason};
+use crate::status::Status;
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum TaskState {
+    /// Never polled.
+    Created = 0,
+    /// Polled at least once.
+    Running = 1,
+    /// Asked to stop; has not seen it.
+    CancelRequested = 2,
+    /// Has seen it; its own cleanup runs.
+    Cancelling = 3,
+    /// Its body has ended after a cancel; the cleanup stack runs.
+    Finalizing = 4,
+    /// Over.
+    Completed = 5,
+}
+
+/// What happens to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskEvent {
+    /// A poll begins.
+    Poll,
+    /// Somebody asks it to stop.
+    RequestCancel,
+    /// It sees the request.
+    Acknowledge,
+    /// Its body has ended; the cleanup stack is next.
+    BodyEnded,
+    /// Nothing is left to run.
+    Complete,
+}
+
+/// What a step means for the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskEffect {
+    /// Nothing more.
+    None,
+    /// First request: a new epoch, a witness, a wake in the cancel lane.
+    Requested,
+    /// Another request: the reason is strengthened, the cleanup allowances combined.
+    Strengthened,
+    /// The cleanup allowance replaces the task's budget.
+    Acknowledged,
+    /// Ends with what its body said.
+    Natural,
+    /// Ends Cancelled (a panic stays a panic), with a Completed witness.
+    Cancelled,
+}
+
+impl TaskState {
+    /// Every state.
+    pub const ALL: [TaskState; 6] = [
+        TaskState::Created,
+        TaskState::Running,
+        TaskState::CancelRequested,
+        TaskState::Cancelling,
+        TaskState::Finalizing,
+        TaskState::Completed,
+    ];
+
+    /// The name as the journal shows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TaskState::Created => "Created",
+            TaskState::Running => "Running",
+            TaskState::CancelRequested => "CancelRequested",
+            TaskState::Cancelling => "Cancelling",
+            TaskState::Finalizing => "Finalizing",
+            TaskState::Completed => "Completed",
+        }
+    }
+
+    /// The bit of this state in a handle's mask.
+    pub const fn mask(self) -> u16 {
+        1 << self as u16
+    }
+
+    /// Whether the raw step `self -> to` exists.
+    pub const fn check(self, to: TaskState) -> Result<(), Status> {
+        use TaskState::*;
+        match (self, to) {
+            (Created, Running | CancelRequested | Completed)
+            | (Running, CancelRequested | Completed)
+            | (CancelRequested, CancelRequested | Cancelling | Completed)
+            | (Cancelling, Cancelling | Finalizing | Completed)
+            | (Finalizing, Finalizing | Completed) => Ok(()),
+            _ => Err(Status::InvalidTransition),
+        }
+    }
+
+    /// Applies an event. Every change it makes is a legal raw step.
+    pub const fn step(self, event: TaskEvent) -> Result<(TaskState, TaskEffect), Status> {
+        use TaskState::*;
+        Ok(match (self, event) {
+            (Completed, TaskEvent::RequestCancel) => (Completed, TaskEffect::None),
+            (Completed, _) => return Err(Status::InvalidTransition),
+            (Created, TaskEvent::Poll) => (Running, TaskEffect::None),
+            (_, TaskEvent::Poll) => (self, TaskEffect::None),
+            (Created | Running, TaskEvent::RequestCancel) => {
+                (CancelRequested, TaskEffect::Requested)
+            }
+            (_, TaskEvent::RequestCancel) => (self, TaskEffect::Strengthened),
+            (CancelRequested, TaskEvent::Acknowledge) => (Cancelling, TaskEffect::Acknowledged),
+            (Cancelling, TaskEvent::Acknowledge) => (Cancelling, TaskEffect::None),
+            (_, TaskEvent::Acknowledge) => return Err(Status::InvalidTransition),
+            (Cancelling, TaskEvent::BodyEnded) => (Finalizing, TaskEffect::None),
+            (_, TaskEvent::BodyEnded) => (self, TaskEffect::None),
+            (Cancelling | Finalizing, TaskEvent::Complete) => (Completed, TaskEffect::Cancelled),
+            (_, TaskEvent::Complete) => (Completed, TaskEffect::Natural),
+        })
+    }
+
+    /// Whether a runnable task in this state belongs in the cancel lane.
+    pub const fn in_cancel_lane(self) -> bool {
+        matches!(self, TaskState::CancelRequested | TaskState::Cancelling | TaskState::Finalizing)
+    }
+
+    /// Whether the cancel has been seen, so that the task ends Cancelled.
+    pub const fn acknowledged(self) -> bool {
+        matches!(self, TaskState::Cancelling | TaskState::Finalizing)
+    }
+
+    /// The cancel phase a live cancel is in.
+    pub const fn phase(self) -> Option<Phase> {
+        match self {
+            TaskState::CancelRequested => Some(Phase::Requested),
+            TaskState::Cancelling => Some(Phase::Cancelling),
+            TaskState::Finalizing => Some(Phase::Finalizing),
+            _ => None,
+        }
+    }
+}
+
+/// A pending or running cancel: its reason, and what cleanup is still allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelRecord {
+    /// The reason as strengthened so far.
+    pub reason: Reason,
+    /// Polls still allowed once acknowledged, and the priority.
+    pub cleanup: Cleanup,
+}
+
+/// A task's state together with its cancel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifecycle {
+    state: TaskState,
+    epoch: u64,
+    cancel: Option<CancelRecord>,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Lifecycle { state: TaskState::Created, epoch: 0, cancel: None }
+    }
+}
+
+impl Lifecycle {
+    /// The state.
+    pub const fn state(&self) -> TaskState {
+        self.state
+    }
+
+    /// How many cancels have begun: 0 or 1.
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The cancel, if one was requested.
+    pub const fn cancel(&self) -> Option<&CancelRecord> {
+        self.cancel.as_ref()
+    }
+
+    /// A poll begins.
+    pub fn poll(&mut self) -> Result<(), Status> {
+        self.apply(TaskEvent::Poll).map(drop)
+    }
+
+    /// Asks the task to stop; true the first time. A later request strengthens the reason and
+    /// tightens the allowance that remains; on a completed task it does nothing.
+    pub fn request_cancel(&mut self, reason: Reason, cleanup: Cleanup) -> bool {
+        let Ok(effect) = self.apply(TaskEvent::RequestCancel) else { return false };
+        match (effect, self.cancel.take()) {
+            (TaskEffect::None, record) => self.cancel = record,
+            (_, None) => self.cancel = Some(CancelRecord { reason, cleanup }),
+            (_, Some(old)) => {
+                self.cancel = Some(CancelRecord {
+                    reason: old.reason.strengthen(reason),
+                    cleanup: old.cleanup.combine(cleanup),
+                });
+            }
+        }
+        let first = effect == TaskEffect::Requested;
+        self.epoch += u64::from(first);
+        first
+    }
+
+    /// The task sees the request: its reason, from now on bounded by the cleanup allowance.
+    pub fn acknowledge(&mut self) -> Result<&CancelRecord, Status> {
+        self.apply(TaskEvent::Acknowledge)?;
+        self.cancel.as_ref().ok_or(Status::Internal)
+    }
+
+    /// The body has ended; the cleanup stack is next.
+    pub fn body_ended(&mut self) -> Result<(), Status> {
+        self.apply(TaskEvent::BodyEnded).map(drop)
+    }
+
+    /// Everything has run. Answers the reason if the task ends Cancelled by it.
+    pub fn complete(&mut self) -> Result<Option<&Reason>, Status> {
+        let effect = self.apply(TaskEvent::Complete)?;
+        let cancelled = effect == TaskEffect::Cancelled;
+        Ok(self.cancel.as_ref().map(|record| &record.reason).filter(|_| cancelled))
+    }
+
+    /// Takes one poll from the cleanup allowance; false if there is none left.
+    pub fn consume_cleanup_poll(&mut self) -> bool {
+        match &mut self.cancel {
+            Some(record) if record.cleanup.polls > 0 => {
+                record.cleanup.polls -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn apply(&mut self, event: TaskEvent) -> Result<TaskEffect, Status> {
+        let (state, effect) = self.state.step(event)?;
+        self.state = state;
+        Ok(effect)
+    }
+}

@@ -1,0 +1,161 @@
+//! The eleven kinds of cancel and the cleanup each one allows.
+
+/// Why something is cancelled. The declaration order is the registry order, not the severity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Somebody asked for it.
+    User,
+    /// A `timeout` ran out.
+    Timeout,
+    /// The budget's deadline passed.
+    Deadline,
+    /// The budget's polls are used up.
+    PollQuota,
+    /// The budget's cost allowance is used up.
+    CostBudget,
+    /// A sibling failed in a fail-fast scope.
+    FailFast,
+    /// Another branch of a race won.
+    RaceLost,
+    /// A linked task ended.
+    LinkedExit,
+    /// The enclosing region was cancelled.
+    ParentCancelled,
+    /// Something the task needs is not to be had.
+    ResourceUnavailable,
+    /// The runtime is shutting down.
+    Shutdown,
+}
+
+/// How much cleanup a cancel allows: polls, and the priority they run at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cleanup {
+    /// Polls allowed from the observation of the cancel to the end of the task.
+    pub polls: u64,
+    /// Priority in the cancel lane.
+    pub priority: u8,
+}
+
+impl Cleanup {
+    /// The tighter of both: fewest polls, highest priority.
+    #[must_use]
+    pub const fn combine(self, other: Cleanup) -> Cleanup {
+        Cleanup {
+            polls: if other.polls < self.polls { other.polls } else { self.polls },
+            priority: if other.priority > self.priority { other.priority } else { self.priority },
+        }
+    }
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 11] = [
+        Kind::User,
+        Kind::Timeout,
+        Kind::Deadline,
+        Kind::PollQuota,
+        Kind::CostBudget,
+        Kind::FailFast,
+        Kind::RaceLost,
+        Kind::LinkedExit,
+        Kind::ParentCancelled,
+        Kind::ResourceUnavailable,
+        Kind::Shutdown,
+    ];
+
+    /// 0 (mildest) to 5.
+    pub const fn severity(self) -> u8 {
+        match self {
+            Kind::User => 0,
+            Kind::Timeout | Kind::Deadline => 1,
+            Kind::PollQuota | Kind::CostBudget => 2,
+            Kind::FailFast | Kind::RaceLost | Kind::LinkedExit => 3,
+            Kind::ParentCancelled | Kind::ResourceUnavailable => 4,
+            Kind::Shutdown => 5,
+        }
+    }
+
+    /// The cleanup this kind allows.
+    pub const fn cleanup(self) -> Cleanup {
+        let (polls, priority) = match self.severity() {
+            0 => (1000, 200),
+            1 => (500, 210),
+            2 => (300, 215),
+            3 | 4 => (200, 220),
+            _ => (50, 255),
+        };
+        Cleanup { polls, priority }
+    }
+
+    /// The class of cause.
+    pub const fn class(self) -> &'static str {
+        match self.severity() {
+            0 => "explicit",
+            1 => "time",
+            2 => "budget",
+            3 => "peer",
+            4 => "structural",
+            _ => "system",
+        }
+    }
+
+    /// The kind's name, as the journal shows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::User => "User",
+            Kind::Timeout => "Timeout",
+            Kind::Deadline => "Deadline",
+            Kind::PollQuota => "PollQuota",
+            Kind::CostBudget => "CostBudget",
+            Kind::FailFast => "FailFast",
+            Kind::RaceLost => "RaceLost",
+            Kind::LinkedExit => "LinkedExit",
+            Kind::ParentCancelled => "ParentCancelled",
+            Kind::ResourceUnavailable => "ResourceUnavailable",
+            Kind::Shutdown => "Shutdown",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_of_the_table_holds() {
+        let rows = [
+            ("User", 0, 1000, 200, "explicit"),
+            ("Timeout", 1, 500, 210, "time"),
+            ("Deadline", 1, 500, 210, "time"),
+            ("PollQuota", 2, 300, 215, "budget"),
+            ("CostBudget", 2, 300, 215, "budget"),
+            ("FailFast", 3, 200, 220, "peer"),
+            ("RaceLost", 3, 200, 220, "peer"),
+            ("LinkedExit", 3, 200, 220, "peer"),
+            ("ParentCancelled", 4, 200, 220, "structural"),
+            ("ResourceUnavailable", 4, 200, 220, "structural"),
+            ("Shutdown", 5, 50, 255, "system"),
+        ];
+        for (kind, (name, severity, polls, priority, class)) in Kind::ALL.into_iter().zip(rows) {
+            assert_eq!((kind.name(), kind.severity(), kind.class()), (name, severity, class));
+            assert_eq!(kind.cleanup(), Cleanup { polls, priority });
+            assert_eq!(Kind::from_name(name), Some(kind));
+        }
+        assert_eq!(Kind::from_name("user"), None);
+    }
+
+    #[test]
+    fn combining_never_widens() {
+        let a = Cleanup { polls: 10, priority: 1 };
+        let b = Cleanup { polls: 5, priority: 2 };
+        let tight = Cleanup { polls: 5, priority: 2 };
+        assert_eq!((a.combine(b), b.combine(a), a.combine(a)), (tight, tight, a));
+        let mixed = Cleanup { polls: 20, priority: 9 };
+        assert_eq!(a.combine(mixed), Cleanup { polls: 10, priority: 9 });
+    }
+}

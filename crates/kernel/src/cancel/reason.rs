@@ -1,0 +1,162 @@
+//! A cancel reason with its bounded chain of causes.
+
+use super::Kind;
+use crate::ids::{RegionId, TaskId};
+use crate::time::Time;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What one link of a chain costs besides the bytes of its message: the same on every host.
+pub const LINK_COST: usize = 88;
+
+/// How long a chain of causes may get. Both bounds count the reason itself as the first link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainLimits {
+    /// Links kept.
+    pub depth: usize,
+    /// Bytes kept: [`LINK_COST`] plus the message, for each link.
+    pub bytes: usize,
+}
+
+impl Default for ChainLimits {
+    fn default() -> Self {
+        ChainLimits { depth: 16, bytes: 4096 }
+    }
+}
+
+/// Why a task or region was cancelled, where it began, and what caused it in turn.
+///
+/// ```
+/// use asx_kernel::cancel::{ChainLimits, Kind, Reason};
+/// use asx_kernel::{arena::Key, ids::RegionId, time::Time};
+/// let region = RegionId(Key { generation: 1, index: 0 });
+/// let root = Reason::new(Kind::Shutdown, region, Time::ZERO);
+/// let child = Reason::new(Kind::ParentCancelled, region, Time::ZERO)
+///     .caused_by(root, ChainLimits::default());
+/// assert_eq!(child.chain().map(|r| r.kind).collect::<Vec<_>>(),
+///            [Kind::ParentCancelled, Kind::Shutdown]);
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// Why.
+    pub kind: Kind,
+    /// The region the request was made in.
+    pub origin_region: RegionId,
+    /// The task that made it, if one did.
+    pub origin_task: Option<TaskId>,
+    /// When.
+    pub timestamp: Time,
+    /// A word for people.
+    pub message: Option<Arc<str>>,
+    /// What caused this, if anything did.
+    pub cause: Option<Arc<Reason>>,
+    /// Whether deeper causes were cut off below this link.
+    pub truncated: bool,
+}
+
+impl Reason {
+    /// A reason without task, message and cause.
+    pub const fn new(kind: Kind, origin_region: RegionId, timestamp: Time) -> Reason {
+        Reason {
+            kind,
+            origin_region,
+            origin_task: None,
+            timestamp,
+            message: None,
+            cause: None,
+            truncated: false,
+        }
+    }
+
+    /// The same with a message.
+    #[must_use]
+    pub fn with_message(self, message: impl Into<Arc<str>>) -> Reason {
+        Reason { message: Some(message.into()), ..self }
+    }
+
+    /// The same, made by a task.
+    #[must_use]
+    pub fn with_task(self, task: TaskId) -> Reason {
+        Reason { origin_task: Some(task), ..self }
+    }
+
+    /// Puts `cause` below this reason, cutting the chain at the limits: the links nearest the top
+    /// stay, and the deepest one kept says that it was cut. The reason itself always stays.
+    #[must_use]
+    pub fn caused_by(self, cause: Reason, limits: ChainLimits) -> Reason {
+        let whole = Reason { cause: Some(Arc::new(cause)), ..self };
+        let mut bytes = 0;
+        let mut kept = 0;
+        let fits = whole.chain().all(|link| {
+            bytes += link.cost();
+            let fits = kept == 0 || (kept < limits.depth && bytes <= limits.bytes);
+            kept += usize::from(fits);
+            fits
+        });
+        if fits { whole } else { whole.cut(kept) }
+    }
+
+    /// Keeps the first `links` links and marks the last of them.
+    fn cut(self, links: usize) -> Reason {
+        let top: Vec<Reason> = self.chain().take(links).cloned().collect();
+        let mut below: Option<Reason> = None;
+        for mut link in top.into_iter().rev() {
+            link.truncated |= below.is_none();
+            link.cause = below.map(Arc::new);
+            below = Some(link);
+        }
+        below.unwrap_or(self)
+    }
+
+    /// This reason, its cause, the cause's cause, and so on.
+    pub fn chain(&self) -> impl Iterator<Item = &Reason> {
+        core::iter::successors(Some(self), |link| link.cause.as_deref())
+    }
+
+    /// What this link costs.
+    fn cost(&self) -> usize {
+        LINK_COST.saturating_add(self.message.as_deref().map_or(0, str::len))
+    }
+
+    /// Whether `new` is stronger than this reason: higher severity; then earlier; then a message
+    /// rather than none; then the smaller message. A full tie is not stronger.
+    pub fn weaker_than(&self, new: &Reason) -> bool {
+        let by_severity = new.kind.severity().cmp(&self.kind.severity());
+        let by_time = self.timestamp.cmp(&new.timestamp);
+        let by_message = match (&self.message, &new.message) {
+            (Some(old), Some(new)) => old.cmp(new),
+            (old, new) => new.is_some().cmp(&old.is_some()),
+        };
+        by_severity.then(by_time).then(by_message).is_gt()
+    }
+
+    /// The stronger of both; on a full tie the existing one.
+    #[must_use]
+    pub fn strengthen(self, new: Reason) -> Reason {
+        if self.weaker_than(&new) { new } else { self }
+    }
+}
+
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {}", self.kind.name(), self.origin_region)?;
+        if let Some(task) = self.origin_task {
+            write!(f, " by {task}")?;
+        }
+        write!(f, " at {}", self.timestamp)?;
+        if let Some(message) = &self.message {
+            write!(f, " ({message})")?;
+        }
+        if let Some(cause) = &self.cause {
+            write!(f, " <- {cause}")?;
+        }
+        if self.truncated { f.write_str(" <- ..") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,69 @@
+//! Proof of how far a task's cancel has come.
+
+use super::Reason;
+use crate::ids::{RegionId, TaskId};
+use crate::status::Status;
+
+/// How far a cancel has come. "Not cancelled" is the absence of a witness, not a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Phase {
+    /// Asked for, not yet seen by the task.
+    Requested = 0,
+    /// Seen; the task's own cleanup runs.
+    Cancelling = 1,
+    /// The body has ended; the cleanup stack runs.
+    Finalizing = 2,
+    /// Over.
+    Completed = 3,
+}
+
+impl Phase {
+    /// Every phase in rank order.
+    pub const ALL: [Phase; 4] =
+        [Phase::Requested, Phase::Cancelling, Phase::Finalizing, Phase::Completed];
+
+    /// The phase's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Requested => "Requested",
+            Phase::Cancelling => "Cancelling",
+            Phase::Finalizing => "Finalizing",
+            Phase::Completed => "Completed",
+        }
+    }
+}
+
+/// A statement about one task's cancel at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Whose cancel.
+    pub task: TaskId,
+    /// The task's region.
+    pub region: RegionId,
+    /// Which cancel of the task: 1 from its first request on.
+    pub epoch: u64,
+    /// How far.
+    pub phase: Phase,
+    /// Why, as strengthened so far.
+    pub reason: Reason,
+}
+
+impl Witness {
+    /// Whether `next` may follow this witness. Checks, in this order: same task, same region, same
+    /// epoch, phase not lower, severity not lower. An equal phase is a strengthening; skipping
+    /// phases forward is fine.
+    pub fn validate(&self, next: &Witness) -> Result<(), Status> {
+        let checks = [
+            (self.task == next.task, Status::WitnessTaskMismatch),
+            (self.region == next.region, Status::WitnessRegionMismatch),
+            (self.epoch == next.epoch, Status::WitnessEpochMismatch),
+            (self.phase <= next.phase, Status::WitnessPhaseRegression),
+            (
+                self.reason.kind.severity() <= next.reason.kind.severity(),
+                Status::WitnessReasonWeakened,
+            ),
+        ];
+        checks.into_iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, status)| Err(status))
+    }
+}

@@ -1,0 +1,70 @@
+//! The completion cascade: task -> region -> parent, written once.
+//!
+//! Whatever ends, somebody above may now be able to go on: a region whose last child has ended
+//! finalizes, releases what it holds, accounts for leaks and closes; that may be the last child its
+//! parent waited for. A host brings the storage ([`RegionStore`]: arenas in the model, cells behind
+//! short locks in the runtime), the order of things is here.
+
+use crate::region::{Duty, RegionState, RegionWord};
+
+/// Where regions live, and how their duties are performed.
+pub trait RegionStore {
+    /// Names a region.
+    type Region: Copy;
+
+    /// Runs `f` on the region's word, alone.
+    fn with_word<R>(&mut self, region: Self::Region, f: impl FnOnce(&mut RegionWord) -> R) -> R;
+    /// The region's state has changed.
+    fn moved(&mut self, region: Self::Region, from: RegionState, to: RegionState);
+    /// Asks everything inside to stop: own tasks first, then child regions, in creation order.
+    fn cancel_children(&mut self, region: Self::Region);
+    /// Starts the finalizer registered last.
+    fn start_finalizer(&mut self, region: Self::Region);
+    /// Aborts the region's permits, drains its queues, cancels its timers.
+    fn release(&mut self, region: Self::Region);
+    /// Turns each outstanding obligation into a leak, in id order, and reports them.
+    fn account_leaks(&mut self, region: Self::Region);
+    /// The region is Closed: outcome and waiters; answers the parent, which has one child less.
+    fn closed(&mut self, region: Self::Region) -> Option<Self::Region>;
+}
+
+/// A task of `region` has completed.
+pub fn task_done<S: RegionStore>(store: &mut S, region: S::Region) {
+    store.with_word(region, RegionWord::task_done);
+    settle(store, region);
+}
+
+/// Takes every step that `region`, and then its ancestors, can take now.
+pub fn settle<S: RegionStore>(store: &mut S, mut region: S::Region) {
+    loop {
+        let (from, duty, to) = store.with_word(region, |word| {
+            let from = word.state();
+            let duty = word.advance();
+            (from, duty, word.state())
+        });
+        if from != to {
+            store.moved(region, from, to);
+        }
+        match duty {
+            Duty::Wait => return,
+            Duty::Moved => {}
+            Duty::CancelChildren => store.cancel_children(region),
+            Duty::StartFinalizer => store.start_finalizer(region),
+            Duty::Release => {
+                store.release(region);
+                store.with_word(region, RegionWord::released);
+            }
+            Duty::AccountLeaks => {
+                store.account_leaks(region);
+                store.with_word(region, RegionWord::leaks_accounted);
+            }
+            Duty::Closed => match store.closed(region) {
+                Some(parent) => {
+                    store.with_word(parent, RegionWord::child_done);
+                    region = parent;
+                }
+                None => return,
+            },
+        }
+    }
+}

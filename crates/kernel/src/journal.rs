@@ -1,0 +1,324 @@
+//! The journal: every semantic event in canonical order, with a digest that says "the same run".
+//!
+//! An event names the objects it is about by creation ordinal (the same on every host) and carries
+//! its kind's fields. [`EventKind::visit`] lists those fields once; printing, hashing and encoding
+//! all go through it. The digest covers every event ever recorded, whatever the ring still holds.
+
+use crate::cancel::{Kind, Phase};
+use crate::digest::Digest;
+use crate::lanes::Lane;
+use crate::obligation::ObligationState;
+use crate::outcome::Severity;
+use crate::region::RegionState;
+use crate::task::TaskState;
+use crate::time::Time;
+use alloc::collections::VecDeque;
+use core::fmt;
+
+/// One field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A number.
+    Number(u64),
+    /// A number that may be absent.
+    Maybe(Option<u64>),
+    /// A yes or no.
+    Flag(bool),
+    /// A fixed word.
+    Word(&'static str),
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Field::Number(n) | Field::Maybe(Some(n)) => write!(f, "{n}"),
+            Field::Maybe(None) => f.write_str("null"),
+            Field::Flag(b) => write!(f, "{b}"),
+            Field::Word(w) => f.write_str(w),
+        }
+    }
+}
+
+macro_rules! events {
+    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal $name:literal
+        { $($field:ident: $type:ty => $encode:expr),* $(,)? })*) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum EventKind {
+            $($(#[doc = $doc])* $variant {
+                $(#[doc = concat!("The `", stringify!($field), "` field.")] $field: $type,)*
+            },)*
+        }
+
+        impl EventKind {
+            /// The kind's name in files and on screen.
+            pub const fn name(&self) -> &'static str {
+                match self { $(EventKind::$variant { .. } => $name,)* }
+            }
+
+            /// The kind's stable number in the canonical encoding.
+            pub const fn code(&self) -> u64 {
+                match self { $(EventKind::$variant { .. } => $code,)* }
+            }
+
+            /// Every kind's name, in code order.
+            pub const NAMES: &[&str] = &[$($name,)*];
+
+            /// Shows each field, in order.
+            #[allow(unused_variables, reason = "kinds without fields never show one")]
+            pub fn visit(&self, mut show: impl FnMut(&'static str, Field)) {
+                match *self {
+                    $(EventKind::$variant { $($field),* } => {
+                        $(show(stringify!($field), $encode);)*
+                    })*
+                }
+            }
+        }
+    };
+}
+
+use Field::{Flag, Maybe, Number, Word};
+
+events! {
+    /// A region was opened.
+    RegionOpened = 1 "region_opened" { parent: Option<u64> => Maybe(parent) }
+    /// A region changed its state.
+    RegionMoved = 2 "region_moved" {
+        from: RegionState => Word(from.name()), to: RegionState => Word(to.name()),
+    }
+    /// A region was asked to close with a reason; not the first time if `strengthened`.
+    RegionCancelled = 3 "region_cancelled" {
+        kind: Kind => Word(kind.name()), strengthened: bool => Flag(strengthened),
+    }
+    /// A region closed with this fold of its children's outcomes.
+    RegionOutcome = 4 "region_outcome" { outcome: Severity => Word(outcome.name()) }
+    /// Obligations were outstanding when the region closed.
+    UnresolvedObligations = 5 "unresolved_obligations" { count: u64 => Number(count) }
+
+    /// A task was spawned.
+    TaskSpawned = 10 "task_spawned" {
+        priority: u8 => Number(priority.into()), finalizer: bool => Flag(finalizer),
+    }
+    /// A task changed its state.
+    TaskMoved = 11 "task_moved" {
+        from: TaskState => Word(from.name()), to: TaskState => Word(to.name()),
+    }
+    /// A task's cancel reached a phase, or was strengthened in it.
+    CancelWitness = 12 "cancel_witness" {
+        epoch: u64 => Number(epoch), phase: Phase => Word(phase.name()),
+        kind: Kind => Word(kind.name()), polls: u64 => Number(polls),
+        strengthened: bool => Flag(strengthened),
+    }
+    /// A task ended.
+    TaskEnded = 13 "task_ended" { outcome: Severity => Word(outcome.name()) }
+    /// A task was completed by force; `polls` is how many its cleanup had run.
+    CleanupOverrun = 14 "cleanup_overrun" { polls: u64 => Number(polls) }
+    /// An error came out of cleanup; the task still ends as it would have.
+    CleanupError = 15 "cleanup_error" {}
+    /// A wake for a task that is over or gone.
+    StaleWake = 16 "stale_wake" {}
+    /// A part of a task's budget ran out.
+    BudgetExhausted = 17 "budget_exhausted" { kind: Kind => Word(kind.name()) }
+    /// The scheduler chose this task.
+    Decision = 18 "decision" {
+        worker: u64 => Number(worker), lane: Lane => Word(lane.name()),
+        decision_seq: u64 => Number(decision_seq), decision_hash: u64 => Number(decision_hash),
+        cancel_streak: u64 => Number(cancel_streak), limit: u64 => Number(limit),
+        fallback: bool => Flag(fallback),
+    }
+
+    /// An obligation was reserved.
+    ObligationReserved = 30 "obligation_reserved" { obligation: u64 => Number(obligation) }
+    /// An obligation was resolved or leaked.
+    ObligationResolved = 31 "obligation_resolved" {
+        obligation: u64 => Number(obligation), to: ObligationState => Word(to.name()),
+    }
+
+    /// A timer was armed.
+    TimerArmed = 40 "timer_armed" { deadline: u64 => Number(deadline) }
+    /// A timer fired.
+    TimerFired = 41 "timer_fired" { deadline: u64 => Number(deadline) }
+    /// A timer was cancelled.
+    TimerCancelled = 42 "timer_cancelled" {}
+
+    /// A channel was created.
+    ChannelOpened = 50 "channel_opened" { capacity: u64 => Number(capacity) }
+    /// A slot was reserved.
+    SendReserved = 51 "send_reserved" { permit: u64 => Number(permit) }
+    /// A sender waits for a slot.
+    SendWaiting = 52 "send_waiting" {}
+    /// A waiting sender left without a slot.
+    SendLeft = 53 "send_left" {}
+    /// A message was committed.
+    Sent = 54 "sent" { permit: Option<u64> => Maybe(permit) }
+    /// A commit found the receiver gone; nothing was queued.
+    SendRefused = 55 "send_refused" { permit: u64 => Number(permit) }
+    /// A reserved slot was given back.
+    SendAborted = 56 "send_aborted" { permit: u64 => Number(permit) }
+    /// The oldest message made room for a new one.
+    Evicted = 57 "evicted" {}
+    /// A message was taken.
+    Received = 58 "received" {}
+    /// The last sender is gone.
+    SendersGone = 59 "senders_gone" {}
+    /// The receiver is gone, with this many messages unread.
+    ReceiverGone = 60 "receiver_gone" { dropped: u64 => Number(dropped) }
+
+    /// A limit was reached; the operation changed nothing.
+    ResourceExhausted = 70 "resource_exhausted" { what: &'static str => Word(what) }
+    /// Tasks may now see that the run is about to stop.
+    SoftStop = 71 "soft_stop" {}
+    /// A grace period is over: what still lives is completed by force.
+    GraceExpired = 72 "grace_expired" {}
+}
+
+/// Whom an event is about, by creation ordinal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The task.
+    pub task: Option<u64>,
+    /// The region.
+    pub region: Option<u64>,
+    /// The timer (its generation).
+    pub timer: Option<u64>,
+    /// The channel.
+    pub channel: Option<u64>,
+}
+
+impl Subject {
+    /// Shows the four ids, absent ones too, in order.
+    pub fn visit(&self, mut show: impl FnMut(&'static str, Option<u64>)) {
+        show("task", self.task);
+        show("region", self.region);
+        show("timer", self.timer);
+        show("channel", self.channel);
+    }
+}
+
+/// One entry of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Position in the canonical order, from 0.
+    pub seq: u64,
+    /// Logical time.
+    pub time: Time,
+    /// Whom it is about.
+    pub subject: Subject,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+impl Event {
+    /// Absorbs the canonical encoding.
+    pub fn absorb(&self, digest: &mut Digest) {
+        digest.word(self.seq).word(self.time.as_nanos()).word(self.kind.code());
+        self.subject.visit(|_, id| absorb_maybe(digest, id));
+        self.kind.visit(|_, field| match field {
+            Field::Number(n) => drop(digest.word(n)),
+            Field::Maybe(n) => absorb_maybe(digest, n),
+            Field::Flag(b) => drop(digest.word(b.into())),
+            Field::Word(w) => drop(digest.bytes(w.as_bytes())),
+        });
+    }
+}
+
+fn absorb_maybe(digest: &mut Digest, value: Option<u64>) {
+    digest.word(value.is_some().into()).word(value.unwrap_or(0));
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.seq, self.time, self.kind.name())?;
+        let mut result = Ok(());
+        self.subject.visit(|name, id| {
+            if let (Ok(()), Some(id)) = (result, id) {
+                result = write!(f, " {name}={id}");
+            }
+        });
+        self.kind.visit(|name, field| {
+            if result.is_ok() {
+                result = write!(f, " {name}={field}");
+            }
+        });
+        result
+    }
+}
+
+/// What happens when the journal's capacity is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The oldest event makes room; [`Journal::lost`] counts.
+    Overwrite,
+    /// New work is refused (RESOURCE_EXHAUSTED); what already runs is counted as lost.
+    Refuse,
+}
+
+/// Records events: a bounded ring and an incremental digest.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    events: VecDeque<Event>,
+    capacity: usize,
+    when_full: WhenFull,
+    digest: Digest,
+    next_seq: u64,
+    lost: u64,
+}
+
+impl Journal {
+    /// A journal that retains up to `capacity` events.
+    pub const fn new(capacity: usize, when_full: WhenFull) -> Journal {
+        Journal {
+            events: VecDeque::new(),
+            capacity,
+            when_full,
+            digest: Digest::new(),
+            next_seq: 0,
+            lost: 0,
+        }
+    }
+
+    /// Appends an event.
+    pub fn record(&mut self, time: Time, subject: Subject, kind: EventKind) {
+        let event = Event { seq: self.next_seq, time, subject, kind };
+        self.next_seq += 1;
+        event.absorb(&mut self.digest);
+        let full = self.events.len() >= self.capacity;
+        if full {
+            self.lost += 1;
+            if self.when_full == WhenFull::Refuse || self.events.pop_front().is_none() {
+                return;
+            }
+        }
+        self.events.push_back(event);
+    }
+
+    /// Whether new work must be refused.
+    pub fn is_refusing(&self) -> bool {
+        self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity
+    }
+
+    /// The retained events, oldest first.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = &Event> {
+        self.events.iter()
+    }
+
+    /// Takes the retained events out; the digest stays.
+    pub fn take(&mut self) -> VecDeque<Event> {
+        core::mem::take(&mut self.events)
+    }
+
+    /// The digest of every event recorded so far.
+    pub const fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+
+    /// How many events were recorded.
+    pub const fn recorded(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// How many of them were not retained.
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+}
