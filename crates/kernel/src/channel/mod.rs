@@ -1,1 +1,296 @@
-//! channel
+//! The bounded two-phase channel: many senders, one receiver.
+//!
+//! ```text
+//! reserve -> Granted -> send -> queue -> recv
+//!    |          \-> abort: the slot is free again
+//!    \-> Waiting, in line -> woken as head -> reserve again -> Granted
+//!                       \-> leave: cancelled or dropped
+//! ```
+//!
+//! A sender first reserves a slot, which can wait and be cancelled with nothing at stake; filling
+//! the slot then cannot fail half-way. A slot is used from the grant until its message is
+//! received, and never more than `capacity` are used. Slots are granted in the order of asking:
+//! while anybody waits, no newcomer gets one, even if there is room.
+//!
+//! The structure is generic over the waiter's token `W` (a waker, a task id) and calls nobody:
+//! whom to wake, and every token or message to be dropped, is handed out, so that a host does both
+//! after it has released its lock. Cancellation is the caller's to check, before it asks.
+//!
+//! Two conditions hold between any two calls, and no wakeup can be lost while they do: if there is
+//! room and somebody waits, the head has been woken; if the receiver sleeps, there is no message
+//! and a sender is left. [`Channel::check`] tests them.
+
+mod answer;
+mod look;
+#[cfg(test)]
+mod tests;
+mod waiters;
+
+use alloc::collections::VecDeque;
+
+pub use answer::{
+    ChannelState, Closed, Disconnected, Evicted, Left, Recv, Reserve, Sent, TryRecvError,
+    TryReserveError, TrySendError, ZeroCapacity,
+};
+pub use waiters::WaiterId;
+use waiters::Waiters;
+
+/// A bounded channel of `T`, whose waiters are known by a `W`.
+///
+/// ```
+/// use asx_kernel::channel::{Channel, Recv, Reserve, Sent};
+/// let mut channel: Channel<&str, u32> = Channel::new(1)?;
+/// assert_eq!(channel.recv(7), Recv::Waiting);
+/// assert_eq!(channel.reserve(&mut None, 1)?, Reserve::Granted { wake: None });
+/// assert_eq!(channel.send("hello"), Sent::Queued { wake: Some(7) });
+/// assert_eq!(channel.recv(7), Recv::Message { value: "hello", wake: None });
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Channel<T, W> {
+    capacity: usize,
+    /// Committed messages, oldest first.
+    queue: VecDeque<T>,
+    /// Permits granted and not resolved.
+    reserved: usize,
+    waiters: Waiters<W>,
+    /// The receiver's token while it sleeps.
+    receiver: Option<W>,
+    receiver_closed: bool,
+    /// Sender handles; permits and waiters count as senders too, see `senders_gone`.
+    senders: usize,
+}
+
+/// Asking for slots.
+impl<T, W> Channel<T, W> {
+    /// An open channel with one sender.
+    pub fn new(capacity: usize) -> Result<Self, ZeroCapacity> {
+        if capacity == 0 {
+            return Err(ZeroCapacity);
+        }
+        Ok(Channel {
+            capacity,
+            queue: VecDeque::new(),
+            reserved: 0,
+            waiters: Waiters::new(),
+            receiver: None,
+            receiver_closed: false,
+            senders: 1,
+        })
+    }
+
+    /// Asks for a slot. `place` is the caller's place in line, `None` at first; asking again with
+    /// it replaces the token and keeps the place. It is cleared once the caller no longer waits.
+    ///
+    /// The second answer is the token that is not kept (this one, or the one it replaced), to be
+    /// dropped by the caller.
+    pub fn reserve_with(
+        &mut self,
+        place: &mut Option<WaiterId>,
+        token: W,
+    ) -> (Result<Reserve<W>, Disconnected>, Option<W>) {
+        if self.receiver_closed || self.senders_gone() {
+            *place = None;
+            return (Err(Disconnected), Some(token));
+        }
+        let position = place.and_then(|id| self.waiters.position(id));
+        let is_first = position.map_or(self.waiters.is_empty(), |at| at == 0);
+        if is_first && self.has_room() {
+            // Where there is room the head was woken: this drops no token.
+            self.waiters.pop_head();
+            self.reserved += 1;
+            *place = None;
+            return (Ok(Reserve::Granted { wake: self.wake_next() }), Some(token));
+        }
+        let (id, spare) = match (*place, position) {
+            (Some(id), Some(at)) => (id, self.waiters.replace(at, token)),
+            _ => (self.waiters.join(token), None),
+        };
+        *place = Some(id);
+        (Ok(Reserve::Waiting(id)), spare)
+    }
+
+    /// Gives up a place in line, because the waiter was cancelled or dropped.
+    pub fn leave(&mut self, waiter: WaiterId) -> Left<W> {
+        match self.waiters.remove(waiter) {
+            Some(token) => Left { token, wake: self.wake_next() },
+            None => Left { token: None, wake: None },
+        }
+    }
+
+    /// Reserves a slot if one is free and nobody waits.
+    pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
+        self.admit()?;
+        self.reserved += 1;
+        Ok(())
+    }
+
+    /// A further sender: a clone, or a weak one upgraded. `false`, and nothing changed, once the
+    /// last one is gone.
+    pub fn add_sender(&mut self) -> bool {
+        if self.senders_gone() {
+            return false;
+        }
+        self.senders += 1;
+        true
+    }
+
+    /// One sender fewer. After the last one: the receiver, if it waits.
+    pub fn drop_sender(&mut self) -> Option<W> {
+        self.senders = self.senders.saturating_sub(1);
+        self.wake_next()
+    }
+}
+
+/// Filling slots.
+impl<T, W> Channel<T, W> {
+    /// Fills one reserved slot.
+    pub fn send(&mut self, value: T) -> Sent<T, W> {
+        if self.reserved == 0 {
+            return Sent::NoPermit { value };
+        }
+        self.reserved -= 1;
+        if self.receiver_closed {
+            return Sent::Refused { value };
+        }
+        self.queue.push_back(value);
+        Sent::Queued { wake: self.receiver.take() }
+    }
+
+    /// Frees one reserved slot: the head of the waiting senders to wake, or the receiver if this
+    /// was the last of the senders. Without a reserved slot nothing changes.
+    pub fn abort(&mut self) -> Option<W> {
+        self.reserved = self.reserved.checked_sub(1)?;
+        self.wake_next()
+    }
+
+    /// Sends if a slot is free and nobody waits: the receiver to wake.
+    pub fn try_send(&mut self, value: T) -> Result<Option<W>, TrySendError<T>> {
+        match self.admit() {
+            Ok(()) => {
+                self.queue.push_back(value);
+                Ok(self.receiver.take())
+            }
+            Err(TryReserveError::Disconnected) => Err(TrySendError::Disconnected(value)),
+            Err(TryReserveError::Full) => Err(TrySendError::Full(value)),
+        }
+    }
+
+    /// Sends at once, in the place of the oldest message if the channel is full or others wait.
+    /// Fails when full of permits only: those are never evicted.
+    pub fn send_evict_oldest(&mut self, value: T) -> Result<Evicted<T, W>, TrySendError<T>> {
+        let old = match self.admit() {
+            Ok(()) => None,
+            Err(TryReserveError::Disconnected) => return Err(TrySendError::Disconnected(value)),
+            Err(TryReserveError::Full) => match self.queue.pop_front() {
+                None => return Err(TrySendError::Full(value)),
+                old => old,
+            },
+        };
+        self.queue.push_back(value);
+        Ok(Evicted { old, wake: self.receiver.take() })
+    }
+}
+
+/// Receiving.
+impl<T, W> Channel<T, W> {
+    /// Takes the oldest message, or registers the receiver until there is one.
+    ///
+    /// The second answer is the token that is not kept (this one, or the one it replaced), to be
+    /// dropped by the caller.
+    pub fn recv_with(&mut self, token: W) -> (Recv<T, W>, Option<W>) {
+        match self.try_recv() {
+            Ok((value, wake)) => (Recv::Message { value, wake }, Some(token)),
+            Err(TryRecvError::Disconnected) => (Recv::Disconnected, Some(token)),
+            Err(TryRecvError::Empty) => (Recv::Waiting, self.receiver.replace(token)),
+        }
+    }
+
+    /// Takes the oldest message, if any, with the head of the waiting senders to wake.
+    pub fn try_recv(&mut self) -> Result<(T, Option<W>), TryRecvError> {
+        match self.queue.pop_front() {
+            Some(value) => Ok((value, self.waiters.wake_head())),
+            None if self.receiver_closed || self.senders_gone() => Err(TryRecvError::Disconnected),
+            None => Err(TryRecvError::Empty),
+        }
+    }
+
+    /// Forgets that the receiver waits, because it was cancelled or dropped: its token, to be
+    /// dropped. No message is consumed.
+    pub fn cancel_recv(&mut self) -> Option<W> {
+        self.receiver.take()
+    }
+
+    /// The receiver is gone, for good. Everything that waited for it is handed out, once.
+    pub fn close_receiver(&mut self) -> Closed<T, W> {
+        self.receiver_closed = true;
+        Closed {
+            messages: core::mem::take(&mut self.queue),
+            wakes: self.waiters.take_all(),
+            receiver: self.receiver.take(),
+        }
+    }
+
+    /// Takes all messages at once, with the head of the waiting senders to wake; each that gets
+    /// a slot wakes the next.
+    pub fn drain(&mut self) -> (VecDeque<T>, Option<W>) {
+        let messages = core::mem::take(&mut self.queue);
+        (messages, self.wake_next())
+    }
+}
+
+/// For tokens that are plain data, so that none is ever dropped in here.
+impl<T, W: Copy> Channel<T, W> {
+    /// [`reserve_with`](Channel::reserve_with), without the spare token.
+    pub fn reserve(
+        &mut self,
+        place: &mut Option<WaiterId>,
+        token: W,
+    ) -> Result<Reserve<W>, Disconnected> {
+        self.reserve_with(place, token).0
+    }
+
+    /// [`recv_with`](Channel::recv_with), without the spare token.
+    pub fn recv(&mut self, token: W) -> Recv<T, W> {
+        self.recv_with(token).0
+    }
+}
+
+impl<T, W> Channel<T, W> {
+    fn used(&self) -> usize {
+        self.queue.len() + self.reserved
+    }
+
+    fn has_room(&self) -> bool {
+        self.used() < self.capacity
+    }
+
+    /// A live permit and a waiting reserve keep the sender they came from counted, whether or not
+    /// the host still holds its handle. Nothing gets from here back to a sender.
+    fn senders_gone(&self) -> bool {
+        self.senders == 0 && self.reserved == 0 && self.waiters.is_empty()
+    }
+
+    /// Whether a slot can be had at once. Without any sender nobody can rightly ask.
+    fn admit(&self) -> Result<(), TryReserveError> {
+        if self.receiver_closed || self.senders_gone() {
+            Err(TryReserveError::Disconnected)
+        } else if !self.waiters.is_empty() || !self.has_room() {
+            Err(TryReserveError::Full)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whoever has something to do after a place, a slot or a sender was given up: never two, as
+    /// the senders are not gone while one of them waits.
+    fn wake_next(&mut self) -> Option<W> {
+        if self.senders_gone() {
+            self.receiver.take()
+        } else if self.has_room() {
+            self.waiters.wake_head()
+        } else {
+            None
+        }
+    }
+}

@@ -1,1 +1,280 @@
-//! lanes
+//! The scheduler: which runnable entry goes next, and why.
+//!
+//! [`Lanes`] is one queue: three lanes over one slab, each in its own order (cancel and ready by
+//! priority, timed by deadline, equals by insertion). [`Fairness`] decides which lane goes, under a
+//! governor's [`Suggestion`], so that cancel work cannot starve the rest for long. [`Scheduler`] is
+//! the whole law for N workers: one global queue, a local one each, stealing, fallback. Each
+//! dispatch is counted in the worker's [`Certificate`].
+//!
+//! ```text
+//! wake -> enqueue(source, place) -> lanes -> decide(pending, suggestion) -> lane
+//!           lane: global, then local -> token      nothing but cancel over its limit, or nothing:
+//!                                                   steal -> token, else fallback cancel, else idle
+//! ```
+
+mod backoff;
+mod certificate;
+mod fairness;
+mod governor;
+mod place;
+mod priority;
+mod scheduler;
+mod timed;
+
+pub use backoff::{Backoff, BackoffStep, park_until};
+pub use certificate::Certificate;
+pub use fairness::{Fairness, FairnessConfig, Pending, Verdict};
+pub use governor::Suggestion;
+pub use place::{Lane, Place, Priority};
+pub use scheduler::{
+    Decision, DecisionChain, Origin, Scheduler, SchedulerConfig, Source, Ticket, TieBreak, Token,
+};
+
+use alloc::vec::Vec;
+use priority::Buckets;
+use timed::Deadlines;
+
+/// No slot.
+const NIL: u32 = u32::MAX;
+
+/// A slot's place in its list; in the timed lane `prev` is its position in the heap, and of a free
+/// slot `next` is the next free one.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    prev: u32,
+    next: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Entry<T> {
+    /// `None` in a free slot.
+    token: Option<T>,
+    place: Place,
+    seq: u64,
+    pinned: bool,
+}
+
+/// Names one entry of one [`Lanes`]; stale once the entry has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EntryId {
+    /// The insertion sequence: never used twice, so it serves as the slot's generation.
+    seq: u64,
+    slot: u32,
+}
+
+impl EntryId {
+    /// The entry's insertion sequence in its structure.
+    pub const fn seq(self) -> u64 {
+        self.seq
+    }
+}
+
+/// Three lanes of runnable entries with one insertion sequence.
+///
+/// A *pinned* entry is never stolen.
+///
+/// ```
+/// use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
+/// let mut lanes = Lanes::new();
+/// let low = lanes.push(Place::Ready(Priority(1)), "low", false);
+/// lanes.push(Place::Ready(Priority(9)), "high", false);
+/// assert_eq!(lanes.pop(Lane::Ready), Some((Place::Ready(Priority(9)), "high")));
+/// assert_eq!((lanes.remove(low), lanes.remove(low)), (Some("low"), None));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lanes<T> {
+    entries: Vec<Entry<T>>,
+    links: Vec<Link>,
+    free: u32,
+    next_seq: u64,
+    cancel: Buckets,
+    timed: Deadlines,
+    ready: Buckets,
+    /// How many entries of each lane may be stolen.
+    stealable: [usize; 3],
+}
+
+impl<T> Default for Lanes<T> {
+    fn default() -> Self {
+        Lanes::new()
+    }
+}
+
+impl<T> Lanes<T> {
+    /// Empty lanes.
+    pub fn new() -> Lanes<T> {
+        Lanes {
+            entries: Vec::new(),
+            links: Vec::new(),
+            free: NIL,
+            next_seq: 0,
+            cancel: Buckets::new(),
+            timed: Deadlines::default(),
+            ready: Buckets::new(),
+            stealable: [0; 3],
+        }
+    }
+
+    /// Adds an entry behind its equals. O(1), in the timed lane O(log n).
+    ///
+    /// # Panics
+    ///
+    /// With 2^32 - 1 entries waiting; there are fewer task ids than that.
+    pub fn push(&mut self, place: Place, token: T, pinned: bool) -> EntryId {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let slot = self.store(Entry { token: Some(token), place, seq, pinned });
+        self.stealable[place.lane() as usize] += usize::from(!pinned);
+        let links = &mut self.links[..];
+        match place {
+            Place::Cancel(priority) => self.cancel.push(links, slot, priority),
+            Place::Timed(deadline) => self.timed.push(links, slot, deadline, seq),
+            Place::Ready(priority) => self.ready.push(links, slot, priority),
+        }
+        EntryId { seq, slot }
+    }
+
+    /// Takes the first entry of a lane. O(1), in the timed lane O(log n).
+    pub fn pop(&mut self, lane: Lane) -> Option<(Place, T)> {
+        self.first(lane).and_then(|slot| self.take(slot))
+    }
+
+    /// The first entry of a lane.
+    pub fn peek(&self, lane: Lane) -> Option<(Place, &T)> {
+        let entry = &self.entries[self.first(lane)? as usize];
+        entry.token.as_ref().map(|token| (entry.place, token))
+    }
+
+    /// Takes a given entry, unless it has left already. O(1), in the timed lane O(log n).
+    pub fn remove(&mut self, id: EntryId) -> Option<T> {
+        let entry = self.entries.get(id.slot as usize)?;
+        if entry.seq != id.seq {
+            return None;
+        }
+        self.take(id.slot).map(|(_, token)| token)
+    }
+
+    /// Takes one of the ready entries that share the highest priority: the `pick(count)`-th in
+    /// insertion order. `pick` is asked only when there are at least two.
+    pub fn pop_ready_tied(&mut self, pick: impl FnOnce(usize) -> usize) -> Option<(Place, T)> {
+        let count = self.ready.tied();
+        let nth = if count < 2 { 0 } else { pick(count).min(count - 1) };
+        let slot = self.ready.iter(&self.links).nth(nth)?;
+        self.take(slot)
+    }
+
+    /// Takes the first entry that is not pinned: cancel, then timed, then ready, each in order.
+    pub fn steal(&mut self) -> Option<(Place, T)> {
+        Lane::ALL.into_iter().find_map(|lane| self.steal_from(lane))
+    }
+
+    /// Takes the first entry of a lane that is not pinned. Passes over the pinned ones before it
+    /// (in the timed lane: looks at all), unless all are pinned, which it knows.
+    pub fn steal_from(&mut self, lane: Lane) -> Option<(Place, T)> {
+        if self.stealable[lane as usize] == 0 {
+            return None;
+        }
+        let loose = |slot: &u32| !self.entries[*slot as usize].pinned;
+        let slot = match lane {
+            Lane::Cancel => self.cancel.iter(&self.links).find(loose),
+            Lane::Timed => self.timed.first_where(|slot| loose(&slot)),
+            Lane::Ready => self.ready.iter(&self.links).find(loose),
+        };
+        slot.and_then(|slot| self.take(slot))
+    }
+
+    /// How many entries of a lane may be stolen.
+    pub fn stealable(&self, lane: Lane) -> usize {
+        self.stealable[lane as usize]
+    }
+
+    /// How many entries a lane holds.
+    pub fn len(&self, lane: Lane) -> usize {
+        match lane {
+            Lane::Cancel => self.cancel.len(),
+            Lane::Timed => self.timed.len(),
+            Lane::Ready => self.ready.len(),
+        }
+    }
+
+    /// How many entries there are.
+    pub fn total(&self) -> usize {
+        self.cancel.len() + self.timed.len() + self.ready.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+
+    /// A lane's entries in the order they would be popped; for diagnosis, not for speed.
+    pub fn iter(&self, lane: Lane) -> impl Iterator<Item = (EntryId, Place, &T)> {
+        let slots: Vec<u32> = match lane {
+            Lane::Cancel => self.cancel.iter(&self.links).collect(),
+            Lane::Timed => self.timed.sorted(),
+            Lane::Ready => self.ready.iter(&self.links).collect(),
+        };
+        slots.into_iter().filter_map(|slot| {
+            let entry = &self.entries[slot as usize];
+            let id = EntryId { seq: entry.seq, slot };
+            entry.token.as_ref().map(|token| (id, entry.place, token))
+        })
+    }
+
+    /// Whether the structure is sound: what is wrong, if not.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.cancel.check(&self.links)?;
+        self.timed.check(&self.links)?;
+        self.ready.check(&self.links)?;
+        let mut loose = [0; 3];
+        let mut live = 0;
+        for entry in self.entries.iter().filter(|entry| entry.token.is_some()) {
+            live += 1;
+            loose[entry.place.lane() as usize] += usize::from(!entry.pinned);
+        }
+        if live != self.total() {
+            return Err("an entry is in no lane");
+        }
+        if loose != self.stealable { Err("a count of stealable entries is wrong") } else { Ok(()) }
+    }
+
+    fn first(&self, lane: Lane) -> Option<u32> {
+        match lane {
+            Lane::Cancel => self.cancel.first(),
+            Lane::Timed => self.timed.first(),
+            Lane::Ready => self.ready.first(),
+        }
+    }
+
+    /// Puts an entry into a free slot.
+    fn store(&mut self, entry: Entry<T>) -> u32 {
+        let slot = self.free;
+        if slot != NIL {
+            self.free = self.links[slot as usize].next;
+            self.entries[slot as usize] = entry;
+            return slot;
+        }
+        let slot = self.entries.len();
+        assert!(slot < NIL as usize, "too many runnable entries");
+        self.entries.push(entry);
+        self.links.push(Link { prev: NIL, next: NIL });
+        slot as u32
+    }
+
+    /// Takes the entry of a slot out of its lane and frees the slot.
+    fn take(&mut self, slot: u32) -> Option<(Place, T)> {
+        let entry = &mut self.entries[slot as usize];
+        let token = entry.token.take()?;
+        let place = entry.place;
+        self.stealable[place.lane() as usize] -= usize::from(!entry.pinned);
+        let links = &mut self.links[..];
+        match place {
+            Place::Cancel(priority) => self.cancel.remove(links, slot, priority),
+            Place::Timed(_) => self.timed.remove(links, slot),
+            Place::Ready(priority) => self.ready.remove(links, slot, priority),
+        }
+        self.links[slot as usize].next = self.free;
+        self.free = slot;
+        Some((place, token))
+    }
+}

@@ -1,0 +1,234 @@
+//! What a channel answers: effects for the host to perform, and typed refusals.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::WaiterId;
+use crate::status::{Coded, Status};
+
+/// Which sides are still there; derived, and only ever moves towards `FullyClosed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChannelState {
+    /// Both sides live.
+    Open,
+    /// No sender is left; queued messages can still be received.
+    SenderClosed,
+    /// The receiver is gone; nothing can be queued.
+    ReceiverClosed,
+    /// Neither side is left.
+    FullyClosed,
+}
+
+/// How a reserve went.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserve<W> {
+    /// One slot is reserved for the caller.
+    Granted {
+        /// The new head of the waiting senders, when there is room for it too.
+        wake: Option<W>,
+    },
+    /// The caller holds this place and will be woken.
+    Waiting(WaiterId),
+}
+
+/// How a receive went.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recv<T, W> {
+    /// The oldest message.
+    Message {
+        /// The message.
+        value: T,
+        /// The head of the waiting senders, which now has room.
+        wake: Option<W>,
+    },
+    /// The queue is empty and stays so.
+    Disconnected,
+    /// The receiver is registered and will be woken.
+    Waiting,
+}
+
+/// How resolving a permit by a send went.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent<T, W> {
+    /// The message is committed.
+    Queued {
+        /// The receiver, if it waits.
+        wake: Option<W>,
+    },
+    /// The receiver is gone: the slot is freed, the value comes back. Nobody is left to wake,
+    /// since closing the receiver woke every waiting sender.
+    Refused {
+        /// The value that was not queued.
+        value: T,
+    },
+    /// No slot was reserved: a fault of the host; nothing changed.
+    NoPermit {
+        /// The value that was not queued.
+        value: T,
+    },
+}
+
+/// What an evicting send did.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evicted<T, W> {
+    /// The message that made room, if there was none.
+    pub old: Option<T>,
+    /// The receiver, if it waits.
+    pub wake: Option<W>,
+}
+
+/// What remains of a waiter that left.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left<W> {
+    /// The waiter's own token, to be dropped; `None` if it was woken already or never waited.
+    pub token: Option<W>,
+    /// The next waiting sender if there is room, or the receiver if no sender is left.
+    pub wake: Option<W>,
+}
+
+/// What a closing receiver leaves behind.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed<T, W> {
+    /// Messages nobody will receive, oldest first, to be dropped.
+    pub messages: VecDeque<T>,
+    /// Every waiting sender not woken before, in order: each is to be woken.
+    pub wakes: Vec<W>,
+    /// The receiver's own token, to be dropped.
+    pub receiver: Option<W>,
+}
+
+/// A channel needs room for at least one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZeroCapacity;
+
+/// The other side is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disconnected;
+
+/// Why no slot could be reserved at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryReserveError {
+    /// The receiver is gone.
+    Disconnected,
+    /// No slot is free, or others are waiting for one.
+    Full,
+}
+
+/// Why a value could not be sent at once; hands it back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TrySendError<T> {
+    /// The receiver is gone.
+    Disconnected(T),
+    /// No slot is free, or others are waiting for one.
+    Full(T),
+}
+
+/// Why nothing could be received at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryRecvError {
+    /// No message now.
+    Empty,
+    /// No message now or ever.
+    Disconnected,
+}
+
+impl<T> TrySendError<T> {
+    /// The value that was not sent.
+    pub fn into_inner(self) -> T {
+        match self {
+            TrySendError::Disconnected(value) | TrySendError::Full(value) => value,
+        }
+    }
+}
+
+impl Coded for ZeroCapacity {
+    fn status(&self) -> Status {
+        Status::InvalidArgument
+    }
+}
+
+impl Coded for Disconnected {
+    fn status(&self) -> Status {
+        Status::Disconnected
+    }
+}
+
+impl Coded for TryReserveError {
+    fn status(&self) -> Status {
+        match self {
+            TryReserveError::Disconnected => Status::Disconnected,
+            TryReserveError::Full => Status::Full,
+        }
+    }
+}
+
+impl<T> Coded for TrySendError<T> {
+    fn status(&self) -> Status {
+        match self {
+            TrySendError::Disconnected(_) => Status::Disconnected,
+            TrySendError::Full(_) => Status::Full,
+        }
+    }
+}
+
+impl Coded for TryRecvError {
+    fn status(&self) -> Status {
+        match self {
+            TryRecvError::Empty => Status::Empty,
+            TryRecvError::Disconnected => Status::Disconnected,
+        }
+    }
+}
+
+impl fmt::Display for ZeroCapacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a channel's capacity must be at least 1")
+    }
+}
+
+impl fmt::Display for Disconnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.status().text())
+    }
+}
+
+impl fmt::Display for TryReserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.status().text())
+    }
+}
+
+impl<T> fmt::Display for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.status().text())
+    }
+}
+
+// By hand, so that the error is one whatever the message is.
+impl<T> fmt::Debug for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TrySendError::Disconnected(_) => f.write_str("Disconnected(..)"),
+            TrySendError::Full(_) => f.write_str("Full(..)"),
+        }
+    }
+}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.status().text())
+    }
+}
+
+impl core::error::Error for ZeroCapacity {}
+impl core::error::Error for Disconnected {}
+impl core::error::Error for TryReserveError {}
+impl<T> core::error::Error for TrySendError<T> {}
+impl core::error::Error for TryRecvError {}

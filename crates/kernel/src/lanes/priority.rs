@@ -1,0 +1,190 @@
+//! A lane ordered by priority: 256 FIFO lists and a bitmap of the lists in use.
+//!
+//! The lists run through the owner's links, one per slot, so that every operation is O(1) and
+//! nothing is allocated per entry.
+
+use super::{Link, NIL, Priority};
+use alloc::boxed::Box;
+use core::iter;
+
+const LEVELS: usize = 256;
+
+/// One FIFO list.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+const EMPTY: Bucket = Bucket { head: NIL, tail: NIL, len: 0 };
+
+/// Slots by (priority descending, insertion).
+#[derive(Clone, Debug)]
+pub(super) struct Buckets {
+    buckets: Box<[Bucket; LEVELS]>,
+    occupied: [u64; LEVELS / 64],
+    len: usize,
+}
+
+impl Buckets {
+    pub(super) fn new() -> Buckets {
+        Buckets { buckets: Box::new([EMPTY; LEVELS]), occupied: [0; LEVELS / 64], len: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Appends a slot to the list of its priority.
+    pub(super) fn push(&mut self, links: &mut [Link], slot: u32, priority: Priority) {
+        let bucket = &mut self.buckets[priority.0 as usize];
+        links[slot as usize] = Link { prev: bucket.tail, next: NIL };
+        match bucket.tail {
+            NIL => {
+                bucket.head = slot;
+                self.occupied[priority.0 as usize / 64] |= 1 << (priority.0 % 64);
+            }
+            tail => links[tail as usize].next = slot,
+        }
+        bucket.tail = slot;
+        bucket.len += 1;
+        self.len += 1;
+    }
+
+    /// Takes a slot out of the list of its priority.
+    pub(super) fn remove(&mut self, links: &mut [Link], slot: u32, priority: Priority) {
+        let bucket = &mut self.buckets[priority.0 as usize];
+        let Link { prev, next } = links[slot as usize];
+        match prev {
+            NIL => bucket.head = next,
+            prev => links[prev as usize].next = next,
+        }
+        match next {
+            NIL => bucket.tail = prev,
+            next => links[next as usize].prev = prev,
+        }
+        bucket.len -= 1;
+        self.len -= 1;
+        if bucket.len == 0 {
+            self.occupied[priority.0 as usize / 64] &= !(1 << (priority.0 % 64));
+        }
+    }
+
+    /// The slot that goes first.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.top().map(|bucket| bucket.head)
+    }
+
+    /// How many slots share the highest priority.
+    pub(super) fn tied(&self) -> usize {
+        self.top().map_or(0, |bucket| bucket.len as usize)
+    }
+
+    /// All slots in order.
+    pub(super) fn iter(&self, links: &[Link]) -> impl Iterator<Item = u32> {
+        let follow = |slot: u32| (slot != NIL).then_some(slot);
+        self.levels().flat_map(move |level| {
+            iter::successors(follow(self.buckets[level].head), move |slot| {
+                follow(links[*slot as usize].next)
+            })
+        })
+    }
+
+    /// Whether the lists, their lengths and the bitmap agree.
+    pub(super) fn check(&self, links: &[Link]) -> Result<(), &'static str> {
+        let mut len = 0;
+        for (level, bucket) in self.buckets.iter().enumerate() {
+            let (mut slot, mut prev, mut count) = (bucket.head, NIL, 0);
+            while slot != NIL && count <= bucket.len {
+                if links[slot as usize].prev != prev {
+                    return Err("a list's links disagree");
+                }
+                (prev, slot, count) = (slot, links[slot as usize].next, count + 1);
+            }
+            if prev != bucket.tail || count != bucket.len {
+                return Err("a list's end or length is wrong");
+            }
+            if (self.occupied[level / 64] >> (level % 64)) & 1 != u64::from(count > 0) {
+                return Err("the bitmap disagrees with a list");
+            }
+            len += count as usize;
+        }
+        if len == self.len { Ok(()) } else { Err("a lane's length is wrong") }
+    }
+
+    fn top(&self) -> Option<&Bucket> {
+        self.levels().next().map(|level| &self.buckets[level])
+    }
+
+    /// The priorities in use, highest first.
+    fn levels(&self) -> impl Iterator<Item = usize> {
+        self.occupied.iter().enumerate().rev().flat_map(|(word, &bits)| {
+            let below = |bits: u64| (bits != 0).then_some(bits);
+            iter::successors(below(bits), move |bits| below(bits & !(1 << bits.ilog2())))
+                .map(move |bits| word * 64 + bits.ilog2() as usize)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    fn filled(priorities: &[u8]) -> (Buckets, Vec<Link>) {
+        let mut links = vec![Link { prev: NIL, next: NIL }; priorities.len()];
+        let mut lane = Buckets::new();
+        for (slot, priority) in priorities.iter().enumerate() {
+            lane.push(&mut links, slot as u32, Priority(*priority));
+        }
+        (lane, links)
+    }
+
+    #[test]
+    fn highest_priority_first_then_insertion_across_bitmap_words() {
+        let (lane, links) = filled(&[0, 255, 63, 64, 128, 255, 0, 127, 192, 191]);
+        let order: Vec<_> = lane.iter(&links).collect();
+        assert_eq!(order, [1, 5, 8, 9, 4, 7, 3, 2, 0, 6]);
+        assert_eq!((lane.first(), lane.tied(), lane.len()), (Some(1), 2, 10));
+        assert_eq!(lane.check(&links), Ok(()));
+        assert_eq!((Buckets::new().first(), Buckets::new().tied()), (None, 0));
+    }
+
+    #[test]
+    fn removal_at_either_end_and_in_the_middle_keeps_the_rest() {
+        for gone in 0..4 {
+            let (mut lane, mut links) = filled(&[9, 9, 9, 9]);
+            lane.remove(&mut links, gone, Priority(9));
+            let left: Vec<_> = (0..4).filter(|slot| *slot != gone).collect();
+            assert_eq!(lane.iter(&links).collect::<Vec<_>>(), left);
+            assert_eq!((lane.len(), lane.tied()), (3, 3));
+            assert_eq!(lane.check(&links), Ok(()));
+            for slot in left {
+                lane.remove(&mut links, slot, Priority(9));
+                assert_eq!(lane.check(&links), Ok(()));
+            }
+            assert_eq!((lane.first(), lane.len()), (None, 0));
+        }
+    }
+
+    #[test]
+    fn check_names_what_is_broken() {
+        let broken = |harm: fn(&mut Buckets, &mut Vec<Link>)| {
+            let (mut lane, mut links) = filled(&[7, 7, 200]);
+            harm(&mut lane, &mut links);
+            lane.check(&links)
+        };
+        assert_eq!(broken(|_, links| links[1].prev = 2), Err("a list's links disagree"));
+        let end = Err("a list's end or length is wrong");
+        assert_eq!(broken(|lane, _| lane.buckets[7].tail = 0), end);
+        assert_eq!(broken(|lane, _| lane.buckets[7].len = 1), end);
+        assert_eq!(broken(|lane, _| lane.buckets[7].len = 3), end);
+        assert_eq!(broken(|_, links| links[1].next = 0), Err("a list's links disagree"));
+        let bitmap = Err("the bitmap disagrees with a list");
+        assert_eq!(broken(|lane, _| lane.occupied[0] = 0), bitmap);
+        assert_eq!(broken(|lane, _| lane.occupied[3] |= 1), bitmap);
+        assert_eq!(broken(|lane, _| lane.len = 4), Err("a lane's length is wrong"));
+    }
+}

@@ -1,0 +1,385 @@
+//! The decision law for N workers.
+//!
+//! There is one global queue (external and timer wakes) and one local queue per worker (wakes from
+//! that worker). A worker sees the global queue and its own:
+//!
+//! 1. [`Fairness`] picks a lane from what the worker sees. The lane dominates the source: the
+//!    global entry of that lane goes, else the local one. Only ties in a local ready lane are open
+//!    to choice.
+//! 2. With nothing to see, the worker steals: it asks the other workers in circular order, once
+//!    each, and takes the first entry found (cancel, timed, ready). A stolen entry counts like
+//!    an own one of its lane.
+//! 3. With the cancel streak at its limit and nothing but cancel work to see, the turn belongs to
+//!    other work wherever it is: the worker first tries to steal timed or ready work. Failing that,
+//!    it dispatches its own cancel work as a fallback, or, having none, steals cancel work as a
+//!    fallback. The worker so keeps its bound without ever idling beside runnable work.
+//!
+//! The oracle is asked where to start stealing only when somebody has something to steal; otherwise
+//! the answer would change nothing.
+
+use super::{
+    Certificate, EntryId, Fairness, FairnessConfig, Lane, Lanes, Pending, Place, Suggestion,
+    Verdict,
+};
+use crate::choose::{Choose, Point};
+use crate::digest::digest_words;
+use crate::ids::TaskId;
+use alloc::vec::Vec;
+
+/// What waits in the lanes: something that can be named in the decision hash.
+pub trait Token {
+    /// The id that goes into the hash.
+    fn word(&self) -> u64;
+}
+
+impl Token for u64 {
+    fn word(&self) -> u64 {
+        *self
+    }
+}
+
+impl Token for TaskId {
+    fn word(&self) -> u64 {
+        self.ordinal()
+    }
+}
+
+/// How equals of a local ready lane are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TieBreak {
+    /// By insertion.
+    #[default]
+    Fifo,
+    /// As the oracle chooses: exploration.
+    Seeded,
+}
+
+/// The settings of a [`Scheduler`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerConfig {
+    /// How many workers; 0 counts as 1.
+    pub workers: usize,
+    /// See [`FairnessConfig`].
+    pub cancel_streak_limit: u32,
+    /// The order of equals.
+    pub tie_break: TieBreak,
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        let FairnessConfig { cancel_streak_limit } = FairnessConfig::default();
+        SchedulerConfig { workers: 1, cancel_streak_limit, tie_break: TieBreak::Fifo }
+    }
+}
+
+/// A queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The queue all workers share.
+    Global,
+    /// A worker's own queue; a worker that does not exist means the global one.
+    Local(usize),
+}
+
+/// Names an entry of a scheduler; stale once the entry was dispatched or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// The queue it waits in.
+    pub source: Source,
+    /// The entry there.
+    pub entry: EntryId,
+}
+
+/// Where a dispatched entry came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The global queue.
+    Global,
+    /// The worker's own queue.
+    Local,
+    /// Another worker's queue.
+    Stolen(usize),
+}
+
+/// One dispatch and how it came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<T> {
+    /// Who dispatches.
+    pub worker: usize,
+    /// The lane it waited in.
+    pub lane: Lane,
+    /// The queue it waited in.
+    pub source: Origin,
+    /// Cancel work over its limit, for want of anything else.
+    pub fallback: bool,
+    /// The worker's cancel streak before this dispatch.
+    pub streak: u32,
+    /// The cancel-streak limit in force.
+    pub limit: u32,
+    /// The decision's number: 1, 2, ..
+    pub seq: u64,
+    /// The decision's link in the chain.
+    pub hash: u64,
+    /// What is dispatched.
+    pub token: T,
+}
+
+/// The hash chain over decisions: each link covers its predecessor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecisionChain {
+    /// How many decisions were made.
+    pub seq: u64,
+    /// The last link; 0 before the first decision.
+    pub hash: u64,
+}
+
+impl DecisionChain {
+    /// Adds a decision: the link is the digest of previous link, number, lane rank, token, streak
+    /// before and limit.
+    pub fn extend(&mut self, lane: Lane, token: u64, streak: u32, limit: u32) {
+        self.seq += 1;
+        let (streak, limit) = (u64::from(streak), u64::from(limit));
+        self.hash = digest_words(&[self.hash, self.seq, lane as u64, token, streak, limit]);
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Worker<T> {
+    lanes: Lanes<T>,
+    fairness: Fairness,
+    certificate: Certificate,
+}
+
+/// All queues and the law over them.
+///
+/// ```
+/// use asx_kernel::choose::First;
+/// use asx_kernel::lanes::*;
+/// let mut scheduler = Scheduler::new(SchedulerConfig::default());
+/// scheduler.enqueue(Source::Local(0), Place::Ready(Priority::DEFAULT), 7u64, false);
+/// scheduler.enqueue(Source::Global, Place::Cancel(Priority::DEFAULT), 8, false);
+/// let mut next = || scheduler.next(0, Suggestion::NoPreference, &mut First).map(|d| d.token);
+/// assert_eq!([next(), next(), next()], [Some(8), Some(7), None]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scheduler<T> {
+    global: Lanes<T>,
+    workers: Vec<Worker<T>>,
+    tie_break: TieBreak,
+    chain: DecisionChain,
+}
+
+/// A decision before it is written down.
+type Found<T> = (Verdict, Origin, T);
+
+impl<T: Token> Scheduler<T> {
+    /// Empty queues.
+    pub fn new(config: SchedulerConfig) -> Scheduler<T> {
+        let fairness = FairnessConfig { cancel_streak_limit: config.cancel_streak_limit };
+        let worker = |_| Worker {
+            lanes: Lanes::new(),
+            fairness: Fairness::new(fairness),
+            certificate: Certificate::default(),
+        };
+        Scheduler {
+            global: Lanes::new(),
+            workers: (0..config.workers.max(1)).map(worker).collect(),
+            tie_break: config.tie_break,
+            chain: DecisionChain::default(),
+        }
+    }
+
+    /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
+    pub fn enqueue(&mut self, source: Source, place: Place, token: T, pinned: bool) -> Ticket {
+        let source = match source {
+            Source::Local(worker) if worker < self.workers.len() => source,
+            _ => Source::Global,
+        };
+        Ticket { source, entry: self.queue_mut(source).push(place, token, pinned) }
+    }
+
+    /// Takes an entry back, unless it has left already.
+    pub fn remove(&mut self, ticket: Ticket) -> Option<T> {
+        self.queue_mut(ticket.source).remove(ticket.entry)
+    }
+
+    /// Decides and dispatches for a worker. `None`: nothing it could run, back off.
+    pub fn next(
+        &mut self,
+        worker: usize,
+        suggestion: Suggestion,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Decision<T>> {
+        let pending = self.pending(worker);
+        let own = self.workers.get(worker)?.fairness.decide(pending, suggestion);
+        let found = match own {
+            Some(verdict) if !verdict.fallback => self.take(worker, verdict, choose),
+            _ => self.steal_or_fall_back(worker, suggestion, own, choose),
+        };
+        let (verdict, source, token) = found?;
+        let Worker { fairness, certificate, .. } = &mut self.workers[worker];
+        let streak = fairness.streak();
+        certificate.record(verdict, streak, fairness.base_limit(), pending);
+        fairness.record(verdict, pending);
+        let Verdict { lane, fallback, limit } = verdict;
+        self.chain.extend(lane, token.word(), streak, limit);
+        let DecisionChain { seq, hash } = self.chain;
+        Some(Decision { worker, lane, source, fallback, streak, limit, seq, hash, token })
+    }
+
+    /// Notes that a worker parked (or, with one worker and no threads, that all lanes ran empty).
+    pub fn parked(&mut self, worker: usize) {
+        if let Some(worker) = self.workers.get_mut(worker) {
+            worker.fairness.parked();
+        }
+    }
+
+    /// What a worker sees: the global queue and its own.
+    pub fn pending(&self, worker: usize) -> Pending {
+        let waits = |lane| {
+            self.global.len(lane) > 0
+                || self.workers.get(worker).is_some_and(|w| w.lanes.len(lane) > 0)
+        };
+        Pending {
+            cancel: waits(Lane::Cancel),
+            timed: waits(Lane::Timed),
+            ready: waits(Lane::Ready),
+        }
+    }
+
+    /// Whether [`next`](Scheduler::next) would find something for a worker.
+    pub fn can_run(&self, worker: usize) -> bool {
+        worker < self.workers.len()
+            && (self.pending(worker).any() || self.stealable(worker, &Lane::ALL))
+    }
+
+    /// The workers that would find something, in order.
+    pub fn runnable_workers(&self) -> impl Iterator<Item = usize> {
+        (0..self.workers.len()).filter(|worker| self.can_run(*worker))
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// One queue.
+    pub fn lanes(&self, source: Source) -> &Lanes<T> {
+        match source {
+            Source::Local(worker) => self.workers.get(worker).map_or(&self.global, |w| &w.lanes),
+            Source::Global => &self.global,
+        }
+    }
+
+    /// How many entries wait in all queues.
+    pub fn total(&self) -> usize {
+        self.global.total() + self.workers.iter().map(|w| w.lanes.total()).sum::<usize>()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+
+    /// A worker's certificate; an empty one of a worker that does not exist.
+    pub fn certificate(&self, worker: usize) -> Certificate {
+        self.workers.get(worker).map(|w| w.certificate).unwrap_or_default()
+    }
+
+    /// A worker's streaks.
+    pub fn fairness(&self, worker: usize) -> Option<&Fairness> {
+        self.workers.get(worker).map(|w| &w.fairness)
+    }
+
+    /// The chain of all decisions so far.
+    pub fn chain(&self) -> DecisionChain {
+        self.chain
+    }
+
+    /// Whether every queue is sound.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.global.check()?;
+        self.workers.iter().try_for_each(|w| w.lanes.check())
+    }
+
+    fn queue_mut(&mut self, source: Source) -> &mut Lanes<T> {
+        match source {
+            Source::Local(worker) => {
+                self.workers.get_mut(worker).map_or(&mut self.global, |w| &mut w.lanes)
+            }
+            Source::Global => &mut self.global,
+        }
+    }
+
+    /// Takes from what the worker sees: global, then local.
+    fn take(
+        &mut self,
+        worker: usize,
+        verdict: Verdict,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Found<T>> {
+        let lane = verdict.lane;
+        if let Some((_, token)) = self.global.pop(lane) {
+            return Some((verdict, Origin::Global, token));
+        }
+        let local = &mut self.workers[worker].lanes;
+        let entry = match self.tie_break {
+            TieBreak::Seeded if lane == Lane::Ready => {
+                local.pop_ready_tied(|count| choose.pick(Point::ReadyTie(worker), count))
+            }
+            _ => local.pop(lane),
+        };
+        entry.map(|(_, token)| (verdict, Origin::Local, token))
+    }
+
+    /// Nothing the worker sees may go as it is: see the module's points 2 and 3.
+    fn steal_or_fall_back(
+        &mut self,
+        worker: usize,
+        suggestion: Suggestion,
+        own: Option<Verdict>,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Found<T>> {
+        let fairness = &self.workers[worker].fairness;
+        let (limit, over) = (fairness.limit(suggestion), !fairness.cancel_may_go(suggestion));
+        let wanted = if over { &Lane::ALL[1..] } else { &Lane::ALL[..] };
+        if !self.stealable(worker, wanted) {
+            return match own {
+                Some(fallback) => self.take(worker, fallback, choose),
+                None if over => self.steal(worker, &[Lane::Cancel], true, limit, choose),
+                None => None,
+            };
+        }
+        self.steal(worker, wanted, false, limit, choose)
+    }
+
+    /// Takes the first entry in one of the lanes that some other worker lets go of.
+    fn steal(
+        &mut self,
+        worker: usize,
+        lanes: &[Lane],
+        fallback: bool,
+        limit: u32,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Found<T>> {
+        if !self.stealable(worker, lanes) {
+            return None;
+        }
+        let count = self.workers.len();
+        let start = choose.pick(Point::StealStart(worker), count - 1);
+        (0..count - 1).find_map(|step| {
+            // The other workers in circular order: the next one is number 0.
+            let victim = (worker + 1 + (start + step) % (count - 1)) % count;
+            let queue = &mut self.workers[victim].lanes;
+            let (place, token) = lanes.iter().find_map(|lane| queue.steal_from(*lane))?;
+            let verdict = Verdict { lane: place.lane(), fallback, limit };
+            Some((verdict, Origin::Stolen(victim), token))
+        })
+    }
+
+    /// Whether another worker has an entry in one of the lanes to let go of.
+    fn stealable(&self, worker: usize, lanes: &[Lane]) -> bool {
+        let has = |w: &Worker<T>| lanes.iter().any(|lane| w.lanes.stealable(*lane) > 0);
+        self.workers.iter().enumerate().any(|(other, w)| other != worker && has(w))
+    }
+}
