@@ -53,7 +53,7 @@ impl<T> TimerHeap<T> {
 
     /// Adds a timer. A deadline that has passed is accepted and due at once.
     pub fn register(&mut self, deadline: Time, token: T) -> Result<TimerHandle, RegisterError<T>> {
-        let token = self.config.admit(self.now, deadline, self.len(), token)?;
+        let token = self.admit(deadline, self.len(), token)?;
         Ok(self.insert(deadline, token))
     }
 
@@ -74,7 +74,7 @@ impl<T> TimerHeap<T> {
         token: T,
     ) -> Result<(TimerHandle, Option<T>), RegisterError<T>> {
         let others = self.len() - usize::from(self.find(old).is_some());
-        let token = self.config.admit(self.now, deadline, others, token)?;
+        let token = self.admit(deadline, others, token)?;
         let was = self.cancel(old);
         Ok((self.insert(deadline, token), was))
     }
@@ -124,6 +124,11 @@ impl<T> TimerHeap<T> {
     /// Whether no timer lives.
     pub fn is_empty(&self) -> bool {
         self.timers.is_empty()
+    }
+
+    fn admit(&self, deadline: Time, live: usize, token: T) -> Result<T, RegisterError<T>> {
+        let in_range = deadline - self.now <= self.config.max_timer_duration;
+        RegisterError::unless(in_range, live < self.config.limit, token)
     }
 
     fn insert(&mut self, deadline: Time, token: T) -> TimerHandle {

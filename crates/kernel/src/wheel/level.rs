@@ -1,22 +1,21 @@
 //! One level of the wheel: 256 lists of entries and a bitmap of those that are not empty.
 
-use super::slab::{NIL, Slab};
+use super::slab::{Link, NIL, Slab};
 
 /// Slots of a level.
 pub(super) const SLOTS: u64 = 256;
 
-/// A list, and the earliest deadline in it.
+/// A list, and the earliest deadline put into it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    /// [`EMPTY`], [`UNKNOWN`] or the earliest deadline.
+    /// No later than any deadline in the list.
     pub(super) min: u64,
+    /// The entry that had this deadline; it may be gone.
+    pub(super) min_at: u32,
     pub(super) head: u32,
 }
 
-/// `Slot::min` of an empty list.
-pub(super) const EMPTY: u64 = u64::MAX;
-/// `Slot::min` after the earliest entry has left; no waiting timer has this deadline.
-pub(super) const UNKNOWN: u64 = 0;
+const EMPTY: Slot = Slot { min: u64::MAX, min_at: NIL, head: NIL };
 
 /// The lists of one level.
 #[derive(Clone, Debug)]
@@ -27,7 +26,7 @@ pub(super) struct Level {
 
 impl Level {
     pub(super) const fn new() -> Self {
-        Level { occupied: [0; 4], slots: [Slot { min: EMPTY, head: NIL }; SLOTS as usize] }
+        Level { occupied: [0; 4], slots: [EMPTY; SLOTS as usize] }
     }
 
     /// Steps from the slot of `unit` to the next occupied one, going round.
@@ -44,64 +43,57 @@ impl Level {
         })
     }
 
-    /// Puts an entry in front of a slot's list.
-    pub(super) fn push<T>(&mut self, slot: usize, at: u32, slab: &mut Slab<T>) {
+    /// Puts an entry in front of a slot's list; `place` is the list's.
+    #[inline]
+    pub(super) fn push<T>(&mut self, place: u32, at: u32, deadline: u64, slab: &mut Slab<T>) {
+        let slot = place as usize % SLOTS as usize;
         let list = &mut self.slots[slot];
-        let entry = slab.at(at);
-        entry.next = list.head;
-        entry.prev = NIL;
-        list.min = list.min.min(entry.deadline);
+        *slab.link_mut(at) = Link::anchored(place, list.head);
         if list.head == NIL {
             self.occupied[slot / 64] |= 1 << (slot % 64);
         } else {
-            slab.at(list.head).prev = at;
+            slab.link_mut(list.head).prev = at;
         }
         list.head = at;
+        if deadline < list.min {
+            (list.min, list.min_at) = (deadline, at);
+        }
     }
 
-    /// Takes an entry out of a slot's list.
-    pub(super) fn unlink<T>(&mut self, slot: usize, at: u32, slab: &mut Slab<T>) {
-        let entry = slab.at(at);
-        let (deadline, next, prev) = (entry.deadline, entry.next, entry.prev);
-        if next != NIL {
-            slab.at(next).prev = prev;
-        }
-        if prev != NIL {
-            slab.at(prev).next = next;
-        } else if next != NIL {
-            self.slots[slot].head = next;
-        } else {
+    /// Takes the first entry, whose link this is, out of its slot's list.
+    pub(super) fn pop<T>(&mut self, slot: usize, first: Link, slab: &mut Slab<T>) {
+        if first.next == NIL {
             self.take(slot);
-            return;
-        }
-        let list = &mut self.slots[slot];
-        if deadline == list.min {
-            list.min = UNKNOWN;
+        } else {
+            self.slots[slot].head = first.next;
+            slab.link_mut(first.next).prev = first.prev;
         }
     }
 
     /// Empties a slot: the first entry of the list it had.
     pub(super) fn take(&mut self, slot: usize) -> u32 {
         self.occupied[slot / 64] &= !(1 << (slot % 64));
-        core::mem::replace(&mut self.slots[slot], Slot { min: EMPTY, head: NIL }).head
+        core::mem::replace(&mut self.slots[slot], EMPTY).head
     }
 
-    /// The earliest deadline of a slot.
-    pub(super) fn min<T>(&self, slot: usize, slab: &Slab<T>) -> u64 {
+    /// The earliest deadline of a slot and whose it is.
+    ///
+    /// What the slot remembers is good if some live timer has that deadline: were it a timer that
+    /// came to the entry later and waits elsewhere, the answer over all slots is still right.
+    pub(super) fn min<T>(&self, slot: usize, slab: &Slab<T>) -> (u64, u32) {
         let list = self.slots[slot];
-        if list.min != UNKNOWN {
-            return list.min;
+        if slab.get(list.min_at).is_some_and(|body| body.deadline == list.min) {
+            return (list.min, list.min_at);
         }
-        self.walk(slot, slab).map(|(_, deadline)| deadline).min().unwrap_or(EMPTY)
+        self.walk(slot, slab).min().unwrap_or((u64::MAX, NIL))
     }
 
-    /// The entries of a slot with their deadlines.
-    pub(super) fn walk<T>(&self, slot: usize, slab: &Slab<T>) -> impl Iterator<Item = (u32, u64)> {
+    /// The entries of a slot after their deadlines.
+    pub(super) fn walk<T>(&self, slot: usize, slab: &Slab<T>) -> impl Iterator<Item = (u64, u32)> {
         let mut at = self.slots[slot].head;
         core::iter::from_fn(move || {
-            let entry = slab.entries.get(at as usize)?;
-            let found = (at, entry.deadline);
-            at = entry.next;
+            let found = (slab.get(at)?.deadline, at);
+            at = slab.link(at).next;
             Some(found)
         })
     }

@@ -28,9 +28,9 @@ mod types;
 use alloc::vec::Vec;
 
 use crate::time::{Time, nanos};
-use level::{EMPTY, Level, SLOTS};
+use level::{Level, SLOTS};
 use queue::{Node, Queue};
-use slab::{MAX_ENTRIES, Slab};
+use slab::{MAX_ENTRIES, NIL, Slab};
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
 const LEVELS: usize = 4;
@@ -38,9 +38,9 @@ const LEVELS: usize = 4;
 const TICK: u64 = 1_000_000;
 /// Nanoseconds a level spans.
 const RANGE: [u64; LEVELS] = [TICK << 8, TICK << 16, TICK << 24, TICK << 32];
-/// `Entry::place` is level * 256 + slot, or one of these.
-const NEAR: u16 = 1024;
-const OVERFLOW: u16 = 1025;
+/// A place is level * 256 + slot, or one of these.
+const NEAR: u32 = 1024;
+const OVERFLOW: u32 = 1025;
 
 /// A set of timers carrying tokens.
 ///
@@ -62,8 +62,12 @@ pub struct Wheel<T> {
     now: u64,
     /// `now` in ticks.
     tick: u64,
+    /// The last instant that belongs to near: of the current tick or of the group let go.
+    near_end: u64,
     /// Distances from here on go to overflow.
     horizon: u64,
+    /// Distances beyond this are refused.
+    max_distance: u64,
     next_generation: u64,
     /// Everything up to here is due, because a group was let go early; 0: no such group.
     group_end: u64,
@@ -77,37 +81,46 @@ impl<T> Wheel<T> {
     /// A wheel without timers whose current time is `now`.
     pub fn new(mut config: WheelConfig, now: Time) -> Self {
         config.limit = config.limit.min(MAX_ENTRIES);
-        Wheel {
+        let mut wheel = Wheel {
             now: now.as_nanos(),
             tick: now.as_nanos() / TICK,
+            near_end: 0,
             horizon: nanos(config.max_wheel_duration).min(RANGE[LEVELS - 1]),
+            max_distance: nanos(config.max_timer_duration),
             next_generation: config.first_generation,
             group_end: 0,
             slab: Slab::new(),
-            near: Queue::new(),
-            overflow: Queue::new(),
+            near: Queue::new(NEAR),
+            overflow: Queue::new(OVERFLOW),
             levels: [const { Level::new() }; LEVELS],
             config,
-        }
+        };
+        wheel.bound_near();
+        wheel
     }
 
     /// Adds a timer. A deadline that has passed is accepted and due at once.
     pub fn register(&mut self, deadline: Time, token: T) -> Result<TimerHandle, RegisterError<T>> {
-        let token = self.config.admit(self.now(), deadline, self.len(), token)?;
+        let token = self.admit(deadline, self.len(), token)?;
         Ok(self.insert(deadline.as_nanos(), token))
     }
 
     /// Removes a timer: its token the first time, nothing for a handle that is stale or unknown.
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
         let at = self.find(handle)?;
-        let entry = self.slab.at(at);
-        let (place, position) = (entry.place, entry.next as usize);
-        match place {
-            NEAR => self.near.remove(position, &mut self.slab),
-            OVERFLOW => self.overflow.remove(position, &mut self.slab),
-            _ => {
+        let link = self.slab.link(at);
+        match link.place() {
+            Some(NEAR) => self.near.remove(link.next as usize, &mut self.slab),
+            Some(OVERFLOW) => self.overflow.remove(link.next as usize, &mut self.slab),
+            Some(place) => {
                 let (level, slot) = split(place);
-                self.levels[level].unlink(slot, at, &mut self.slab);
+                self.levels[level].pop(slot, link, &mut self.slab);
+            }
+            None => {
+                self.slab.link_mut(link.prev).next = link.next;
+                if link.next != NIL {
+                    self.slab.link_mut(link.next).prev = link.prev;
+                }
             }
         }
         let token = self.slab.remove(at);
@@ -124,15 +137,15 @@ impl<T> Wheel<T> {
         token: T,
     ) -> Result<(TimerHandle, Option<T>), RegisterError<T>> {
         let others = self.len() - usize::from(self.find(old).is_some());
-        let token = self.config.admit(self.now(), deadline, others, token)?;
+        let token = self.admit(deadline, others, token)?;
         let was = self.cancel(old);
         Ok((self.insert(deadline.as_nanos(), token), was))
     }
 
     /// A live timer's deadline and token.
     pub fn get(&self, handle: TimerHandle) -> Option<(Time, &T)> {
-        let entry = self.slab.entries.get(self.find(handle)? as usize)?;
-        Some((Time::from_nanos(entry.deadline), entry.token.as_ref()?))
+        let body = self.slab.get(self.find(handle)?)?;
+        Some((Time::from_nanos(body.deadline), body.token.as_ref()?))
     }
 
     /// The deadline of the earliest live timer, to the nanosecond.
@@ -140,9 +153,9 @@ impl<T> Wheel<T> {
         if let Some(first) = self.near.first() {
             return Some(Time::from_nanos(first.deadline));
         }
-        let mut best = self.overflow.first().map_or(EMPTY, |node| node.deadline);
+        let mut best = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
         for level in 0..LEVELS {
-            if let Some((_, min)) = self.first_slot(level, best) {
+            if let Some((_, (min, _))) = self.first_slot(level, best) {
                 best = best.min(min);
             }
         }
@@ -154,6 +167,7 @@ impl<T> Wheel<T> {
         let from = self.tick;
         self.now = self.now.max(now.as_nanos());
         self.tick = self.now / TICK;
+        self.bound_near();
         if self.is_empty() {
             return;
         }
@@ -166,14 +180,15 @@ impl<T> Wheel<T> {
     pub fn collect(&mut self, now: Time, max: usize, out: &mut Vec<Expired<T>>) -> usize {
         self.advance(now);
         self.form_group();
-        let due = self.now.max(self.group_end);
+        let due = self.due();
         let mut count = 0;
         while count < max
             && let Some(node) = self.near.first()
             && node.deadline <= due
         {
             self.near.remove(0, &mut self.slab);
-            let handle = self.handle(node.at);
+            let generation = node.seq.wrapping_add(self.config.first_generation);
+            let handle = TimerHandle { id: self.id(node.at), generation };
             if let Some(token) = self.slab.remove(node.at) {
                 out.push(Expired { handle, deadline: Time::from_nanos(node.deadline), token });
             }
@@ -201,69 +216,89 @@ impl<T> Wheel<T> {
     /// How many entries are held, live or kept for reuse: never more than have lived at once, and
     /// none when no timer lives.
     pub fn storage(&self) -> usize {
-        self.slab.entries.len()
+        self.slab.bodies.len()
     }
 
-    /// Where a live timer waits.
+    /// Where a live timer waits. For tests and tools: it may walk a slot's list.
     pub fn level_of(&self, handle: TimerHandle) -> Option<Placement> {
-        let entry = self.slab.entries.get(self.find(handle)? as usize)?;
-        Some(match entry.place {
-            NEAR if entry.deadline <= self.now.max(self.group_end) => Placement::Ready,
+        let at = self.find(handle)?;
+        let mut link = self.slab.link(at);
+        let place = loop {
+            match link.place() {
+                Some(place) => break place,
+                None => link = self.slab.link(link.prev),
+            }
+        };
+        Some(match place {
+            NEAR if self.slab.deadline(at) <= self.due() => Placement::Ready,
             NEAR => Placement::Level(0),
             OVERFLOW => Placement::Overflow,
-            place => Placement::Level(split(place).0 as u8),
+            _ => Placement::Level(split(place).0 as u8),
         })
     }
 
+    #[inline]
+    fn admit(&self, deadline: Time, live: usize, token: T) -> Result<T, RegisterError<T>> {
+        let distance = deadline.as_nanos().saturating_sub(self.now);
+        RegisterError::unless(distance <= self.max_distance, live < self.config.limit, token)
+    }
+
+    #[inline]
     fn insert(&mut self, deadline: u64, token: T) -> TimerHandle {
         let generation = self.next_generation;
         self.next_generation = generation.wrapping_add(1);
         let at = self.slab.insert(deadline, generation, token);
-        self.place(at);
-        TimerHandle { id: self.config.first_id.wrapping_add(u64::from(at)), generation }
+        self.place(at, deadline, generation);
+        TimerHandle { id: self.id(at), generation }
     }
 
-    fn handle(&mut self, at: u32) -> TimerHandle {
-        let id = self.config.first_id.wrapping_add(u64::from(at));
-        TimerHandle { id, generation: self.slab.at(at).generation }
+    fn id(&self, at: u32) -> u64 {
+        self.config.first_id.wrapping_add(u64::from(at))
     }
 
     /// The entry of a live handle.
+    #[inline]
     fn find(&self, handle: TimerHandle) -> Option<u32> {
         let at = u32::try_from(handle.id.wrapping_sub(self.config.first_id)).ok()?;
-        let entry = self.slab.entries.get(at as usize)?;
-        (entry.generation == handle.generation && entry.token.is_some()).then_some(at)
+        (self.slab.get(at)?.generation == handle.generation).then_some(at)
     }
 
-    /// Whether a deadline belongs to near: in the current tick, earlier, or in the group let go.
-    fn is_near(&self, deadline: u64) -> bool {
-        deadline / TICK <= self.tick || deadline <= self.group_end
+    /// Timers up to here are due.
+    fn due(&self) -> u64 {
+        self.now.max(self.group_end)
+    }
+
+    /// Sets the end of near after time has moved or a group has come or gone.
+    fn bound_near(&mut self) {
+        let tick_end = (self.tick * TICK).saturating_add(TICK - 1);
+        self.near_end = tick_end.max(self.group_end);
     }
 
     /// Links an entry where its deadline belongs at the current time.
-    fn place(&mut self, at: u32) {
-        let node = self.node(at);
-        let deadline = node.deadline;
-        if self.is_near(deadline) {
-            self.slab.at(at).place = NEAR;
-            return self.near.push(node, &mut self.slab);
+    #[inline]
+    fn place(&mut self, at: u32, deadline: u64, generation: u64) {
+        let distance = deadline.saturating_sub(self.now);
+        if deadline <= self.near_end || distance >= self.horizon {
+            return self.enqueue(at, deadline, generation);
         }
-        let delta = deadline - self.now;
-        if delta >= self.horizon {
-            self.slab.at(at).place = OVERFLOW;
-            return self.overflow.push(node, &mut self.slab);
-        }
-        let level = RANGE.iter().filter(|range| delta >= **range).count();
-        let slot = unit(deadline, level) % SLOTS;
-        self.slab.at(at).place = (level as u64 * SLOTS + slot) as u16;
-        self.levels[level].push(slot as usize, at, &mut self.slab);
+        let level = match distance {
+            d if d < RANGE[0] => 0,
+            d if d < RANGE[1] => 1,
+            d if d < RANGE[2] => 2,
+            _ => 3,
+        };
+        let place = level as u64 * SLOTS + unit(deadline, level) % SLOTS;
+        self.levels[level].push(place as u32, at, deadline, &mut self.slab);
     }
 
-    /// Generations count registrations, so their distance from the first is the sequence.
-    fn node(&mut self, at: u32) -> Node {
-        let first = self.config.first_generation;
-        let entry = self.slab.at(at);
-        Node { deadline: entry.deadline, seq: entry.generation.wrapping_sub(first), at }
+    /// Puts an entry that does not belong on the wheel into the heap it belongs to.
+    #[inline(never)]
+    fn enqueue(&mut self, at: u32, deadline: u64, generation: u64) {
+        // Generations count registrations, so the distance from the first is the sequence.
+        let seq = generation.wrapping_sub(self.config.first_generation);
+        let near = deadline <= self.near_end;
+        let queue = if near { &mut self.near } else { &mut self.overflow };
+        queue.push(Node { deadline, seq, at }, &mut self.slab);
     }
 
     /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
@@ -281,19 +316,20 @@ impl<T> Wheel<T> {
             {
                 unit += distance;
                 let mut at = self.levels[level].take((unit % SLOTS) as usize);
-                while let Some(entry) = self.slab.entries.get(at as usize) {
-                    let next = entry.next;
-                    self.place(at);
+                while let Some(body) = self.slab.get(at) {
+                    let next = self.slab.link(at).next;
+                    self.place(at, body.deadline, body.generation);
                     at = next;
                 }
                 unit += 1;
             }
         }
         while let Some(node) = self.overflow.first()
-            && (self.is_near(node.deadline) || node.deadline - self.now < self.horizon)
+            && (node.deadline <= self.near_end || node.deadline - self.now < self.horizon)
         {
             self.overflow.remove(0, &mut self.slab);
-            self.place(node.at);
+            let generation = node.seq.wrapping_add(self.config.first_generation);
+            self.place(node.at, node.deadline, generation);
         }
     }
 
@@ -303,6 +339,7 @@ impl<T> Wheel<T> {
         let end = coalesce.boundary(self.now()).as_nanos();
         if end > self.now.max(self.group_end) && self.has(coalesce.min_group_size, end) {
             self.group_end = end;
+            self.bound_near();
             self.sweep(self.tick, end / TICK);
         }
     }
@@ -316,14 +353,18 @@ impl<T> Wheel<T> {
             let units = (current + 1)..=unit(end, n).min(current + SLOTS);
             units.flat_map(move |unit| level.walk((unit % SLOTS) as usize, &self.slab))
         });
-        let all = heaps.chain(levels.map(|(_, deadline)| deadline));
+        let all = heaps.chain(levels.map(|(deadline, _)| deadline));
         count == 0 || all.filter(|deadline| *deadline <= end).nth(count - 1).is_some()
     }
 
+    #[inline]
     /// After timers have left: a group without members is over, and without timers nothing is kept.
     fn settle(&mut self) {
-        if self.near.first().is_none_or(|first| first.deadline > self.group_end) {
+        if self.group_end > 0
+            && self.near.first().is_none_or(|first| first.deadline > self.group_end)
+        {
             self.group_end = 0;
+            self.bound_near();
         }
         if self.is_empty() {
             self.slab.release();
@@ -334,7 +375,7 @@ impl<T> Wheel<T> {
 
     /// The first occupied slot of a level and its earliest deadline, unless all of its unit is
     /// after `best`.
-    fn first_slot(&self, level: usize, best: u64) -> Option<(usize, u64)> {
+    fn first_slot(&self, level: usize, best: u64) -> Option<(usize, (u64, u32))> {
         let next = (self.tick >> (8 * level)) + 1;
         let unit = next + self.levels[level].distance(next)?;
         if (unit << (8 * level)) * TICK > best {
@@ -346,10 +387,11 @@ impl<T> Wheel<T> {
 
     /// Remembers the minima that [`Wheel::next_deadline`] would have to look for each time.
     fn learn(&mut self) {
-        let mut best = EMPTY;
+        let mut best = u64::MAX;
         for level in 0..LEVELS {
-            if let Some((slot, min)) = self.first_slot(level, best) {
-                self.levels[level].slots[slot].min = min;
+            if let Some((slot, (min, min_at))) = self.first_slot(level, best) {
+                let list = &mut self.levels[level].slots[slot];
+                (list.min, list.min_at) = (min, min_at);
                 best = best.min(min);
             }
         }
@@ -362,6 +404,6 @@ const fn unit(nanos: u64, level: usize) -> u64 {
 }
 
 /// The level and slot of a place on the wheel.
-fn split(place: u16) -> (usize, usize) {
-    (usize::from(place) / SLOTS as usize, usize::from(place) % SLOTS as usize)
+fn split(place: u32) -> (usize, usize) {
+    (place as usize / SLOTS as usize, place as usize % SLOTS as usize)
 }

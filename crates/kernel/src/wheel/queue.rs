@@ -1,10 +1,10 @@
 //! A binary min-heap of entries by (deadline, insertion sequence) that can remove from the middle.
 //!
-//! Each entry knows its position (`Entry::next`), so a cancelled timer leaves at once.
+//! Each entry knows its position (`Link::next`), so a cancelled timer leaves at once.
 
 use alloc::vec::Vec;
 
-use super::slab::{KEEP, Slab};
+use super::slab::{KEEP, Link, Slab};
 
 /// What the heap compares, beside the entry it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,11 +18,12 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct Queue {
     nodes: Vec<Node>,
+    place: u32,
 }
 
 impl Queue {
-    pub(super) const fn new() -> Self {
-        Queue { nodes: Vec::new() }
+    pub(super) const fn new(place: u32) -> Self {
+        Queue { nodes: Vec::new(), place }
     }
 
     pub(super) fn nodes(&self) -> &[Node] {
@@ -55,7 +56,7 @@ impl Queue {
 
     fn set<T>(&mut self, position: usize, node: Node, slab: &mut Slab<T>) {
         self.nodes[position] = node;
-        slab.at(node.at).next = position as u32;
+        *slab.link_mut(node.at) = Link::anchored(self.place, position as u32);
     }
 
     fn sift_up<T>(&mut self, mut hole: usize, node: Node, slab: &mut Slab<T>) {

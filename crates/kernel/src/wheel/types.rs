@@ -36,25 +36,6 @@ impl Default for WheelConfig {
     }
 }
 
-impl WheelConfig {
-    /// Refuses a registration that is too far away or one too many.
-    pub(crate) fn admit<T>(
-        &self,
-        now: Time,
-        deadline: Time,
-        live: usize,
-        token: T,
-    ) -> Result<T, RegisterError<T>> {
-        if deadline - now > self.max_timer_duration {
-            Err(RegisterError::DurationExceeded(token))
-        } else if live >= self.limit {
-            Err(RegisterError::Exhausted(token))
-        } else {
-            Ok(token)
-        }
-    }
-}
-
 /// Fires timers early so that they fire together.
 ///
 /// Let B be the least multiple of `window` not before now. If at least `min_group_size` live timers
@@ -110,6 +91,16 @@ pub enum RegisterError<T> {
 }
 
 impl<T> RegisterError<T> {
+    /// Refuses a timer that is too far away, or else one too many.
+    #[inline]
+    pub(crate) fn unless(in_range: bool, room: bool, token: T) -> Result<T, RegisterError<T>> {
+        match (in_range, room) {
+            (true, true) => Ok(token),
+            (true, false) => Err(RegisterError::Exhausted(token)),
+            (false, _) => Err(RegisterError::DurationExceeded(token)),
+        }
+    }
+
     /// The token that was to be registered.
     pub fn into_inner(self) -> T {
         match self {
