@@ -56,7 +56,8 @@ fn messages_and_permits_together_never_exceed_capacity() {
     assert_eq!(channel.try_reserve(), Err(TryReserveError::Full));
     assert_eq!(channel.try_send(11), Err(TrySendError::Full(11)));
     assert_eq!(channel.send(12), Sent::Queued { wake: None });
-    assert_eq!((channel.len(), channel.reserved()), (2, 0));
+    assert_eq!((channel.capacity(), channel.len(), channel.reserved()), (2, 2, 0));
+    assert!(!channel.is_empty());
     assert_eq!(channel.try_reserve(), Err(TryReserveError::Full));
     assert_eq!(channel.messages().copied().collect::<Vec<_>>(), [10, 12]);
 }
