@@ -343,14 +343,13 @@ impl<T: Token> Scheduler<T> {
         let fairness = &self.workers[worker].fairness;
         let (limit, over) = (fairness.limit(suggestion), !fairness.cancel_may_go(suggestion));
         let wanted = if over { &Lane::ALL[1..] } else { &Lane::ALL[..] };
-        if !self.stealable(worker, wanted) {
-            return match own {
-                Some(fallback) => self.take(worker, fallback, choose),
-                None if over => self.steal(worker, &[Lane::Cancel], true, limit, choose),
-                None => None,
-            };
+        if let Some(found) = self.steal(worker, wanted, false, limit, choose) {
+            return Some(found);
         }
-        self.steal(worker, wanted, false, limit, choose)
+        match own {
+            Some(fallback) => self.take(worker, fallback, choose),
+            None => self.steal(worker, &[Lane::Cancel], true, limit, choose),
+        }
     }
 
     /// Takes the first entry in one of the lanes that some other worker lets go of.
