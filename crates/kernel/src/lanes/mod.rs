@@ -14,6 +14,7 @@
 
 mod backoff;
 mod certificate;
+mod decision;
 mod fairness;
 mod governor;
 mod place;
@@ -23,12 +24,11 @@ mod timed;
 
 pub use backoff::{Backoff, BackoffStep, park_until};
 pub use certificate::Certificate;
+pub use decision::{Decision, DecisionChain, Origin, Source, Ticket, Token};
 pub use fairness::{Fairness, FairnessConfig, Pending, Verdict};
 pub use governor::Suggestion;
 pub use place::{Lane, Place, Priority};
-pub use scheduler::{
-    Decision, DecisionChain, Origin, Scheduler, SchedulerConfig, Source, Ticket, TieBreak, Token,
-};
+pub use scheduler::{Scheduler, SchedulerConfig, TieBreak};
 
 use alloc::vec::Vec;
 use priority::Buckets;
