@@ -137,6 +137,7 @@ mod tests {
                 assert_eq!(rest.has(other), other != c);
             }
             one.grant(c);
+            assert!(one.has(c));
             one.revoke(c);
             one.revoke(c);
             assert_eq!(one, Capabilities::none());

@@ -338,6 +338,13 @@ fn a_missing_reading_ends_the_drain_after_one_poll() {
     assert!(pump.may_step(now) && !pump.may_step(now));
     let mut pump = running(timed(10, 1), now);
     assert!(pump.may_step(now) && pump.may_step(now) && !pump.may_step(None));
+    assert!(!pump.may_step(now)); // a reading that comes after all is too late
+}
+
+#[test]
+fn every_drain_gets_its_first_step_however_late_it_is() {
+    let mut pump = running(timed(10, 1), Some(Time::ZERO));
+    assert!(pump.may_step(Some(Time::MAX)) && !pump.may_step(Some(Time::MAX)));
 }
 
 #[test]
