@@ -192,7 +192,12 @@ impl<P, V> World<P, V> {
         }
     }
 
-    pub(super) fn note_channel(&mut self, channel: ChannelId, task: Option<TaskId>, kind: EventKind) {
+    pub(super) fn note_channel(
+        &mut self,
+        channel: ChannelId,
+        task: Option<TaskId>,
+        kind: EventKind,
+    ) {
         let task = task.or(self.current.map(|(task, _)| task));
         let record = self.channels.get(channel.0);
         let scope = record.and_then(|record| record.scope);

@@ -29,7 +29,11 @@ impl<P, V> World<P, V> {
 
     /// Soft stop now; after `soft` the root closes with Shutdown; after `force_after` more, what
     /// still lives is completed by force.
-    pub fn shutdown(&mut self, soft: Duration, force_after: Option<Duration>) -> Result<(), Status> {
+    pub fn shutdown(
+        &mut self,
+        soft: Duration,
+        force_after: Option<Duration>,
+    ) -> Result<(), Status> {
         self.region_ref(self.root)?;
         self.soft_stop();
         if soft.is_zero() {

@@ -28,7 +28,11 @@ impl fmt::Display for InvariantViolation {
 
 impl core::error::Error for InvariantViolation {}
 
-fn hold(ok: bool, id: &'static str, what: impl FnOnce() -> String) -> Result<(), InvariantViolation> {
+fn hold(
+    ok: bool,
+    id: &'static str,
+    what: impl FnOnce() -> String,
+) -> Result<(), InvariantViolation> {
     if ok { Ok(()) } else { Err(InvariantViolation { id, what: what() }) }
 }
 

@@ -290,7 +290,8 @@ impl<P, V> World<P, V> {
                 }
                 None => {
                     let natural = record.ended.take().unwrap_or(Ok(()));
-                    let cancel = record.life.cancel().filter(|_| record.life.state().acknowledged());
+                    let cancel =
+                        record.life.cancel().filter(|_| record.life.state().acknowledged());
                     let reason = cancel.map(|cancel| cancel.reason.clone());
                     let witness = reason.is_some();
                     let outcome = match reason {

@@ -84,11 +84,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Spawns a finalizer task into a region that is finalizing.
-    pub fn spawn_finalizer(
-        &mut self,
-        region: RegionId,
-        payload: P,
-    ) -> Result<TaskId, (Status, P)> {
+    pub fn spawn_finalizer(&mut self, region: RegionId, payload: P) -> Result<TaskId, (Status, P)> {
         match self.admit(region, Operation::SpawnFinalizer) {
             Ok(record) => {
                 record.word.task_added();
@@ -178,8 +174,7 @@ impl<P, V> World<P, V> {
         let limits = self.config.chain;
         let Ok(record) = self.region_ref(region) else { return };
         let Some(cause) = record.reason.clone() else { return };
-        let reason =
-            Reason::new(Kind::ParentCancelled, region, self.now).caused_by(cause, limits);
+        let reason = Reason::new(Kind::ParentCancelled, region, self.now).caused_by(cause, limits);
         let cleanup = Kind::ParentCancelled.cleanup().combine(record.cleanup);
         let tasks: Vec<_> = record.tasks.iter().copied().collect();
         // The list is worked off from its end: the last child goes in first.

@@ -1,7 +1,7 @@
 //! Tasks: spawning, waking, cancelling, ending.
 
 use super::records::{Entry, TaskRecord, Wait};
-use super::{Ask, OBJECT_BYTES, Part, TaskError, TaskOptions, TaskOutcome, World};
+use super::{Ask, OBJECT_BYTES, TaskError, TaskOptions, TaskOutcome, World};
 use crate::budget::{Budget, Exhausted};
 use crate::cancel::{Cleanup, Kind, Phase, Reason};
 use crate::cascade;
@@ -85,7 +85,8 @@ impl<P, V> World<P, V> {
 
     /// Gives a record its slot and its place in its region, which already counts it.
     fn register_task(&mut self, record: TaskRecord<P>) -> TaskId {
-        let (region, priority, finalizer) = (record.region, record.budget.priority.0, record.finalizer);
+        let (region, priority, finalizer) =
+            (record.region, record.budget.priority.0, record.finalizer);
         let deadline = record.budget.deadline;
         let Ok(key) = self.tasks.insert(record) else {
             unreachable!("four thousand million live tasks do not fit in memory")
