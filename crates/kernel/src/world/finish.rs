@@ -34,7 +34,6 @@ impl<P, V> World<P, V> {
         soft: Duration,
         force_after: Option<Duration>,
     ) -> Result<(), Status> {
-        self.region_ref(self.root)?;
         self.soft_stop();
         if soft.is_zero() {
             self.close_region(self.root, Ask::new(Kind::Shutdown), force_after)?;

@@ -104,15 +104,13 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// Frees a Closed region's slot; its handles are stale from then on.
+    /// Frees a Closed region's slot; its handles are stale from then on. The root's stays.
     pub fn release_region(&mut self, region: RegionId) -> Result<(), Status> {
         let record = self.region_ref(region)?;
-        if record.word.state() != RegionState::Closed {
+        let (Some(parent), RegionState::Closed) = (record.parent, record.word.state()) else {
             return Err(Status::InvalidTransition);
-        }
-        if let Some(parent) = record.parent
-            && let Ok(parent) = self.region_mut(parent)
-        {
+        };
+        if let Ok(parent) = self.region_mut(parent) {
             parent.closed_children.retain(|child| *child != region);
         }
         self.free_region(region);
