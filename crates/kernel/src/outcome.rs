@@ -115,7 +115,7 @@ impl<T, E> Fold<T, E> {
     pub fn add(&mut self, order: u64, outcome: Outcome<T, E>) {
         self.best = Some(match self.best.take() {
             None => (order, outcome),
-            Some((first, kept)) if first < order => pair(first, kept, order, outcome),
+            Some((first, kept)) if first <= order => pair(first, kept, order, outcome),
             Some((second, kept)) => pair(order, outcome, second, kept),
         });
     }

@@ -275,11 +275,11 @@ impl RegionWord {
     pub fn advance(&mut self) -> Duty {
         let lives = self.tasks > 0 || self.children > 0;
         match self.state {
-            RegionState::Open if self.ending && !lives => self.go(RegionState::Closing, Duty::Moved),
-            RegionState::Open | RegionState::Closed => Duty::Wait,
-            RegionState::Closing if lives => {
-                self.go(RegionState::Draining, Duty::CancelChildren)
+            RegionState::Open if self.ending && !lives => {
+                self.go(RegionState::Closing, Duty::Moved)
             }
+            RegionState::Open | RegionState::Closed => Duty::Wait,
+            RegionState::Closing if lives => self.go(RegionState::Draining, Duty::CancelChildren),
             RegionState::Draining if lives => Duty::Wait,
             RegionState::Closing | RegionState::Draining => {
                 self.go(RegionState::Finalizing, Duty::Moved)

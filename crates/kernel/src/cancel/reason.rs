@@ -81,15 +81,16 @@ impl Reason {
         Reason { origin_task: Some(task), ..self }
     }
 
-    /// Puts `cause` below this reason, cutting the chain at the limits: the links nearest the top
-    /// stay, and the deepest one kept says that it was cut. The reason itself always stays.
+    /// Puts `cause` below this reason, in place of any it had, cutting the chain at the limits: the
+    /// links nearest the top stay, and the deepest one kept, and no other, says that it was cut.
+    /// The reason itself always stays.
     #[must_use]
     pub fn caused_by(self, cause: Reason, limits: ChainLimits) -> Reason {
-        let whole = Reason { cause: Some(Arc::new(cause)), ..self };
-        let mut bytes = 0;
+        let whole = Reason { cause: Some(Arc::new(cause)), truncated: false, ..self };
+        let mut bytes = 0_usize;
         let mut kept = 0;
         let fits = whole.chain().all(|link| {
-            bytes += link.cost();
+            bytes = bytes.saturating_add(link.cost());
             let fits = kept == 0 || (kept < limits.depth && bytes <= limits.bytes);
             kept += usize::from(fits);
             fits
@@ -102,7 +103,7 @@ impl Reason {
         let top: Vec<Reason> = self.chain().take(links).cloned().collect();
         let mut below: Option<Reason> = None;
         for mut link in top.into_iter().rev() {
-            link.truncated |= below.is_none();
+            link.truncated = below.is_none();
             link.cause = below.map(Arc::new);
             below = Some(link);
         }
