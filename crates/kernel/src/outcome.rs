@@ -144,3 +144,13 @@ fn pair<T, E>(
     };
     (if right_wins { second } else { first }, left.join(right))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn severities_have_names() {
+        assert_eq!(Severity::ALL.map(Severity::name), ["Ok", "Err", "Cancelled", "Panicked"]);
+    }
+}

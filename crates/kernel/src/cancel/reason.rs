@@ -161,3 +161,35 @@ impl fmt::Display for Reason {
         if self.truncated { f.write_str(" <- ..") } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Key;
+    use std::format;
+
+    #[test]
+    fn a_reason_prints_its_chain() {
+        let region = |n| RegionId(Key { generation: n, index: 0 });
+        let root = Reason::new(Kind::User, region(1), Time::from_nanos(3))
+            .with_task(TaskId(Key { generation: 4, index: 0 }))
+            .with_message("enough");
+        assert_eq!(format!("{root}"), "User in r1 by t4 at 3ns (enough)");
+        let child = Reason::new(Kind::ParentCancelled, region(2), Time::from_nanos(5));
+        let whole = child.clone().caused_by(root.clone(), ChainLimits::default());
+        let text = "ParentCancelled in r2 at 5ns <- User in r1 by t4 at 3ns (enough)";
+        assert_eq!((format!("{whole}"), format!("{whole:?}")), (text.into(), text.into()));
+        let cut = child.caused_by(root, ChainLimits { depth: 1, bytes: 4096 });
+        assert_eq!(format!("{cut}"), "ParentCancelled in r2 at 5ns <- ..");
+    }
+
+    #[test]
+    fn a_new_reason_has_no_task_message_or_cause() {
+        let region = RegionId(Key { generation: 1, index: 0 });
+        let reason = Reason::new(Kind::Timeout, region, Time::from_nanos(8));
+        assert_eq!((reason.kind, reason.origin_region), (Kind::Timeout, region));
+        assert_eq!((reason.timestamp, reason.truncated), (Time::from_nanos(8), false));
+        assert_eq!((&reason.origin_task, &reason.message), (&None, &None));
+        assert_eq!(reason.chain().count(), 1);
+    }
+}

@@ -14,8 +14,10 @@ fn base() -> Witness {
     }
 }
 
+type Break = fn(&mut Witness);
+
 /// One break per check, in the order of the checks.
-const BREAKS: [(fn(&mut Witness), Status); 5] = [
+const BREAKS: [(Break, Status); 5] = [
     (|next| next.task = task(2), Status::WitnessTaskMismatch),
     (|next| next.region = region(2), Status::WitnessRegionMismatch),
     (|next| next.epoch = 2, Status::WitnessEpochMismatch),

@@ -174,8 +174,12 @@ fn the_canonical_encoding_is_frozen() {
         fields(&mut expected);
         assert_eq!(digest(&event(kind, subject)), expected.value(), "{kind:?}");
     };
-    encoded(EventKind::RegionOpened { parent: Some(5) }, 1, &|d| drop(d.word(1).word(5)));
-    encoded(EventKind::RegionOpened { parent: None }, 1, &|d| drop(d.word(0).word(0)));
+    encoded(EventKind::RegionOpened { parent: Some(5) }, 1, &|d| {
+        d.word(1).word(5);
+    });
+    encoded(EventKind::RegionOpened { parent: None }, 1, &|d| {
+        d.word(0).word(0);
+    });
     encoded(EventKind::SoftStop {}, 71, &|_| {});
     encoded(EventKind::TaskSpawned { priority: 9, finalizer: true }, 10, &|d| {
         d.word(9).word(1);
@@ -190,7 +194,9 @@ fn the_canonical_encoding_is_frozen() {
 
 /// Variations of one kind: all equal to `KINDS`' version but for one field each.
 fn variations() -> Vec<EventKind> {
-    use EventKind::{CancelWitness, Decision, RegionCancelled, RegionMoved, RegionOpened, TaskMoved};
+    use EventKind::{
+        CancelWitness, Decision, RegionCancelled, RegionMoved, RegionOpened, TaskMoved,
+    };
     use EventKind::{ObligationResolved, TaskSpawned};
     let (reserved, user, timed) = (Phase::Requested, Kind::User, Lane::Timed);
     let witness = |epoch, phase, kind, polls, strengthened| CancelWitness {
