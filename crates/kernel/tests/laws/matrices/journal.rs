@@ -143,24 +143,36 @@ fn an_event_prints_its_subjects_and_fields() {
     assert_eq!(event(EventKind::Sent { permit: None }, some).to_string(), text);
 }
 
-#[test]
-fn text_that_cannot_be_written_is_an_error_not_a_panic() {
-    use std::fmt::Write;
-    /// Takes this many bytes.
-    struct Narrow(usize);
-    impl Write for Narrow {
-        fn write_str(&mut self, text: &str) -> std::fmt::Result {
-            self.0 = self.0.checked_sub(text.len()).ok_or(std::fmt::Error)?;
-            Ok(())
+/// Refuses one piece of text, the one after `left` others, and takes all the rest.
+struct Hiccup {
+    left: usize,
+    refused: bool,
+}
+
+impl std::fmt::Write for Hiccup {
+    fn write_str(&mut self, _: &str) -> std::fmt::Result {
+        if self.left == 0 && !self.refused {
+            self.refused = true;
+            return Err(std::fmt::Error);
         }
+        self.left = self.left.saturating_sub(1);
+        Ok(())
     }
-    let all = Subject { task: Some(1), region: Some(2), timer: None, channel: None };
-    let event = event(EventKind::RegionOpened { parent: Some(1) }, all);
-    let length = event.to_string().len();
-    for room in 0..length {
-        assert!(write!(Narrow(room), "{event}").is_err(), "{room} of {length}");
-    }
-    assert!(write!(Narrow(length), "{event}").is_ok());
+}
+
+#[test]
+fn a_piece_of_text_that_was_refused_is_always_reported() {
+    use std::fmt::Write;
+    let subject = Subject { task: Some(1), region: Some(2), ..NOBODY };
+    let event = event(EventKind::TaskSpawned { priority: 1, finalizer: true }, subject);
+    let refused_at = |left| {
+        let mut out = Hiccup { left, refused: false };
+        let result = write!(out, "{event}");
+        assert_eq!(result.is_err(), out.refused, "after {left} pieces");
+        out.refused
+    };
+    assert!((0..10).all(refused_at));
+    assert!(!refused_at(1000));
 }
 
 #[test]
