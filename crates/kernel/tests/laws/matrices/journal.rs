@@ -78,7 +78,8 @@ const KINDS: [(EventKind, u64, &str, &str); 33] = [
         DECISION,
         18,
         "decision",
-        " worker=1 lane=timed decision_seq=2 decision_hash=3 cancel_streak=4 limit=5 fallback=false",
+        " worker=1 lane=timed decision_seq=2 decision_hash=3 cancel_streak=4 limit=5 \
+         fallback=false",
     ),
     (EventKind::ObligationReserved { obligation: 3 }, 30, "obligation_reserved", " obligation=3"),
     (
