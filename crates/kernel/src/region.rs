@@ -207,9 +207,11 @@ impl RegionWord {
         self.ending
     }
 
-    /// A task was admitted.
+    /// A task was admitted. One admitted while finalizing may hold things again, so that the
+    /// release starts over after it.
     pub fn task_added(&mut self) {
         self.tasks += 1;
+        self.stage = Stage::Finalizers;
     }
 
     /// A task has completed.

@@ -10,6 +10,9 @@ use core::fmt;
 /// What one link of a chain costs besides the bytes of its message: the same on every host.
 pub const LINK_COST: usize = 88;
 
+/// No chain is longer than this, whatever the limits say: chains are walked link by link.
+const LONGEST_CHAIN: usize = 1024;
+
 /// How long a chain of causes may get. Both bounds count the reason itself as the first link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainLimits {
@@ -87,11 +90,12 @@ impl Reason {
     #[must_use]
     pub fn caused_by(self, cause: Reason, limits: ChainLimits) -> Reason {
         let whole = Reason { cause: Some(Arc::new(cause)), truncated: false, ..self };
+        let depth = limits.depth.min(LONGEST_CHAIN);
         let mut bytes = 0_usize;
         let mut kept = 0;
         let fits = whole.chain().all(|link| {
             bytes = bytes.saturating_add(link.cost());
-            let fits = kept == 0 || (kept < limits.depth && bytes <= limits.bytes);
+            let fits = kept == 0 || (kept < depth && bytes <= limits.bytes);
             kept += usize::from(fits);
             fits
         });

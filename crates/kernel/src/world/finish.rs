@@ -49,15 +49,18 @@ impl<P, V> World<P, V> {
         self.graces.insert((at, order), (region, grace));
     }
 
-    /// Completes by force whatever lives in the region and below it.
-    pub(super) fn force_region(&mut self, region: RegionId) {
+    /// Completes by force whatever lives in the region and below it. Finalizers start only then:
+    /// they get the same grace again.
+    pub(super) fn force_region(&mut self, region: RegionId, again: Duration) {
         let tasks = self.tasks_below(region);
-        if tasks.is_empty() {
-            return;
+        if !tasks.is_empty() {
+            self.note_region(region, EventKind::GraceExpired {});
         }
-        self.note_region(region, EventKind::GraceExpired {});
         for task in tasks {
             self.force_complete(task);
+        }
+        if self.region_ref(region).is_ok_and(|r| r.word.state() != RegionState::Closed) {
+            self.schedule_grace(again, region, Grace::Force(again));
         }
     }
 

@@ -98,7 +98,7 @@ impl<P, V> World<P, V> {
                 Grace::Close(force) => {
                     let _ = self.close_region(region, Ask::new(Kind::Shutdown), force);
                 }
-                Grace::Force => self.force_region(region),
+                Grace::Force(again) => self.force_region(region, again),
             }
         }
         fired

@@ -193,6 +193,6 @@ pub(super) enum TimerOwner {
 pub(super) enum Grace {
     /// The soft stop has lasted long enough: close with Shutdown, and force after so long.
     Close(Option<core::time::Duration>),
-    /// Complete by force what still lives.
-    Force,
+    /// Complete by force what still lives; again after so long if finalizers live on.
+    Force(core::time::Duration),
 }

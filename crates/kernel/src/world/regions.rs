@@ -60,7 +60,7 @@ impl<P, V> World<P, V> {
         let cleanup = reason.kind.cleanup();
         self.cancel_region(region, reason, cleanup);
         if let Some(after) = force_after {
-            self.schedule_grace(after, region, Grace::Force);
+            self.schedule_grace(after, region, Grace::Force(after));
         }
         Ok(first)
     }
@@ -173,7 +173,7 @@ impl<P, V> World<P, V> {
         let Ok(record) = self.region_ref(region) else { return };
         let Some(cause) = record.reason.clone() else { return };
         let reason = Reason::new(Kind::ParentCancelled, region, self.now).caused_by(cause, limits);
-        let cleanup = Kind::ParentCancelled.cleanup().combine(record.cleanup);
+        let cleanup = record.cleanup.passed_on();
         let tasks: Vec<_> = record.tasks.iter().copied().collect();
         // The list is worked off from its end: the last child goes in first.
         let regions: Vec<_> = record.children.iter().rev().copied().collect();
