@@ -54,6 +54,9 @@ impl<T> Wheel<T> {
         let lists = &self.levels[level];
         let list = lists.slots[slot];
         let bit = lists.occupied[slot / 64] >> (slot % 64) & 1 == 1;
+        if !bit && list.head == NIL {
+            return Ok(0);
+        }
         let place = (level * SLOTS as usize + slot) as u32;
         let (mut count, mut prev) = (0, ANCHOR + place);
         for (deadline, at) in lists.walk(slot, &self.slab) {
