@@ -1,0 +1,85 @@
+//! Proves that the kernel needs no std: builds it for a machine that has none.
+//!
+//! Where rustup has the bare target, that is a plain build. Where it can't be had, Debian's
+//! compiler is used instead, because Debian packages the sources of `core` and `alloc` that go
+//! with it, and cargo can build those. The result is kept below the target directory.
+
+use crate::report::Verdict;
+use crate::shell::{cargo, command, output, run as sh, target_dir, works};
+use crate::{Result, no_args};
+use std::path::Path;
+
+/// 32 bits, no operating system.
+const TARGET: &str = "thumbv7em-none-eabi";
+
+/// Debian's compiler and the matching sources of the standard library.
+const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
+pub(crate) fn run(args: &[String]) -> Result {
+    no_args(args)?;
+    match section() {
+        Verdict::Passed(_) => Ok(()),
+        Verdict::Skipped(why) | Verdict::Failed(why) => Err(why),
+    }
+}
+
+/// The build as a section: skipped only when no suitable compiler can be had.
+pub(crate) fn section() -> Verdict {
+    if rustup_has_target() {
+        let build = format!("build -p asx-kernel --lib --target {TARGET}");
+        return with_note(sh(&mut cargo(&build)), "rustup's target");
+    }
+    if !debian_has_source() {
+        println!("installing {} with apt-get", PACKAGES.join(" and "));
+        if let Err(why) = install() {
+            let why = format!("rustup lacks the target {TARGET} and {why}");
+            return Verdict::Skipped(why);
+        }
+    }
+    with_note(build_with_core(), "core and alloc built from source")
+}
+
+fn with_note(result: Result, how: &str) -> Verdict {
+    match result {
+        Ok(()) => Verdict::Passed(format!("{TARGET}, {how}")),
+        Err(why) => Verdict::Failed(why),
+    }
+}
+
+fn build_with_core() -> Result {
+    let mut build = cargo("build -Z build-std=core,alloc -p asx-kernel --lib --target");
+    build.arg(TARGET).arg("--target-dir").arg(target_dir().join("bare"));
+    build.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
+    sh(&mut build)
+}
+
+fn rustup_has_target() -> bool {
+    let installed = command("rustc", &["--print", "target-libdir", "--target", TARGET]).output();
+    let installed = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
+}
+
+fn debian_has_source() -> bool {
+    let sysroot = command(DEBIAN_RUSTC, &["--print", "sysroot"]).output();
+    let sysroot = sysroot.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let source = "lib/rustlib/src/rust/library/Cargo.lock";
+    sysroot.is_some_and(|dir| Path::new(dir.trim()).join(source).is_file())
+}
+
+fn install() -> Result {
+    if !works("apt-get", &["--version"]) {
+        return Err(String::from("there is no apt-get"));
+    }
+    let is_root = output(&mut command("id", &["-u"])).is_ok_and(|id| id.trim() == "0");
+    let apt: &[&str] = if is_root { &["apt-get"] } else { &["sudo", "-n", "apt-get"] };
+    let apt = |args: &[&str]| {
+        let words = [apt, args].concat();
+        let mut apt = command(words[0], &words[1..]);
+        apt.env("DEBIAN_FRONTEND", "noninteractive");
+        sh(&mut apt).map_err(|_| String::from("apt-get can't install a compiler with its sources"))
+    };
+    apt(&["update", "-qq"])?;
+    apt(&[&["install", "-qq", "-y", "--no-install-recommends"], &PACKAGES[..]].concat())?;
+    if debian_has_source() { Ok(()) } else { Err(String::from("Debian's sources are elsewhere")) }
+}
