@@ -116,11 +116,11 @@ fn run_target(binary: &Path, target: &str, seconds: u32) -> Result {
     let mut fuzzer = Command::new(binary);
     fuzzer.current_dir(root()).arg(&corpus);
     fuzzer.arg(format!("-artifact_prefix={}/", artifacts.display()));
-    fuzzer.args([format!("-max_total_time={seconds}").as_str(), "-timeout=10", "-verbosity=1"]);
+    fuzzer.args([format!("-max_total_time={seconds}").as_str(), "-timeout=10", "-verbosity=0"]);
     fuzzer.args(["-print_final_stats=1", "-max_len=4096"]);
     sh(&mut fuzzer).map_err(|_| {
         let found = artifacts.strip_prefix(root()).unwrap_or(&artifacts).display();
-        format!("target {target} failed: the input is in {found}; run the program on it to replay")
+        format!("target {target} failed; to replay: {} {found}/<input>", binary.display())
     })
 }
 

@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn paths_in_backticks_must_exist_too() {
-        let text = "`crates/a/src/lib.rs` `crates/a/src/lib.rs::f` `crates/a` `docs/*.md` `other/x`\n\
-            `crates/b`\n";
+        let text = "`crates/a/src/lib.rs` `crates/a/src/lib.rs::f` `docs/*.md` `other/x`\n\
+            `crates/b` `crates/a`\n";
         let files = [("docs/a.md", text), ("crates/a/src/lib.rs", ""), ("CHANGELOG.md", text)];
         let found = findings(check, &files);
         assert_eq!(found, ["docs/a.md:2: names a missing file: crates/b"]);
