@@ -30,11 +30,11 @@ pub(crate) fn section() -> Verdict {
         let build = format!("build -p asx-kernel --lib --target {TARGET}");
         return with_note(sh(&mut cargo(&build)), "rustup's target");
     }
-    if !debian_has_source() {
+    if let Err(why) = debian_compiler() {
+        println!("Debian's compiler can't be used yet: {why}");
         println!("installing {} with apt-get", PACKAGES.join(" and "));
         if let Err(why) = install() {
-            let why = format!("rustup lacks the target {TARGET} and {why}");
-            return Verdict::Skipped(why);
+            return Verdict::Skipped(format!("rustup lacks {TARGET}, and {why}"));
         }
     }
     with_note(build_with_core(), "core and alloc built from source")
@@ -60,11 +60,25 @@ fn rustup_has_target() -> bool {
     installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
 }
 
-fn debian_has_source() -> bool {
-    let sysroot = command(DEBIAN_RUSTC, &["--print", "sysroot"]).output();
-    let sysroot = sysroot.ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    let source = "lib/rustlib/src/rust/library/Cargo.lock";
-    sysroot.is_some_and(|dir| Path::new(dir.trim()).join(source).is_file())
+/// Whether Debian's compiler is here, new enough for us, and has its sources.
+fn debian_compiler() -> Result {
+    let ask = |args: &[&str]| {
+        let output = command(DEBIAN_RUSTC, args).output().ok()?;
+        String::from_utf8(output.stdout).ok()
+    };
+    let version = ask(&["--version"]).ok_or("it is not installed")?;
+    let wanted = env!("CARGO_PKG_RUST_VERSION");
+    if minor(version.split(' ').nth(1).unwrap_or("")) < minor(wanted) {
+        return Err(format!("{} is older than {wanted}", version.trim()));
+    }
+    let sysroot = ask(&["--print", "sysroot"]).unwrap_or_default();
+    let lock = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
+    if lock.is_file() { Ok(()) } else { Err(String::from("the sources of core are missing")) }
+}
+
+/// The second number of a version.
+fn minor(version: &str) -> Option<u32> {
+    version.split('.').nth(1)?.parse().ok()
 }
 
 fn install() -> Result {
@@ -81,5 +95,17 @@ fn install() -> Result {
     };
     apt(&["update", "-qq"])?;
     apt(&[&["install", "-qq", "-y", "--no-install-recommends"], &PACKAGES[..]].concat())?;
-    if debian_has_source() { Ok(()) } else { Err(String::from("Debian's sources are elsewhere")) }
+    debian_compiler().map_err(|why| format!("Debian's compiler won't do: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        assert_eq!(minor("1.96.0"), Some(96));
+        assert!(minor("1.100.0") > minor("1.95") && minor("1.63.0") < minor("1.95"));
+        assert!(minor("") < minor("1.95"));
+    }
 }

@@ -43,7 +43,7 @@ pub(crate) fn section(seconds: u32) -> Verdict {
         return Verdict::Skipped(String::from("libFuzzer needs a C++ compiler"));
     }
     match lint_and_test().and_then(|()| fuzz(seconds, None)) {
-        Ok(count) => Verdict::Passed(format!("{count} targets, {seconds} s each")),
+        Ok(count) => Verdict::Passed(format!("targets: {count}, {seconds} s each")),
         Err(why) => Verdict::Failed(why),
     }
 }

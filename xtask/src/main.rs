@@ -15,7 +15,7 @@ mod tidy;
 
 use std::process::ExitCode;
 
-/// What a chore answers: `Err` says in one line what went wrong.
+/// What a chore answers: `Err` says in one line what went wrong, or nothing when that was said.
 type Result<T = ()> = std::result::Result<T, String>;
 
 struct Chore {
@@ -65,7 +65,9 @@ fn main() -> ExitCode {
     match (chore.run)(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("xtask {name}: {why}");
+            if !why.is_empty() {
+                eprintln!("xtask {name}: {why}");
+            }
             ExitCode::FAILURE
         }
     }
