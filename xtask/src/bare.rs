@@ -5,8 +5,8 @@
 //! with it, and cargo can build those. The result is kept below the target directory.
 
 use crate::report::Verdict;
-use crate::shell::{cargo, command, output, run as sh, target_dir, works};
-use crate::{Result, no_args};
+use crate::shell::{cargo, command, run as sh, target_dir};
+use crate::{Result, apt, no_args};
 use std::path::Path;
 
 /// 32 bits, no operating system.
@@ -32,9 +32,11 @@ pub(crate) fn section() -> Verdict {
     }
     if let Err(why) = debian_compiler() {
         println!("Debian's compiler can't be used yet: {why}");
-        println!("installing {} with apt-get", PACKAGES.join(" and "));
-        if let Err(why) = install() {
-            return Verdict::Skipped(format!("rustup lacks {TARGET}, and {why}"));
+        let installed = apt::install(&PACKAGES).and_then(|()| debian_compiler());
+        if let Err(why) = installed {
+            return Verdict::Skipped(format!(
+                "rustup lacks {TARGET}, and of Debian's compiler: {why}"
+            ));
         }
     }
     with_note(build_with_core(), "core and alloc built from source")
@@ -79,23 +81,6 @@ fn debian_compiler() -> Result {
 /// The second number of a version.
 fn minor(version: &str) -> Option<u32> {
     version.split('.').nth(1)?.parse().ok()
-}
-
-fn install() -> Result {
-    if !works("apt-get", &["--version"]) {
-        return Err(String::from("there is no apt-get"));
-    }
-    let is_root = output(&mut command("id", &["-u"])).is_ok_and(|id| id.trim() == "0");
-    let apt: &[&str] = if is_root { &["apt-get"] } else { &["sudo", "-n", "apt-get"] };
-    let apt = |args: &[&str]| {
-        let words = [apt, args].concat();
-        let mut apt = command(words[0], &words[1..]);
-        apt.env("DEBIAN_FRONTEND", "noninteractive");
-        sh(&mut apt).map_err(|_| String::from("apt-get can't install a compiler with its sources"))
-    };
-    apt(&["update", "-qq"])?;
-    apt(&[&["install", "-qq", "-y", "--no-install-recommends"], &PACKAGES[..]].concat())?;
-    debian_compiler().map_err(|why| format!("Debian's compiler won't do: {why}"))
 }
 
 #[cfg(test)]

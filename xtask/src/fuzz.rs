@@ -5,9 +5,9 @@
 //! `unsafe`. What a run learns is kept below the target directory, what it finds in
 //! `fuzz/artifacts/`.
 
-use crate::Result;
 use crate::report::Verdict;
 use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
+use crate::{Result, apt};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,8 +39,10 @@ pub(crate) fn run(args: &[String]) -> Result {
 
 /// Every target for a few seconds; skipped where libFuzzer can't be compiled.
 pub(crate) fn section(seconds: u32) -> Verdict {
-    if !works("c++", &["--version"]) {
-        return Verdict::Skipped(String::from("libFuzzer needs a C++ compiler"));
+    if !works("c++", &["--version"])
+        && let Err(why) = apt::install(&["g++"])
+    {
+        return Verdict::Skipped(format!("libFuzzer needs a C++ compiler: {why}"));
     }
     match lint_and_test().and_then(|()| fuzz(seconds, None)) {
         Ok(count) => Verdict::Passed(format!("targets: {count}, {seconds} s each")),

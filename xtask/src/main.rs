@@ -1,5 +1,6 @@
 //! The chores of the project: `cargo xtask help`.
 
+mod apt;
 mod bare;
 mod bench;
 mod check;

@@ -13,8 +13,11 @@ pub(super) fn duplicates(tree: &Tree, findings: &mut Findings) {
         let scope = if TOGETHER.contains(&scope) { TOGETHER[0] } else { scope };
         for words in source.tokens().windows(3) {
             let is_type = matches!(words[1].text, "struct" | "enum" | "union" | "trait" | "type");
+            if words[0].text != "pub" || !is_type {
+                continue;
+            }
             let line = source.line(words[0].at);
-            if words[0].text != "pub" || !is_type || source.is_test(line) {
+            if source.is_test(line) {
                 continue;
             }
             let name = &source.code[words[2].at..][..words[2].text.len()];
