@@ -197,9 +197,11 @@ impl<P, V> World<P, V> {
         value: Option<&mut Option<V>>,
     ) {
         let Some(slot) = value else { return };
-        let (Some(value), Some(record)) = (slot.take(), self.channels.get_mut(channel.0)) else {
-            return;
+        let Ok(record) = self.usable(channel) else {
+            // The region is past draining: the slot is freed, nothing is queued.
+            return self.free_slot(channel, holder, permit);
         };
+        let Some(value) = slot.take() else { return };
         match record.law.send(value) {
             Sent::Queued { wake } => {
                 self.note_channel(channel, holder, EventKind::Sent { permit: Some(permit) });

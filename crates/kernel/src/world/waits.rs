@@ -73,16 +73,15 @@ impl<P, V> World<P, V> {
             SleepUntil::After(span) => span,
             SleepUntil::At(time) => time - now,
         };
-        let end = match record.budget.wait_until(now, span) {
-            Err(exhausted) if !record.life.state().in_cancel_lane() => {
-                self.exhaust(task, exhausted);
-                return Err(exhausted.status());
-            }
-            end => {
-                self.observe(task)?;
-                end.unwrap_or(now)
-            }
-        };
+        let end = record.budget.wait_until(now, span);
+        if let Err(exhausted) = end
+            && !record.life.state().in_cancel_lane()
+        {
+            self.exhaust(task, exhausted);
+            return Err(exhausted.status());
+        }
+        self.observe(task)?;
+        let end = end.map_err(|exhausted| exhausted.status())?;
         self.arm_for_task(task, end)
     }
 
