@@ -1,4 +1,4 @@
-//! The channel law: its invariants after every operation, and no message lost, doubled or reordered.
+//! The channel law: its invariants after every operation; no message lost, doubled or reordered.
 #![no_main]
 
 use asx_fuzz::Ops;
