@@ -1,6 +1,6 @@
 //! The end of a run: soft stop, shutdown, grace, quiescence, and a dump of what still lives.
 
-use super::records::{Grace, Wait};
+use super::records::{Grace, Wait, Watched};
 use super::{Ask, World};
 use crate::cancel::Kind;
 use crate::ids::{RegionId, TaskId};
@@ -23,8 +23,7 @@ impl<P, V> World<P, V> {
         }
         self.stopping = true;
         self.note(Subject::default(), EventKind::SoftStop {});
-        let waiters = core::mem::take(&mut self.stop_waiters);
-        self.wake_all(waiters);
+        self.happened(Watched::Stop);
     }
 
     /// Soft stop now; after `soft` the root closes with Shutdown; after `force_after` more, what
@@ -128,9 +127,11 @@ impl<P, V> World<P, V> {
             let _ = match wait {
                 Wait::Send(channel, _) => write!(text, " waits to send on {channel}"),
                 Wait::Recv(channel) => write!(text, " waits to receive on {channel}"),
-                Wait::Join(target) => write!(text, " waits for {target}"),
-                Wait::Close(region) => write!(text, " waits for {region} to close"),
-                Wait::Stop => write!(text, " waits for the soft stop"),
+                Wait::Watch(Watched::Task(target)) => write!(text, " waits for {target}"),
+                Wait::Watch(Watched::Region(region)) => {
+                    write!(text, " waits for {region} to close")
+                }
+                Wait::Watch(Watched::Stop) => write!(text, " waits for the soft stop"),
             };
         }
         if let Some(first) = record.timers.first()

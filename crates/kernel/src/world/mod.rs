@@ -47,7 +47,7 @@ use crate::time::Time;
 use crate::wheel::{TimerHandle, Wheel};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use records::{ChannelRecord, Grace, PermitRecord, RegionRecord, TaskRecord, TimerOwner};
+use records::{ChannelRecord, Grace, PermitRecord, RegionRecord, TaskRecord, TimerOwner, Watched};
 
 /// The engine. `P` is what a task is to its host, `V` a channel message.
 pub struct World<P, V> {
@@ -71,7 +71,8 @@ pub struct World<P, V> {
     cancels: Vec<(RegionId, Reason, Cleanup)>,
     delivering: bool,
     stopping: bool,
-    stop_waiters: Vec<TaskId>,
+    /// Who waits for what happens once, in order of asking.
+    watchers: BTreeMap<Watched, Vec<TaskId>>,
     usage: Usage,
     journal: Journal,
     released: Vec<P>,
@@ -120,7 +121,7 @@ impl<P, V> World<P, V> {
             cancels: Vec::new(),
             delivering: false,
             stopping: false,
-            stop_waiters: Vec::new(),
+            watchers: BTreeMap::new(),
             usage: Usage { regions: 1, ..Usage::default() },
             journal,
             released: Vec::new(),

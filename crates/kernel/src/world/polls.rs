@@ -110,24 +110,11 @@ impl<P, V> World<P, V> {
         let fired = self.wheel.collect(self.now, max, &mut due);
         for timer in due {
             let deadline = timer.deadline.as_nanos();
-            self.note_timer(timer.handle, timer.token, EventKind::TimerFired { deadline });
-            let wakes = match timer.token {
-                TimerOwner::Task(task) => {
-                    if let Some(record) = self.tasks.get_mut(task.0) {
-                        record.timers.retain(|own| *own != timer.handle);
-                    }
-                    Some(task)
-                }
-                TimerOwner::Region(region, wakes) => {
-                    if let Some(record) = self.regions.get_mut(region.0) {
-                        record.timers.remove(&timer.handle);
-                    }
-                    wakes
-                }
+            self.disowned(timer.handle, timer.token, EventKind::TimerFired { deadline });
+            let (TimerOwner::Task(wakes) | TimerOwner::Region(_, Some(wakes))) = timer.token else {
+                continue;
             };
-            if let Some(task) = wakes {
-                self.wake_task(task);
-            }
+            self.wake_task(wakes);
         }
         fired
     }

@@ -45,7 +45,6 @@ pub(super) struct RegionRecord<P> {
     pub(super) first_cause: Option<TaskOutcome>,
     pub(super) next_order: u64,
     pub(super) storage: usize,
-    pub(super) waiters: Vec<TaskId>,
 }
 
 impl<P> RegionRecord<P> {
@@ -73,7 +72,6 @@ impl<P> RegionRecord<P> {
             first_cause: None,
             next_order: 0,
             storage: 0,
-            waiters: Vec::new(),
         }
     }
 
@@ -95,8 +93,17 @@ pub(super) enum Entry<P> {
 pub(super) enum Wait {
     Send(ChannelId, WaiterId),
     Recv(ChannelId),
-    Join(TaskId),
-    Close(RegionId),
+    Watch(Watched),
+}
+
+/// Something that happens once, for any number of tasks to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Watched {
+    /// The task has ended.
+    Task(TaskId),
+    /// The region has closed.
+    Region(RegionId),
+    /// The soft stop has begun.
     Stop,
 }
 
@@ -122,8 +129,7 @@ pub(super) struct TaskRecord<P> {
     pub(super) woken: bool,
     pub(super) shields: u32,
     pub(super) waits: Vec<Wait>,
-    pub(super) timers: Vec<TimerHandle>,
-    pub(super) joiners: Vec<TaskId>,
+    pub(super) timers: BTreeSet<TimerHandle>,
     pub(super) polls: u64,
     pub(super) polls_since_request: u64,
     pub(super) cleanup_polls: u64,
@@ -152,8 +158,7 @@ impl<P> TaskRecord<P> {
             woken: false,
             shields: 0,
             waits: Vec::new(),
-            timers: Vec::new(),
-            joiners: Vec::new(),
+            timers: BTreeSet::new(),
             polls: 0,
             polls_since_request: 0,
             cleanup_polls: 0,

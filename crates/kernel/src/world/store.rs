@@ -1,7 +1,7 @@
 //! The world as a [`RegionStore`]: how the duties of closing are performed here.
 
 use super::World;
-use super::records::{RegionRecord, TaskRecord};
+use super::records::{RegionRecord, TaskRecord, Watched};
 use crate::budget::Budget;
 use crate::cascade::RegionStore;
 use crate::ids::{RegionId, TaskId};
@@ -73,7 +73,6 @@ impl<P, V> RegionStore for World<P, V> {
     fn closed(&mut self, region: RegionId) -> Option<RegionId> {
         let record = self.regions.get_mut(region.0)?;
         let outcome = record.fold.severity();
-        let waiters = core::mem::take(&mut record.waiters);
         let children = core::mem::take(&mut record.closed_children);
         let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
         self.usage.storage_bytes -= core::mem::take(&mut record.storage);
@@ -82,9 +81,7 @@ impl<P, V> RegionStore for World<P, V> {
         for child in children {
             self.free_region(child);
         }
-        for task in waiters {
-            self.wake_task(task);
-        }
+        self.happened(Watched::Region(region));
         let record = self.regions.get_mut(parent?.0)?;
         record.children.remove(&region);
         record.closed_children.push(region);

@@ -1,6 +1,6 @@
 //! Tasks: spawning, waking, cancelling, ending.
 
-use super::records::{Entry, TaskRecord, Wait};
+use super::records::{Entry, TaskRecord, Wait, Watched};
 use super::{Ask, OBJECT_BYTES, TaskError, TaskOptions, TaskOutcome, World};
 use crate::budget::{Budget, Exhausted};
 use crate::cancel::{Cleanup, Kind, Phase, Reason};
@@ -317,7 +317,6 @@ impl<P, V> World<P, V> {
         }
         self.released.extend(record.payload.take());
         record.outcome = Some(outcome.clone());
-        let joiners = core::mem::take(&mut record.joiners);
         if let Some((ticket, _)) = record.queued.take() {
             self.scheduler.remove(ticket);
         }
@@ -327,9 +326,7 @@ impl<P, V> World<P, V> {
             self.note_witness(task, false);
         }
         self.note_task(task, EventKind::TaskEnded { outcome: outcome.severity() });
-        for joiner in joiners {
-            self.wake_task(joiner);
-        }
+        self.happened(Watched::Task(task));
         if let Some(record) = self.regions.get_mut(region.0) {
             record.tasks.remove(&task);
             record.ended_tasks.push(task);

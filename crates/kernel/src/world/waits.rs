@@ -1,11 +1,10 @@
 //! Operations of a task inside its poll: looking at the cancel, waiting, spending.
 
-use super::records::{Entry, Wait};
+use super::records::{Entry, TimerOwner, Wait, Watched};
 use super::{Part, SleepUntil, World};
 use crate::ids::{RegionId, TaskId};
 use crate::journal::EventKind;
-use crate::outcome::Severity;
-use crate::region::RegionState;
+use crate::outcome::{Lattice, Severity};
 use crate::status::{Coded, Status};
 use crate::task::TaskState;
 use crate::wheel::TimerHandle;
@@ -82,7 +81,7 @@ impl<P, V> World<P, V> {
         }
         self.observe(task)?;
         let end = end.map_err(|exhausted| exhausted.status())?;
-        self.arm_for_task(task, end)
+        self.arm_for(TimerOwner::Task(task), end)
     }
 
     /// Whether the sleep is over.
@@ -94,49 +93,42 @@ impl<P, V> World<P, V> {
 
     /// Waits for another task to end: how it ended.
     pub fn join(&mut self, task: TaskId, target: TaskId) -> Result<Poll<Severity>, Status> {
-        use crate::outcome::Lattice;
         self.observe(task)?;
-        let record = self.task_mut(target)?;
-        if let Some(outcome) = &record.outcome {
-            let severity = outcome.severity();
-            self.forget_wait(task, Wait::Join(target));
-            return Ok(Poll::Ready(severity));
-        }
-        if !record.joiners.contains(&task) {
-            record.joiners.push(task);
-        }
-        self.add_wait(task, Wait::Join(target));
-        Ok(Poll::Pending)
+        let ended = self.task_ref(target)?.outcome.as_ref().map(Lattice::severity);
+        Ok(self.watch(task, Watched::Task(target), ended))
     }
 
     /// Waits for a region to close: its outcome.
     pub fn closed(&mut self, task: TaskId, region: RegionId) -> Result<Poll<Severity>, Status> {
         self.observe(task)?;
-        let record = self.region_mut(region)?;
-        if record.word.state() == RegionState::Closed {
-            let severity = record.fold.severity();
-            self.forget_wait(task, Wait::Close(region));
-            return Ok(Poll::Ready(severity));
-        }
-        if !record.waiters.contains(&task) {
-            record.waiters.push(task);
-        }
-        self.add_wait(task, Wait::Close(region));
-        Ok(Poll::Pending)
+        let outcome = self.region(region)?.outcome;
+        Ok(self.watch(task, Watched::Region(region), outcome))
     }
 
     /// Waits for the soft stop.
     pub fn stopping(&mut self, task: TaskId) -> Result<Poll<()>, Status> {
         self.observe(task)?;
-        if self.stopping {
-            self.forget_wait(task, Wait::Stop);
-            return Ok(Poll::Ready(()));
+        Ok(self.watch(task, Watched::Stop, self.stopping.then_some(())))
+    }
+
+    /// What was waited for, or a place among those who wait for it.
+    fn watch<T>(&mut self, task: TaskId, what: Watched, happened: Option<T>) -> Poll<T> {
+        if let Some(happened) = happened {
+            self.forget_wait(task, Wait::Watch(what));
+            return Poll::Ready(happened);
         }
-        if !self.stop_waiters.contains(&task) {
-            self.stop_waiters.push(task);
+        let watchers = self.watchers.entry(what).or_default();
+        if !watchers.contains(&task) {
+            watchers.push(task);
         }
-        self.add_wait(task, Wait::Stop);
-        Ok(Poll::Pending)
+        self.add_wait(task, Wait::Watch(what));
+        Poll::Pending
+    }
+
+    /// It has happened: wakes those who wait for it.
+    pub(super) fn happened(&mut self, what: Watched) {
+        let watchers = self.watchers.remove(&what);
+        self.wake_all(watchers.into_iter().flatten());
     }
 
     /// The task, if it has not completed.
@@ -192,17 +184,14 @@ impl<P, V> World<P, V> {
                     record.law.cancel_recv();
                 }
             }
-            Wait::Join(target) => {
-                if let Some(record) = self.tasks.get_mut(target.0) {
-                    record.joiners.retain(|joiner| *joiner != task);
+            Wait::Watch(what) => {
+                if let Some(watchers) = self.watchers.get_mut(&what) {
+                    watchers.retain(|watcher| *watcher != task);
+                    if watchers.is_empty() {
+                        self.watchers.remove(&what);
+                    }
                 }
             }
-            Wait::Close(region) => {
-                if let Some(record) = self.regions.get_mut(region.0) {
-                    record.waiters.retain(|waiter| *waiter != task);
-                }
-            }
-            Wait::Stop => self.stop_waiters.retain(|waiter| *waiter != task),
         }
     }
 }
