@@ -1,19 +1,6 @@
 //! What the world remembers of each object.
 
-use super::{Part, Policy, RegionOptions, TaskError, TaskOutcome};
-use crate::arena::Key;
-use crate::budget::Budget;
-use crate::cancel::{Cleanup, Kind, Reason};
-use crate::channel::{Channel, WaiterId};
-use crate::ids::{ChannelId, ObligationId, RegionId, TaskId};
-use crate::lanes::{Place, Ticket};
-use crate::outcome::Fold;
-use crate::region::RegionWord;
-use crate::session::PermitState;
-use crate::task::Lifecycle;
-use crate::wheel::TimerHandle;
-use alloc::collections::BTreeSet;
-use alloc::vec::Vec;
+use super::*;
 
 /// Names a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -197,7 +184,7 @@ pub(super) enum TimerOwner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grace {
     /// The soft stop has lasted long enough: close with Shutdown, and force after so long.
-    Close(Option<core::time::Duration>),
+    Close(Option<Duration>),
     /// Complete by force what still lives; again after so long if finalizers live on.
-    Force(core::time::Duration),
+    Force(Duration),
 }

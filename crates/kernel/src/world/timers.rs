@@ -1,14 +1,6 @@
 //! Timers: a task's own waits, and those of a region.
 
-use super::records::TimerOwner;
-use super::{SMALL_BYTES, SleepUntil, World};
-use crate::ids::{RegionId, TaskId};
-use crate::journal::{EventKind, Subject};
-use crate::region::Operation;
-use crate::status::{Coded, Status};
-use crate::time::Time;
-use crate::wheel::{RegisterError, TimerHandle};
-use alloc::collections::BTreeSet;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Arms a region-scoped timer, which may wake a task.
@@ -17,7 +9,7 @@ impl<P, V> World<P, V> {
         region: RegionId,
         until: SleepUntil,
         wakes: Option<TaskId>,
-    ) -> Result<TimerHandle, Status> {
+    ) -> Answer<TimerHandle> {
         self.admit_timer(region)?;
         let deadline = self.instant(until);
         self.arm_for(TimerOwner::Region(region, wakes), deadline)
@@ -38,7 +30,7 @@ impl<P, V> World<P, V> {
         region: RegionId,
         until: SleepUntil,
         wakes: Option<TaskId>,
-    ) -> Result<TimerHandle, Status> {
+    ) -> Answer<TimerHandle> {
         self.admit_timer(region)?;
         if self.wheel.get(old).is_none() {
             self.room_for(SMALL_BYTES)?;
@@ -54,11 +46,7 @@ impl<P, V> World<P, V> {
         Ok(handle)
     }
 
-    pub(super) fn arm_for(
-        &mut self,
-        owner: TimerOwner,
-        deadline: Time,
-    ) -> Result<TimerHandle, Status> {
+    pub(super) fn arm_for(&mut self, owner: TimerOwner, deadline: Time) -> Answer<TimerHandle> {
         self.room_for(SMALL_BYTES)?;
         let registered = self.wheel.register(deadline, owner);
         let handle = registered.map_err(|error| self.refused_timer(&error))?;
@@ -75,7 +63,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    fn admit_timer(&mut self, region: RegionId) -> Result<(), Status> {
+    fn admit_timer(&mut self, region: RegionId) -> Answer {
         let current = self.current.and_then(|(task, _)| self.tasks.get(task.0));
         let operation = match current {
             Some(record) if record.finalizer => Operation::ArmFinalizerTimer,

@@ -1,23 +1,15 @@
 //! Operations of a task inside its poll: looking at the cancel, waiting, spending.
 
-use super::records::{Entry, TimerOwner, Wait, Watched};
-use super::{Part, SleepUntil, World};
-use crate::ids::{RegionId, TaskId};
-use crate::journal::EventKind;
-use crate::outcome::{Lattice, Severity};
-use crate::status::{Coded, Status};
-use crate::task::TaskState;
-use crate::wheel::TimerHandle;
-use core::task::Poll;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Looks at the cancel: CANCELLED if one was requested, which the task has now seen.
-    pub fn checkpoint(&mut self, task: TaskId) -> Result<(), Status> {
+    pub fn checkpoint(&mut self, task: TaskId) -> Answer {
         self.observe(task)
     }
 
     /// Whether the task is cancelled; if so it has now seen it.
-    pub fn is_cancelled(&mut self, task: TaskId) -> Result<bool, Status> {
+    pub fn is_cancelled(&mut self, task: TaskId) -> Answer<bool> {
         match self.observe(task) {
             Ok(()) => Ok(false),
             Err(Status::Cancelled) => Ok(true),
@@ -26,14 +18,14 @@ impl<P, V> World<P, V> {
     }
 
     /// Until the matching [`unshield`](World::unshield) nothing is checked.
-    pub fn shield(&mut self, task: TaskId) -> Result<(), Status> {
+    pub fn shield(&mut self, task: TaskId) -> Answer {
         let record = self.task_mut(task)?;
         record.shields = record.shields.checked_add(1).ok_or(Status::ResourceExhausted)?;
         Ok(())
     }
 
     /// Ends the innermost shield.
-    pub fn unshield(&mut self, task: TaskId) -> Result<(), Status> {
+    pub fn unshield(&mut self, task: TaskId) -> Answer {
         let record = self.task_mut(task)?;
         record.shields = record.shields.checked_sub(1).ok_or(Status::InvalidTransition)?;
         Ok(())
@@ -54,7 +46,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Spends cost; BUDGET_EXHAUSTED spends nothing and starts the cancel.
-    pub fn spend(&mut self, task: TaskId, cost: u64) -> Result<(), Status> {
+    pub fn spend(&mut self, task: TaskId, cost: u64) -> Answer {
         match self.live_task(task)?.budget.consume_cost(cost) {
             Ok(()) => Ok(()),
             Err(exhausted) => {
@@ -65,7 +57,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Begins a sleep, bounded by the task's deadline. Wait for it with [`slept`](World::slept).
-    pub fn sleep(&mut self, task: TaskId, until: SleepUntil) -> Result<TimerHandle, Status> {
+    pub fn sleep(&mut self, task: TaskId, until: SleepUntil) -> Answer<TimerHandle> {
         let now = self.now;
         let record = self.live_task(task)?;
         let span = match until {
@@ -85,28 +77,28 @@ impl<P, V> World<P, V> {
     }
 
     /// Whether the sleep is over.
-    pub fn slept(&mut self, task: TaskId, timer: TimerHandle) -> Result<Poll<()>, Status> {
+    pub fn slept(&mut self, task: TaskId, timer: TimerHandle) -> Answer<Poll<()>> {
         self.observe(task)?;
         let pending = self.task_ref(task)?.timers.contains(&timer);
         Ok(if pending { Poll::Pending } else { Poll::Ready(()) })
     }
 
     /// Waits for another task to end: how it ended.
-    pub fn join(&mut self, task: TaskId, target: TaskId) -> Result<Poll<Severity>, Status> {
+    pub fn join(&mut self, task: TaskId, target: TaskId) -> Answer<Poll<Severity>> {
         self.observe(task)?;
         let ended = self.task_ref(target)?.outcome.as_ref().map(Lattice::severity);
         Ok(self.watch(task, Watched::Task(target), ended))
     }
 
     /// Waits for a region to close: its outcome.
-    pub fn closed(&mut self, task: TaskId, region: RegionId) -> Result<Poll<Severity>, Status> {
+    pub fn closed(&mut self, task: TaskId, region: RegionId) -> Answer<Poll<Severity>> {
         self.observe(task)?;
         let outcome = self.region(region)?.outcome;
         Ok(self.watch(task, Watched::Region(region), outcome))
     }
 
     /// Waits for the soft stop.
-    pub fn stopping(&mut self, task: TaskId) -> Result<Poll<()>, Status> {
+    pub fn stopping(&mut self, task: TaskId) -> Answer<Poll<()>> {
         self.observe(task)?;
         Ok(self.watch(task, Watched::Stop, self.stopping.then_some(())))
     }
@@ -132,10 +124,7 @@ impl<P, V> World<P, V> {
     }
 
     /// The task, if it has not completed.
-    pub(super) fn live_task(
-        &mut self,
-        task: TaskId,
-    ) -> Result<&mut super::records::TaskRecord<P>, Status> {
+    pub(super) fn live_task(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
         let record = self.task_mut(task)?;
         if record.life.state() == TaskState::Completed {
             return Err(Status::InvalidTransition);
@@ -144,7 +133,7 @@ impl<P, V> World<P, V> {
     }
 
     /// The cancel check that every checked operation begins with.
-    pub(super) fn observe(&mut self, task: TaskId) -> Result<(), Status> {
+    pub(super) fn observe(&mut self, task: TaskId) -> Answer {
         let now = self.now;
         let record = self.live_task(task)?;
         if record.finalizer || record.shields > 0 || record.part == Part::Cleanup {
