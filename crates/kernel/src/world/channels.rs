@@ -12,7 +12,8 @@ impl<P, V> World<P, V> {
         self.room("channels", self.usage.channels, self.config.limits.channels)?;
         let bytes = capacity.saturating_mul(SMALL_BYTES).saturating_add(OBJECT_BYTES);
         self.room_for(bytes)?;
-        let record = ChannelRecord { law, scope, permits: BTreeSet::new(), bytes };
+        let record =
+            ChannelRecord { law, scope, permits: BTreeSet::new(), bytes, senders_gone: false };
         let key = self.channels.insert(record).map_err(|_| Status::ResourceExhausted)?;
         let channel = ChannelId(key);
         if let Some(region) = scope {
@@ -107,11 +108,8 @@ impl<P, V> World<P, V> {
             return Err(Status::Disconnected);
         }
         let wake = law.drop_sender();
-        if law.senders() == 0 {
-            self.note_channel(channel, None, EventKind::SendersGone {});
-        }
-        self.wake_all(wake);
         self.account_channel(channel);
+        self.wake_all(wake);
         Ok(())
     }
 
@@ -146,12 +144,18 @@ impl<P, V> World<P, V> {
         while self.drop_sender(channel).is_ok() {}
     }
 
-    /// Once fully closed, a channel no longer counts against the limits.
+    /// Journals that the last sender is gone, permits and waiters counted; a fully closed channel
+    /// no longer counts against the limits.
     pub(super) fn account_channel(&mut self, channel: ChannelId) {
         let Some(record) = self.channels.get_mut(channel.0) else { return };
-        if record.law.state() == ChannelState::FullyClosed && record.bytes > 0 {
+        let state = record.law.state();
+        let gone = matches!(state, ChannelState::SenderClosed | ChannelState::FullyClosed);
+        if state == ChannelState::FullyClosed {
+            self.usage.channels -= usize::from(record.bytes > 0);
             self.usage.channel_bytes -= core::mem::take(&mut record.bytes);
-            self.usage.channels -= 1;
+        }
+        if gone && !core::mem::replace(&mut record.senders_gone, gone) {
+            self.note_channel(channel, None, EventKind::SendersGone {});
         }
     }
 

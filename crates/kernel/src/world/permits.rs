@@ -76,7 +76,7 @@ impl<P, V> World<P, V> {
         self.resolve_permit(permit, PermitEvent::DropTracked(context), None)
     }
 
-    /// Where a permit stands; a plain one that is resolved is forgotten and answers so.
+    /// Where a permit stands: Live or Leaked; one that was resolved is forgotten and answers so.
     pub fn permit(&self, permit: PermitId) -> Answer<PermitState> {
         self.permits.get(permit.0).map(|record| record.state).ok_or(self.no_permit(permit))
     }
@@ -150,7 +150,7 @@ impl<P, V> World<P, V> {
         let (state, effect) = record.state.resolve(event)?;
         record.state = state;
         let (channel, holder, obligation) = (record.channel, record.holder, record.obligation);
-        if obligation.is_none() {
+        if state != PermitState::Leaked {
             self.permits.remove(permit.0);
         }
         if let Some(task) = holder.and_then(|task| self.tasks.get_mut(task.0)) {

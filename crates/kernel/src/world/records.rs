@@ -122,6 +122,8 @@ pub(super) struct TaskRecord<P> {
     pub(super) cleanup_polls: u64,
     pub(super) quota_noticed: bool,
     pub(super) overrun: bool,
+    /// The last cancel phase journaled.
+    pub(super) phase: Option<Phase>,
     pub(super) cleanup_error: Option<TaskError>,
 }
 
@@ -151,6 +153,7 @@ impl<P> TaskRecord<P> {
             cleanup_polls: 0,
             quota_noticed: false,
             overrun: false,
+            phase: None,
             cleanup_error: None,
         }
     }
@@ -162,6 +165,8 @@ pub(super) struct ChannelRecord<V> {
     pub(super) permits: BTreeSet<PermitId>,
     /// Bytes counted in the memory estimate; 0 once fully closed.
     pub(super) bytes: usize,
+    /// Journaled that the last sender is gone.
+    pub(super) senders_gone: bool,
 }
 
 pub(super) struct PermitRecord {

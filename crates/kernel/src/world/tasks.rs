@@ -213,9 +213,10 @@ impl<P, V> World<P, V> {
 
     /// Journals how far the task's cancel has come.
     pub(super) fn note_witness(&mut self, task: TaskId, strengthened: bool) {
-        let Some(record) = self.tasks.get(task.0) else { return };
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
         let Some(cancel) = record.life.cancel() else { return };
         let phase = record.life.state().phase().unwrap_or(Phase::Completed);
+        record.phase = Some(phase);
         let (epoch, kind) = (record.life.epoch(), cancel.reason.kind);
         let polls = cancel.cleanup.polls;
         self.note_task(task, EventKind::CancelWitness { epoch, phase, kind, polls, strengthened });

@@ -101,11 +101,11 @@ impl<P, V> World<P, V> {
             state,
             region: record.region,
             outcome: record.outcome.clone(),
-            witness: cancel.map(|cancel| Witness {
+            witness: cancel.zip(record.phase).map(|(cancel, phase)| Witness {
                 task,
                 region: record.region,
                 epoch: record.life.epoch(),
-                phase: state.phase().unwrap_or(Phase::Completed),
+                phase,
                 reason: cancel.reason.clone(),
             }),
             polls_left: cancel.map(|cancel| cancel.cleanup.polls),

@@ -164,6 +164,7 @@ impl<P, V> World<P, V> {
                 let Some(record) = self.channels.get_mut(channel.0) else { return };
                 let wake = record.law.leave(waiter).wake;
                 self.note_channel(channel, Some(task), EventKind::SendLeft {});
+                self.account_channel(channel);
                 self.wake_all(wake);
             }
             Wait::Recv(channel) => {
