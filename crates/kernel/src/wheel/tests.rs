@@ -259,6 +259,18 @@ fn the_earliest_deadline_is_found_again_after_a_cancel_and_then_remembered() {
 }
 
 #[test]
+fn a_slot_behind_an_earlier_timer_is_not_searched() {
+    let mut wheel = wheel();
+    let first = add(&mut wheel, 1000 * MS, 1);
+    add(&mut wheel, 1001 * MS, 2);
+    add(&mut wheel, 5 * MS, 3);
+    assert_eq!(wheel.cancel(first), Some(1));
+    wheel.advance(at(0));
+    assert_eq!(wheel.levels[1].slots[1000 >> 8].min, 1000 * MS);
+    assert_eq!(wheel.next_deadline(), Some(at(5 * MS)));
+}
+
+#[test]
 fn a_coarse_timer_can_be_the_earliest() {
     let mut wheel = wheel();
     add(&mut wheel, 300 * MS, 1); // level 1
