@@ -1,0 +1,100 @@
+//! One level of the wheel: 256 lists of entries and a bitmap of those that are not empty.
+
+use super::slab::{Link, NIL, Slab};
+
+/// Slots of a level.
+pub(super) const SLOTS: u64 = 256;
+
+/// A list, and the earliest deadline put into it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// No later than any deadline in the list.
+    pub(super) min: u64,
+    /// The entry that had this deadline; it may be gone.
+    pub(super) min_at: u32,
+    pub(super) head: u32,
+}
+
+const EMPTY: Slot = Slot { min: u64::MAX, min_at: NIL, head: NIL };
+
+/// The lists of one level.
+#[derive(Clone, Debug)]
+pub(super) struct Level {
+    pub(super) occupied: [u64; 4],
+    pub(super) slots: [Slot; SLOTS as usize],
+}
+
+impl Level {
+    pub(super) const fn new() -> Self {
+        Level { occupied: [0; 4], slots: [EMPTY; SLOTS as usize] }
+    }
+
+    /// Steps from the slot of `unit` to the next occupied one, going round.
+    pub(super) fn distance(&self, unit: u64) -> Option<u64> {
+        let start = unit % SLOTS;
+        let (word, bit) = ((start / 64) as usize, start % 64);
+        let here = self.occupied[word] >> bit;
+        if here != 0 {
+            return Some(u64::from(here.trailing_zeros()));
+        }
+        (1..=4).find_map(|i| {
+            let bits = self.occupied[(word + i) % 4];
+            (bits != 0).then(|| 64 * i as u64 - bit + u64::from(bits.trailing_zeros()))
+        })
+    }
+
+    /// Puts an entry in front of a slot's list; `place` is the list's.
+    #[inline]
+    pub(super) fn push<T>(&mut self, place: u32, at: u32, deadline: u64, slab: &mut Slab<T>) {
+        let slot = place as usize % SLOTS as usize;
+        let list = &mut self.slots[slot];
+        *slab.link_mut(at) = Link::anchored(place, list.head);
+        if list.head == NIL {
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+        } else {
+            slab.link_mut(list.head).prev = at;
+        }
+        list.head = at;
+        if deadline < list.min {
+            (list.min, list.min_at) = (deadline, at);
+        }
+    }
+
+    /// Takes the first entry, whose link this is, out of its slot's list.
+    pub(super) fn pop<T>(&mut self, slot: usize, first: Link, slab: &mut Slab<T>) {
+        if first.next == NIL {
+            self.take(slot);
+        } else {
+            self.slots[slot].head = first.next;
+            slab.link_mut(first.next).prev = first.prev;
+        }
+    }
+
+    /// Empties a slot: the first entry of the list it had.
+    pub(super) fn take(&mut self, slot: usize) -> u32 {
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        core::mem::replace(&mut self.slots[slot], EMPTY).head
+    }
+
+    /// The earliest deadline of a slot and whose it is.
+    ///
+    /// What the slot remembers is good if some live timer has that deadline: were it a timer that
+    /// came to the entry later and waits elsewhere, the answer over all slots is still right.
+    pub(super) fn min<T>(&self, slot: usize, slab: &Slab<T>) -> (u64, u32) {
+        let list = self.slots[slot];
+        if slab.get(list.min_at).is_some_and(|body| body.deadline == list.min) {
+            return (list.min, list.min_at);
+        }
+        self.walk(slot, slab).min().unwrap_or((u64::MAX, NIL))
+    }
+
+    /// The entries of a slot after their deadlines.
+    pub(super) fn walk<T>(&self, slot: usize, slab: &Slab<T>) -> impl Iterator<Item = (u64, u32)> {
+        let mut at = self.slots[slot].head;
+        core::iter::from_fn(move || {
+            let found = (slab.get(at)?.deadline, at);
+            at = slab.link(at).next;
+            Some(found)
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! One entry per live timer; freed entries are reused last in, first out.
+//!
+//! An entry is split in two: its links are small and touched when a neighbour comes or goes, so
+//! they lie close together in a vector of their own.
+
+use alloc::vec::Vec;
+
+/// No entry.
+pub(super) const NIL: u32 = u32::MAX;
+/// From here on `Link::prev` is not an entry but says where the timer waits (see `place`).
+pub(super) const ANCHOR: u32 = 0xFFFF_0000;
+/// The most entries a slab can index.
+pub(super) const MAX_ENTRIES: usize = ANCHOR as usize;
+/// Buffers up to this capacity survive emptiness, so that a lone timer does not allocate each time.
+pub(super) const KEEP: usize = 64;
+
+/// Where a timer is linked.
+///
+/// In a slot's list: the neighbours; `prev` of the first is `ANCHOR` plus the list's place. In a
+/// queue: the position and `ANCHOR` plus the queue's place. When free: the entry freed before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) next: u32,
+    pub(super) prev: u32,
+}
+
+impl Link {
+    /// The first of a list, or the member of a queue at position `next`.
+    pub(super) const fn anchored(place: u32, next: u32) -> Link {
+        Link { next, prev: ANCHOR + place }
+    }
+
+    /// The list this is the first of, or the queue it is in.
+    pub(super) const fn place(self) -> Option<u32> {
+        self.prev.checked_sub(ANCHOR)
+    }
+}
+
+/// What a timer is.
+#[derive(Debug)]
+pub(super) struct Body<T> {
+    pub(super) deadline: u64,
+    pub(super) generation: u64,
+    /// `None` exactly when the entry is free.
+    pub(super) token: Option<T>,
+}
+
+/// The entries.
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    pub(super) bodies: Vec<Body<T>>,
+    links: Vec<Link>,
+    free: u32,
+    live: usize,
+}
+
+impl<T> Slab<T> {
+    pub(super) const fn new() -> Self {
+        Slab { bodies: Vec::new(), links: Vec::new(), free: NIL, live: 0 }
+    }
+
+    /// Live entries.
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// The live entry at an index.
+    #[inline]
+    pub(super) fn get(&self, at: u32) -> Option<&Body<T>> {
+        self.bodies.get(at as usize).filter(|body| body.token.is_some())
+    }
+
+    pub(super) fn deadline(&self, at: u32) -> u64 {
+        self.bodies[at as usize].deadline
+    }
+
+    pub(super) fn link(&self, at: u32) -> Link {
+        self.links[at as usize]
+    }
+
+    pub(super) fn link_mut(&mut self, at: u32) -> &mut Link {
+        &mut self.links[at as usize]
+    }
+
+    /// Stores a timer that is not linked anywhere yet.
+    #[inline]
+    pub(super) fn insert(&mut self, deadline: u64, generation: u64, token: T) -> u32 {
+        let body = Body { deadline, generation, token: Some(token) };
+        self.live += 1;
+        let at = self.free;
+        if at == NIL {
+            self.bodies.push(body);
+            self.links.push(Link { next: NIL, prev: NIL });
+            return self.links.len() as u32 - 1;
+        }
+        self.free = self.link(at).next;
+        self.bodies[at as usize] = body;
+        at
+    }
+
+    /// Frees an entry that has been unlinked.
+    #[inline]
+    pub(super) fn remove(&mut self, at: u32) -> Option<T> {
+        self.link_mut(at).next = self.free;
+        self.free = at;
+        self.live -= 1;
+        self.bodies[at as usize].token.take()
+    }
+
+    /// Gives the storage back; only when nothing lives.
+    pub(super) fn release(&mut self) {
+        self.bodies.clear();
+        self.bodies.shrink_to(KEEP);
+        self.links.clear();
+        self.links.shrink_to(KEEP);
+        self.free = NIL;
+    }
+
+    /// How long the free list is, as far as it is well formed.
+    pub(super) fn free_len(&self) -> usize {
+        let mut at = self.free;
+        let mut len = 0;
+        while let Some(link) = self.links.get(at as usize)
+            && self.get(at).is_none()
+            && len <= self.links.len()
+        {
+            at = link.next;
+            len += 1;
+        }
+        len
+    }
+}

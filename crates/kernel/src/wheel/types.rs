@@ -1,0 +1,183 @@
+//! What the wheel and the reference heap share: configuration, handles, answers.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::status::{Coded, Status};
+use crate::time::{Time, nanos};
+
+/// The limits of a timer structure.
+#[derive(Clone, Debug)]
+pub struct WheelConfig {
+    /// Timers at least this far away wait in the overflow heap (24 h).
+    pub max_wheel_duration: Duration,
+    /// Timers further away than this are refused (7 d).
+    pub max_timer_duration: Duration,
+    /// How many timers may live at once (no limit but memory).
+    pub limit: usize,
+    /// Whether timers that are nearly due fire together (off).
+    pub coalesce: Option<Coalesce>,
+    /// The id of slot 0; ids wrap after `u64::MAX` (0).
+    pub first_id: u64,
+    /// The generation of the first registration; generations wrap after `u64::MAX` (1).
+    pub first_generation: u64,
+}
+
+impl Default for WheelConfig {
+    fn default() -> Self {
+        WheelConfig {
+            max_wheel_duration: Duration::from_hours(24),
+            max_timer_duration: Duration::from_hours(7 * 24),
+            limit: usize::MAX,
+            coalesce: None,
+            first_id: 0,
+            first_generation: 1,
+        }
+    }
+}
+
+/// Fires timers early so that they fire together.
+///
+/// Let B be the least multiple of `window` not before now. If at least `min_group_size` live timers
+/// have a deadline not after B they all become due, in the usual order. A group that was let go
+/// stays due until its last timer is collected or cancelled; a timer registered meanwhile with a
+/// deadline not after B joins it.
+#[derive(Clone, Debug)]
+pub struct Coalesce {
+    /// The grid on which groups form; zero means no grouping.
+    pub window: Duration,
+    /// The fewest timers that make a group.
+    pub min_group_size: usize,
+}
+
+impl Coalesce {
+    /// B, as above. Past the end of time every deadline is before B.
+    pub(crate) fn boundary(&self, now: Time) -> Time {
+        let (now, window) = (now.as_nanos(), nanos(self.window));
+        if window == 0 {
+            return Time::from_nanos(now);
+        }
+        Time::from_nanos(now.checked_next_multiple_of(window).unwrap_or(u64::MAX))
+    }
+}
+
+/// Names one registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerHandle {
+    /// The slot; reused, but never while its timer lives.
+    pub id: u64,
+    /// Which registration.
+    pub generation: u64,
+}
+
+/// A timer that is due, taken out of the structure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expired<T> {
+    /// Its handle, stale by now.
+    pub handle: TimerHandle,
+    /// The deadline it was registered with.
+    pub deadline: Time,
+    /// What was registered.
+    pub token: T,
+}
+
+/// Why a registration was refused. The token comes back; nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum RegisterError<T> {
+    /// The deadline is more than `max_timer_duration` away.
+    DurationExceeded(T),
+    /// As many timers live as the limit allows.
+    Exhausted(T),
+}
+
+impl<T> RegisterError<T> {
+    /// Refuses a timer that is too far away, or else one too many.
+    #[inline]
+    pub(crate) fn unless(in_range: bool, room: bool, token: T) -> Result<T, RegisterError<T>> {
+        match (in_range, room) {
+            (true, true) => Ok(token),
+            (true, false) => Err(RegisterError::Exhausted(token)),
+            (false, _) => Err(RegisterError::DurationExceeded(token)),
+        }
+    }
+
+    /// The token that was to be registered.
+    pub fn into_inner(self) -> T {
+        match self {
+            RegisterError::DurationExceeded(token) | RegisterError::Exhausted(token) => token,
+        }
+    }
+}
+
+impl<T> Coded for RegisterError<T> {
+    fn status(&self) -> Status {
+        match self {
+            RegisterError::DurationExceeded(_) => Status::TimerDurationExceeded,
+            RegisterError::Exhausted(_) => Status::ResourceExhausted,
+        }
+    }
+}
+
+impl<T> fmt::Debug for RegisterError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RegisterError::DurationExceeded(_) => "DurationExceeded(..)",
+            RegisterError::Exhausted(_) => "Exhausted(..)",
+        })
+    }
+}
+
+impl<T> fmt::Display for RegisterError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.status().text())
+    }
+}
+
+impl<T> core::error::Error for RegisterError<T> {}
+
+/// Where a live timer waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Due: the next collect takes it.
+    Ready,
+    /// On a level of the wheel, 0 (finest) to 3.
+    Level(u8),
+    /// Too far away for the wheel.
+    Overflow,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+
+    #[test]
+    fn refusals_are_coded_and_hand_the_token_back() {
+        let far: RegisterError<u8> = RegisterError::DurationExceeded(3);
+        let many: RegisterError<u8> = RegisterError::Exhausted(4);
+        assert_eq!(far.status(), Status::TimerDurationExceeded);
+        assert_eq!(many.status(), Status::ResourceExhausted);
+        assert_eq!(format!("{far:?} {many:?}"), "DurationExceeded(..) Exhausted(..)");
+        assert_eq!(format!("{far}"), Status::TimerDurationExceeded.text());
+        assert_eq!((far.into_inner(), many.into_inner()), (3, 4));
+    }
+
+    #[test]
+    fn defaults_are_a_day_on_the_wheel_and_a_week_at_most() {
+        let config = WheelConfig::default();
+        assert_eq!(config.max_wheel_duration, Duration::from_secs(86_400));
+        assert_eq!(config.max_timer_duration, Duration::from_secs(604_800));
+        assert_eq!((config.limit, config.coalesce.is_none()), (usize::MAX, true));
+        assert_eq!((config.first_id, config.first_generation), (0, 1));
+    }
+
+    #[test]
+    fn a_group_ends_at_the_next_multiple_of_the_window() {
+        let at = |window, now| {
+            let window = Duration::from_nanos(window);
+            Coalesce { window, min_group_size: 1 }.boundary(Time::from_nanos(now)).as_nanos()
+        };
+        assert_eq!([at(10, 0), at(10, 1), at(10, 10), at(10, 11)], [0, 10, 10, 20]);
+        assert_eq!([at(0, 7), at(1, 7), at(10, u64::MAX - 1)], [7, 7, u64::MAX]);
+    }
+}
