@@ -1,0 +1,119 @@
+//! One drain's allowance: how many steps, how long, how many timers.
+//!
+//! The time limit is held by reading the clock between polls. A reading costs more than a short
+//! poll, so readings are spaced: first every poll, then twice as far apart each time up to the
+//! configured spacing, but never further than the time left divided by the slowest poll measured
+//! in this drain. So as long as no poll is slower than those seen before it, the drain ends at
+//! most one poll late; with a spacing of 1 it does so whatever the polls do; and a poll that is
+//! suddenly slow is noticed after at most the configured spacing.
+
+use super::PumpConfig;
+use crate::time::{Time, nanos};
+
+/// Why a drain ended although work was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Limit {
+    /// All steps of the burst are used.
+    Steps,
+    /// The time of the burst is used.
+    Time,
+    /// A time limit is set, but the clock reading that was due is missing: the drain cannot know
+    /// how long it ran, so it ended after the poll.
+    Clock,
+    /// The batch of expired timers was capped and more are due.
+    Timers,
+}
+
+/// The account of one drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Burst {
+    pub(super) steps: u32,
+    pub(super) timers: usize,
+    /// Expired timers were left behind by the capped batch.
+    pub(super) timers_left: bool,
+    /// Why further steps are refused. Once set it stays: a clock that goes back gives nothing.
+    spent: Option<Limit>,
+    started: Option<Time>,
+    read: Option<Time>,
+    /// Polls since the last reading, and how many there may be before the next.
+    unread: u32,
+    stride: u32,
+    slowest: u64,
+}
+
+impl Burst {
+    pub(super) const fn new(now: Option<Time>) -> Burst {
+        Burst {
+            steps: 0,
+            timers: 0,
+            timers_left: false,
+            spent: None,
+            started: now,
+            read: now,
+            unread: 0,
+            stride: 1,
+            slowest: 1,
+        }
+    }
+
+    /// Whether a clock reading is due before the next step.
+    pub(super) fn clock_due(&self, config: &PumpConfig) -> bool {
+        config.burst_time_limit.is_some() && self.unread >= self.stride
+    }
+
+    /// Takes one step from the allowance. The first is always given: every drain makes progress.
+    pub(super) fn step(&mut self, config: &PumpConfig, now: Option<Time>) -> bool {
+        if self.spent.is_none() && self.steps > 0 {
+            self.spent = self.refuse(config, now);
+        }
+        let granted = self.spent.is_none();
+        if granted {
+            self.steps += 1;
+            self.unread += 1;
+        }
+        granted
+    }
+
+    fn refuse(&mut self, config: &PumpConfig, now: Option<Time>) -> Option<Limit> {
+        if self.steps >= config.microtask_burst_limit {
+            return Some(Limit::Steps);
+        }
+        let limit = nanos(config.burst_time_limit?);
+        match (self.started, self.read, now) {
+            (Some(started), Some(read), Some(now)) => {
+                let now = now.max(read);
+                let left = limit.saturating_sub(nanos(now - started));
+                self.measure(config.clock_check_every, nanos(now - read), left);
+                self.read = Some(now);
+                (left == 0).then_some(Limit::Time)
+            }
+            _ => self.clock_due(config).then_some(Limit::Clock),
+        }
+    }
+
+    /// Spaces the next reading by what the polls since the last one took.
+    fn measure(&mut self, spacing: u32, took: u64, left: u64) {
+        self.slowest = self.slowest.max(took.div_ceil(u64::from(self.unread.max(1))));
+        let fits = u32::try_from(left / self.slowest).unwrap_or(u32::MAX);
+        self.stride = fits.min(self.stride.saturating_mul(2)).clamp(1, spacing.max(1));
+        self.unread = 0;
+    }
+
+    /// The limit to report when the drain ends with work left.
+    pub(super) fn reached(&self) -> Option<Limit> {
+        self.spent.or(self.timers_left.then_some(Limit::Timers))
+    }
+
+    /// The step, timer and clock accounts are within their limits.
+    pub(super) fn check(&self, config: &PumpConfig) -> Result<(), &'static str> {
+        if self.steps > config.microtask_burst_limit {
+            Err("INV-BR-02: more steps in one drain than the burst limit")
+        } else if self.timers > config.timer_batch_limit {
+            Err("INV-BR-02: more timers in one drain than the batch limit")
+        } else if config.burst_time_limit.is_some() && self.unread > self.stride {
+            Err("INV-BR-02: a step was taken with a clock reading overdue")
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The browser pump: when a drain may run, for how long, and which host call comes next.
+//!
+//! ```text
+//!          wake: microtask               enter
+//!   Idle ------------------> Scheduled --------> Running
+//!    ^                          ^                  |  |
+//!    |                          +------------------+  |
+//!    |                           leave, work is left: |
+//!    |                           message (or timeout) |
+//!    +------------------------------------------------+
+//!                   leave, nothing is left
+//! ```
+//!
+//! The pump knows nothing of tasks. The host makes the calls it returns and drives a drain:
+//!
+//! ```text
+//! enter -> Begin; collect at most timer_batch() expired timers -> timers_fired
+//! while something is runnable and may_step(clock, if wants_clock): poll one task
+//! leave(something is runnable) -> Idle | Kick(call)
+//! ```
+//!
+//! * *No recursion.* While a drain runs, a wake only notes that one came, and a pump call is
+//!   deferred. At most one host call is outstanding, and only while Scheduled.
+//! * *The page stays alive.* A drain ends after so many steps or so much time, and what is left
+//!   goes through a host turn of its own: never through another microtask, which would run before
+//!   input and painting.
+//! * *No wake is lost.* A wake leads to a host call, or is looked after by the running drain: the
+//!   note is cleared only when a later step is granted, that is, when the drain goes back to the
+//!   lanes after the wake. If the host call is denied, the pump is idle but owes it, and each wake,
+//!   and the grant, tries the same call again: nothing else is called in its place.
+//! * *Numbers.* `host_turn_id` counts macrotasks as far as the pump can see them: 1 for the one
+//!   that made the pump, one more when a drain is entered through a message or timeout, and on
+//!   each [`host_turn`](Pump::host_turn). A drain entered through a microtask belongs to the turn
+//!   that is current. `microtask_batch_id` counts drains: one more on each [`Enter::Begin`].
+
+mod answer;
+mod burst;
+mod capability;
+mod read;
+mod timer;
+
+pub use answer::{Enter, Handoff, HostCall, Leave, ReentrancyDeferred, Refused, Trapped};
+pub use burst::Limit;
+pub use capability::{Capabilities, Capability, Denied};
+pub use timer::{HostTimer, MAX_DELAY_MS, StaleTimer, plan_timer};
+
+use crate::time::Time;
+use burst::Burst;
+use core::time::Duration;
+
+/// What the pump is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PumpState {
+    /// No drain runs and none is on its way.
+    Idle,
+    /// A host call is outstanding that will enter.
+    Scheduled,
+    /// A drain is on the stack.
+    Running,
+}
+
+/// Limits of a drain, and what the platform has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PumpConfig {
+    /// Steps per drain; at least 1.
+    pub microtask_burst_limit: u32,
+    /// Time per drain; `None`: not limited, and no clock is read.
+    pub burst_time_limit: Option<Duration>,
+    /// Expired timers per drain; at least 1.
+    pub timer_batch_limit: usize,
+    /// Whether messages can be posted; if not, hand-offs use a zero timeout.
+    pub has_message_channel: bool,
+    /// The most polls between two clock readings; at least 1. Above 1, a poll that is slower than
+    /// all before it may be noticed that many polls late.
+    pub clock_check_every: u32,
+}
+
+impl Default for PumpConfig {
+    fn default() -> PumpConfig {
+        PumpConfig {
+            microtask_burst_limit: 256,
+            burst_time_limit: Some(Duration::from_millis(4)),
+            timer_batch_limit: 64,
+            has_message_channel: true,
+            clock_check_every: 32,
+        }
+    }
+}
+
+/// The pump of one browser runtime.
+///
+/// ```
+/// use asx_kernel::pump::*;
+/// let mut pump = Pump::new(PumpConfig::default(), Capabilities::all());
+/// assert_eq!(pump.wake(), Ok(Some(HostCall::Microtask)));
+/// assert_eq!(pump.wake(), Ok(None)); // already on its way
+/// assert_eq!(pump.enter(None), Enter::Begin { turn: 1, batch: 1 });
+/// assert!(pump.may_step(None));
+/// assert_eq!(pump.leave(false), Leave::Idle);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pump {
+    config: PumpConfig,
+    capabilities: Capabilities,
+    state: State,
+    turn: u64,
+    batch: u64,
+}
+
+/// The state with what belongs to it, so that the rest cannot be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle { owed: Option<Hop> },
+    Scheduled(HostCall),
+    Running { pending: bool, burst: Burst },
+    Trapped(Trapped),
+}
+
+/// The two reasons to call the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hop {
+    /// A wake while idle.
+    Kick,
+    /// The rest of a drain.
+    Handoff,
+}
+
+impl Pump {
+    /// An idle pump. Limits of 0 count as 1, since a drain must make progress.
+    pub fn new(config: PumpConfig, capabilities: Capabilities) -> Pump {
+        let config = PumpConfig {
+            microtask_burst_limit: config.microtask_burst_limit.max(1),
+            timer_batch_limit: config.timer_batch_limit.max(1),
+            clock_check_every: config.clock_check_every.max(1),
+            ..config
+        };
+        Pump { config, capabilities, state: State::Idle { owed: None }, turn: 1, batch: 0 }
+    }
+
+    /// Something became runnable. Returns the host call to make, if one is needed.
+    pub fn wake(&mut self) -> Result<Option<HostCall>, Refused> {
+        match &mut self.state {
+            State::Idle { owed } => {
+                let hop = owed.unwrap_or(Hop::Kick);
+                self.schedule(hop).map(Some).map_err(Refused::Denied)
+            }
+            State::Scheduled(_) => Ok(None),
+            State::Running { pending, .. } => {
+                *pending = true;
+                Ok(None)
+            }
+            State::Trapped(trapped) => Err(Refused::Trapped(*trapped)),
+        }
+    }
+
+    /// A pump call: what the scheduled host call runs. `now`, if the clock is
+    /// [wanted](Pump::wants_clock): a drain under a time limit that does not know when it began
+    /// ends after one step.
+    pub fn enter(&mut self, now: Option<Time>) -> Enter {
+        match &mut self.state {
+            State::Idle { .. } => Enter::NotScheduled,
+            State::Scheduled(call) => {
+                self.turn += u64::from(call.is_macrotask());
+                self.batch += 1;
+                self.state = State::Running { pending: false, burst: Burst::new(now) };
+                Enter::Begin { turn: self.turn, batch: self.batch }
+            }
+            State::Running { pending, .. } => {
+                *pending = true;
+                Enter::Deferred(ReentrancyDeferred { turn: self.turn, batch: self.batch })
+            }
+            State::Trapped(trapped) => Enter::Trapped(*trapped),
+        }
+    }
+
+    /// Whether the next [`enter`](Pump::enter) or [`may_step`](Pump::may_step) should be given the
+    /// time. The host reads its clock only if granted; without a reading the drain ends early.
+    pub fn wants_clock(&self) -> bool {
+        match &self.state {
+            State::Scheduled(_) => self.config.burst_time_limit.is_some(),
+            State::Running { burst, .. } => burst.clock_due(&self.config),
+            State::Idle { .. } | State::Trapped(_) => false,
+        }
+    }
+
+    /// Asks for one more step of the running drain; if granted, it is counted and the host looks
+    /// at its lanes again. The first step of a drain is always granted; from the second on, a given
+    /// `now` is used whether it was wanted or not.
+    pub fn may_step(&mut self, now: Option<Time>) -> bool {
+        let State::Running { pending, burst } = &mut self.state else { return false };
+        let granted = burst.step(&self.config, now);
+        *pending &= !granted;
+        granted
+    }
+
+    /// How many expired timers the running drain may still collect; 0 outside a drain.
+    pub fn timer_batch(&self) -> usize {
+        match &self.state {
+            State::Running { burst, .. } => {
+                self.config.timer_batch_limit.saturating_sub(burst.timers)
+            }
+            _ => 0,
+        }
+    }
+
+    /// The drain collected `count` expired timers; `more_due` if the cap left some behind, which
+    /// the next drain then takes, a host turn later.
+    pub fn timers_fired(&mut self, count: usize, more_due: bool) {
+        if let State::Running { burst, .. } = &mut self.state {
+            burst.timers = burst.timers.saturating_add(count);
+            burst.timers_left = more_due;
+        }
+    }
+
+    /// Ends the drain. `work_remains`: something is runnable now.
+    pub fn leave(&mut self, work_remains: bool) -> Leave {
+        let (pending, burst) = match &self.state {
+            State::Running { pending, burst } => (*pending, *burst),
+            State::Trapped(trapped) => return Leave::Trapped(*trapped),
+            State::Idle { .. } | State::Scheduled(_) => return Leave::NotRunning,
+        };
+        if !(work_remains || pending || burst.timers_left) {
+            self.state = State::Idle { owed: None };
+            return Leave::Idle;
+        }
+        let reached = burst.reached();
+        match self.schedule(Hop::Handoff) {
+            Ok(call) => Leave::Kick(Handoff { call, reached, steps: burst.steps }),
+            Err(denied) => Leave::Stalled { denied, reached },
+        }
+    }
+
+    /// The host begins a macrotask of its own, such as its timer's callback: a new host turn.
+    ///
+    /// The host runs no macrotask while a drain is on the stack. If one seems to run, the drain
+    /// was killed without a word, and the pump traps instead of deferring for ever.
+    pub fn host_turn(&mut self) -> Result<u64, Trapped> {
+        if matches!(self.state, State::Running { .. }) {
+            self.trap("a host turn began inside a drain");
+        }
+        if let State::Trapped(trapped) = self.state {
+            return Err(trapped);
+        }
+        self.turn += 1;
+        Ok(self.turn)
+    }
+
+    /// A poll was killed and could not be unwound. Terminal; the first diagnosis stays.
+    pub fn trap(&mut self, site: &'static str) -> Trapped {
+        let steps = match &self.state {
+            State::Trapped(trapped) => return *trapped,
+            State::Running { burst, .. } => burst.steps,
+            State::Idle { .. } | State::Scheduled(_) => 0,
+        };
+        let (turn, batch) = (self.turn, self.batch);
+        let trapped = Trapped { site, state: self.state(), turn, batch, steps };
+        self.state = State::Trapped(trapped);
+        trapped
+    }
+
+    /// Grants `capability`. If an owed host call can be made now, returns it.
+    pub fn grant(&mut self, capability: Capability) -> Option<HostCall> {
+        self.capabilities.grant(capability);
+        match self.state {
+            State::Idle { owed: Some(hop) } => self.schedule(hop).ok(),
+            _ => None,
+        }
+    }
+
+    /// Takes `capability` away. A host call already made still arrives.
+    pub fn revoke(&mut self, capability: Capability) {
+        self.capabilities.revoke(capability);
+    }
+
+    /// The host timer to arm for the wheel's next deadline, if timers are granted.
+    pub fn plan_timer(&self, now: Time, next: Option<Time>) -> Result<Option<HostTimer>, Denied> {
+        match plan_timer(now, next) {
+            None => Ok(None),
+            timer => self.capabilities.require(Capability::Timer, "host timer").map(|()| timer),
+        }
+    }
+
+    /// Leaves for the host: the one place a host call comes from.
+    fn schedule(&mut self, hop: Hop) -> Result<HostCall, Denied> {
+        let (call, site) = match hop {
+            Hop::Kick => (HostCall::Microtask, "pump kick"),
+            Hop::Handoff if self.config.has_message_channel => {
+                (HostCall::MessagePost, "pump hand-off")
+            }
+            Hop::Handoff => (HostCall::TimeoutZero, "pump hand-off"),
+        };
+        let granted = self.capabilities.require(call.capability(), site);
+        self.state = match granted {
+            Ok(()) => State::Scheduled(call),
+            Err(_) => State::Idle { owed: Some(hop) },
+        };
+        granted.map(|()| call)
+    }
+}
+
+#[cfg(test)]
+mod tests;
