@@ -53,3 +53,86 @@ impl Certificate {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const ALL: Pending = Pending { cancel: true, timed: true, ready: true };
+    const ALONE: Pending = Pending { cancel: true, timed: false, ready: false };
+
+    /// The certificate after one dispatch with the streak at `streak`, limits 2 and 4.
+    fn after(lane: Lane, fallback: bool, streak: u32, pending: Pending) -> [u64; 7] {
+        let mut of = Certificate::default();
+        of.record(Verdict { lane, fallback, limit: 4 }, streak, 2, pending);
+        fields(&of)
+    }
+
+    fn fields(of: &Certificate) -> [u64; 7] {
+        let [cancel, timed, ready, fallback] = [of.cancel, of.timed, of.ready, of.fallback];
+        let exceeded = (of.base_exceedances, of.effective_exceedances);
+        [cancel, timed, ready, fallback, exceeded.0, exceeded.1, of.max_effective_limit]
+    }
+
+    #[test]
+    fn each_dispatch_is_counted_once_in_its_own_field() {
+        assert_eq!(after(Lane::Cancel, false, 1, ALL), [1, 0, 0, 0, 0, 0, 4]);
+        assert_eq!(after(Lane::Timed, false, 9, ALL), [0, 1, 0, 0, 0, 0, 4]);
+        assert_eq!(after(Lane::Ready, false, 9, ALL), [0, 0, 1, 0, 0, 0, 4]);
+        assert_eq!(after(Lane::Cancel, true, 1, ALONE), [0, 0, 0, 1, 0, 0, 4]);
+    }
+
+    #[test]
+    fn exceedances_start_at_their_limit() {
+        assert_eq!(after(Lane::Cancel, false, 2, ALL), [1, 0, 0, 0, 1, 0, 4]);
+        assert_eq!(after(Lane::Cancel, false, 3, ALL), [1, 0, 0, 0, 1, 0, 4]);
+        assert_eq!(after(Lane::Cancel, false, 4, ALL), [1, 0, 0, 0, 1, 1, 4]);
+        assert_eq!(after(Lane::Cancel, true, 4, ALONE), [0, 0, 0, 1, 1, 0, 4]);
+    }
+
+    #[test]
+    fn counters_add_up_and_the_largest_limit_stays() {
+        let mut of = Certificate::default();
+        for (lane, fallback, limit) in [
+            (Lane::Cancel, false, 2),
+            (Lane::Cancel, false, 4),
+            (Lane::Cancel, true, 2),
+            (Lane::Cancel, true, 2),
+            (Lane::Timed, false, 2),
+            (Lane::Timed, false, 2),
+            (Lane::Ready, false, 2),
+            (Lane::Ready, false, 2),
+        ] {
+            of.record(Verdict { lane, fallback, limit }, 4, 2, ALL);
+        }
+        assert_eq!(fields(&of), [2, 2, 2, 2, 4, 4, 4]);
+    }
+
+    #[test]
+    fn the_witness_covers_every_field_in_order() {
+        let of = Certificate {
+            cancel: 1,
+            timed: 2,
+            ready: 3,
+            fallback: 4,
+            base_exceedances: 5,
+            effective_exceedances: 6,
+            max_effective_limit: 7,
+        };
+        assert_eq!(of.witness_hash(), digest_words(&[1, 2, 3, 4, 5, 6, 7]));
+        let none = Certificate::default();
+        let variants = [
+            none,
+            Certificate { cancel: 1, ..none },
+            Certificate { timed: 1, ..none },
+            Certificate { ready: 1, ..none },
+            Certificate { fallback: 1, ..none },
+            Certificate { base_exceedances: 1, ..none },
+            Certificate { effective_exceedances: 1, ..none },
+            Certificate { max_effective_limit: 1, ..none },
+        ];
+        let hashes: BTreeSet<u64> = variants.iter().map(Certificate::witness_hash).collect();
+        assert_eq!(hashes.len(), variants.len());
+    }
+}

@@ -150,3 +150,103 @@ impl Fairness {
         suggestion.limit(self.base)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    const ALL: Pending = Pending { cancel: true, timed: true, ready: true };
+    const CANCEL: Pending = Pending { cancel: true, timed: false, ready: false };
+
+    fn with_limit(cancel_streak_limit: u32) -> Fairness {
+        Fairness::new(FairnessConfig { cancel_streak_limit })
+    }
+
+    /// The lanes of `count` dispatches, a fallback shown as `None`.
+    fn run(
+        fairness: &mut Fairness,
+        pending: Pending,
+        suggestion: Suggestion,
+        count: usize,
+    ) -> Vec<Option<Lane>> {
+        let mut step = || {
+            let verdict = fairness.decide(pending, suggestion).unwrap();
+            fairness.record(verdict, pending);
+            (!verdict.fallback).then_some(verdict.lane)
+        };
+        (0..count).map(|_| step()).collect()
+    }
+
+    #[test]
+    fn the_default_limit_is_16_and_0_counts_as_1() {
+        assert_eq!(Fairness::new(FairnessConfig::default()).base_limit(), 16);
+        assert_eq!(with_limit(0), with_limit(1));
+        assert_eq!(with_limit(0).base_limit(), 1);
+    }
+
+    #[test]
+    fn at_the_limit_cancel_work_stands_back_once() {
+        use Lane::*;
+        let lanes = run(&mut with_limit(2), ALL, Suggestion::NoPreference, 7);
+        assert_eq!(lanes, [Cancel, Cancel, Timed, Cancel, Cancel, Timed, Cancel].map(Some));
+        let lanes = run(&mut with_limit(1), ALL, Suggestion::DrainRegions, 4);
+        assert_eq!(lanes, [Cancel, Cancel, Timed, Cancel].map(Some));
+    }
+
+    #[test]
+    fn cancel_work_alone_falls_back_at_the_limit_and_starts_anew() {
+        let cancel = Some(Lane::Cancel);
+        let lanes = run(&mut with_limit(2), CANCEL, Suggestion::NoPreference, 6);
+        assert_eq!(lanes, [cancel, cancel, None, cancel, cancel, None]);
+    }
+
+    #[test]
+    fn timed_work_passes_waiting_cancel_work_at_most_limit_times() {
+        use Lane::*;
+        let lanes = run(&mut with_limit(2), ALL, Suggestion::MeetDeadlines, 6);
+        assert_eq!(lanes, [Timed, Timed, Cancel, Timed, Timed, Cancel].map(Some));
+    }
+
+    #[test]
+    fn a_streak_outlives_a_change_of_suggestion() {
+        let mut fairness = with_limit(2);
+        run(&mut fairness, ALL, Suggestion::DrainObligations, 3);
+        assert_eq!(fairness.streak(), 3);
+        let verdict = fairness.decide(ALL, Suggestion::NoPreference).unwrap();
+        assert_eq!(verdict, Verdict { lane: Lane::Timed, fallback: false, limit: 2 });
+        let verdict = fairness.decide(ALL, Suggestion::DrainRegions).unwrap();
+        assert_eq!(verdict, Verdict { lane: Lane::Cancel, fallback: false, limit: 4 });
+    }
+
+    #[test]
+    fn each_kind_of_dispatch_moves_the_streaks_as_it_should() {
+        let after = |lane, fallback, pending| {
+            let mut fairness = Fairness { base: 9, streak: 5, timed_streak: 7 };
+            fairness.record(Verdict { lane, fallback, limit: 9 }, pending);
+            (fairness.streak(), fairness.timed_streak())
+        };
+        assert_eq!(after(Lane::Cancel, false, ALL), (6, 0));
+        assert_eq!(after(Lane::Cancel, true, CANCEL), (0, 0));
+        assert_eq!(after(Lane::Timed, false, ALL), (0, 8));
+        assert_eq!(after(Lane::Timed, false, Pending { cancel: false, ..ALL }), (0, 0));
+        assert_eq!(after(Lane::Ready, false, ALL), (0, 0));
+    }
+
+    #[test]
+    fn a_park_forgets_both_streaks() {
+        let mut fairness = Fairness { base: 2, streak: 1, timed_streak: 1 };
+        fairness.parked();
+        assert_eq!(fairness, with_limit(2));
+    }
+
+    #[test]
+    fn pending_tells_lanes_apart() {
+        for bits in 0..8 {
+            let [cancel, timed, ready] = [0, 1, 2].map(|bit| bits >> bit & 1 == 1);
+            let pending = Pending { cancel, timed, ready };
+            assert_eq!(Lane::ALL.map(|lane| pending.has(lane)), [cancel, timed, ready]);
+            assert_eq!((pending.any(), pending.other()), (bits > 0, bits > 1));
+        }
+    }
+}

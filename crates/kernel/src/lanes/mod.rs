@@ -14,6 +14,7 @@
 
 mod backoff;
 mod certificate;
+mod decision;
 mod fairness;
 mod governor;
 mod place;
@@ -23,12 +24,11 @@ mod timed;
 
 pub use backoff::{Backoff, BackoffStep, park_until};
 pub use certificate::Certificate;
+pub use decision::{Decision, DecisionChain, Origin, Source, Ticket, Token};
 pub use fairness::{Fairness, FairnessConfig, Pending, Verdict};
 pub use governor::Suggestion;
 pub use place::{Lane, Place, Priority};
-pub use scheduler::{
-    Decision, DecisionChain, Origin, Scheduler, SchedulerConfig, Source, Ticket, TieBreak, Token,
-};
+pub use scheduler::{Scheduler, SchedulerConfig, TieBreak};
 
 use alloc::vec::Vec;
 use priority::Buckets;
@@ -276,5 +276,81 @@ impl<T> Lanes<T> {
         self.links[slot as usize].next = self.free;
         self.free = slot;
         Some((place, token))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Time;
+
+    const READY: Place = Place::Ready(Priority::DEFAULT);
+
+    #[test]
+    fn an_id_goes_stale_with_its_entry_though_the_slot_lives_on() {
+        let mut lanes = Lanes::default();
+        let first = lanes.push(READY, 'a', false);
+        assert_eq!(lanes.pop(Lane::Ready), Some((READY, 'a')));
+        assert_eq!(lanes.remove(first), None);
+        let second = lanes.push(READY, 'b', false);
+        assert_eq!((first.slot, second.slot), (0, 0));
+        assert_eq!((first.seq(), second.seq()), (0, 1));
+        assert_eq!(lanes.remove(first), None);
+        assert_eq!(lanes.remove(second), Some('b'));
+        assert_eq!(lanes.remove(EntryId { seq: 0, slot: 9 }), None);
+    }
+
+    #[test]
+    fn slots_are_reused() {
+        let mut lanes = Lanes::new();
+        for round in 0..10 {
+            let ids = [0, 1, 2].map(|n| lanes.push(READY, n, false));
+            assert_eq!(lanes.entries.len(), 3, "round {round}");
+            assert_eq!(ids.map(|id| lanes.remove(id)), [Some(0), Some(1), Some(2)]);
+            assert_eq!(lanes.check(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn ties_are_put_to_the_picker_only_when_there_are_two() {
+        let mut lanes = Lanes::new();
+        let unasked = |_| unreachable!("no choice to make");
+        assert_eq!(lanes.pop_ready_tied(unasked), None);
+        for token in 0..3 {
+            lanes.push(READY, token, false);
+        }
+        lanes.push(Place::Ready(Priority(127)), 9, false);
+        let mut take = |answer| {
+            lanes.pop_ready_tied(|count| {
+                assert_eq!(count, if answer == 1 { 3 } else { 2 });
+                answer
+            })
+        };
+        assert_eq!(take(1), Some((READY, 1)));
+        assert_eq!(take(usize::MAX), Some((READY, 2)), "too large counts as the last");
+        assert_eq!(lanes.pop_ready_tied(unasked), Some((READY, 0)));
+        assert_eq!(lanes.pop_ready_tied(unasked), Some((Place::Ready(Priority(127)), 9)));
+    }
+
+    #[test]
+    fn check_names_what_is_broken() {
+        let broken = |harm: fn(&mut Lanes<u8>)| {
+            let mut lanes = Lanes::new();
+            for place in [Place::Cancel(Priority(1)), Place::Timed(Time::ZERO), READY] {
+                lanes.push(place, 1, true);
+                lanes.push(place, 2, false);
+            }
+            harm(&mut lanes);
+            lanes.check()
+        };
+        assert_eq!(broken(|_| ()), Ok(()));
+        assert_eq!(broken(|lanes| lanes.links[0].prev = 1), Err("a list's links disagree"));
+        assert_eq!(broken(|lanes| lanes.links[4].prev = 1), Err("a list's links disagree"));
+        let position = Err("a timed entry's position is wrong");
+        assert_eq!(broken(|lanes| lanes.links[2].prev = 1), position);
+        assert_eq!(broken(|lanes| lanes.entries[0].token = None), Err("an entry is in no lane"));
+        let count = Err("a count of stealable entries is wrong");
+        assert_eq!(broken(|lanes| lanes.stealable[1] = 2), count);
+        assert_eq!(broken(|lanes| lanes.entries[0].pinned = false), count);
     }
 }

@@ -41,13 +41,11 @@ impl Buckets {
         let bucket = &mut self.buckets[priority.0 as usize];
         links[slot as usize] = Link { prev: bucket.tail, next: NIL };
         match bucket.tail {
-            NIL => {
-                bucket.head = slot;
-                self.occupied[priority.0 as usize / 64] |= 1 << (priority.0 % 64);
-            }
+            NIL => bucket.head = slot,
             tail => links[tail as usize].next = slot,
         }
         bucket.tail = slot;
+        self.occupied[priority.0 as usize / 64] |= 1 << (priority.0 % 64);
         bucket.len += 1;
         self.len += 1;
     }

@@ -18,31 +18,11 @@
 //! the answer would change nothing.
 
 use super::{
-    Certificate, EntryId, Fairness, FairnessConfig, Lane, Lanes, Pending, Place, Suggestion,
-    Verdict,
+    Certificate, Decision, DecisionChain, Fairness, FairnessConfig, Lane, Lanes, Origin, Pending,
+    Place, Source, Suggestion, Ticket, Token, Verdict,
 };
 use crate::choose::{Choose, Point};
-use crate::digest::digest_words;
-use crate::ids::TaskId;
 use alloc::vec::Vec;
-
-/// What waits in the lanes: something that can be named in the decision hash.
-pub trait Token {
-    /// The id that goes into the hash.
-    fn word(&self) -> u64;
-}
-
-impl Token for u64 {
-    fn word(&self) -> u64 {
-        *self
-    }
-}
-
-impl Token for TaskId {
-    fn word(&self) -> u64 {
-        self.ordinal()
-    }
-}
 
 /// How equals of a local ready lane are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,77 +49,6 @@ impl Default for SchedulerConfig {
     fn default() -> Self {
         let FairnessConfig { cancel_streak_limit } = FairnessConfig::default();
         SchedulerConfig { workers: 1, cancel_streak_limit, tie_break: TieBreak::Fifo }
-    }
-}
-
-/// A queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// The queue all workers share.
-    Global,
-    /// A worker's own queue; a worker that does not exist means the global one.
-    Local(usize),
-}
-
-/// Names an entry of a scheduler; stale once the entry was dispatched or removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ticket {
-    /// The queue it waits in.
-    pub source: Source,
-    /// The entry there.
-    pub entry: EntryId,
-}
-
-/// Where a dispatched entry came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// The global queue.
-    Global,
-    /// The worker's own queue.
-    Local,
-    /// Another worker's queue.
-    Stolen(usize),
-}
-
-/// One dispatch and how it came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision<T> {
-    /// Who dispatches.
-    pub worker: usize,
-    /// The lane it waited in.
-    pub lane: Lane,
-    /// The queue it waited in.
-    pub source: Origin,
-    /// Cancel work over its limit, for want of anything else.
-    pub fallback: bool,
-    /// The worker's cancel streak before this dispatch.
-    pub streak: u32,
-    /// The cancel-streak limit in force.
-    pub limit: u32,
-    /// The decision's number: 1, 2, ..
-    pub seq: u64,
-    /// The decision's link in the chain.
-    pub hash: u64,
-    /// What is dispatched.
-    pub token: T,
-}
-
-/// The hash chain over decisions: each link covers its predecessor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DecisionChain {
-    /// How many decisions were made.
-    pub seq: u64,
-    /// The last link; 0 before the first decision.
-    pub hash: u64,
-}
-
-impl DecisionChain {
-    /// Adds a decision: the link is the digest of previous link, number, lane rank, token, streak
-    /// before and limit.
-    pub fn extend(&mut self, lane: Lane, token: u64, streak: u32, limit: u32) {
-        self.seq += 1;
-        let (streak, limit) = (u64::from(streak), u64::from(limit));
-        self.hash = digest_words(&[self.hash, self.seq, lane as u64, token, streak, limit]);
     }
 }
 
@@ -343,14 +252,13 @@ impl<T: Token> Scheduler<T> {
         let fairness = &self.workers[worker].fairness;
         let (limit, over) = (fairness.limit(suggestion), !fairness.cancel_may_go(suggestion));
         let wanted = if over { &Lane::ALL[1..] } else { &Lane::ALL[..] };
-        if !self.stealable(worker, wanted) {
-            return match own {
-                Some(fallback) => self.take(worker, fallback, choose),
-                None if over => self.steal(worker, &[Lane::Cancel], true, limit, choose),
-                None => None,
-            };
+        if let Some(found) = self.steal(worker, wanted, false, limit, choose) {
+            return Some(found);
         }
-        self.steal(worker, wanted, false, limit, choose)
+        match own {
+            Some(fallback) => self.take(worker, fallback, choose),
+            None => self.steal(worker, &[Lane::Cancel], true, limit, choose),
+        }
     }
 
     /// Takes the first entry in one of the lanes that some other worker lets go of.
@@ -365,11 +273,11 @@ impl<T: Token> Scheduler<T> {
         if !self.stealable(worker, lanes) {
             return None;
         }
-        let count = self.workers.len();
-        let start = choose.pick(Point::StealStart(worker), count - 1);
-        (0..count - 1).find_map(|step| {
-            // The other workers in circular order: the next one is number 0.
-            let victim = (worker + 1 + (start + step) % (count - 1)) % count;
+        // A circle over the other workers that begins behind the thief; the oracle turns it.
+        let others = (worker + 1..self.workers.len()).chain(0..worker);
+        let start = choose.pick(Point::StealStart(worker), self.workers.len() - 1);
+        let mut scan = others.clone().skip(start).chain(others.take(start));
+        scan.find_map(|victim| {
             let queue = &mut self.workers[victim].lanes;
             let (place, token) = lanes.iter().find_map(|lane| queue.steal_from(*lane))?;
             let verdict = Verdict { lane: place.lane(), fallback, limit };

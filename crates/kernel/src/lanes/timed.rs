@@ -48,9 +48,10 @@ impl Deadlines {
         if at == self.heap.len() {
             return;
         }
-        // The last item fills the hole; it may belong above it or below it.
-        let hole = self.sink(links, at, last);
-        self.rise(links, hole, last);
+        // The last item fills the hole. It mostly belongs near the leaves, so the hole goes all the
+        // way down and the item rises from there, above the old hole if need be.
+        let leaf = self.sink(links, at);
+        self.rise(links, leaf, last);
     }
 
     /// The slot that goes first.
@@ -97,17 +98,14 @@ impl Deadlines {
         self.put(links, at, item);
     }
 
-    /// Moves the hole at `at` down to where `item` fits as far as its children are concerned.
-    fn sink(&mut self, links: &mut [Link], mut at: usize, item: Item) -> usize {
+    /// Moves the hole at `at` down to a leaf.
+    fn sink(&mut self, links: &mut [Link], mut at: usize) -> usize {
         loop {
             let start = at * ARITY + 1;
             let end = (start + ARITY).min(self.heap.len());
             let Some(child) = (start..end).min_by_key(|child| self.heap[*child].key()) else {
                 return at;
             };
-            if item.key() < self.heap[child].key() {
-                return at;
-            }
             self.put(links, at, self.heap[child]);
             at = child;
         }
