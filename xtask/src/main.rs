@@ -1,2 +1,87 @@
 //! The chores of the project: `cargo xtask help`.
-fn main() {}
+
+mod apt;
+mod bare;
+mod bench;
+mod check;
+mod ci;
+mod conform;
+mod deny;
+mod fuzz;
+mod json;
+mod mutants;
+mod report;
+mod shell;
+mod tidy;
+
+use std::process::ExitCode;
+
+/// What a chore answers: `Err` says in one line what went wrong, or nothing when that was said.
+type Result<T = ()> = std::result::Result<T, String>;
+
+struct Chore {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result,
+}
+
+const CHORES: &[Chore] = &[
+    Chore { name: "check", usage: "", about: "before a commit: the quick half", run: check::run },
+    Chore { name: "test", usage: "", about: "everything the CI runs, summarised", run: ci::run },
+    Chore { name: "tidy", usage: "[ROOT]", about: "style and layout rules", run: tidy::run },
+    Chore {
+        name: "mutants",
+        usage: "[--shard K/N] [--file GLOB] [--jobs J]",
+        about: "mutation tests of the kernel",
+        run: mutants::run,
+    },
+    Chore {
+        name: "fuzz",
+        usage: "[--seconds N] [TARGET]",
+        about: "run the fuzz targets, or one",
+        run: fuzz::run,
+    },
+    Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
+    Chore {
+        name: "bench",
+        usage: "[ARGS]",
+        about: "benchmarks; arguments go to crates/bench",
+        run: bench::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let name = args.first().map_or("help", String::as_str);
+    if matches!(name, "help" | "--help" | "-h") {
+        help();
+        return ExitCode::SUCCESS;
+    }
+    let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
+        eprintln!("xtask: there is no chore `{name}`");
+        help();
+        return ExitCode::from(2);
+    };
+    match (chore.run)(&args[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            if !why.is_empty() {
+                eprintln!("xtask {name}: {why}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help() {
+    println!("cargo xtask <chore>\n");
+    for Chore { name, usage, about, .. } in CHORES {
+        println!("  {:<48} {about}", format!("{name} {usage}"));
+    }
+}
+
+/// Refuses arguments where a chore takes none.
+fn no_args(args: &[String]) -> Result {
+    if args.is_empty() { Ok(()) } else { Err(format!("unexpected arguments: {args:?}")) }
+}

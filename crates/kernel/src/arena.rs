@@ -98,6 +98,12 @@ impl<T> Arena<T> {
         slot.value.as_ref().map(|_| Key { generation: slot.generation, index })
     }
 
+    /// Whether the key may have been handed out: its slot exists and its generation has been.
+    pub fn was_issued(&self, key: Key) -> bool {
+        let slot_exists = (key.index as usize) < self.slots.len();
+        slot_exists && (1..=self.last_generation).contains(&key.generation)
+    }
+
     /// How many values live.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -152,5 +158,8 @@ mod tests {
         arena.remove(a);
         assert_eq!(arena.key_at(0), None);
         assert_eq!(arena.iter().count(), 0);
+        let forged = |index, generation| arena.was_issued(Key { index, generation });
+        assert!(arena.was_issued(a));
+        assert!(!forged(0, 0) && !forged(0, 2) && !forged(1, 1));
     }
 }

@@ -140,3 +140,22 @@ fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
         (a, b) => a.or(b),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+
+    #[test]
+    fn each_exhaustion_starts_its_own_cancel() {
+        let rows = [
+            (Exhausted::Polls, Kind::PollQuota, "the poll quota is used up"),
+            (Exhausted::Cost, Kind::CostBudget, "the cost quota is used up"),
+            (Exhausted::Deadline, Kind::Deadline, "the deadline has passed"),
+        ];
+        for (exhausted, kind, text) in rows {
+            assert_eq!((exhausted.kind(), exhausted.status()), (kind, Status::BudgetExhausted));
+            assert_eq!(format!("{exhausted}"), text);
+        }
+    }
+}

@@ -94,7 +94,7 @@ mod tests {
     fn pick_asks_only_for_real_choices_and_clamps() {
         let mut wild = Wild(0);
         assert_eq!((wild.pick(Point::Worker, 0), wild.pick(Point::Worker, 1), wild.0), (0, 0, 0));
-        assert_eq!(((&mut wild).pick(Point::ReadyTie(0), 3), wild.0), (2, 1));
+        assert_eq!((wild.pick(Point::ReadyTie(0), 3), wild.0), (2, 1));
         assert_eq!(First.pick(Point::StealStart(0), 9), 0);
     }
 

@@ -322,3 +322,26 @@ impl Journal {
         self.lost
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+    use std::vec::Vec;
+
+    #[test]
+    fn fields_print_plainly() {
+        let fields = [Number(7), Maybe(Some(8)), Maybe(None), Flag(true), Flag(false), Word("w")];
+        let text: Vec<_> = fields.iter().map(|field| format!("{field}")).collect();
+        assert_eq!(text, ["7", "8", "null", "true", "false", "w"]);
+    }
+
+    #[test]
+    fn subjects_are_shown_in_order_absent_ones_too() {
+        let mut shown = Vec::new();
+        let subject = Subject { region: Some(2), channel: Some(4), ..Subject::default() };
+        subject.visit(|name, id| shown.push((name, id)));
+        let expected = [("task", None), ("region", Some(2)), ("timer", None), ("channel", Some(4))];
+        assert_eq!(shown, expected);
+    }
+}

@@ -43,3 +43,4 @@ pub mod status;
 pub mod task;
 pub mod time;
 pub mod wheel;
+pub mod world;

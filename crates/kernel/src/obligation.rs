@@ -73,3 +73,15 @@ impl ObligationState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_names_and_bits() {
+        let names = ["Reserved", "Committed", "Aborted", "Leaked"];
+        assert_eq!(ObligationState::ALL.map(ObligationState::name), names);
+        assert_eq!(ObligationState::ALL.map(ObligationState::mask), [1, 2, 4, 8]);
+    }
+}

@@ -115,7 +115,7 @@ impl<T, E> Fold<T, E> {
     pub fn add(&mut self, order: u64, outcome: Outcome<T, E>) {
         self.best = Some(match self.best.take() {
             None => (order, outcome),
-            Some((first, kept)) if first < order => pair(first, kept, order, outcome),
+            Some((first, kept)) if first <= order => pair(first, kept, order, outcome),
             Some((second, kept)) => pair(order, outcome, second, kept),
         });
     }
@@ -143,4 +143,14 @@ fn pair<T, E>(
         _ => right.severity() > left.severity(),
     };
     (if right_wins { second } else { first }, left.join(right))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn severities_have_names() {
+        assert_eq!(Severity::ALL.map(Severity::name), ["Ok", "Err", "Cancelled", "Panicked"]);
+    }
 }

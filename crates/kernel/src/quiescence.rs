@@ -66,3 +66,13 @@ impl Census {
         if failures.is_empty() { Ok(()) } else { Err(NotQuiescent { failures }) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_census_is_quiescent() {
+        assert_eq!(Census::default().check(), Ok(()));
+    }
+}

@@ -207,9 +207,11 @@ impl RegionWord {
         self.ending
     }
 
-    /// A task was admitted.
+    /// A task was admitted. One admitted while finalizing may hold things again, so that the
+    /// release starts over after it.
     pub fn task_added(&mut self) {
         self.tasks += 1;
+        self.stage = Stage::Finalizers;
     }
 
     /// A task has completed.
@@ -275,11 +277,11 @@ impl RegionWord {
     pub fn advance(&mut self) -> Duty {
         let lives = self.tasks > 0 || self.children > 0;
         match self.state {
-            RegionState::Open if self.ending && !lives => self.go(RegionState::Closing, Duty::Moved),
-            RegionState::Open | RegionState::Closed => Duty::Wait,
-            RegionState::Closing if lives => {
-                self.go(RegionState::Draining, Duty::CancelChildren)
+            RegionState::Open if self.ending && !lives => {
+                self.go(RegionState::Closing, Duty::Moved)
             }
+            RegionState::Open | RegionState::Closed => Duty::Wait,
+            RegionState::Closing if lives => self.go(RegionState::Draining, Duty::CancelChildren),
             RegionState::Draining if lives => Duty::Wait,
             RegionState::Closing | RegionState::Draining => {
                 self.go(RegionState::Finalizing, Duty::Moved)
@@ -326,6 +328,104 @@ impl RegionWord {
         if self.stage == Stage::Leaking {
             self.obligations = 0;
             self.stage = Stage::Released;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_names_and_bits() {
+        let names = ["Open", "Closing", "Draining", "Finalizing", "Closed"];
+        assert_eq!(RegionState::ALL.map(RegionState::name), names);
+        assert_eq!(RegionState::ALL.map(RegionState::mask), [1, 2, 4, 8, 16]);
+    }
+
+    #[test]
+    fn counts_go_up_and_down_by_one_and_stop_at_zero() {
+        let mut word = RegionWord::default();
+        let counts =
+            |w: &RegionWord| (w.live_tasks(), w.open_children(), w.finalizers(), w.outstanding());
+        assert_eq!(counts(&word), (0, 0, 0, 0));
+        for _ in 0..2 {
+            word.task_added();
+        }
+        for _ in 0..3 {
+            word.child_added();
+        }
+        for _ in 0..4 {
+            word.finalizer_added();
+        }
+        for _ in 0..5 {
+            word.obligation_added();
+        }
+        assert_eq!(counts(&word), (2, 3, 4, 5));
+        word.task_done();
+        word.child_done();
+        word.obligation_done();
+        assert_eq!(counts(&word), (1, 2, 4, 4));
+        let mut empty = RegionWord::default();
+        empty.task_done();
+        empty.child_done();
+        empty.obligation_done();
+        assert_eq!(empty, RegionWord::default());
+        assert!(!empty.is_ending());
+        empty.end();
+        assert!(empty.is_ending());
+    }
+
+    #[test]
+    fn each_duty_is_handed_out_once_and_waits_for_its_report() {
+        let mut word = RegionWord::default();
+        word.finalizer_added();
+        word.obligation_added();
+        assert_eq!(word.advance(), Duty::Wait);
+        word.close();
+        assert_eq!(word.advance(), Duty::Moved);
+        let early = word;
+        word.released();
+        word.leaks_accounted();
+        assert_eq!(word, early);
+        assert_eq!(word.advance(), Duty::StartFinalizer);
+        assert_eq!((word.live_tasks(), word.finalizers()), (1, 0));
+        assert_eq!(word.advance(), Duty::Wait);
+        word.task_done();
+        assert_eq!([word.advance(), word.advance()], [Duty::Release, Duty::Wait]);
+        word.leaks_accounted();
+        assert_eq!((word.advance(), word.outstanding()), (Duty::Wait, 1));
+        word.released();
+        assert_eq!([word.advance(), word.advance()], [Duty::AccountLeaks, Duty::Wait]);
+        word.released();
+        assert_eq!((word.advance(), word.outstanding()), (Duty::Wait, 1));
+        word.leaks_accounted();
+        assert_eq!((word.state(), word.outstanding()), (RegionState::Finalizing, 0));
+        assert_eq!([word.advance(), word.advance()], [Duty::Closed, Duty::Wait]);
+        assert_eq!(word.state(), RegionState::Closed);
+    }
+
+    #[test]
+    fn a_task_alone_or_a_child_alone_keeps_a_region_from_finalizing() {
+        type Change = fn(&mut RegionWord);
+        let keep: [(Change, Change); 2] = [
+            (RegionWord::task_added, RegionWord::task_done),
+            (RegionWord::child_added, RegionWord::child_done),
+        ];
+        for (added, done) in keep {
+            let mut word = RegionWord::default();
+            added(&mut word);
+            word.end();
+            assert_eq!(word.advance(), Duty::Wait);
+            word.close();
+            assert_eq!([word.advance(), word.advance()], [Duty::CancelChildren, Duty::Wait]);
+            assert_eq!(word.state(), RegionState::Draining);
+            done(&mut word);
+            assert_eq!((word.advance(), word.state()), (Duty::Moved, RegionState::Finalizing));
+            added(&mut word);
+            assert_eq!(word.advance(), Duty::Wait);
+            done(&mut word);
+            assert_eq!(word.advance(), Duty::Release);
         }
     }
 }

@@ -246,3 +246,23 @@ impl Lifecycle {
         Ok(effect)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_names_and_bits() {
+        let names =
+            ["Created", "Running", "CancelRequested", "Cancelling", "Finalizing", "Completed"];
+        assert_eq!(TaskState::ALL.map(TaskState::name), names);
+        assert_eq!(TaskState::ALL.map(TaskState::mask), [1, 2, 4, 8, 16, 32]);
+    }
+
+    #[test]
+    fn a_new_task_has_no_cancel() {
+        let mut task = Lifecycle::default();
+        assert_eq!((task.state(), task.epoch(), task.cancel()), (TaskState::Created, 0, None));
+        assert!(!task.consume_cleanup_poll());
+    }
+}

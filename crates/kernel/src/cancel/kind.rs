@@ -45,6 +45,13 @@ impl Cleanup {
             priority: if other.priority > self.priority { other.priority } else { self.priority },
         }
     }
+
+    /// What a cancel with this allowance leaves to those inside the cancelled region: never more
+    /// than either side allows, so that a shutdown stays tight all the way down.
+    #[must_use]
+    pub const fn passed_on(self) -> Cleanup {
+        Kind::ParentCancelled.cleanup().combine(self)
+    }
 }
 
 impl Kind {
@@ -157,5 +164,7 @@ mod tests {
         assert_eq!((a.combine(b), b.combine(a), a.combine(a)), (tight, tight, a));
         let mixed = Cleanup { polls: 20, priority: 9 };
         assert_eq!(a.combine(mixed), Cleanup { polls: 10, priority: 9 });
+        assert_eq!(Kind::Shutdown.cleanup().passed_on(), Kind::Shutdown.cleanup());
+        assert_eq!(Kind::User.cleanup().passed_on(), Kind::ParentCancelled.cleanup());
     }
 }

@@ -10,6 +10,9 @@ use core::fmt;
 /// What one link of a chain costs besides the bytes of its message: the same on every host.
 pub const LINK_COST: usize = 88;
 
+/// No chain is longer than this, whatever the limits say: chains are walked link by link.
+const LONGEST_CHAIN: usize = 1024;
+
 /// How long a chain of causes may get. Both bounds count the reason itself as the first link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainLimits {
@@ -81,16 +84,18 @@ impl Reason {
         Reason { origin_task: Some(task), ..self }
     }
 
-    /// Puts `cause` below this reason, cutting the chain at the limits: the links nearest the top
-    /// stay, and the deepest one kept says that it was cut. The reason itself always stays.
+    /// Puts `cause` below this reason, in place of any it had, cutting the chain at the limits: the
+    /// links nearest the top stay, and the deepest one kept, and no other, says that it was cut.
+    /// The reason itself always stays.
     #[must_use]
     pub fn caused_by(self, cause: Reason, limits: ChainLimits) -> Reason {
-        let whole = Reason { cause: Some(Arc::new(cause)), ..self };
-        let mut bytes = 0;
+        let whole = Reason { cause: Some(Arc::new(cause)), truncated: false, ..self };
+        let depth = limits.depth.min(LONGEST_CHAIN);
+        let mut bytes = 0_usize;
         let mut kept = 0;
         let fits = whole.chain().all(|link| {
-            bytes += link.cost();
-            let fits = kept == 0 || (kept < limits.depth && bytes <= limits.bytes);
+            bytes = bytes.saturating_add(link.cost());
+            let fits = kept == 0 || (kept < depth && bytes <= limits.bytes);
             kept += usize::from(fits);
             fits
         });
@@ -102,7 +107,7 @@ impl Reason {
         let top: Vec<Reason> = self.chain().take(links).cloned().collect();
         let mut below: Option<Reason> = None;
         for mut link in top.into_iter().rev() {
-            link.truncated |= below.is_none();
+            link.truncated = below.is_none();
             link.cause = below.map(Arc::new);
             below = Some(link);
         }
@@ -158,5 +163,37 @@ impl fmt::Display for Reason {
             write!(f, " <- {cause}")?;
         }
         if self.truncated { f.write_str(" <- ..") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Key;
+    use std::format;
+
+    #[test]
+    fn a_reason_prints_its_chain() {
+        let region = |n| RegionId(Key { generation: n, index: 0 });
+        let root = Reason::new(Kind::User, region(1), Time::from_nanos(3))
+            .with_task(TaskId(Key { generation: 4, index: 0 }))
+            .with_message("enough");
+        assert_eq!(format!("{root}"), "User in r1 by t4 at 3ns (enough)");
+        let child = Reason::new(Kind::ParentCancelled, region(2), Time::from_nanos(5));
+        let whole = child.clone().caused_by(root.clone(), ChainLimits::default());
+        let text = "ParentCancelled in r2 at 5ns <- User in r1 by t4 at 3ns (enough)";
+        assert_eq!((format!("{whole}"), format!("{whole:?}")), (text.into(), text.into()));
+        let cut = child.caused_by(root, ChainLimits { depth: 1, bytes: 4096 });
+        assert_eq!(format!("{cut}"), "ParentCancelled in r2 at 5ns <- ..");
+    }
+
+    #[test]
+    fn a_new_reason_has_no_task_message_or_cause() {
+        let region = RegionId(Key { generation: 1, index: 0 });
+        let reason = Reason::new(Kind::Timeout, region, Time::from_nanos(8));
+        assert_eq!((reason.kind, reason.origin_region), (Kind::Timeout, region));
+        assert_eq!((reason.timestamp, reason.truncated), (Time::from_nanos(8), false));
+        assert_eq!((&reason.origin_task, &reason.message), (&None, &None));
+        assert_eq!(reason.chain().count(), 1);
     }
 }

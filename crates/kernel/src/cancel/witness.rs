@@ -67,3 +67,14 @@ impl Witness {
         checks.into_iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, status)| Err(status))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_have_names() {
+        let names = ["Requested", "Cancelling", "Finalizing", "Completed"];
+        assert_eq!(Phase::ALL.map(Phase::name), names);
+    }
+}

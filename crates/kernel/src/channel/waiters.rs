@@ -19,16 +19,16 @@ impl WaiterId {
 }
 
 #[derive(Clone, Debug)]
-struct Waiter<W> {
-    id: WaiterId,
+pub(super) struct Waiter<W> {
+    pub(super) id: WaiterId,
     /// `None` once woken.
-    token: Option<W>,
+    pub(super) token: Option<W>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Waiters<W> {
-    line: VecDeque<Waiter<W>>,
-    next: u64,
+    pub(super) line: VecDeque<Waiter<W>>,
+    pub(super) next: u64,
 }
 
 impl<W> Waiters<W> {

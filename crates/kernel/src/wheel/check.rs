@@ -22,7 +22,7 @@ impl<T> Wheel<T> {
         ensure(live <= self.config.limit, "more timers live than the limit allows")?;
         self.check_queue(&self.near, NEAR)?;
         self.check_queue(&self.overflow, OVERFLOW)?;
-        let mut linked = self.near.nodes().len() + self.overflow.nodes().len();
+        let mut linked = self.near.nodes.len() + self.overflow.nodes.len();
         for level in 0..LEVELS {
             for slot in 0..SLOTS as usize {
                 linked += self.check_slot(level, slot)?;
@@ -34,7 +34,7 @@ impl<T> Wheel<T> {
     }
 
     fn check_queue(&self, queue: &Queue, place: u32) -> Result<(), &'static str> {
-        let nodes = queue.nodes();
+        let nodes = &queue.nodes;
         for (position, node) in nodes.iter().enumerate() {
             let body = self.slab.get(node.at).ok_or("a dead entry is in a heap")?;
             ensure(body.deadline == node.deadline, "a heap node is not its entry's")?;
@@ -54,6 +54,9 @@ impl<T> Wheel<T> {
         let lists = &self.levels[level];
         let list = lists.slots[slot];
         let bit = lists.occupied[slot / 64] >> (slot % 64) & 1 == 1;
+        if !bit && list.head == NIL {
+            return Ok(0);
+        }
         let place = (level * SLOTS as usize + slot) as u32;
         let (mut count, mut prev) = (0, ANCHOR + place);
         for (deadline, at) in lists.walk(slot, &self.slab) {
@@ -66,7 +69,102 @@ impl<T> Wheel<T> {
             (count, prev) = (count + 1, at);
         }
         ensure(bit == (count > 0), "the bitmap does not tell the occupied slots")?;
-        ensure(bit == (list.head != NIL), "a list starts with a dead entry")?;
+        let end = if count > 0 { self.slab.link(prev).next } else { list.head };
+        ensure(end == NIL, "a dead entry is on the wheel")?;
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{TimerHandle, WheelConfig};
+    use super::*;
+    use crate::time::Time;
+
+    const MS: u64 = 1_000_000;
+
+    /// One timer in each kind of place, one freed entry, and the entry of the last timer.
+    fn sample() -> (Wheel<u8>, u32) {
+        let mut wheel = Wheel::new(WheelConfig::default(), Time::from_millis(5));
+        for millis in [2, 5, 9, 10, 400, 500, 100_000_000, 100_000_000] {
+            wheel.register(Time::from_millis(millis), 0).unwrap();
+        }
+        let last = wheel.register(Time::from_millis(10), 0).unwrap();
+        wheel.cancel(TimerHandle { id: 3, generation: 4 }).unwrap();
+        assert_eq!(wheel.check(), Ok(()));
+        (wheel, last.id as u32)
+    }
+
+    #[track_caller]
+    fn finds(fault: &'static str, spoil: impl FnOnce(&mut Wheel<u8>, u32)) {
+        let (mut wheel, last) = sample();
+        spoil(&mut wheel, last);
+        assert_eq!(wheel.check(), Err(fault));
+    }
+
+    #[test]
+    fn a_sound_wheel_passes_when_full_and_when_empty() {
+        let config = WheelConfig { limit: 1, ..WheelConfig::default() };
+        let mut wheel = Wheel::new(config, Time::ZERO);
+        assert_eq!(wheel.check(), Ok(()));
+        wheel.register(Time::from_millis(1), 0).unwrap();
+        assert_eq!(wheel.check(), Ok(()));
+    }
+
+    #[test]
+    fn every_fault_is_found() {
+        finds("the active count is not the number of live entries", |wheel, last| {
+            wheel.slab.bodies[last as usize].token = None;
+        });
+        finds("the free list is not all of the dead entries", |wheel, _| {
+            wheel.slab.bodies[3].token = Some(1);
+            wheel.slab.bodies[4].token = None;
+        });
+        finds("more timers live than the limit allows", |wheel, _| wheel.config.limit = 7);
+        finds("a heap node is not its entry's", |wheel, _| wheel.slab.bodies[0].deadline += 1);
+        finds("a heap position is wrong", |wheel, _| wheel.slab.link_mut(0).next += 1);
+        finds("a heap position is wrong", |wheel, _| wheel.slab.link_mut(0).prev += 1);
+        finds("a timer is in the wrong heap", |wheel, _| wheel.near_end = MS);
+        finds("a timer is in the wrong heap", |wheel, _| wheel.near_end = u64::MAX);
+        finds("an overflow timer in range was not promoted", |wheel, _| wheel.horizon = u64::MAX);
+        finds("a list is not linked back", |wheel, last| wheel.slab.link_mut(last).prev -= 1);
+        finds("a slot holds another turn's timer", |wheel, last| {
+            wheel.slab.bodies[last as usize].deadline += 256 * MS;
+        });
+        finds("a timer is in the wrong slot", |wheel, last| {
+            wheel.slab.bodies[last as usize].deadline += MS;
+        });
+        finds("a timer is in the wrong slot", |wheel, _| wheel.near_end = 10 * MS);
+        finds("a slot's minimum is too late", |wheel, _| wheel.levels[0].slots[10].min += 1);
+        finds("the bitmap does not tell the occupied slots", |wheel, _| {
+            wheel.levels[0].occupied[0] ^= 1 << 11;
+        });
+        finds("the bitmap does not tell the occupied slots", |wheel, _| {
+            wheel.levels[0].occupied[0] ^= 1 << 10;
+        });
+        finds("a live timer is linked nowhere", |wheel, _| {
+            wheel.levels[0].take(10);
+        });
+        finds("a group outlives its members", |wheel, _| wheel.group_end = 1);
+        finds("a dead entry is in a heap", |wheel, _| {
+            wheel.slab.remove(0);
+        });
+        finds("a dead entry is on the wheel", |wheel, _| {
+            wheel.slab.remove(4);
+        });
+        finds("a dead entry is on the wheel", |wheel, last| {
+            wheel.slab.remove(last);
+            wheel.levels[0].occupied[0] ^= 1 << 10;
+        });
+        finds("a heap is out of order", |wheel, _| {
+            wheel.near.nodes.swap(0, 1);
+            *wheel.slab.link_mut(0) = Link::anchored(NEAR, 1);
+            *wheel.slab.link_mut(1) = Link::anchored(NEAR, 0);
+        });
+        finds("storage is kept without a live timer", |wheel, last| {
+            (0..=last).filter(|at| *at != 3).for_each(|at| {
+                wheel.slab.remove(at);
+            });
+        });
     }
 }

@@ -98,3 +98,21 @@ impl Level {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_occupied_slot_is_found_going_round() {
+        for slots in [&[0usize][..], &[63], &[64], &[255], &[3, 66, 200], &[127, 128]] {
+            let mut level = Level::new();
+            slots.iter().for_each(|slot| level.occupied[slot / 64] |= 1 << (slot % 64));
+            for start in 0..600 {
+                let steps = (0..256).find(|n| slots.contains(&((start + n) % 256)));
+                assert_eq!(level.distance(start as u64), steps.map(|n| n as u64));
+            }
+        }
+        assert_eq!(Level::new().distance(9), None);
+    }
+}

@@ -23,13 +23,16 @@ mod check;
 mod level;
 mod queue;
 mod slab;
+#[cfg(test)]
+mod tests;
+mod turn;
 mod types;
 
 use alloc::vec::Vec;
 
 use crate::time::{Time, nanos};
 use level::{Level, SLOTS};
-use queue::{Node, Queue};
+use queue::Queue;
 use slab::{MAX_ENTRIES, NIL, Slab};
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
@@ -149,6 +152,9 @@ impl<T> Wheel<T> {
     }
 
     /// The deadline of the earliest live timer, to the nanosecond.
+    ///
+    /// Looks at one slot of each level. A slot whose earliest timer was cancelled is searched; the
+    /// next [`advance`](Wheel::advance) remembers what such a search finds.
     pub fn next_deadline(&self) -> Option<Time> {
         if let Some(first) = self.near.first() {
             return Some(Time::from_nanos(first.deadline));
@@ -266,135 +272,6 @@ impl<T> Wheel<T> {
     /// Timers up to here are due.
     fn due(&self) -> u64 {
         self.now.max(self.group_end)
-    }
-
-    /// Sets the end of near after time has moved or a group has come or gone.
-    fn bound_near(&mut self) {
-        let tick_end = (self.tick * TICK).saturating_add(TICK - 1);
-        self.near_end = tick_end.max(self.group_end);
-    }
-
-    /// Links an entry where its deadline belongs at the current time.
-    #[inline]
-    fn place(&mut self, at: u32, deadline: u64, generation: u64) {
-        let distance = deadline.saturating_sub(self.now);
-        if deadline <= self.near_end || distance >= self.horizon {
-            return self.enqueue(at, deadline, generation);
-        }
-        let level = match distance {
-            d if d < RANGE[0] => 0,
-            d if d < RANGE[1] => 1,
-            d if d < RANGE[2] => 2,
-            _ => 3,
-        };
-        let place = level as u64 * SLOTS + unit(deadline, level) % SLOTS;
-        self.levels[level].push(place as u32, at, deadline, &mut self.slab);
-    }
-
-    /// Puts an entry that does not belong on the wheel into the heap it belongs to.
-    #[inline(never)]
-    fn enqueue(&mut self, at: u32, deadline: u64, generation: u64) {
-        // Generations count registrations, so the distance from the first is the sequence.
-        let seq = generation.wrapping_sub(self.config.first_generation);
-        let near = deadline <= self.near_end;
-        let queue = if near { &mut self.near } else { &mut self.overflow };
-        queue.push(Node { deadline, seq, at }, &mut self.slab);
-    }
-
-    /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
-    /// range of the wheel. Finer levels first: what a slot gives away is not met again.
-    fn sweep(&mut self, from: u64, to: u64) {
-        for level in 0..LEVELS {
-            let (from, to) = (from >> (8 * level), to >> (8 * level));
-            if from == to {
-                break;
-            }
-            let last = to.min(from + SLOTS);
-            let mut unit = from + 1;
-            while let Some(distance) = self.levels[level].distance(unit)
-                && unit + distance <= last
-            {
-                unit += distance;
-                let mut at = self.levels[level].take((unit % SLOTS) as usize);
-                while let Some(body) = self.slab.get(at) {
-                    let next = self.slab.link(at).next;
-                    self.place(at, body.deadline, body.generation);
-                    at = next;
-                }
-                unit += 1;
-            }
-        }
-        while let Some(node) = self.overflow.first()
-            && (node.deadline <= self.near_end || node.deadline - self.now < self.horizon)
-        {
-            self.overflow.remove(0, &mut self.slab);
-            let generation = node.seq.wrapping_add(self.config.first_generation);
-            self.place(node.at, node.deadline, generation);
-        }
-    }
-
-    /// Lets a coalesced group go if enough timers are nearly due.
-    fn form_group(&mut self) {
-        let Some(coalesce) = &self.config.coalesce else { return };
-        let end = coalesce.boundary(self.now()).as_nanos();
-        if end > self.now.max(self.group_end) && self.has(coalesce.min_group_size, end) {
-            self.group_end = end;
-            self.bound_near();
-            self.sweep(self.tick, end / TICK);
-        }
-    }
-
-    /// Whether at least `count` timers have a deadline not after `end`.
-    fn has(&self, count: usize, end: u64) -> bool {
-        let heaps = self.near.nodes().iter().chain(self.overflow.nodes());
-        let heaps = heaps.map(|node| node.deadline);
-        let levels = self.levels.iter().enumerate().flat_map(|(n, level)| {
-            let current = self.tick >> (8 * n);
-            let units = (current + 1)..=unit(end, n).min(current + SLOTS);
-            units.flat_map(move |unit| level.walk((unit % SLOTS) as usize, &self.slab))
-        });
-        let all = heaps.chain(levels.map(|(deadline, _)| deadline));
-        count == 0 || all.filter(|deadline| *deadline <= end).nth(count - 1).is_some()
-    }
-
-    #[inline]
-    /// After timers have left: a group without members is over, and without timers nothing is kept.
-    fn settle(&mut self) {
-        if self.group_end > 0
-            && self.near.first().is_none_or(|first| first.deadline > self.group_end)
-        {
-            self.group_end = 0;
-            self.bound_near();
-        }
-        if self.is_empty() {
-            self.slab.release();
-            self.near.release();
-            self.overflow.release();
-        }
-    }
-
-    /// The first occupied slot of a level and its earliest deadline, unless all of its unit is
-    /// after `best`.
-    fn first_slot(&self, level: usize, best: u64) -> Option<(usize, (u64, u32))> {
-        let next = (self.tick >> (8 * level)) + 1;
-        let unit = next + self.levels[level].distance(next)?;
-        if (unit << (8 * level)) * TICK > best {
-            return None;
-        }
-        let slot = (unit % SLOTS) as usize;
-        Some((slot, self.levels[level].min(slot, &self.slab)))
-    }
-
-    /// Remembers the minima that [`Wheel::next_deadline`] would have to look for each time.
-    fn learn(&mut self) {
-        let mut best = u64::MAX;
-        for level in 0..LEVELS {
-            if let Some((slot, (min, min_at))) = self.first_slot(level, best) {
-                let list = &mut self.levels[level].slots[slot];
-                (list.min, list.min_at) = (min, min_at);
-                best = best.min(min);
-            }
-        }
     }
 }
 

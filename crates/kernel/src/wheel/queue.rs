@@ -17,17 +17,13 @@ pub(super) struct Node {
 /// The heap.
 #[derive(Debug)]
 pub(super) struct Queue {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     place: u32,
 }
 
 impl Queue {
     pub(super) const fn new(place: u32) -> Self {
         Queue { nodes: Vec::new(), place }
-    }
-
-    pub(super) fn nodes(&self) -> &[Node] {
-        &self.nodes
     }
 
     /// The earliest.

@@ -116,17 +116,16 @@ impl<T> Slab<T> {
         self.free = NIL;
     }
 
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.bodies.capacity().max(self.links.capacity())
+    }
+
     /// How long the free list is, as far as it is well formed.
     pub(super) fn free_len(&self) -> usize {
-        let mut at = self.free;
-        let mut len = 0;
-        while let Some(link) = self.links.get(at as usize)
-            && self.get(at).is_none()
-            && len <= self.links.len()
-        {
-            at = link.next;
-            len += 1;
-        }
-        len
+        let dead = |at: u32| self.bodies.get(at as usize).is_some_and(|b| b.token.is_none());
+        let next = |at: &u32| Some(self.link(*at).next).filter(|at| dead(*at));
+        let first = Some(self.free).filter(|at| dead(*at));
+        core::iter::successors(first, next).take(self.links.len()).count()
     }
 }

@@ -1,1 +1,506 @@
+//! The channel law against a naive model, under every interleaving of a few actors.
+//!
+//! Senders reserve, wait, look again unasked, leave, send, abort and drop their handles; a
+//! bystander sends past them; the receiver receives, looks again, gives up and closes. Every
+//! order of these steps is walked once per distinct state; after each step the answers, the wakes
+//! and the whole state must agree with the model, and nobody may be left asleep with work to do.
 
+use std::collections::HashSet;
+
+use asx_kernel::channel::{
+    Channel, ChannelState, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError,
+    WaiterId,
+};
+
+type Actor = u8;
+type Message = u8;
+
+const RECEIVER: Actor = 7;
+const BYSTANDER: Message = 8;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Reserve(Actor),
+    Leave(Actor),
+    TryReserve,
+    Send(Message),
+    Abort,
+    TrySend(Message),
+    Evict(Message),
+    Recv,
+    TryRecv,
+    CancelRecv,
+    AddSender,
+    DropSender,
+    Close,
+    Drain,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Granted,
+    Waiting,
+    Disconnected,
+    Full,
+    Empty,
+    Done,
+    HandedBack(Message),
+    Evicted(Option<Message>),
+    Message(Message),
+    Taken(Vec<Message>),
+}
+
+type Effect = (Answer, Vec<Actor>);
+
+/// The rules, word for word, on plain lists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Model {
+    capacity: usize,
+    queue: Vec<Message>,
+    reserved: usize,
+    /// Who waits, in order, and whether each was woken since it last looked.
+    line: Vec<(Actor, bool)>,
+    receiver_sleeps: bool,
+    receiver_gone: bool,
+    handles: usize,
+}
+
+impl Model {
+    fn room(&self) -> bool {
+        self.queue.len() + self.reserved < self.capacity
+    }
+
+    fn no_senders(&self) -> bool {
+        self.handles + self.reserved + self.line.len() == 0
+    }
+
+    fn state(&self) -> ChannelState {
+        match (self.receiver_gone, self.no_senders()) {
+            (false, false) => ChannelState::Open,
+            (false, true) => ChannelState::SenderClosed,
+            (true, false) => ChannelState::ReceiverClosed,
+            (true, true) => ChannelState::FullyClosed,
+        }
+    }
+
+    fn wake_head(&mut self) -> Vec<Actor> {
+        match self.line.first_mut() {
+            Some((actor, woken)) if !*woken => {
+                *woken = true;
+                vec![*actor]
+            }
+            _ => vec![],
+        }
+    }
+
+    fn wake_receiver(&mut self) -> Vec<Actor> {
+        if std::mem::take(&mut self.receiver_sleeps) { vec![RECEIVER] } else { vec![] }
+    }
+
+    fn wake_receiver_if_alone(&mut self) -> Vec<Actor> {
+        if self.no_senders() { self.wake_receiver() } else { vec![] }
+    }
+
+    /// Takes a place at the tail, or keeps the one it has.
+    fn wait(&mut self, actor: Actor) -> Effect {
+        match self.line.iter_mut().find(|(other, _)| *other == actor) {
+            Some((_, woken)) => *woken = false,
+            None => self.line.push((actor, false)),
+        }
+        (Answer::Waiting, vec![])
+    }
+
+    fn push(&mut self, message: Message) -> Vec<Actor> {
+        self.queue.push(message);
+        self.wake_receiver()
+    }
+
+    fn step(&mut self, op: Op) -> Effect {
+        match op {
+            Op::Reserve(actor) => self.reserve(actor),
+            Op::Leave(actor) => {
+                self.line.retain(|(other, _)| *other != actor);
+                let next = if self.room() { self.wake_head() } else { vec![] };
+                let alone = self.wake_receiver_if_alone();
+                (Answer::Done, [next, alone].concat())
+            }
+            Op::TryReserve | Op::TrySend(_) | Op::Evict(_)
+                if self.receiver_gone || self.no_senders() =>
+            {
+                (Answer::Disconnected, vec![])
+            }
+            Op::TryReserve | Op::TrySend(_) if !self.line.is_empty() || !self.room() => {
+                (Answer::Full, vec![])
+            }
+            Op::TryReserve => {
+                self.reserved += 1;
+                (Answer::Granted, vec![])
+            }
+            Op::TrySend(message) => (Answer::Done, self.push(message)),
+            Op::Evict(message) => {
+                if self.room() && self.line.is_empty() {
+                    return (Answer::Evicted(None), self.push(message));
+                }
+                if self.queue.is_empty() {
+                    return (Answer::Full, vec![]);
+                }
+                let old = self.queue.remove(0);
+                (Answer::Evicted(Some(old)), self.push(message))
+            }
+            Op::Send(message) => {
+                self.reserved -= 1;
+                if self.receiver_gone {
+                    return (Answer::HandedBack(message), vec![]);
+                }
+                (Answer::Done, self.push(message))
+            }
+            Op::Abort => {
+                self.reserved -= 1;
+                let head = self.wake_head();
+                let alone = self.wake_receiver_if_alone();
+                (Answer::Done, [head, alone].concat())
+            }
+            Op::Recv | Op::TryRecv => self.receive(matches!(op, Op::Recv)),
+            Op::CancelRecv => {
+                self.receiver_sleeps = false;
+                (Answer::Done, vec![])
+            }
+            Op::AddSender if self.no_senders() => (Answer::Disconnected, vec![]),
+            Op::AddSender => {
+                self.handles += 1;
+                (Answer::Done, vec![])
+            }
+            Op::DropSender => {
+                self.handles -= 1;
+                (Answer::Done, self.wake_receiver_if_alone())
+            }
+            Op::Close => {
+                self.receiver_gone = true;
+                self.receiver_sleeps = false;
+                let line = std::mem::take(&mut self.line);
+                let wakes = line.iter().filter(|(_, woken)| !woken).map(|(actor, _)| *actor);
+                (Answer::Taken(std::mem::take(&mut self.queue)), wakes.collect())
+            }
+            Op::Drain => {
+                let taken = std::mem::take(&mut self.queue);
+                let wakes = if taken.is_empty() { vec![] } else { self.wake_head() };
+                (Answer::Taken(taken), wakes)
+            }
+        }
+    }
+
+    fn reserve(&mut self, actor: Actor) -> Effect {
+        if self.receiver_gone || self.no_senders() {
+            return (Answer::Disconnected, vec![]);
+        }
+        if self.line.first().is_some_and(|(head, _)| *head != actor) || !self.room() {
+            return self.wait(actor);
+        }
+        self.line.retain(|(other, _)| *other != actor);
+        self.reserved += 1;
+        let next = if self.room() { self.wake_head() } else { vec![] };
+        (Answer::Granted, next)
+    }
+
+    fn receive(&mut self, wait: bool) -> Effect {
+        if !self.queue.is_empty() {
+            return (Answer::Message(self.queue.remove(0)), self.wake_head());
+        }
+        if self.no_senders() || self.receiver_gone {
+            return (Answer::Disconnected, vec![]);
+        }
+        self.receiver_sleeps |= wait;
+        (if wait { Answer::Waiting } else { Answer::Empty }, vec![])
+    }
+}
+
+/// The law, with the places its waiters hold.
+#[derive(Clone)]
+struct Law {
+    channel: Channel<Message, Actor>,
+    places: [Option<WaiterId>; 4],
+}
+
+impl Law {
+    fn step(&mut self, op: Op) -> Effect {
+        let channel = &mut self.channel;
+        match op {
+            Op::Reserve(actor) => {
+                let place = &mut self.places[usize::from(actor)];
+                let answer = channel.reserve(place, actor);
+                assert_eq!(place.is_some(), matches!(answer, Ok(Reserve::Waiting(_))));
+                match answer {
+                    Ok(Reserve::Granted { wake }) => (Answer::Granted, Vec::from_iter(wake)),
+                    Ok(Reserve::Waiting(_)) => (Answer::Waiting, vec![]),
+                    Err(_) => (Answer::Disconnected, vec![]),
+                }
+            }
+            Op::Leave(actor) => {
+                let place = self.places[usize::from(actor)].take();
+                let left = place.map(|place| channel.leave(place));
+                assert!(left.is_none_or(|left| left.token.is_none_or(|token| token == actor)));
+                (Answer::Done, Vec::from_iter(left.and_then(|left| left.wake)))
+            }
+            Op::TryReserve => match channel.try_reserve() {
+                Ok(()) => (Answer::Granted, vec![]),
+                Err(TryReserveError::Disconnected) => (Answer::Disconnected, vec![]),
+                Err(TryReserveError::Full) => (Answer::Full, vec![]),
+            },
+            Op::Send(message) => match channel.send(message) {
+                Sent::Queued { wake } => (Answer::Done, Vec::from_iter(wake)),
+                Sent::Refused { value } => (Answer::HandedBack(value), vec![]),
+                Sent::NoPermit { .. } => panic!("the permit is live"),
+            },
+            Op::Abort => (Answer::Done, Vec::from_iter(channel.abort())),
+            Op::TrySend(message) => match channel.try_send(message) {
+                Ok(wake) => (Answer::Done, Vec::from_iter(wake)),
+                Err(error) => (refused(error, message), vec![]),
+            },
+            Op::Evict(message) => match channel.send_evict_oldest(message) {
+                Ok(sent) => (Answer::Evicted(sent.old), Vec::from_iter(sent.wake)),
+                Err(error) => (refused(error, message), vec![]),
+            },
+            Op::Recv => match channel.recv(RECEIVER) {
+                Recv::Message { value, wake } => (Answer::Message(value), Vec::from_iter(wake)),
+                Recv::Disconnected => (Answer::Disconnected, vec![]),
+                Recv::Waiting => (Answer::Waiting, vec![]),
+            },
+            Op::TryRecv => match channel.try_recv() {
+                Ok((value, wake)) => (Answer::Message(value), Vec::from_iter(wake)),
+                Err(TryRecvError::Disconnected) => (Answer::Disconnected, vec![]),
+                Err(TryRecvError::Empty) => (Answer::Empty, vec![]),
+            },
+            Op::CancelRecv => {
+                channel.cancel_recv();
+                (Answer::Done, vec![])
+            }
+            Op::AddSender if channel.add_sender() => (Answer::Done, vec![]),
+            Op::AddSender => (Answer::Disconnected, vec![]),
+            Op::DropSender => (Answer::Done, Vec::from_iter(channel.drop_sender())),
+            Op::Close => {
+                let closed = channel.close_receiver();
+                (Answer::Taken(closed.messages.into()), closed.wakes)
+            }
+            Op::Drain => {
+                let (messages, wake) = channel.drain();
+                (Answer::Taken(messages.into()), Vec::from_iter(wake))
+            }
+        }
+    }
+
+    fn assert_equals(&self, model: &Model) {
+        let channel = &self.channel;
+        assert_eq!(channel.check(), Ok(()));
+        assert!(channel.messages().eq(&model.queue));
+        assert_eq!((channel.len(), channel.reserved()), (model.queue.len(), model.reserved));
+        assert_eq!((channel.senders(), channel.waiters()), (model.handles, model.line.len()));
+        assert_eq!(channel.is_receiver_closed(), model.receiver_gone);
+        assert_eq!(channel.receiver_waiting().is_some(), model.receiver_sleeps);
+        assert_eq!(channel.state(), model.state());
+        let asleep = model.line.iter().filter(|(_, woken)| !woken).map(|(actor, _)| *actor);
+        assert!(channel.waiting().map(|(_, &actor)| actor).eq(asleep));
+        let woken = model.line.iter().find(|(_, woken)| *woken);
+        assert_eq!(channel.woken(), woken.and_then(|&(actor, _)| self.places[usize::from(actor)]));
+    }
+}
+
+fn refused(error: TrySendError<Message>, message: Message) -> Answer {
+    let answer = match error {
+        TrySendError::Disconnected(_) => Answer::Disconnected,
+        TrySendError::Full(_) => Answer::Full,
+    };
+    assert_eq!(error.into_inner(), message);
+    answer
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    Idle,
+    Waiting,
+    Holding,
+    Done,
+}
+
+/// What the actors know: all that decides which steps can follow.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Actors {
+    senders: Vec<Phase>,
+    /// Whether each sender still has its handle.
+    handles: Vec<bool>,
+    receiver: Phase,
+    /// Who was woken and has not looked since, one bit per actor.
+    woken: u8,
+    /// How many more messages the bystander sends.
+    bystander: u8,
+}
+
+#[derive(Clone)]
+struct Node {
+    law: Law,
+    model: Model,
+    actors: Actors,
+}
+
+impl Node {
+    fn new(capacity: usize, senders: usize, bystander: u8) -> Node {
+        let mut channel = Channel::new(capacity).unwrap();
+        (1..senders).for_each(|_| assert!(channel.add_sender()));
+        let model = Model {
+            capacity,
+            queue: vec![],
+            reserved: 0,
+            line: vec![],
+            receiver_sleeps: false,
+            receiver_gone: false,
+            handles: senders,
+        };
+        let actors = Actors {
+            senders: vec![Phase::Idle; senders],
+            handles: vec![true; senders],
+            receiver: Phase::Idle,
+            woken: 0,
+            bystander,
+        };
+        Node { law: Law { channel, places: [None; 4] }, model, actors }
+    }
+
+    /// Every step some actor can take now.
+    fn steps(&self) -> Vec<(Actor, Op)> {
+        let mut steps = vec![];
+        for (index, phase) in self.actors.senders.iter().enumerate() {
+            let actor = index as Actor;
+            match phase {
+                // The senders are alike: let them start in order.
+                Phase::Idle if index > 0 && self.actors.senders[index - 1] == Phase::Idle => {}
+                Phase::Idle => steps.push((actor, Op::Reserve(actor))),
+                Phase::Waiting => {
+                    steps.extend([(actor, Op::Reserve(actor)), (actor, Op::Leave(actor))]);
+                }
+                Phase::Holding => steps.extend([(actor, Op::Send(actor)), (actor, Op::Abort)]),
+                Phase::Done => {}
+            }
+            // Only the first lets its handle go while it waits or holds a permit.
+            let may_drop = *phase == Phase::Done || (index == 0 && *phase != Phase::Idle);
+            if self.actors.handles[index] && may_drop {
+                steps.push((actor, Op::DropSender));
+            }
+        }
+        if self.actors.bystander > 0 && self.model.handles > 0 {
+            steps.extend([(BYSTANDER, Op::TrySend(BYSTANDER)), (BYSTANDER, Op::Evict(BYSTANDER))]);
+        }
+        match self.actors.receiver {
+            Phase::Idle => steps.extend([(RECEIVER, Op::Recv), (RECEIVER, Op::Close)]),
+            Phase::Waiting => {
+                let ops = [Op::Recv, Op::CancelRecv, Op::Close];
+                steps.extend(ops.map(|op| (RECEIVER, op)));
+            }
+            Phase::Holding | Phase::Done => {}
+        }
+        steps
+    }
+
+    fn step(&mut self, actor: Actor, op: Op) {
+        let effect = self.law.step(op);
+        assert_eq!(effect, self.model.step(op), "{op:?}");
+        let (answer, wakes) = effect;
+        let actors = &mut self.actors;
+        match op {
+            Op::DropSender => actors.handles[usize::from(actor)] = false,
+            Op::TrySend(_) | Op::Evict(_) => actors.bystander -= 1,
+            Op::Close => actors.receiver = Phase::Done,
+            _ => {
+                let phase = match answer {
+                    Answer::Granted => Phase::Holding,
+                    Answer::Waiting => Phase::Waiting,
+                    _ if actor == RECEIVER => Phase::Idle,
+                    _ => Phase::Done,
+                };
+                match actors.senders.get_mut(usize::from(actor)) {
+                    Some(sender) => *sender = phase,
+                    None => actors.receiver = phase,
+                }
+                actors.woken &= !(1 << actor);
+            }
+        }
+        for woken in wakes {
+            let phase = actors.senders.get(usize::from(woken)).unwrap_or(&actors.receiver);
+            assert_eq!(*phase, Phase::Waiting, "only who waits is woken");
+            assert_eq!(actors.woken & (1 << woken), 0, "and only once until it looks");
+            actors.woken |= 1 << woken;
+        }
+    }
+
+    fn is_asleep(&self, actor: Actor, phase: Phase) -> bool {
+        phase == Phase::Waiting && self.actors.woken & (1 << actor) == 0
+    }
+
+    /// Who sleeps has nothing to do, and somebody else is there to wake it.
+    fn assert_no_lost_wakeup(&self) {
+        let model = &self.model;
+        let mut anybody_asleep = self.is_asleep(RECEIVER, self.actors.receiver);
+        if anybody_asleep {
+            assert!(model.queue.is_empty() && !model.no_senders(), "a lost receiver");
+        }
+        let mut anybody_able = self.actors.receiver != Phase::Done && !anybody_asleep;
+        for (index, &phase) in self.actors.senders.iter().enumerate() {
+            let actor = index as Actor;
+            if self.is_asleep(actor, phase) {
+                assert!(!model.receiver_gone, "a sender sleeps on a closed channel");
+                let is_head = model.line.first().is_some_and(|(head, _)| *head == actor);
+                assert!(!is_head || !model.room(), "a lost sender");
+                anybody_asleep = true;
+            } else {
+                anybody_able |= phase != Phase::Done || self.actors.handles[index];
+            }
+        }
+        assert!(anybody_able || !anybody_asleep, "everybody sleeps");
+    }
+
+    /// Tries what changes nothing in the walk: on copies.
+    fn probe(&self) {
+        let probes =
+            [Op::TryReserve, Op::AddSender, Op::Drain, Op::TryRecv, Op::TrySend(9), Op::Evict(9)];
+        for op in probes {
+            let (mut law, mut model) = (self.law.clone(), self.model.clone());
+            assert_eq!(law.step(op), model.step(op), "{op:?}");
+            law.assert_equals(&model);
+        }
+    }
+}
+
+/// Walks every reachable state; answers how many there are.
+fn explore(capacity: usize, senders: usize, bystander: u8) -> usize {
+    let start = Node::new(capacity, senders, bystander);
+    let mut seen = HashSet::from([(start.model.clone(), start.actors.clone())]);
+    let mut open = vec![start];
+    while let Some(node) = open.pop() {
+        for (actor, op) in node.steps() {
+            let mut next = node.clone();
+            next.step(actor, op);
+            next.law.assert_equals(&next.model);
+            next.assert_no_lost_wakeup();
+            if seen.insert((next.model.clone(), next.actors.clone())) {
+                next.probe();
+                open.push(next);
+            }
+        }
+    }
+    seen.len()
+}
+
+// The numbers of states are exact, so that the walk cannot shrink unseen.
+
+#[test]
+fn one_slot_agrees_with_the_model_under_every_interleaving() {
+    assert_eq!(explore(1, 4, 1), 2789);
+}
+
+#[test]
+fn two_slots_agree_with_the_model_under_every_interleaving() {
+    assert_eq!(explore(2, 4, 1), 5851);
+}
+
+#[test]
+fn a_busy_bystander_agrees_with_the_model_under_every_interleaving() {
+    assert_eq!(explore(2, 2, 3), 919);
+}

@@ -1,0 +1,212 @@
+//! Channels: creation, sending without waiting, receiving, closing either side.
+
+use super::records::{ChannelRecord, Wait};
+use super::{OBJECT_BYTES, SMALL_BYTES, World};
+use crate::channel::{Channel, ChannelState, Recv, TryRecvError};
+use crate::ids::{ChannelId, RegionId, TaskId};
+use crate::journal::{EventKind, Subject};
+use crate::region::Operation;
+use crate::status::{Coded, Status};
+use alloc::collections::BTreeSet;
+use core::task::Poll;
+
+impl<P, V> World<P, V> {
+    /// Creates a channel with one sender: of a region, or free-standing.
+    pub fn channel(
+        &mut self,
+        scope: Option<RegionId>,
+        capacity: usize,
+    ) -> Result<ChannelId, Status> {
+        let law = Channel::new(capacity).map_err(|error| error.status())?;
+        if let Some(region) = scope {
+            self.admit(region, Operation::Create)?;
+        }
+        self.room("channels", self.usage.channels, self.config.limits.channels)?;
+        let bytes = capacity.saturating_mul(SMALL_BYTES).saturating_add(OBJECT_BYTES);
+        self.room_for(bytes)?;
+        let record = ChannelRecord { law, scope, permits: BTreeSet::new(), bytes };
+        let key = self.channels.insert(record).map_err(|_| Status::ResourceExhausted)?;
+        let channel = ChannelId(key);
+        if let Some(region) = scope {
+            self.region_mut(region)?.channels.push(channel);
+        }
+        self.usage.channels += 1;
+        self.usage.channel_bytes = self.usage.channel_bytes.saturating_add(bytes);
+        let capacity = capacity as u64;
+        self.note_channel(channel, None, EventKind::ChannelOpened { capacity });
+        Ok(channel)
+    }
+
+    /// Sends if there is room and nobody waits; hands the value back otherwise.
+    pub fn try_send(&mut self, channel: ChannelId, value: V) -> Result<(), (Status, V)> {
+        let record = match self.usable(channel) {
+            Ok(record) => record,
+            Err(status) => return Err((status, value)),
+        };
+        match record.law.try_send(value) {
+            Ok(wake) => {
+                self.note_channel(channel, None, EventKind::Sent { permit: None });
+                self.wake_all(wake);
+                Ok(())
+            }
+            Err(error) => Err((error.status(), error.into_inner())),
+        }
+    }
+
+    /// Sends, making room by evicting the oldest message if need be; answers what was evicted.
+    pub fn evict(&mut self, channel: ChannelId, value: V) -> Result<Option<V>, (Status, V)> {
+        let record = match self.usable(channel) {
+            Ok(record) => record,
+            Err(status) => return Err((status, value)),
+        };
+        match record.law.send_evict_oldest(value) {
+            Ok(evicted) => {
+                if evicted.old.is_some() {
+                    self.note_channel(channel, None, EventKind::Evicted {});
+                }
+                self.note_channel(channel, None, EventKind::Sent { permit: None });
+                self.wake_all(evicted.wake);
+                Ok(evicted.old)
+            }
+            Err(error) => Err((error.status(), error.into_inner())),
+        }
+    }
+
+    /// Receives on behalf of a task, which waits if there is nothing.
+    pub fn recv(&mut self, task: TaskId, channel: ChannelId) -> Result<Poll<V>, Status> {
+        self.channel_ref(channel)?;
+        self.observe(task)?;
+        match self.usable(channel)?.law.recv(task) {
+            Recv::Message { value, wake } => {
+                self.forget_wait(task, Wait::Recv(channel));
+                self.note_channel(channel, Some(task), EventKind::Received {});
+                self.wake_all(wake);
+                Ok(Poll::Ready(value))
+            }
+            Recv::Disconnected => {
+                self.forget_wait(task, Wait::Recv(channel));
+                Err(Status::Disconnected)
+            }
+            Recv::Waiting => {
+                self.add_wait(task, Wait::Recv(channel));
+                Ok(Poll::Pending)
+            }
+        }
+    }
+
+    /// Receives if there is a message.
+    pub fn try_recv(&mut self, channel: ChannelId) -> Result<V, Status> {
+        match self.usable(channel)?.law.try_recv() {
+            Ok((value, wake)) => {
+                self.note_channel(channel, None, EventKind::Received {});
+                self.wake_all(wake);
+                Ok(value)
+            }
+            Err(TryRecvError::Empty) => Err(Status::Empty),
+            Err(TryRecvError::Disconnected) => Err(Status::Disconnected),
+        }
+    }
+
+    /// One more sender; DISCONNECTED once the last is gone.
+    pub fn clone_sender(&mut self, channel: ChannelId) -> Result<(), Status> {
+        if self.usable(channel)?.law.add_sender() { Ok(()) } else { Err(Status::Disconnected) }
+    }
+
+    /// One sender fewer.
+    pub fn drop_sender(&mut self, channel: ChannelId) -> Result<(), Status> {
+        let law = &mut self.channel_mut(channel)?.law;
+        if law.senders() == 0 {
+            return Err(Status::Disconnected);
+        }
+        let wake = law.drop_sender();
+        if law.senders() == 0 {
+            self.note_channel(channel, None, EventKind::SendersGone {});
+        }
+        self.wake_all(wake);
+        self.account_channel(channel);
+        Ok(())
+    }
+
+    /// The receiver goes: unread messages are dropped, waiting senders woken.
+    pub fn drop_receiver(&mut self, channel: ChannelId) -> Result<(), Status> {
+        let law = &mut self.channel_mut(channel)?.law;
+        if law.is_receiver_closed() {
+            return Err(Status::Disconnected);
+        }
+        let closed = law.close_receiver();
+        let dropped = closed.messages.len() as u64;
+        self.note_channel(channel, None, EventKind::ReceiverGone { dropped });
+        self.dropped.extend(closed.messages);
+        self.wake_all(closed.wakes);
+        self.account_channel(channel);
+        Ok(())
+    }
+
+    /// Frees the slot of a fully closed, free-standing channel.
+    pub fn release_channel(&mut self, channel: ChannelId) -> Result<(), Status> {
+        let record = self.channel_ref(channel)?;
+        if record.law.state() != ChannelState::FullyClosed || record.scope.is_some() {
+            return Err(Status::InvalidTransition);
+        }
+        self.channels.remove(channel.0);
+        Ok(())
+    }
+
+    /// Closes both sides, as a closing region does.
+    pub(super) fn close_channel(&mut self, channel: ChannelId) {
+        let _ = self.drop_receiver(channel);
+        while self.drop_sender(channel).is_ok() {}
+    }
+
+    /// Once fully closed, a channel no longer counts against the limits.
+    pub(super) fn account_channel(&mut self, channel: ChannelId) {
+        let Some(record) = self.channels.get_mut(channel.0) else { return };
+        if record.law.state() == ChannelState::FullyClosed && record.bytes > 0 {
+            self.usage.channel_bytes -= core::mem::take(&mut record.bytes);
+            self.usage.channels -= 1;
+        }
+    }
+
+    pub(super) fn channel_ref(&self, channel: ChannelId) -> Result<&ChannelRecord<V>, Status> {
+        self.channels.get(channel.0).ok_or(Status::StaleHandle)
+    }
+
+    pub(super) fn channel_mut(
+        &mut self,
+        channel: ChannelId,
+    ) -> Result<&mut ChannelRecord<V>, Status> {
+        self.channels.get_mut(channel.0).ok_or(Status::StaleHandle)
+    }
+
+    /// The channel, if its region still lets it be used.
+    pub(super) fn usable(&mut self, channel: ChannelId) -> Result<&mut ChannelRecord<V>, Status> {
+        if let Some(region) = self.channel_ref(channel)?.scope {
+            self.admit(region, Operation::UseChannel)?;
+        }
+        self.channel_mut(channel)
+    }
+
+    pub(super) fn wake_all(&mut self, tasks: impl IntoIterator<Item = TaskId>) {
+        for task in tasks {
+            self.wake_task(task);
+        }
+    }
+
+    pub(super) fn note_channel(
+        &mut self,
+        channel: ChannelId,
+        task: Option<TaskId>,
+        kind: EventKind,
+    ) {
+        let task = task.or(self.current.map(|(task, _)| task));
+        let record = self.channels.get(channel.0);
+        let scope = record.and_then(|record| record.scope);
+        let subject = Subject {
+            task: task.map(TaskId::ordinal),
+            region: scope.map(RegionId::ordinal),
+            channel: Some(channel.ordinal()),
+            timer: None,
+        };
+        self.note(subject, kind);
+    }
+}

@@ -1,0 +1,143 @@
+//! The end of a run: soft stop, shutdown, grace, quiescence, and a dump of what still lives.
+
+use super::records::{Grace, Wait};
+use super::{Ask, World};
+use crate::cancel::Kind;
+use crate::ids::{RegionId, TaskId};
+use crate::journal::{EventKind, Subject};
+use crate::outcome::Lattice;
+use crate::quiescence::{Census, NotQuiescent};
+use crate::region::RegionState;
+use crate::status::Status;
+use crate::task::TaskState;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use core::time::Duration;
+
+impl<P, V> World<P, V> {
+    /// Tells tasks that await it that the run is about to stop. Nothing is cancelled.
+    pub fn soft_stop(&mut self) {
+        if self.stopping {
+            return;
+        }
+        self.stopping = true;
+        self.note(Subject::default(), EventKind::SoftStop {});
+        let waiters = core::mem::take(&mut self.stop_waiters);
+        self.wake_all(waiters);
+    }
+
+    /// Soft stop now; after `soft` the root closes with Shutdown; after `force_after` more, what
+    /// still lives is completed by force.
+    pub fn shutdown(
+        &mut self,
+        soft: Duration,
+        force_after: Option<Duration>,
+    ) -> Result<(), Status> {
+        self.soft_stop();
+        if soft.is_zero() {
+            self.close_region(self.root, Ask::new(Kind::Shutdown), force_after)?;
+        } else {
+            self.schedule_grace(soft, self.root, Grace::Close(force_after));
+        }
+        Ok(())
+    }
+
+    pub(super) fn schedule_grace(&mut self, after: Duration, region: RegionId, grace: Grace) {
+        let at = self.now + after;
+        let order = self.graces.len() as u64 + self.journal.recorded();
+        self.graces.insert((at, order), (region, grace));
+    }
+
+    /// Completes by force whatever lives in the region and below it. Finalizers start only then:
+    /// they get the same grace again.
+    pub(super) fn force_region(&mut self, region: RegionId, again: Duration) {
+        let tasks = self.tasks_below(region);
+        if !tasks.is_empty() {
+            self.note_region(region, EventKind::GraceExpired {});
+        }
+        for task in tasks {
+            self.force_complete(task);
+        }
+        if self.region_ref(region).is_ok_and(|r| r.word.state() != RegionState::Closed) {
+            self.schedule_grace(again, region, Grace::Force(again));
+        }
+    }
+
+    /// The live tasks of a region and below, parents first, in creation order.
+    fn tasks_below(&self, region: RegionId) -> Vec<TaskId> {
+        let mut found = Vec::new();
+        let mut regions = alloc::vec![region];
+        while let Some(region) = regions.pop() {
+            let Ok(record) = self.region_ref(region) else { continue };
+            found.extend(record.tasks.iter().copied());
+            regions.extend(record.children.iter().rev().copied());
+        }
+        found
+    }
+
+    /// Quiescent, or everything that stands in the way.
+    pub fn quiescent(&self) -> Result<(), NotQuiescent> {
+        let holds = |law: &crate::channel::Channel<V, TaskId>| law.len() + law.reserved() > 0;
+        Census {
+            tasks: self.usage.tasks,
+            obligations: self.usage.obligations,
+            regions: self.usage.regions,
+            timers: self.wheel.len(),
+            channels: self.channels.iter().filter(|(_, record)| holds(&record.law)).count(),
+        }
+        .check()
+    }
+
+    /// The tree of what still lives, for people.
+    pub fn dump(&self) -> String {
+        let mut text = String::new();
+        let mut regions = alloc::vec![(self.root, 0)];
+        while let Some((region, depth)) = regions.pop() {
+            let Ok(record) = self.region_ref(region) else { continue };
+            let state = record.word.state();
+            let _ = write!(text, "{:depth$}{region} {}", "", state.name());
+            if let Some(reason) = &record.reason {
+                let _ = write!(text, " [{reason}]");
+            }
+            if record.word.outstanding() > 0 {
+                let _ = write!(text, " obligations={}", record.word.outstanding());
+            }
+            text.push('\n');
+            for task in &record.tasks {
+                self.dump_task(&mut text, *task, depth + 2);
+            }
+            let children = record.children.iter().rev();
+            regions.extend(children.map(|child| (*child, depth + 2)));
+            debug_assert!(state != RegionState::Closed || record.tasks.is_empty());
+        }
+        text
+    }
+
+    fn dump_task(&self, text: &mut String, task: TaskId, depth: usize) {
+        let Ok(record) = self.task_ref(task) else { return };
+        let state = record.life.state();
+        let _ = write!(text, "{:depth$}{task} {} polls={}", "", state.name(), record.polls);
+        if state == TaskState::CancelRequested {
+            let _ = write!(text, " unseen for {} polls", record.polls_since_request);
+        }
+        if let Some(outcome) = &record.ended {
+            let _ = write!(text, " cleaning up after {}", outcome.severity().name());
+        }
+        for wait in &record.waits {
+            let _ = match wait {
+                Wait::Send(channel, _) => write!(text, " waits to send on {channel}"),
+                Wait::Recv(channel) => write!(text, " waits to receive on {channel}"),
+                Wait::Join(target) => write!(text, " waits for {target}"),
+                Wait::Close(region) => write!(text, " waits for {region} to close"),
+                Wait::Stop => write!(text, " waits for the soft stop"),
+            };
+        }
+        if let Some(first) = record.timers.first()
+            && let Some((deadline, _)) = self.wheel.get(*first)
+        {
+            let _ = write!(text, " sleeps until {deadline}");
+        }
+        text.push('\n');
+    }
+}

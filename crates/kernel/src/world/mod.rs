@@ -1,0 +1,234 @@
+//! The executable model: every law composed into one single-threaded engine without IO.
+//!
+//! A host asks [`World::next`] what to do, polls the task it names, calls the world's operations on
+//! the task's behalf meanwhile, and reports back with [`World::polled`]:
+//!
+//! ```text
+//!  host: next(now, choose) ------> Step::Poll { task } ----> take_payload, run it
+//!           ^                                                  | reserve, recv, sleep, spawn, ..
+//!           |                                                  v
+//!           +------ Pending / Ready / .. <------- polled(task, payload, end)
+//! ```
+//! Nothing here calls back. Payloads and messages whose time is over are handed out
+//! ([`World::take_released`], [`World::take_dropped`]); their destructors are the host's business.
+//! Every change is journaled; every refusal leaves things as they were.
+
+mod channels;
+mod config;
+mod finish;
+mod invariants;
+mod obligations;
+mod permits;
+mod polls;
+mod records;
+mod regions;
+mod store;
+mod tasks;
+mod timers;
+mod views;
+mod waits;
+
+pub use config::{
+    Ask, Config, Limits, Part, Policy, PollEnd, RegionOptions, SleepUntil, Step, TaskError,
+    TaskOptions, TaskOutcome,
+};
+pub use invariants::InvariantViolation;
+pub use records::PermitId;
+pub use views::{ChannelView, RegionView, TaskView};
+
+use crate::arena::Arena;
+use crate::cancel::{Cleanup, Reason};
+use crate::ids::{ObligationId, RegionId, TaskId};
+use crate::journal::{EventKind, Journal, Subject};
+use crate::lanes::{Scheduler, Suggestion};
+use crate::obligation::ObligationState;
+use crate::status::Status;
+use crate::time::Time;
+use crate::wheel::{TimerHandle, Wheel};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use records::{ChannelRecord, Grace, PermitRecord, RegionRecord, TaskRecord, TimerOwner};
+
+/// The engine. `P` is what a task is to its host, `V` a channel message.
+pub struct World<P, V> {
+    config: Config,
+    now: Time,
+    root: RegionId,
+    regions: Arena<RegionRecord<P>>,
+    tasks: Arena<TaskRecord<P>>,
+    obligations: Arena<(RegionId, ObligationState)>,
+    channels: Arena<ChannelRecord<V>>,
+    permits: Arena<PermitRecord>,
+    wheel: Wheel<TimerOwner>,
+    /// Live budget deadlines not yet noticed; they are no timers.
+    deadlines: BTreeSet<(Time, TaskId)>,
+    graces: BTreeMap<(Time, u64), (RegionId, Grace)>,
+    scheduler: Scheduler<TaskId>,
+    suggestion: Suggestion,
+    /// The poll under way, and its worker.
+    current: Option<(TaskId, usize)>,
+    /// Regions still to be told of a cancel, deepest last.
+    cancels: Vec<(RegionId, Reason, Cleanup)>,
+    delivering: bool,
+    stopping: bool,
+    stop_waiters: Vec<TaskId>,
+    usage: Usage,
+    journal: Journal,
+    released: Vec<P>,
+    dropped: Vec<V>,
+}
+
+/// What counts against the limits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    tasks: usize,
+    regions: usize,
+    obligations: usize,
+    channels: usize,
+    channel_bytes: usize,
+    storage_bytes: usize,
+}
+
+/// What one object weighs in the memory estimate: the same on every host.
+const OBJECT_BYTES: usize = 256;
+/// What a timer, an obligation or a channel slot weighs.
+const SMALL_BYTES: usize = 64;
+
+impl<P, V> World<P, V> {
+    /// A world with an open root region.
+    pub fn new(config: Config) -> World<P, V> {
+        let mut regions = Arena::new();
+        let root = match regions.insert(RegionRecord::new(None, 0, RegionOptions::default())) {
+            Ok(key) => RegionId(key),
+            Err(_) => unreachable!("an empty arena has room"),
+        };
+        let journal = Journal::new(config.journal_capacity, config.when_full);
+        let mut world = World {
+            now: Time::ZERO,
+            root,
+            regions,
+            tasks: Arena::new(),
+            obligations: Arena::new(),
+            channels: Arena::new(),
+            permits: Arena::new(),
+            wheel: Wheel::new(config.wheel.clone(), Time::ZERO),
+            deadlines: BTreeSet::new(),
+            graces: BTreeMap::new(),
+            scheduler: Scheduler::new(config.scheduler),
+            suggestion: Suggestion::NoPreference,
+            current: None,
+            cancels: Vec::new(),
+            delivering: false,
+            stopping: false,
+            stop_waiters: Vec::new(),
+            usage: Usage { regions: 1, ..Usage::default() },
+            journal,
+            released: Vec::new(),
+            dropped: Vec::new(),
+            config,
+        };
+        world.note_region(root, EventKind::RegionOpened { parent: None });
+        world
+    }
+
+    /// The logical time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The root region.
+    pub fn root(&self) -> RegionId {
+        self.root
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The journal, to take events out of.
+    pub fn journal_mut(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
+    /// The timers.
+    pub fn timers(&self) -> &Wheel<impl Sized> {
+        &self.wheel
+    }
+
+    /// The run queues.
+    pub fn scheduler(&self) -> &Scheduler<TaskId> {
+        &self.scheduler
+    }
+
+    /// What the governor suggests from now on.
+    pub fn suggest(&mut self, suggestion: Suggestion) {
+        self.suggestion = suggestion;
+    }
+
+    /// Payloads nobody polls any more, for the host to drop.
+    pub fn take_released(&mut self) -> Vec<P> {
+        core::mem::take(&mut self.released)
+    }
+
+    /// Messages nobody will receive, for the host to drop.
+    pub fn take_dropped(&mut self) -> Vec<V> {
+        core::mem::take(&mut self.dropped)
+    }
+
+    /// Refuses, and says so in the journal, when `used` has reached `limit`.
+    fn room(&mut self, what: &'static str, used: usize, limit: usize) -> Result<(), Status> {
+        if used < limit {
+            return Ok(());
+        }
+        self.note(Subject::default(), EventKind::ResourceExhausted { what });
+        Err(Status::ResourceExhausted)
+    }
+
+    /// Refuses new work when the memory estimate or a refusing journal is full.
+    fn room_for(&mut self, bytes: usize) -> Result<(), Status> {
+        if self.journal.is_refusing() {
+            return Err(Status::ResourceExhausted);
+        }
+        let used = self.memory().saturating_add(bytes);
+        self.room("memory", used, self.config.limits.memory.saturating_add(1))
+    }
+
+    /// The memory estimate.
+    pub fn memory(&self) -> usize {
+        let objects = self.usage.tasks.saturating_add(self.usage.regions);
+        let small = self.usage.obligations.saturating_add(self.wheel.len());
+        (objects.saturating_mul(OBJECT_BYTES))
+            .saturating_add(small.saturating_mul(SMALL_BYTES))
+            .saturating_add(self.usage.channel_bytes)
+            .saturating_add(self.usage.storage_bytes)
+    }
+
+    fn note(&mut self, subject: Subject, kind: EventKind) {
+        self.journal.record(self.now, subject, kind);
+    }
+
+    fn note_region(&mut self, region: RegionId, kind: EventKind) {
+        let subject = Subject { region: Some(region.ordinal()), ..Subject::default() };
+        self.note(subject, kind);
+    }
+
+    fn note_task(&mut self, task: TaskId, kind: EventKind) {
+        let region = self.tasks.get(task.0).map(|record| record.region.ordinal());
+        self.note(Subject { task: Some(task.ordinal()), region, ..Subject::default() }, kind);
+    }
+
+    fn note_timer(&mut self, handle: TimerHandle, owner: TimerOwner, kind: EventKind) {
+        let (task, region) = match owner {
+            TimerOwner::Task(task) => (Some(task.ordinal()), None),
+            TimerOwner::Region(region, _) => (None, Some(region.ordinal())),
+        };
+        let timer = Some(handle.generation);
+        self.note(Subject { task, region, timer, ..Subject::default() }, kind);
+    }
+
+    fn note_obligation(&mut self, region: RegionId, id: ObligationId, to: ObligationState) {
+        let kind = EventKind::ObligationResolved { obligation: id.ordinal(), to };
+        self.note_region(region, kind);
+    }
+}

@@ -1,0 +1,61 @@
+//! Obligations: reserved in an open region, resolved once, or leaked when it closes.
+
+use super::{SMALL_BYTES, World};
+use crate::ids::{ObligationId, RegionId};
+use crate::journal::EventKind;
+use crate::obligation::ObligationState;
+use crate::region::{Operation, RegionWord};
+use crate::session::Resolution;
+use crate::status::Status;
+
+impl<P, V> World<P, V> {
+    /// Reserves an obligation.
+    pub fn oblige(&mut self, region: RegionId) -> Result<ObligationId, Status> {
+        self.admit(region, Operation::Create)?;
+        self.room("obligations", self.usage.obligations, self.config.limits.obligations)?;
+        self.room_for(SMALL_BYTES)?;
+        let slot = (region, ObligationState::Reserved);
+        let key = self.obligations.insert(slot).map_err(|_| Status::ResourceExhausted)?;
+        let id = ObligationId(key);
+        let record = self.region_mut(region)?;
+        record.obligations.insert(id);
+        record.word.obligation_added();
+        self.usage.obligations += 1;
+        self.note_region(region, EventKind::ObligationReserved { obligation: id.ordinal() });
+        Ok(id)
+    }
+
+    /// Commits or aborts an obligation. A resolved one is forgotten; asking again says so.
+    pub fn resolve(&mut self, id: ObligationId, resolution: Resolution) -> Result<(), Status> {
+        let (region, state) = self.slot(id)?;
+        let to = state.resolve(resolution)?;
+        let record = self.region_mut(region)?;
+        record.word.state().admit(Operation::Resolve)?;
+        record.obligations.remove(&id);
+        RegionWord::obligation_done(&mut record.word);
+        if to == ObligationState::Leaked {
+            record.leaked.push(id);
+            if let Some(slot) = self.obligations.get_mut(id.0) {
+                slot.1 = to;
+            }
+        } else {
+            self.obligations.remove(id.0);
+        }
+        self.usage.obligations -= 1;
+        self.note_obligation(region, id, to);
+        Ok(())
+    }
+
+    /// Where an obligation stands: Reserved or Leaked; a resolved one answers that it is.
+    pub fn obligation(&self, id: ObligationId) -> Result<ObligationState, Status> {
+        self.slot(id).map(|(_, state)| state)
+    }
+
+    fn slot(&self, id: ObligationId) -> Result<(RegionId, ObligationState), Status> {
+        match self.obligations.get(id.0) {
+            Some(slot) => Ok(*slot),
+            None if self.obligations.was_issued(id.0) => Err(Status::ObligationAlreadyResolved),
+            None => Err(Status::StaleHandle),
+        }
+    }
+}

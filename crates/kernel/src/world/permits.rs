@@ -1,0 +1,228 @@
+//! Permits: a reserved slot each, resolved exactly once.
+
+use super::World;
+use super::records::{Entry, PermitId, PermitRecord, Wait};
+use crate::channel::{Reserve, Sent};
+use crate::ids::{ChannelId, TaskId};
+use crate::journal::EventKind;
+use crate::session::{DropContext, PermitEffect, PermitEvent, PermitState, Resolution};
+use crate::status::{Coded, Status};
+use crate::task::TaskState;
+use core::task::Poll;
+
+impl<P, V> World<P, V> {
+    /// Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
+    /// obligation of the task's region.
+    pub fn reserve(
+        &mut self,
+        task: TaskId,
+        channel: ChannelId,
+        tracked: bool,
+    ) -> Result<Poll<PermitId>, Status> {
+        self.channel_ref(channel)?;
+        self.observe(task)?;
+        let waits = &self.task_ref(task)?.waits;
+        let mut slot = waits.iter().find_map(|wait| match wait {
+            Wait::Send(on, waiter) if *on == channel => Some(*waiter),
+            _ => None,
+        });
+        let before = slot;
+        let answer = self.usable(channel)?.law.reserve(&mut slot, task);
+        if let Some(waiter) = before.filter(|_| slot.is_none()) {
+            self.forget_wait(task, Wait::Send(channel, waiter));
+        }
+        match answer.map_err(|error| error.status())? {
+            Reserve::Granted { wake } => {
+                let permit = self.granted(Some(task), channel, tracked)?;
+                self.wake_all(wake);
+                Ok(Poll::Ready(permit))
+            }
+            Reserve::Waiting(waiter) => {
+                if before.is_none() {
+                    self.add_wait(task, Wait::Send(channel, waiter));
+                    self.note_channel(channel, Some(task), EventKind::SendWaiting {});
+                }
+                Ok(Poll::Pending)
+            }
+        }
+    }
+
+    /// Reserves a slot if one is free and nobody waits.
+    pub fn try_reserve(
+        &mut self,
+        holder: Option<TaskId>,
+        channel: ChannelId,
+        tracked: bool,
+    ) -> Result<PermitId, Status> {
+        if let Some(task) = holder {
+            self.live_task(task)?;
+        }
+        self.usable(channel)?.law.try_reserve().map_err(|error| error.status())?;
+        self.granted(holder, channel, tracked)
+    }
+
+    /// Fills the permit's slot; DISCONNECTED hands the value back if the receiver is gone.
+    pub fn send(&mut self, permit: PermitId, value: V) -> Result<(), (Status, V)> {
+        let mut value = Some(value);
+        let result = self.resolve_permit(permit, PermitEvent::Send, Some(&mut value));
+        match (result, value) {
+            (Ok(_), None) => Ok(()),
+            (Ok(_), Some(value)) => Err((Status::Disconnected, value)),
+            (Err(status), Some(value)) => Err((status, value)),
+            (Err(_), None) => Ok(()),
+        }
+    }
+
+    /// Gives the permit's slot back.
+    pub fn abort(&mut self, permit: PermitId) -> Result<(), Status> {
+        self.resolve_permit(permit, PermitEvent::Abort, None).map(drop)
+    }
+
+    /// The permit's holder drops it: an abort, or a leak if it is tracked; then true means that the
+    /// host must panic.
+    pub fn drop_permit(&mut self, permit: PermitId, context: DropContext) -> Result<bool, Status> {
+        self.resolve_permit(permit, PermitEvent::DropTracked(context), None)
+    }
+
+    /// Where a permit stands; a plain one that is resolved is forgotten and answers so.
+    pub fn permit(&self, permit: PermitId) -> Result<PermitState, Status> {
+        self.permits.get(permit.0).map(|record| record.state).ok_or(self.no_permit(permit))
+    }
+
+    fn no_permit(&self, permit: PermitId) -> Status {
+        match self.permits.was_issued(permit.0) {
+            true => Status::ObligationAlreadyResolved,
+            false => Status::StaleHandle,
+        }
+    }
+
+    /// Makes a permit of a slot just reserved. If a tracked one cannot have its obligation the slot
+    /// is given back.
+    fn granted(
+        &mut self,
+        holder: Option<TaskId>,
+        channel: ChannelId,
+        tracked: bool,
+    ) -> Result<PermitId, Status> {
+        let obligation = match self.tracked_obligation(holder, channel, tracked) {
+            Ok(obligation) => obligation,
+            Err(status) => {
+                let wake = self.channel_mut(channel)?.law.abort();
+                self.wake_all(wake);
+                return Err(status);
+            }
+        };
+        let record = PermitRecord { channel, holder, state: PermitState::Live, obligation };
+        let key = self.permits.insert(record).map_err(|_| Status::ResourceExhausted)?;
+        let permit = PermitId(key);
+        self.channel_mut(channel)?.permits.insert(permit);
+        if let Some(record) = holder.and_then(|task| self.tasks.get_mut(task.0)) {
+            record.stack.push(Entry::Permit(permit));
+        }
+        let kind = EventKind::SendReserved { permit: permit.0.generation };
+        self.note_channel(channel, holder, kind);
+        Ok(permit)
+    }
+
+    fn tracked_obligation(
+        &mut self,
+        holder: Option<TaskId>,
+        channel: ChannelId,
+        tracked: bool,
+    ) -> Result<Option<crate::ids::ObligationId>, Status> {
+        if !tracked {
+            return Ok(None);
+        }
+        let region = match holder {
+            Some(task) => self.task_ref(task)?.region,
+            None => self.channel_ref(channel)?.scope.unwrap_or(self.root),
+        };
+        self.oblige(region).map(Some)
+    }
+
+    /// The one place where a permit is resolved. A value is taken if it was queued; true means that
+    /// a leak must panic.
+    pub(super) fn resolve_permit(
+        &mut self,
+        permit: PermitId,
+        event: PermitEvent,
+        value: Option<&mut Option<V>>,
+    ) -> Result<bool, Status> {
+        let Some(record) = self.permits.get_mut(permit.0) else {
+            return Err(self.no_permit(permit));
+        };
+        let event = match (event, record.obligation) {
+            (PermitEvent::DropTracked(_), None) => PermitEvent::Drop,
+            (event, _) => event,
+        };
+        let (state, effect) = record.state.resolve(event)?;
+        record.state = state;
+        let (channel, holder, obligation) = (record.channel, record.holder, record.obligation);
+        if obligation.is_none() {
+            self.permits.remove(permit.0);
+        }
+        if let Some(task) = holder.and_then(|task| self.tasks.get_mut(task.0)) {
+            task.stack.retain(|entry| !matches!(entry, Entry::Permit(own) if *own == permit));
+        }
+        if let Some(record) = self.channels.get_mut(channel.0) {
+            record.permits.remove(&permit);
+        }
+        let number = permit.0.generation;
+        let (resolution, panics) = match effect {
+            PermitEffect::Fill(_) => {
+                self.fill(channel, holder, number, value);
+                (Resolution::Commit, false)
+            }
+            PermitEffect::Free(_) => {
+                self.free_slot(channel, holder, number);
+                (Resolution::Abort, false)
+            }
+            PermitEffect::Leak { panics } => {
+                self.free_slot(channel, holder, number);
+                (Resolution::Leak, panics)
+            }
+        };
+        if let Some(obligation) = obligation {
+            let _ = self.resolve(obligation, resolution);
+        }
+        self.account_channel(channel);
+        Ok(panics)
+    }
+
+    fn fill(
+        &mut self,
+        channel: ChannelId,
+        holder: Option<TaskId>,
+        permit: u64,
+        value: Option<&mut Option<V>>,
+    ) {
+        let Some(slot) = value else { return };
+        let Ok(record) = self.usable(channel) else {
+            // The region is past draining: the slot is freed, nothing is queued.
+            return self.free_slot(channel, holder, permit);
+        };
+        let Some(value) = slot.take() else { return };
+        match record.law.send(value) {
+            Sent::Queued { wake } => {
+                self.note_channel(channel, holder, EventKind::Sent { permit: Some(permit) });
+                self.wake_all(wake);
+            }
+            Sent::Refused { value } | Sent::NoPermit { value } => {
+                *slot = Some(value);
+                self.note_channel(channel, holder, EventKind::SendRefused { permit });
+            }
+        }
+    }
+
+    fn free_slot(&mut self, channel: ChannelId, holder: Option<TaskId>, permit: u64) {
+        let Some(record) = self.channels.get_mut(channel.0) else { return };
+        let wake = record.law.abort();
+        self.note_channel(channel, holder, EventKind::SendAborted { permit });
+        // A task that is just ending must not be woken by its own permit.
+        let ended = |task: &TaskId| {
+            self.tasks.get(task.0).is_none_or(|r| r.life.state() == TaskState::Completed)
+        };
+        let wake = wake.filter(|task| !ended(task));
+        self.wake_all(wake);
+    }
+}

@@ -1,0 +1,306 @@
+//! The step: what to poll next, and what a poll led to. The one place where polls are handed out.
+
+use super::records::{Entry, Grace, TimerOwner};
+use super::{Ask, Part, PollEnd, Step, TaskError, World};
+use crate::budget::Exhausted;
+use crate::cancel::Kind;
+use crate::choose::{Choose, Point};
+use crate::ids::TaskId;
+use crate::journal::EventKind;
+use crate::lanes::{Decision, Source};
+use crate::outcome::{Lattice, Stop};
+use crate::session::PermitEvent;
+use crate::status::Status;
+use crate::task::TaskState;
+use crate::time::Time;
+use alloc::vec::Vec;
+
+impl<P, V> World<P, V> {
+    /// Says what to do at `now`. Which worker steps is asked of `choose` when there is a choice.
+    pub fn next(&mut self, now: Time, choose: &mut impl Choose) -> Result<Step, Status> {
+        self.begin_step(now)?;
+        loop {
+            self.expire();
+            let workers: Vec<usize> = self.scheduler.runnable_workers().collect();
+            let Some(worker) = workers.get(choose.pick(Point::Worker, workers.len())) else {
+                return Ok(self.idle());
+            };
+            if let Some(step) = self.dispatch(*worker, choose) {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// Says what this worker is to do at `now`; idle if there is nothing for it.
+    pub fn next_on(
+        &mut self,
+        worker: usize,
+        now: Time,
+        choose: &mut impl Choose,
+    ) -> Result<Step, Status> {
+        self.begin_step(now)?;
+        if worker >= self.scheduler.workers() {
+            return Err(Status::InvalidArgument);
+        }
+        loop {
+            self.expire();
+            if !self.scheduler.can_run(worker) {
+                return Ok(self.idle());
+            }
+            if let Some(step) = self.dispatch(worker, choose) {
+                return Ok(step);
+            }
+        }
+    }
+
+    fn begin_step(&mut self, now: Time) -> Result<(), Status> {
+        if self.current.is_some() {
+            return Err(Status::Reentrant);
+        }
+        self.set_now(now);
+        Ok(())
+    }
+
+    /// Moves the clock; a time that has passed already changes nothing.
+    pub fn set_now(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    fn idle(&mut self) -> Step {
+        for worker in 0..self.scheduler.workers() {
+            self.scheduler.parked(worker);
+        }
+        Step::Idle { until: self.next_wake() }
+    }
+
+    /// The next instant at which something happens by itself.
+    pub fn next_wake(&self) -> Option<Time> {
+        let deadline = self.deadlines.first().map(|(time, _)| *time);
+        let grace = self.graces.keys().next().map(|(time, _)| *time);
+        [self.wheel.next_deadline(), deadline, grace].into_iter().flatten().min()
+    }
+
+    /// Expired timers, then passed deadlines, then graces: always before a dispatch. Answers how
+    /// many timers fired.
+    pub fn expire(&mut self) -> usize {
+        let fired = self.expire_timers(usize::MAX);
+        while let Some(&(deadline, task)) = self.deadlines.first()
+            && deadline <= self.now
+        {
+            self.deadlines.pop_first();
+            self.exhaust(task, Exhausted::Deadline);
+        }
+        while let Some(entry) = self.graces.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let (region, grace) = entry.remove();
+            match grace {
+                Grace::Close(force) => {
+                    let _ = self.close_region(region, Ask::new(Kind::Shutdown), force);
+                }
+                Grace::Force(again) => self.force_region(region, again),
+            }
+        }
+        fired
+    }
+
+    /// Fires up to `max` due timers: a fired timer only enqueues wakes.
+    pub fn expire_timers(&mut self, max: usize) -> usize {
+        let mut due = Vec::new();
+        let fired = self.wheel.collect(self.now, max, &mut due);
+        for timer in due {
+            let deadline = timer.deadline.as_nanos();
+            self.note_timer(timer.handle, timer.token, EventKind::TimerFired { deadline });
+            let wakes = match timer.token {
+                TimerOwner::Task(task) => {
+                    if let Some(record) = self.tasks.get_mut(task.0) {
+                        record.timers.retain(|own| *own != timer.handle);
+                    }
+                    Some(task)
+                }
+                TimerOwner::Region(region, wakes) => {
+                    if let Some(record) = self.regions.get_mut(region.0) {
+                        record.timers.remove(&timer.handle);
+                    }
+                    wakes
+                }
+            };
+            if let Some(task) = wakes {
+                self.wake_task(task);
+            }
+        }
+        fired
+    }
+
+    /// One decision; nothing if the task it fell on has no poll left to run.
+    fn dispatch(&mut self, worker: usize, choose: &mut impl Choose) -> Option<Step> {
+        let decision = self.scheduler.next(worker, self.suggestion, choose)?;
+        let task = decision.token;
+        self.note_decision(&decision);
+        if !self.begin_poll(task, worker) {
+            return None;
+        }
+        let part = self.tasks.get(task.0)?.part;
+        Some(Step::Poll { worker, task, lane: decision.lane, part })
+    }
+
+    fn note_decision(&mut self, decision: &Decision<TaskId>) {
+        let kind = EventKind::Decision {
+            worker: decision.worker as u64,
+            lane: decision.lane,
+            decision_seq: decision.seq,
+            decision_hash: decision.hash,
+            cancel_streak: decision.streak.into(),
+            limit: decision.limit.into(),
+            fallback: decision.fallback,
+        };
+        self.note_task(decision.token, kind);
+    }
+
+    /// Consumes the poll and starts it; false if none is left and the task was dealt with instead.
+    fn begin_poll(&mut self, task: TaskId, worker: usize) -> bool {
+        let Some(record) = self.tasks.get_mut(task.0) else { return false };
+        record.queued = None;
+        let state = record.life.state();
+        let bounded = state.acknowledged() || record.finalizer || record.part == Part::Cleanup;
+        let allowed = if state.acknowledged() {
+            record.life.consume_cleanup_poll()
+        } else {
+            record.budget.consume_poll().is_ok()
+        };
+        if bounded && !allowed {
+            self.force_complete(task);
+            return false;
+        }
+        if !allowed && !record.quota_noticed {
+            record.quota_noticed = true;
+            self.exhaust(task, Exhausted::Polls);
+            return false;
+        }
+        record.cleanup_polls += u64::from(bounded);
+        record.polls_since_request += u64::from(state == TaskState::CancelRequested);
+        record.polls += 1;
+        record.polling = true;
+        record.woken = false;
+        let _ = record.life.poll();
+        let to = record.life.state();
+        if state != to {
+            self.note_task(task, EventKind::TaskMoved { from: state, to });
+        }
+        self.current = Some((task, worker));
+        true
+    }
+
+    /// What the host is to poll: the payload of the poll under way.
+    pub fn take_payload(&mut self, task: TaskId) -> Option<P> {
+        self.current.filter(|(current, _)| *current == task)?;
+        self.tasks.get_mut(task.0)?.payload.take()
+    }
+
+    /// The poll is over. Hands the payload back when nobody will poll it again.
+    pub fn polled(
+        &mut self,
+        task: TaskId,
+        payload: P,
+        end: PollEnd,
+    ) -> Result<Option<P>, (Status, P)> {
+        let worker = match self.current {
+            Some((current, worker)) if current == task => worker,
+            _ => return Err((Status::InvalidArgument, payload)),
+        };
+        self.current = None;
+        let Some(record) = self.tasks.get_mut(task.0) else { return Ok(Some(payload)) };
+        record.polling = false;
+        if record.life.state() == TaskState::Completed {
+            return Ok(Some(payload));
+        }
+        if end == PollEnd::Pending {
+            record.payload = Some(payload);
+            if record.woken {
+                self.enqueue(task, Source::Local(worker));
+            }
+            return Ok(None);
+        }
+        // What ends here wakes others as the worker that polled.
+        self.current = Some((task, worker));
+        self.part_ended(task, end);
+        self.current = None;
+        Ok(Some(payload))
+    }
+
+    fn part_ended(&mut self, task: TaskId, end: PollEnd) {
+        let Some(record) = self.tasks.get(task.0) else { return };
+        let (state, part) = (record.life.state(), record.part);
+        if end == PollEnd::Cancelled && part == Part::Body && state == TaskState::CancelRequested {
+            let _ = self.acknowledge(task);
+        }
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
+        let from = record.life.state();
+        let outcome = match end {
+            PollEnd::Ready | PollEnd::Pending => Ok(()),
+            PollEnd::Failed(error) => Err(Stop::Err(error)),
+            PollEnd::Panicked(message) => Err(Stop::Panicked(message)),
+            PollEnd::Cancelled if from.acknowledged() || part == Part::Cleanup => Ok(()),
+            PollEnd::Cancelled => {
+                let status = Some(Status::Cancelled);
+                Err(Stop::Err(TaskError { status, message: "gave up uncancelled".into() }))
+            }
+        };
+        let in_cleanup = from.acknowledged() || part == Part::Cleanup;
+        match outcome {
+            Err(Stop::Err(error)) if in_cleanup => {
+                record.cleanup_error = Some(error);
+                self.note_task(task, EventKind::CleanupError {});
+            }
+            outcome => {
+                record.ended = Some(record.ended.take().unwrap_or(Ok(())).join(outcome));
+            }
+        }
+        if part == Part::Body {
+            self.body_ended(task, from);
+        }
+        self.run_stack(task);
+    }
+
+    fn body_ended(&mut self, task: TaskId, from: TaskState) {
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
+        record.part = Part::Cleanup;
+        let _ = record.life.body_ended();
+        let to = record.life.state();
+        let natural = record.life.cancel().map_or(Kind::User.cleanup(), |cancel| cancel.cleanup);
+        if from != to {
+            self.note_task(task, EventKind::TaskMoved { from, to });
+            self.note_witness(task, false);
+        } else {
+            self.lift_budget(task, natural.polls);
+        }
+    }
+
+    /// Runs the cleanup stack from its top: permits at once, the rest by polls; then completes.
+    fn run_stack(&mut self, task: TaskId) {
+        while let Some(record) = self.tasks.get_mut(task.0) {
+            match record.stack.pop() {
+                Some(Entry::Permit(permit)) => {
+                    let _ = self.resolve_permit(permit, PermitEvent::Abort, None);
+                }
+                Some(Entry::Payload(payload)) => {
+                    record.payload = Some(payload);
+                    let source = self.source();
+                    return self.enqueue(task, source);
+                }
+                None => {
+                    let natural = record.ended.take().unwrap_or(Ok(()));
+                    let cancel =
+                        record.life.cancel().filter(|_| record.life.state().acknowledged());
+                    let reason = cancel.map(|cancel| cancel.reason.clone());
+                    let witness = reason.is_some();
+                    let outcome = match reason {
+                        Some(reason) => natural.join(Err(Stop::Cancelled(reason))),
+                        None => natural,
+                    };
+                    return self.finish(task, outcome, witness);
+                }
+            }
+        }
+    }
+}

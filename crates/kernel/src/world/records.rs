@@ -1,0 +1,198 @@
+//! What the world remembers of each object.
+
+use super::{Part, Policy, RegionOptions, TaskError, TaskOutcome};
+use crate::arena::Key;
+use crate::budget::Budget;
+use crate::cancel::{Cleanup, Kind, Reason};
+use crate::channel::{Channel, WaiterId};
+use crate::ids::{ChannelId, ObligationId, RegionId, TaskId};
+use crate::lanes::{Place, Ticket};
+use crate::outcome::Fold;
+use crate::region::RegionWord;
+use crate::session::PermitState;
+use crate::task::Lifecycle;
+use crate::wheel::TimerHandle;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// Names a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PermitId(pub Key);
+
+pub(super) struct RegionRecord<P> {
+    pub(super) parent: Option<RegionId>,
+    /// Which child of its parent it is, tasks counted too.
+    pub(super) order: u64,
+    pub(super) word: RegionWord,
+    pub(super) budget: Budget,
+    pub(super) policy: Policy,
+    pub(super) max_children: Option<usize>,
+    pub(super) gate_open: bool,
+    pub(super) reason: Option<Reason>,
+    pub(super) cleanup: Cleanup,
+    pub(super) tasks: BTreeSet<TaskId>,
+    pub(super) children: BTreeSet<RegionId>,
+    /// Ended tasks and closed child regions, whose slots live until this region's is freed (tasks)
+    /// or this region closes (regions).
+    pub(super) ended_tasks: Vec<TaskId>,
+    pub(super) closed_children: Vec<RegionId>,
+    pub(super) finalizers: Vec<P>,
+    pub(super) obligations: BTreeSet<ObligationId>,
+    pub(super) leaked: Vec<ObligationId>,
+    pub(super) channels: Vec<ChannelId>,
+    pub(super) timers: BTreeSet<TimerHandle>,
+    pub(super) fold: Fold<(), TaskError>,
+    pub(super) first_cause: Option<TaskOutcome>,
+    pub(super) next_order: u64,
+    pub(super) storage: usize,
+    pub(super) waiters: Vec<TaskId>,
+}
+
+impl<P> RegionRecord<P> {
+    pub(super) fn new(parent: Option<RegionId>, order: u64, options: RegionOptions) -> Self {
+        RegionRecord {
+            parent,
+            order,
+            word: RegionWord::default(),
+            budget: options.budget,
+            policy: options.policy,
+            max_children: options.max_children,
+            gate_open: true,
+            reason: None,
+            cleanup: Kind::User.cleanup(),
+            tasks: BTreeSet::new(),
+            children: BTreeSet::new(),
+            ended_tasks: Vec::new(),
+            closed_children: Vec::new(),
+            finalizers: Vec::new(),
+            obligations: BTreeSet::new(),
+            leaked: Vec::new(),
+            channels: Vec::new(),
+            timers: BTreeSet::new(),
+            fold: Fold::default(),
+            first_cause: None,
+            next_order: 0,
+            storage: 0,
+            waiters: Vec::new(),
+        }
+    }
+
+    /// The number of the next child.
+    pub(super) fn take_order(&mut self) -> u64 {
+        self.next_order += 1;
+        self.next_order
+    }
+}
+
+/// An entry of a task's cleanup stack.
+pub(super) enum Entry<P> {
+    Permit(PermitId),
+    Payload(P),
+}
+
+/// Something a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    Send(ChannelId, WaiterId),
+    Recv(ChannelId),
+    Join(TaskId),
+    Close(RegionId),
+    Stop,
+}
+
+pub(super) struct TaskRecord<P> {
+    pub(super) region: RegionId,
+    /// Which child of its region it is.
+    pub(super) order: u64,
+    pub(super) life: Lifecycle,
+    pub(super) budget: Budget,
+    pub(super) finalizer: bool,
+    pub(super) pinned: bool,
+    /// The worker a pinned task stays on.
+    pub(super) home: usize,
+    pub(super) payload: Option<P>,
+    pub(super) part: Part,
+    pub(super) stack: Vec<Entry<P>>,
+    /// What the body said, while the cleanup stack runs.
+    pub(super) ended: Option<TaskOutcome>,
+    pub(super) outcome: Option<TaskOutcome>,
+    pub(super) queued: Option<(Ticket, Place)>,
+    pub(super) polling: bool,
+    /// Woken during its own poll.
+    pub(super) woken: bool,
+    pub(super) shields: u32,
+    pub(super) waits: Vec<Wait>,
+    pub(super) timers: Vec<TimerHandle>,
+    pub(super) joiners: Vec<TaskId>,
+    pub(super) polls: u64,
+    pub(super) polls_since_request: u64,
+    pub(super) cleanup_polls: u64,
+    pub(super) quota_noticed: bool,
+    pub(super) overrun: bool,
+    pub(super) cleanup_error: Option<TaskError>,
+}
+
+impl<P> TaskRecord<P> {
+    pub(super) fn new(region: RegionId, order: u64, budget: Budget, payload: Option<P>) -> Self {
+        TaskRecord {
+            region,
+            order,
+            life: Lifecycle::default(),
+            budget,
+            finalizer: false,
+            pinned: false,
+            home: 0,
+            payload,
+            part: Part::Body,
+            stack: Vec::new(),
+            ended: None,
+            outcome: None,
+            queued: None,
+            polling: false,
+            woken: false,
+            shields: 0,
+            waits: Vec::new(),
+            timers: Vec::new(),
+            joiners: Vec::new(),
+            polls: 0,
+            polls_since_request: 0,
+            cleanup_polls: 0,
+            quota_noticed: false,
+            overrun: false,
+            cleanup_error: None,
+        }
+    }
+}
+
+pub(super) struct ChannelRecord<V> {
+    pub(super) law: Channel<V, TaskId>,
+    pub(super) scope: Option<RegionId>,
+    pub(super) permits: BTreeSet<PermitId>,
+    /// Bytes counted in the memory estimate; 0 once fully closed.
+    pub(super) bytes: usize,
+}
+
+pub(super) struct PermitRecord {
+    pub(super) channel: ChannelId,
+    pub(super) holder: Option<TaskId>,
+    pub(super) state: PermitState,
+    pub(super) obligation: Option<ObligationId>,
+}
+
+/// Whose timer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimerOwner {
+    /// A task's own wait.
+    Task(TaskId),
+    /// A region's timer, and whom it wakes.
+    Region(RegionId, Option<TaskId>),
+}
+
+/// What happens when a grace period is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grace {
+    /// The soft stop has lasted long enough: close with Shutdown, and force after so long.
+    Close(Option<core::time::Duration>),
+    /// Complete by force what still lives; again after so long if finalizers live on.
+    Force(core::time::Duration),
+}

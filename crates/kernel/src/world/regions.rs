@@ -1,0 +1,186 @@
+//! Regions: opening, ending, closing, and telling what is inside.
+
+use super::records::{Grace, RegionRecord};
+use super::{Ask, OBJECT_BYTES, RegionOptions, World};
+use crate::cancel::{Cleanup, Kind, Reason};
+use crate::cascade;
+use crate::ids::{RegionId, TaskId};
+use crate::journal::EventKind;
+use crate::region::{Operation, RegionState};
+use crate::status::Status;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+impl<P, V> World<P, V> {
+    /// Opens a child region.
+    pub fn open_region(
+        &mut self,
+        parent: RegionId,
+        options: RegionOptions,
+    ) -> Result<RegionId, Status> {
+        self.admit_child(parent)?;
+        self.room("regions", self.usage.regions, self.config.limits.regions)?;
+        self.room_for(OBJECT_BYTES)?;
+        let record = self.region_mut(parent)?;
+        let budget = record.budget.meet(options.budget);
+        let order = record.take_order();
+        let record = RegionRecord::new(Some(parent), order, RegionOptions { budget, ..options });
+        let key = self.regions.insert(record).map_err(|_| Status::ResourceExhausted)?;
+        let region = RegionId(key);
+        let record = self.region_mut(parent)?;
+        record.children.insert(region);
+        record.word.child_added();
+        self.usage.regions += 1;
+        self.note_region(region, EventKind::RegionOpened { parent: Some(parent.ordinal()) });
+        Ok(region)
+    }
+
+    /// The region's author is done: it closes when nothing lives inside. Not a cancel.
+    pub fn end_region(&mut self, region: RegionId) -> Result<(), Status> {
+        self.region_mut(region)?.word.end();
+        cascade::settle(self, region);
+        Ok(())
+    }
+
+    /// Closes the region with a reason, cancelling what is inside; true the first time. Later ones
+    /// strengthen the reason and pass that on. After `force_after`, what still lives is completed
+    /// by force.
+    pub fn close_region(
+        &mut self,
+        region: RegionId,
+        ask: Ask,
+        force_after: Option<Duration>,
+    ) -> Result<bool, Status> {
+        let record = self.region_ref(region)?;
+        let first = record.word.state() == RegionState::Open;
+        if record.word.state() == RegionState::Closed {
+            return Ok(false);
+        }
+        let reason = self.reason_for(region, ask);
+        let cleanup = reason.kind.cleanup();
+        self.cancel_region(region, reason, cleanup);
+        if let Some(after) = force_after {
+            self.schedule_grace(after, region, Grace::Force(after));
+        }
+        Ok(first)
+    }
+
+    /// Opens or shuts the region's admission gate.
+    pub fn set_admission(&mut self, region: RegionId, open: bool) -> Result<(), Status> {
+        self.region_mut(region)?.gate_open = open;
+        Ok(())
+    }
+
+    /// Registers a finalizer: run after everything else in the region, last registered first.
+    pub fn defer(&mut self, region: RegionId, payload: P) -> Result<(), (Status, P)> {
+        match self.admit(region, Operation::Defer) {
+            Ok(record) => {
+                record.finalizers.push(payload);
+                record.word.finalizer_added();
+                Ok(())
+            }
+            Err(status) => Err((status, payload)),
+        }
+    }
+
+    /// Spawns a finalizer task into a region that is finalizing.
+    pub fn spawn_finalizer(&mut self, region: RegionId, payload: P) -> Result<TaskId, (Status, P)> {
+        match self.admit(region, Operation::SpawnFinalizer) {
+            Ok(record) => {
+                record.word.task_added();
+                self.insert_finalizer(region, payload)
+            }
+            Err(status) => Err((status, payload)),
+        }
+    }
+
+    /// Takes bytes of the region's storage; they are given back when it closes.
+    pub fn use_storage(&mut self, region: RegionId, bytes: usize) -> Result<(), Status> {
+        self.admit(region, Operation::UseStorage)?;
+        self.room_for(bytes)?;
+        let record = self.region_mut(region)?;
+        record.storage = record.storage.saturating_add(bytes);
+        self.usage.storage_bytes = self.usage.storage_bytes.saturating_add(bytes);
+        Ok(())
+    }
+
+    /// Frees a Closed region's slot; its handles are stale from then on. The root's stays.
+    pub fn release_region(&mut self, region: RegionId) -> Result<(), Status> {
+        let record = self.region_ref(region)?;
+        let (Some(parent), RegionState::Closed) = (record.parent, record.word.state()) else {
+            return Err(Status::InvalidTransition);
+        };
+        if let Ok(parent) = self.region_mut(parent) {
+            parent.closed_children.retain(|child| *child != region);
+        }
+        self.free_region(region);
+        Ok(())
+    }
+
+    /// What an explicit step of the region to `to` would answer. Nothing changes.
+    pub fn try_region(&self, region: RegionId, to: RegionState) -> Result<(), Status> {
+        self.region_ref(region)?.word.check(to)
+    }
+
+    /// Delivers a cancel to a region and everything inside, parents before children.
+    pub(super) fn cancel_region(&mut self, region: RegionId, reason: Reason, cleanup: Cleanup) {
+        self.cancels.push((region, reason, cleanup));
+        self.deliver_cancels();
+    }
+
+    /// Works off the list of regions to be told: a list, not a recursion, so that the depth of the
+    /// tree does not matter. A delivery inside a delivery leaves its part to the outer one.
+    fn deliver_cancels(&mut self) {
+        if self.delivering {
+            return;
+        }
+        self.delivering = true;
+        while let Some((region, reason, cleanup)) = self.cancels.pop() {
+            self.deliver_cancel(region, reason, cleanup);
+        }
+        self.delivering = false;
+    }
+
+    fn deliver_cancel(&mut self, region: RegionId, reason: Reason, cleanup: Cleanup) {
+        let Ok(record) = self.region_mut(region) else { return };
+        if record.word.state() == RegionState::Closed {
+            return;
+        }
+        let kind = reason.kind;
+        record.cleanup = match &record.reason {
+            Some(_) => record.cleanup.combine(cleanup),
+            None => cleanup,
+        };
+        record.reason = Some(match record.reason.take() {
+            Some(old) => old.strengthen(reason),
+            None => reason,
+        });
+        let first = record.word.close();
+        let state = record.word.state();
+        self.note_region(region, EventKind::RegionCancelled { kind, strengthened: !first });
+        if first {
+            let (from, to) = (RegionState::Open, RegionState::Closing);
+            self.note_region(region, EventKind::RegionMoved { from, to });
+            cascade::settle(self, region);
+        } else if matches!(state, RegionState::Closing | RegionState::Draining) {
+            self.tell_children(region);
+        }
+    }
+
+    /// Passes the region's reason on: own tasks first, then child regions, in creation order.
+    pub(super) fn tell_children(&mut self, region: RegionId) {
+        let limits = self.config.chain;
+        let Ok(record) = self.region_ref(region) else { return };
+        let Some(cause) = record.reason.clone() else { return };
+        let reason = Reason::new(Kind::ParentCancelled, region, self.now).caused_by(cause, limits);
+        let cleanup = record.cleanup.passed_on();
+        let tasks: Vec<_> = record.tasks.iter().copied().collect();
+        // The list is worked off from its end: the last child goes in first.
+        let regions: Vec<_> = record.children.iter().rev().copied().collect();
+        for task in tasks {
+            self.request_cancel(task, reason.clone(), cleanup);
+        }
+        self.cancels.extend(regions.into_iter().map(|child| (child, reason.clone(), cleanup)));
+        self.deliver_cancels();
+    }
+}

@@ -1,0 +1,165 @@
+//! The world as a [`RegionStore`]: how the duties of closing are performed here.
+
+use super::World;
+use super::records::{RegionRecord, TaskRecord};
+use crate::budget::Budget;
+use crate::cascade::RegionStore;
+use crate::ids::{RegionId, TaskId};
+use crate::journal::EventKind;
+use crate::lanes::{Priority, Source};
+use crate::obligation::ObligationState;
+use crate::region::{Operation, RegionState, RegionWord};
+use crate::session::PermitEvent;
+use crate::status::Status;
+
+impl<P, V> RegionStore for World<P, V> {
+    type Region = RegionId;
+
+    fn with_word<R>(&mut self, region: RegionId, f: impl FnOnce(&mut RegionWord) -> R) -> R {
+        match self.regions.get_mut(region.0) {
+            Some(record) => f(&mut record.word),
+            None => f(&mut RegionWord::default()),
+        }
+    }
+
+    fn moved(&mut self, region: RegionId, from: RegionState, to: RegionState) {
+        self.note_region(region, EventKind::RegionMoved { from, to });
+    }
+
+    fn cancel_children(&mut self, region: RegionId) {
+        self.tell_children(region);
+    }
+
+    fn start_finalizer(&mut self, region: RegionId) {
+        let payload = self.region_mut(region).ok().and_then(|record| record.finalizers.pop());
+        if let Some(payload) = payload
+            && let Err((_, payload)) = self.insert_finalizer(region, payload)
+        {
+            self.released.push(payload);
+        }
+    }
+
+    fn release(&mut self, region: RegionId) {
+        let Ok(record) = self.region_ref(region) else { return };
+        let channels = record.channels.clone();
+        let timers: alloc::vec::Vec<_> = record.timers.iter().copied().collect();
+        for channel in channels {
+            let permits = self.channels.get(channel.0).map(|c| c.permits.clone());
+            for permit in permits.unwrap_or_default() {
+                let _ = self.resolve_permit(permit, PermitEvent::Abort, None);
+            }
+            self.close_channel(channel);
+        }
+        for timer in timers {
+            self.disarm(timer);
+        }
+    }
+
+    fn account_leaks(&mut self, region: RegionId) {
+        let Ok(record) = self.region_mut(region) else { return };
+        let outstanding = core::mem::take(&mut record.obligations);
+        record.leaked.extend(outstanding.iter().copied());
+        for id in &outstanding {
+            if let Some(slot) = self.obligations.get_mut(id.0) {
+                slot.1 = ObligationState::Leaked;
+            }
+            self.usage.obligations -= 1;
+            self.note_obligation(region, *id, ObligationState::Leaked);
+        }
+        let count = outstanding.len() as u64;
+        self.note_region(region, EventKind::UnresolvedObligations { count });
+    }
+
+    fn closed(&mut self, region: RegionId) -> Option<RegionId> {
+        let record = self.regions.get_mut(region.0)?;
+        let outcome = record.fold.severity();
+        let waiters = core::mem::take(&mut record.waiters);
+        let children = core::mem::take(&mut record.closed_children);
+        let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
+        self.usage.storage_bytes -= core::mem::take(&mut record.storage);
+        self.usage.regions -= 1;
+        self.note_region(region, EventKind::RegionOutcome { outcome });
+        for child in children {
+            self.free_region(child);
+        }
+        for task in waiters {
+            self.wake_task(task);
+        }
+        let record = self.regions.get_mut(parent?.0)?;
+        record.children.remove(&region);
+        record.closed_children.push(region);
+        if let Some(outcome) = fold.outcome() {
+            record.fold.add(order, outcome.clone());
+        }
+        parent
+    }
+}
+
+impl<P, V> World<P, V> {
+    pub(super) fn region_ref(&self, region: RegionId) -> Result<&RegionRecord<P>, Status> {
+        self.regions.get(region.0).ok_or(Status::StaleHandle)
+    }
+
+    pub(super) fn region_mut(&mut self, region: RegionId) -> Result<&mut RegionRecord<P>, Status> {
+        self.regions.get_mut(region.0).ok_or(Status::StaleHandle)
+    }
+
+    /// The region, if its state and gate admit the operation.
+    pub(super) fn admit(
+        &mut self,
+        region: RegionId,
+        operation: Operation,
+    ) -> Result<&mut RegionRecord<P>, Status> {
+        let record = self.region_mut(region)?;
+        record.word.state().admit(operation)?;
+        if operation == Operation::Create && !record.gate_open {
+            return Err(Status::AdmissionClosed);
+        }
+        Ok(record)
+    }
+
+    /// Admission of a task or child region, which also counts against the region's own limit.
+    pub(super) fn admit_child(&mut self, region: RegionId) -> Result<(), Status> {
+        let record = self.admit(region, Operation::Create)?;
+        let children = record.tasks.len() + record.children.len();
+        match record.max_children {
+            Some(limit) => self.room("children", children, limit),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a task of a finalizer; its region already counts it. No limit refuses it.
+    pub(super) fn insert_finalizer(
+        &mut self,
+        region: RegionId,
+        payload: P,
+    ) -> Result<TaskId, (Status, P)> {
+        let Ok(record) = self.region_mut(region) else {
+            return Err((Status::StaleHandle, payload));
+        };
+        let allowance = record.cleanup;
+        let order = record.take_order();
+        let budget = Budget {
+            poll_quota: allowance.polls,
+            priority: Priority(allowance.priority),
+            ..Budget::INFINITE
+        };
+        let mut task = TaskRecord::new(region, order, budget, Some(payload));
+        task.finalizer = true;
+        Ok(self.insert_task(task, Source::Global))
+    }
+
+    /// Frees a closed region's slot and those of all that was in it.
+    pub(super) fn free_region(&mut self, region: RegionId) {
+        let Some(record) = self.regions.remove(region.0) else { return };
+        for task in record.ended_tasks {
+            self.tasks.remove(task.0);
+        }
+        for obligation in record.leaked {
+            self.obligations.remove(obligation.0);
+        }
+        for channel in record.channels {
+            self.channels.remove(channel.0);
+        }
+    }
+}

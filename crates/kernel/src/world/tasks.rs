@@ -1,0 +1,381 @@
+//! Tasks: spawning, waking, cancelling, ending.
+
+use super::records::{Entry, TaskRecord, Wait};
+use super::{Ask, OBJECT_BYTES, TaskError, TaskOptions, TaskOutcome, World};
+use crate::budget::{Budget, Exhausted};
+use crate::cancel::{Cleanup, Kind, Phase, Reason};
+use crate::cascade;
+use crate::ids::{RegionId, TaskId};
+use crate::journal::{EventKind, Subject};
+use crate::lanes::{Lane, Place, Priority, Source};
+use crate::outcome::{Lattice, Severity, Stop};
+use crate::session::{DropContext, PermitEvent};
+use crate::status::Status;
+use crate::task::TaskState;
+use alloc::vec::Vec;
+
+impl<P, V> World<P, V> {
+    /// Spawns a task into an open region.
+    pub fn spawn(
+        &mut self,
+        region: RegionId,
+        options: TaskOptions,
+        payload: P,
+    ) -> Result<TaskId, (Status, P)> {
+        match self.admit_task(region, &options) {
+            Ok(budget) => {
+                let order = self.regions.get_mut(region.0).map_or(0, |r| r.take_order());
+                let mut record = TaskRecord::new(region, order, budget, Some(payload));
+                record.pinned = options.pinned;
+                let source = self.source();
+                if let Source::Local(worker) = source {
+                    record.home = worker;
+                }
+                self.region_added(region);
+                Ok(self.insert_task(record, source))
+            }
+            Err(status) => Err((status, payload)),
+        }
+    }
+
+    /// Records a task that failed to start: Created, then Completed with the error.
+    pub fn spawn_failed(&mut self, region: RegionId, error: TaskError) -> Result<TaskId, Status> {
+        let budget = self.admit_task(region, &TaskOptions::default())?;
+        let order = self.regions.get_mut(region.0).map_or(0, |r| r.take_order());
+        self.region_added(region);
+        let task = self.register_task(TaskRecord::new(region, order, budget, None));
+        self.finish(task, Err(Stop::Err(error)), false);
+        Ok(task)
+    }
+
+    fn admit_task(&mut self, region: RegionId, options: &TaskOptions) -> Result<Budget, Status> {
+        self.admit_child(region)?;
+        let priority = options.priority.map_or(Priority::DEFAULT, Priority);
+        let own = Budget { priority, ..options.budget };
+        let budget = self.region_ref(region)?.budget.meet(own);
+        self.room("tasks", self.usage.tasks, self.config.limits.tasks)?;
+        let lane = if budget.deadline.is_some() { Lane::Timed } else { Lane::Ready };
+        self.room_in(lane)?;
+        self.room_for(OBJECT_BYTES)?;
+        Ok(budget)
+    }
+
+    /// Refuses when a lane has reached its limit.
+    fn room_in(&mut self, lane: Lane) -> Result<(), Status> {
+        let limits = self.config.limits;
+        let (what, limit) = match lane {
+            Lane::Cancel => ("cancel_queue", limits.cancel_queue),
+            Lane::Timed => ("timed_queue", limits.timed_queue),
+            Lane::Ready => ("ready_queue", limits.ready_queue),
+        };
+        self.room(what, self.queued_in(lane), limit)
+    }
+
+    /// Entries in a lane, all workers' together.
+    pub fn queued_in(&self, lane: Lane) -> usize {
+        let local = (0..self.scheduler.workers()).map(Source::Local);
+        local.chain([Source::Global]).map(|source| self.scheduler.lanes(source).len(lane)).sum()
+    }
+
+    fn region_added(&mut self, region: RegionId) {
+        if let Some(record) = self.regions.get_mut(region.0) {
+            record.word.task_added();
+        }
+    }
+
+    /// Gives a record its slot and its place in its region, which already counts it.
+    fn register_task(&mut self, record: TaskRecord<P>) -> TaskId {
+        let (region, priority, finalizer) =
+            (record.region, record.budget.priority.0, record.finalizer);
+        let deadline = record.budget.deadline;
+        let Ok(key) = self.tasks.insert(record) else {
+            unreachable!("four thousand million live tasks do not fit in memory")
+        };
+        let task = TaskId(key);
+        if let Some(record) = self.regions.get_mut(region.0) {
+            record.tasks.insert(task);
+        }
+        if let Some(deadline) = deadline {
+            self.deadlines.insert((deadline, task));
+        }
+        self.usage.tasks += 1;
+        self.note_task(task, EventKind::TaskSpawned { priority, finalizer });
+        task
+    }
+
+    pub(super) fn insert_task(&mut self, record: TaskRecord<P>, source: Source) -> TaskId {
+        let task = self.register_task(record);
+        self.enqueue(task, source);
+        task
+    }
+
+    /// Wakes a task from outside. A wake for a task that is over is journaled and does nothing.
+    pub fn wake(&mut self, task: TaskId) -> Result<(), Status> {
+        let Some(record) = self.tasks.get(task.0) else {
+            let subject = Subject { task: Some(task.ordinal()), ..Subject::default() };
+            self.note(subject, EventKind::StaleWake {});
+            return Err(Status::StaleHandle);
+        };
+        let idle = record.queued.is_none() && !record.polling;
+        if idle && record.life.state() != TaskState::Completed && self.current.is_none() {
+            self.room_in(place(record).lane())?;
+        }
+        self.wake_task(task);
+        Ok(())
+    }
+
+    /// Asks a task to stop; true the first time, false when that only strengthens or it is over.
+    pub fn cancel_task(&mut self, task: TaskId, ask: Ask) -> Result<bool, Status> {
+        let record = self.task_ref(task)?;
+        let state = record.life.state();
+        if state == TaskState::Completed {
+            return Ok(false);
+        }
+        let region = record.region;
+        if !record.polling && !state.in_cancel_lane() {
+            self.room_in(Lane::Cancel)?;
+        }
+        let reason = self.reason_for(region, ask);
+        let cleanup = reason.kind.cleanup();
+        Ok(self.request_cancel(task, reason, cleanup))
+    }
+
+    /// What an explicit step of the task to `to` would answer. Nothing changes.
+    pub fn try_task(&self, task: TaskId, to: TaskState) -> Result<(), Status> {
+        self.task_ref(task)?.life.state().check(to)
+    }
+
+    pub(super) fn task_ref(&self, task: TaskId) -> Result<&TaskRecord<P>, Status> {
+        self.tasks.get(task.0).ok_or(Status::StaleHandle)
+    }
+
+    pub(super) fn task_mut(&mut self, task: TaskId) -> Result<&mut TaskRecord<P>, Status> {
+        self.tasks.get_mut(task.0).ok_or(Status::StaleHandle)
+    }
+
+    pub(super) fn reason_for(&self, region: RegionId, ask: Ask) -> Reason {
+        let origin_task = self.current.map(|(task, _)| task);
+        let reason = Reason::new(ask.kind, region, self.now);
+        Reason { origin_task, message: ask.message, ..reason }
+    }
+
+    /// Where a wake made now puts a task: on the worker that polls, or among all.
+    pub(super) fn source(&self) -> Source {
+        self.current.map_or(Source::Global, |(_, worker)| Source::Local(worker))
+    }
+
+    pub(super) fn wake_task(&mut self, task: TaskId) {
+        let source = self.source();
+        match self.tasks.get_mut(task.0) {
+            Some(record) if record.life.state() != TaskState::Completed => {
+                if record.polling {
+                    record.woken = true;
+                } else if record.queued.is_none() {
+                    self.enqueue(task, source);
+                }
+            }
+            _ => self.note_task(task, EventKind::StaleWake {}),
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, task: TaskId, source: Source) {
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
+        let source = if record.pinned { Source::Local(record.home) } else { source };
+        let place = place(record);
+        record.queued = Some((self.scheduler.enqueue(source, place, task, record.pinned), place));
+    }
+
+    /// Delivers a cancel to a task; true the first time.
+    pub(super) fn request_cancel(
+        &mut self,
+        task: TaskId,
+        reason: Reason,
+        cleanup: Cleanup,
+    ) -> bool {
+        let Some(record) = self.tasks.get_mut(task.0) else { return false };
+        let before = record.life.state();
+        if before == TaskState::Completed || record.finalizer {
+            return false;
+        }
+        let first = record.life.request_cancel(reason, cleanup);
+        let state = record.life.state();
+        if first {
+            self.note_task(task, EventKind::TaskMoved { from: before, to: state });
+        }
+        self.note_witness(task, !first);
+        self.requeue(task, state == TaskState::CancelRequested);
+        first
+    }
+
+    /// Puts a queued task where it belongs now; wakes a parked one if asked to.
+    fn requeue(&mut self, task: TaskId, wake: bool) {
+        let source = self.source();
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
+        if record.polling {
+            record.woken |= wake;
+        } else if let Some((ticket, old)) = record.queued {
+            if old != place(record) {
+                self.scheduler.remove(ticket);
+                self.enqueue(task, source);
+            }
+        } else if wake {
+            self.enqueue(task, source);
+        }
+    }
+
+    /// Journals how far the task's cancel has come.
+    pub(super) fn note_witness(&mut self, task: TaskId, strengthened: bool) {
+        let Some(record) = self.tasks.get(task.0) else { return };
+        let Some(cancel) = record.life.cancel() else { return };
+        let phase = record.life.state().phase().unwrap_or(Phase::Completed);
+        let (epoch, kind) = (record.life.epoch(), cancel.reason.kind);
+        let polls = cancel.cleanup.polls;
+        self.note_task(task, EventKind::CancelWitness { epoch, phase, kind, polls, strengthened });
+    }
+
+    /// A part of the task's budget has run out: the cancel it starts.
+    pub(super) fn exhaust(&mut self, task: TaskId, what: Exhausted) {
+        let Ok(record) = self.task_ref(task) else { return };
+        let kind = what.kind();
+        let reason = Reason::new(kind, record.region, self.now).with_task(task);
+        self.note_task(task, EventKind::BudgetExhausted { kind });
+        self.request_cancel(task, reason, kind.cleanup());
+    }
+
+    /// The task sees its cancel: its timers and waits end, the allowance replaces its budget.
+    pub(super) fn acknowledge(&mut self, task: TaskId) -> Result<(), Status> {
+        let record = self.task_mut(task)?;
+        let from = record.life.state();
+        record.life.acknowledge()?;
+        let to = record.life.state();
+        self.lift_budget(task, u64::MAX);
+        self.note_task(task, EventKind::TaskMoved { from, to });
+        self.note_witness(task, false);
+        self.end_waits(task);
+        Ok(())
+    }
+
+    /// Replaces the task's limits; the priority stays.
+    pub(super) fn lift_budget(&mut self, task: TaskId, poll_quota: u64) {
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
+        if let Some(deadline) = record.budget.deadline.take() {
+            self.deadlines.remove(&(deadline, task));
+        }
+        record.budget.cost_quota = None;
+        record.budget.poll_quota = poll_quota;
+    }
+
+    /// Takes the task out of every queue it waits in and cancels its timers.
+    pub(super) fn end_waits(&mut self, task: TaskId) {
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
+        let waits = core::mem::take(&mut record.waits);
+        let timers = core::mem::take(&mut record.timers);
+        for wait in waits {
+            self.end_wait(task, wait);
+        }
+        for timer in timers {
+            self.disarm(timer);
+        }
+    }
+
+    /// Completes a task whose allowance or grace is used up.
+    pub(super) fn force_complete(&mut self, task: TaskId) {
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
+        if record.life.state() == TaskState::Completed {
+            return;
+        }
+        record.overrun = true;
+        let polls = record.cleanup_polls;
+        let stack = core::mem::take(&mut record.stack);
+        let (region, natural) = (record.region, record.ended.take());
+        let cancel = record.life.cancel().map(|cancel| cancel.reason.clone());
+        for entry in stack.into_iter().rev() {
+            match entry {
+                Entry::Permit(permit) => {
+                    let context = DropContext::ForceCompleted;
+                    let _ = self.resolve_permit(permit, PermitEvent::DropTracked(context), None);
+                }
+                Entry::Payload(payload) => self.released.push(payload),
+            }
+        }
+        self.note_task(task, EventKind::CleanupOverrun { polls });
+        let witness = cancel.is_some();
+        let reason = cancel
+            .unwrap_or_else(|| Reason::new(Kind::PollQuota, region, self.now).with_task(task));
+        let outcome = natural.unwrap_or(Ok(())).join(Err(Stop::Cancelled(reason)));
+        self.finish(task, outcome, witness);
+    }
+
+    /// The one place where a task completes.
+    pub(super) fn finish(&mut self, task: TaskId, outcome: TaskOutcome, witness: bool) {
+        self.end_waits(task);
+        self.lift_budget(task, 0);
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
+        let (from, region, order) = (record.life.state(), record.region, record.order);
+        if record.life.complete().is_err() {
+            return;
+        }
+        self.released.extend(record.payload.take());
+        record.outcome = Some(outcome.clone());
+        let joiners = core::mem::take(&mut record.joiners);
+        if let Some((ticket, _)) = record.queued.take() {
+            self.scheduler.remove(ticket);
+        }
+        self.usage.tasks -= 1;
+        self.note_task(task, EventKind::TaskMoved { from, to: TaskState::Completed });
+        if witness {
+            self.note_witness(task, false);
+        }
+        self.note_task(task, EventKind::TaskEnded { outcome: outcome.severity() });
+        for joiner in joiners {
+            self.wake_task(joiner);
+        }
+        if let Some(record) = self.regions.get_mut(region.0) {
+            record.tasks.remove(&task);
+            record.ended_tasks.push(task);
+            record.fold.add(order, outcome.clone());
+        }
+        self.fail_fast(region, task, &outcome);
+        cascade::task_done(self, region);
+    }
+
+    /// In a fail-fast region the first failure cancels the siblings.
+    fn fail_fast(&mut self, region: RegionId, task: TaskId, outcome: &TaskOutcome) {
+        let failed = matches!(outcome.severity(), Severity::Err | Severity::Panicked);
+        let Some(record) = self.regions.get_mut(region.0) else { return };
+        if !failed || record.policy != super::Policy::FailFast || record.first_cause.is_some() {
+            return;
+        }
+        record.first_cause = Some(outcome.clone());
+        let tasks: Vec<_> = record.tasks.iter().copied().collect();
+        let regions: Vec<_> = record.children.iter().copied().collect();
+        let reason = Reason::new(Kind::FailFast, region, self.now).with_task(task);
+        let cleanup = Kind::FailFast.cleanup();
+        for sibling in tasks {
+            self.request_cancel(sibling, reason.clone(), cleanup);
+        }
+        for child in regions {
+            self.cancel_region(child, reason.clone(), cleanup);
+        }
+    }
+
+    /// Whether the task is inside a wait of this kind already.
+    pub(super) fn add_wait(&mut self, task: TaskId, wait: Wait) {
+        if let Some(record) = self.tasks.get_mut(task.0)
+            && !record.waits.contains(&wait)
+        {
+            record.waits.push(wait);
+        }
+    }
+}
+
+/// Which lane a runnable task belongs in, and where in it.
+pub(super) fn place<P>(record: &TaskRecord<P>) -> Place {
+    let own = record.budget.priority;
+    match record.life.cancel() {
+        Some(cancel) if record.life.state().in_cancel_lane() => {
+            Place::Cancel(Priority(own.0.max(cancel.cleanup.priority)))
+        }
+        _ => record.budget.deadline.map_or(Place::Ready(own), Place::Timed),
+    }
+}

@@ -1,0 +1,96 @@
+//! Proves that the kernel needs no std: builds it for a machine that has none.
+//!
+//! Where rustup has the bare target, that is a plain build. Where it can't be had, Debian's
+//! compiler is used instead, because Debian packages the sources of `core` and `alloc` that go
+//! with it, and cargo can build those. The result is kept below the target directory.
+
+use crate::report::Verdict;
+use crate::shell::{cargo, command, run as sh, target_dir};
+use crate::{Result, apt, no_args};
+use std::path::Path;
+
+/// 32 bits, no operating system.
+const TARGET: &str = "thumbv7em-none-eabi";
+
+/// Debian's compiler and the matching sources of the standard library.
+const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+
+pub(crate) fn run(args: &[String]) -> Result {
+    no_args(args)?;
+    match section() {
+        Verdict::Passed(_) => Ok(()),
+        Verdict::Skipped(why) | Verdict::Failed(why) => Err(why),
+    }
+}
+
+/// The build as a section: skipped only when no suitable compiler can be had.
+pub(crate) fn section() -> Verdict {
+    if rustup_has_target() {
+        let build = format!("build -p asx-kernel --lib --target {TARGET}");
+        return with_note(sh(&mut cargo(&build)), "rustup's target");
+    }
+    if let Err(why) = debian_compiler() {
+        println!("Debian's compiler can't be used yet: {why}");
+        let installed = apt::install(&PACKAGES).and_then(|()| debian_compiler());
+        if let Err(why) = installed {
+            return Verdict::Skipped(format!(
+                "rustup lacks {TARGET}, and of Debian's compiler: {why}"
+            ));
+        }
+    }
+    with_note(build_with_core(), "core and alloc built from source")
+}
+
+fn with_note(result: Result, how: &str) -> Verdict {
+    match result {
+        Ok(()) => Verdict::Passed(format!("{TARGET}, {how}")),
+        Err(why) => Verdict::Failed(why),
+    }
+}
+
+fn build_with_core() -> Result {
+    let mut build = cargo("build -Z build-std=core,alloc -p asx-kernel --lib --target");
+    build.arg(TARGET).arg("--target-dir").arg(target_dir().join("bare"));
+    build.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
+    sh(&mut build)
+}
+
+fn rustup_has_target() -> bool {
+    let installed = command("rustc", &["--print", "target-libdir", "--target", TARGET]).output();
+    let installed = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
+}
+
+/// Whether Debian's compiler is here, new enough for us, and has its sources.
+fn debian_compiler() -> Result {
+    let ask = |args: &[&str]| {
+        let output = command(DEBIAN_RUSTC, args).output().ok()?;
+        String::from_utf8(output.stdout).ok()
+    };
+    let version = ask(&["--version"]).ok_or("it is not installed")?;
+    let wanted = env!("CARGO_PKG_RUST_VERSION");
+    if minor(version.split(' ').nth(1).unwrap_or("")) < minor(wanted) {
+        return Err(format!("{} is older than {wanted}", version.trim()));
+    }
+    let sysroot = ask(&["--print", "sysroot"]).unwrap_or_default();
+    let lock = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library/Cargo.lock");
+    if lock.is_file() { Ok(()) } else { Err(String::from("the sources of core are missing")) }
+}
+
+/// The second number of a version.
+fn minor(version: &str) -> Option<u32> {
+    version.split('.').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        assert_eq!(minor("1.96.0"), Some(96));
+        assert!(minor("1.100.0") > minor("1.95") && minor("1.63.0") < minor("1.95"));
+        assert!(minor("") < minor("1.95"));
+    }
+}

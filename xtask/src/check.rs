@@ -1,0 +1,40 @@
+//! `cargo xtask check`: what to run before a commit, done in a minute or two.
+
+use crate::report::Report;
+use crate::shell::{cargo, run as sh, works};
+use crate::{Result, no_args, tidy};
+
+pub(crate) fn run(args: &[String]) -> Result {
+    no_args(args)?;
+    let mut report = Report::default();
+    report.section("fmt", fmt);
+    report.section("clippy", clippy);
+    report.section("tidy", tidy::check);
+    report.section("quick tests", quick_tests);
+    report.finish()
+}
+
+/// The formatting of both workspaces.
+pub(crate) fn fmt() -> Result {
+    sh(&mut cargo("fmt --all --check"))?;
+    sh(&mut cargo("fmt --manifest-path fuzz/Cargo.toml --check"))
+}
+
+/// The lints, all of them errors.
+pub(crate) fn clippy() -> Result {
+    sh(&mut cargo("clippy --quiet --workspace --all-targets -- -D warnings"))
+}
+
+/// Whether the faster test runner is here.
+pub(crate) fn has_nextest() -> bool {
+    works("cargo", &["nextest", "--version"])
+}
+
+fn quick_tests() -> Result {
+    let which = "-p asx-kernel -p asx-conformance -p xtask";
+    if has_nextest() {
+        sh(&mut cargo(&format!("nextest run --no-tests pass {which}")))
+    } else {
+        sh(&mut cargo(&format!("test --quiet --tests {which}")))
+    }
+}

@@ -1,0 +1,36 @@
+//! `cargo xtask test`: everything, in sections; the last line counts them.
+
+use crate::report::Report;
+use crate::shell::{cargo, run as sh};
+use crate::{Result, bare, bench, check, conform, deny, fuzz, no_args, tidy};
+
+/// Long enough to reach every operation of a target, short enough for every push.
+const FUZZ_SECONDS: u32 = 5;
+
+pub(crate) fn run(args: &[String]) -> Result {
+    no_args(args)?;
+    let mut report = Report::default();
+    report.section("fmt", check::fmt);
+    report.section("clippy", check::clippy);
+    report.section("tidy", tidy::check);
+    report.section("tests", tests);
+    report.section("rustdoc", rustdoc);
+    report.section("no_std", bare::section);
+    report.section("conform", conform::section);
+    report.section("deny", deny::section);
+    report.section("fuzz", || fuzz::section(FUZZ_SECONDS));
+    report.section("bench", bench::section);
+    report.finish()
+}
+
+fn tests() -> Result {
+    if !check::has_nextest() {
+        return sh(&mut cargo("test --workspace"));
+    }
+    sh(&mut cargo("nextest run --workspace --no-tests pass"))?;
+    sh(&mut cargo("test --workspace --doc"))
+}
+
+fn rustdoc() -> Result {
+    sh(cargo("doc --quiet --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+}

@@ -1,0 +1,73 @@
+//! Running other programs from the root of the repository.
+
+use crate::Result;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is one level below the root")
+}
+
+/// Where builds go.
+pub(crate) fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// A program to be run at the root, free of what `cargo run` put into our environment.
+pub(crate) fn command(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(root()).env_remove("LD_LIBRARY_PATH");
+    command
+}
+
+/// A cargo command line, split at blanks.
+pub(crate) fn cargo(line: &str) -> Command {
+    command("cargo", &line.split_whitespace().collect::<Vec<_>>())
+}
+
+/// Shows the command, runs it, and wants it to succeed.
+pub(crate) fn run(command: &mut Command) -> Result {
+    let line = show(command);
+    println!("$ {line}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{line}`: {status}")),
+        Err(error) => Err(format!("`{line}`: {error}")),
+    }
+}
+
+/// Like [`run`], and hands back what the command printed.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let (text, why) = partial_output(command)?;
+    match why {
+        None => Ok(text),
+        Some(why) => Err(why),
+    }
+}
+
+/// Like [`output`], with the text even of a command that failed, and how it failed.
+pub(crate) fn partial_output(command: &mut Command) -> Result<(String, Option<String>)> {
+    let line = show(command);
+    println!("$ {line}");
+    let output =
+        command.stderr(Stdio::inherit()).output().map_err(|error| format!("`{line}`: {error}"))?;
+    let text = String::from_utf8(output.stdout).map_err(|_| format!("`{line}`: not UTF-8"))?;
+    let why = (!output.status.success()).then(|| format!("`{line}`: {}", output.status));
+    Ok((text, why))
+}
+
+/// Whether `program args` can be run and succeeds; silent.
+pub(crate) fn works(program: &str, args: &[&str]) -> bool {
+    let mut command = command(program, args);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn show(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
