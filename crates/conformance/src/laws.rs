@@ -52,9 +52,7 @@ pub fn answer(law: &Law, seed: u64) -> Reply {
         Law::RegionMove { from, to } => pairs(from, to, |from, to| from.check(to)),
         Law::ObligationMove { from, to } => pairs(from, to, |from, to| from.check(to)),
         Law::PhaseMove { from, to } => pairs(from, to, phase_move),
-        Law::ValidateWitness { prev, next } => {
-            witness(prev).validate(&witness(next)).into()
-        }
+        Law::ValidateWitness { prev, next } => witness(prev).validate(&witness(next)).into(),
         Law::Rng { seed: own, worker, count } => {
             let mut rng = DetRng::new(own.unwrap_or(seed), *worker);
             let values = (0..*count).map(|_| rng.next_u64().into()).collect();

@@ -10,8 +10,11 @@
 //! ```
 
 pub mod body;
+pub mod corpus;
 pub mod host;
 pub mod laws;
+pub mod model;
+pub mod names;
 pub mod parse;
 pub mod pattern;
 pub mod run;
@@ -19,7 +22,9 @@ pub mod scenario;
 pub mod value;
 
 pub use body::{BodyEnd, BodyRunner, TaskOps};
+pub use corpus::{Fixture, corpus};
 pub use host::{Failure, Host, Record, Reply};
-pub use run::{Report, SeedRun, run_scenario, run_seeds};
+pub use model::Model;
 pub use parse::{SchemaError, parse_str};
+pub use run::{Report, SeedRun, run_scenario, run_seeds};
 pub use scenario::Scenario;

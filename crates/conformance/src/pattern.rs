@@ -95,7 +95,9 @@ impl Pattern {
             fields.push((key, shown.then(|| field.to_string())));
         });
         self.words.iter().all(|(key, wanted)| {
-            fields.iter().any(|(name, got)| name == key && equal(key, wanted, got.as_deref(), names))
+            fields
+                .iter()
+                .any(|(name, got)| name == key && equal(key, wanted, got.as_deref(), names))
         })
     }
 

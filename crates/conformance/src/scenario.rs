@@ -211,65 +211,205 @@ pub enum Message {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
 pub enum Op {
-    Open { name: Name, region: Option<Name>, budget: BudgetKeys, max_children: Option<usize>, fail_fast: bool },
-    End { region: Name },
-    Close { region: Name, kind: Kind, message: Option<String>, force_after: Option<Duration> },
-    Gate { region: Name, open: bool },
-    Defer { region: Name, task: Name, name: Name },
-    Finalizer { region: Name, task: Name, name: Name },
-    Storage { region: Name, bytes: usize },
-    Release { region: Name },
+    Open {
+        name: Name,
+        region: Option<Name>,
+        budget: BudgetKeys,
+        max_children: Option<usize>,
+        fail_fast: bool,
+    },
+    End {
+        region: Name,
+    },
+    Close {
+        region: Name,
+        kind: Kind,
+        message: Option<String>,
+        force_after: Option<Duration>,
+    },
+    Gate {
+        region: Name,
+        open: bool,
+    },
+    Defer {
+        region: Name,
+        task: Name,
+        name: Name,
+    },
+    Finalizer {
+        region: Name,
+        task: Name,
+        name: Name,
+    },
+    Storage {
+        region: Name,
+        bytes: usize,
+    },
+    Release {
+        region: Name,
+    },
 
-    Spawn { task: Name, name: Name, region: Option<Name>, index: i64, pinned: bool, budget: BudgetKeys },
-    SpawnFailed { name: Name, region: Option<Name>, message: String, status: Option<Status> },
-    Cancel { task: Name, kind: Kind, message: Option<String> },
-    Wake { task: Name },
+    Spawn {
+        task: Name,
+        name: Name,
+        region: Option<Name>,
+        index: i64,
+        pinned: bool,
+        budget: BudgetKeys,
+    },
+    SpawnFailed {
+        name: Name,
+        region: Option<Name>,
+        message: String,
+        status: Option<Status>,
+    },
+    Cancel {
+        task: Name,
+        kind: Kind,
+        message: Option<String>,
+    },
+    Wake {
+        task: Name,
+    },
     Checkpoint,
     IsCancelled,
     Park,
-    Work { polls: u64 },
-    Spend { cost: u64 },
-    Sleep { when: When },
-    Join { task: Name },
-    ClosedWait { region: Name },
+    Work {
+        polls: u64,
+    },
+    Spend {
+        cost: u64,
+    },
+    Sleep {
+        when: When,
+    },
+    Join {
+        task: Name,
+    },
+    ClosedWait {
+        region: Name,
+    },
     Stopping,
-    Shield { body: Body },
-    Cleanup { body: Body },
-    Repeat { times: u64, body: Body },
+    Shield {
+        body: Body,
+    },
+    Cleanup {
+        body: Body,
+    },
+    Repeat {
+        times: u64,
+        body: Body,
+    },
     Done,
-    Fail { message: String },
-    Panic { message: String },
+    Fail {
+        message: String,
+    },
+    Panic {
+        message: String,
+    },
 
-    Oblige { obligation: Name, region: Option<Name> },
-    Commit { obligation: Name },
-    Abort { obligation: Name },
+    Oblige {
+        obligation: Name,
+        region: Option<Name>,
+    },
+    Commit {
+        obligation: Name,
+    },
+    Abort {
+        obligation: Name,
+    },
 
-    Channel { name: Name, capacity: usize, region: Option<Name> },
-    Reserve { channel: Name, permit: Name, tracked: bool },
-    TryReserve { channel: Name, permit: Name, tracked: bool },
-    Send { permit: Name, value: Message },
-    AbortPermit { permit: Name },
-    DropPermit { permit: Name },
-    TrySend { channel: Name, value: Message },
-    Evict { channel: Name, value: Message },
-    Recv { channel: Name },
-    TryRecv { channel: Name },
-    CloneSender { channel: Name },
-    DropSender { channel: Name },
-    DropReceiver { channel: Name },
+    Channel {
+        name: Name,
+        capacity: usize,
+        region: Option<Name>,
+    },
+    Reserve {
+        channel: Name,
+        permit: Name,
+        tracked: bool,
+    },
+    TryReserve {
+        channel: Name,
+        permit: Name,
+        tracked: bool,
+    },
+    Send {
+        permit: Name,
+        value: Message,
+    },
+    AbortPermit {
+        permit: Name,
+    },
+    DropPermit {
+        permit: Name,
+    },
+    TrySend {
+        channel: Name,
+        value: Message,
+    },
+    Evict {
+        channel: Name,
+        value: Message,
+    },
+    Recv {
+        channel: Name,
+    },
+    TryRecv {
+        channel: Name,
+    },
+    CloneSender {
+        channel: Name,
+    },
+    DropSender {
+        channel: Name,
+    },
+    DropReceiver {
+        channel: Name,
+    },
 
-    Arm { timer: Name, when: When, region: Option<Name>, wakes: Option<Name> },
-    Disarm { timer: Name, id: Option<u64>, generation: Option<u64> },
-    Update { timer: Name, name: Name, when: When, region: Option<Name>, wakes: Option<Name> },
+    Arm {
+        timer: Name,
+        when: When,
+        region: Option<Name>,
+        wakes: Option<Name>,
+    },
+    Disarm {
+        timer: Name,
+        id: Option<u64>,
+        generation: Option<u64>,
+    },
+    Update {
+        timer: Name,
+        name: Name,
+        when: When,
+        region: Option<Name>,
+        wakes: Option<Name>,
+    },
 
-    Advance { when: When },
+    Advance {
+        when: When,
+    },
     Fire,
-    Run { max_steps: u64 },
-    StepOn { count: u64, worker: Option<usize> },
-    RunFor { when: When, max_steps: u64 },
-    Suggest { mode: Suggestion },
+    Run {
+        max_steps: u64,
+    },
+    StepOn {
+        count: u64,
+        worker: Option<usize>,
+    },
+    RunFor {
+        when: When,
+        max_steps: u64,
+    },
+    Suggest {
+        mode: Suggestion,
+    },
     SoftStop,
-    Shutdown { soft: Duration, force_after: Option<Duration> },
+    Shutdown {
+        soft: Duration,
+        force_after: Option<Duration>,
+    },
     Quiescent,
     TryMove(Move),
     Check(Subject),

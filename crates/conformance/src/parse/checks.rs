@@ -67,10 +67,14 @@ pub(super) fn fields(subject: &Subject) -> Fields {
         Subject::Channel(_) => CHANNEL,
         Subject::Permit(_) => &[("state", Ty::Words(&["Live", "Sent", "Aborted", "Leaked"]))],
         Subject::Timer(_) => TIMER,
-        Subject::Timers => &[("active", Ty::Number), ("next", Ty::Instant), ("storage", Ty::Number)],
+        Subject::Timers => {
+            &[("active", Ty::Number), ("next", Ty::Instant), ("storage", Ty::Number)]
+        }
         Subject::Lanes => LANES,
         Subject::Certificate(_) => CERTIFICATE,
-        Subject::Journal => &[("recorded", Ty::Number), ("lost", Ty::Number), ("retained", Ty::Number)],
+        Subject::Journal => {
+            &[("recorded", Ty::Number), ("lost", Ty::Number), ("retained", Ty::Number)]
+        }
         Subject::Clock => &[("now", Ty::Instant), ("next_wake", Ty::Instant)],
         Subject::Pump => PUMP,
     }
@@ -98,7 +102,6 @@ const TASK: Fields = &[
     ("cost", Ty::Number),
     ("region", Ty::Text),
     ("finalizer", Ty::Flag),
-    ("waiting", Ty::Texts),
 ];
 
 const REGION: Fields = &[
@@ -132,12 +135,8 @@ const TIMER: Fields = &[
     ("generation", Ty::Number),
 ];
 
-const LANES: Fields = &[
-    ("cancel", Ty::Number),
-    ("timed", Ty::Number),
-    ("ready", Ty::Number),
-    ("total", Ty::Number),
-];
+const LANES: Fields =
+    &[("cancel", Ty::Number), ("timed", Ty::Number), ("ready", Ty::Number), ("total", Ty::Number)];
 
 const CERTIFICATE: Fields = &[
     ("cancel", Ty::Number),
@@ -167,7 +166,10 @@ fn try_move(k: &mut Keys<'_, '_, '_>) -> Option<Op> {
     let op = if k.has("task") {
         Move::Task(k.name(Named::Task, "task")?, k.req("to", words::task_state)?)
     } else if k.has("obligation") {
-        Move::Obligation(k.name(Named::Obligation, "obligation")?, k.req("to", words::obligation_state)?)
+        Move::Obligation(
+            k.name(Named::Obligation, "obligation")?,
+            k.req("to", words::obligation_state)?,
+        )
     } else {
         Move::Region(k.name(Named::Region, "region")?, k.req("to", words::region_state)?)
     };

@@ -225,8 +225,11 @@ impl<'r, 't, 'v> Keys<'r, 't, 'v> {
             found.extend(self.opt(key, words::instant).map(When::At));
         }
         if found.len() != 1 {
-            let what = format!("{} needs one of a duration (`by`, `after`, `for`) and an instant \
-                                (`to`, `at`, `until`)", self.what);
+            let what = format!(
+                "{} needs one of a duration (`by`, `after`, `for`) and an instant \
+                                (`to`, `at`, `until`)",
+                self.what
+            );
             self.reading.error(self.line, "after", what);
         }
         found.pop()

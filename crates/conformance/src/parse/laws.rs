@@ -27,12 +27,20 @@ pub(super) const LAWS: &[Spec] = &[
         STRONGEST,
     ),
     law("kind_info", |k| Some(Op::Law(Law::KindInfo { kind: k.req("kind", words::kind)? })), INFO),
-    law("meet", |k| Some(Op::Law(Law::Meet { of: k.req("of", |v| several(v, words::budget))? })), MET),
+    law(
+        "meet",
+        |k| Some(Op::Law(Law::Meet { of: k.req("of", |v| several(v, words::budget))? })),
+        MET,
+    ),
     law("consume", |k| consume(k).map(Op::Law), &[("left", Ty::Budget), ("kind", Ty::Kind)]),
     law("check_deadline", |k| check_deadline(k).map(Op::Law), &[("kind", Ty::Kind)]),
     law("wait_until", |k| wait_until(k).map(Op::Law), &[("until", Ty::Instant)]),
     law("task_move", |k| moves(k, words::task_state, |from, to| Law::TaskMove { from, to }), &[]),
-    law("region_move", |k| moves(k, words::region_state, |from, to| Law::RegionMove { from, to }), &[]),
+    law(
+        "region_move",
+        |k| moves(k, words::region_state, |from, to| Law::RegionMove { from, to }),
+        &[],
+    ),
     law(
         "obligation_move",
         |k| moves(k, words::obligation_state, |from, to| Law::ObligationMove { from, to }),
@@ -46,12 +54,8 @@ pub(super) const LAWS: &[Spec] = &[
     law("certificates", |k| certificates(k).map(Op::Law), &[("equal", Ty::Flag)]),
 ];
 
-const JOINED: Fields = &[
-    ("severity", Ty::Severity),
-    ("rank", Ty::Number),
-    ("kind", Ty::Kind),
-    ("message", Ty::Text),
-];
+const JOINED: Fields =
+    &[("severity", Ty::Severity), ("rank", Ty::Number), ("kind", Ty::Kind), ("message", Ty::Text)];
 const STRONGEST: Fields = &[
     ("kind", Ty::Kind),
     ("message", Ty::Text),

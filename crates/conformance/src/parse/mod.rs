@@ -83,7 +83,8 @@ fn read_scenario<'v>(
     let expect = sections::expect(reading, expect, seeds.len());
     let groups = core::mem::take(&mut reading.groups);
     let (file, setup, steps) = (file.to_owned(), Arc::from(setup), Arc::from(steps));
-    let (id, title, area) = (id.unwrap_or_default(), title.unwrap_or_default(), area.unwrap_or_default());
+    let (id, title, area) =
+        (id.unwrap_or_default(), title.unwrap_or_default(), area.unwrap_or_default());
     Some(Scenario { file, id, title, area, seeds, config, tasks, groups, setup, steps, expect })
 }
 
@@ -124,10 +125,7 @@ fn read_script<'v>(
     (read(setup, "setup"), read(steps, "steps"))
 }
 
-fn read_tasks(
-    reading: &mut Reading<'_>,
-    tasks: Raw<'_>,
-) -> BTreeMap<Arc<str>, Definition> {
+fn read_tasks(reading: &mut Reading<'_>, tasks: Raw<'_>) -> BTreeMap<Arc<str>, Definition> {
     let mut all = BTreeMap::new();
     let Some((value, line)) = tasks else { return all };
     let DeValue::Table(table) = value else {
@@ -166,7 +164,11 @@ fn id(value: &DeValue<'_>) -> words::Read<String> {
 
 fn line_of_text(value: &DeValue<'_>) -> words::Read<String> {
     let text = words::text(value)?;
-    if text.is_empty() || text.contains('\n') { Err("one line of text".to_owned()) } else { Ok(text) }
+    if text.is_empty() || text.contains('\n') {
+        Err("one line of text".to_owned())
+    } else {
+        Ok(text)
+    }
 }
 
 fn seeds(value: &DeValue<'_>) -> words::Read<Vec<u64>> {

@@ -43,8 +43,14 @@ pub(crate) const fn spec(
 
 /// Every op.
 pub(crate) fn all() -> impl Iterator<Item = &'static Spec> {
-    let families =
-        [tables::REGIONS, tables::TASKS, tables::THINGS, tables::RUNNING, laws::LAWS, checks::CHECKS];
+    let families = [
+        tables::REGIONS,
+        tables::TASKS,
+        tables::THINGS,
+        tables::RUNNING,
+        laws::LAWS,
+        checks::CHECKS,
+    ];
     families.into_iter().flatten()
 }
 
@@ -75,7 +81,8 @@ pub(crate) fn read_ops(
                 read_op(Keys { in_body, depth, ..keys }, &mut steps);
             }
             other => {
-                let what = format!("expected an op {{ op = \"..\" }}, not {}", words::kind_of(other));
+                let what =
+                    format!("expected an op {{ op = \"..\" }}, not {}", words::kind_of(other));
                 reading.error(line, key, what);
             }
         }

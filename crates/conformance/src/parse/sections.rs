@@ -23,7 +23,11 @@ pub(crate) const LIMITS: &[&str] = &[
 ];
 
 /// The table under a key, or a complaint.
-fn table<'v>(reading: &mut Reading<'_>, raw: Raw<'v>, key: &str) -> Option<(&'v DeTable<'v>, usize)> {
+fn table<'v>(
+    reading: &mut Reading<'_>,
+    raw: Raw<'v>,
+    key: &str,
+) -> Option<(&'v DeTable<'v>, usize)> {
     let (value, line) = raw?;
     match value {
         DeValue::Table(table) => Some((table, line)),

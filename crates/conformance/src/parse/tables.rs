@@ -19,7 +19,12 @@ pub(super) const REGIONS: &[Spec] = &[
     spec("end", Both, |k| Some(Op::End { region: k.name(Region, "region")? }), &[]),
     spec("close", Both, close, &[("first", Ty::Flag)]),
     spec("gate", Both, gate, &[]),
-    spec("defer", Both, |k| finalizer(k).map(|(region, task, name)| Op::Defer { region, task, name }), &[]),
+    spec(
+        "defer",
+        Both,
+        |k| finalizer(k).map(|(region, task, name)| Op::Defer { region, task, name }),
+        &[],
+    ),
     spec(
         "finalizer",
         Both,
@@ -31,12 +36,8 @@ pub(super) const REGIONS: &[Spec] = &[
 ];
 
 /// What a look at the cancel can tell.
-const SEEN: &[(&str, Ty)] = &[
-    ("value", Ty::Flag),
-    ("kind", Ty::Kind),
-    ("message", Ty::Text),
-    ("polls_left", Ty::Number),
-];
+const SEEN: &[(&str, Ty)] =
+    &[("value", Ty::Flag), ("kind", Ty::Kind), ("message", Ty::Text), ("polls_left", Ty::Number)];
 
 pub(super) const TASKS: &[Spec] = &[
     spec("spawn", Both, spawn, &[]),
@@ -66,7 +67,12 @@ const PROOF: &[(&str, Ty)] = &[("proof", Ty::Words(&["Committed", "Aborted"]))];
 
 pub(super) const THINGS: &[Spec] = &[
     spec("oblige", Both, oblige, &[]),
-    spec("commit", Both, |k| Some(Op::Commit { obligation: k.name(Obligation, "obligation")? }), &[]),
+    spec(
+        "commit",
+        Both,
+        |k| Some(Op::Commit { obligation: k.name(Obligation, "obligation")? }),
+        &[],
+    ),
     spec("abort", Both, abort, PROOF),
     spec("channel", Both, channel, &[]),
     spec(
@@ -78,23 +84,60 @@ pub(super) const THINGS: &[Spec] = &[
     spec(
         "try_reserve",
         Both,
-        |k| reserve(k).map(|(channel, permit, tracked)| Op::TryReserve { channel, permit, tracked }),
+        |k| {
+            reserve(k).map(|(channel, permit, tracked)| Op::TryReserve { channel, permit, tracked })
+        },
         &[],
     ),
     spec("send", Both, send, PROOF),
-    spec("drop", Both, |k| Some(Op::DropPermit { permit: k.name(Permit, "permit")? }), &[("panics", Ty::Flag)]),
-    spec("try_send", Both, |k| Some(Op::TrySend { channel: k.name(Channel, "channel")?, value: k.message()? }), &[]),
+    spec(
+        "drop",
+        Both,
+        |k| Some(Op::DropPermit { permit: k.name(Permit, "permit")? }),
+        &[("panics", Ty::Flag)],
+    ),
+    spec(
+        "try_send",
+        Both,
+        |k| Some(Op::TrySend { channel: k.name(Channel, "channel")?, value: k.message()? }),
+        &[],
+    ),
     spec(
         "evict",
         Both,
         |k| Some(Op::Evict { channel: k.name(Channel, "channel")?, value: k.message()? }),
         &[("evicted", Ty::Int)],
     ),
-    spec("recv", Body, |k| Some(Op::Recv { channel: k.name(Channel, "channel")? }), &[("value", Ty::Int)]),
-    spec("try_recv", Both, |k| Some(Op::TryRecv { channel: k.name(Channel, "channel")? }), &[("value", Ty::Int)]),
-    spec("clone_sender", Both, |k| Some(Op::CloneSender { channel: k.name(Channel, "channel")? }), &[]),
-    spec("drop_sender", Both, |k| Some(Op::DropSender { channel: k.name(Channel, "channel")? }), &[]),
-    spec("drop_receiver", Both, |k| Some(Op::DropReceiver { channel: k.name(Channel, "channel")? }), &[]),
+    spec(
+        "recv",
+        Body,
+        |k| Some(Op::Recv { channel: k.name(Channel, "channel")? }),
+        &[("value", Ty::Int)],
+    ),
+    spec(
+        "try_recv",
+        Both,
+        |k| Some(Op::TryRecv { channel: k.name(Channel, "channel")? }),
+        &[("value", Ty::Int)],
+    ),
+    spec(
+        "clone_sender",
+        Both,
+        |k| Some(Op::CloneSender { channel: k.name(Channel, "channel")? }),
+        &[],
+    ),
+    spec(
+        "drop_sender",
+        Both,
+        |k| Some(Op::DropSender { channel: k.name(Channel, "channel")? }),
+        &[],
+    ),
+    spec(
+        "drop_receiver",
+        Both,
+        |k| Some(Op::DropReceiver { channel: k.name(Channel, "channel")? }),
+        &[],
+    ),
     spec("arm", Both, arm, &[]),
     spec("disarm", Both, disarm, &[("cancelled", Ty::Flag)]),
     spec("update", Both, update, &[]),
@@ -103,11 +146,16 @@ pub(super) const THINGS: &[Spec] = &[
 const STEPPED: &[(&str, Ty)] = &[("steps", Ty::Number)];
 
 pub(super) const RUNNING: &[Spec] = &[
-    spec("advance", Steps, |k| Some(Op::Advance { when: k.when()? }), &[]),
+    spec("advance", Both, |k| Some(Op::Advance { when: k.when()? }), &[]),
     spec("fire", Steps, |_| Some(Op::Fire), &[("fired", Ty::Number)]),
     spec("run", Steps, |k| Some(Op::Run { max_steps: max_steps(k) }), STEPPED),
     spec("step", Steps, step, &[("task", Ty::Text), ("lane", Ty::Lane), ("idle", Ty::Flag)]),
-    spec("run_for", Steps, |k| Some(Op::RunFor { when: k.when()?, max_steps: max_steps(k) }), STEPPED),
+    spec(
+        "run_for",
+        Steps,
+        |k| Some(Op::RunFor { when: k.when()?, max_steps: max_steps(k) }),
+        STEPPED,
+    ),
     spec("suggest", Steps, |k| Some(Op::Suggest { mode: k.req("mode", words::suggestion)? }), &[]),
     spec("soft_stop", Steps, |_| Some(Op::SoftStop), &[]),
     spec("shutdown", Steps, shutdown, &[]),
@@ -141,7 +189,8 @@ fn open(k: &mut Keys<'_, '_, '_>) -> Option<Op> {
 }
 
 fn close(k: &mut Keys<'_, '_, '_>) -> Option<Op> {
-    let (kind, message, force_after) = (kind(k), k.opt("message", words::text), k.span("force_after"));
+    let (kind, message, force_after) =
+        (kind(k), k.opt("message", words::text), k.span("force_after"));
     Some(Op::Close { region: k.name(Region, "region")?, kind, message, force_after })
 }
 
@@ -179,7 +228,12 @@ fn spawn(k: &mut Keys<'_, '_, '_>) -> Option<Op> {
 }
 
 /// A name the op makes, or those of a group.
-fn grouped(k: &mut Keys<'_, '_, '_>, kind: Named, key: &'static str, default: Option<&str>) -> Option<Name> {
+fn grouped(
+    k: &mut Keys<'_, '_, '_>,
+    kind: Named,
+    key: &'static str,
+    default: Option<&str>,
+) -> Option<Name> {
     k.count = k.opt("count", |v| words::within(v, 1, MAX_GROUP));
     let Some(count) = k.count else {
         return match default {
