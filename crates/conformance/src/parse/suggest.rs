@@ -10,7 +10,7 @@ pub(crate) fn near<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> 
 
 /// The word with the fewest edits, if they are few for its length.
 pub fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = (word.chars().count() / 3).clamp(1, 3);
+    let allowed = word.chars().count().div_ceil(3).clamp(1, 3);
     words
         .into_iter()
         .map(|candidate| (distance(word, candidate), candidate))
