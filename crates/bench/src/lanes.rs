@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Steady state: 10k live entries; each operation takes the first one and adds another, to any lane.
+/// Steady state: 10k live entries; each operation takes the first and adds another, to any lane.
 fn mixed<Q: Queue>() -> f64 {
     let places = places(LIVE + OPS);
     let mut queue = filled::<Q>(&places[..LIVE]);

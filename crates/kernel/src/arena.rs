@@ -55,13 +55,11 @@ impl<T> Arena<T> {
     pub fn insert(&mut self, value: T) -> Result<Key, T> {
         let index = match self.free.pop() {
             Some(index) => index,
-            None => match u32::try_from(self.slots.len()) {
-                Ok(index) if index < u32::MAX => {
-                    self.slots.push(Slot { generation: 0, value: None });
-                    index
-                }
-                _ => return Err(value),
-            },
+            None => {
+                let Ok(index) = u32::try_from(self.slots.len()) else { return Err(value) };
+                self.slots.push(Slot { generation: 0, value: None });
+                index
+            }
         };
         self.last_generation += 1;
         let generation = self.last_generation;
@@ -138,7 +136,7 @@ mod tests {
         assert_eq!(arena.remove(a), None);
         let c = arena.insert('c').unwrap();
         assert_eq!((c.generation, c.index), (3, a.index));
-        assert_eq!(arena.get(a), None);
+        assert_eq!((arena.get(a), arena.get(c)), (None, Some(&'c')));
         assert_eq!(arena.get_mut(a), None);
         assert_eq!(arena.remove(a), None);
         *arena.get_mut(c).unwrap() = 'd';
@@ -156,7 +154,7 @@ mod tests {
         assert!(!arena.is_empty());
         assert_eq!(arena.key_at(0), Some(a));
         arena.remove(a);
-        assert_eq!(arena.key_at(0), None);
+        assert_eq!((arena.key_at(0), arena.len()), (None, 0));
         assert_eq!(arena.iter().count(), 0);
         let forged = |index, generation| arena.was_issued(Key { index, generation });
         assert!(arena.was_issued(a));

@@ -1,4 +1,4 @@
-//! The simple reference for timers: an ordered map, with the semantics of the [`wheel`](crate::wheel).
+//! The simple reference for timers: an ordered map with the wheel's semantics.
 //!
 //! Every operation is O(log n) and none is clever; the wheel is tested against it.
 

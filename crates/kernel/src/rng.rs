@@ -1,6 +1,8 @@
-//! The deterministic random generator. Its outputs are part of the trace format: they never change.
+//! The deterministic random generator. Its outputs are part of the trace format: they never
+//! change.
 //!
-//! `DetRng` is SplitMix64: the state advances by a fixed odd constant and is finalised by [`mix64`].
+//! `DetRng` is SplitMix64: the state advances by a fixed odd constant and is finalised by
+//! [`mix64`].
 //! A worker's stream starts from `mix64(seed) ^ mix64(worker + GOLDEN)`, so that streams of one
 //! seed are unrelated and worker 0 of seed 0 is not the all-zero stream.
 
@@ -65,6 +67,7 @@ mod tests {
         assert_eq!((rng.below(0), rng.below(1)), (0, 0));
         assert_eq!(rng, before);
         assert!((0..100).all(|_| rng.below(3) < 3));
+        assert!((0..100).any(|_| rng.below(2) == 1));
         assert_ne!(rng, before);
     }
 

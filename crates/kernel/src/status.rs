@@ -12,7 +12,7 @@ pub trait Coded {
 }
 
 macro_rules! registry {
-    ($($(#[doc = $doc:literal])* $variant:ident = $number:literal, $name:literal, $text:literal;)*) => {
+    ($($variant:ident = $number:literal, $name:literal, $text:literal;)*) => {
         /// A registry code.
         ///
         /// ```
@@ -54,40 +54,55 @@ registry! {
     Cancelled = 104, "CANCELLED", "The task was asked to stop and has now seen it.";
 
     InvalidArgument = 200, "INVALID_ARGUMENT", "An argument is outside its range.";
-    InvalidTransition = 201, "INVALID_TRANSITION", "The state machine has no such step; nothing changed.";
-    StaleHandle = 202, "STALE_HANDLE", "The handle names something that is gone or was never there.";
-    ResourceExhausted = 203, "RESOURCE_EXHAUSTED", "A configured limit is reached; nothing changed.";
-    BudgetExhausted = 204, "BUDGET_EXHAUSTED", "The task's deadline, polls or cost allowance is used up.";
+    InvalidTransition = 201, "INVALID_TRANSITION",
+        "The state machine has no such step; nothing changed.";
+    StaleHandle = 202, "STALE_HANDLE",
+        "The handle names something that is gone or was never there.";
+    ResourceExhausted = 203, "RESOURCE_EXHAUSTED",
+        "A configured limit is reached; nothing changed.";
+    BudgetExhausted = 204, "BUDGET_EXHAUSTED",
+        "The task's deadline, polls or cost allowance is used up.";
     Reentrant = 205, "REENTRANT", "The runtime was called from inside itself where it must not be.";
     Internal = 206, "INTERNAL", "A law was broken inside asx: please report it.";
 
     RegionNotOpen = 300, "REGION_NOT_OPEN", "The region is closing and admits nothing new.";
     RegionClosed = 301, "REGION_CLOSED", "The region is closed; its storage is gone.";
     AdmissionClosed = 302, "ADMISSION_CLOSED", "The open region's admission gate refuses new work.";
-    IncompleteChildren = 303, "INCOMPLETE_CHILDREN", "Tasks or child regions still live in the region.";
+    IncompleteChildren = 303, "INCOMPLETE_CHILDREN",
+        "Tasks or child regions still live in the region.";
 
-    ObligationAlreadyResolved = 400, "OBLIGATION_ALREADY_RESOLVED", "The obligation or permit was already committed or aborted.";
-    ObligationLeaked = 401, "OBLIGATION_LEAKED", "The obligation was never resolved and is recorded as leaked.";
-    UnresolvedObligations = 402, "UNRESOLVED_OBLIGATIONS", "Obligations are still outstanding in the region.";
+    ObligationAlreadyResolved = 400, "OBLIGATION_ALREADY_RESOLVED",
+        "The obligation or permit was already committed or aborted.";
+    ObligationLeaked = 401, "OBLIGATION_LEAKED",
+        "The obligation was never resolved and is recorded as leaked.";
+    UnresolvedObligations = 402, "UNRESOLVED_OBLIGATIONS",
+        "Obligations are still outstanding in the region.";
 
-    TimerDurationExceeded = 500, "TIMER_DURATION_EXCEEDED", "The deadline is further away than timers may be.";
+    TimerDurationExceeded = 500, "TIMER_DURATION_EXCEEDED",
+        "The deadline is further away than timers may be.";
 
     TasksStillActive = 600, "TASKS_STILL_ACTIVE", "Not quiescent: tasks are not completed.";
-    ObligationsUnresolved = 601, "OBLIGATIONS_UNRESOLVED", "Not quiescent: obligations are still reserved.";
+    ObligationsUnresolved = 601, "OBLIGATIONS_UNRESOLVED",
+        "Not quiescent: obligations are still reserved.";
     RegionsNotClosed = 602, "REGIONS_NOT_CLOSED", "Not quiescent: regions are not closed.";
     TimersPending = 603, "TIMERS_PENDING", "Not quiescent: timers are armed.";
-    ChannelNotDrained = 604, "CHANNEL_NOT_DRAINED", "Not quiescent: a channel holds messages or permits.";
+    ChannelNotDrained = 604, "CHANNEL_NOT_DRAINED",
+        "Not quiescent: a channel holds messages or permits.";
 
     WitnessTaskMismatch = 700, "WITNESS_TASK_MISMATCH", "The witnesses are about different tasks.";
-    WitnessRegionMismatch = 701, "WITNESS_REGION_MISMATCH", "The witnesses are about different regions.";
-    WitnessEpochMismatch = 702, "WITNESS_EPOCH_MISMATCH", "The witnesses are about different cancel epochs.";
+    WitnessRegionMismatch = 701, "WITNESS_REGION_MISMATCH",
+        "The witnesses are about different regions.";
+    WitnessEpochMismatch = 702, "WITNESS_EPOCH_MISMATCH",
+        "The witnesses are about different cancel epochs.";
     WitnessPhaseRegression = 703, "WITNESS_PHASE_REGRESSION", "The cancel phase went backwards.";
     WitnessReasonWeakened = 704, "WITNESS_REASON_WEAKENED", "The cancel reason became less severe.";
 
-    AffinityViolation = 800, "AFFINITY_VIOLATION", "The call came from a thread that may not make it.";
+    AffinityViolation = 800, "AFFINITY_VIOLATION",
+        "The call came from a thread that may not make it.";
     CapabilityDenied = 801, "CAPABILITY_DENIED", "The host capability was not granted.";
     DeterminismViolation = 802, "DETERMINISM_VIOLATION", "Two runs that must be equal were not.";
-    ReplayMismatch = 803, "REPLAY_MISMATCH", "The replayed run took another path than the recorded one.";
+    ReplayMismatch = 803, "REPLAY_MISMATCH",
+        "The replayed run took another path than the recorded one.";
     TraceMalformed = 804, "TRACE_MALFORMED", "The trace cannot be read.";
     TraceTruncated = 805, "TRACE_TRUNCATED", "The trace ends early.";
     TraceVersion = 806, "TRACE_VERSION", "The trace has a version this build does not know.";

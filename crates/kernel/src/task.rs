@@ -8,8 +8,8 @@
 //!     |           (strengthen)      (strengthen)   (strengthen)    ^
 //!     +------------------------------------------------------------+   every state may complete
 //! ```
-//! A request is not an end: until a cancel-checked operation *acknowledges* it the task runs on, and
-//! a task that ends before that keeps its natural outcome.
+//! A request is not an end: until a cancel-checked operation *acknowledges* it the task runs on,
+//! and a task that ends before that keeps its natural outcome.
 
 use crate::cancel::{Cleanup, Phase, Reason};
 use crate::status::Status;
@@ -229,10 +229,11 @@ impl Lifecycle {
         Ok(self.cancel.as_ref().map(|record| &record.reason).filter(|_| cancelled))
     }
 
-    /// Takes one poll from the cleanup allowance; false if there is none left.
+    /// Takes one poll from the cleanup allowance; false if there is none left, or if the cancel has
+    /// not been seen.
     pub fn consume_cleanup_poll(&mut self) -> bool {
         match &mut self.cancel {
-            Some(record) if record.cleanup.polls > 0 => {
+            Some(record) if self.state.acknowledged() && record.cleanup.polls > 0 => {
                 record.cleanup.polls -= 1;
                 true
             }

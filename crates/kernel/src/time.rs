@@ -93,5 +93,8 @@ mod tests {
         assert_eq!(format!("{} {:?}", Time::from_nanos(12), Time::ZERO), "12ns 0ns");
         assert_eq!(nanos(Duration::from_nanos(u64::MAX)), u64::MAX);
         assert_eq!(nanos(Duration::from_secs(1)), 1_000_000_000);
+        assert_eq!(nanos(Duration::from_nanos(u64::MAX) + Duration::from_nanos(1)), u64::MAX);
+        assert_eq!(nanos(Duration::from_nanos(u64::MAX - 1)), u64::MAX - 1);
+        assert_eq!(Time::from_nanos(7).as_nanos(), 7);
     }
 }

@@ -1,8 +1,8 @@
 //! Cancellation: why (kinds and reasons), how strongly (strengthen), how far (phases, witness).
 //!
 //! A cancel is a protocol, not a drop: *request*, then *drain* while the task cleans up inside a
-//! bounded [`Cleanup`] allowance, then *finalize*. A stronger reason may replace a weaker one on the
-//! way, never the reverse, and combining allowances never widens one.
+//! bounded [`Cleanup`] allowance, then *finalize*. A stronger reason may replace a weaker one on
+//! the way, never the reverse, and combining allowances never widens one.
 
 mod kind;
 mod reason;

@@ -46,8 +46,8 @@ impl Backoff {
     }
 }
 
-/// Until when to park: the earlier of the next timer and the earliest live budget deadline, for ever
-/// if there is neither.
+/// Until when to park: the earlier of the next timer and the earliest live budget deadline, for
+/// ever if there is neither.
 pub fn park_until(next_timer: Option<Time>, earliest_deadline: Option<Time>) -> Option<Time> {
     match (next_timer, earliest_deadline) {
         (Some(timer), Some(deadline)) => Some(timer.min(deadline)),

@@ -9,7 +9,7 @@
 //! ```text
 //! wake -> enqueue(source, place) -> lanes -> decide(pending, suggestion) -> lane
 //!           lane: global, then local -> token      nothing but cancel over its limit, or nothing:
-//!                                                   steal -> token, else fallback cancel, else idle
+//!                                                  steal -> token, else fallback cancel, or idle
 //! ```
 
 mod backoff;

@@ -291,3 +291,19 @@ impl<T: Token> Scheduler<T> {
         self.workers.iter().enumerate().any(|(other, w)| other != worker && has(w))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_looks_at_every_queue() {
+        let wrong = Err("a count of stealable entries is wrong");
+        let mut scheduler: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
+        scheduler.workers[0].lanes.stealable[0] = 1;
+        assert_eq!(scheduler.check(), wrong);
+        scheduler.workers[0].lanes.stealable[0] = 0;
+        scheduler.global.stealable[0] = 1;
+        assert_eq!(scheduler.check(), wrong);
+    }
+}

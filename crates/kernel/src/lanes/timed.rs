@@ -1,7 +1,7 @@
 //! The lane ordered by deadline: a 4-ary heap that knows where each slot stands.
 //!
-//! Keys are kept in the heap itself, so that comparing follows no pointer; the position of a slot is
-//! kept in its link (the `prev` half), so that any entry can be taken out in O(log n).
+//! Keys are kept in the heap itself, so that comparing follows no pointer; the position of a slot
+//! is kept in its link (the `prev` half), so that any entry can be taken out in O(log n).
 
 use super::Link;
 use crate::time::Time;

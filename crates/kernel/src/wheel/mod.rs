@@ -103,12 +103,14 @@ impl<T> Wheel<T> {
     }
 
     /// Adds a timer. A deadline that has passed is accepted and due at once.
+    #[inline]
     pub fn register(&mut self, deadline: Time, token: T) -> Result<TimerHandle, RegisterError<T>> {
         let token = self.admit(deadline, self.len(), token)?;
         Ok(self.insert(deadline.as_nanos(), token))
     }
 
     /// Removes a timer: its token the first time, nothing for a handle that is stale or unknown.
+    #[inline]
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
         let at = self.find(handle)?;
         let link = self.slab.link(at);

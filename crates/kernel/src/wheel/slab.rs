@@ -89,13 +89,18 @@ impl<T> Slab<T> {
         self.live += 1;
         let at = self.free;
         if at == NIL {
-            self.bodies.push(body);
-            self.links.push(Link { next: NIL, prev: NIL });
-            return self.links.len() as u32 - 1;
+            return self.grow(body);
         }
         self.free = self.link(at).next;
         self.bodies[at as usize] = body;
         at
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, body: Body<T>) -> u32 {
+        self.bodies.push(body);
+        self.links.push(Link { next: NIL, prev: NIL });
+        self.links.len() as u32 - 1
     }
 
     /// Frees an entry that has been unlinked.

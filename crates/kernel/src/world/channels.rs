@@ -1,22 +1,10 @@
 //! Channels: creation, sending without waiting, receiving, closing either side.
 
-use super::records::{ChannelRecord, Wait};
-use super::{OBJECT_BYTES, SMALL_BYTES, World};
-use crate::channel::{Channel, ChannelState, Recv, TryRecvError};
-use crate::ids::{ChannelId, RegionId, TaskId};
-use crate::journal::{EventKind, Subject};
-use crate::region::Operation;
-use crate::status::{Coded, Status};
-use alloc::collections::BTreeSet;
-use core::task::Poll;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Creates a channel with one sender: of a region, or free-standing.
-    pub fn channel(
-        &mut self,
-        scope: Option<RegionId>,
-        capacity: usize,
-    ) -> Result<ChannelId, Status> {
+    pub fn channel(&mut self, scope: Option<RegionId>, capacity: usize) -> Answer<ChannelId> {
         let law = Channel::new(capacity).map_err(|error| error.status())?;
         if let Some(region) = scope {
             self.admit(region, Operation::Create)?;
@@ -24,7 +12,8 @@ impl<P, V> World<P, V> {
         self.room("channels", self.usage.channels, self.config.limits.channels)?;
         let bytes = capacity.saturating_mul(SMALL_BYTES).saturating_add(OBJECT_BYTES);
         self.room_for(bytes)?;
-        let record = ChannelRecord { law, scope, permits: BTreeSet::new(), bytes };
+        let record =
+            ChannelRecord { law, scope, permits: BTreeSet::new(), bytes, senders_gone: false };
         let key = self.channels.insert(record).map_err(|_| Status::ResourceExhausted)?;
         let channel = ChannelId(key);
         if let Some(region) = scope {
@@ -73,7 +62,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Receives on behalf of a task, which waits if there is nothing.
-    pub fn recv(&mut self, task: TaskId, channel: ChannelId) -> Result<Poll<V>, Status> {
+    pub fn recv(&mut self, task: TaskId, channel: ChannelId) -> Answer<Poll<V>> {
         self.channel_ref(channel)?;
         self.observe(task)?;
         match self.usable(channel)?.law.recv(task) {
@@ -95,7 +84,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Receives if there is a message.
-    pub fn try_recv(&mut self, channel: ChannelId) -> Result<V, Status> {
+    pub fn try_recv(&mut self, channel: ChannelId) -> Answer<V> {
         match self.usable(channel)?.law.try_recv() {
             Ok((value, wake)) => {
                 self.note_channel(channel, None, EventKind::Received {});
@@ -108,27 +97,24 @@ impl<P, V> World<P, V> {
     }
 
     /// One more sender; DISCONNECTED once the last is gone.
-    pub fn clone_sender(&mut self, channel: ChannelId) -> Result<(), Status> {
+    pub fn clone_sender(&mut self, channel: ChannelId) -> Answer {
         if self.usable(channel)?.law.add_sender() { Ok(()) } else { Err(Status::Disconnected) }
     }
 
     /// One sender fewer.
-    pub fn drop_sender(&mut self, channel: ChannelId) -> Result<(), Status> {
+    pub fn drop_sender(&mut self, channel: ChannelId) -> Answer {
         let law = &mut self.channel_mut(channel)?.law;
         if law.senders() == 0 {
             return Err(Status::Disconnected);
         }
         let wake = law.drop_sender();
-        if law.senders() == 0 {
-            self.note_channel(channel, None, EventKind::SendersGone {});
-        }
-        self.wake_all(wake);
         self.account_channel(channel);
+        self.wake_all(wake);
         Ok(())
     }
 
     /// The receiver goes: unread messages are dropped, waiting senders woken.
-    pub fn drop_receiver(&mut self, channel: ChannelId) -> Result<(), Status> {
+    pub fn drop_receiver(&mut self, channel: ChannelId) -> Answer {
         let law = &mut self.channel_mut(channel)?.law;
         if law.is_receiver_closed() {
             return Err(Status::Disconnected);
@@ -143,7 +129,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Frees the slot of a fully closed, free-standing channel.
-    pub fn release_channel(&mut self, channel: ChannelId) -> Result<(), Status> {
+    pub fn release_channel(&mut self, channel: ChannelId) -> Answer {
         let record = self.channel_ref(channel)?;
         if record.law.state() != ChannelState::FullyClosed || record.scope.is_some() {
             return Err(Status::InvalidTransition);
@@ -158,28 +144,31 @@ impl<P, V> World<P, V> {
         while self.drop_sender(channel).is_ok() {}
     }
 
-    /// Once fully closed, a channel no longer counts against the limits.
+    /// Journals that the last sender is gone, permits and waiters counted; a fully closed channel
+    /// no longer counts against the limits.
     pub(super) fn account_channel(&mut self, channel: ChannelId) {
         let Some(record) = self.channels.get_mut(channel.0) else { return };
-        if record.law.state() == ChannelState::FullyClosed && record.bytes > 0 {
+        let state = record.law.state();
+        let gone = matches!(state, ChannelState::SenderClosed | ChannelState::FullyClosed);
+        if state == ChannelState::FullyClosed {
+            self.usage.channels -= usize::from(record.bytes > 0);
             self.usage.channel_bytes -= core::mem::take(&mut record.bytes);
-            self.usage.channels -= 1;
+        }
+        if gone && !core::mem::replace(&mut record.senders_gone, gone) {
+            self.note_channel(channel, None, EventKind::SendersGone {});
         }
     }
 
-    pub(super) fn channel_ref(&self, channel: ChannelId) -> Result<&ChannelRecord<V>, Status> {
+    pub(super) fn channel_ref(&self, channel: ChannelId) -> Answer<&ChannelRecord<V>> {
         self.channels.get(channel.0).ok_or(Status::StaleHandle)
     }
 
-    pub(super) fn channel_mut(
-        &mut self,
-        channel: ChannelId,
-    ) -> Result<&mut ChannelRecord<V>, Status> {
+    pub(super) fn channel_mut(&mut self, channel: ChannelId) -> Answer<&mut ChannelRecord<V>> {
         self.channels.get_mut(channel.0).ok_or(Status::StaleHandle)
     }
 
     /// The channel, if its region still lets it be used.
-    pub(super) fn usable(&mut self, channel: ChannelId) -> Result<&mut ChannelRecord<V>, Status> {
+    pub(super) fn usable(&mut self, channel: ChannelId) -> Answer<&mut ChannelRecord<V>> {
         if let Some(region) = self.channel_ref(channel)?.scope {
             self.admit(region, Operation::UseChannel)?;
         }

@@ -1,16 +1,9 @@
 //! What a world is given: configuration, options, requests and poll results.
 
-use crate::budget::Budget;
-use crate::cancel::{ChainLimits, Kind};
-use crate::ids::TaskId;
-use crate::journal::WhenFull;
-use crate::lanes::{Lane, SchedulerConfig};
-use crate::outcome::Outcome;
-use crate::status::Status;
-use crate::time::Time;
-use crate::wheel::WheelConfig;
-use alloc::sync::Arc;
-use core::time::Duration;
+use super::*;
+
+/// What an operation answers: its result, or the code of its refusal.
+pub type Answer<T = ()> = Result<T, Status>;
 
 /// How a world is set up.
 #[derive(Clone, Debug)]

@@ -1,19 +1,6 @@
 //! The end of a run: soft stop, shutdown, grace, quiescence, and a dump of what still lives.
 
-use super::records::{Grace, Wait};
-use super::{Ask, World};
-use crate::cancel::Kind;
-use crate::ids::{RegionId, TaskId};
-use crate::journal::{EventKind, Subject};
-use crate::outcome::Lattice;
-use crate::quiescence::{Census, NotQuiescent};
-use crate::region::RegionState;
-use crate::status::Status;
-use crate::task::TaskState;
-use alloc::string::String;
-use alloc::vec::Vec;
-use core::fmt::Write;
-use core::time::Duration;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Tells tasks that await it that the run is about to stop. Nothing is cancelled.
@@ -23,17 +10,12 @@ impl<P, V> World<P, V> {
         }
         self.stopping = true;
         self.note(Subject::default(), EventKind::SoftStop {});
-        let waiters = core::mem::take(&mut self.stop_waiters);
-        self.wake_all(waiters);
+        self.happened(Watched::Stop);
     }
 
     /// Soft stop now; after `soft` the root closes with Shutdown; after `force_after` more, what
     /// still lives is completed by force.
-    pub fn shutdown(
-        &mut self,
-        soft: Duration,
-        force_after: Option<Duration>,
-    ) -> Result<(), Status> {
+    pub fn shutdown(&mut self, soft: Duration, force_after: Option<Duration>) -> Answer {
         self.soft_stop();
         if soft.is_zero() {
             self.close_region(self.root, Ask::new(Kind::Shutdown), force_after)?;
@@ -128,9 +110,11 @@ impl<P, V> World<P, V> {
             let _ = match wait {
                 Wait::Send(channel, _) => write!(text, " waits to send on {channel}"),
                 Wait::Recv(channel) => write!(text, " waits to receive on {channel}"),
-                Wait::Join(target) => write!(text, " waits for {target}"),
-                Wait::Close(region) => write!(text, " waits for {region} to close"),
-                Wait::Stop => write!(text, " waits for the soft stop"),
+                Wait::Watch(Watched::Task(target)) => write!(text, " waits for {target}"),
+                Wait::Watch(Watched::Region(region)) => {
+                    write!(text, " waits for {region} to close")
+                }
+                Wait::Watch(Watched::Stop) => write!(text, " waits for the soft stop"),
             };
         }
         if let Some(first) = record.timers.first()

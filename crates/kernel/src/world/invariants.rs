@@ -1,15 +1,6 @@
 //! What must hold after every step, as code.
 
-use super::World;
-use super::records::{Entry, TimerOwner};
-use crate::channel::ChannelState;
-use crate::ids::{RegionId, TaskId};
-use crate::lanes::{Lane, Source};
-use crate::region::RegionState;
-use crate::task::TaskState;
-use alloc::format;
-use alloc::string::String;
-use core::fmt;
+use super::*;
 
 /// A broken invariant: which one, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,25 +29,45 @@ mod views;
 mod waits;
 
 pub use config::{
-    Ask, Config, Limits, Part, Policy, PollEnd, RegionOptions, SleepUntil, Step, TaskError,
+    Answer, Ask, Config, Limits, Part, Policy, PollEnd, RegionOptions, SleepUntil, Step, TaskError,
     TaskOptions, TaskOutcome,
 };
 pub use invariants::InvariantViolation;
 pub use records::PermitId;
 pub use views::{ChannelView, RegionView, TaskView};
 
-use crate::arena::Arena;
-use crate::cancel::{Cleanup, Reason};
-use crate::ids::{ObligationId, RegionId, TaskId};
-use crate::journal::{EventKind, Journal, Subject};
-use crate::lanes::{Scheduler, Suggestion};
+use crate::arena::{Arena, Key};
+use crate::budget::{Budget, Exhausted};
+use crate::cancel::{ChainLimits, Cleanup, Kind, Phase, Reason, Witness};
+use crate::cascade;
+use crate::cascade::RegionStore;
+use crate::channel::{Channel, ChannelState, Recv, Reserve, Sent, TryRecvError, WaiterId};
+use crate::choose::{Choose, Point};
+use crate::handle::Handle;
+use crate::ids::{ChannelId, ObligationId, RegionId, TaskId};
+use crate::journal::{EventKind, Journal, Subject, WhenFull};
+use crate::lanes::{
+    Decision, Lane, Place, Priority, Scheduler, SchedulerConfig, Source, Suggestion, Ticket,
+};
 use crate::obligation::ObligationState;
-use crate::status::Status;
+use crate::outcome::{Fold, Lattice, Outcome, Severity, Stop};
+use crate::quiescence::{Census, NotQuiescent};
+use crate::region::{Operation, RegionState, RegionWord};
+use crate::session::{DropContext, PermitEffect, PermitEvent, PermitState, Resolution};
+use crate::status::{Coded, Status};
+use crate::task::{Lifecycle, TaskState};
 use crate::time::Time;
-use crate::wheel::{TimerHandle, Wheel};
+use crate::wheel::{RegisterError, TimerHandle, Wheel, WheelConfig};
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use records::{ChannelRecord, Grace, PermitRecord, RegionRecord, TaskRecord, TimerOwner};
+use core::fmt;
+use core::fmt::Write;
+use core::task::Poll;
+use core::time::Duration;
+use records::*;
 
 /// The engine. `P` is what a task is to its host, `V` a channel message.
 pub struct World<P, V> {
@@ -71,7 +91,8 @@ pub struct World<P, V> {
     cancels: Vec<(RegionId, Reason, Cleanup)>,
     delivering: bool,
     stopping: bool,
-    stop_waiters: Vec<TaskId>,
+    /// Who waits for what happens once, in order of asking.
+    watchers: BTreeMap<Watched, Vec<TaskId>>,
     usage: Usage,
     journal: Journal,
     released: Vec<P>,
@@ -120,7 +141,7 @@ impl<P, V> World<P, V> {
             cancels: Vec::new(),
             delivering: false,
             stopping: false,
-            stop_waiters: Vec::new(),
+            watchers: BTreeMap::new(),
             usage: Usage { regions: 1, ..Usage::default() },
             journal,
             released: Vec::new(),
@@ -177,7 +198,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Refuses, and says so in the journal, when `used` has reached `limit`.
-    fn room(&mut self, what: &'static str, used: usize, limit: usize) -> Result<(), Status> {
+    fn room(&mut self, what: &'static str, used: usize, limit: usize) -> Answer {
         if used < limit {
             return Ok(());
         }
@@ -186,7 +207,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Refuses new work when the memory estimate or a refusing journal is full.
-    fn room_for(&mut self, bytes: usize) -> Result<(), Status> {
+    fn room_for(&mut self, bytes: usize) -> Answer {
         if self.journal.is_refusing() {
             return Err(Status::ResourceExhausted);
         }

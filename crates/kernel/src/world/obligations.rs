@@ -1,16 +1,10 @@
 //! Obligations: reserved in an open region, resolved once, or leaked when it closes.
 
-use super::{SMALL_BYTES, World};
-use crate::ids::{ObligationId, RegionId};
-use crate::journal::EventKind;
-use crate::obligation::ObligationState;
-use crate::region::{Operation, RegionWord};
-use crate::session::Resolution;
-use crate::status::Status;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Reserves an obligation.
-    pub fn oblige(&mut self, region: RegionId) -> Result<ObligationId, Status> {
+    pub fn oblige(&mut self, region: RegionId) -> Answer<ObligationId> {
         self.admit(region, Operation::Create)?;
         self.room("obligations", self.usage.obligations, self.config.limits.obligations)?;
         self.room_for(SMALL_BYTES)?;
@@ -26,7 +20,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Commits or aborts an obligation. A resolved one is forgotten; asking again says so.
-    pub fn resolve(&mut self, id: ObligationId, resolution: Resolution) -> Result<(), Status> {
+    pub fn resolve(&mut self, id: ObligationId, resolution: Resolution) -> Answer {
         let (region, state) = self.slot(id)?;
         let to = state.resolve(resolution)?;
         let record = self.region_mut(region)?;
@@ -47,11 +41,11 @@ impl<P, V> World<P, V> {
     }
 
     /// Where an obligation stands: Reserved or Leaked; a resolved one answers that it is.
-    pub fn obligation(&self, id: ObligationId) -> Result<ObligationState, Status> {
+    pub fn obligation(&self, id: ObligationId) -> Answer<ObligationState> {
         self.slot(id).map(|(_, state)| state)
     }
 
-    fn slot(&self, id: ObligationId) -> Result<(RegionId, ObligationState), Status> {
+    fn slot(&self, id: ObligationId) -> Answer<(RegionId, ObligationState)> {
         match self.obligations.get(id.0) {
             Some(slot) => Ok(*slot),
             None if self.obligations.was_issued(id.0) => Err(Status::ObligationAlreadyResolved),

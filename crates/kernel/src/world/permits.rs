@@ -1,14 +1,6 @@
 //! Permits: a reserved slot each, resolved exactly once.
 
-use super::World;
-use super::records::{Entry, PermitId, PermitRecord, Wait};
-use crate::channel::{Reserve, Sent};
-use crate::ids::{ChannelId, TaskId};
-use crate::journal::EventKind;
-use crate::session::{DropContext, PermitEffect, PermitEvent, PermitState, Resolution};
-use crate::status::{Coded, Status};
-use crate::task::TaskState;
-use core::task::Poll;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
@@ -18,7 +10,7 @@ impl<P, V> World<P, V> {
         task: TaskId,
         channel: ChannelId,
         tracked: bool,
-    ) -> Result<Poll<PermitId>, Status> {
+    ) -> Answer<Poll<PermitId>> {
         self.channel_ref(channel)?;
         self.observe(task)?;
         let waits = &self.task_ref(task)?.waits;
@@ -53,7 +45,7 @@ impl<P, V> World<P, V> {
         holder: Option<TaskId>,
         channel: ChannelId,
         tracked: bool,
-    ) -> Result<PermitId, Status> {
+    ) -> Answer<PermitId> {
         if let Some(task) = holder {
             self.live_task(task)?;
         }
@@ -74,18 +66,18 @@ impl<P, V> World<P, V> {
     }
 
     /// Gives the permit's slot back.
-    pub fn abort(&mut self, permit: PermitId) -> Result<(), Status> {
+    pub fn abort(&mut self, permit: PermitId) -> Answer {
         self.resolve_permit(permit, PermitEvent::Abort, None).map(drop)
     }
 
     /// The permit's holder drops it: an abort, or a leak if it is tracked; then true means that the
     /// host must panic.
-    pub fn drop_permit(&mut self, permit: PermitId, context: DropContext) -> Result<bool, Status> {
+    pub fn drop_permit(&mut self, permit: PermitId, context: DropContext) -> Answer<bool> {
         self.resolve_permit(permit, PermitEvent::DropTracked(context), None)
     }
 
-    /// Where a permit stands; a plain one that is resolved is forgotten and answers so.
-    pub fn permit(&self, permit: PermitId) -> Result<PermitState, Status> {
+    /// Where a permit stands: Live or Leaked; one that was resolved is forgotten and answers so.
+    pub fn permit(&self, permit: PermitId) -> Answer<PermitState> {
         self.permits.get(permit.0).map(|record| record.state).ok_or(self.no_permit(permit))
     }
 
@@ -103,7 +95,7 @@ impl<P, V> World<P, V> {
         holder: Option<TaskId>,
         channel: ChannelId,
         tracked: bool,
-    ) -> Result<PermitId, Status> {
+    ) -> Answer<PermitId> {
         let obligation = match self.tracked_obligation(holder, channel, tracked) {
             Ok(obligation) => obligation,
             Err(status) => {
@@ -129,7 +121,7 @@ impl<P, V> World<P, V> {
         holder: Option<TaskId>,
         channel: ChannelId,
         tracked: bool,
-    ) -> Result<Option<crate::ids::ObligationId>, Status> {
+    ) -> Answer<Option<ObligationId>> {
         if !tracked {
             return Ok(None);
         }
@@ -147,7 +139,7 @@ impl<P, V> World<P, V> {
         permit: PermitId,
         event: PermitEvent,
         value: Option<&mut Option<V>>,
-    ) -> Result<bool, Status> {
+    ) -> Answer<bool> {
         let Some(record) = self.permits.get_mut(permit.0) else {
             return Err(self.no_permit(permit));
         };
@@ -158,7 +150,7 @@ impl<P, V> World<P, V> {
         let (state, effect) = record.state.resolve(event)?;
         record.state = state;
         let (channel, holder, obligation) = (record.channel, record.holder, record.obligation);
-        if obligation.is_none() {
+        if state != PermitState::Leaked {
             self.permits.remove(permit.0);
         }
         if let Some(task) = holder.and_then(|task| self.tasks.get_mut(task.0)) {

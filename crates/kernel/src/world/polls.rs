@@ -1,23 +1,10 @@
 //! The step: what to poll next, and what a poll led to. The one place where polls are handed out.
 
-use super::records::{Entry, Grace, TimerOwner};
-use super::{Ask, Part, PollEnd, Step, TaskError, World};
-use crate::budget::Exhausted;
-use crate::cancel::Kind;
-use crate::choose::{Choose, Point};
-use crate::ids::TaskId;
-use crate::journal::EventKind;
-use crate::lanes::{Decision, Source};
-use crate::outcome::{Lattice, Stop};
-use crate::session::PermitEvent;
-use crate::status::Status;
-use crate::task::TaskState;
-use crate::time::Time;
-use alloc::vec::Vec;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Says what to do at `now`. Which worker steps is asked of `choose` when there is a choice.
-    pub fn next(&mut self, now: Time, choose: &mut impl Choose) -> Result<Step, Status> {
+    pub fn next(&mut self, now: Time, choose: &mut impl Choose) -> Answer<Step> {
         self.begin_step(now)?;
         loop {
             self.expire();
@@ -32,12 +19,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Says what this worker is to do at `now`; idle if there is nothing for it.
-    pub fn next_on(
-        &mut self,
-        worker: usize,
-        now: Time,
-        choose: &mut impl Choose,
-    ) -> Result<Step, Status> {
+    pub fn next_on(&mut self, worker: usize, now: Time, choose: &mut impl Choose) -> Answer<Step> {
         self.begin_step(now)?;
         if worker >= self.scheduler.workers() {
             return Err(Status::InvalidArgument);
@@ -53,7 +35,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    fn begin_step(&mut self, now: Time) -> Result<(), Status> {
+    fn begin_step(&mut self, now: Time) -> Answer {
         if self.current.is_some() {
             return Err(Status::Reentrant);
         }
@@ -110,24 +92,11 @@ impl<P, V> World<P, V> {
         let fired = self.wheel.collect(self.now, max, &mut due);
         for timer in due {
             let deadline = timer.deadline.as_nanos();
-            self.note_timer(timer.handle, timer.token, EventKind::TimerFired { deadline });
-            let wakes = match timer.token {
-                TimerOwner::Task(task) => {
-                    if let Some(record) = self.tasks.get_mut(task.0) {
-                        record.timers.retain(|own| *own != timer.handle);
-                    }
-                    Some(task)
-                }
-                TimerOwner::Region(region, wakes) => {
-                    if let Some(record) = self.regions.get_mut(region.0) {
-                        record.timers.remove(&timer.handle);
-                    }
-                    wakes
-                }
+            self.disowned(timer.handle, timer.token, EventKind::TimerFired { deadline });
+            let (TimerOwner::Task(wakes) | TimerOwner::Region(_, Some(wakes))) = timer.token else {
+                continue;
             };
-            if let Some(task) = wakes {
-                self.wake_task(task);
-            }
+            self.wake_task(wakes);
         }
         fired
     }

@@ -1,19 +1,6 @@
 //! What the world remembers of each object.
 
-use super::{Part, Policy, RegionOptions, TaskError, TaskOutcome};
-use crate::arena::Key;
-use crate::budget::Budget;
-use crate::cancel::{Cleanup, Kind, Reason};
-use crate::channel::{Channel, WaiterId};
-use crate::ids::{ChannelId, ObligationId, RegionId, TaskId};
-use crate::lanes::{Place, Ticket};
-use crate::outcome::Fold;
-use crate::region::RegionWord;
-use crate::session::PermitState;
-use crate::task::Lifecycle;
-use crate::wheel::TimerHandle;
-use alloc::collections::BTreeSet;
-use alloc::vec::Vec;
+use super::*;
 
 /// Names a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +32,6 @@ pub(super) struct RegionRecord<P> {
     pub(super) first_cause: Option<TaskOutcome>,
     pub(super) next_order: u64,
     pub(super) storage: usize,
-    pub(super) waiters: Vec<TaskId>,
 }
 
 impl<P> RegionRecord<P> {
@@ -73,7 +59,6 @@ impl<P> RegionRecord<P> {
             first_cause: None,
             next_order: 0,
             storage: 0,
-            waiters: Vec::new(),
         }
     }
 
@@ -95,8 +80,17 @@ pub(super) enum Entry<P> {
 pub(super) enum Wait {
     Send(ChannelId, WaiterId),
     Recv(ChannelId),
-    Join(TaskId),
-    Close(RegionId),
+    Watch(Watched),
+}
+
+/// Something that happens once, for any number of tasks to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Watched {
+    /// The task has ended.
+    Task(TaskId),
+    /// The region has closed.
+    Region(RegionId),
+    /// The soft stop has begun.
     Stop,
 }
 
@@ -122,13 +116,14 @@ pub(super) struct TaskRecord<P> {
     pub(super) woken: bool,
     pub(super) shields: u32,
     pub(super) waits: Vec<Wait>,
-    pub(super) timers: Vec<TimerHandle>,
-    pub(super) joiners: Vec<TaskId>,
+    pub(super) timers: BTreeSet<TimerHandle>,
     pub(super) polls: u64,
     pub(super) polls_since_request: u64,
     pub(super) cleanup_polls: u64,
     pub(super) quota_noticed: bool,
     pub(super) overrun: bool,
+    /// The last cancel phase journaled.
+    pub(super) phase: Option<Phase>,
     pub(super) cleanup_error: Option<TaskError>,
 }
 
@@ -152,13 +147,13 @@ impl<P> TaskRecord<P> {
             woken: false,
             shields: 0,
             waits: Vec::new(),
-            timers: Vec::new(),
-            joiners: Vec::new(),
+            timers: BTreeSet::new(),
             polls: 0,
             polls_since_request: 0,
             cleanup_polls: 0,
             quota_noticed: false,
             overrun: false,
+            phase: None,
             cleanup_error: None,
         }
     }
@@ -170,6 +165,8 @@ pub(super) struct ChannelRecord<V> {
     pub(super) permits: BTreeSet<PermitId>,
     /// Bytes counted in the memory estimate; 0 once fully closed.
     pub(super) bytes: usize,
+    /// Journaled that the last sender is gone.
+    pub(super) senders_gone: bool,
 }
 
 pub(super) struct PermitRecord {
@@ -192,7 +189,7 @@ pub(super) enum TimerOwner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grace {
     /// The soft stop has lasted long enough: close with Shutdown, and force after so long.
-    Close(Option<core::time::Duration>),
+    Close(Option<Duration>),
     /// Complete by force what still lives; again after so long if finalizers live on.
-    Force(core::time::Duration),
+    Force(Duration),
 }

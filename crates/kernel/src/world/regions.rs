@@ -1,23 +1,10 @@
 //! Regions: opening, ending, closing, and telling what is inside.
 
-use super::records::{Grace, RegionRecord};
-use super::{Ask, OBJECT_BYTES, RegionOptions, World};
-use crate::cancel::{Cleanup, Kind, Reason};
-use crate::cascade;
-use crate::ids::{RegionId, TaskId};
-use crate::journal::EventKind;
-use crate::region::{Operation, RegionState};
-use crate::status::Status;
-use alloc::vec::Vec;
-use core::time::Duration;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Opens a child region.
-    pub fn open_region(
-        &mut self,
-        parent: RegionId,
-        options: RegionOptions,
-    ) -> Result<RegionId, Status> {
+    pub fn open_region(&mut self, parent: RegionId, options: RegionOptions) -> Answer<RegionId> {
         self.admit_child(parent)?;
         self.room("regions", self.usage.regions, self.config.limits.regions)?;
         self.room_for(OBJECT_BYTES)?;
@@ -36,7 +23,7 @@ impl<P, V> World<P, V> {
     }
 
     /// The region's author is done: it closes when nothing lives inside. Not a cancel.
-    pub fn end_region(&mut self, region: RegionId) -> Result<(), Status> {
+    pub fn end_region(&mut self, region: RegionId) -> Answer {
         self.region_mut(region)?.word.end();
         cascade::settle(self, region);
         Ok(())
@@ -50,7 +37,7 @@ impl<P, V> World<P, V> {
         region: RegionId,
         ask: Ask,
         force_after: Option<Duration>,
-    ) -> Result<bool, Status> {
+    ) -> Answer<bool> {
         let record = self.region_ref(region)?;
         let first = record.word.state() == RegionState::Open;
         if record.word.state() == RegionState::Closed {
@@ -66,7 +53,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Opens or shuts the region's admission gate.
-    pub fn set_admission(&mut self, region: RegionId, open: bool) -> Result<(), Status> {
+    pub fn set_admission(&mut self, region: RegionId, open: bool) -> Answer {
         self.region_mut(region)?.gate_open = open;
         Ok(())
     }
@@ -95,7 +82,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Takes bytes of the region's storage; they are given back when it closes.
-    pub fn use_storage(&mut self, region: RegionId, bytes: usize) -> Result<(), Status> {
+    pub fn use_storage(&mut self, region: RegionId, bytes: usize) -> Answer {
         self.admit(region, Operation::UseStorage)?;
         self.room_for(bytes)?;
         let record = self.region_mut(region)?;
@@ -105,7 +92,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Frees a Closed region's slot; its handles are stale from then on. The root's stays.
-    pub fn release_region(&mut self, region: RegionId) -> Result<(), Status> {
+    pub fn release_region(&mut self, region: RegionId) -> Answer {
         let record = self.region_ref(region)?;
         let (Some(parent), RegionState::Closed) = (record.parent, record.word.state()) else {
             return Err(Status::InvalidTransition);
@@ -118,7 +105,7 @@ impl<P, V> World<P, V> {
     }
 
     /// What an explicit step of the region to `to` would answer. Nothing changes.
-    pub fn try_region(&self, region: RegionId, to: RegionState) -> Result<(), Status> {
+    pub fn try_region(&self, region: RegionId, to: RegionState) -> Answer {
         self.region_ref(region)?.word.check(to)
     }
 

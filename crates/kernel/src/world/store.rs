@@ -1,16 +1,6 @@
 //! The world as a [`RegionStore`]: how the duties of closing are performed here.
 
-use super::World;
-use super::records::{RegionRecord, TaskRecord};
-use crate::budget::Budget;
-use crate::cascade::RegionStore;
-use crate::ids::{RegionId, TaskId};
-use crate::journal::EventKind;
-use crate::lanes::{Priority, Source};
-use crate::obligation::ObligationState;
-use crate::region::{Operation, RegionState, RegionWord};
-use crate::session::PermitEvent;
-use crate::status::Status;
+use super::*;
 
 impl<P, V> RegionStore for World<P, V> {
     type Region = RegionId;
@@ -42,7 +32,7 @@ impl<P, V> RegionStore for World<P, V> {
     fn release(&mut self, region: RegionId) {
         let Ok(record) = self.region_ref(region) else { return };
         let channels = record.channels.clone();
-        let timers: alloc::vec::Vec<_> = record.timers.iter().copied().collect();
+        let timers: Vec<_> = record.timers.iter().copied().collect();
         for channel in channels {
             let permits = self.channels.get(channel.0).map(|c| c.permits.clone());
             for permit in permits.unwrap_or_default() {
@@ -73,7 +63,6 @@ impl<P, V> RegionStore for World<P, V> {
     fn closed(&mut self, region: RegionId) -> Option<RegionId> {
         let record = self.regions.get_mut(region.0)?;
         let outcome = record.fold.severity();
-        let waiters = core::mem::take(&mut record.waiters);
         let children = core::mem::take(&mut record.closed_children);
         let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
         self.usage.storage_bytes -= core::mem::take(&mut record.storage);
@@ -82,9 +71,7 @@ impl<P, V> RegionStore for World<P, V> {
         for child in children {
             self.free_region(child);
         }
-        for task in waiters {
-            self.wake_task(task);
-        }
+        self.happened(Watched::Region(region));
         let record = self.regions.get_mut(parent?.0)?;
         record.children.remove(&region);
         record.closed_children.push(region);
@@ -96,11 +83,11 @@ impl<P, V> RegionStore for World<P, V> {
 }
 
 impl<P, V> World<P, V> {
-    pub(super) fn region_ref(&self, region: RegionId) -> Result<&RegionRecord<P>, Status> {
+    pub(super) fn region_ref(&self, region: RegionId) -> Answer<&RegionRecord<P>> {
         self.regions.get(region.0).ok_or(Status::StaleHandle)
     }
 
-    pub(super) fn region_mut(&mut self, region: RegionId) -> Result<&mut RegionRecord<P>, Status> {
+    pub(super) fn region_mut(&mut self, region: RegionId) -> Answer<&mut RegionRecord<P>> {
         self.regions.get_mut(region.0).ok_or(Status::StaleHandle)
     }
 
@@ -109,7 +96,7 @@ impl<P, V> World<P, V> {
         &mut self,
         region: RegionId,
         operation: Operation,
-    ) -> Result<&mut RegionRecord<P>, Status> {
+    ) -> Answer<&mut RegionRecord<P>> {
         let record = self.region_mut(region)?;
         record.word.state().admit(operation)?;
         if operation == Operation::Create && !record.gate_open {
@@ -119,7 +106,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Admission of a task or child region, which also counts against the region's own limit.
-    pub(super) fn admit_child(&mut self, region: RegionId) -> Result<(), Status> {
+    pub(super) fn admit_child(&mut self, region: RegionId) -> Answer {
         let record = self.admit(region, Operation::Create)?;
         let children = record.tasks.len() + record.children.len();
         match record.max_children {

@@ -1,18 +1,6 @@
 //! Tasks: spawning, waking, cancelling, ending.
 
-use super::records::{Entry, TaskRecord, Wait};
-use super::{Ask, OBJECT_BYTES, TaskError, TaskOptions, TaskOutcome, World};
-use crate::budget::{Budget, Exhausted};
-use crate::cancel::{Cleanup, Kind, Phase, Reason};
-use crate::cascade;
-use crate::ids::{RegionId, TaskId};
-use crate::journal::{EventKind, Subject};
-use crate::lanes::{Lane, Place, Priority, Source};
-use crate::outcome::{Lattice, Severity, Stop};
-use crate::session::{DropContext, PermitEvent};
-use crate::status::Status;
-use crate::task::TaskState;
-use alloc::vec::Vec;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Spawns a task into an open region.
@@ -39,7 +27,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Records a task that failed to start: Created, then Completed with the error.
-    pub fn spawn_failed(&mut self, region: RegionId, error: TaskError) -> Result<TaskId, Status> {
+    pub fn spawn_failed(&mut self, region: RegionId, error: TaskError) -> Answer<TaskId> {
         let budget = self.admit_task(region, &TaskOptions::default())?;
         let order = self.regions.get_mut(region.0).map_or(0, |r| r.take_order());
         self.region_added(region);
@@ -48,7 +36,7 @@ impl<P, V> World<P, V> {
         Ok(task)
     }
 
-    fn admit_task(&mut self, region: RegionId, options: &TaskOptions) -> Result<Budget, Status> {
+    fn admit_task(&mut self, region: RegionId, options: &TaskOptions) -> Answer<Budget> {
         self.admit_child(region)?;
         let priority = options.priority.map_or(Priority::DEFAULT, Priority);
         let own = Budget { priority, ..options.budget };
@@ -61,7 +49,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Refuses when a lane has reached its limit.
-    fn room_in(&mut self, lane: Lane) -> Result<(), Status> {
+    fn room_in(&mut self, lane: Lane) -> Answer {
         let limits = self.config.limits;
         let (what, limit) = match lane {
             Lane::Cancel => ("cancel_queue", limits.cancel_queue),
@@ -110,7 +98,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Wakes a task from outside. A wake for a task that is over is journaled and does nothing.
-    pub fn wake(&mut self, task: TaskId) -> Result<(), Status> {
+    pub fn wake(&mut self, task: TaskId) -> Answer {
         let Some(record) = self.tasks.get(task.0) else {
             let subject = Subject { task: Some(task.ordinal()), ..Subject::default() };
             self.note(subject, EventKind::StaleWake {});
@@ -125,7 +113,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Asks a task to stop; true the first time, false when that only strengthens or it is over.
-    pub fn cancel_task(&mut self, task: TaskId, ask: Ask) -> Result<bool, Status> {
+    pub fn cancel_task(&mut self, task: TaskId, ask: Ask) -> Answer<bool> {
         let record = self.task_ref(task)?;
         let state = record.life.state();
         if state == TaskState::Completed {
@@ -141,15 +129,15 @@ impl<P, V> World<P, V> {
     }
 
     /// What an explicit step of the task to `to` would answer. Nothing changes.
-    pub fn try_task(&self, task: TaskId, to: TaskState) -> Result<(), Status> {
+    pub fn try_task(&self, task: TaskId, to: TaskState) -> Answer {
         self.task_ref(task)?.life.state().check(to)
     }
 
-    pub(super) fn task_ref(&self, task: TaskId) -> Result<&TaskRecord<P>, Status> {
+    pub(super) fn task_ref(&self, task: TaskId) -> Answer<&TaskRecord<P>> {
         self.tasks.get(task.0).ok_or(Status::StaleHandle)
     }
 
-    pub(super) fn task_mut(&mut self, task: TaskId) -> Result<&mut TaskRecord<P>, Status> {
+    pub(super) fn task_mut(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
         self.tasks.get_mut(task.0).ok_or(Status::StaleHandle)
     }
 
@@ -225,9 +213,10 @@ impl<P, V> World<P, V> {
 
     /// Journals how far the task's cancel has come.
     pub(super) fn note_witness(&mut self, task: TaskId, strengthened: bool) {
-        let Some(record) = self.tasks.get(task.0) else { return };
+        let Some(record) = self.tasks.get_mut(task.0) else { return };
         let Some(cancel) = record.life.cancel() else { return };
         let phase = record.life.state().phase().unwrap_or(Phase::Completed);
+        record.phase = Some(phase);
         let (epoch, kind) = (record.life.epoch(), cancel.reason.kind);
         let polls = cancel.cleanup.polls;
         self.note_task(task, EventKind::CancelWitness { epoch, phase, kind, polls, strengthened });
@@ -243,7 +232,7 @@ impl<P, V> World<P, V> {
     }
 
     /// The task sees its cancel: its timers and waits end, the allowance replaces its budget.
-    pub(super) fn acknowledge(&mut self, task: TaskId) -> Result<(), Status> {
+    pub(super) fn acknowledge(&mut self, task: TaskId) -> Answer {
         let record = self.task_mut(task)?;
         let from = record.life.state();
         record.life.acknowledge()?;
@@ -317,7 +306,6 @@ impl<P, V> World<P, V> {
         }
         self.released.extend(record.payload.take());
         record.outcome = Some(outcome.clone());
-        let joiners = core::mem::take(&mut record.joiners);
         if let Some((ticket, _)) = record.queued.take() {
             self.scheduler.remove(ticket);
         }
@@ -327,9 +315,7 @@ impl<P, V> World<P, V> {
             self.note_witness(task, false);
         }
         self.note_task(task, EventKind::TaskEnded { outcome: outcome.severity() });
-        for joiner in joiners {
-            self.wake_task(joiner);
-        }
+        self.happened(Watched::Task(task));
         if let Some(record) = self.regions.get_mut(region.0) {
             record.tasks.remove(&task);
             record.ended_tasks.push(task);

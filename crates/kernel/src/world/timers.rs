@@ -1,13 +1,6 @@
 //! Timers: a task's own waits, and those of a region.
 
-use super::records::TimerOwner;
-use super::{SMALL_BYTES, SleepUntil, World};
-use crate::ids::{RegionId, TaskId};
-use crate::journal::{EventKind, Subject};
-use crate::region::Operation;
-use crate::status::{Coded, Status};
-use crate::time::Time;
-use crate::wheel::{RegisterError, TimerHandle};
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Arms a region-scoped timer, which may wake a task.
@@ -16,20 +9,16 @@ impl<P, V> World<P, V> {
         region: RegionId,
         until: SleepUntil,
         wakes: Option<TaskId>,
-    ) -> Result<TimerHandle, Status> {
+    ) -> Answer<TimerHandle> {
         self.admit_timer(region)?;
-        self.room_for(SMALL_BYTES)?;
         let deadline = self.instant(until);
-        let registered = self.wheel.register(deadline, TimerOwner::Region(region, wakes));
-        let handle = registered.map_err(|error| self.refused_timer(&error))?;
-        self.armed(region, wakes, handle, deadline);
-        Ok(handle)
+        self.arm_for(TimerOwner::Region(region, wakes), deadline)
     }
 
     /// Cancels a timer; false, and nothing happens, if it is not armed any more.
     pub fn disarm(&mut self, handle: TimerHandle) -> bool {
         let Some(owner) = self.wheel.cancel(handle) else { return false };
-        self.disowned(handle, owner);
+        self.disowned(handle, owner, EventKind::TimerCancelled {});
         true
     }
 
@@ -41,32 +30,27 @@ impl<P, V> World<P, V> {
         region: RegionId,
         until: SleepUntil,
         wakes: Option<TaskId>,
-    ) -> Result<TimerHandle, Status> {
+    ) -> Answer<TimerHandle> {
         self.admit_timer(region)?;
         if self.wheel.get(old).is_none() {
             self.room_for(SMALL_BYTES)?;
         }
         let deadline = self.instant(until);
-        let updated = self.wheel.update(old, deadline, TimerOwner::Region(region, wakes));
+        let owner = TimerOwner::Region(region, wakes);
+        let updated = self.wheel.update(old, deadline, owner);
         let (handle, before) = updated.map_err(|error| self.refused_timer(&error))?;
         if let Some(owner) = before {
-            self.disowned(old, owner);
+            self.disowned(old, owner, EventKind::TimerCancelled {});
         }
-        self.armed(region, wakes, handle, deadline);
+        self.armed(owner, handle, deadline);
         Ok(handle)
     }
 
-    pub(super) fn arm_for_task(
-        &mut self,
-        task: TaskId,
-        deadline: Time,
-    ) -> Result<TimerHandle, Status> {
+    pub(super) fn arm_for(&mut self, owner: TimerOwner, deadline: Time) -> Answer<TimerHandle> {
         self.room_for(SMALL_BYTES)?;
-        let owner = TimerOwner::Task(task);
         let registered = self.wheel.register(deadline, owner);
         let handle = registered.map_err(|error| self.refused_timer(&error))?;
-        self.task_mut(task)?.timers.push(handle);
-        self.note_timer(handle, owner, EventKind::TimerArmed { deadline: deadline.as_nanos() });
+        self.armed(owner, handle, deadline);
         Ok(handle)
     }
 
@@ -79,7 +63,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    fn admit_timer(&mut self, region: RegionId) -> Result<(), Status> {
+    fn admit_timer(&mut self, region: RegionId) -> Answer {
         let current = self.current.and_then(|(task, _)| self.tasks.get(task.0));
         let operation = match current {
             Some(record) if record.finalizer => Operation::ArmFinalizerTimer,
@@ -96,33 +80,26 @@ impl<P, V> World<P, V> {
         status
     }
 
-    fn armed(
-        &mut self,
-        region: RegionId,
-        wakes: Option<TaskId>,
-        handle: TimerHandle,
-        deadline: Time,
-    ) {
-        if let Some(record) = self.regions.get_mut(region.0) {
-            record.timers.insert(handle);
+    fn armed(&mut self, owner: TimerOwner, handle: TimerHandle, deadline: Time) {
+        if let Some(timers) = self.timers_of(owner) {
+            timers.insert(handle);
         }
         let kind = EventKind::TimerArmed { deadline: deadline.as_nanos() };
-        self.note_timer(handle, TimerOwner::Region(region, wakes), kind);
+        self.note_timer(handle, owner, kind);
     }
 
-    fn disowned(&mut self, handle: TimerHandle, owner: TimerOwner) {
-        match owner {
-            TimerOwner::Task(task) => {
-                if let Some(record) = self.tasks.get_mut(task.0) {
-                    record.timers.retain(|own| *own != handle);
-                }
-            }
-            TimerOwner::Region(region, _) => {
-                if let Some(record) = self.regions.get_mut(region.0) {
-                    record.timers.remove(&handle);
-                }
-            }
+    /// The timer is over: cancelled or fired.
+    pub(super) fn disowned(&mut self, handle: TimerHandle, owner: TimerOwner, kind: EventKind) {
+        if let Some(timers) = self.timers_of(owner) {
+            timers.remove(&handle);
         }
-        self.note_timer(handle, owner, EventKind::TimerCancelled {});
+        self.note_timer(handle, owner, kind);
+    }
+
+    fn timers_of(&mut self, owner: TimerOwner) -> Option<&mut BTreeSet<TimerHandle>> {
+        match owner {
+            TimerOwner::Task(task) => self.tasks.get_mut(task.0).map(|r| &mut r.timers),
+            TimerOwner::Region(region, _) => self.regions.get_mut(region.0).map(|r| &mut r.timers),
+        }
     }
 }

@@ -1,16 +1,6 @@
 //! What can be seen of each object.
 
-use super::{TaskError, TaskOutcome, World};
-use crate::budget::Budget;
-use crate::cancel::{Phase, Reason, Witness};
-use crate::channel::ChannelState;
-use crate::handle::Handle;
-use crate::ids::{ChannelId, RegionId, TaskId};
-use crate::lanes::Lane;
-use crate::outcome::Severity;
-use crate::region::RegionState;
-use crate::status::Status;
-use crate::task::TaskState;
+use super::*;
 
 /// A look at a region.
 #[derive(Clone, Debug)]
@@ -85,7 +75,7 @@ pub struct ChannelView {
 
 impl<P, V> World<P, V> {
     /// A look at a region.
-    pub fn region(&self, region: RegionId) -> Result<RegionView, Status> {
+    pub fn region(&self, region: RegionId) -> Answer<RegionView> {
         let record = self.region_ref(region)?;
         let state = record.word.state();
         Ok(RegionView {
@@ -103,7 +93,7 @@ impl<P, V> World<P, V> {
     }
 
     /// A look at a task.
-    pub fn task(&self, task: TaskId) -> Result<TaskView, Status> {
+    pub fn task(&self, task: TaskId) -> Answer<TaskView> {
         let record = self.task_ref(task)?;
         let state = record.life.state();
         let cancel = record.life.cancel();
@@ -111,11 +101,11 @@ impl<P, V> World<P, V> {
             state,
             region: record.region,
             outcome: record.outcome.clone(),
-            witness: cancel.map(|cancel| Witness {
+            witness: cancel.zip(record.phase).map(|(cancel, phase)| Witness {
                 task,
                 region: record.region,
                 epoch: record.life.epoch(),
-                phase: state.phase().unwrap_or(Phase::Completed),
+                phase,
                 reason: cancel.reason.clone(),
             }),
             polls_left: cancel.map(|cancel| cancel.cleanup.polls),
@@ -130,7 +120,7 @@ impl<P, V> World<P, V> {
     }
 
     /// A look at a channel.
-    pub fn channel_view(&self, channel: ChannelId) -> Result<ChannelView, Status> {
+    pub fn channel_view(&self, channel: ChannelId) -> Answer<ChannelView> {
         let law = &self.channel_ref(channel)?.law;
         Ok(ChannelView {
             state: law.state(),
@@ -143,12 +133,12 @@ impl<P, V> World<P, V> {
     }
 
     /// The opaque handle of a region, with a snapshot of its state.
-    pub fn region_handle(&self, region: RegionId) -> Result<Handle, Status> {
+    pub fn region_handle(&self, region: RegionId) -> Answer<Handle> {
         Ok(region.handle(self.region_ref(region)?.word.state().mask()))
     }
 
     /// The opaque handle of a task, with a snapshot of its state.
-    pub fn task_handle(&self, task: TaskId) -> Result<Handle, Status> {
+    pub fn task_handle(&self, task: TaskId) -> Answer<Handle> {
         Ok(task.handle(self.task_ref(task)?.life.state().mask()))
     }
 }

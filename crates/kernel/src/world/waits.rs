@@ -1,24 +1,15 @@
 //! Operations of a task inside its poll: looking at the cancel, waiting, spending.
 
-use super::records::{Entry, Wait};
-use super::{Part, SleepUntil, World};
-use crate::ids::{RegionId, TaskId};
-use crate::journal::EventKind;
-use crate::outcome::Severity;
-use crate::region::RegionState;
-use crate::status::{Coded, Status};
-use crate::task::TaskState;
-use crate::wheel::TimerHandle;
-use core::task::Poll;
+use super::*;
 
 impl<P, V> World<P, V> {
     /// Looks at the cancel: CANCELLED if one was requested, which the task has now seen.
-    pub fn checkpoint(&mut self, task: TaskId) -> Result<(), Status> {
+    pub fn checkpoint(&mut self, task: TaskId) -> Answer {
         self.observe(task)
     }
 
     /// Whether the task is cancelled; if so it has now seen it.
-    pub fn is_cancelled(&mut self, task: TaskId) -> Result<bool, Status> {
+    pub fn is_cancelled(&mut self, task: TaskId) -> Answer<bool> {
         match self.observe(task) {
             Ok(()) => Ok(false),
             Err(Status::Cancelled) => Ok(true),
@@ -27,14 +18,14 @@ impl<P, V> World<P, V> {
     }
 
     /// Until the matching [`unshield`](World::unshield) nothing is checked.
-    pub fn shield(&mut self, task: TaskId) -> Result<(), Status> {
+    pub fn shield(&mut self, task: TaskId) -> Answer {
         let record = self.task_mut(task)?;
         record.shields = record.shields.checked_add(1).ok_or(Status::ResourceExhausted)?;
         Ok(())
     }
 
     /// Ends the innermost shield.
-    pub fn unshield(&mut self, task: TaskId) -> Result<(), Status> {
+    pub fn unshield(&mut self, task: TaskId) -> Answer {
         let record = self.task_mut(task)?;
         record.shields = record.shields.checked_sub(1).ok_or(Status::InvalidTransition)?;
         Ok(())
@@ -55,7 +46,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Spends cost; BUDGET_EXHAUSTED spends nothing and starts the cancel.
-    pub fn spend(&mut self, task: TaskId, cost: u64) -> Result<(), Status> {
+    pub fn spend(&mut self, task: TaskId, cost: u64) -> Answer {
         match self.live_task(task)?.budget.consume_cost(cost) {
             Ok(()) => Ok(()),
             Err(exhausted) => {
@@ -66,7 +57,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Begins a sleep, bounded by the task's deadline. Wait for it with [`slept`](World::slept).
-    pub fn sleep(&mut self, task: TaskId, until: SleepUntil) -> Result<TimerHandle, Status> {
+    pub fn sleep(&mut self, task: TaskId, until: SleepUntil) -> Answer<TimerHandle> {
         let now = self.now;
         let record = self.live_task(task)?;
         let span = match until {
@@ -82,68 +73,58 @@ impl<P, V> World<P, V> {
         }
         self.observe(task)?;
         let end = end.map_err(|exhausted| exhausted.status())?;
-        self.arm_for_task(task, end)
+        self.arm_for(TimerOwner::Task(task), end)
     }
 
     /// Whether the sleep is over.
-    pub fn slept(&mut self, task: TaskId, timer: TimerHandle) -> Result<Poll<()>, Status> {
+    pub fn slept(&mut self, task: TaskId, timer: TimerHandle) -> Answer<Poll<()>> {
         self.observe(task)?;
         let pending = self.task_ref(task)?.timers.contains(&timer);
         Ok(if pending { Poll::Pending } else { Poll::Ready(()) })
     }
 
     /// Waits for another task to end: how it ended.
-    pub fn join(&mut self, task: TaskId, target: TaskId) -> Result<Poll<Severity>, Status> {
-        use crate::outcome::Lattice;
+    pub fn join(&mut self, task: TaskId, target: TaskId) -> Answer<Poll<Severity>> {
         self.observe(task)?;
-        let record = self.task_mut(target)?;
-        if let Some(outcome) = &record.outcome {
-            let severity = outcome.severity();
-            self.forget_wait(task, Wait::Join(target));
-            return Ok(Poll::Ready(severity));
-        }
-        if !record.joiners.contains(&task) {
-            record.joiners.push(task);
-        }
-        self.add_wait(task, Wait::Join(target));
-        Ok(Poll::Pending)
+        let ended = self.task_ref(target)?.outcome.as_ref().map(Lattice::severity);
+        Ok(self.watch(task, Watched::Task(target), ended))
     }
 
     /// Waits for a region to close: its outcome.
-    pub fn closed(&mut self, task: TaskId, region: RegionId) -> Result<Poll<Severity>, Status> {
+    pub fn closed(&mut self, task: TaskId, region: RegionId) -> Answer<Poll<Severity>> {
         self.observe(task)?;
-        let record = self.region_mut(region)?;
-        if record.word.state() == RegionState::Closed {
-            let severity = record.fold.severity();
-            self.forget_wait(task, Wait::Close(region));
-            return Ok(Poll::Ready(severity));
-        }
-        if !record.waiters.contains(&task) {
-            record.waiters.push(task);
-        }
-        self.add_wait(task, Wait::Close(region));
-        Ok(Poll::Pending)
+        let outcome = self.region(region)?.outcome;
+        Ok(self.watch(task, Watched::Region(region), outcome))
     }
 
     /// Waits for the soft stop.
-    pub fn stopping(&mut self, task: TaskId) -> Result<Poll<()>, Status> {
+    pub fn stopping(&mut self, task: TaskId) -> Answer<Poll<()>> {
         self.observe(task)?;
-        if self.stopping {
-            self.forget_wait(task, Wait::Stop);
-            return Ok(Poll::Ready(()));
+        Ok(self.watch(task, Watched::Stop, self.stopping.then_some(())))
+    }
+
+    /// What was waited for, or a place among those who wait for it.
+    fn watch<T>(&mut self, task: TaskId, what: Watched, happened: Option<T>) -> Poll<T> {
+        if let Some(happened) = happened {
+            self.forget_wait(task, Wait::Watch(what));
+            return Poll::Ready(happened);
         }
-        if !self.stop_waiters.contains(&task) {
-            self.stop_waiters.push(task);
+        let watchers = self.watchers.entry(what).or_default();
+        if !watchers.contains(&task) {
+            watchers.push(task);
         }
-        self.add_wait(task, Wait::Stop);
-        Ok(Poll::Pending)
+        self.add_wait(task, Wait::Watch(what));
+        Poll::Pending
+    }
+
+    /// It has happened: wakes those who wait for it.
+    pub(super) fn happened(&mut self, what: Watched) {
+        let watchers = self.watchers.remove(&what);
+        self.wake_all(watchers.into_iter().flatten());
     }
 
     /// The task, if it has not completed.
-    pub(super) fn live_task(
-        &mut self,
-        task: TaskId,
-    ) -> Result<&mut super::records::TaskRecord<P>, Status> {
+    pub(super) fn live_task(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
         let record = self.task_mut(task)?;
         if record.life.state() == TaskState::Completed {
             return Err(Status::InvalidTransition);
@@ -152,7 +133,7 @@ impl<P, V> World<P, V> {
     }
 
     /// The cancel check that every checked operation begins with.
-    pub(super) fn observe(&mut self, task: TaskId) -> Result<(), Status> {
+    pub(super) fn observe(&mut self, task: TaskId) -> Answer {
         let now = self.now;
         let record = self.live_task(task)?;
         if record.finalizer || record.shields > 0 || record.part == Part::Cleanup {
@@ -183,6 +164,7 @@ impl<P, V> World<P, V> {
                 let Some(record) = self.channels.get_mut(channel.0) else { return };
                 let wake = record.law.leave(waiter).wake;
                 self.note_channel(channel, Some(task), EventKind::SendLeft {});
+                self.account_channel(channel);
                 self.wake_all(wake);
             }
             Wait::Recv(channel) => {
@@ -192,17 +174,14 @@ impl<P, V> World<P, V> {
                     record.law.cancel_recv();
                 }
             }
-            Wait::Join(target) => {
-                if let Some(record) = self.tasks.get_mut(target.0) {
-                    record.joiners.retain(|joiner| *joiner != task);
+            Wait::Watch(what) => {
+                if let Some(watchers) = self.watchers.get_mut(&what) {
+                    watchers.retain(|watcher| *watcher != task);
+                    if watchers.is_empty() {
+                        self.watchers.remove(&what);
+                    }
                 }
             }
-            Wait::Close(region) => {
-                if let Some(record) = self.regions.get_mut(region.0) {
-                    record.waiters.retain(|waiter| *waiter != task);
-                }
-            }
-            Wait::Stop => self.stop_waiters.retain(|waiter| *waiter != task),
         }
     }
 }

@@ -75,13 +75,14 @@ impl Model {
     fn apply(&mut self, op: Op) -> Answer {
         let by = self.cancel.map(|(kind, ..)| Answer::By(kind));
         match (op, self.state) {
-            (Op::Spend, _) => match &mut self.cancel {
+            (Op::Spend, "Cancelling" | "Finalizing") => match &mut self.cancel {
                 Some((_, _, polls @ 1.., _)) => {
                     *polls -= 1;
                     Answer::Yes
                 }
                 _ => Answer::No,
             },
+            (Op::Spend, _) => Answer::No,
             (Op::Mild | Op::Strong | Op::Wide, "Completed") => Answer::No,
             (Op::Mild | Op::Strong | Op::Wide, "Created" | "Running") => {
                 *self = Model { state: "CancelRequested", epoch: 1, cancel: Some(request(op)) };
