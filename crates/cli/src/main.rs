@@ -1,2 +1,108 @@
-//! The `asx` program.
-fn main() {}
+//! The `asx` program: run scenarios, explain statuses.
+//!
+//! Exit codes: 0 all is well, 1 something did not hold, 2 the call or its input is unusable.
+
+mod bless;
+mod conform;
+mod run;
+mod status;
+
+use clap::{Args, Parser, Subcommand};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Structured concurrency under one law: scenarios, conformance, statuses.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = false, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+const EXAMPLES: &str = "Without a command the built-in scenarios are run.
+
+Examples:
+  asx                               run the built-in scenarios
+  asx conform --filter 'tm-*'       run some of them
+  asx run my.toml --seed 4          run one file under one seed, with its journal
+  asx run my.toml --bless           write its fingerprint
+  asx status FULL                   explain a status";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run scenarios on a host and report what does not hold.
+    #[command(after_help = "Examples:
+  asx conform
+  asx conform --filter 'ch-*' --json
+  asx conform --fixtures my/scenarios
+  asx conform --list")]
+    Conform(Conform),
+    /// Run one scenario and show its journal.
+    #[command(after_help = "Examples:
+  asx run crates/conformance/fixtures/timer/tm-cancel-001.toml
+  asx run tm-cancel-001             a built-in one, by id
+  asx run my.toml --seed 4
+  asx run my.toml --bless")]
+    Run(Run),
+    /// Explain a status by name or number; without one, list them all.
+    #[command(after_help = "Examples:\n  asx status FULL\n  asx status 102\n  asx status")]
+    Status {
+        /// Its name or number.
+        status: Option<String>,
+    },
+}
+
+#[derive(Args, Default)]
+struct Conform {
+    /// The host to run on.
+    #[arg(long, default_value = "model", value_parser = ["model"])]
+    host: String,
+    /// Only ids that match this pattern (`*`, `?`).
+    #[arg(long, value_name = "GLOB")]
+    filter: Option<String>,
+    /// One JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Only list the ids.
+    #[arg(long, conflicts_with = "json")]
+    list: bool,
+    /// Scenarios from this folder instead of the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    fixtures: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Run {
+    /// A scenario file, or the id of a built-in one.
+    file: String,
+    /// Run under this seed only.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// One JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Write the fingerprint into the file; refused while anything else fails.
+    #[arg(long, conflicts_with_all = ["seed", "json"])]
+    bless: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let done = match cli.command {
+        None => conform::conform(&Conform::default(), &mut out),
+        Some(Command::Conform(options)) => conform::conform(&options, &mut out),
+        Some(Command::Run(options)) => run::run(&options, &mut out),
+        Some(Command::Status { status }) => status::status(status.as_deref(), &mut out),
+    };
+    match done.and_then(|code| out.flush().map(|()| code)) {
+        Ok(code) => code,
+        // Nobody reads any more: that is no failure of ours.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("asx: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

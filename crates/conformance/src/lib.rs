@@ -1,1 +1,30 @@
-//! Fixtures as data and one interpreter.
+//! Scenarios as data, and one interpreter for every host.
+//!
+//! A scenario is a TOML file (`docs/SCENARIOS.md`). [`parse_str`] turns it into a [`Scenario`] or
+//! into a list of everything that is wrong; [`run_scenario`] runs it on a [`Host`] under each of
+//! its seeds and reports what did not hold; [`corpus()`] is the built-in collection.
+//!
+//! ```text
+//! file -> parse -> Scenario -> run: op by op -> Host::apply -> Reply -> compare -> Report
+//!                                    task polled -> BodyRunner -> TaskOps::poll_op -> Reply
+//! ```
+
+pub mod body;
+pub mod corpus;
+pub mod host;
+pub mod laws;
+pub mod model;
+pub mod names;
+pub mod parse;
+pub mod pattern;
+pub mod run;
+pub mod scenario;
+pub mod value;
+
+pub use body::{BodyEnd, BodyRunner, TaskOps};
+pub use corpus::{Fixture, corpus};
+pub use host::{Failure, Host, Record, Reply};
+pub use model::Model;
+pub use parse::{SchemaError, parse_str};
+pub use run::{Report, SeedRun, run_scenario, run_seeds};
+pub use scenario::Scenario;

@@ -1,0 +1,192 @@
+//! `asx conform`: many scenarios, one verdict.
+
+use crate::Conform;
+use asx_conformance::corpus::load;
+use asx_conformance::{Fixture, Host, Model, Report, corpus, parse_str, run_scenario};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// How one scenario went.
+struct Verdict {
+    id: String,
+    area: String,
+    /// What did not hold, ready to print; empty if all did.
+    problems: Vec<String>,
+    skipped: Option<String>,
+}
+
+pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<ExitCode> {
+    let fixtures = match &options.fixtures {
+        Some(folder) => match load(folder) {
+            Ok(fixtures) => fixtures,
+            Err(error) => {
+                eprintln!("asx: {}: {error}", folder.display());
+                return Ok(ExitCode::from(2));
+            }
+        },
+        None => corpus(),
+    };
+    let wanted = |id: &str| options.filter.as_deref().is_none_or(|glob| matches(glob, id));
+    let fixtures: Vec<_> = fixtures.into_iter().filter(|fixture| wanted(fixture.stem())).collect();
+    if options.list {
+        for fixture in &fixtures {
+            writeln!(out, "{}", fixture.stem())?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if fixtures.is_empty() {
+        eprintln!("asx: no scenario matches");
+        return Ok(ExitCode::from(2));
+    }
+    let bar = progress(fixtures.len(), options.json);
+    let mut host = Model::new();
+    let judge = |fixture: &Fixture| {
+        bar.set_message(fixture.stem().to_owned());
+        let verdict = judge(&mut host, fixture);
+        bar.inc(1);
+        verdict
+    };
+    let verdicts: Vec<Verdict> = fixtures.iter().map(judge).collect();
+    bar.finish_and_clear();
+    if options.json {
+        write_json(host.name(), &verdicts, out)?;
+    } else {
+        write_table(host.name(), &verdicts, out)?;
+    }
+    let failed = verdicts.iter().any(|verdict| !verdict.problems.is_empty());
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn progress(total: usize, json: bool) -> ProgressBar {
+    if json || !io::stderr().is_terminal() {
+        return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    }
+    let bar = ProgressBar::new(total as u64);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn judge(host: &mut dyn Host, fixture: &Fixture) -> Verdict {
+    let id = fixture.stem().to_owned();
+    match parse_str(&fixture.file, &fixture.text) {
+        Ok(scenario) => {
+            let report = run_scenario(host, &Arc::new(scenario));
+            let (area, problems) = (area_of(&fixture.file), problems(&report));
+            Verdict { id, area, problems, skipped: report.skipped }
+        }
+        Err(errors) => {
+            let problems = errors.iter().map(ToString::to_string).collect();
+            Verdict { id, area: area_of(&fixture.file), problems, skipped: None }
+        }
+    }
+}
+
+/// The folder the file is in.
+fn area_of(file: &str) -> String {
+    file.rsplit(['/', '\\']).nth(1).unwrap_or("").to_owned()
+}
+
+/// Every failure with its place and how to see it again.
+pub(crate) fn problems(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for run in report.runs.iter().filter(|run| !run.failures.is_empty()) {
+        for failure in &run.failures {
+            lines.push(format!("{}:{}: {}", report.file, failure.line, failure.what));
+            lines.push(format!("    expected {}", failure.expected));
+            lines.push(format!("    got      {}", failure.got));
+        }
+        lines.push(format!("  repro: {}", run.repro));
+    }
+    lines
+}
+
+fn write_table(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Result<()> {
+    let mut areas: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    let mut total = [0; 3];
+    for verdict in verdicts {
+        let column = match (&verdict.skipped, verdict.problems.is_empty()) {
+            (Some(_), _) => 2,
+            (None, true) => 0,
+            (None, false) => 1,
+        };
+        areas.entry(&verdict.area).or_default()[column] += 1;
+        total[column] += 1;
+    }
+    for verdict in verdicts {
+        if !verdict.problems.is_empty() {
+            writeln!(out, "FAILED {}", verdict.id)?;
+            for line in &verdict.problems {
+                writeln!(out, "  {line}")?;
+            }
+        }
+        if let Some(reason) = &verdict.skipped {
+            writeln!(out, "skipped {}: {reason}", verdict.id)?;
+        }
+    }
+    writeln!(out, "{:<16} {:>7} {:>7} {:>8}", "area", "passed", "failed", "skipped")?;
+    for (area, [passed, failed, skipped]) in areas {
+        writeln!(out, "{area:<16} {passed:>7} {failed:>7} {skipped:>8}")?;
+    }
+    let [passed, failed, skipped] = total;
+    let all = verdicts.len();
+    writeln!(out, "{host}: {passed} of {all} passed, {failed} failed, {skipped} skipped")
+}
+
+fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Result<()> {
+    let failed: Vec<&str> =
+        verdicts.iter().filter(|v| !v.problems.is_empty()).map(|v| &*v.id).collect();
+    let skipped: Vec<_> = verdicts
+        .iter()
+        .filter_map(|v| Some(serde_json::json!({ "id": v.id, "reason": v.skipped.as_ref()? })))
+        .collect();
+    let object = serde_json::json!({
+        "host": host,
+        "total": verdicts.len(),
+        "passed": verdicts.len() - failed.len() - skipped.len(),
+        "failed": failed,
+        "skipped": skipped,
+    });
+    writeln!(out, "{object}")
+}
+
+/// `*` is any run of letters, `?` any one.
+fn matches(glob: &str, text: &str) -> bool {
+    let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
+    let (mut g, mut t) = (0, 0);
+    // Where to go on after the last `*`: one letter later each time.
+    let mut star = None;
+    while t < text.len() {
+        match glob.get(g) {
+            Some('*') => {
+                star = Some((g + 1, t));
+                g += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => (g, t) = (g + 1, t + 1),
+            _ => match star {
+                Some((after, from)) => {
+                    (g, t) = (after, from + 1);
+                    star = Some((after, from + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    glob[g..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn globs_match_whole_ids() {
+        assert!(matches("*", "") && matches("tm-*", "tm-wrap-001") && matches("a?c", "abc"));
+        assert!(matches("*-001", "ch-evict-001") && matches("*a*b*", "xaxbx") && matches("", ""));
+        assert!(!matches("tm-*", "ch-tm-") && !matches("a?c", "ac") && !matches("", "a"));
+        assert!(!matches("*-001", "ch-001-x") && matches("**", "x"));
+    }
+}

@@ -1,0 +1,117 @@
+//! `asx run`: one scenario, with its journal.
+
+use crate::conform::problems;
+use crate::{Run, bless};
+use asx_conformance::{
+    Fixture, Model, Report, Scenario, corpus, parse_str, run_scenario, run_seeds,
+};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
+    let Some(fixture) = find(&options.file) else { return Ok(ExitCode::from(2)) };
+    let scenario = match parse_str(&fixture.file, &fixture.text) {
+        Ok(scenario) => Arc::new(scenario),
+        Err(errors) => {
+            for error in errors {
+                eprintln!("{error}");
+            }
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let mut host = Model::new();
+    let report = match options.seed {
+        Some(seed) => run_seeds(&mut host, &scenario, &[seed]),
+        None => run_scenario(&mut host, &scenario),
+    };
+    if options.bless {
+        return bless::bless(&fixture, &report, out);
+    }
+    if options.json {
+        write_json(&report, out)?;
+    } else {
+        write_text(&scenario, &report, out)?;
+    }
+    Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The file, or the built-in scenario of that id.
+fn find(file: &str) -> Option<Fixture> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Some(Fixture { file: file.to_owned(), text }),
+        Err(error) => {
+            // A built-in one may also be named by the path it has in the repository.
+            let found = corpus().into_iter().find(|own| own.stem() == file || own.file == file);
+            if found.is_none() {
+                eprintln!("asx: {file}: {error}");
+            }
+            found
+        }
+    }
+}
+
+fn write_text(scenario: &Scenario, report: &Report, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}: {}", scenario.id, scenario.title)?;
+    for run in &report.runs {
+        writeln!(out, "seed {}", run.seed)?;
+        for line in &run.journal {
+            writeln!(out, "  {line}")?;
+        }
+        if !run.host_events.is_empty() {
+            writeln!(out, "  host only:")?;
+        }
+        for line in &run.host_events {
+            writeln!(out, "    {line}")?;
+        }
+        writeln!(out, "  fingerprint {:016x}", run.fingerprint)?;
+    }
+    if let Some(reason) = &report.skipped {
+        return writeln!(out, "skipped on {}: {reason}", report.host);
+    }
+    for line in problems(report) {
+        writeln!(out, "{line}")?;
+    }
+    if scenario.expect.fingerprints.is_empty() {
+        writeln!(out, "warning: no fingerprint in the file (--bless writes it)")?;
+    }
+    writeln!(out, "{}", if report.passed() { "passed" } else { "FAILED" })
+}
+
+fn write_json(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let runs: Vec<_> = report
+        .runs
+        .iter()
+        .map(|run| {
+            let failures: Vec<_> = run
+                .failures
+                .iter()
+                .map(|failure| {
+                    serde_json::json!({
+                        "line": failure.line,
+                        "what": failure.what,
+                        "expected": failure.expected,
+                        "got": failure.got,
+                    })
+                })
+                .collect();
+            serde_json::json!({
+                "seed": run.seed,
+                "fingerprint": format!("{:016x}", run.fingerprint),
+                "failures": failures,
+                "journal": run.journal,
+                "host_events": run.host_events,
+                "repro": run.repro,
+            })
+        })
+        .collect();
+    let object = serde_json::json!({
+        "id": report.id,
+        "file": report.file,
+        "host": report.host,
+        "passed": report.passed(),
+        "skipped": report.skipped,
+        "runs": runs,
+    });
+    writeln!(out, "{object}")
+}

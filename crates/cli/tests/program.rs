@@ -1,0 +1,156 @@
+//! The program from outside: what it prints, and its exit codes.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::{env, fs};
+
+fn asx(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_asx")).args(arguments).output().expect("asx runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A folder of this test's own, emptied.
+fn folder(name: &str) -> PathBuf {
+    let folder = env::temp_dir().join(format!("asx-program-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+const GOOD: &str = "schema = 1\nid = \"good\"\ntitle = \"t\"\narea = \"a\"\n\
+                    steps = [{ op = \"spawn\", task = \"idle\" }, { op = \"run\" }]\n[tasks.idle]\n";
+
+fn wrong() -> String {
+    GOOD.replace("good", "wrong").replace("{ op = \"run\" }", "{ op = \"run\", steps = 7 }")
+}
+
+#[test]
+fn without_a_command_the_corpus_is_run() {
+    let output = asx(&[]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    assert!(out.contains("model: ") && out.contains(" 0 failed, 0 skipped"), "{out}");
+    assert!(!out.contains('\u{1b}'), "colours although nobody can see them");
+}
+
+#[test]
+fn conform_filters_lists_and_speaks_json() {
+    let list = text(&asx(&["conform", "--list", "--filter", "tm-same-*"]).stdout);
+    assert_eq!(list, "tm-same-deadline-001\n");
+    let output = asx(&["conform", "--json", "--filter", "tm-same-*"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let expected = serde_json::json!({
+        "host": "model", "total": 1, "passed": 1, "failed": [], "skipped": [],
+    });
+    assert_eq!(json, expected);
+    assert_eq!(asx(&["conform", "--filter", "nothing-*"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_failure_shows_both_sides_and_how_to_see_it_again() {
+    let folder = folder("failure");
+    fs::write(folder.join("good.toml"), GOOD).expect("written");
+    fs::write(folder.join("wrong.toml"), wrong()).expect("written");
+    fs::write(folder.join("broken.toml"), "schema = 1\n").expect("written");
+    let path = folder.to_string_lossy();
+    let output = asx(&["conform", "--fixtures", &path]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(out.contains("wrong.toml:5: op \"run\": steps"), "{out}");
+    assert!(out.contains("expected 7") && out.contains("got      1"), "{out}");
+    assert!(out.contains(&format!("repro: asx run {path}")) && out.contains("--seed 0"), "{out}");
+    assert!(out.contains("broken.toml:1: id: a scenario needs the key `id`"), "{out}");
+    assert!(out.contains("1 of 3 passed, 2 failed"), "{out}");
+    let output = asx(&["conform", "--json", "--fixtures", &path]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["failed"], serde_json::json!(["broken", "wrong"]));
+    assert_eq!(asx(&["conform", "--fixtures", "/no/such/folder"]).status.code(), Some(2));
+}
+
+#[test]
+fn run_shows_the_journal_with_names_and_the_verdict() {
+    let output = asx(&["run", "tm-same-deadline-001", "--seed", "4"]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    assert!(out.contains("seed 4") && !out.contains("seed 0"), "{out}");
+    assert!(out.contains("timer_fired") && out.contains("timer=t3"), "{out}");
+    assert!(out.ends_with("passed\n"), "{out}");
+    let output = asx(&["run", "tm-same-deadline-001", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&json["passed"], json["runs"].as_array().map(Vec::len)), (&true.into(), Some(2)));
+    assert_eq!(asx(&["run", "no-such-file"]).status.code(), Some(2));
+}
+
+#[test]
+fn bless_writes_the_fingerprint_unless_something_else_fails() {
+    let folder = folder("bless");
+    let (good, bad) = (folder.join("good.toml"), folder.join("wrong.toml"));
+    fs::write(&good, GOOD).expect("written");
+    fs::write(&bad, wrong()).expect("written");
+    let (good, bad) = (good.to_string_lossy(), bad.to_string_lossy());
+    let before = text(&asx(&["run", &good]).stdout);
+    assert!(before.contains("warning: no fingerprint"), "{before}");
+    assert_eq!(asx(&["run", &good, "--bless"]).status.code(), Some(0));
+    let blessed = fs::read_to_string(&*good).expect("read");
+    assert!(blessed.starts_with(GOOD) && blessed.contains("fingerprint = \""), "{blessed}");
+    assert_eq!(asx(&["run", &good]).status.code(), Some(0));
+    let at = blessed.find("fingerprint = \"").expect("there") + 15;
+    let other = format!("{}{}{}", &blessed[..at], "0123456789abcdef", &blessed[at + 16..]);
+    fs::write(&*good, other).expect("written");
+    let output = asx(&["run", &good]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("expected 0123456789abcdef"));
+    assert_eq!(asx(&["run", &bad, "--bless"]).status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&*bad).expect("read"), wrong());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_where() {
+    let folder = folder("schema");
+    let file = folder.join("x.toml");
+    fs::write(&file, "schema = 1\nsteps = [{ op = \"nap\" }]\n").expect("written");
+    let output = asx(&["run", &file.to_string_lossy()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("x.toml:2: op: there is no op \"nap\""));
+}
+
+#[test]
+fn status_explains_names_and_numbers_and_suggests() {
+    for name in ["FULL", "full", "102"] {
+        let output = asx(&["status", name]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).starts_with("FULL (102), flow\nThe channel has no free slot"));
+    }
+    assert!(text(&asx(&["status"]).stdout).lines().count() > 30);
+    let output = asx(&["status", "FUL"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("FULL"));
+    let output = asx(&["status", "299"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("STALE_HANDLE (202)"));
+}
+
+#[test]
+fn bad_flags_exit_with_two_and_help_has_examples() {
+    assert_eq!(asx(&["--no-such-flag"]).status.code(), Some(2));
+    assert_eq!(asx(&["conform", "--host", "moon"]).status.code(), Some(2));
+    for arguments in [&["--help"][..], &["conform", "--help"], &["run", "--help"]] {
+        assert!(text(&asx(arguments).stdout).contains("Examples:"));
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_asx"))
+        .args(["run", "sc-cancel-streak-001"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("asx runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}

@@ -1,0 +1,414 @@
+//! The model's browser: the world driven by the pump over a simulated event loop.
+//!
+//! One microtask queue, one macrotask queue, one host timer. The script's ops run as page script
+//! in the current host turn; [`Engine::kick`] is what a page's wake would do.
+
+use super::Engine;
+use crate::host::{Failure, HostEvent, Reply};
+use crate::scenario::{Browser, BrowserOp};
+use crate::value::Value;
+use asx_kernel::pump::{
+    Capabilities, Capability, Denied, Enter, HostCall, Leave, Limit, Pump, PumpConfig, Refused,
+};
+use asx_kernel::status::{Coded, Status};
+use asx_kernel::world::Step;
+use std::collections::VecDeque;
+
+/// The event loop and the pump in it.
+pub(super) struct EventLoop {
+    pump: Pump,
+    microtasks: u64,
+    macrotasks: VecDeque<HostCall>,
+    deferred: u64,
+    stale_timers: u64,
+    events: Vec<HostEvent>,
+}
+
+/// What a decision adds to an event.
+#[derive(Clone, Default)]
+struct Decided {
+    task: Option<Value>,
+    region: Option<Value>,
+    lane: Option<Value>,
+    streak: Option<u64>,
+    limit: Option<u64>,
+}
+
+impl EventLoop {
+    pub(super) fn new(browser: &Browser) -> EventLoop {
+        let mut granted = Capabilities::none();
+        browser.capabilities.iter().for_each(|capability| granted.grant(*capability));
+        let config = PumpConfig {
+            microtask_burst_limit: browser.burst_limit,
+            burst_time_limit: browser.burst_time,
+            timer_batch_limit: browser.timer_batch,
+            has_message_channel: browser.message_channel,
+            clock_check_every: 1,
+        };
+        EventLoop {
+            pump: Pump::new(config, granted),
+            microtasks: 0,
+            macrotasks: VecDeque::new(),
+            deferred: 0,
+            stale_timers: 0,
+            events: Vec::new(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        self.pump.check()
+    }
+
+    pub(super) fn events(&self) -> Vec<HostEvent> {
+        self.events.clone()
+    }
+
+    pub(super) fn look(&self) -> Reply {
+        Reply::ok()
+            .with("state", format!("{:?}", self.pump.state()))
+            .with("turn", self.pump.host_turn_id())
+            .with("batch", self.pump.microtask_batch_id())
+            .with("outstanding", Value::maybe(self.pump.outstanding().map(call_name)))
+            .with("pending", self.pump.pending())
+            .with("stalled", self.pump.stalled())
+            .with("deferred", self.deferred)
+            .with("stale_timers", self.stale_timers)
+            .with("macrotasks", self.macrotasks.len())
+            .with("microtasks", self.microtasks)
+    }
+
+    fn make(&mut self, call: HostCall) {
+        match call {
+            HostCall::Microtask => self.microtasks += 1,
+            call => self.macrotasks.push_back(call),
+        }
+    }
+
+    fn denied(&mut self, denied: Denied, chain: (u64, u64)) {
+        let fields = [
+            ("capability", Some(denied.capability.name().into())),
+            ("provenance", Some(denied.provenance.into())),
+        ];
+        let class = Some(Status::CapabilityDenied);
+        self.emit("scheduler_capability_denied", &Decided::default(), chain, class, &fields);
+    }
+
+    /// Records a host-only event with every mandatory field.
+    fn emit(
+        &mut self,
+        kind: &'static str,
+        decided: &Decided,
+        (seq, hash): (u64, u64),
+        class: Option<Status>,
+        extra: &[(&'static str, Option<Value>)],
+    ) {
+        let Decided { task, region, lane, streak, limit } = decided.clone();
+        let made = decided.task.is_some();
+        let mut fields = vec![
+            ("task", task),
+            ("region", region),
+            ("lane", lane),
+            ("decision_seq", made.then(|| seq.into())),
+            ("decision_hash", made.then(|| hash.into())),
+            ("host_turn_id", Some(self.pump.host_turn_id().into())),
+            ("microtask_batch_id", Some(self.pump.microtask_batch_id().into())),
+            ("cancel_streak", streak.map(Value::from)),
+            ("cancel_streak_limit", limit.map(Value::from)),
+            ("error_class", class.map(|status| status.name().into())),
+        ];
+        fields.extend(extra.iter().cloned());
+        self.events.push(HostEvent { kind, fields });
+    }
+}
+
+fn call_name(call: HostCall) -> &'static str {
+    match call {
+        HostCall::Microtask => "microtask",
+        HostCall::MessagePost => "message",
+        HostCall::TimeoutZero => "timeout",
+    }
+}
+
+fn limit_name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Steps => "steps",
+        Limit::Time => "time",
+        Limit::Clock => "clock",
+        Limit::Timers => "timers",
+    }
+}
+
+impl Engine {
+    fn chain(&self) -> (u64, u64) {
+        let chain = self.world.scheduler().chain();
+        (chain.seq, chain.hash)
+    }
+
+    /// If something is runnable, the pump must know.
+    pub(super) fn kick(&mut self) {
+        let chain = self.chain();
+        let runnable = !self.world.scheduler().is_empty();
+        let Some(browser) = self.browser.as_mut().filter(|_| runnable) else { return };
+        match browser.pump.wake() {
+            Ok(Some(call)) => browser.make(call),
+            Ok(None) | Err(Refused::Trapped(_)) => {}
+            Err(Refused::Denied(denied)) => browser.denied(denied, chain),
+        }
+    }
+
+    pub(super) fn browser_op(&mut self, op: &BrowserOp, in_body: bool) -> Reply {
+        let now = self.world.now();
+        let Some(browser) = &mut self.browser else {
+            return Reply::status(Status::InvalidArgument).note("there is no [config.browser]");
+        };
+        match op {
+            BrowserOp::Microtasks => {
+                let ran = browser.microtasks;
+                self.microtasks();
+                Reply::ok().with("ran", ran)
+            }
+            BrowserOp::Turn { count } => {
+                let before = self.polls;
+                (0..*count).for_each(|_| self.turn());
+                Reply::ok().with("steps", self.polls - before)
+            }
+            BrowserOp::Pump => self.pump_call(in_body),
+            BrowserOp::HostTimer { timer: Some(timer) } => self.late_ring(timer),
+            BrowserOp::HostTimer { timer: None } => self.host_timer(),
+            BrowserOp::Suspend { span } => {
+                self.world.set_now(now + *span);
+                Reply::ok()
+            }
+            BrowserOp::Grant { capability } => {
+                if let Some(call) = browser.pump.grant(*capability) {
+                    browser.make(call);
+                }
+                Reply::ok()
+            }
+            BrowserOp::Revoke { capability } => {
+                browser.pump.revoke(*capability);
+                Reply::ok()
+            }
+            BrowserOp::Require { capability } => self.require(*capability),
+        }
+    }
+
+    fn require(&mut self, capability: Capability) -> Reply {
+        let chain = self.chain();
+        let Some(browser) = &mut self.browser else { return Status::InvalidArgument.into() };
+        match browser.pump.capabilities().require(capability, "scenario") {
+            Ok(()) => Reply::ok().with("provenance", Value::none()),
+            Err(denied) => {
+                browser.denied(denied, chain);
+                Reply::status(denied.status()).with("provenance", denied.provenance)
+            }
+        }
+    }
+
+    /// A direct call of the pump.
+    fn pump_call(&mut self, in_body: bool) -> Reply {
+        let (chain, now) = (self.chain(), self.world.now());
+        let Some(browser) = &mut self.browser else { return Status::InvalidArgument.into() };
+        match browser.pump.enter(Some(now)) {
+            Enter::Begin { .. } if in_body => {
+                let what = "a pump call inside a poll";
+                self.failures.push(Failure::new(0, what, "deferred", "a drain inside a drain"));
+                Status::Internal.into()
+            }
+            Enter::Begin { .. } => {
+                self.drain();
+                Reply::ok().with("answer", "begin")
+            }
+            Enter::Deferred(deferred) => {
+                browser.deferred += 1;
+                let class = Some(deferred.status());
+                let kind = "scheduler_reentrancy_deferred";
+                browser.emit(kind, &Decided::default(), chain, class, &[]);
+                Reply::status(deferred.status()).with("answer", "deferred")
+            }
+            Enter::NotScheduled => Reply::ok().with("answer", "not_scheduled"),
+            Enter::Trapped(trapped) => Reply::status(trapped.status()).note(trapped.to_string()),
+        }
+    }
+
+    /// A host timer rings for exactly this timer, perhaps after its end.
+    fn late_ring(&mut self, name: &crate::scenario::Name) -> Reply {
+        let handle = match self.timer(name, None) {
+            Ok(handle) => handle,
+            Err(status) => return status.into(),
+        };
+        if self.world.timers().get(handle).is_some() {
+            return self.host_timer();
+        }
+        let chain = self.chain();
+        let Some(browser) = &mut self.browser else { return Status::InvalidArgument.into() };
+        if let Err(trapped) = browser.pump.host_turn() {
+            return Reply::status(trapped.status());
+        }
+        browser.stale_timers += 1;
+        let class = Some(Status::StaleHandle);
+        let fields = [("timer", Some(handle.generation.into()))];
+        browser.emit("scheduler_stale_timer", &Decided::default(), chain, class, &fields);
+        self.microtasks();
+        Status::StaleHandle.into()
+    }
+
+    /// The host timer rings, in a turn of its own: it only wakes the pump.
+    fn host_timer(&mut self) -> Reply {
+        self.microtasks();
+        let due = self.due();
+        let reply = self.require(Capability::Timer);
+        let Some(browser) = self.browser.as_mut().filter(|_| reply.status == Status::Ok) else {
+            return reply;
+        };
+        if let Err(trapped) = browser.pump.host_turn() {
+            return Reply::status(trapped.status());
+        }
+        if due && let Ok(Some(call)) = browser.pump.wake() {
+            browser.make(call);
+        }
+        self.microtasks();
+        Reply::ok()
+    }
+
+    fn due(&self) -> bool {
+        self.world.next_wake().is_some_and(|next| next <= self.world.now())
+    }
+
+    /// Runs queued microtasks.
+    fn microtasks(&mut self) {
+        while let Some(browser) = self.browser.as_mut().filter(|browser| browser.microtasks > 0) {
+            browser.microtasks -= 1;
+            self.enter();
+        }
+    }
+
+    /// The end of the current turn, then the next macrotask with its microtasks.
+    fn turn(&mut self) {
+        self.microtasks();
+        let Some(browser) = &mut self.browser else { return };
+        match browser.macrotasks.pop_front() {
+            Some(_) => self.enter(),
+            None => {
+                let _ = browser.pump.host_turn();
+            }
+        }
+        self.microtasks();
+    }
+
+    /// What a scheduled host call runs.
+    fn enter(&mut self) {
+        let now = self.world.now();
+        let Some(browser) = &mut self.browser else { return };
+        match browser.pump.enter(Some(now)) {
+            Enter::Begin { .. } => self.drain(),
+            Enter::Deferred(_) | Enter::NotScheduled | Enter::Trapped(_) => {}
+        }
+    }
+
+    /// One drain, already entered.
+    fn drain(&mut self) {
+        loop {
+            self.collect_timers();
+            let now = self.world.now();
+            let runnable = !self.world.scheduler().is_empty();
+            let Some(browser) = &mut self.browser else { return };
+            if !runnable || !browser.pump.may_step(Some(now)) {
+                break;
+            }
+            self.pumped_step();
+            self.kick();
+        }
+        self.leave();
+    }
+
+    /// Expired timers, at most a batch per drain.
+    fn collect_timers(&mut self) {
+        let Some(browser) = &mut self.browser else { return };
+        let fired = self.world.expire_timers(browser.pump.timer_batch());
+        let more = self.world.timers().next_deadline().is_some_and(|next| next <= self.world.now());
+        browser.pump.timers_fired(fired, more);
+        if !more {
+            self.world.expire();
+        }
+    }
+
+    fn pumped_step(&mut self) {
+        let before = self.world.scheduler().fairness(0).map(|fairness| fairness.streak());
+        let chain = self.chain();
+        if let Some(browser) = &mut self.browser {
+            browser.emit("scheduler_step_begin", &Decided::default(), chain, None, &[]);
+        }
+        let now = self.world.now();
+        let (task, lane) = match self.world.next(now, &mut self.choose) {
+            Ok(Step::Poll { task, lane, .. }) => (task, lane),
+            _ => return,
+        };
+        let region = self.world.task(task).ok().map(|view| view.region.ordinal());
+        let decided = Decided {
+            task: Some(task.ordinal().into()),
+            region: region.map(Value::from),
+            lane: Some(lane.name().into()),
+            streak: before.map(u64::from),
+            limit: Some(self.scenario.config.cancel_streak_limit.into()),
+        };
+        let chain = self.chain();
+        if let Some(browser) = &mut self.browser {
+            browser.emit("scheduler_decision", &decided, chain, None, &[]);
+        }
+        self.poll(task);
+        if let Some(browser) = &mut self.browser {
+            browser.emit("scheduler_step_end", &decided, chain, None, &[]);
+        }
+    }
+
+    fn leave(&mut self) {
+        let (chain, work) = (self.chain(), !self.world.scheduler().is_empty());
+        let Some(browser) = &mut self.browser else { return };
+        let none = Decided::default();
+        let leave = browser.pump.leave(work);
+        let reached = match leave {
+            Leave::Kick(handoff) => handoff.reached,
+            Leave::Stalled { reached, .. } => reached,
+            _ => None,
+        };
+        if let Some(limit) = reached {
+            let fields = [("limit", Some(limit_name(limit).into()))];
+            browser.emit("scheduler_burst_limit_reached", &none, chain, None, &fields);
+        }
+        match leave {
+            Leave::Kick(handoff) => {
+                let fields = [("call", Some(call_name(handoff.call).into()))];
+                browser.emit("scheduler_host_handoff", &none, chain, None, &fields);
+                browser.make(handoff.call);
+            }
+            Leave::Stalled { denied, .. } => browser.denied(denied, chain),
+            // Only here does the cancel streak begin anew: asking an empty scheduler parks it.
+            Leave::Idle => {
+                let now = self.world.now();
+                let _ = self.world.next(now, &mut self.choose);
+            }
+            Leave::NotRunning | Leave::Trapped(_) => {}
+        }
+    }
+
+    /// Turns the loop until nothing is queued and nothing is due.
+    pub(super) fn run_loop(&mut self, max_steps: u64) -> Result<u64, u64> {
+        let (before, mut turns) = (self.polls, 0);
+        loop {
+            self.kick();
+            self.microtasks();
+            let Some(browser) = &self.browser else { break };
+            if !browser.macrotasks.is_empty() {
+                self.turn();
+            } else if !self.due() || self.host_timer().status != Status::Ok {
+                break;
+            }
+            turns += 1;
+            if self.polls - before > max_steps || turns > max_steps {
+                return Err(max_steps);
+            }
+        }
+        Ok(self.polls - before)
+    }
+}

@@ -1,0 +1,112 @@
+//! Every name that is used is made somewhere; tasks, regions and channels are made once.
+
+use super::keys::{Mention, Reading};
+use super::suggest;
+use crate::pattern::{Named, Pattern, named};
+use crate::scenario::{Name, Scenario};
+use asx_kernel::journal::EventKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Event kinds only hosts have.
+pub(crate) const HOST_KINDS: &[&str] = &[
+    "scheduler_step_begin",
+    "scheduler_decision",
+    "scheduler_step_end",
+    "scheduler_reentrancy_deferred",
+    "scheduler_burst_limit_reached",
+    "scheduler_host_handoff",
+    "scheduler_capability_denied",
+    "scheduler_stale_timer",
+];
+
+pub(super) fn check(reading: &mut Reading<'_>, scenario: &Scenario) {
+    let made = core::mem::take(&mut reading.made);
+    let mut known: BTreeSet<(Named, Name)> = BTreeSet::from([(Named::Region, "root".into())]);
+    let mut first: BTreeMap<(Named, Name), usize> = BTreeMap::new();
+    for Mention { kind, name, line, key } in made {
+        let once = matches!(kind, Named::Task | Named::Region | Named::Channel);
+        let earlier = first.get(&(kind, name.clone())).copied();
+        if let (true, Some(earlier)) = (once, earlier) {
+            let word = kind.word();
+            let what = format!("the {word} `{name}` is made twice (first in line {earlier})");
+            reading.error(line, key, what);
+        }
+        first.entry((kind, name.clone())).or_insert(line);
+        if kind == Named::Region && &*name == "root" {
+            reading.error(line, key, "`root` is the root region: expected another name");
+        }
+        known.insert((kind, name));
+    }
+    known.extend(scenario.tasks.keys().map(|name| (Named::Definition, name.clone())));
+    for Mention { kind, name, line, key } in core::mem::take(&mut reading.used) {
+        look_up(reading, &known, scenario, (kind, &name, line, key));
+    }
+    let expect = &scenario.expect;
+    for pattern in expect.events.iter().chain(&expect.never) {
+        check_pattern(reading, &known, pattern, EventKind::NAMES);
+    }
+    for pattern in expect.host_events.iter().chain(&expect.host_never) {
+        check_pattern(reading, &known, pattern, HOST_KINDS);
+    }
+    let tasks = expect.orders.iter().flatten().map(|name| (expect.line, name, "order"));
+    let outcomes = expect.outcomes.iter().map(|(line, name, _)| (*line, name, "outcomes"));
+    for (line, name, key) in tasks.chain(outcomes) {
+        look_up(reading, &known, scenario, (Named::Task, name, line, key));
+    }
+}
+
+type Known = BTreeSet<(Named, Name)>;
+
+fn look_up(
+    reading: &mut Reading<'_>,
+    known: &Known,
+    scenario: &Scenario,
+    (kind, name, line, key): (Named, &Name, usize, &str),
+) {
+    if let Some(group) = name.strip_suffix('*') {
+        if !scenario.groups.contains_key(group) {
+            let near = suggest::near(group, scenario.groups.keys().map(|name| &**name));
+            reading.error(line, key, format!("there is no group `{group}` made by `count`{near}"));
+        }
+        return;
+    }
+    if !is_known(known, kind, name) {
+        unknown(reading, known, kind, name, (line, key));
+    }
+}
+
+/// A body's own things may be named with their task in front.
+fn is_known(known: &Known, kind: Named, name: &str) -> bool {
+    let has = |name: &str| known.contains(&(kind, Name::from(name)));
+    let own = matches!(kind, Named::Permit | Named::Obligation | Named::Timer);
+    has(name) || own && name.rsplit_once('.').is_some_and(|(_, own)| has(own))
+}
+
+fn unknown(
+    reading: &mut Reading<'_>,
+    known: &Known,
+    kind: Named,
+    name: &str,
+    (line, key): (usize, &str),
+) {
+    let same = known.iter().filter(|(other, _)| *other == kind);
+    let near = suggest::near(name, same.map(|(_, name)| &**name));
+    let word = kind.word();
+    reading.error(line, key, format!("there is no {word} `{name}` in this file{near}"));
+}
+
+fn check_pattern(reading: &mut Reading<'_>, known: &Known, pattern: &Pattern, kinds: &[&str]) {
+    let kind = &pattern.kind;
+    if kind != "*" && !kinds.iter().any(|name| name.eq_ignore_ascii_case(kind)) {
+        let near = suggest::near(kind, kinds.iter().copied());
+        reading.error(pattern.line, kind, format!("there is no event kind `{kind}`{near}"));
+    }
+    for (key, value) in &pattern.words {
+        let literal = value.parse::<u64>().is_ok() || value.eq_ignore_ascii_case("null");
+        if let (Some(kind), false) = (named(key), literal)
+            && !is_known(known, kind, value)
+        {
+            unknown(reading, known, kind, value, (pattern.line, key));
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Running a scenario: op by op, seed by seed, and what to report.
+
+use crate::body::compare;
+use crate::host::{Failure, Host, Record};
+use crate::pattern::{Named, Pattern};
+use crate::scenario::{Expect, Name, Op, Scenario, Step, Subject};
+use asx_kernel::journal::{Event, EventKind};
+use core::fmt::Write as _;
+use std::sync::Arc;
+
+/// What running a scenario gave.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The scenario.
+    pub id: String,
+    /// Where it was read from.
+    pub file: String,
+    /// The host.
+    pub host: &'static str,
+    /// One run per seed.
+    pub runs: Vec<SeedRun>,
+    /// Why the host cannot run it, if it cannot.
+    pub skipped: Option<String>,
+}
+
+impl Report {
+    /// Whether everything held under every seed.
+    pub fn passed(&self) -> bool {
+        self.runs.iter().all(|run| run.failures.is_empty())
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct SeedRun {
+    /// The seed.
+    pub seed: u64,
+    /// The journal's digest.
+    pub fingerprint: u64,
+    /// The journal, a line per event, with names.
+    pub journal: Vec<String>,
+    /// The host-only events, a line each.
+    pub host_events: Vec<String>,
+    /// What did not hold.
+    pub failures: Vec<Failure>,
+    /// Whether the only failure is the fingerprint.
+    pub only_fingerprint: bool,
+    /// How to see it again.
+    pub repro: String,
+}
+
+/// Runs a scenario under each of its seeds.
+pub fn run_scenario(host: &mut dyn Host, scenario: &Arc<Scenario>) -> Report {
+    run_seeds(host, scenario, &scenario.seeds)
+}
+
+/// Runs a scenario under these seeds, which may be others than its own.
+pub fn run_seeds(host: &mut dyn Host, scenario: &Arc<Scenario>, seeds: &[u64]) -> Report {
+    let skipped = host.can_run(scenario).err();
+    let mut runs = Vec::new();
+    if skipped.is_none() {
+        runs.extend(seeds.iter().map(|seed| run_seed(host, scenario, *seed)));
+    }
+    let (id, file) = (scenario.id.clone(), scenario.file.clone());
+    Report { id, file, host: host.name(), runs, skipped }
+}
+
+fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun {
+    let mut failures = play(host, scenario, seed);
+    let record = host.record();
+    judge(&scenario.expect, scenario, seed, &record, &mut failures);
+    if scenario.expect.replay {
+        failures.extend(play(host, scenario, seed));
+        failures.extend(diverged(scenario, &record, &host.record()));
+    }
+    let before = failures.len();
+    failures.extend(fingerprint(&scenario.expect, scenario, seed, record.digest));
+    SeedRun {
+        seed,
+        fingerprint: record.digest,
+        journal: record.events.iter().map(|event| show(event, &record)).collect(),
+        host_events: show_host(&record),
+        only_fingerprint: before == 0 && !failures.is_empty(),
+        failures,
+        repro: format!("asx run {} --seed {seed}", scenario.file),
+    }
+}
+
+/// Runs the ops of a scenario on a fresh world.
+fn play(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> Vec<Failure> {
+    host.start(scenario, seed);
+    let mut failures = Vec::new();
+    let _ = play_steps(host, scenario, &scenario.setup, &mut failures)
+        .and_then(|()| play_steps(host, scenario, &scenario.steps, &mut failures));
+    failures
+}
+
+/// A broken invariant ends the run: what follows would say nothing.
+struct Broken;
+
+fn play_steps(
+    host: &mut dyn Host,
+    scenario: &Scenario,
+    steps: &[Step],
+    failures: &mut Vec<Failure>,
+) -> Result<(), Broken> {
+    for step in steps {
+        if let Op::Repeat { times, body } = &step.op {
+            for _ in 0..*times {
+                play_steps(host, scenario, body, failures)?;
+            }
+            continue;
+        }
+        for step in members(scenario, step) {
+            let reply = host.apply(&step.op);
+            failures.extend(host.take_failures());
+            failures.extend(compare(&step, &reply));
+            if let Err(broken) = host.check() {
+                let what = format!("invariants after op \"{}\"", step.name);
+                failures.push(Failure::new(step.line, what, "no violation", broken));
+                return Err(Broken);
+            }
+            // A scenario that went wrong this often says nothing more by going on.
+            if failures.len() > 50 {
+                return Err(Broken);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An op on a group is an op on each member.
+fn members(scenario: &Scenario, step: &Step) -> Vec<Step> {
+    let group = |name: &Name| scenario.groups.get(name.strip_suffix('*')?).cloned();
+    let each = |make: &dyn Fn(Name) -> Op, names: Vec<Name>| {
+        names.into_iter().map(|name| Step { op: make(name), ..step.clone() }).collect()
+    };
+    let found = match &step.op {
+        Op::Cancel { task, kind, message } => group(task).map(|names| {
+            let make = |task| Op::Cancel { task, kind: *kind, message: message.clone() };
+            each(&make, names)
+        }),
+        Op::Wake { task } => group(task).map(|names| each(&|task| Op::Wake { task }, names)),
+        Op::Check(Subject::Task(task)) => {
+            group(task).map(|names| each(&|task| Op::Check(Subject::Task(task)), names))
+        }
+        Op::Check(Subject::Timer(timer)) => {
+            group(timer).map(|names| each(&|timer| Op::Check(Subject::Timer(timer)), names))
+        }
+        Op::Disarm { timer, id, generation } => group(timer).map(|names| {
+            let make = |timer| Op::Disarm { timer, id: *id, generation: *generation };
+            each(&make, names)
+        }),
+        _ => None,
+    };
+    found.unwrap_or_else(|| vec![step.clone()])
+}
+
+/// The item of a list that is one for all seeds or one per seed.
+fn of_seed<'a, T>(items: &'a [T], scenario: &Scenario, seed: u64) -> Option<&'a T> {
+    // Another seed than the author's may well go another way.
+    let at = scenario.seeds.iter().position(|own| *own == seed)?;
+    items.get(if items.len() == 1 { 0 } else { at })
+}
+
+fn judge(
+    expect: &Expect,
+    scenario: &Scenario,
+    seed: u64,
+    record: &Record,
+    failures: &mut Vec<Failure>,
+) {
+    failures.extend(subsequence(expect, record));
+    let never = |patterns: &[Pattern], hit: &dyn Fn(&Pattern) -> Option<String>| {
+        let fails = |pattern: &Pattern| {
+            hit(pattern).map(|event| {
+                Failure::new(pattern.line, format!("never `{pattern}`"), "no such event", event)
+            })
+        };
+        patterns.iter().filter_map(fails).collect::<Vec<_>>()
+    };
+    failures.extend(never(&expect.never, &|pattern| {
+        let hit = record.events.iter().find(|event| pattern.matches(event, &record.names));
+        hit.map(|event| show(event, record))
+    }));
+    let shown = show_host(record);
+    failures.extend(never(&expect.host_never, &|pattern| {
+        let hit = |event| pattern.matches_host(event, &record.names);
+        record.host_events.iter().position(hit).map(|at| shown[at].clone())
+    }));
+    let mut rest = record.host_events.iter();
+    for pattern in &expect.host_events {
+        if !rest.any(|event| pattern.matches_host(event, &record.names)) {
+            let got = "no such host event after those already matched";
+            failures.push(Failure::new(pattern.line, "host_events", pattern.to_string(), got));
+        }
+    }
+    if let Some(order) = of_seed(&expect.orders, scenario, seed) {
+        let (expected, got) = (order.join(", "), dispatched(record).join(", "));
+        if expected != got {
+            failures.push(Failure::new(expect.line, "order of dispatch", expected, got));
+        }
+    }
+    for (line, task, severity) in &expect.outcomes {
+        let got = record.outcomes.get(&**task).copied().flatten().unwrap_or("none");
+        if got != severity.name() {
+            let what = format!("outcome of `{task}`");
+            failures.push(Failure::new(*line, what, severity.name(), got));
+        }
+    }
+    if let Some(expected) = expect.quiescent
+        && expected != record.not_quiescent.is_empty()
+    {
+        let names: Vec<_> = record.not_quiescent.iter().map(|status| status.name()).collect();
+        let got = format!("{} {}", names.is_empty(), names.join(", "));
+        failures.push(Failure::new(expect.line, "quiescent", expected.to_string(), got.trim()));
+    }
+}
+
+/// `events` as an ordered subsequence, or as the whole journal.
+fn subsequence(expect: &Expect, record: &Record) -> Option<Failure> {
+    let mut rest = record.events.iter().enumerate();
+    let mut last = None;
+    for (index, pattern) in expect.events.iter().enumerate() {
+        let found = if expect.exactly {
+            rest.next().filter(|(_, event)| pattern.matches(event, &record.names))
+        } else {
+            rest.find(|(_, event)| pattern.matches(event, &record.names))
+        };
+        match found {
+            Some((at, _)) => last = Some(at),
+            None => {
+                let got = if expect.exactly {
+                    let event = record.events.get(index);
+                    event.map_or("the end of the journal".to_owned(), |event| show(event, record))
+                } else {
+                    match last.and_then(|at| record.events.get(at)) {
+                        Some(event) => format!("no such event after `{}`", show(event, record)),
+                        None => "no such event".to_owned(),
+                    }
+                };
+                return Some(Failure::new(pattern.line, "events", pattern.to_string(), got));
+            }
+        }
+    }
+    let extra = rest.next().filter(|_| expect.exactly)?.1;
+    Some(Failure::new(expect.line, "events", "the end of the journal", show(extra, record)))
+}
+
+fn dispatched(record: &Record) -> Vec<String> {
+    let name = |event: &Event| {
+        let task = event.subject.task?;
+        let name = record.names.name(Named::Task, task).map(str::to_owned);
+        Some(name.unwrap_or_else(|| task.to_string()))
+    };
+    let decisions =
+        record.events.iter().filter(|event| matches!(event.kind, EventKind::Decision { .. }));
+    decisions.filter_map(name).collect()
+}
+
+fn fingerprint(expect: &Expect, scenario: &Scenario, seed: u64, digest: u64) -> Option<Failure> {
+    let expected = of_seed(&expect.fingerprints, scenario, seed)?;
+    (*expected != digest).then(|| {
+        let (expected, got) = (format!("{expected:016x}"), format!("{digest:016x}"));
+        Failure::new(expect.line, "fingerprint", expected, got)
+    })
+}
+
+/// The first event in which two runs differ.
+fn diverged(scenario: &Scenario, first: &Record, second: &Record) -> Option<Failure> {
+    let differs = |at: &usize| first.events.get(*at) != second.events.get(*at);
+    let at = (0..first.events.len().max(second.events.len())).find(differs);
+    let line = scenario.expect.line;
+    let shown = |record: &Record, at: usize| {
+        record.events.get(at).map_or("the end".to_owned(), |event| show(event, record))
+    };
+    match at {
+        Some(at) => {
+            Some(Failure::new(line, "DETERMINISM_VIOLATION", shown(first, at), shown(second, at)))
+        }
+        None if first.digest != second.digest => {
+            let (first, second) = (first.digest, second.digest);
+            Some(Failure::new(
+                line,
+                "DETERMINISM_VIOLATION",
+                format!("{first:016x}"),
+                format!("{second:016x}"),
+            ))
+        }
+        None => None,
+    }
+}
+
+/// An event with names instead of numbers.
+fn show(event: &Event, record: &Record) -> String {
+    let text = event.to_string();
+    let mut words = text.split(' ');
+    let mut out = words.by_ref().take(3).collect::<Vec<_>>().join(" ");
+    for word in words {
+        let named = word.split_once('=').and_then(|(key, value)| {
+            let kind = crate::pattern::named(key)?;
+            let name = record.names.name(kind, value.parse().ok()?)?;
+            Some(format!("{key}={name}"))
+        });
+        let _ = write!(out, " {}", named.as_deref().unwrap_or(word));
+    }
+    out
+}
+
+fn show_host(record: &Record) -> Vec<String> {
+    let show = |event: &crate::host::HostEvent| {
+        let mut out = event.kind.to_owned();
+        for (key, value) in &event.fields {
+            let value = value.as_ref().map_or("null".to_owned(), ToString::to_string);
+            let _ = write!(out, " {key}={value}");
+        }
+        out
+    };
+    record.host_events.iter().map(show).collect()
+}

@@ -1,0 +1,517 @@
+//! A scenario as typed data: what [`parse_str`](crate::parse_str) makes and every host runs.
+
+use crate::pattern::Pattern;
+use crate::value::Value;
+use asx_kernel::budget::Budget;
+use asx_kernel::cancel::{Kind, Phase};
+use asx_kernel::journal::WhenFull;
+use asx_kernel::lanes::{Lane, Suggestion, TieBreak};
+use asx_kernel::obligation::ObligationState;
+use asx_kernel::outcome::Severity;
+use asx_kernel::pump::Capability;
+use asx_kernel::region::RegionState;
+use asx_kernel::status::Status;
+use asx_kernel::task::TaskState;
+use asx_kernel::time::Time;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A name an author gave to something.
+pub type Name = Arc<str>;
+/// Ops that run one after another.
+pub type Body = Arc<[Step]>;
+
+/// One scenario file.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Where it was read from, for messages.
+    pub file: String,
+    /// Its id.
+    pub id: String,
+    /// What it asserts.
+    pub title: String,
+    /// The folder it belongs to.
+    pub area: String,
+    /// It is run once under each.
+    pub seeds: Vec<u64>,
+    /// How the world is set up.
+    pub config: Config,
+    /// Scripted tasks by name.
+    pub tasks: BTreeMap<Name, Definition>,
+    /// The members of each group made by `count`.
+    pub groups: BTreeMap<Name, Vec<Name>>,
+    /// The initial state.
+    pub setup: Body,
+    /// What is done.
+    pub steps: Body,
+    /// What must hold of the run.
+    pub expect: Expect,
+}
+
+/// A scripted task.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// What it runs.
+    pub body: Body,
+    /// What it runs after an unhandled cancel.
+    pub on_cancel: Body,
+}
+
+/// One op with what is expected of it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Where it stands.
+    pub line: usize,
+    /// The op's name.
+    pub name: &'static str,
+    /// What to do.
+    pub op: Op,
+    /// The status it must answer, if the author said.
+    pub expect: Option<Status>,
+    /// The results it must have.
+    pub wants: Vec<Want>,
+}
+
+/// A result that must be equal.
+#[derive(Clone, Debug)]
+pub struct Want {
+    /// Which.
+    pub key: &'static str,
+    /// Where it stands.
+    pub line: usize,
+    /// The value.
+    pub value: Value,
+}
+
+/// The `[config]` table.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Virtual workers.
+    pub workers: usize,
+    /// How equals are ordered.
+    pub tie_break: TieBreak,
+    /// The fairness bound.
+    pub cancel_streak_limit: u32,
+    /// Bounds of a cause chain.
+    pub chain: (usize, usize),
+    /// Events retained.
+    pub journal_capacity: usize,
+    /// What happens beyond that.
+    pub when_full: WhenFull,
+    /// Limits by name.
+    pub limits: BTreeMap<&'static str, usize>,
+    /// Timers.
+    pub timers: Timers,
+    /// The browser's pump, if it drives.
+    pub browser: Option<Browser>,
+}
+
+/// The `[config.timers]` table.
+#[derive(Clone, Debug, Default)]
+pub struct Timers {
+    /// Beyond it, the overflow heap.
+    pub max_wheel_duration: Option<Duration>,
+    /// Beyond it, refused.
+    pub max_timer_duration: Option<Duration>,
+    /// Live timers.
+    pub limit: Option<usize>,
+    /// Window and group size.
+    pub coalesce: Option<(Duration, usize)>,
+    /// The first id.
+    pub first_id: Option<u64>,
+    /// The first generation.
+    pub first_generation: Option<u64>,
+}
+
+/// The `[config.browser]` table.
+#[derive(Clone, Debug)]
+pub struct Browser {
+    /// Steps per drain.
+    pub burst_limit: u32,
+    /// Time per drain.
+    pub burst_time: Option<Duration>,
+    /// Timers per drain.
+    pub timer_batch: usize,
+    /// Whether messages can be posted.
+    pub message_channel: bool,
+    /// What is granted.
+    pub capabilities: Vec<Capability>,
+}
+
+/// The `[expect]` table.
+#[derive(Clone, Debug, Default)]
+pub struct Expect {
+    /// Where the table stands.
+    pub line: usize,
+    /// The journal digest: one for all seeds, or one per seed.
+    pub fingerprints: Vec<u64>,
+    /// An ordered subsequence of the journal.
+    pub events: Vec<Pattern>,
+    /// Whether it is the whole journal.
+    pub exactly: bool,
+    /// Patterns that match nothing.
+    pub never: Vec<Pattern>,
+    /// The dispatch order: one for all seeds, or one per seed.
+    pub orders: Vec<Vec<Name>>,
+    /// How tasks have ended.
+    pub outcomes: Vec<(usize, Name, Severity)>,
+    /// Whether the world is quiescent.
+    pub quiescent: Option<bool>,
+    /// Whether the run is repeated and compared decision by decision.
+    pub replay: bool,
+    /// A subsequence of the host-only events.
+    pub host_events: Vec<Pattern>,
+    /// Patterns that match no host-only event.
+    pub host_never: Vec<Pattern>,
+}
+
+/// A budget as an author writes it.
+#[derive(Clone, Debug, Default)]
+pub struct BudgetKeys {
+    /// Scheduling priority.
+    pub priority: Option<u8>,
+    /// When it ends.
+    pub deadline: Option<When>,
+    /// Polls.
+    pub polls: Option<u64>,
+    /// Cost.
+    pub cost: Option<u64>,
+}
+
+/// An instant, absolute or from now.
+#[derive(Clone, Copy, Debug)]
+pub enum When {
+    /// From now.
+    After(Duration),
+    /// Since the beginning.
+    At(Time),
+}
+
+impl When {
+    /// The instant, if it is `now` now.
+    pub fn from(self, now: Time) -> Time {
+        match self {
+            When::After(span) => now + span,
+            When::At(time) => time,
+        }
+    }
+}
+
+/// A value to send.
+#[derive(Clone, Copy, Debug)]
+pub enum Message {
+    /// This one.
+    Value(i64),
+    /// The sending task's number in its group.
+    Index,
+}
+
+/// What an op does. Names are resolved by the host.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
+pub enum Op {
+    Open {
+        name: Name,
+        region: Option<Name>,
+        budget: BudgetKeys,
+        max_children: Option<usize>,
+        fail_fast: bool,
+    },
+    End {
+        region: Name,
+    },
+    Close {
+        region: Name,
+        kind: Kind,
+        message: Option<String>,
+        force_after: Option<Duration>,
+    },
+    Gate {
+        region: Name,
+        open: bool,
+    },
+    Defer {
+        region: Name,
+        task: Name,
+        name: Name,
+    },
+    Finalizer {
+        region: Name,
+        task: Name,
+        name: Name,
+    },
+    Storage {
+        region: Name,
+        bytes: usize,
+    },
+    Release {
+        region: Name,
+    },
+
+    Spawn {
+        task: Name,
+        name: Name,
+        region: Option<Name>,
+        index: i64,
+        pinned: bool,
+        budget: BudgetKeys,
+    },
+    SpawnFailed {
+        name: Name,
+        region: Option<Name>,
+        message: String,
+        status: Option<Status>,
+    },
+    Cancel {
+        task: Name,
+        kind: Kind,
+        message: Option<String>,
+    },
+    Wake {
+        task: Name,
+    },
+    Checkpoint,
+    IsCancelled,
+    Park,
+    Work {
+        polls: u64,
+    },
+    Spend {
+        cost: u64,
+    },
+    Sleep {
+        when: When,
+    },
+    Join {
+        task: Name,
+    },
+    ClosedWait {
+        region: Name,
+    },
+    Stopping,
+    Shield {
+        body: Body,
+    },
+    Cleanup {
+        body: Body,
+    },
+    Repeat {
+        times: u64,
+        body: Body,
+    },
+    Done,
+    Fail {
+        message: String,
+    },
+    Panic {
+        message: String,
+    },
+
+    Oblige {
+        obligation: Name,
+        region: Option<Name>,
+    },
+    Commit {
+        obligation: Name,
+    },
+    Abort {
+        obligation: Name,
+    },
+
+    Channel {
+        name: Name,
+        capacity: usize,
+        region: Option<Name>,
+    },
+    Reserve {
+        channel: Name,
+        permit: Name,
+        tracked: bool,
+    },
+    TryReserve {
+        channel: Name,
+        permit: Name,
+        tracked: bool,
+    },
+    Send {
+        permit: Name,
+        value: Message,
+    },
+    AbortPermit {
+        permit: Name,
+    },
+    DropPermit {
+        permit: Name,
+    },
+    TrySend {
+        channel: Name,
+        value: Message,
+    },
+    Evict {
+        channel: Name,
+        value: Message,
+    },
+    Recv {
+        channel: Name,
+    },
+    TryRecv {
+        channel: Name,
+    },
+    CloneSender {
+        channel: Name,
+    },
+    DropSender {
+        channel: Name,
+    },
+    DropReceiver {
+        channel: Name,
+    },
+
+    Arm {
+        timer: Name,
+        when: When,
+        region: Option<Name>,
+        wakes: Option<Name>,
+    },
+    Disarm {
+        timer: Name,
+        id: Option<u64>,
+        generation: Option<u64>,
+    },
+    Update {
+        timer: Name,
+        name: Name,
+        when: When,
+        region: Option<Name>,
+        wakes: Option<Name>,
+    },
+
+    Advance {
+        when: When,
+    },
+    Fire,
+    Run {
+        max_steps: u64,
+    },
+    StepOn {
+        count: u64,
+        worker: Option<usize>,
+    },
+    RunFor {
+        when: When,
+        max_steps: u64,
+    },
+    Suggest {
+        mode: Suggestion,
+    },
+    SoftStop,
+    Shutdown {
+        soft: Duration,
+        force_after: Option<Duration>,
+    },
+    Quiescent,
+    TryMove(Move),
+    Check(Subject),
+    Law(Law),
+    Browser(BrowserOp),
+}
+
+/// An explicit step of a live thing.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
+pub enum Move {
+    Task(Name, TaskState),
+    Region(Name, RegionState),
+    Obligation(Name, ObligationState),
+}
+
+/// What a check looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
+pub enum Subject {
+    Task(Name),
+    Region(Name),
+    Obligation(Name),
+    Channel(Name),
+    Permit(Name),
+    Timer(Name),
+    Timers,
+    Lanes,
+    Certificate(usize),
+    Journal,
+    Clock,
+    Pump,
+}
+
+/// A browser op.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
+pub enum BrowserOp {
+    Microtasks,
+    Turn { count: u64 },
+    Pump,
+    HostTimer { timer: Option<Name> },
+    Suspend { span: Duration },
+    Grant { capability: Capability },
+    Revoke { capability: Capability },
+    Require { capability: Capability },
+}
+
+/// A pure question.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
+pub enum Law {
+    JoinOutcomes { of: Vec<End>, right: bool },
+    Strengthen { reasons: Vec<Why> },
+    KindInfo { kind: Kind },
+    Meet { of: Vec<Budget> },
+    ConsumePolls { budget: Budget, polls: u64 },
+    ConsumeCost { budget: Budget, cost: u64 },
+    CheckDeadline { budget: Budget, now: Time },
+    WaitUntil { budget: Budget, now: Time, timeout: Duration },
+    TaskMove { from: Vec<TaskState>, to: Vec<TaskState> },
+    RegionMove { from: Vec<RegionState>, to: Vec<RegionState> },
+    ObligationMove { from: Vec<ObligationState>, to: Vec<ObligationState> },
+    PhaseMove { from: Vec<Phase>, to: Vec<Phase> },
+    ValidateWitness { prev: Seen, next: Seen },
+    Rng { seed: Option<u64>, worker: u64, count: usize },
+    StealOrder { seed: Option<u64>, worker: usize, workers: usize },
+    Decide { pending: Vec<Lane>, suggestion: Suggestion, limit: u32, history: Vec<Lane> },
+    Certificates { left: Vec<Lane>, right: Vec<Lane> },
+}
+
+/// An outcome as an author writes it.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// How bad.
+    pub severity: Severity,
+    /// The reason, of a cancel; the message, of the others.
+    pub why: Why,
+}
+
+/// A reason as an author writes it.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its timestamp.
+    pub at: Time,
+    /// Its message.
+    pub message: Option<String>,
+}
+
+/// A witness as an author writes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// The task's number.
+    pub task: u32,
+    /// The region's number.
+    pub region: u32,
+    /// The epoch.
+    pub epoch: u64,
+    /// The phase.
+    pub phase: Phase,
+    /// The reason's kind.
+    pub kind: Kind,
+}
