@@ -325,12 +325,12 @@ impl Engine {
     /// Expired timers, at most a batch per drain.
     fn collect_timers(&mut self) {
         let Some(browser) = &mut self.browser else { return };
-        let fired = self.world.expire_timers(browser.pump.timer_batch());
+        self.world.allow_timers(browser.pump.timer_batch());
+        let fired = self.world.expire();
         let more = self.world.timers().next_deadline().is_some_and(|next| next <= self.world.now());
         browser.pump.timers_fired(fired, more);
-        if !more {
-            self.world.expire();
-        }
+        // What the step itself finds due waits for the next look.
+        self.world.allow_timers(0);
     }
 
     fn pumped_step(&mut self) {

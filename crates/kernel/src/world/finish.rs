@@ -117,7 +117,7 @@ impl<P, V> World<P, V> {
                 Wait::Watch(Watched::Stop) => write!(text, " waits for the soft stop"),
             };
         }
-        if let Some(first) = record.timers.first()
+        if let Some((_, first)) = record.timers.first_key_value()
             && let Some((deadline, _)) = self.wheel.get(*first)
         {
             let _ = write!(text, " sleeps until {deadline}");

@@ -97,8 +97,8 @@ impl<P, V> World<P, V> {
         hold(!(record.polling && record.queued.is_some()), "INV-TK-01", || {
             format!("{task} is queued while it is polled")
         })?;
-        for timer in &record.timers {
-            let owner = self.wheel.get(*timer).map(|(_, owner)| *owner);
+        for timer in record.timers.values() {
+            let owner = self.wheel.get(*timer).map(|(_, token)| token.owner);
             hold(owner == Some(TimerOwner::Task(task)), "INV-TM-09", || {
                 format!("{task} lists a timer that is not its own")
             })?;

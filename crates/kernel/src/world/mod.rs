@@ -79,7 +79,10 @@ pub struct World<P, V> {
     obligations: Arena<(RegionId, ObligationState)>,
     channels: Arena<ChannelRecord<V>>,
     permits: Arena<PermitRecord>,
-    wheel: Wheel<TimerOwner>,
+    wheel: Wheel<TimerToken>,
+    timers_made: u64,
+    /// How many timers may still fire before the host says so again.
+    timer_allowance: usize,
     /// Live budget deadlines not yet noticed; they are no timers.
     deadlines: BTreeSet<(Time, TaskId)>,
     graces: BTreeMap<(Time, u64), (RegionId, Grace)>,
@@ -135,6 +138,8 @@ impl<P, V> World<P, V> {
             channels: Arena::new(),
             permits: Arena::new(),
             wheel: Wheel::new(config.wheel.clone(), Time::ZERO),
+            timers_made: 0,
+            timer_allowance: usize::MAX,
             deadlines: BTreeSet::new(),
             graces: BTreeMap::new(),
             scheduler: Scheduler::new(config.scheduler),

@@ -62,10 +62,16 @@ impl<P, V> World<P, V> {
         [self.wheel.next_deadline(), deadline, grace].into_iter().flatten().min()
     }
 
+    /// How many timers may fire from now on, until the next call: a host that must yield in
+    /// between fires them in batches. What is due and may not fire yet stays due.
+    pub fn allow_timers(&mut self, most: usize) {
+        self.timer_allowance = most;
+    }
+
     /// Expired timers, then passed deadlines, then graces: always before a dispatch. Answers how
     /// many timers fired.
     pub fn expire(&mut self) -> usize {
-        let fired = self.expire_timers(usize::MAX);
+        let fired = self.expire_timers();
         while let Some(&(deadline, task)) = self.deadlines.first()
             && deadline <= self.now
         {
@@ -86,14 +92,18 @@ impl<P, V> World<P, V> {
         fired
     }
 
-    /// Fires up to `max` due timers: a fired timer only enqueues wakes.
-    pub fn expire_timers(&mut self, max: usize) -> usize {
+    /// Fires what is due and allowed: a fired timer only enqueues wakes.
+    fn expire_timers(&mut self) -> usize {
         let mut due = Vec::new();
-        let fired = self.wheel.collect(self.now, max, &mut due);
+        let fired = self.wheel.collect(self.now, self.timer_allowance, &mut due);
+        if self.timer_allowance != usize::MAX {
+            self.timer_allowance -= fired;
+        }
         for timer in due {
             let deadline = timer.deadline.as_nanos();
             self.disowned(timer.handle, timer.token, EventKind::TimerFired { deadline });
-            let (TimerOwner::Task(wakes) | TimerOwner::Region(_, Some(wakes))) = timer.token else {
+            let (TimerOwner::Task(wakes) | TimerOwner::Region(_, Some(wakes))) = timer.token.owner
+            else {
                 continue;
             };
             self.wake_task(wakes);

@@ -27,7 +27,8 @@ pub(super) struct RegionRecord<P> {
     pub(super) obligations: BTreeSet<ObligationId>,
     pub(super) leaked: Vec<ObligationId>,
     pub(super) channels: Vec<ChannelId>,
-    pub(super) timers: BTreeSet<TimerHandle>,
+    /// In order of arming.
+    pub(super) timers: BTreeMap<u64, TimerHandle>,
     pub(super) fold: Fold<(), TaskError>,
     pub(super) first_cause: Option<TaskOutcome>,
     pub(super) next_order: u64,
@@ -54,7 +55,7 @@ impl<P> RegionRecord<P> {
             obligations: BTreeSet::new(),
             leaked: Vec::new(),
             channels: Vec::new(),
-            timers: BTreeSet::new(),
+            timers: BTreeMap::new(),
             fold: Fold::default(),
             first_cause: None,
             next_order: 0,
@@ -116,7 +117,8 @@ pub(super) struct TaskRecord<P> {
     pub(super) woken: bool,
     pub(super) shields: u32,
     pub(super) waits: Vec<Wait>,
-    pub(super) timers: BTreeSet<TimerHandle>,
+    /// In order of arming.
+    pub(super) timers: BTreeMap<u64, TimerHandle>,
     pub(super) polls: u64,
     pub(super) polls_since_request: u64,
     pub(super) cleanup_polls: u64,
@@ -147,7 +149,7 @@ impl<P> TaskRecord<P> {
             woken: false,
             shields: 0,
             waits: Vec::new(),
-            timers: BTreeSet::new(),
+            timers: BTreeMap::new(),
             polls: 0,
             polls_since_request: 0,
             cleanup_polls: 0,
@@ -183,6 +185,14 @@ pub(super) enum TimerOwner {
     Task(TaskId),
     /// A region's timer, and whom it wakes.
     Region(RegionId, Option<TaskId>),
+}
+
+/// What the wheel keeps of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimerToken {
+    pub(super) owner: TimerOwner,
+    /// Which timer of the world it is.
+    pub(super) order: u64,
 }
 
 /// What happens when a grace period is over.

@@ -32,7 +32,7 @@ impl<P, V> RegionStore for World<P, V> {
     fn release(&mut self, region: RegionId) {
         let Ok(record) = self.region_ref(region) else { return };
         let channels = record.channels.clone();
-        let timers: Vec<_> = record.timers.iter().copied().collect();
+        let timers: Vec<_> = record.timers.values().copied().collect();
         for channel in channels {
             let permits = self.channels.get(channel.0).map(|c| c.permits.clone());
             for permit in permits.unwrap_or_default() {
@@ -41,7 +41,7 @@ impl<P, V> RegionStore for World<P, V> {
             self.close_channel(channel);
         }
         for timer in timers {
-            self.disarm(timer);
+            self.drop_timer(timer);
         }
     }
 

@@ -262,8 +262,8 @@ impl<P, V> World<P, V> {
         for wait in waits {
             self.end_wait(task, wait);
         }
-        for timer in timers {
-            self.disarm(timer);
+        for timer in timers.into_values() {
+            self.drop_timer(timer);
         }
     }
 

@@ -15,11 +15,14 @@ impl<P, V> World<P, V> {
         self.arm_for(TimerOwner::Region(region, wakes), deadline)
     }
 
-    /// Cancels a timer; false, and nothing happens, if it is not armed any more.
+    /// Cancels a timer; false, and nothing happens, if it is not armed any more. A task whose sleep
+    /// is cancelled is woken: the sleep is over.
     pub fn disarm(&mut self, handle: TimerHandle) -> bool {
-        let Some(owner) = self.wheel.cancel(handle) else { return false };
-        self.disowned(handle, owner, EventKind::TimerCancelled {});
-        true
+        let owner = self.drop_timer(handle);
+        if let Some(TimerOwner::Task(task)) = owner {
+            self.wake_task(task);
+        }
+        owner.is_some()
     }
 
     /// Arms a new timer in place of an old one. If that fails the old one stays; an old one that
@@ -33,30 +36,42 @@ impl<P, V> World<P, V> {
     ) -> Answer<TimerHandle> {
         self.admit_timer(region)?;
         if self.wheel.get(old).is_none() {
-            self.room_for(SMALL_BYTES)?;
+            return self.arm(region, until, wakes);
         }
         let deadline = self.instant(until);
-        let owner = TimerOwner::Region(region, wakes);
-        let updated = self.wheel.update(old, deadline, owner);
+        let token = self.timer_token(TimerOwner::Region(region, wakes));
+        let updated = self.wheel.update(old, deadline, token);
         let (handle, before) = updated.map_err(|error| self.refused_timer(&error))?;
-        if let Some(owner) = before {
-            self.disowned(old, owner, EventKind::TimerCancelled {});
+        self.armed(token, handle, deadline);
+        if let Some(token) = before {
+            self.disowned(old, token, EventKind::TimerCancelled {});
         }
-        self.armed(owner, handle, deadline);
         Ok(handle)
+    }
+
+    pub(super) fn drop_timer(&mut self, handle: TimerHandle) -> Option<TimerOwner> {
+        let token = self.wheel.cancel(handle)?;
+        self.disowned(handle, token, EventKind::TimerCancelled {});
+        Some(token.owner)
     }
 
     pub(super) fn arm_for(&mut self, owner: TimerOwner, deadline: Time) -> Answer<TimerHandle> {
         self.room_for(SMALL_BYTES)?;
-        let registered = self.wheel.register(deadline, owner);
+        // The wheel measures distances from its own time: it is brought up to now.
+        self.wheel.advance(self.now);
+        let token = self.timer_token(owner);
+        let registered = self.wheel.register(deadline, token);
         let handle = registered.map_err(|error| self.refused_timer(&error))?;
-        self.armed(owner, handle, deadline);
+        self.armed(token, handle, deadline);
         Ok(handle)
     }
 
-    /// The wheel counts from its own time: it is brought up to now without firing anything.
-    fn instant(&mut self, until: SleepUntil) -> Time {
-        self.wheel.advance(self.now);
+    fn timer_token(&mut self, owner: TimerOwner) -> TimerToken {
+        self.timers_made += 1;
+        TimerToken { owner, order: self.timers_made }
+    }
+
+    fn instant(&self, until: SleepUntil) -> Time {
         match until {
             SleepUntil::After(span) => self.now + span,
             SleepUntil::At(time) => time,
@@ -72,7 +87,7 @@ impl<P, V> World<P, V> {
         self.admit(region, operation).map(drop)
     }
 
-    fn refused_timer(&mut self, error: &RegisterError<TimerOwner>) -> Status {
+    fn refused_timer(&mut self, error: &RegisterError<TimerToken>) -> Status {
         let status = error.status();
         if status == Status::ResourceExhausted {
             self.note(Subject::default(), EventKind::ResourceExhausted { what: "timers" });
@@ -80,23 +95,23 @@ impl<P, V> World<P, V> {
         status
     }
 
-    fn armed(&mut self, owner: TimerOwner, handle: TimerHandle, deadline: Time) {
-        if let Some(timers) = self.timers_of(owner) {
-            timers.insert(handle);
+    fn armed(&mut self, token: TimerToken, handle: TimerHandle, deadline: Time) {
+        if let Some(timers) = self.timers_of(token.owner) {
+            timers.insert(token.order, handle);
         }
         let kind = EventKind::TimerArmed { deadline: deadline.as_nanos() };
-        self.note_timer(handle, owner, kind);
+        self.note_timer(handle, token.owner, kind);
     }
 
     /// The timer is over: cancelled or fired.
-    pub(super) fn disowned(&mut self, handle: TimerHandle, owner: TimerOwner, kind: EventKind) {
-        if let Some(timers) = self.timers_of(owner) {
-            timers.remove(&handle);
+    pub(super) fn disowned(&mut self, handle: TimerHandle, token: TimerToken, kind: EventKind) {
+        if let Some(timers) = self.timers_of(token.owner) {
+            timers.remove(&token.order);
         }
-        self.note_timer(handle, owner, kind);
+        self.note_timer(handle, token.owner, kind);
     }
 
-    fn timers_of(&mut self, owner: TimerOwner) -> Option<&mut BTreeSet<TimerHandle>> {
+    fn timers_of(&mut self, owner: TimerOwner) -> Option<&mut BTreeMap<u64, TimerHandle>> {
         match owner {
             TimerOwner::Task(task) => self.tasks.get_mut(task.0).map(|r| &mut r.timers),
             TimerOwner::Region(region, _) => self.regions.get_mut(region.0).map(|r| &mut r.timers),

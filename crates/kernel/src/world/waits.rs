@@ -79,7 +79,7 @@ impl<P, V> World<P, V> {
     /// Whether the sleep is over.
     pub fn slept(&mut self, task: TaskId, timer: TimerHandle) -> Answer<Poll<()>> {
         self.observe(task)?;
-        let pending = self.task_ref(task)?.timers.contains(&timer);
+        let pending = self.task_ref(task)?.timers.values().any(|own| *own == timer);
         Ok(if pending { Poll::Pending } else { Poll::Ready(()) })
     }
 
