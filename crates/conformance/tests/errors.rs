@@ -20,51 +20,120 @@ const WRONG: &[(&str, &str)] = &[
     ("config = 3", "f.toml:5: config: expected a table, not 3"),
     ("[config]\nworkers = 0", "f.toml:6: workers: expected a number from 1 to 64"),
     ("[config]\ntie_break = \"lifo\"", "f.toml:6: tie_break: expected one of fifo, seeded"),
-    ("[config.limits]\ntask = 3", "f.toml:6: task: [config.limits] has no such key (did you mean `tasks`?)"),
+    (
+        "[config.limits]\ntask = 3",
+        "f.toml:6: task: [config.limits] has no such key (did you mean `tasks`?)",
+    ),
     ("[config.timers]\ncoalesce_min = 3", "needs the key `coalesce_window`"),
-    ("[config.browser]\ncapabilities = [\"clok\"]", "f.toml:6: capabilities: expected one of clock, entropy, timer, post, microtask, not \"clok\" (did you mean `clock`?)"),
+    (
+        "[config.browser]\ncapabilities = [\"clok\"]",
+        "f.toml:6: capabilities: expected one of clock, entropy, timer, post, microtask, not \"clok\" (did you mean `clock`?)",
+    ),
     ("[tasks]\na = 1", "f.toml:6: a: expected a table with `body` and `on_cancel`"),
     // Ops.
     ("steps = 1", "f.toml:5: steps: expected a list of ops, not 1"),
     ("steps = [\n1]", "f.toml:6: steps: expected an op"),
     ("steps = [{ channel = \"c\" }]", "f.toml:5: op: the op needs the key `op`"),
-    ("steps = [{ op = \"advanse\" }]", "f.toml:5: op: there is no op \"advanse\" (did you mean `advance`?)"),
+    (
+        "steps = [{ op = \"advanse\" }]",
+        "f.toml:5: op: there is no op \"advanse\" (did you mean `advance`?)",
+    ),
     ("steps = [{ op = \"yield\" }]", "f.toml:5: op: op \"yield\" can only stand in a task's body"),
-    ("[tasks.a]\nbody = [{ op = \"run\" }]", "f.toml:6: op: op \"run\" can only stand in `setup` and `steps`"),
-    ("steps = [\n{ op = \"run\" },\n{ op = \"run\", max = 1 },\n]", "f.toml:7: max: op \"run\" has no such key"),
-    ("steps = [{ op = \"channel\", name = \"c\" }]", "f.toml:5: as: op \"channel\" needs the key `as`"),
-    ("steps = [{ op = \"advance\", by = \"10mz\" }]", "f.toml:5: by: expected a duration such as \"10ms\" or \"1h30m\", not \"10mz\""),
+    (
+        "[tasks.a]\nbody = [{ op = \"run\" }]",
+        "f.toml:6: op: op \"run\" can only stand in `setup` and `steps`",
+    ),
+    (
+        "steps = [\n{ op = \"run\" },\n{ op = \"run\", max = 1 },\n]",
+        "f.toml:7: max: op \"run\" has no such key",
+    ),
+    (
+        "steps = [{ op = \"channel\", name = \"c\" }]",
+        "f.toml:5: as: op \"channel\" needs the key `as`",
+    ),
+    (
+        "steps = [{ op = \"advance\", by = \"10mz\" }]",
+        "f.toml:5: by: expected a duration such as \"10ms\" or \"1h30m\", not \"10mz\"",
+    ),
     ("steps = [{ op = \"advance\", by = \"999999999d\" }]", "expected a duration below 584 years"),
-    ("steps = [{ op = \"advance\", by = true }]", "f.toml:5: by: expected a duration such as \"10ms\", not true"),
+    (
+        "steps = [{ op = \"advance\", by = true }]",
+        "f.toml:5: by: expected a duration such as \"10ms\", not true",
+    ),
     ("steps = [{ op = \"advance\" }]", "op \"advance\" needs one of a duration"),
     ("steps = [{ op = \"advance\", by = 1, to = 2 }]", "op \"advance\" needs one of a duration"),
-    ("steps = [{ op = \"run\", expect = \"FUL\" }]", "f.toml:5: expect: expected a status name such as \"FULL\", not \"FUL\" (did you mean `FULL`?)"),
-    ("steps = [{ op = \"open\", as = \"r\", priority = 256 }]", "f.toml:5: priority: expected a number from 0 to 255"),
-    ("steps = [{ op = \"open\", as = \"r\", within = 1, deadline = 1 }]", "expected `deadline` or `within`, not both"),
-    ("steps = [{ op = \"open\", as = \"a b\" }]", "f.toml:5: as: expected a name of letters, digits, `_`, `-`"),
+    (
+        "steps = [{ op = \"run\", expect = \"FUL\" }]",
+        "f.toml:5: expect: expected a status name such as \"FULL\", not \"FUL\" (did you mean `FULL`?)",
+    ),
+    (
+        "steps = [{ op = \"open\", as = \"r\", priority = 256 }]",
+        "f.toml:5: priority: expected a number from 0 to 255",
+    ),
+    (
+        "steps = [{ op = \"open\", as = \"r\", within = 1, deadline = 1 }]",
+        "expected `deadline` or `within`, not both",
+    ),
+    (
+        "steps = [{ op = \"open\", as = \"a b\" }]",
+        "f.toml:5: as: expected a name of letters, digits, `_`, `-`",
+    ),
     ("steps = [{ op = \"check\", state = \"Open\" }]", "op \"check\" needs one subject"),
-    ("steps = [{ op = \"check\", region = \"root\", state = \"Opne\" }]", "f.toml:5: state: expected one of Open, Closing, Draining, Finalizing, Closed, not \"Opne\" (did you mean `Open`?)"),
-    ("steps = [{ op = \"check\", lanes = true, redy = 1 }]", "f.toml:5: redy: op \"check\" has no such key (did you mean `ready`?)"),
-    ("steps = [{ op = \"meet\", of = [] }]", "f.toml:5: of: expected a list with at least one item"),
+    (
+        "steps = [{ op = \"check\", region = \"root\", state = \"Opne\" }]",
+        "f.toml:5: state: expected one of Open, Closing, Draining, Finalizing, Closed, not \"Opne\" (did you mean `Open`?)",
+    ),
+    (
+        "steps = [{ op = \"check\", lanes = true, redy = 1 }]",
+        "f.toml:5: redy: op \"check\" has no such key (did you mean `ready`?)",
+    ),
+    (
+        "steps = [{ op = \"meet\", of = [] }]",
+        "f.toml:5: of: expected a list with at least one item",
+    ),
     ("steps = [{ op = \"meet\", of = [{ poll = 1 }] }]", "`poll` is none of them"),
-    ("steps = [{ op = \"consume\", budget = \"ZERO\" }]", "op \"consume\" needs one of `polls` and `cost`"),
-    ("steps = [{ op = \"repeat\", times = 1, body = 3 }]", "f.toml:5: body: expected a list of ops, not 3"),
+    (
+        "steps = [{ op = \"consume\", budget = \"ZERO\" }]",
+        "op \"consume\" needs one of `polls` and `cost`",
+    ),
+    (
+        "steps = [{ op = \"repeat\", times = 1, body = 3 }]",
+        "f.toml:5: body: expected a list of ops, not 3",
+    ),
     // Names.
-    ("steps = [{ op = \"end\", region = \"rot\" }]", "f.toml:5: region: there is no region `rot` in this file (did you mean `root`?)"),
-    ("steps = [{ op = \"spawn\", task = \"a\" }]", "f.toml:5: task: there is no task definition `a` in this file"),
-    ("steps = [{ op = \"open\", as = \"r\" },\n{ op = \"open\", as = \"r\" }]", "f.toml:6: as: the region `r` is made twice (first in line 5)"),
+    (
+        "steps = [{ op = \"end\", region = \"rot\" }]",
+        "f.toml:5: region: there is no region `rot` in this file (did you mean `root`?)",
+    ),
+    (
+        "steps = [{ op = \"spawn\", task = \"a\" }]",
+        "f.toml:5: task: there is no task definition `a` in this file",
+    ),
+    (
+        "steps = [{ op = \"open\", as = \"r\" },\n{ op = \"open\", as = \"r\" }]",
+        "f.toml:6: as: the region `r` is made twice (first in line 5)",
+    ),
     ("steps = [{ op = \"open\", as = \"root\" }]", "`root` is the root region"),
     ("steps = [{ op = \"cancel\", task = \"w*\" }]", "there is no group `w` made by `count`"),
-    ("steps = [{ op = \"send\", permit = \"p\", value = 1 }]", "there is no permit `p` in this file"),
+    (
+        "steps = [{ op = \"send\", permit = \"p\", value = 1 }]",
+        "there is no permit `p` in this file",
+    ),
     ("setup = []\n[scenario]\nsetup = []", "expected at the top or in [scenario], not both"),
     // Expectations.
     ("[expect]\nfingerprint = \"12\"", "f.toml:6: fingerprint: expected 16 hex digits in quotes"),
     ("[expect]\nfingerprints = []", "f.toml:6: fingerprints: expected one item per seed: 1 in all"),
     ("[expect]\nevents = [\"task_end\"]", "f.toml:6: task_end: there is no event kind `task_end`"),
-    ("[expect]\nnever = [\"sent permit\"]", "f.toml:6: never: expected `key=value` after the kind, not `permit`"),
+    (
+        "[expect]\nnever = [\"sent permit\"]",
+        "f.toml:6: never: expected `key=value` after the kind, not `permit`",
+    ),
     ("[expect]\nevents = [\"sent task=b\"]", "f.toml:6: task: there is no task `b` in this file"),
     ("[expect]\norder = [\"b\"]", "order: there is no task `b` in this file"),
-    ("[expect]\noutcomes = { root = \"Fine\" }", "f.toml:6: root: expected one of Ok, Err, Cancelled, Panicked, not \"Fine\""),
+    (
+        "[expect]\noutcomes = { root = \"Fine\" }",
+        "f.toml:6: root: expected one of Ok, Err, Cancelled, Panicked, not \"Fine\"",
+    ),
     ("[expect]\nhost_events = [\"decision\"]", "there is no event kind `decision`"),
     // Not even TOML.
     ("steps = [", "f.toml:5: TOML:"),
@@ -105,7 +174,8 @@ fn several_mistakes_are_reported_together_in_order() {
     let text = format!(
         "{HEAD}steps = [\n{{ op = \"nap\" }},\n{{ op = \"end\", region = \"x\" }},\n]\nbogus = 1\n"
     );
-    let lines: Vec<_> = errors(&text).iter().map(|e| e.split(':').nth(1).unwrap().to_owned()).collect();
+    let lines: Vec<_> =
+        errors(&text).iter().map(|e| e.split(':').nth(1).unwrap().to_owned()).collect();
     assert_eq!(lines, ["6", "7", "9"]);
 }
 
@@ -139,5 +209,24 @@ fn any_cut_of_a_good_file_is_read_without_a_panic() {
     let good = include_str!("../fixtures/task/task-lifecycle-002.toml");
     for end in (0..good.len()).filter(|end| good.is_char_boundary(*end)) {
         let _ = parse_str("cut", &good[..end]);
+    }
+}
+
+#[test]
+fn any_damage_to_a_good_file_is_read_without_a_panic() {
+    let mut rng = asx_kernel::rng::DetRng::new(1, 0);
+    let files = asx_conformance::corpus();
+    for _ in 0..2000 {
+        let file = &files[rng.below(files.len())];
+        let mut bytes = file.text.clone().into_bytes();
+        for _ in 0..=rng.below(4) {
+            let (at, other) = (rng.below(bytes.len()), rng.below(bytes.len()));
+            match rng.below(3) {
+                0 => bytes[at] = rng.below(128) as u8,
+                1 => drop(bytes.remove(at)),
+                _ => bytes.swap(at, other),
+            }
+        }
+        let _ = parse_str("damaged", &String::from_utf8_lossy(&bytes));
     }
 }
