@@ -87,6 +87,27 @@ fn entering_a_slot_spreads_it_over_finer_levels() {
 }
 
 #[test]
+fn a_slot_not_yet_entered_is_left_alone() {
+    let mut wheel = wheel();
+    let handle = add(&mut wheel, 520 * MS, 1);
+    wheel.advance(at(300 * MS)); // within 256 ms of it, but its slot starts at 512 ms
+    assert_eq!(wheel.level_of(handle), Some(Placement::Level(1)));
+    wheel.advance(at(512 * MS));
+    assert_eq!(wheel.level_of(handle), Some(Placement::Level(0)));
+}
+
+#[test]
+fn overflow_ends_with_the_current_tick_even_without_a_wheel() {
+    let config = WheelConfig { max_wheel_duration: Duration::ZERO, ..WheelConfig::default() };
+    let mut wheel = Wheel::new(config, Time::ZERO);
+    let handle = add(&mut wheel, 2 * MS - 1, 1);
+    assert_eq!(wheel.level_of(handle), Some(Placement::Overflow));
+    wheel.advance(at(MS));
+    assert_eq!((wheel.level_of(handle), wheel.check()), (Some(Placement::Level(0)), Ok(())));
+    assert_eq!(take(&mut wheel, 2 * MS - 1, 9), [1]);
+}
+
+#[test]
 fn overflow_is_promoted_when_in_range_and_not_before() {
     let mut wheel = wheel();
     let handle = add(&mut wheel, 30 * HOUR, 1);
@@ -235,6 +256,18 @@ fn the_earliest_deadline_is_found_again_after_a_cancel_and_then_remembered() {
     assert_eq!((wheel.next_deadline(), remembered(&wheel)), (Some(at(1001 * MS)), 1000));
     wheel.advance(at(0));
     assert_eq!((wheel.next_deadline(), remembered(&wheel)), (Some(at(1001 * MS)), 1001));
+}
+
+#[test]
+fn a_slot_behind_an_earlier_timer_is_not_searched() {
+    let mut wheel = wheel();
+    let first = add(&mut wheel, 1000 * MS, 1);
+    add(&mut wheel, 1001 * MS, 2);
+    add(&mut wheel, 5 * MS, 3);
+    assert_eq!(wheel.cancel(first), Some(1));
+    wheel.advance(at(0));
+    assert_eq!(wheel.levels[1].slots[1000 >> 8].min, 1000 * MS);
+    assert_eq!(wheel.next_deadline(), Some(at(5 * MS)));
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl<P, V> World<P, V> {
         task: Option<TaskId>,
         kind: EventKind,
     ) {
-        let task = task.or(self.current.map(|(task, _)| task));
+        let task = task.or(self.current);
         let record = self.channels.get(channel.0);
         let scope = record.and_then(|record| record.scope);
         let subject = Subject {

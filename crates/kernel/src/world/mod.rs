@@ -85,8 +85,10 @@ pub struct World<P, V> {
     graces: BTreeMap<(Time, u64), (RegionId, Grace)>,
     scheduler: Scheduler<TaskId>,
     suggestion: Suggestion,
-    /// The poll under way, and its worker.
-    current: Option<(TaskId, usize)>,
+    /// The poll under way.
+    current: Option<TaskId>,
+    /// The worker whose poll, or whose poll's end, is under way: it takes the wakes.
+    worker: Option<usize>,
     /// Regions still to be told of a cancel, deepest last.
     cancels: Vec<(RegionId, Reason, Cleanup)>,
     delivering: bool,
@@ -138,6 +140,7 @@ impl<P, V> World<P, V> {
             scheduler: Scheduler::new(config.scheduler),
             suggestion: Suggestion::NoPreference,
             current: None,
+            worker: None,
             cancels: Vec::new(),
             delivering: false,
             stopping: false,

@@ -156,13 +156,13 @@ impl<P, V> World<P, V> {
         if state != to {
             self.note_task(task, EventKind::TaskMoved { from: state, to });
         }
-        self.current = Some((task, worker));
+        (self.current, self.worker) = (Some(task), Some(worker));
         true
     }
 
     /// What the host is to poll: the payload of the poll under way.
     pub fn take_payload(&mut self, task: TaskId) -> Option<P> {
-        self.current.filter(|(current, _)| *current == task)?;
+        self.current.filter(|current| *current == task)?;
         self.tasks.get_mut(task.0)?.payload.take()
     }
 
@@ -173,28 +173,31 @@ impl<P, V> World<P, V> {
         payload: P,
         end: PollEnd,
     ) -> Result<Option<P>, (Status, P)> {
-        let worker = match self.current {
-            Some((current, worker)) if current == task => worker,
-            _ => return Err((Status::InvalidArgument, payload)),
-        };
+        if self.current != Some(task) {
+            return Err((Status::InvalidArgument, payload));
+        }
         self.current = None;
-        let Some(record) = self.tasks.get_mut(task.0) else { return Ok(Some(payload)) };
+        let unused = self.settle_poll(task, payload, end);
+        self.worker = None;
+        Ok(unused)
+    }
+
+    fn settle_poll(&mut self, task: TaskId, payload: P, end: PollEnd) -> Option<P> {
+        let Some(record) = self.tasks.get_mut(task.0) else { return Some(payload) };
         record.polling = false;
         if record.life.state() == TaskState::Completed {
-            return Ok(Some(payload));
+            return Some(payload);
         }
-        if end == PollEnd::Pending {
-            record.payload = Some(payload);
-            if record.woken {
-                self.enqueue(task, Source::Local(worker));
-            }
-            return Ok(None);
+        if end != PollEnd::Pending {
+            self.part_ended(task, end);
+            return Some(payload);
         }
-        // What ends here wakes others as the worker that polled.
-        self.current = Some((task, worker));
-        self.part_ended(task, end);
-        self.current = None;
-        Ok(Some(payload))
+        record.payload = Some(payload);
+        if record.woken {
+            let source = self.source();
+            self.enqueue(task, source);
+        }
+        None
     }
 
     fn part_ended(&mut self, task: TaskId, end: PollEnd) {

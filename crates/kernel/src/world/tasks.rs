@@ -142,14 +142,14 @@ impl<P, V> World<P, V> {
     }
 
     pub(super) fn reason_for(&self, region: RegionId, ask: Ask) -> Reason {
-        let origin_task = self.current.map(|(task, _)| task);
+        let origin_task = self.current;
         let reason = Reason::new(ask.kind, region, self.now);
         Reason { origin_task, message: ask.message, ..reason }
     }
 
     /// Where a wake made now puts a task: on the worker that polls, or among all.
     pub(super) fn source(&self) -> Source {
-        self.current.map_or(Source::Global, |(_, worker)| Source::Local(worker))
+        self.worker.map_or(Source::Global, Source::Local)
     }
 
     pub(super) fn wake_task(&mut self, task: TaskId) {

@@ -64,7 +64,7 @@ impl<P, V> World<P, V> {
     }
 
     fn admit_timer(&mut self, region: RegionId) -> Answer {
-        let current = self.current.and_then(|(task, _)| self.tasks.get(task.0));
+        let current = self.current.and_then(|task| self.tasks.get(task.0));
         let operation = match current {
             Some(record) if record.finalizer => Operation::ArmFinalizerTimer,
             _ => Operation::ArmTimer,
