@@ -95,7 +95,11 @@ pub(crate) fn problems(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for run in report.runs.iter().filter(|run| !run.failures.is_empty()) {
         for failure in &run.failures {
-            lines.push(format!("{}:{}: {}", report.file, failure.line, failure.what));
+            let place = match failure.line {
+                0 => report.file.clone(),
+                line => format!("{}:{line}", report.file),
+            };
+            lines.push(format!("{place}: {}", failure.what));
             lines.push(format!("    expected {}", failure.expected));
             lines.push(format!("    got      {}", failure.got));
         }

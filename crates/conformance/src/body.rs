@@ -12,6 +12,9 @@ use asx_kernel::status::Status;
 use core::task::Poll;
 use std::sync::Arc;
 
+/// How many ops one poll may run: a guard against scripts that never wait.
+const MAX_OPS: usize = 1_000_000;
+
 /// What a host does on behalf of the task that is being polled.
 pub trait TaskOps {
     /// Tries an op; asked again at the next poll if it must wait.
@@ -81,7 +84,7 @@ impl BodyRunner {
 
     /// Runs ops until one must wait or the body ends.
     pub fn poll(&mut self, host: &mut dyn TaskOps) -> BodyEnd {
-        loop {
+        for _ in 0..MAX_OPS {
             let Some(frame) = self.frames.last_mut() else { return self.done() };
             let Some(step) = frame.steps.get(frame.at).cloned() else {
                 frame.at = 0;
@@ -98,6 +101,10 @@ impl BodyRunner {
                 return end;
             }
         }
+        let got = "a poll that does not end";
+        host.report(Failure::new(0, "body", format!("at most {MAX_OPS} ops in a poll"), got));
+        self.unwind(host);
+        BodyEnd::Panicked("the poll does not end".to_owned())
     }
 
     /// Runs one op; `None`: go on with what is next.

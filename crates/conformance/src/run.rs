@@ -1,7 +1,7 @@
 //! Running a scenario: op by op, seed by seed, and what to report.
 
 use crate::body::compare;
-use crate::host::{Failure, Host, Record};
+use crate::host::{Failure, Host, HostEvent, Record};
 use crate::pattern::{Named, Pattern};
 use crate::scenario::{Expect, Name, Op, Scenario, Step, Subject};
 use asx_kernel::journal::{Event, EventKind};
@@ -297,24 +297,29 @@ fn show(event: &Event, record: &Record) -> String {
     let mut words = text.split(' ');
     let mut out = words.by_ref().take(3).collect::<Vec<_>>().join(" ");
     for word in words {
-        let named = word.split_once('=').and_then(|(key, value)| {
-            let kind = crate::pattern::named(key)?;
-            let name = record.names.name(kind, value.parse().ok()?)?;
-            Some(format!("{key}={name}"))
-        });
-        let _ = write!(out, " {}", named.as_deref().unwrap_or(word));
+        let _ = write!(out, " {}", with_name(word, record));
     }
     out
 }
 
 fn show_host(record: &Record) -> Vec<String> {
-    let show = |event: &crate::host::HostEvent| {
+    let show = |event: &HostEvent| {
         let mut out = event.kind.to_owned();
         for (key, value) in &event.fields {
             let value = value.as_ref().map_or("null".to_owned(), ToString::to_string);
-            let _ = write!(out, " {key}={value}");
+            let _ = write!(out, " {}", with_name(&format!("{key}={value}"), record));
         }
         out
     };
     record.host_events.iter().map(show).collect()
+}
+
+/// `key=name` for `key=number`, where the number has a name.
+fn with_name(word: &str, record: &Record) -> String {
+    let named = word.split_once('=').and_then(|(key, value)| {
+        let kind = crate::pattern::named(key)?;
+        let name = record.names.name(kind, value.parse().ok()?)?;
+        Some(format!("{key}={name}"))
+    });
+    named.unwrap_or_else(|| word.to_owned())
 }

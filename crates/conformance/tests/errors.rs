@@ -211,3 +211,22 @@ fn any_cut_of_a_good_file_is_read_without_a_panic() {
         let _ = parse_str("cut", &good[..end]);
     }
 }
+
+#[test]
+fn any_damage_to_a_good_file_is_read_without_a_panic() {
+    let mut rng = asx_kernel::rng::DetRng::new(1, 0);
+    let files = asx_conformance::corpus();
+    for _ in 0..2000 {
+        let file = &files[rng.below(files.len())];
+        let mut bytes = file.text.clone().into_bytes();
+        for _ in 0..=rng.below(4) {
+            let (at, other) = (rng.below(bytes.len()), rng.below(bytes.len()));
+            match rng.below(3) {
+                0 => bytes[at] = rng.below(128) as u8,
+                1 => drop(bytes.remove(at)),
+                _ => bytes.swap(at, other),
+            }
+        }
+        let _ = parse_str("damaged", &String::from_utf8_lossy(&bytes));
+    }
+}

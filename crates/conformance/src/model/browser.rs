@@ -146,13 +146,24 @@ impl Engine {
 
     /// If something is runnable, the pump must know.
     pub(super) fn kick(&mut self) {
+        if !self.world.scheduler().is_empty() {
+            self.wake_pump();
+        }
+    }
+
+    fn wake_pump(&mut self) -> Status {
         let chain = self.chain();
-        let runnable = !self.world.scheduler().is_empty();
-        let Some(browser) = self.browser.as_mut().filter(|_| runnable) else { return };
+        let Some(browser) = &mut self.browser else { return Status::InvalidArgument };
         match browser.pump.wake() {
-            Ok(Some(call)) => browser.make(call),
-            Ok(None) | Err(Refused::Trapped(_)) => {}
-            Err(Refused::Denied(denied)) => browser.denied(denied, chain),
+            Ok(call) => {
+                call.into_iter().for_each(|call| browser.make(call));
+                Status::Ok
+            }
+            Err(Refused::Denied(denied)) => {
+                browser.denied(denied, chain);
+                denied.status()
+            }
+            Err(Refused::Trapped(trapped)) => trapped.status(),
         }
     }
 
@@ -264,11 +275,9 @@ impl Engine {
         if let Err(trapped) = browser.pump.host_turn() {
             return Reply::status(trapped.status());
         }
-        if due && let Ok(Some(call)) = browser.pump.wake() {
-            browser.make(call);
-        }
+        let status = if due { self.wake_pump() } else { Status::Ok };
         self.microtasks();
-        Reply::ok()
+        status.into()
     }
 
     fn due(&self) -> bool {
@@ -350,7 +359,7 @@ impl Engine {
             region: region.map(Value::from),
             lane: Some(lane.name().into()),
             streak: before.map(u64::from),
-            limit: Some(self.scenario.config.cancel_streak_limit.into()),
+            limit: Some(self.suggestion.limit(self.scenario.config.cancel_streak_limit).into()),
         };
         let chain = self.chain();
         if let Some(browser) = &mut self.browser {

@@ -26,6 +26,7 @@ impl Engine {
                 self.run_until(end, *max_steps).map_or_else(stuck, stepped)
             }
             Op::Suggest { mode } => {
+                self.suggestion = *mode;
                 self.world.suggest(*mode);
                 Reply::ok()
             }

@@ -19,7 +19,7 @@ use asx_kernel::cancel::ChainLimits;
 use asx_kernel::choose::Seeded;
 use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
 use asx_kernel::journal::EventKind;
-use asx_kernel::lanes::SchedulerConfig;
+use asx_kernel::lanes::{SchedulerConfig, Suggestion};
 use asx_kernel::session::PermitState;
 use asx_kernel::status::Status;
 use asx_kernel::wheel::{Coalesce, TimerHandle, WheelConfig};
@@ -118,6 +118,8 @@ struct Engine {
     tracked: BTreeMap<PermitId, bool>,
     resolved: BTreeMap<PermitId, PermitState>,
     ordinals: Ordinals,
+    /// What the governor suggests.
+    suggestion: Suggestion,
     browser: Option<EventLoop>,
 }
 
@@ -142,6 +144,7 @@ impl Engine {
             tracked: BTreeMap::new(),
             resolved: BTreeMap::new(),
             ordinals: Ordinals::default(),
+            suggestion: Suggestion::NoPreference,
             browser,
         };
         let root = engine.world.root();

@@ -200,12 +200,20 @@ impl<'r, 't, 'v> Keys<'r, 't, 'v> {
             Some(name) => name.into(),
             None => default?.into(),
         };
-        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-') {
+        self.is_name(&name, key).then(|| {
+            self.made(kind, name.clone(), key);
+            name
+        })
+    }
+
+    /// Whether it may be a name; complains if not.
+    pub(crate) fn is_name(&mut self, name: &str, key: &'static str) -> bool {
+        let fits = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let is = !name.is_empty() && name.chars().all(fits);
+        if !is {
             self.reading.error(self.line, key, "expected a name of letters, digits, `_`, `-`");
-            return None;
         }
-        self.made(kind, name.clone(), key);
-        Some(name)
+        is
     }
 
     /// Notes a name, unless the op that makes it is expected to fail.

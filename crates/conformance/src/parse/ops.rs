@@ -147,7 +147,13 @@ fn write_out(keys: &mut Keys<'_, '_, '_>, step: Step, steps: &mut Vec<Step>) {
                 *name = format!("{name}{index}").into();
                 *own = index as i64;
             }
-            Op::Arm { timer, .. } => *timer = format!("{timer}{index}").into(),
+            Op::Arm { timer, wakes, .. } => {
+                *timer = format!("{timer}{index}").into();
+                // A group of timers wakes a group of tasks one by one.
+                if let Some(group) = wakes.as_deref().and_then(|name| name.strip_suffix('*')) {
+                    *wakes = Some(format!("{group}{index}").into());
+                }
+            }
             _ => {}
         }
         steps.push(step);

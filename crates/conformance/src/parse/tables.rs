@@ -249,6 +249,9 @@ fn grouped(
             return None;
         }
     };
+    if !k.is_name(&name, key) {
+        return None;
+    }
     let members: Vec<Name> = (1..=count).map(|i| format!("{name}{i}").into()).collect();
     for member in &members {
         k.made(kind, member.clone(), key);
