@@ -189,7 +189,8 @@ fn witness(seen: &Seen) -> Witness {
 }
 
 fn steal_order(seed: u64, worker: usize, workers: usize) -> Reply {
-    let others: Vec<usize> = (0..workers).filter(|other| *other != worker).collect();
+    // As the scheduler scans: a circle that begins behind the thief, turned by the draw.
+    let others: Vec<usize> = (worker.saturating_add(1)..workers).chain(0..worker).collect();
     let start = DetRng::new(seed, worker as u64).below(others.len());
     let order = others.iter().cycle().skip(start).take(others.len());
     Reply::ok().with("order", Value::List(order.map(|worker| (*worker).into()).collect()))

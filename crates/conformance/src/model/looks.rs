@@ -6,8 +6,10 @@ use crate::pattern::Named;
 use crate::scenario::{Name, Subject};
 use crate::value::Value;
 use asx_kernel::cancel::Reason;
-use asx_kernel::ids::TaskId;
+use asx_kernel::ids::{ObligationId, TaskId};
+use asx_kernel::journal::{Event, EventKind};
 use asx_kernel::lanes::Lane;
+use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::{Lattice, Stop};
 use asx_kernel::region::RegionState;
 use asx_kernel::session::PermitState;
@@ -27,7 +29,7 @@ impl Engine {
             Subject::Region(name) => self.look_at_region(name),
             Subject::Obligation(name) => {
                 let id = self.obligations.find(scope, name).ok_or(Status::StaleHandle)?;
-                Ok(Reply::ok().with("state", self.world.obligation(id)?.name()))
+                Ok(Reply::ok().with("state", self.obligation_state(id)?.name()))
             }
             Subject::Channel(name) => {
                 let view = self.world.channel_view(self.channel(name)?)?;
@@ -153,6 +155,23 @@ impl Engine {
             .with("message", Value::maybe(reason.and_then(|reason| reason.message.as_deref())))
             .with("chain", chain(reason))
             .with("memory", view.storage))
+    }
+
+    /// The world forgets a resolved obligation; the journal knows how it was resolved.
+    fn obligation_state(&self, id: ObligationId) -> Result<ObligationState, Status> {
+        let resolved = |event: &Event| match event.kind {
+            EventKind::ObligationResolved { obligation, to } if obligation == id.ordinal() => {
+                Some(to)
+            }
+            _ => None,
+        };
+        match self.world.obligation(id) {
+            Err(Status::ObligationAlreadyResolved) => {
+                let found = self.world.journal().events().find_map(resolved);
+                found.ok_or(Status::ObligationAlreadyResolved)
+            }
+            answer => answer,
+        }
     }
 
     /// The world forgets a plain permit once it is resolved; the model remembers how.

@@ -28,7 +28,6 @@ impl<P, V> World<P, V> {
         record.obligations.remove(&id);
         RegionWord::obligation_done(&mut record.word);
         if to == ObligationState::Leaked {
-            record.leaked.push(id);
             if let Some(slot) = self.obligations.get_mut(id.0) {
                 slot.1 = to;
             }
@@ -47,6 +46,7 @@ impl<P, V> World<P, V> {
 
     fn slot(&self, id: ObligationId) -> Answer<(RegionId, ObligationState)> {
         match self.obligations.get(id.0) {
+            Some((region, _)) if self.regions.get(region.0).is_none() => Err(Status::StaleHandle),
             Some(slot) => Ok(*slot),
             None if self.obligations.was_issued(id.0) => Err(Status::ObligationAlreadyResolved),
             None => Err(Status::StaleHandle),

@@ -25,7 +25,6 @@ pub(super) struct RegionRecord<P> {
     pub(super) closed_children: Vec<RegionId>,
     pub(super) finalizers: Vec<P>,
     pub(super) obligations: BTreeSet<ObligationId>,
-    pub(super) leaked: Vec<ObligationId>,
     pub(super) channels: Vec<ChannelId>,
     /// In order of arming.
     pub(super) timers: BTreeMap<u64, TimerHandle>,
@@ -53,7 +52,6 @@ impl<P> RegionRecord<P> {
             closed_children: Vec::new(),
             finalizers: Vec::new(),
             obligations: BTreeSet::new(),
-            leaked: Vec::new(),
             channels: Vec::new(),
             timers: BTreeMap::new(),
             fold: Fold::default(),

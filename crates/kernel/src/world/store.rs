@@ -48,7 +48,6 @@ impl<P, V> RegionStore for World<P, V> {
     fn account_leaks(&mut self, region: RegionId) {
         let Ok(record) = self.region_mut(region) else { return };
         let outstanding = core::mem::take(&mut record.obligations);
-        record.leaked.extend(outstanding.iter().copied());
         for id in &outstanding {
             if let Some(slot) = self.obligations.get_mut(id.0) {
                 slot.1 = ObligationState::Leaked;
@@ -141,9 +140,6 @@ impl<P, V> World<P, V> {
         let Some(record) = self.regions.remove(region.0) else { return };
         for task in record.ended_tasks {
             self.tasks.remove(task.0);
-        }
-        for obligation in record.leaked {
-            self.obligations.remove(obligation.0);
         }
         for channel in record.channels {
             self.channels.remove(channel.0);
