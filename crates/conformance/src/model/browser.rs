@@ -22,6 +22,8 @@ pub(super) struct EventLoop {
     deferred: u64,
     stale_timers: u64,
     events: Vec<HostEvent>,
+    /// How many entries were queued when the pump was last woken.
+    seen: usize,
 }
 
 /// What a decision adds to an event.
@@ -51,6 +53,7 @@ impl EventLoop {
             macrotasks: VecDeque::new(),
             deferred: 0,
             stale_timers: 0,
+            seen: 0,
             events: Vec::new(),
         }
     }
@@ -146,7 +149,9 @@ impl Engine {
 
     /// If something is runnable, the pump must know.
     pub(super) fn kick(&mut self) {
-        if !self.world.scheduler().is_empty() {
+        let queued = self.world.scheduler().total();
+        let Some(browser) = &mut self.browser else { return };
+        if queued > std::mem::replace(&mut browser.seen, queued) {
             self.wake_pump();
         }
     }
