@@ -21,6 +21,8 @@ pub(crate) const NAMED: &[(&str, Named)] = &[
     ("task", Named::Task),
     ("region", Named::Region),
     ("parent", Named::Region),
+    ("task_id", Named::Task),
+    ("region_id", Named::Region),
     ("timer", Named::Timer),
     ("channel", Named::Channel),
     ("permit", Named::Permit),

@@ -108,8 +108,8 @@ impl EventLoop {
         let Decided { task, region, lane, streak, limit } = decided.clone();
         let made = decided.task.is_some();
         let mut fields = vec![
-            ("task", task),
-            ("region", region),
+            ("task_id", task),
+            ("region_id", region),
             ("lane", lane),
             ("decision_seq", made.then(|| seq.into())),
             ("decision_hash", made.then(|| hash.into())),
