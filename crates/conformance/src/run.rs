@@ -90,10 +90,17 @@ fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun
 fn play(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> Vec<Failure> {
     host.start(scenario, seed);
     let mut failures = Vec::new();
-    let _ = play_steps(host, scenario, &scenario.setup, &mut failures)
-        .and_then(|()| play_steps(host, scenario, &scenario.steps, &mut failures));
+    let mut played = 0;
+    for steps in [&scenario.setup, &scenario.steps] {
+        if play_steps(host, scenario, steps, &mut failures, &mut played).is_err() {
+            break;
+        }
+    }
     failures
 }
+
+/// How many ops a scenario's steps may come to, loops counted out.
+const MOST_STEPS: u64 = 200_000;
 
 /// A broken invariant ends the run: what follows would say nothing.
 struct Broken;
@@ -103,13 +110,25 @@ fn play_steps(
     scenario: &Scenario,
     steps: &[Step],
     failures: &mut Vec<Failure>,
+    played: &mut u64,
 ) -> Result<(), Broken> {
     for step in steps {
         if let Op::Repeat { times, body } = &step.op {
             for _ in 0..*times {
-                play_steps(host, scenario, body, failures)?;
+                play_steps(host, scenario, body, failures, played)?;
             }
             continue;
+        }
+        *played += 1;
+        if *played > MOST_STEPS {
+            let expected = format!("at most {MOST_STEPS} ops");
+            failures.push(Failure::new(
+                step.line,
+                "repeat",
+                expected,
+                "a script that does not end",
+            ));
+            return Err(Broken);
         }
         for step in members(scenario, step) {
             let reply = host.apply(&step.op);

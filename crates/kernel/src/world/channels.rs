@@ -63,8 +63,7 @@ impl<P, V> World<P, V> {
 
     /// Receives on behalf of a task, which waits if there is nothing.
     pub fn recv(&mut self, task: TaskId, channel: ChannelId) -> Answer<Poll<V>> {
-        self.channel_ref(channel)?;
-        self.observe(task)?;
+        self.waitable(task, channel)?;
         match self.usable(channel)?.law.recv(task) {
             Recv::Message { value, wake } => {
                 self.forget_wait(task, Wait::Recv(channel));
@@ -115,6 +114,11 @@ impl<P, V> World<P, V> {
 
     /// The receiver goes: unread messages are dropped, waiting senders woken.
     pub fn drop_receiver(&mut self, channel: ChannelId) -> Answer {
+        self.close_receiver(channel).map(drop)
+    }
+
+    /// Answers the receiver that was waiting.
+    fn close_receiver(&mut self, channel: ChannelId) -> Answer<Option<TaskId>> {
         let law = &mut self.channel_mut(channel)?.law;
         if law.is_receiver_closed() {
             return Err(Status::Disconnected);
@@ -123,9 +127,9 @@ impl<P, V> World<P, V> {
         let dropped = closed.messages.len() as u64;
         self.note_channel(channel, None, EventKind::ReceiverGone { dropped });
         self.dropped.extend(closed.messages);
-        self.wake_all(closed.wakes);
         self.account_channel(channel);
-        Ok(())
+        self.wake_all(closed.wakes);
+        Ok(closed.receiver)
     }
 
     /// Frees the slot of a fully closed, free-standing channel.
@@ -140,8 +144,9 @@ impl<P, V> World<P, V> {
 
     /// Closes both sides, as a closing region does.
     pub(super) fn close_channel(&mut self, channel: ChannelId) {
-        let _ = self.drop_receiver(channel);
+        let receiver = self.close_receiver(channel);
         while self.drop_sender(channel).is_ok() {}
+        self.wake_all(receiver.ok().flatten());
     }
 
     /// Journals that the last sender is gone, permits and waiters counted; a fully closed channel
@@ -157,6 +162,23 @@ impl<P, V> World<P, V> {
         if gone && !core::mem::replace(&mut record.senders_gone, gone) {
             self.note_channel(channel, None, EventKind::SendersGone {});
         }
+    }
+
+    /// Looks at the cancel before a wait on a channel. A channel that went while the task waited is
+    /// DISCONNECTED, not stale.
+    pub(super) fn waitable(&mut self, task: TaskId, channel: ChannelId) -> Answer {
+        if self.channels.get(channel.0).is_some() {
+            return self.observe(task);
+        }
+        let on = |wait: &Wait| matches!(wait, Wait::Send(c, _) | Wait::Recv(c) if *c == channel);
+        let waits = &mut self.task_mut(task)?.waits;
+        let waited = waits.iter().any(on);
+        waits.retain(|wait| !on(wait));
+        if !waited {
+            return Err(Status::StaleHandle);
+        }
+        self.observe(task)?;
+        Err(Status::Disconnected)
     }
 
     pub(super) fn channel_ref(&self, channel: ChannelId) -> Answer<&ChannelRecord<V>> {

@@ -10,7 +10,7 @@ impl<P, V> World<P, V> {
         }
         self.stopping = true;
         self.note(Subject::default(), EventKind::SoftStop {});
-        self.happened(Watched::Stop);
+        self.happened(Watched::Stop, Severity::Ok);
     }
 
     /// Soft stop now; after `soft` the root closes with Shutdown; after `force_after` more, what
@@ -110,6 +110,7 @@ impl<P, V> World<P, V> {
             let _ = match wait {
                 Wait::Send(channel, _) => write!(text, " waits to send on {channel}"),
                 Wait::Recv(channel) => write!(text, " waits to receive on {channel}"),
+                Wait::Seen(..) => Ok(()),
                 Wait::Watch(Watched::Task(target)) => write!(text, " waits for {target}"),
                 Wait::Watch(Watched::Region(region)) => {
                     write!(text, " waits for {region} to close")

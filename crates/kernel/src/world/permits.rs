@@ -11,8 +11,7 @@ impl<P, V> World<P, V> {
         channel: ChannelId,
         tracked: bool,
     ) -> Answer<Poll<PermitId>> {
-        self.channel_ref(channel)?;
-        self.observe(task)?;
+        self.waitable(task, channel)?;
         let waits = &self.task_ref(task)?.waits;
         let mut slot = waits.iter().find_map(|wait| match wait {
             Wait::Send(on, waiter) if *on == channel => Some(*waiter),

@@ -80,6 +80,8 @@ pub(super) enum Wait {
     Send(ChannelId, WaiterId),
     Recv(ChannelId),
     Watch(Watched),
+    /// What was watched has happened, with this outcome; the task has not looked yet.
+    Seen(Watched, Severity),
 }
 
 /// Something that happens once, for any number of tasks to wait for.

@@ -70,7 +70,8 @@ impl<P, V> RegionStore for World<P, V> {
         for child in children {
             self.free_region(child);
         }
-        self.happened(Watched::Region(region));
+        self.happened(Watched::Region(region), outcome);
+        self.graces.retain(|_, (of, _)| *of != region);
         let record = self.regions.get_mut(parent?.0)?;
         record.children.remove(&region);
         record.closed_children.push(region);

@@ -315,7 +315,7 @@ impl<P, V> World<P, V> {
             self.note_witness(task, false);
         }
         self.note_task(task, EventKind::TaskEnded { outcome: outcome.severity() });
-        self.happened(Watched::Task(task));
+        self.happened(Watched::Task(task), outcome.severity());
         if let Some(record) = self.regions.get_mut(region.0) {
             record.tasks.remove(&task);
             record.ended_tasks.push(task);

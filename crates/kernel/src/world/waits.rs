@@ -85,42 +85,57 @@ impl<P, V> World<P, V> {
 
     /// Waits for another task to end: how it ended.
     pub fn join(&mut self, task: TaskId, target: TaskId) -> Answer<Poll<Severity>> {
-        self.observe(task)?;
-        let ended = self.task_ref(target)?.outcome.as_ref().map(Lattice::severity);
-        Ok(self.watch(task, Watched::Task(target), ended))
+        self.watch(task, Watched::Task(target), |world| {
+            Ok(world.task_ref(target)?.outcome.as_ref().map(Lattice::severity))
+        })
     }
 
     /// Waits for a region to close: its outcome.
     pub fn closed(&mut self, task: TaskId, region: RegionId) -> Answer<Poll<Severity>> {
-        self.observe(task)?;
-        let outcome = self.region(region)?.outcome;
-        Ok(self.watch(task, Watched::Region(region), outcome))
+        self.watch(task, Watched::Region(region), |world| Ok(world.region(region)?.outcome))
     }
 
     /// Waits for the soft stop.
     pub fn stopping(&mut self, task: TaskId) -> Answer<Poll<()>> {
-        self.observe(task)?;
-        Ok(self.watch(task, Watched::Stop, self.stopping.then_some(())))
+        let answer =
+            self.watch(task, Watched::Stop, |world| Ok(world.stopping.then_some(Severity::Ok)));
+        answer.map(|poll| poll.map(drop))
     }
 
-    /// What was waited for, or a place among those who wait for it.
-    fn watch<T>(&mut self, task: TaskId, what: Watched, happened: Option<T>) -> Poll<T> {
-        if let Some(happened) = happened {
-            self.forget_wait(task, Wait::Watch(what));
-            return Poll::Ready(happened);
+    /// What was waited for, or a place among those who wait for it. Who waited in time gets the
+    /// outcome even if the thing itself is gone by then.
+    fn watch(
+        &mut self,
+        task: TaskId,
+        what: Watched,
+        look: impl FnOnce(&Self) -> Answer<Option<Severity>>,
+    ) -> Answer<Poll<Severity>> {
+        self.observe(task)?;
+        let waits = &mut self.task_mut(task)?.waits;
+        let known = waits.iter().position(|wait| matches!(wait, Wait::Seen(of, _) if *of == what));
+        if let Some(Wait::Seen(_, outcome)) = known.map(|at| waits.swap_remove(at)) {
+            return Ok(Poll::Ready(outcome));
         }
-        let watchers = self.watchers.entry(what).or_default();
-        if !watchers.contains(&task) {
-            watchers.push(task);
+        let waiting = waits.contains(&Wait::Watch(what));
+        if let Some(outcome) = look(self)? {
+            return Ok(Poll::Ready(outcome));
         }
-        self.add_wait(task, Wait::Watch(what));
-        Poll::Pending
+        if !waiting {
+            self.watchers.entry(what).or_default().push(task);
+            self.add_wait(task, Wait::Watch(what));
+        }
+        Ok(Poll::Pending)
     }
 
     /// It has happened: wakes those who wait for it.
-    pub(super) fn happened(&mut self, what: Watched) {
-        let watchers = self.watchers.remove(&what);
-        self.wake_all(watchers.into_iter().flatten());
+    pub(super) fn happened(&mut self, what: Watched, outcome: Severity) {
+        for task in self.watchers.remove(&what).unwrap_or_default() {
+            if let Some(record) = self.tasks.get_mut(task.0) {
+                let ours = record.waits.iter_mut().filter(|wait| **wait == Wait::Watch(what));
+                ours.for_each(|wait| *wait = Wait::Seen(what, outcome));
+            }
+            self.wake_task(task);
+        }
     }
 
     /// The task, if it has not completed.
@@ -182,6 +197,7 @@ impl<P, V> World<P, V> {
                     }
                 }
             }
+            Wait::Seen(..) => {}
         }
     }
 }
