@@ -2,9 +2,8 @@
 
 use crate::cancel::Kind;
 use crate::lanes::Priority;
-use crate::status::{Coded, Status};
+use crate::status::Status;
 use crate::time::Time;
-use core::fmt;
 use core::time::Duration;
 
 /// What a task or region may use.
@@ -50,23 +49,13 @@ impl Exhausted {
     }
 }
 
-impl Coded for Exhausted {
-    fn status(&self) -> Status {
-        Status::BudgetExhausted
+errors! {
+    Exhausted {
+        Exhausted::Polls => Status::BudgetExhausted, "the poll quota is used up";
+        Exhausted::Cost => Status::BudgetExhausted, "the cost quota is used up";
+        Exhausted::Deadline => Status::BudgetExhausted, "the deadline has passed";
     }
 }
-
-impl fmt::Display for Exhausted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Exhausted::Polls => "the poll quota is used up",
-            Exhausted::Cost => "the cost quota is used up",
-            Exhausted::Deadline => "the deadline has passed",
-        })
-    }
-}
-
-impl core::error::Error for Exhausted {}
 
 impl Default for Budget {
     fn default() -> Self {

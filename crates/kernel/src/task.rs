@@ -14,22 +14,24 @@
 use crate::cancel::{Cleanup, Phase, Reason};
 use crate::status::Status;
 
-/// Where a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum TaskState {
-    /// Never polled.
-    Created = 0,
-    /// Polled at least once.
-    Running = 1,
-    /// Asked to stop; has not seen it.
-    CancelRequested = 2,
-    /// Has seen it; its own cleanup runs.
-    Cancelling = 3,
-    /// Its body has ended after a cancel; the cleanup stack runs.
-    Finalizing = 4,
-    /// Over.
-    Completed = 5,
+named_enum! {
+    /// Where a task stands.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum TaskState {
+        /// Never polled.
+        #[default]
+        Created = 0,
+        /// Polled at least once.
+        Running = 1,
+        /// Asked to stop; has not seen it.
+        CancelRequested = 2,
+        /// Has seen it; its own cleanup runs.
+        Cancelling = 3,
+        /// Its body has ended after a cancel; the cleanup stack runs.
+        Finalizing = 4,
+        /// Over.
+        Completed = 5,
+    }
 }
 
 /// What happens to a task.
@@ -65,33 +67,6 @@ pub enum TaskEffect {
 }
 
 impl TaskState {
-    /// Every state.
-    pub const ALL: [TaskState; 6] = [
-        TaskState::Created,
-        TaskState::Running,
-        TaskState::CancelRequested,
-        TaskState::Cancelling,
-        TaskState::Finalizing,
-        TaskState::Completed,
-    ];
-
-    /// The name as the journal shows it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TaskState::Created => "Created",
-            TaskState::Running => "Running",
-            TaskState::CancelRequested => "CancelRequested",
-            TaskState::Cancelling => "Cancelling",
-            TaskState::Finalizing => "Finalizing",
-            TaskState::Completed => "Completed",
-        }
-    }
-
-    /// The bit of this state in a handle's mask.
-    pub const fn mask(self) -> u16 {
-        1 << self as u16
-    }
-
     /// Whether the raw step `self -> to` exists.
     pub const fn check(self, to: TaskState) -> Result<(), Status> {
         use TaskState::*;
@@ -158,17 +133,11 @@ pub struct CancelRecord {
 }
 
 /// A task's state together with its cancel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lifecycle {
     state: TaskState,
     epoch: u64,
     cancel: Option<CancelRecord>,
-}
-
-impl Default for Lifecycle {
-    fn default() -> Self {
-        Lifecycle { state: TaskState::Created, epoch: 0, cancel: None }
-    }
 }
 
 impl Lifecycle {

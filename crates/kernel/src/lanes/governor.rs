@@ -2,29 +2,23 @@
 
 use super::Lane;
 
-/// A governor's suggestion, read once per step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Suggestion {
-    /// Cancel, timed, ready.
-    #[default]
-    NoPreference,
-    /// Timed, cancel, ready; timed dispatches that pass waiting cancel work are bounded.
-    MeetDeadlines,
-    /// The default order with the cancel-streak limit doubled.
-    DrainObligations,
-    /// The default order with the cancel-streak limit doubled.
-    DrainRegions,
+named_enum! {
+    /// A governor's suggestion, read once per step.
+    #[derive(Default)]
+    pub enum Suggestion {
+        /// Cancel, timed, ready.
+        #[default]
+        NoPreference,
+        /// Timed, cancel, ready; timed dispatches that pass waiting cancel work are bounded.
+        MeetDeadlines,
+        /// The default order with the cancel-streak limit doubled.
+        DrainObligations,
+        /// The default order with the cancel-streak limit doubled.
+        DrainRegions,
+    }
 }
 
 impl Suggestion {
-    /// All suggestions.
-    pub const ALL: [Suggestion; 4] = [
-        Suggestion::NoPreference,
-        Suggestion::MeetDeadlines,
-        Suggestion::DrainObligations,
-        Suggestion::DrainRegions,
-    ];
-
     /// The order of lanes it asks for.
     pub const fn order(self) -> [Lane; 3] {
         match self {

@@ -2,29 +2,16 @@
 
 use crate::time::Time;
 
-/// One of the three lanes. Its rank orders lanes: the lower goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Lane {
-    /// Tasks that are being cancelled or finalized.
-    Cancel = 0,
-    /// Tasks with a finite deadline.
-    Timed = 1,
-    /// Everybody else.
-    Ready = 2,
-}
-
-impl Lane {
-    /// All lanes by rank.
-    pub const ALL: [Lane; 3] = [Lane::Cancel, Lane::Timed, Lane::Ready];
-
-    /// The name used in journals.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Lane::Cancel => "cancel",
-            Lane::Timed => "timed",
-            Lane::Ready => "ready",
-        }
+named_enum! {
+    /// One of the three lanes. Its rank orders lanes: the lower goes first.
+    #[derive(PartialOrd, Ord)]
+    pub enum Lane {
+        /// Tasks that are being cancelled or finalized.
+        Cancel = 0 => "cancel",
+        /// Tasks with a finite deadline.
+        Timed = 1 => "timed",
+        /// Everybody else.
+        Ready = 2 => "ready",
     }
 }
 
