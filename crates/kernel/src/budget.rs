@@ -108,10 +108,8 @@ impl Budget {
 
     /// Whether the deadline is still ahead; an instant equal to it is past it.
     pub fn check_deadline(&self, now: Time) -> Result<(), Exhausted> {
-        match self.deadline {
-            Some(deadline) if now >= deadline => Err(Exhausted::Deadline),
-            _ => Ok(()),
-        }
+        let passed = self.deadline.is_some_and(|deadline| now >= deadline);
+        if passed { Err(Exhausted::Deadline) } else { Ok(()) }
     }
 
     /// When a wait of `timeout` begun now ends under this budget; fails if the deadline has passed.
@@ -123,16 +121,14 @@ impl Budget {
 }
 
 /// The smaller of two limits where `None` is no limit.
-fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
+pub(crate) fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    a.into_iter().chain(b).min()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Coded;
     use std::format;
 
     #[test]

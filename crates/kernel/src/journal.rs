@@ -282,8 +282,7 @@ impl Journal {
         let event = Event { seq: self.next_seq, time, subject, kind };
         self.next_seq += 1;
         event.absorb(&mut self.digest);
-        let full = self.events.len() >= self.capacity;
-        if full {
+        if self.events.len() >= self.capacity {
             self.lost += 1;
             if self.when_full == WhenFull::Refuse || self.events.pop_front().is_none() {
                 return;
@@ -292,34 +291,22 @@ impl Journal {
         self.events.push_back(event);
     }
 
-    /// Whether new work must be refused.
-    pub fn is_refusing(&self) -> bool {
-        self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity
-    }
-
-    /// The retained events, oldest first.
-    pub fn events(&self) -> impl ExactSizeIterator<Item = &Event> {
-        self.events.iter()
+    getters! {
+        /// Whether new work must be refused.
+        is_refusing(&self) -> bool = self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity;
+        /// The retained events, oldest first.
+        events(&self) -> impl ExactSizeIterator<Item = &Event> = self.events.iter();
+        /// The digest of every event recorded so far.
+        digest(&self) -> u64 = self.digest.value();
+        /// How many events were recorded.
+        recorded(&self) -> u64 = self.next_seq;
+        /// How many of them were not retained.
+        lost(&self) -> u64 = self.lost;
     }
 
     /// Takes the retained events out; the digest stays.
     pub fn take(&mut self) -> VecDeque<Event> {
         core::mem::take(&mut self.events)
-    }
-
-    /// The digest of every event recorded so far.
-    pub const fn digest(&self) -> u64 {
-        self.digest.value()
-    }
-
-    /// How many events were recorded.
-    pub const fn recorded(&self) -> u64 {
-        self.next_seq
-    }
-
-    /// How many of them were not retained.
-    pub const fn lost(&self) -> u64 {
-        self.lost
     }
 }
 

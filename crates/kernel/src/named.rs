@@ -1,4 +1,4 @@
-//! Tables written once: enums whose values have names, and errors with their code and text.
+//! Tables written once: enums whose values have names, errors with their code and text, getters.
 
 /// An enum of plain values with `ALL`, `name`, `mask` and `from_name`. A value's name is its own unless
 /// another is given with `=>`.
@@ -65,4 +65,11 @@ macro_rules! errors {
     )*};
     (@text $f:ident, $status:expr) => { $f.write_str($status.text()) };
     (@text $f:ident, $status:expr, $($text:tt)+) => { write!($f, $($text)+) };
+}
+
+/// Methods of one expression that only look.
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident(&$self:ident) -> $type:ty = $value:expr;)*) => {
+        $($(#[$doc])* pub fn $name(&$self) -> $type { $value })*
+    };
 }

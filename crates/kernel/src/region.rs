@@ -62,7 +62,8 @@ impl RegionState {
 named_enum! {
     /// What somebody wants to do in a region.
     pub enum Operation {
-        /// Spawn a task, open a child region, reserve an obligation, create a region-scoped channel.
+        /// Spawn a task, open a child region, reserve an obligation, create a region-scoped
+        /// channel.
         Create,
         /// Register a finalizer.
         Defer,
@@ -127,34 +128,19 @@ pub struct RegionWord {
 }
 
 impl RegionWord {
-    /// The state.
-    pub const fn state(&self) -> RegionState {
-        self.state
-    }
-
-    /// Tasks not Completed.
-    pub const fn live_tasks(&self) -> u32 {
-        self.tasks
-    }
-
-    /// Child regions not Closed.
-    pub const fn open_children(&self) -> u32 {
-        self.children
-    }
-
-    /// Obligations still Reserved.
-    pub const fn outstanding(&self) -> u32 {
-        self.obligations
-    }
-
-    /// Finalizers registered and not yet started.
-    pub const fn finalizers(&self) -> u32 {
-        self.finalizers
-    }
-
-    /// Whether its author has reached the end of the scope.
-    pub const fn is_ending(&self) -> bool {
-        self.ending
+    getters! {
+        /// The state.
+        state(&self) -> RegionState = self.state;
+        /// Tasks not Completed.
+        live_tasks(&self) -> u32 = self.tasks;
+        /// Child regions not Closed.
+        open_children(&self) -> u32 = self.children;
+        /// Obligations still Reserved.
+        outstanding(&self) -> u32 = self.obligations;
+        /// Finalizers registered and not yet started.
+        finalizers(&self) -> u32 = self.finalizers;
+        /// Whether its author has reached the end of the scope.
+        is_ending(&self) -> bool = self.ending;
     }
 
     /// A task was admitted. One admitted while finalizing may hold things again, so that the

@@ -141,19 +141,13 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// The state.
-    pub const fn state(&self) -> TaskState {
-        self.state
-    }
-
-    /// How many cancels have begun: 0 or 1.
-    pub const fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// The cancel, if one was requested.
-    pub const fn cancel(&self) -> Option<&CancelRecord> {
-        self.cancel.as_ref()
+    getters! {
+        /// The state.
+        state(&self) -> TaskState = self.state;
+        /// How many cancels have begun: 0 or 1.
+        epoch(&self) -> u64 = self.epoch;
+        /// The cancel, if one was requested.
+        cancel(&self) -> Option<&CancelRecord> = self.cancel.as_ref();
     }
 
     /// A poll begins.
@@ -165,14 +159,14 @@ impl Lifecycle {
     /// tightens the allowance that remains; on a completed task it does nothing.
     pub fn request_cancel(&mut self, reason: Reason, cleanup: Cleanup) -> bool {
         let Ok(effect) = self.apply(TaskEvent::RequestCancel) else { return false };
-        match (effect, self.cancel.take()) {
-            (TaskEffect::None, record) => self.cancel = record,
+        match (effect, &mut self.cancel) {
+            (TaskEffect::None, _) => {}
             (_, None) => self.cancel = Some(CancelRecord { reason, cleanup }),
-            (_, Some(old)) => {
-                self.cancel = Some(CancelRecord {
-                    reason: old.reason.strengthen(reason),
-                    cleanup: old.cleanup.combine(cleanup),
-                });
+            (_, Some(record)) => {
+                record.cleanup = record.cleanup.combine(cleanup);
+                if record.reason.weaker_than(&reason) {
+                    record.reason = reason;
+                }
             }
         }
         let first = effect == TaskEffect::Requested;

@@ -139,6 +139,16 @@ pub enum TryRecvError {
     Disconnected,
 }
 
+impl TryReserveError {
+    /// The same about the value that was to be sent.
+    pub(super) fn with<T>(self, value: T) -> TrySendError<T> {
+        match self {
+            TryReserveError::Disconnected => TrySendError::Disconnected(value),
+            TryReserveError::Full => TrySendError::Full(value),
+        }
+    }
+}
+
 impl<T> TrySendError<T> {
     /// The value that was not sent.
     pub fn into_inner(self) -> T {

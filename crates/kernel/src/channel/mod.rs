@@ -94,10 +94,10 @@ impl<T, W> Channel<T, W> {
             return (Err(Disconnected), Some(token));
         }
         let position = place.and_then(|id| self.waiters.position(id));
-        let is_first = position.map_or(self.waiters.is_empty(), |at| at == 0);
+        let is_first = position.map_or(self.waiters.line.is_empty(), |at| at == 0);
         if is_first && self.has_room() {
             // Where there is room the head was woken: this drops no token.
-            self.waiters.pop_head();
+            self.waiters.line.pop_front();
             self.reserved += 1;
             *place = None;
             return (Ok(Reserve::Granted { wake: self.wake_next() }), Some(token));
@@ -153,8 +153,7 @@ impl<T, W> Channel<T, W> {
         if self.receiver_closed {
             return Sent::Refused { value };
         }
-        self.queue.push_back(value);
-        Sent::Queued { wake: self.receiver.take() }
+        Sent::Queued { wake: self.commit(value) }
     }
 
     /// Frees one reserved slot: the head of the waiting senders to wake, or the receiver if this
@@ -167,12 +166,8 @@ impl<T, W> Channel<T, W> {
     /// Sends if a slot is free and nobody waits: the receiver to wake.
     pub fn try_send(&mut self, value: T) -> Result<Option<W>, TrySendError<T>> {
         match self.admit() {
-            Ok(()) => {
-                self.queue.push_back(value);
-                Ok(self.receiver.take())
-            }
-            Err(TryReserveError::Disconnected) => Err(TrySendError::Disconnected(value)),
-            Err(TryReserveError::Full) => Err(TrySendError::Full(value)),
+            Ok(()) => Ok(self.commit(value)),
+            Err(error) => Err(error.with(value)),
         }
     }
 
@@ -181,14 +176,10 @@ impl<T, W> Channel<T, W> {
     pub fn send_evict_oldest(&mut self, value: T) -> Result<Evicted<T, W>, TrySendError<T>> {
         let old = match self.admit() {
             Ok(()) => None,
-            Err(TryReserveError::Disconnected) => return Err(TrySendError::Disconnected(value)),
-            Err(TryReserveError::Full) => match self.queue.pop_front() {
-                None => return Err(TrySendError::Full(value)),
-                old => old,
-            },
+            Err(TryReserveError::Full) if !self.queue.is_empty() => self.queue.pop_front(),
+            Err(error) => return Err(error.with(value)),
         };
-        self.queue.push_back(value);
-        Ok(Evicted { old, wake: self.receiver.take() })
+        Ok(Evicted { old, wake: self.commit(value) })
     }
 }
 
@@ -265,17 +256,23 @@ impl<T, W> Channel<T, W> {
         self.used() < self.capacity
     }
 
+    /// Queues a message: the receiver to wake.
+    fn commit(&mut self, value: T) -> Option<W> {
+        self.queue.push_back(value);
+        self.receiver.take()
+    }
+
     /// A live permit and a waiting reserve keep the sender they came from counted, whether or not
     /// the host still holds its handle. Nothing gets from here back to a sender.
     fn senders_gone(&self) -> bool {
-        self.senders == 0 && self.reserved == 0 && self.waiters.is_empty()
+        self.senders == 0 && self.reserved == 0 && self.waiters.line.is_empty()
     }
 
     /// Whether a slot can be had at once. Without any sender nobody can rightly ask.
     fn admit(&self) -> Result<(), TryReserveError> {
         if self.receiver_closed || self.senders_gone() {
             Err(TryReserveError::Disconnected)
-        } else if !self.waiters.is_empty() || !self.has_room() {
+        } else if !self.waiters.line.is_empty() || !self.has_room() {
             Err(TryReserveError::Full)
         } else {
             Ok(())

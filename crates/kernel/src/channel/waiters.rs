@@ -11,13 +11,6 @@ use alloc::vec::Vec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaiterId(pub(super) u64);
 
-impl WaiterId {
-    /// The id as a number, for journals and dumps.
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct Waiter<W> {
     pub(super) id: WaiterId,
@@ -34,14 +27,6 @@ pub(super) struct Waiters<W> {
 impl<W> Waiters<W> {
     pub(super) const fn new() -> Self {
         Waiters { line: VecDeque::new(), next: 0 }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.line.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.line.is_empty()
     }
 
     /// Where the waiter stands; the head is at 0.
@@ -73,18 +58,9 @@ impl<W> Waiters<W> {
         self.line.remove(position).map(|waiter| waiter.token)
     }
 
-    pub(super) fn pop_head(&mut self) -> Option<W> {
-        self.line.pop_front()?.token
-    }
-
     /// Empties the line; the tokens of all not yet woken, in order.
     pub(super) fn take_all(&mut self) -> Vec<W> {
         self.line.drain(..).filter_map(|waiter| waiter.token).collect()
-    }
-
-    /// Every waiter in order, with its token unless woken.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (WaiterId, Option<&W>)> {
-        self.line.iter().map(|waiter| (waiter.id, waiter.token.as_ref()))
     }
 
     /// Ids grow along the line and stay below the next one; only the head is woken.

@@ -130,19 +130,13 @@ impl Fairness {
         self.streak < self.limit(suggestion)
     }
 
-    /// Cancel dispatches in a row.
-    pub fn streak(&self) -> u32 {
-        self.streak
-    }
-
-    /// Timed dispatches in a row while cancel work waited.
-    pub fn timed_streak(&self) -> u32 {
-        self.timed_streak
-    }
-
-    /// The configured limit.
-    pub fn base_limit(&self) -> u32 {
-        self.base
+    getters! {
+        /// Cancel dispatches in a row.
+        streak(&self) -> u32 = self.streak;
+        /// Timed dispatches in a row while cancel work waited.
+        timed_streak(&self) -> u32 = self.timed_streak;
+        /// The configured limit.
+        base_limit(&self) -> u32 = self.base;
     }
 
     /// The limit in force under a suggestion.

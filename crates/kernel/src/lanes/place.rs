@@ -24,12 +24,6 @@ impl Priority {
     pub const DEFAULT: Priority = Priority(128);
 }
 
-impl Default for Priority {
-    fn default() -> Self {
-        Priority::DEFAULT
-    }
-}
-
 /// A lane with its primary key; among equals the insertion sequence decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
@@ -60,7 +54,7 @@ mod tests {
     fn rank_and_name_follow_the_lane() {
         assert_eq!(Lane::ALL.map(|lane| lane as u8), [0, 1, 2]);
         assert_eq!(Lane::ALL.map(Lane::name), ["cancel", "timed", "ready"]);
-        assert_eq!(Priority::default(), Priority(128));
+        assert_eq!(Priority::DEFAULT, Priority(128));
         let places =
             [Place::Cancel(Priority(1)), Place::Timed(Time::ZERO), Place::Ready(Priority(1))];
         assert_eq!(places.map(Place::lane), Lane::ALL);

@@ -25,11 +25,6 @@ impl HostCall {
             HostCall::TimeoutZero => Capability::Timer,
         }
     }
-
-    /// Whether the call arrives in a host turn of its own.
-    pub const fn is_macrotask(self) -> bool {
-        !matches!(self, HostCall::Microtask)
-    }
 }
 
 /// The answer to a pump call.
@@ -64,7 +59,8 @@ pub struct ReentrancyDeferred {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Leave {
-    /// Nothing left, nothing scheduled. The only answer after which a cancel streak restarts.
+    /// Nothing left, nothing scheduled. The only answer that the scheduler may count as a park,
+    /// which restarts its cancel streak.
     Idle,
     /// Work is left: make this call (`scheduler_host_handoff`, after
     /// `scheduler_burst_limit_reached` if a limit ended the drain).
@@ -127,6 +123,7 @@ errors! {
     }
     Trapped {
         Trapped { site, state, turn, batch, steps } => Status::Internal,
-            "the runtime trapped ({site}) while {state:?}: turn {turn}, drain {batch}, step {steps}";
+            "the runtime trapped ({site}) while {state:?}: \
+             turn {turn}, drain {batch}, step {steps}";
     }
 }

@@ -25,7 +25,7 @@ pub enum Limit {
 }
 
 /// The account of one drain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Burst {
     pub(super) steps: u32,
     pub(super) timers: usize,
@@ -42,18 +42,8 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    pub(super) const fn new(now: Option<Time>) -> Burst {
-        Burst {
-            steps: 0,
-            timers: 0,
-            timers_left: false,
-            spent: None,
-            started: now,
-            read: now,
-            unread: 0,
-            stride: 1,
-            slowest: 1,
-        }
+    pub(super) fn new(now: Option<Time>) -> Burst {
+        Burst { started: now, read: now, stride: 1, slowest: 1, ..Burst::default() }
     }
 
     /// Whether a clock reading is due before the next step.

@@ -51,6 +51,7 @@ errors! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Coded;
     use core::time::Duration;
     use std::string::ToString;
 
