@@ -89,14 +89,10 @@ impl Budget {
 
     /// Takes one poll.
     pub fn consume_poll(&mut self) -> Result<(), Exhausted> {
-        match self.poll_quota {
-            u64::MAX => Ok(()),
-            0 => Err(Exhausted::Polls),
-            _ => {
-                self.poll_quota -= 1;
-                Ok(())
-            }
+        if self.poll_quota < u64::MAX {
+            self.poll_quota = self.poll_quota.checked_sub(1).ok_or(Exhausted::Polls)?;
         }
+        Ok(())
     }
 
     /// Takes `cost`, all of it or nothing.

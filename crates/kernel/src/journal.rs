@@ -228,18 +228,10 @@ fn absorb_maybe(digest: &mut Digest, value: Option<u64>) {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.seq, self.time, self.kind.name())?;
-        let mut result = Ok(());
-        self.subject.visit(|name, id| {
-            if let (Ok(()), Some(id)) = (result, id) {
-                result = write!(f, " {name}={id}");
-            }
-        });
-        self.kind.visit(|name, field| {
-            if result.is_ok() {
-                result = write!(f, " {name}={field}");
-            }
-        });
+        let mut result = write!(f, "{} {} {}", self.seq, self.time, self.kind.name());
+        let mut show = |name, field| result = result.and_then(|()| write!(f, " {name}={field}"));
+        self.subject.visit(|name, id| id.into_iter().for_each(|id| show(name, Number(id))));
+        self.kind.visit(show);
         result
     }
 }
@@ -293,7 +285,8 @@ impl Journal {
 
     getters! {
         /// Whether new work must be refused.
-        is_refusing(&self) -> bool = self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity;
+        is_refusing(&self) -> bool =
+            self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity;
         /// The retained events, oldest first.
         events(&self) -> impl ExactSizeIterator<Item = &Event> = self.events.iter();
         /// The digest of every event recorded so far.

@@ -1,7 +1,7 @@
-//! Tables written once: enums whose values have names, errors with their code and text, getters.
+//! Tables written once: enums whose values have names, errors with code and text, getters.
 
-/// An enum of plain values with `ALL`, `name`, `mask` and `from_name`. A value's name is its own unless
-/// another is given with `=>`.
+/// An enum of plain values with `ALL`, `name`, `mask` and `from_name`. A value is named as it is
+/// declared unless another name is given with `=>`.
 macro_rules! named_enum {
     (
         $(#[$attribute:meta])*
@@ -67,7 +67,7 @@ macro_rules! errors {
     (@text $f:ident, $status:expr, $($text:tt)+) => { write!($f, $($text)+) };
 }
 
-/// Methods of one expression that only look.
+/// Methods of one expression that only look, for structures that have many of them.
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident(&$self:ident) -> $type:ty = $value:expr;)*) => {
         $($(#[$doc])* pub fn $name(&$self) -> $type { $value })*

@@ -82,23 +82,21 @@ impl TaskState {
 
     /// Applies an event. Every change it makes is a legal raw step.
     pub const fn step(self, event: TaskEvent) -> Result<(TaskState, TaskEffect), Status> {
-        use TaskState::*;
+        use {TaskEvent::*, TaskState::*};
         Ok(match (self, event) {
-            (Completed, TaskEvent::RequestCancel) => (Completed, TaskEffect::None),
+            (Completed, RequestCancel) => (Completed, TaskEffect::None),
             (Completed, _) => return Err(Status::InvalidTransition),
-            (Created, TaskEvent::Poll) => (Running, TaskEffect::None),
-            (_, TaskEvent::Poll) => (self, TaskEffect::None),
-            (Created | Running, TaskEvent::RequestCancel) => {
-                (CancelRequested, TaskEffect::Requested)
-            }
-            (_, TaskEvent::RequestCancel) => (self, TaskEffect::Strengthened),
-            (CancelRequested, TaskEvent::Acknowledge) => (Cancelling, TaskEffect::Acknowledged),
-            (Cancelling, TaskEvent::Acknowledge) => (Cancelling, TaskEffect::None),
-            (_, TaskEvent::Acknowledge) => return Err(Status::InvalidTransition),
-            (Cancelling, TaskEvent::BodyEnded) => (Finalizing, TaskEffect::None),
-            (_, TaskEvent::BodyEnded) => (self, TaskEffect::None),
-            (Cancelling | Finalizing, TaskEvent::Complete) => (Completed, TaskEffect::Cancelled),
-            (_, TaskEvent::Complete) => (Completed, TaskEffect::Natural),
+            (Created, Poll) => (Running, TaskEffect::None),
+            (_, Poll) => (self, TaskEffect::None),
+            (Created | Running, RequestCancel) => (CancelRequested, TaskEffect::Requested),
+            (_, RequestCancel) => (self, TaskEffect::Strengthened),
+            (CancelRequested, Acknowledge) => (Cancelling, TaskEffect::Acknowledged),
+            (Cancelling, Acknowledge) => (Cancelling, TaskEffect::None),
+            (_, Acknowledge) => return Err(Status::InvalidTransition),
+            (Cancelling, BodyEnded) => (Finalizing, TaskEffect::None),
+            (_, BodyEnded) => (self, TaskEffect::None),
+            (Cancelling | Finalizing, Complete) => (Completed, TaskEffect::Cancelled),
+            (_, Complete) => (Completed, TaskEffect::Natural),
         })
     }
 

@@ -50,17 +50,15 @@ pub struct Cleanup {
 impl Cleanup {
     /// The tighter of both: fewest polls, highest priority.
     #[must_use]
-    pub const fn combine(self, other: Cleanup) -> Cleanup {
-        Cleanup {
-            polls: if other.polls < self.polls { other.polls } else { self.polls },
-            priority: if other.priority > self.priority { other.priority } else { self.priority },
-        }
+    pub fn combine(self, other: Cleanup) -> Cleanup {
+        let (polls, priority) = (self.polls.min(other.polls), self.priority.max(other.priority));
+        Cleanup { polls, priority }
     }
 
     /// What a cancel with this allowance leaves to those inside the cancelled region: never more
     /// than either side allows, so that a shutdown stays tight all the way down.
     #[must_use]
-    pub const fn passed_on(self) -> Cleanup {
+    pub fn passed_on(self) -> Cleanup {
         Kind::ParentCancelled.cleanup().combine(self)
     }
 }

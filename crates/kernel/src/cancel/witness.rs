@@ -39,15 +39,13 @@ impl Witness {
     /// epoch, phase not lower, severity not lower. An equal phase is a strengthening; skipping
     /// phases forward is fine.
     pub fn validate(&self, next: &Witness) -> Result<(), Status> {
+        let as_severe = self.reason.kind.severity() <= next.reason.kind.severity();
         let checks = [
             (self.task == next.task, Status::WitnessTaskMismatch),
             (self.region == next.region, Status::WitnessRegionMismatch),
             (self.epoch == next.epoch, Status::WitnessEpochMismatch),
             (self.phase <= next.phase, Status::WitnessPhaseRegression),
-            (
-                self.reason.kind.severity() <= next.reason.kind.severity(),
-                Status::WitnessReasonWeakened,
-            ),
+            (as_severe, Status::WitnessReasonWeakened),
         ];
         checks.into_iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, status)| Err(status))
     }

@@ -61,6 +61,9 @@ pub struct Channel<T, W> {
     senders: usize,
 }
 
+/// What asking for a slot came to.
+type Asked<W> = Result<Reserve<W>, Disconnected>;
+
 /// Asking for slots.
 impl<T, W> Channel<T, W> {
     /// An open channel with one sender.
@@ -72,7 +75,7 @@ impl<T, W> Channel<T, W> {
             capacity,
             queue: VecDeque::new(),
             reserved: 0,
-            waiters: Waiters::new(),
+            waiters: Waiters { line: VecDeque::new(), next: 0 },
             receiver: None,
             receiver_closed: false,
             senders: 1,
@@ -88,7 +91,7 @@ impl<T, W> Channel<T, W> {
         &mut self,
         place: &mut Option<WaiterId>,
         token: W,
-    ) -> (Result<Reserve<W>, Disconnected>, Option<W>) {
+    ) -> (Asked<W>, Option<W>) {
         if self.receiver_closed || self.senders_gone() {
             *place = None;
             return (Err(Disconnected), Some(token));
@@ -103,7 +106,7 @@ impl<T, W> Channel<T, W> {
             return (Ok(Reserve::Granted { wake: self.wake_next() }), Some(token));
         }
         let (id, spare) = match (*place, position) {
-            (Some(id), Some(at)) => (id, self.waiters.replace(at, token)),
+            (Some(id), Some(at)) => (id, self.waiters.line[at].token.replace(token)),
             _ => (self.waiters.join(token), None),
         };
         *place = Some(id);
@@ -112,27 +115,23 @@ impl<T, W> Channel<T, W> {
 
     /// Gives up a place in line, because the waiter was cancelled or dropped.
     pub fn leave(&mut self, waiter: WaiterId) -> Left<W> {
-        match self.waiters.remove(waiter) {
-            Some(token) => Left { token, wake: self.wake_next() },
-            None => Left { token: None, wake: None },
-        }
+        let Some(token) = self.waiters.remove(waiter) else {
+            return Left { token: None, wake: None };
+        };
+        Left { token, wake: self.wake_next() }
     }
 
     /// Reserves a slot if one is free and nobody waits.
     pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
-        self.admit()?;
-        self.reserved += 1;
-        Ok(())
+        self.admit().map(|()| self.reserved += 1)
     }
 
     /// A further sender: a clone, or a weak one upgraded. `false`, and nothing changed, once the
     /// last one is gone.
     pub fn add_sender(&mut self) -> bool {
-        if self.senders_gone() {
-            return false;
-        }
-        self.senders += 1;
-        true
+        let live = !self.senders_gone();
+        self.senders += usize::from(live);
+        live
     }
 
     /// One sender fewer. After the last one: the receiver, if it waits.
@@ -217,7 +216,7 @@ impl<T, W> Channel<T, W> {
         self.receiver_closed = true;
         Closed {
             messages: core::mem::take(&mut self.queue),
-            wakes: self.waiters.take_all(),
+            wakes: self.waiters.line.drain(..).filter_map(|waiter| waiter.token).collect(),
             receiver: self.receiver.take(),
         }
     }
@@ -233,11 +232,7 @@ impl<T, W> Channel<T, W> {
 /// For tokens that are plain data, so that none is ever dropped in here.
 impl<T, W: Copy> Channel<T, W> {
     /// [`reserve_with`](Channel::reserve_with), without the spare token.
-    pub fn reserve(
-        &mut self,
-        place: &mut Option<WaiterId>,
-        token: W,
-    ) -> Result<Reserve<W>, Disconnected> {
+    pub fn reserve(&mut self, place: &mut Option<WaiterId>, token: W) -> Asked<W> {
         self.reserve_with(place, token).0
     }
 

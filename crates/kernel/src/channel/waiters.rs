@@ -5,7 +5,6 @@
 //! and nobody overtakes it meanwhile.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 /// A place in the line of waiting senders; a later place has a larger id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,10 +24,6 @@ pub(super) struct Waiters<W> {
 }
 
 impl<W> Waiters<W> {
-    pub(super) const fn new() -> Self {
-        Waiters { line: VecDeque::new(), next: 0 }
-    }
-
     /// Where the waiter stands; the head is at 0.
     pub(super) fn position(&self, id: WaiterId) -> Option<usize> {
         self.line.binary_search_by_key(&id, |waiter| waiter.id).ok()
@@ -42,11 +37,6 @@ impl<W> Waiters<W> {
         id
     }
 
-    /// Replaces the token of a waiter that keeps its place.
-    pub(super) fn replace(&mut self, position: usize, token: W) -> Option<W> {
-        self.line.get_mut(position)?.token.replace(token)
-    }
-
     /// Takes the head's token, unless it was taken before.
     pub(super) fn wake_head(&mut self) -> Option<W> {
         self.line.front_mut()?.token.take()
@@ -56,11 +46,6 @@ impl<W> Waiters<W> {
     pub(super) fn remove(&mut self, id: WaiterId) -> Option<Option<W>> {
         let position = self.position(id)?;
         self.line.remove(position).map(|waiter| waiter.token)
-    }
-
-    /// Empties the line; the tokens of all not yet woken, in order.
-    pub(super) fn take_all(&mut self) -> Vec<W> {
-        self.line.drain(..).filter_map(|waiter| waiter.token).collect()
     }
 
     /// Ids grow along the line and stay below the next one; only the head is woken.

@@ -16,7 +16,6 @@ mod backoff;
 mod certificate;
 mod decision;
 mod fairness;
-mod governor;
 mod place;
 mod priority;
 mod scheduler;
@@ -25,8 +24,7 @@ mod timed;
 pub use backoff::{Backoff, BackoffStep, park_until};
 pub use certificate::Certificate;
 pub use decision::{Decision, DecisionChain, Origin, Source, Ticket, Token};
-pub use fairness::{Fairness, FairnessConfig, Pending, Verdict};
-pub use governor::Suggestion;
+pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Verdict};
 pub use place::{Lane, Place, Priority};
 pub use scheduler::{Scheduler, SchedulerConfig, TieBreak};
 

@@ -100,10 +100,8 @@ impl<T: Token> Scheduler<T> {
 
     /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
     pub fn enqueue(&mut self, source: Source, place: Place, token: T, pinned: bool) -> Ticket {
-        let source = match source {
-            Source::Local(worker) if worker < self.workers.len() => source,
-            _ => Source::Global,
-        };
+        let known = matches!(source, Source::Local(worker) if worker < self.workers.len());
+        let source = if known { source } else { Source::Global };
         Ticket { source, entry: self.queue_mut(source).push(place, token, pinned) }
     }
 
@@ -175,7 +173,8 @@ impl<T: Token> Scheduler<T> {
         /// How many workers there are.
         workers(&self) -> usize = self.workers.len();
         /// How many entries wait in all queues.
-        total(&self) -> usize = self.global.total() + self.workers.iter().map(|w| w.lanes.total()).sum::<usize>();
+        total(&self) -> usize =
+            self.global.total() + self.workers.iter().map(|w| w.lanes.total()).sum::<usize>();
         /// Whether none waits.
         is_empty(&self) -> bool = self.total() == 0;
         /// The chain of all decisions so far.

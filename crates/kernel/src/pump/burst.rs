@@ -4,8 +4,8 @@
 //! poll, so readings are spaced: first every poll, then twice as far apart each time up to the
 //! configured spacing, but never further than the time left divided by the slowest poll measured
 //! in this drain. So as long as no poll is slower than those seen before it, the drain ends at
-//! most one poll late; with a spacing of 1 it does so whatever the polls do; and a poll that is
-//! suddenly slow is noticed after at most the configured spacing.
+//! most one poll late; with a spacing of 1, the default, it does so whatever the polls do; and a
+//! poll that is suddenly slow is noticed after at most the configured spacing.
 
 use super::PumpConfig;
 use crate::time::{Time, nanos};
