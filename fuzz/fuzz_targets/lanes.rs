@@ -49,7 +49,8 @@ fn queues(ops: &mut Ops<'_>) {
             2 => {
                 let first = model.iter().filter(|entry| entry.1.lane() == lane);
                 let first = first.min_by_key(|entry| (rank(entry.1), entry.2)).copied();
-                assert_eq!(lanes.peek(lane).map(|(_, token)| *token), first.map(|entry| entry.2));
+                let found = lanes.iter(lane).next().map(|(_, _, token)| *token);
+                assert_eq!(found, first.map(|entry| entry.2));
                 assert_eq!(lanes.pop(lane), first.map(|entry| (entry.1, entry.2)));
                 model.retain(|entry| Some(entry.2) != first.map(|first| first.2));
                 stale.extend(first.map(|entry| entry.0));
@@ -59,7 +60,8 @@ fn queues(ops: &mut Ops<'_>) {
                 let first = open
                     .min_by_key(|entry| (entry.1.lane() as u8, rank(entry.1), entry.2))
                     .copied();
-                assert_eq!(lanes.steal(), first.map(|entry| (entry.1, entry.2)));
+                let stolen = Lane::ALL.into_iter().find_map(|lane| lanes.steal_from(lane));
+                assert_eq!(stolen, first.map(|entry| (entry.1, entry.2)));
                 model.retain(|entry| Some(entry.2) != first.map(|first| first.2));
             }
             _ => {

@@ -69,23 +69,20 @@ impl<T> Arena<T> {
 
     /// The value, unless the key is stale.
     pub fn get(&self, key: Key) -> Option<&T> {
-        let slot = self.slots.get(key.index as usize)?;
-        if slot.generation == key.generation { slot.value.as_ref() } else { None }
+        let slot = self.slots.get(key.index as usize);
+        slot.filter(|slot| slot.generation == key.generation)?.value.as_ref()
     }
 
     /// The value for change, unless the key is stale.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation == key.generation { slot.value.as_mut() } else { None }
+        let slot = self.slots.get_mut(key.index as usize);
+        slot.filter(|slot| slot.generation == key.generation)?.value.as_mut()
     }
 
     /// Takes the value out and frees its slot, unless the key is stale.
     pub fn remove(&mut self, key: Key) -> Option<T> {
-        let slot = self.slots.get_mut(key.index as usize)?;
-        if slot.generation != key.generation {
-            return None;
-        }
-        let value = slot.value.take()?;
+        let slot = self.slots.get_mut(key.index as usize);
+        let value = slot.filter(|slot| slot.generation == key.generation)?.value.take()?;
         self.free.push(key.index);
         Some(value)
     }

@@ -2,9 +2,8 @@
 
 use crate::cancel::Kind;
 use crate::lanes::Priority;
-use crate::status::{Coded, Status};
+use crate::status::Status;
 use crate::time::Time;
-use core::fmt;
 use core::time::Duration;
 
 /// What a task or region may use.
@@ -50,23 +49,13 @@ impl Exhausted {
     }
 }
 
-impl Coded for Exhausted {
-    fn status(&self) -> Status {
-        Status::BudgetExhausted
+errors! {
+    Exhausted {
+        Exhausted::Polls => Status::BudgetExhausted, "the poll quota is used up";
+        Exhausted::Cost => Status::BudgetExhausted, "the cost quota is used up";
+        Exhausted::Deadline => Status::BudgetExhausted, "the deadline has passed";
     }
 }
-
-impl fmt::Display for Exhausted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Exhausted::Polls => "the poll quota is used up",
-            Exhausted::Cost => "the cost quota is used up",
-            Exhausted::Deadline => "the deadline has passed",
-        })
-    }
-}
-
-impl core::error::Error for Exhausted {}
 
 impl Default for Budget {
     fn default() -> Self {
@@ -100,14 +89,10 @@ impl Budget {
 
     /// Takes one poll.
     pub fn consume_poll(&mut self) -> Result<(), Exhausted> {
-        match self.poll_quota {
-            u64::MAX => Ok(()),
-            0 => Err(Exhausted::Polls),
-            _ => {
-                self.poll_quota -= 1;
-                Ok(())
-            }
+        if self.poll_quota < u64::MAX {
+            self.poll_quota = self.poll_quota.checked_sub(1).ok_or(Exhausted::Polls)?;
         }
+        Ok(())
     }
 
     /// Takes `cost`, all of it or nothing.
@@ -119,10 +104,8 @@ impl Budget {
 
     /// Whether the deadline is still ahead; an instant equal to it is past it.
     pub fn check_deadline(&self, now: Time) -> Result<(), Exhausted> {
-        match self.deadline {
-            Some(deadline) if now >= deadline => Err(Exhausted::Deadline),
-            _ => Ok(()),
-        }
+        let passed = self.deadline.is_some_and(|deadline| now >= deadline);
+        if passed { Err(Exhausted::Deadline) } else { Ok(()) }
     }
 
     /// When a wait of `timeout` begun now ends under this budget; fails if the deadline has passed.
@@ -134,16 +117,14 @@ impl Budget {
 }
 
 /// The smaller of two limits where `None` is no limit.
-fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
+pub(crate) fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    a.into_iter().chain(b).min()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Coded;
     use std::format;
 
     #[test]

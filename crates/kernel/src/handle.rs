@@ -11,27 +11,22 @@
 
 use crate::arena::Key;
 
-/// What a handle names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u16)]
-pub enum Tag {
-    /// A region.
-    Region = 1,
-    /// A task.
-    Task = 2,
-    /// An obligation.
-    Obligation = 3,
-    /// A cancel witness.
-    CancelWitness = 4,
-    /// A timer.
-    Timer = 5,
-    /// A channel.
-    Channel = 6,
-}
-
-impl Tag {
-    const ALL: [Tag; 6] =
-        [Tag::Region, Tag::Task, Tag::Obligation, Tag::CancelWitness, Tag::Timer, Tag::Channel];
+named_enum! {
+    /// What a handle names.
+    pub enum Tag {
+        /// A region.
+        Region = 1,
+        /// A task.
+        Task = 2,
+        /// An obligation.
+        Obligation = 3,
+        /// A cancel witness.
+        CancelWitness = 4,
+        /// A timer.
+        Timer = 5,
+        /// A channel.
+        Channel = 6,
+    }
 }
 
 /// An opaque handle: the word and the slot's generation.

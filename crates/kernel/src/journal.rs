@@ -228,18 +228,10 @@ fn absorb_maybe(digest: &mut Digest, value: Option<u64>) {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.seq, self.time, self.kind.name())?;
-        let mut result = Ok(());
-        self.subject.visit(|name, id| {
-            if let (Ok(()), Some(id)) = (result, id) {
-                result = write!(f, " {name}={id}");
-            }
-        });
-        self.kind.visit(|name, field| {
-            if result.is_ok() {
-                result = write!(f, " {name}={field}");
-            }
-        });
+        let mut result = write!(f, "{} {} {}", self.seq, self.time, self.kind.name());
+        let mut show = |name, field| result = result.and_then(|()| write!(f, " {name}={field}"));
+        self.subject.visit(|name, id| id.into_iter().for_each(|id| show(name, Number(id))));
+        self.kind.visit(show);
         result
     }
 }
@@ -282,8 +274,7 @@ impl Journal {
         let event = Event { seq: self.next_seq, time, subject, kind };
         self.next_seq += 1;
         event.absorb(&mut self.digest);
-        let full = self.events.len() >= self.capacity;
-        if full {
+        if self.events.len() >= self.capacity {
             self.lost += 1;
             if self.when_full == WhenFull::Refuse || self.events.pop_front().is_none() {
                 return;
@@ -292,34 +283,23 @@ impl Journal {
         self.events.push_back(event);
     }
 
-    /// Whether new work must be refused.
-    pub fn is_refusing(&self) -> bool {
-        self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity
-    }
-
-    /// The retained events, oldest first.
-    pub fn events(&self) -> impl ExactSizeIterator<Item = &Event> {
-        self.events.iter()
+    getters! {
+        /// Whether new work must be refused.
+        is_refusing(&self) -> bool =
+            self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity;
+        /// The retained events, oldest first.
+        events(&self) -> impl ExactSizeIterator<Item = &Event> = self.events.iter();
+        /// The digest of every event recorded so far.
+        digest(&self) -> u64 = self.digest.value();
+        /// How many events were recorded.
+        recorded(&self) -> u64 = self.next_seq;
+        /// How many of them were not retained.
+        lost(&self) -> u64 = self.lost;
     }
 
     /// Takes the retained events out; the digest stays.
     pub fn take(&mut self) -> VecDeque<Event> {
         core::mem::take(&mut self.events)
-    }
-
-    /// The digest of every event recorded so far.
-    pub const fn digest(&self) -> u64 {
-        self.digest.value()
-    }
-
-    /// How many events were recorded.
-    pub const fn recorded(&self) -> u64 {
-        self.next_seq
-    }
-
-    /// How many of them were not retained.
-    pub const fn lost(&self) -> u64 {
-        self.lost
     }
 }
 

@@ -20,6 +20,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[macro_use]
+mod named;
+
 pub mod arena;
 pub mod budget;
 pub mod cancel;

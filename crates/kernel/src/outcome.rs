@@ -6,35 +6,22 @@
 use crate::cancel::Reason;
 use alloc::sync::Arc;
 
-/// How bad an outcome is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Severity {
-    /// A value.
-    Ok = 0,
-    /// An error.
-    Err = 1,
-    /// Stopped by request.
-    Cancelled = 2,
-    /// A panic, caught at the task's boundary.
-    Panicked = 3,
+named_enum! {
+    /// How bad an outcome is.
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// A value.
+        Ok = 0,
+        /// An error.
+        Err = 1,
+        /// Stopped by request.
+        Cancelled = 2,
+        /// A panic, caught at the task's boundary.
+        Panicked = 3,
+    }
 }
 
 impl Severity {
-    /// Every severity, mildest first.
-    pub const ALL: [Severity; 4] =
-        [Severity::Ok, Severity::Err, Severity::Cancelled, Severity::Panicked];
-
-    /// The name as the journal shows it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Severity::Ok => "Ok",
-            Severity::Err => "Err",
-            Severity::Cancelled => "Cancelled",
-            Severity::Panicked => "Panicked",
-        }
-    }
-
     /// The more severe of both.
     #[must_use]
     pub fn join(self, other: Severity) -> Severity {
@@ -86,13 +73,15 @@ impl<T, E> Lattice for Outcome<T, E> {
     }
 
     fn join(self, right: Self) -> Self {
-        match (self, right) {
-            (Err(Stop::Cancelled(left)), Err(Stop::Cancelled(right))) => {
-                Err(Stop::Cancelled(left.strengthen(right)))
-            }
-            (left, right) if right.severity() > left.severity() => right,
-            (left, _) => left,
-        }
+        if yields(&self, &right) { right } else { self }
+    }
+}
+
+/// Whether the payload of `right` survives a join.
+fn yields<T, E>(left: &Outcome<T, E>, right: &Outcome<T, E>) -> bool {
+    match (left, right) {
+        (Err(Stop::Cancelled(left)), Err(Stop::Cancelled(right))) => left.weaker_than(right),
+        _ => right.severity() > left.severity(),
     }
 }
 
@@ -113,11 +102,12 @@ impl<T, E> Default for Fold<T, E> {
 impl<T, E> Fold<T, E> {
     /// Adds the outcome of the child created as number `order`.
     pub fn add(&mut self, order: u64, outcome: Outcome<T, E>) {
-        self.best = Some(match self.best.take() {
-            None => (order, outcome),
-            Some((first, kept)) if first <= order => pair(first, kept, order, outcome),
-            Some((second, kept)) => pair(order, outcome, second, kept),
+        let replaces = self.best.as_ref().is_none_or(|(kept_order, kept)| {
+            if *kept_order <= order { yields(kept, &outcome) } else { !yields(&outcome, kept) }
         });
+        if replaces {
+            self.best = Some((order, outcome));
+        }
     }
 
     /// The fold so far; nothing if no child ended.
@@ -129,20 +119,6 @@ impl<T, E> Fold<T, E> {
     pub fn severity(&self) -> Severity {
         self.outcome().map_or(Severity::Ok, Lattice::severity)
     }
-}
-
-/// Joins two outcomes given in creation order and remembers whose payload survived.
-fn pair<T, E>(
-    first: u64,
-    left: Outcome<T, E>,
-    second: u64,
-    right: Outcome<T, E>,
-) -> (u64, Outcome<T, E>) {
-    let right_wins = match (&left, &right) {
-        (Err(Stop::Cancelled(l)), Err(Stop::Cancelled(r))) => l.weaker_than(r),
-        _ => right.severity() > left.severity(),
-    };
-    (if right_wins { second } else { first }, left.join(right))
 }
 
 #[cfg(test)]

@@ -10,48 +10,25 @@
 
 use crate::status::Status;
 
-/// Where a region stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum RegionState {
-    /// Admits work.
-    Open = 0,
-    /// Admits nothing new; what is inside goes on.
-    Closing = 1,
-    /// Everything inside was asked to stop and has not all ended.
-    Draining = 2,
-    /// Nothing lives inside; finalizers run, then what is left is released.
-    Finalizing = 3,
-    /// Over.
-    Closed = 4,
+named_enum! {
+    /// Where a region stands.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum RegionState {
+        /// Admits work.
+        #[default]
+        Open = 0,
+        /// Admits nothing new; what is inside goes on.
+        Closing = 1,
+        /// Everything inside was asked to stop and has not all ended.
+        Draining = 2,
+        /// Nothing lives inside; finalizers run, then what is left is released.
+        Finalizing = 3,
+        /// Over.
+        Closed = 4,
+    }
 }
 
 impl RegionState {
-    /// Every state.
-    pub const ALL: [RegionState; 5] = [
-        RegionState::Open,
-        RegionState::Closing,
-        RegionState::Draining,
-        RegionState::Finalizing,
-        RegionState::Closed,
-    ];
-
-    /// The name as the journal shows it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RegionState::Open => "Open",
-            RegionState::Closing => "Closing",
-            RegionState::Draining => "Draining",
-            RegionState::Finalizing => "Finalizing",
-            RegionState::Closed => "Closed",
-        }
-    }
-
-    /// The bit of this state in a handle's mask.
-    pub const fn mask(self) -> u16 {
-        1 << self as u16
-    }
-
     /// Whether the raw step `self -> to` exists, whatever lives inside.
     pub const fn check(self, to: RegionState) -> Result<(), Status> {
         use RegionState::*;
@@ -82,42 +59,29 @@ impl RegionState {
     }
 }
 
-/// What somebody wants to do in a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Spawn a task, open a child region, reserve an obligation, create a region-scoped channel.
-    Create,
-    /// Register a finalizer.
-    Defer,
-    /// Spawn a finalizer task directly.
-    SpawnFinalizer,
-    /// Arm a region-scoped timer.
-    ArmTimer,
-    /// Arm a region-scoped timer from a finalizer task.
-    ArmFinalizerTimer,
-    /// Use an existing region-scoped channel.
-    UseChannel,
-    /// Resolve an obligation.
-    Resolve,
-    /// Use the region's storage.
-    UseStorage,
-    /// Look at the state.
-    Query,
-}
-
-impl Operation {
-    /// Every operation.
-    pub const ALL: [Operation; 9] = [
-        Operation::Create,
-        Operation::Defer,
-        Operation::SpawnFinalizer,
-        Operation::ArmTimer,
-        Operation::ArmFinalizerTimer,
-        Operation::UseChannel,
-        Operation::Resolve,
-        Operation::UseStorage,
-        Operation::Query,
-    ];
+named_enum! {
+    /// What somebody wants to do in a region.
+    pub enum Operation {
+        /// Spawn a task, open a child region, reserve an obligation, create a region-scoped
+        /// channel.
+        Create,
+        /// Register a finalizer.
+        Defer,
+        /// Spawn a finalizer task directly.
+        SpawnFinalizer,
+        /// Arm a region-scoped timer.
+        ArmTimer,
+        /// Arm a region-scoped timer from a finalizer task.
+        ArmFinalizerTimer,
+        /// Use an existing region-scoped channel.
+        UseChannel,
+        /// Resolve an obligation.
+        Resolve,
+        /// Use the region's storage.
+        UseStorage,
+        /// Look at the state.
+        Query,
+    }
 }
 
 /// What the host has to do next for a closing region.
@@ -142,8 +106,9 @@ pub enum Duty {
 }
 
 /// How far the last phase of closing has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
+    #[default]
     Finalizers,
     Releasing,
     Released,
@@ -151,7 +116,7 @@ enum Stage {
 }
 
 /// A region's state and the counts its law needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionWord {
     state: RegionState,
     stage: Stage,
@@ -162,49 +127,20 @@ pub struct RegionWord {
     obligations: u32,
 }
 
-impl Default for RegionWord {
-    fn default() -> Self {
-        RegionWord {
-            state: RegionState::Open,
-            stage: Stage::Finalizers,
-            ending: false,
-            tasks: 0,
-            children: 0,
-            finalizers: 0,
-            obligations: 0,
-        }
-    }
-}
-
 impl RegionWord {
-    /// The state.
-    pub const fn state(&self) -> RegionState {
-        self.state
-    }
-
-    /// Tasks not Completed.
-    pub const fn live_tasks(&self) -> u32 {
-        self.tasks
-    }
-
-    /// Child regions not Closed.
-    pub const fn open_children(&self) -> u32 {
-        self.children
-    }
-
-    /// Obligations still Reserved.
-    pub const fn outstanding(&self) -> u32 {
-        self.obligations
-    }
-
-    /// Finalizers registered and not yet started.
-    pub const fn finalizers(&self) -> u32 {
-        self.finalizers
-    }
-
-    /// Whether its author has reached the end of the scope.
-    pub const fn is_ending(&self) -> bool {
-        self.ending
+    getters! {
+        /// The state.
+        state(&self) -> RegionState = self.state;
+        /// Tasks not Completed.
+        live_tasks(&self) -> u32 = self.tasks;
+        /// Child regions not Closed.
+        open_children(&self) -> u32 = self.children;
+        /// Obligations still Reserved.
+        outstanding(&self) -> u32 = self.obligations;
+        /// Finalizers registered and not yet started.
+        finalizers(&self) -> u32 = self.finalizers;
+        /// Whether its author has reached the end of the scope.
+        is_ending(&self) -> bool = self.ending;
     }
 
     /// A task was admitted. One admitted while finalizing may hold things again, so that the
@@ -262,32 +198,27 @@ impl RegionWord {
     /// What a raw, explicit step would answer now. Nothing changes.
     pub fn check(&self, to: RegionState) -> Result<(), Status> {
         self.state.check(to)?;
-        let lives = self.tasks > 0 || self.children > 0;
-        match to {
-            RegionState::Finalizing | RegionState::Closed if lives => {
-                Err(Status::IncompleteChildren)
-            }
-            RegionState::Closed if self.finalizers > 0 => Err(Status::IncompleteChildren),
-            RegionState::Closed if self.obligations > 0 => Err(Status::UnresolvedObligations),
-            _ => Ok(()),
+        let closed = to == RegionState::Closed;
+        let emptied = closed || to == RegionState::Finalizing;
+        if (emptied && self.lives()) || (closed && self.finalizers > 0) {
+            Err(Status::IncompleteChildren)
+        } else if closed && self.obligations > 0 {
+            Err(Status::UnresolvedObligations)
+        } else {
+            Ok(())
         }
     }
 
     /// Takes the next step of the close that is possible now.
     pub fn advance(&mut self) -> Duty {
-        let lives = self.tasks > 0 || self.children > 0;
+        use RegionState::*;
         match self.state {
-            RegionState::Open if self.ending && !lives => {
-                self.go(RegionState::Closing, Duty::Moved)
-            }
-            RegionState::Open | RegionState::Closed => Duty::Wait,
-            RegionState::Closing if lives => self.go(RegionState::Draining, Duty::CancelChildren),
-            RegionState::Draining if lives => Duty::Wait,
-            RegionState::Closing | RegionState::Draining => {
-                self.go(RegionState::Finalizing, Duty::Moved)
-            }
-            RegionState::Finalizing if lives => Duty::Wait,
-            RegionState::Finalizing => self.finalize(),
+            Closing if self.lives() => self.go(Draining, Duty::CancelChildren),
+            _ if self.lives() => Duty::Wait,
+            Open if self.ending => self.go(Closing, Duty::Moved),
+            Open | Closed => Duty::Wait,
+            Closing | Draining => self.go(Finalizing, Duty::Moved),
+            Finalizing => self.finalize(),
         }
     }
 
@@ -309,6 +240,10 @@ impl RegionWord {
             }
             Stage::Released => self.go(RegionState::Closed, Duty::Closed),
         }
+    }
+
+    fn lives(&self) -> bool {
+        self.tasks > 0 || self.children > 0
     }
 
     fn go(&mut self, to: RegionState, duty: Duty) -> Duty {

@@ -88,32 +88,17 @@ impl PermitState {
     /// Resolves a live permit; a second resolution is refused with the code of the first, and
     /// nothing changes. A guard whose drop finds its permit resolved has nothing left to do.
     pub fn resolve(self, event: PermitEvent) -> Result<(PermitState, PermitEffect), Status> {
-        match self {
-            PermitState::Live => {}
-            PermitState::Sent | PermitState::Aborted => {
-                return Err(Status::ObligationAlreadyResolved);
+        use PermitState::*;
+        match (self, event) {
+            (Sent | Aborted, _) => Err(Status::ObligationAlreadyResolved),
+            (Leaked, _) => Err(Status::ObligationLeaked),
+            (Live, PermitEvent::Send) => Ok((Sent, PermitEffect::Fill(CommittedProof(())))),
+            (Live, PermitEvent::Abort | PermitEvent::Drop) => {
+                Ok((Aborted, PermitEffect::Free(AbortedProof(()))))
             }
-            PermitState::Leaked => return Err(Status::ObligationLeaked),
-        }
-        Ok(match event {
-            PermitEvent::Send => (PermitState::Sent, PermitEffect::Fill(CommittedProof(()))),
-            PermitEvent::Abort | PermitEvent::Drop => {
-                (PermitState::Aborted, PermitEffect::Free(AbortedProof(())))
+            (Live, PermitEvent::DropTracked(context)) => {
+                Ok((Leaked, PermitEffect::Leak { panics: context == DropContext::User }))
             }
-            PermitEvent::DropTracked(context) => {
-                let panics = context == DropContext::User;
-                (PermitState::Leaked, PermitEffect::Leak { panics })
-            }
-        })
-    }
-
-    /// How the permit's obligation ended; `None` while it is live.
-    pub const fn resolution(self) -> Option<Resolution> {
-        match self {
-            PermitState::Live => None,
-            PermitState::Sent => Some(Resolution::Commit),
-            PermitState::Aborted => Some(Resolution::Abort),
-            PermitState::Leaked => Some(Resolution::Leak),
         }
     }
 }
@@ -155,14 +140,6 @@ mod tests {
             assert_eq!(again(PermitState::Aborted), Some(Status::ObligationAlreadyResolved));
             assert_eq!(again(PermitState::Leaked), Some(Status::ObligationLeaked));
         }
-    }
-
-    #[test]
-    fn each_end_names_the_end_of_the_obligation() {
-        assert_eq!(PermitState::Live.resolution(), None);
-        assert_eq!(PermitState::Sent.resolution(), Some(Resolution::Commit));
-        assert_eq!(PermitState::Aborted.resolution(), Some(Resolution::Abort));
-        assert_eq!(PermitState::Leaked.resolution(), Some(Resolution::Leak));
     }
 
     #[test]

@@ -14,22 +14,24 @@
 use crate::cancel::{Cleanup, Phase, Reason};
 use crate::status::Status;
 
-/// Where a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum TaskState {
-    /// Never polled.
-    Created = 0,
-    /// Polled at least once.
-    Running = 1,
-    /// Asked to stop; has not seen it.
-    CancelRequested = 2,
-    /// Has seen it; its own cleanup runs.
-    Cancelling = 3,
-    /// Its body has ended after a cancel; the cleanup stack runs.
-    Finalizing = 4,
-    /// Over.
-    Completed = 5,
+named_enum! {
+    /// Where a task stands.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum TaskState {
+        /// Never polled.
+        #[default]
+        Created = 0,
+        /// Polled at least once.
+        Running = 1,
+        /// Asked to stop; has not seen it.
+        CancelRequested = 2,
+        /// Has seen it; its own cleanup runs.
+        Cancelling = 3,
+        /// Its body has ended after a cancel; the cleanup stack runs.
+        Finalizing = 4,
+        /// Over.
+        Completed = 5,
+    }
 }
 
 /// What happens to a task.
@@ -65,33 +67,6 @@ pub enum TaskEffect {
 }
 
 impl TaskState {
-    /// Every state.
-    pub const ALL: [TaskState; 6] = [
-        TaskState::Created,
-        TaskState::Running,
-        TaskState::CancelRequested,
-        TaskState::Cancelling,
-        TaskState::Finalizing,
-        TaskState::Completed,
-    ];
-
-    /// The name as the journal shows it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TaskState::Created => "Created",
-            TaskState::Running => "Running",
-            TaskState::CancelRequested => "CancelRequested",
-            TaskState::Cancelling => "Cancelling",
-            TaskState::Finalizing => "Finalizing",
-            TaskState::Completed => "Completed",
-        }
-    }
-
-    /// The bit of this state in a handle's mask.
-    pub const fn mask(self) -> u16 {
-        1 << self as u16
-    }
-
     /// Whether the raw step `self -> to` exists.
     pub const fn check(self, to: TaskState) -> Result<(), Status> {
         use TaskState::*;
@@ -107,23 +82,21 @@ impl TaskState {
 
     /// Applies an event. Every change it makes is a legal raw step.
     pub const fn step(self, event: TaskEvent) -> Result<(TaskState, TaskEffect), Status> {
-        use TaskState::*;
+        use {TaskEvent::*, TaskState::*};
         Ok(match (self, event) {
-            (Completed, TaskEvent::RequestCancel) => (Completed, TaskEffect::None),
+            (Completed, RequestCancel) => (Completed, TaskEffect::None),
             (Completed, _) => return Err(Status::InvalidTransition),
-            (Created, TaskEvent::Poll) => (Running, TaskEffect::None),
-            (_, TaskEvent::Poll) => (self, TaskEffect::None),
-            (Created | Running, TaskEvent::RequestCancel) => {
-                (CancelRequested, TaskEffect::Requested)
-            }
-            (_, TaskEvent::RequestCancel) => (self, TaskEffect::Strengthened),
-            (CancelRequested, TaskEvent::Acknowledge) => (Cancelling, TaskEffect::Acknowledged),
-            (Cancelling, TaskEvent::Acknowledge) => (Cancelling, TaskEffect::None),
-            (_, TaskEvent::Acknowledge) => return Err(Status::InvalidTransition),
-            (Cancelling, TaskEvent::BodyEnded) => (Finalizing, TaskEffect::None),
-            (_, TaskEvent::BodyEnded) => (self, TaskEffect::None),
-            (Cancelling | Finalizing, TaskEvent::Complete) => (Completed, TaskEffect::Cancelled),
-            (_, TaskEvent::Complete) => (Completed, TaskEffect::Natural),
+            (Created, Poll) => (Running, TaskEffect::None),
+            (_, Poll) => (self, TaskEffect::None),
+            (Created | Running, RequestCancel) => (CancelRequested, TaskEffect::Requested),
+            (_, RequestCancel) => (self, TaskEffect::Strengthened),
+            (CancelRequested, Acknowledge) => (Cancelling, TaskEffect::Acknowledged),
+            (Cancelling, Acknowledge) => (Cancelling, TaskEffect::None),
+            (_, Acknowledge) => return Err(Status::InvalidTransition),
+            (Cancelling, BodyEnded) => (Finalizing, TaskEffect::None),
+            (_, BodyEnded) => (self, TaskEffect::None),
+            (Cancelling | Finalizing, Complete) => (Completed, TaskEffect::Cancelled),
+            (_, Complete) => (Completed, TaskEffect::Natural),
         })
     }
 
@@ -158,33 +131,21 @@ pub struct CancelRecord {
 }
 
 /// A task's state together with its cancel.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lifecycle {
     state: TaskState,
     epoch: u64,
     cancel: Option<CancelRecord>,
 }
 
-impl Default for Lifecycle {
-    fn default() -> Self {
-        Lifecycle { state: TaskState::Created, epoch: 0, cancel: None }
-    }
-}
-
 impl Lifecycle {
-    /// The state.
-    pub const fn state(&self) -> TaskState {
-        self.state
-    }
-
-    /// How many cancels have begun: 0 or 1.
-    pub const fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// The cancel, if one was requested.
-    pub const fn cancel(&self) -> Option<&CancelRecord> {
-        self.cancel.as_ref()
+    getters! {
+        /// The state.
+        state(&self) -> TaskState = self.state;
+        /// How many cancels have begun: 0 or 1.
+        epoch(&self) -> u64 = self.epoch;
+        /// The cancel, if one was requested.
+        cancel(&self) -> Option<&CancelRecord> = self.cancel.as_ref();
     }
 
     /// A poll begins.
@@ -196,14 +157,14 @@ impl Lifecycle {
     /// tightens the allowance that remains; on a completed task it does nothing.
     pub fn request_cancel(&mut self, reason: Reason, cleanup: Cleanup) -> bool {
         let Ok(effect) = self.apply(TaskEvent::RequestCancel) else { return false };
-        match (effect, self.cancel.take()) {
-            (TaskEffect::None, record) => self.cancel = record,
+        match (effect, &mut self.cancel) {
+            (TaskEffect::None, _) => {}
             (_, None) => self.cancel = Some(CancelRecord { reason, cleanup }),
-            (_, Some(old)) => {
-                self.cancel = Some(CancelRecord {
-                    reason: old.reason.strengthen(reason),
-                    cleanup: old.cleanup.combine(cleanup),
-                });
+            (_, Some(record)) => {
+                record.cleanup = record.cleanup.combine(cleanup);
+                if record.reason.weaker_than(&reason) {
+                    record.reason = reason;
+                }
             }
         }
         let first = effect == TaskEffect::Requested;

@@ -13,6 +13,8 @@ pub(super) struct Source {
     pub(super) comments: String,
     /// Whether each line (from 0) belongs to tests.
     tests: Vec<bool>,
+    /// Whether each line (from 0) holds more than blanks and comments.
+    written: Vec<bool>,
 }
 
 /// A word or one character of punctuation.
@@ -25,7 +27,11 @@ pub(super) struct Token<'a> {
 impl Source {
     pub(super) fn new(text: &str, all_tests: bool) -> Source {
         let (code, comments) = split(text);
-        let mut source = Source { tests: vec![all_tests; text.lines().count()], code, comments };
+        let ink = |line: &str| line.split_whitespace().map(str::len).sum::<usize>();
+        let lines = text.lines().zip(comments.lines());
+        let written: Vec<bool> = lines.map(|(all, comment)| ink(all) > ink(comment)).collect();
+        let tests = vec![all_tests; written.len()];
+        let mut source = Source { code, comments, tests, written };
         for range in source.test_items() {
             let lines = source.line(range.start) - 1..source.line(range.end);
             source.tests[lines].fill(true);
@@ -43,9 +49,9 @@ impl Source {
         self.tests.get(line - 1).copied().unwrap_or(false)
     }
 
-    /// How many lines do not belong to tests.
+    /// How many lines hold code, strings included, that does not belong to tests.
     pub(super) fn own_lines(&self) -> usize {
-        self.tests.iter().filter(|is_test| !**is_test).count()
+        self.tests.iter().zip(&self.written).filter(|(test, written)| !**test && **written).count()
     }
 
     /// The code as tokens.

@@ -1,31 +1,42 @@
 //! The eleven kinds of cancel and the cleanup each one allows.
 
-/// Why something is cancelled. The declaration order is the registry order, not the severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Somebody asked for it.
-    User,
-    /// A `timeout` ran out.
-    Timeout,
-    /// The budget's deadline passed.
-    Deadline,
-    /// The budget's polls are used up.
-    PollQuota,
-    /// The budget's cost allowance is used up.
-    CostBudget,
-    /// A sibling failed in a fail-fast scope.
-    FailFast,
-    /// Another branch of a race won.
-    RaceLost,
-    /// A linked task ended.
-    LinkedExit,
-    /// The enclosing region was cancelled.
-    ParentCancelled,
-    /// Something the task needs is not to be had.
-    ResourceUnavailable,
-    /// The runtime is shutting down.
-    Shutdown,
+named_enum! {
+    /// Why something is cancelled. The declaration order is the registry order, not the severity.
+    pub enum Kind {
+        /// Somebody asked for it.
+        User,
+        /// A `timeout` ran out.
+        Timeout,
+        /// The budget's deadline passed.
+        Deadline,
+        /// The budget's polls are used up.
+        PollQuota,
+        /// The budget's cost allowance is used up.
+        CostBudget,
+        /// A sibling failed in a fail-fast scope.
+        FailFast,
+        /// Another branch of a race won.
+        RaceLost,
+        /// A linked task ended.
+        LinkedExit,
+        /// The enclosing region was cancelled.
+        ParentCancelled,
+        /// Something the task needs is not to be had.
+        ResourceUnavailable,
+        /// The runtime is shutting down.
+        Shutdown,
+    }
 }
+
+/// By severity: the class of cause, the polls of cleanup and their priority.
+const LEVELS: [(&str, u64, u8); 6] = [
+    ("explicit", 1000, 200),
+    ("time", 500, 210),
+    ("budget", 300, 215),
+    ("peer", 200, 220),
+    ("structural", 200, 220),
+    ("system", 50, 255),
+];
 
 /// How much cleanup a cancel allows: polls, and the priority they run at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,37 +50,20 @@ pub struct Cleanup {
 impl Cleanup {
     /// The tighter of both: fewest polls, highest priority.
     #[must_use]
-    pub const fn combine(self, other: Cleanup) -> Cleanup {
-        Cleanup {
-            polls: if other.polls < self.polls { other.polls } else { self.polls },
-            priority: if other.priority > self.priority { other.priority } else { self.priority },
-        }
+    pub fn combine(self, other: Cleanup) -> Cleanup {
+        let (polls, priority) = (self.polls.min(other.polls), self.priority.max(other.priority));
+        Cleanup { polls, priority }
     }
 
     /// What a cancel with this allowance leaves to those inside the cancelled region: never more
     /// than either side allows, so that a shutdown stays tight all the way down.
     #[must_use]
-    pub const fn passed_on(self) -> Cleanup {
+    pub fn passed_on(self) -> Cleanup {
         Kind::ParentCancelled.cleanup().combine(self)
     }
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Kind; 11] = [
-        Kind::User,
-        Kind::Timeout,
-        Kind::Deadline,
-        Kind::PollQuota,
-        Kind::CostBudget,
-        Kind::FailFast,
-        Kind::RaceLost,
-        Kind::LinkedExit,
-        Kind::ParentCancelled,
-        Kind::ResourceUnavailable,
-        Kind::Shutdown,
-    ];
-
     /// 0 (mildest) to 5.
     pub const fn severity(self) -> u8 {
         match self {
@@ -84,48 +78,13 @@ impl Kind {
 
     /// The cleanup this kind allows.
     pub const fn cleanup(self) -> Cleanup {
-        let (polls, priority) = match self.severity() {
-            0 => (1000, 200),
-            1 => (500, 210),
-            2 => (300, 215),
-            3 | 4 => (200, 220),
-            _ => (50, 255),
-        };
+        let (_, polls, priority) = LEVELS[self.severity() as usize];
         Cleanup { polls, priority }
     }
 
     /// The class of cause.
     pub const fn class(self) -> &'static str {
-        match self.severity() {
-            0 => "explicit",
-            1 => "time",
-            2 => "budget",
-            3 => "peer",
-            4 => "structural",
-            _ => "system",
-        }
-    }
-
-    /// The kind's name, as the journal shows it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::User => "User",
-            Kind::Timeout => "Timeout",
-            Kind::Deadline => "Deadline",
-            Kind::PollQuota => "PollQuota",
-            Kind::CostBudget => "CostBudget",
-            Kind::FailFast => "FailFast",
-            Kind::RaceLost => "RaceLost",
-            Kind::LinkedExit => "LinkedExit",
-            Kind::ParentCancelled => "ParentCancelled",
-            Kind::ResourceUnavailable => "ResourceUnavailable",
-            Kind::Shutdown => "Shutdown",
-        }
-    }
-
-    /// The kind with this name.
-    pub fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+        LEVELS[self.severity() as usize].0
     }
 }
 

@@ -4,33 +4,18 @@ use super::Reason;
 use crate::ids::{RegionId, TaskId};
 use crate::status::Status;
 
-/// How far a cancel has come. "Not cancelled" is the absence of a witness, not a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Phase {
-    /// Asked for, not yet seen by the task.
-    Requested = 0,
-    /// Seen; the task's own cleanup runs.
-    Cancelling = 1,
-    /// The body has ended; the cleanup stack runs.
-    Finalizing = 2,
-    /// Over.
-    Completed = 3,
-}
-
-impl Phase {
-    /// Every phase in rank order.
-    pub const ALL: [Phase; 4] =
-        [Phase::Requested, Phase::Cancelling, Phase::Finalizing, Phase::Completed];
-
-    /// The phase's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Requested => "Requested",
-            Phase::Cancelling => "Cancelling",
-            Phase::Finalizing => "Finalizing",
-            Phase::Completed => "Completed",
-        }
+named_enum! {
+    /// How far a cancel has come. "Not cancelled" is the absence of a witness, not a phase.
+    #[derive(PartialOrd, Ord)]
+    pub enum Phase {
+        /// Asked for, not yet seen by the task.
+        Requested = 0,
+        /// Seen; the task's own cleanup runs.
+        Cancelling = 1,
+        /// The body has ended; the cleanup stack runs.
+        Finalizing = 2,
+        /// Over.
+        Completed = 3,
     }
 }
 
@@ -54,15 +39,13 @@ impl Witness {
     /// epoch, phase not lower, severity not lower. An equal phase is a strengthening; skipping
     /// phases forward is fine.
     pub fn validate(&self, next: &Witness) -> Result<(), Status> {
+        let as_severe = self.reason.kind.severity() <= next.reason.kind.severity();
         let checks = [
             (self.task == next.task, Status::WitnessTaskMismatch),
             (self.region == next.region, Status::WitnessRegionMismatch),
             (self.epoch == next.epoch, Status::WitnessEpochMismatch),
             (self.phase <= next.phase, Status::WitnessPhaseRegression),
-            (
-                self.reason.kind.severity() <= next.reason.kind.severity(),
-                Status::WitnessReasonWeakened,
-            ),
+            (as_severe, Status::WitnessReasonWeakened),
         ];
         checks.into_iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, status)| Err(status))
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::WaiterId;
-use crate::status::{Coded, Status};
+use crate::status::Status;
 
 /// Which sides are still there; derived, and only ever moves towards `FullyClosed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,75 +139,22 @@ pub enum TryRecvError {
     Disconnected,
 }
 
+impl TryReserveError {
+    /// The same about the value that was to be sent.
+    pub(super) fn with<T>(self, value: T) -> TrySendError<T> {
+        match self {
+            TryReserveError::Disconnected => TrySendError::Disconnected(value),
+            TryReserveError::Full => TrySendError::Full(value),
+        }
+    }
+}
+
 impl<T> TrySendError<T> {
     /// The value that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             TrySendError::Disconnected(value) | TrySendError::Full(value) => value,
         }
-    }
-}
-
-impl Coded for ZeroCapacity {
-    fn status(&self) -> Status {
-        Status::InvalidArgument
-    }
-}
-
-impl Coded for Disconnected {
-    fn status(&self) -> Status {
-        Status::Disconnected
-    }
-}
-
-impl Coded for TryReserveError {
-    fn status(&self) -> Status {
-        match self {
-            TryReserveError::Disconnected => Status::Disconnected,
-            TryReserveError::Full => Status::Full,
-        }
-    }
-}
-
-impl<T> Coded for TrySendError<T> {
-    fn status(&self) -> Status {
-        match self {
-            TrySendError::Disconnected(_) => Status::Disconnected,
-            TrySendError::Full(_) => Status::Full,
-        }
-    }
-}
-
-impl Coded for TryRecvError {
-    fn status(&self) -> Status {
-        match self {
-            TryRecvError::Empty => Status::Empty,
-            TryRecvError::Disconnected => Status::Disconnected,
-        }
-    }
-}
-
-impl fmt::Display for ZeroCapacity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a channel's capacity must be at least 1")
-    }
-}
-
-impl fmt::Display for Disconnected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.status().text())
-    }
-}
-
-impl fmt::Display for TryReserveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.status().text())
-    }
-}
-
-impl<T> fmt::Display for TrySendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.status().text())
     }
 }
 
@@ -221,14 +168,19 @@ impl<T> fmt::Debug for TrySendError<T> {
     }
 }
 
-impl fmt::Display for TryRecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.status().text())
+errors! {
+    ZeroCapacity { _ => Status::InvalidArgument, "a channel's capacity must be at least 1"; }
+    Disconnected { _ => Status::Disconnected; }
+    TryReserveError {
+        TryReserveError::Disconnected => Status::Disconnected;
+        TryReserveError::Full => Status::Full;
+    }
+    TrySendError<T> {
+        TrySendError::Disconnected(_) => Status::Disconnected;
+        TrySendError::Full(_) => Status::Full;
+    }
+    TryRecvError {
+        TryRecvError::Empty => Status::Empty;
+        TryRecvError::Disconnected => Status::Disconnected;
     }
 }
-
-impl core::error::Error for ZeroCapacity {}
-impl core::error::Error for Disconnected {}
-impl core::error::Error for TryReserveError {}
-impl<T> core::error::Error for TrySendError<T> {}
-impl core::error::Error for TryRecvError {}

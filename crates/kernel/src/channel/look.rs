@@ -3,39 +3,25 @@
 use super::{Channel, ChannelState, WaiterId};
 
 impl<T, W> Channel<T, W> {
-    /// How many slots there are.
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// How many messages are queued.
-    pub fn len(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Whether no message is queued.
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    /// How many permits are out.
-    pub fn reserved(&self) -> usize {
-        self.reserved
-    }
-
-    /// How many senders are in line.
-    pub fn waiters(&self) -> usize {
-        self.waiters.len()
-    }
-
-    /// How many sender handles there are.
-    pub fn senders(&self) -> usize {
-        self.senders
-    }
-
-    /// Whether the receiver is gone.
-    pub fn is_receiver_closed(&self) -> bool {
-        self.receiver_closed
+    getters! {
+        /// How many slots there are.
+        capacity(&self) -> usize = self.capacity;
+        /// How many messages are queued.
+        len(&self) -> usize = self.queue.len();
+        /// Whether no message is queued.
+        is_empty(&self) -> bool = self.queue.is_empty();
+        /// How many permits are out.
+        reserved(&self) -> usize = self.reserved;
+        /// How many senders are in line.
+        waiters(&self) -> usize = self.waiters.line.len();
+        /// How many sender handles there are.
+        senders(&self) -> usize = self.senders;
+        /// Whether the receiver is gone.
+        is_receiver_closed(&self) -> bool = self.receiver_closed;
+        /// The messages, oldest first.
+        messages(&self) -> impl Iterator<Item = &T> = self.queue.iter();
+        /// The receiver's token, while it sleeps.
+        receiver_waiting(&self) -> Option<&W> = self.receiver.as_ref();
     }
 
     /// Which sides are still there.
@@ -48,43 +34,29 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// The messages, oldest first.
-    pub fn messages(&self) -> impl Iterator<Item = &T> {
-        self.queue.iter()
-    }
-
     /// The senders in line that sleep, in order.
     pub fn waiting(&self) -> impl Iterator<Item = (WaiterId, &W)> {
-        self.waiters.iter().filter_map(|(id, token)| Some((id, token?)))
+        self.waiters.line.iter().filter_map(|waiter| Some((waiter.id, waiter.token.as_ref()?)))
     }
 
     /// The head of the line, if it was woken and has not looked again.
     pub fn woken(&self) -> Option<WaiterId> {
-        self.waiters.iter().next().filter(|(_, token)| token.is_none()).map(|(id, _)| id)
-    }
-
-    /// The receiver's token, while it sleeps.
-    pub fn receiver_waiting(&self) -> Option<&W> {
-        self.receiver.as_ref()
+        self.waiters.line.front().filter(|head| head.token.is_none()).map(|head| head.id)
     }
 
     /// Tests what must hold between any two calls; names the first broken rule.
     pub fn check(&self) -> Result<(), &'static str> {
         let asleep = self.receiver.is_some();
+        let line_empty = self.waiters.line.is_empty();
+        let head_right = line_empty || self.woken().is_some() == self.has_room();
+        let nothing_left = self.queue.is_empty() && line_empty && !asleep;
         let rules = [
             (self.used() <= self.capacity, "more slots used than there are"),
             (self.waiters.is_sound(), "the waiters are out of order"),
-            (
-                self.waiters.is_empty() || self.woken().is_some() == self.has_room(),
-                "the head waiter is awake exactly if there is room",
-            ),
+            (head_right, "the head waiter is awake exactly if there is room"),
             (!asleep || self.queue.is_empty(), "the receiver sleeps beside a message"),
             (!asleep || !self.senders_gone(), "the receiver sleeps and no sender is left"),
-            (
-                !self.receiver_closed
-                    || (self.queue.is_empty() && self.waiters.is_empty() && !asleep),
-                "something is left behind a closed receiver",
-            ),
+            (!self.receiver_closed || nothing_left, "something is left behind a closed receiver"),
         ];
         rules.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(*rule))
     }

@@ -61,6 +61,9 @@ pub struct Channel<T, W> {
     senders: usize,
 }
 
+/// What asking for a slot came to.
+type Asked<W> = Result<Reserve<W>, Disconnected>;
+
 /// Asking for slots.
 impl<T, W> Channel<T, W> {
     /// An open channel with one sender.
@@ -72,7 +75,7 @@ impl<T, W> Channel<T, W> {
             capacity,
             queue: VecDeque::new(),
             reserved: 0,
-            waiters: Waiters::new(),
+            waiters: Waiters { line: VecDeque::new(), next: 0 },
             receiver: None,
             receiver_closed: false,
             senders: 1,
@@ -88,22 +91,22 @@ impl<T, W> Channel<T, W> {
         &mut self,
         place: &mut Option<WaiterId>,
         token: W,
-    ) -> (Result<Reserve<W>, Disconnected>, Option<W>) {
+    ) -> (Asked<W>, Option<W>) {
         if self.receiver_closed || self.senders_gone() {
             *place = None;
             return (Err(Disconnected), Some(token));
         }
         let position = place.and_then(|id| self.waiters.position(id));
-        let is_first = position.map_or(self.waiters.is_empty(), |at| at == 0);
+        let is_first = position.map_or(self.waiters.line.is_empty(), |at| at == 0);
         if is_first && self.has_room() {
             // Where there is room the head was woken: this drops no token.
-            self.waiters.pop_head();
+            self.waiters.line.pop_front();
             self.reserved += 1;
             *place = None;
             return (Ok(Reserve::Granted { wake: self.wake_next() }), Some(token));
         }
         let (id, spare) = match (*place, position) {
-            (Some(id), Some(at)) => (id, self.waiters.replace(at, token)),
+            (Some(id), Some(at)) => (id, self.waiters.line[at].token.replace(token)),
             _ => (self.waiters.join(token), None),
         };
         *place = Some(id);
@@ -112,27 +115,23 @@ impl<T, W> Channel<T, W> {
 
     /// Gives up a place in line, because the waiter was cancelled or dropped.
     pub fn leave(&mut self, waiter: WaiterId) -> Left<W> {
-        match self.waiters.remove(waiter) {
-            Some(token) => Left { token, wake: self.wake_next() },
-            None => Left { token: None, wake: None },
-        }
+        let Some(token) = self.waiters.remove(waiter) else {
+            return Left { token: None, wake: None };
+        };
+        Left { token, wake: self.wake_next() }
     }
 
     /// Reserves a slot if one is free and nobody waits.
     pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
-        self.admit()?;
-        self.reserved += 1;
-        Ok(())
+        self.admit().map(|()| self.reserved += 1)
     }
 
     /// A further sender: a clone, or a weak one upgraded. `false`, and nothing changed, once the
     /// last one is gone.
     pub fn add_sender(&mut self) -> bool {
-        if self.senders_gone() {
-            return false;
-        }
-        self.senders += 1;
-        true
+        let live = !self.senders_gone();
+        self.senders += usize::from(live);
+        live
     }
 
     /// One sender fewer. After the last one: the receiver, if it waits.
@@ -153,8 +152,7 @@ impl<T, W> Channel<T, W> {
         if self.receiver_closed {
             return Sent::Refused { value };
         }
-        self.queue.push_back(value);
-        Sent::Queued { wake: self.receiver.take() }
+        Sent::Queued { wake: self.commit(value) }
     }
 
     /// Frees one reserved slot: the head of the waiting senders to wake, or the receiver if this
@@ -167,12 +165,8 @@ impl<T, W> Channel<T, W> {
     /// Sends if a slot is free and nobody waits: the receiver to wake.
     pub fn try_send(&mut self, value: T) -> Result<Option<W>, TrySendError<T>> {
         match self.admit() {
-            Ok(()) => {
-                self.queue.push_back(value);
-                Ok(self.receiver.take())
-            }
-            Err(TryReserveError::Disconnected) => Err(TrySendError::Disconnected(value)),
-            Err(TryReserveError::Full) => Err(TrySendError::Full(value)),
+            Ok(()) => Ok(self.commit(value)),
+            Err(error) => Err(error.with(value)),
         }
     }
 
@@ -181,14 +175,10 @@ impl<T, W> Channel<T, W> {
     pub fn send_evict_oldest(&mut self, value: T) -> Result<Evicted<T, W>, TrySendError<T>> {
         let old = match self.admit() {
             Ok(()) => None,
-            Err(TryReserveError::Disconnected) => return Err(TrySendError::Disconnected(value)),
-            Err(TryReserveError::Full) => match self.queue.pop_front() {
-                None => return Err(TrySendError::Full(value)),
-                old => old,
-            },
+            Err(TryReserveError::Full) if !self.queue.is_empty() => self.queue.pop_front(),
+            Err(error) => return Err(error.with(value)),
         };
-        self.queue.push_back(value);
-        Ok(Evicted { old, wake: self.receiver.take() })
+        Ok(Evicted { old, wake: self.commit(value) })
     }
 }
 
@@ -226,7 +216,7 @@ impl<T, W> Channel<T, W> {
         self.receiver_closed = true;
         Closed {
             messages: core::mem::take(&mut self.queue),
-            wakes: self.waiters.take_all(),
+            wakes: self.waiters.line.drain(..).filter_map(|waiter| waiter.token).collect(),
             receiver: self.receiver.take(),
         }
     }
@@ -242,11 +232,7 @@ impl<T, W> Channel<T, W> {
 /// For tokens that are plain data, so that none is ever dropped in here.
 impl<T, W: Copy> Channel<T, W> {
     /// [`reserve_with`](Channel::reserve_with), without the spare token.
-    pub fn reserve(
-        &mut self,
-        place: &mut Option<WaiterId>,
-        token: W,
-    ) -> Result<Reserve<W>, Disconnected> {
+    pub fn reserve(&mut self, place: &mut Option<WaiterId>, token: W) -> Asked<W> {
         self.reserve_with(place, token).0
     }
 
@@ -265,17 +251,23 @@ impl<T, W> Channel<T, W> {
         self.used() < self.capacity
     }
 
+    /// Queues a message: the receiver to wake.
+    fn commit(&mut self, value: T) -> Option<W> {
+        self.queue.push_back(value);
+        self.receiver.take()
+    }
+
     /// A live permit and a waiting reserve keep the sender they came from counted, whether or not
     /// the host still holds its handle. Nothing gets from here back to a sender.
     fn senders_gone(&self) -> bool {
-        self.senders == 0 && self.reserved == 0 && self.waiters.is_empty()
+        self.senders == 0 && self.reserved == 0 && self.waiters.line.is_empty()
     }
 
     /// Whether a slot can be had at once. Without any sender nobody can rightly ask.
     fn admit(&self) -> Result<(), TryReserveError> {
         if self.receiver_closed || self.senders_gone() {
             Err(TryReserveError::Disconnected)
-        } else if !self.waiters.is_empty() || !self.has_room() {
+        } else if !self.waiters.line.is_empty() || !self.has_room() {
             Err(TryReserveError::Full)
         } else {
             Ok(())

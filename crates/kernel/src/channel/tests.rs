@@ -78,7 +78,7 @@ fn messages_come_out_in_commit_order_whatever_the_reserve_order() {
 fn waiting_senders_are_served_first_in_first_out() {
     let (mut channel, places) = full(1, &[1, 2, 3]);
     assert!(places[0] < places[1] && places[1] < places[2]);
-    assert_eq!(places[2].number(), places[0].number() + 2);
+    assert_eq!(places[2].0, places[0].0 + 2);
     let mut served = vec![];
     while let Some(token) = channel.abort() {
         served.push(token);

@@ -5,18 +5,10 @@
 //! and nobody overtakes it meanwhile.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 /// A place in the line of waiting senders; a later place has a larger id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaiterId(pub(super) u64);
-
-impl WaiterId {
-    /// The id as a number, for journals and dumps.
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Waiter<W> {
@@ -32,18 +24,6 @@ pub(super) struct Waiters<W> {
 }
 
 impl<W> Waiters<W> {
-    pub(super) const fn new() -> Self {
-        Waiters { line: VecDeque::new(), next: 0 }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.line.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.line.is_empty()
-    }
-
     /// Where the waiter stands; the head is at 0.
     pub(super) fn position(&self, id: WaiterId) -> Option<usize> {
         self.line.binary_search_by_key(&id, |waiter| waiter.id).ok()
@@ -57,11 +37,6 @@ impl<W> Waiters<W> {
         id
     }
 
-    /// Replaces the token of a waiter that keeps its place.
-    pub(super) fn replace(&mut self, position: usize, token: W) -> Option<W> {
-        self.line.get_mut(position)?.token.replace(token)
-    }
-
     /// Takes the head's token, unless it was taken before.
     pub(super) fn wake_head(&mut self) -> Option<W> {
         self.line.front_mut()?.token.take()
@@ -71,20 +46,6 @@ impl<W> Waiters<W> {
     pub(super) fn remove(&mut self, id: WaiterId) -> Option<Option<W>> {
         let position = self.position(id)?;
         self.line.remove(position).map(|waiter| waiter.token)
-    }
-
-    pub(super) fn pop_head(&mut self) -> Option<W> {
-        self.line.pop_front()?.token
-    }
-
-    /// Empties the line; the tokens of all not yet woken, in order.
-    pub(super) fn take_all(&mut self) -> Vec<W> {
-        self.line.drain(..).filter_map(|waiter| waiter.token).collect()
-    }
-
-    /// Every waiter in order, with its token unless woken.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (WaiterId, Option<&W>)> {
-        self.line.iter().map(|waiter| (waiter.id, waiter.token.as_ref()))
     }
 
     /// Ids grow along the line and stay below the next one; only the head is woken.

@@ -1,5 +1,6 @@
 //! What a worker does when it found nothing: spin, yield, park.
 
+use crate::budget::tighter;
 use crate::time::Time;
 
 /// One step of backing off.
@@ -49,10 +50,7 @@ impl Backoff {
 /// Until when to park: the earlier of the next timer and the earliest live budget deadline, for
 /// ever if there is neither.
 pub fn park_until(next_timer: Option<Time>, earliest_deadline: Option<Time>) -> Option<Time> {
-    match (next_timer, earliest_deadline) {
-        (Some(timer), Some(deadline)) => Some(timer.min(deadline)),
-        (timer, deadline) => timer.or(deadline),
-    }
+    tighter(next_timer, earliest_deadline)
 }
 
 #[cfg(test)]

@@ -35,8 +35,8 @@ impl Certificate {
         }
         let cancel = verdict.lane == Lane::Cancel;
         self.base_exceedances += u64::from(cancel && streak >= base);
-        let exceeds = cancel && streak >= verdict.limit && pending.other();
-        self.effective_exceedances += u64::from(exceeds);
+        self.effective_exceedances +=
+            u64::from(cancel && streak >= verdict.limit && pending.other());
         self.max_effective_limit = self.max_effective_limit.max(u64::from(verdict.limit));
     }
 

@@ -9,7 +9,42 @@
 //! by the same number how long a governor that wants deadlines met can hold cancel work back. At
 //! most one of the two counters is above 0.
 
-use super::{Lane, Suggestion};
+use super::Lane;
+
+named_enum! {
+    /// A governor's suggestion, read once per step. It changes the order of dispatches, never what
+    /// is legal.
+    #[derive(Default)]
+    pub enum Suggestion {
+        /// Cancel, timed, ready.
+        #[default]
+        NoPreference,
+        /// Timed, cancel, ready; timed dispatches that pass waiting cancel work are bounded.
+        MeetDeadlines,
+        /// The default order with the cancel-streak limit doubled.
+        DrainObligations,
+        /// The default order with the cancel-streak limit doubled.
+        DrainRegions,
+    }
+}
+
+impl Suggestion {
+    /// The order of lanes it asks for.
+    pub const fn order(self) -> [Lane; 3] {
+        match self {
+            Suggestion::MeetDeadlines => [Lane::Timed, Lane::Cancel, Lane::Ready],
+            _ => Lane::ALL,
+        }
+    }
+
+    /// The cancel-streak limit it makes of the configured one.
+    pub const fn limit(self, base: u32) -> u32 {
+        match self {
+            Suggestion::DrainObligations | Suggestion::DrainRegions => base.saturating_mul(2),
+            Suggestion::NoPreference | Suggestion::MeetDeadlines => base,
+        }
+    }
+}
 
 /// The settings of [`Fairness`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,19 +165,13 @@ impl Fairness {
         self.streak < self.limit(suggestion)
     }
 
-    /// Cancel dispatches in a row.
-    pub fn streak(&self) -> u32 {
-        self.streak
-    }
-
-    /// Timed dispatches in a row while cancel work waited.
-    pub fn timed_streak(&self) -> u32 {
-        self.timed_streak
-    }
-
-    /// The configured limit.
-    pub fn base_limit(&self) -> u32 {
-        self.base
+    getters! {
+        /// Cancel dispatches in a row.
+        streak(&self) -> u32 = self.streak;
+        /// Timed dispatches in a row while cancel work waited.
+        timed_streak(&self) -> u32 = self.timed_streak;
+        /// The configured limit.
+        base_limit(&self) -> u32 = self.base;
     }
 
     /// The limit in force under a suggestion.
@@ -248,5 +277,16 @@ mod tests {
             assert_eq!(Lane::ALL.map(|lane| pending.has(lane)), [cancel, timed, ready]);
             assert_eq!((pending.any(), pending.other()), (bits > 0, bits > 1));
         }
+    }
+
+    #[test]
+    fn only_meet_deadlines_reorders_and_only_drains_double() {
+        use Lane::*;
+        let orders = Suggestion::ALL.map(Suggestion::order);
+        let normal = [Cancel, Timed, Ready];
+        assert_eq!(orders, [normal, [Timed, Cancel, Ready], normal, normal]);
+        assert_eq!(Suggestion::ALL.map(|s| s.limit(16)), [16, 16, 32, 32]);
+        assert_eq!(Suggestion::DrainRegions.limit(u32::MAX), u32::MAX);
+        assert_eq!(Suggestion::default(), Suggestion::NoPreference);
     }
 }

@@ -16,7 +16,6 @@ mod backoff;
 mod certificate;
 mod decision;
 mod fairness;
-mod governor;
 mod place;
 mod priority;
 mod scheduler;
@@ -25,8 +24,7 @@ mod timed;
 pub use backoff::{Backoff, BackoffStep, park_until};
 pub use certificate::Certificate;
 pub use decision::{Decision, DecisionChain, Origin, Source, Ticket, Token};
-pub use fairness::{Fairness, FairnessConfig, Pending, Verdict};
-pub use governor::Suggestion;
+pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Verdict};
 pub use place::{Lane, Place, Priority};
 pub use scheduler::{Scheduler, SchedulerConfig, TieBreak};
 
@@ -139,18 +137,9 @@ impl<T> Lanes<T> {
         self.first(lane).and_then(|slot| self.take(slot))
     }
 
-    /// The first entry of a lane.
-    pub fn peek(&self, lane: Lane) -> Option<(Place, &T)> {
-        let entry = &self.entries[self.first(lane)? as usize];
-        entry.token.as_ref().map(|token| (entry.place, token))
-    }
-
     /// Takes a given entry, unless it has left already. O(1), in the timed lane O(log n).
     pub fn remove(&mut self, id: EntryId) -> Option<T> {
-        let entry = self.entries.get(id.slot as usize)?;
-        if entry.seq != id.seq {
-            return None;
-        }
+        self.entries.get(id.slot as usize).filter(|entry| entry.seq == id.seq)?;
         self.take(id.slot).map(|(_, token)| token)
     }
 
@@ -161,11 +150,6 @@ impl<T> Lanes<T> {
         let nth = if count < 2 { 0 } else { pick(count).min(count - 1) };
         let slot = self.ready.iter(&self.links).nth(nth)?;
         self.take(slot)
-    }
-
-    /// Takes the first entry that is not pinned: cancel, then timed, then ready, each in order.
-    pub fn steal(&mut self) -> Option<(Place, T)> {
-        Lane::ALL.into_iter().find_map(|lane| self.steal_from(lane))
     }
 
     /// Takes the first entry of a lane that is not pinned. Passes over the pinned ones before it
@@ -197,14 +181,11 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// How many entries there are.
-    pub fn total(&self) -> usize {
-        self.cancel.len() + self.timed.len() + self.ready.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.total() == 0
+    getters! {
+        /// How many entries there are.
+        total(&self) -> usize = self.cancel.len() + self.timed.len() + self.ready.len();
+        /// Whether there are none.
+        is_empty(&self) -> bool = self.total() == 0;
     }
 
     /// A lane's entries in the order they would be popped; for diagnosis, not for speed.
@@ -226,16 +207,15 @@ impl<T> Lanes<T> {
         self.cancel.check(&self.links)?;
         self.timed.check(&self.links)?;
         self.ready.check(&self.links)?;
-        let mut loose = [0; 3];
-        let mut live = 0;
-        for entry in self.entries.iter().filter(|entry| entry.token.is_some()) {
-            live += 1;
-            loose[entry.place.lane() as usize] += usize::from(!entry.pinned);
+        let live = || self.entries.iter().filter(|entry| entry.token.is_some());
+        let loose = |lane| live().filter(|e| !e.pinned && e.place.lane() == lane).count();
+        if live().count() != self.total() {
+            Err("an entry is in no lane")
+        } else if Lane::ALL.map(loose) != self.stealable {
+            Err("a count of stealable entries is wrong")
+        } else {
+            Ok(())
         }
-        if live != self.total() {
-            return Err("an entry is in no lane");
-        }
-        if loose != self.stealable { Err("a count of stealable entries is wrong") } else { Ok(()) }
     }
 
     fn first(&self, lane: Lane) -> Option<u32> {
@@ -294,7 +274,7 @@ mod tests {
         assert_eq!(lanes.remove(first), None);
         let second = lanes.push(READY, 'b', false);
         assert_eq!((first.slot, second.slot), (0, 0));
-        assert_eq!((first.seq(), second.seq()), (0, 1));
+        assert_eq!((first.seq, second.seq), (0, 1));
         assert_eq!(lanes.remove(first), None);
         assert_eq!(lanes.remove(second), Some('b'));
         assert_eq!(lanes.remove(EntryId { seq: 0, slot: 9 }), None);

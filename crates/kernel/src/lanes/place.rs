@@ -2,29 +2,16 @@
 
 use crate::time::Time;
 
-/// One of the three lanes. Its rank orders lanes: the lower goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Lane {
-    /// Tasks that are being cancelled or finalized.
-    Cancel = 0,
-    /// Tasks with a finite deadline.
-    Timed = 1,
-    /// Everybody else.
-    Ready = 2,
-}
-
-impl Lane {
-    /// All lanes by rank.
-    pub const ALL: [Lane; 3] = [Lane::Cancel, Lane::Timed, Lane::Ready];
-
-    /// The name used in journals.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Lane::Cancel => "cancel",
-            Lane::Timed => "timed",
-            Lane::Ready => "ready",
-        }
+named_enum! {
+    /// One of the three lanes. Its rank orders lanes: the lower goes first.
+    #[derive(PartialOrd, Ord)]
+    pub enum Lane {
+        /// Tasks that are being cancelled or finalized.
+        Cancel = 0 => "cancel",
+        /// Tasks with a finite deadline.
+        Timed = 1 => "timed",
+        /// Everybody else.
+        Ready = 2 => "ready",
     }
 }
 
@@ -35,12 +22,6 @@ pub struct Priority(pub u8);
 impl Priority {
     /// The priority of a task that asked for none.
     pub const DEFAULT: Priority = Priority(128);
-}
-
-impl Default for Priority {
-    fn default() -> Self {
-        Priority::DEFAULT
-    }
 }
 
 /// A lane with its primary key; among equals the insertion sequence decides.
@@ -73,7 +54,7 @@ mod tests {
     fn rank_and_name_follow_the_lane() {
         assert_eq!(Lane::ALL.map(|lane| lane as u8), [0, 1, 2]);
         assert_eq!(Lane::ALL.map(Lane::name), ["cancel", "timed", "ready"]);
-        assert_eq!(Priority::default(), Priority(128));
+        assert_eq!(Priority::DEFAULT, Priority(128));
         let places =
             [Place::Cancel(Priority(1)), Place::Timed(Time::ZERO), Place::Ready(Priority(1))];
         assert_eq!(places.map(Place::lane), Lane::ALL);

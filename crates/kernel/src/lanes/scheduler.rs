@@ -100,10 +100,8 @@ impl<T: Token> Scheduler<T> {
 
     /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
     pub fn enqueue(&mut self, source: Source, place: Place, token: T, pinned: bool) -> Ticket {
-        let source = match source {
-            Source::Local(worker) if worker < self.workers.len() => source,
-            _ => Source::Global,
-        };
+        let known = matches!(source, Source::Local(worker) if worker < self.workers.len());
+        let source = if known { source } else { Source::Global };
         Ticket { source, entry: self.queue_mut(source).push(place, token, pinned) }
     }
 
@@ -120,12 +118,19 @@ impl<T: Token> Scheduler<T> {
         choose: &mut (impl Choose + ?Sized),
     ) -> Option<Decision<T>> {
         let pending = self.pending(worker);
-        let own = self.workers.get(worker)?.fairness.decide(pending, suggestion);
-        let found = match own {
+        let fairness = &self.workers.get(worker)?.fairness;
+        let limit = fairness.limit(suggestion);
+        let wanted =
+            if fairness.cancel_may_go(suggestion) { &Lane::ALL[..] } else { &Lane::ALL[1..] };
+        let own = fairness.decide(pending, suggestion);
+        let (verdict, source, token) = match own {
             Some(verdict) if !verdict.fallback => self.take(worker, verdict, choose),
-            _ => self.steal_or_fall_back(worker, suggestion, own, choose),
-        };
-        let (verdict, source, token) = found?;
+            // Nothing the worker sees may go as it is: see the module's points 2 and 3.
+            _ => self.steal(worker, wanted, false, limit, choose).or_else(|| match own {
+                Some(fallback) => self.take(worker, fallback, choose),
+                None => self.steal(worker, &[Lane::Cancel], true, limit, choose),
+            }),
+        }?;
         let Worker { fairness, certificate, .. } = &mut self.workers[worker];
         let streak = fairness.streak();
         certificate.record(verdict, streak, fairness.base_limit(), pending);
@@ -149,11 +154,8 @@ impl<T: Token> Scheduler<T> {
             self.global.len(lane) > 0
                 || self.workers.get(worker).is_some_and(|w| w.lanes.len(lane) > 0)
         };
-        Pending {
-            cancel: waits(Lane::Cancel),
-            timed: waits(Lane::Timed),
-            ready: waits(Lane::Ready),
-        }
+        let [cancel, timed, ready] = Lane::ALL.map(waits);
+        Pending { cancel, timed, ready }
     }
 
     /// Whether [`next`](Scheduler::next) would find something for a worker.
@@ -167,27 +169,22 @@ impl<T: Token> Scheduler<T> {
         (0..self.workers.len()).filter(|worker| self.can_run(*worker))
     }
 
-    /// How many workers there are.
-    pub fn workers(&self) -> usize {
-        self.workers.len()
+    getters! {
+        /// How many workers there are.
+        workers(&self) -> usize = self.workers.len();
+        /// How many entries wait in all queues.
+        total(&self) -> usize =
+            self.global.total() + self.workers.iter().map(|w| w.lanes.total()).sum::<usize>();
+        /// Whether none waits.
+        is_empty(&self) -> bool = self.total() == 0;
+        /// The chain of all decisions so far.
+        chain(&self) -> DecisionChain = self.chain;
     }
 
     /// One queue.
     pub fn lanes(&self, source: Source) -> &Lanes<T> {
-        match source {
-            Source::Local(worker) => self.workers.get(worker).map_or(&self.global, |w| &w.lanes),
-            Source::Global => &self.global,
-        }
-    }
-
-    /// How many entries wait in all queues.
-    pub fn total(&self) -> usize {
-        self.global.total() + self.workers.iter().map(|w| w.lanes.total()).sum::<usize>()
-    }
-
-    /// Whether none waits.
-    pub fn is_empty(&self) -> bool {
-        self.total() == 0
+        let Source::Local(worker) = source else { return &self.global };
+        self.workers.get(worker).map_or(&self.global, |w| &w.lanes)
     }
 
     /// A worker's certificate; an empty one of a worker that does not exist.
@@ -200,11 +197,6 @@ impl<T: Token> Scheduler<T> {
         self.workers.get(worker).map(|w| &w.fairness)
     }
 
-    /// The chain of all decisions so far.
-    pub fn chain(&self) -> DecisionChain {
-        self.chain
-    }
-
     /// Whether every queue is sound.
     pub fn check(&self) -> Result<(), &'static str> {
         self.global.check()?;
@@ -212,12 +204,8 @@ impl<T: Token> Scheduler<T> {
     }
 
     fn queue_mut(&mut self, source: Source) -> &mut Lanes<T> {
-        match source {
-            Source::Local(worker) => {
-                self.workers.get_mut(worker).map_or(&mut self.global, |w| &mut w.lanes)
-            }
-            Source::Global => &mut self.global,
-        }
+        let Source::Local(worker) = source else { return &mut self.global };
+        self.workers.get_mut(worker).map_or(&mut self.global, |w| &mut w.lanes)
     }
 
     /// Takes from what the worker sees: global, then local.
@@ -239,26 +227,6 @@ impl<T: Token> Scheduler<T> {
             _ => local.pop(lane),
         };
         entry.map(|(_, token)| (verdict, Origin::Local, token))
-    }
-
-    /// Nothing the worker sees may go as it is: see the module's points 2 and 3.
-    fn steal_or_fall_back(
-        &mut self,
-        worker: usize,
-        suggestion: Suggestion,
-        own: Option<Verdict>,
-        choose: &mut (impl Choose + ?Sized),
-    ) -> Option<Found<T>> {
-        let fairness = &self.workers[worker].fairness;
-        let (limit, over) = (fairness.limit(suggestion), !fairness.cancel_may_go(suggestion));
-        let wanted = if over { &Lane::ALL[1..] } else { &Lane::ALL[..] };
-        if let Some(found) = self.steal(worker, wanted, false, limit, choose) {
-            return Some(found);
-        }
-        match own {
-            Some(fallback) => self.take(worker, fallback, choose),
-            None => self.steal(worker, &[Lane::Cancel], true, limit, choose),
-        }
     }
 
     /// Takes the first entry in one of the lanes that some other worker lets go of.

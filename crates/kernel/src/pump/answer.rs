@@ -3,8 +3,7 @@
 use super::PumpState;
 use super::burst::Limit;
 use super::capability::{Capability, Denied};
-use crate::status::{Coded, Status};
-use core::fmt;
+use crate::status::Status;
 
 /// What the host must schedule next. When it runs, it calls [`enter`](super::Pump::enter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,11 +24,6 @@ impl HostCall {
             HostCall::MessagePost => Capability::Post,
             HostCall::TimeoutZero => Capability::Timer,
         }
-    }
-
-    /// Whether the call arrives in a host turn of its own.
-    pub const fn is_macrotask(self) -> bool {
-        !matches!(self, HostCall::Microtask)
     }
 }
 
@@ -61,17 +55,12 @@ pub struct ReentrancyDeferred {
     pub batch: u64,
 }
 
-impl Coded for ReentrancyDeferred {
-    fn status(&self) -> Status {
-        Status::Reentrant
-    }
-}
-
 /// How a drain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Leave {
-    /// Nothing left, nothing scheduled. The only answer after which a cancel streak restarts.
+    /// Nothing left, nothing scheduled. The only answer that the scheduler may count as a park,
+    /// which restarts its cancel streak.
     Idle,
     /// Work is left: make this call (`scheduler_host_handoff`, after
     /// `scheduler_burst_limit_reached` if a limit ended the drain).
@@ -88,14 +77,6 @@ pub enum Leave {
     NotRunning,
     /// The runtime is dead.
     Trapped(Trapped),
-}
-
-impl Leave {
-    /// Whether the pump went idle with nothing runnable: then, and only then, the scheduler may
-    /// count this as a park and restart its cancel streak.
-    pub const fn resets_streak(&self) -> bool {
-        matches!(self, Leave::Idle)
-    }
 }
 
 /// A drain passes on to a later host turn.
@@ -118,26 +99,6 @@ pub enum Refused {
     Trapped(Trapped),
 }
 
-impl Coded for Refused {
-    fn status(&self) -> Status {
-        match self {
-            Refused::Denied(denied) => denied.status(),
-            Refused::Trapped(trapped) => trapped.status(),
-        }
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refused::Denied(denied) => denied.fmt(f),
-            Refused::Trapped(trapped) => trapped.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for Refused {}
-
 /// The terminal state: a drain was killed half-way and cannot be unwound, so nothing the runtime
 /// holds can be trusted. Says where it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,20 +115,15 @@ pub struct Trapped {
     pub steps: u32,
 }
 
-impl Coded for Trapped {
-    fn status(&self) -> Status {
-        Status::Internal
+errors! {
+    ReentrancyDeferred { _ => Status::Reentrant; }
+    Refused {
+        Refused::Denied(cause) => cause.status(), "{cause}";
+        Refused::Trapped(cause) => cause.status(), "{cause}";
+    }
+    Trapped {
+        Trapped { site, state, turn, batch, steps } => Status::Internal,
+            "the runtime trapped ({site}) while {state:?}: \
+             turn {turn}, drain {batch}, step {steps}";
     }
 }
-
-impl fmt::Display for Trapped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Trapped { site, state, turn, batch, steps } = self;
-        write!(
-            f,
-            "the runtime trapped ({site}) while {state:?}: turn {turn}, drain {batch}, step {steps}"
-        )
-    }
-}
-
-impl core::error::Error for Trapped {}

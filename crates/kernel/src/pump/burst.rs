@@ -4,8 +4,8 @@
 //! poll, so readings are spaced: first every poll, then twice as far apart each time up to the
 //! configured spacing, but never further than the time left divided by the slowest poll measured
 //! in this drain. So as long as no poll is slower than those seen before it, the drain ends at
-//! most one poll late; with a spacing of 1 it does so whatever the polls do; and a poll that is
-//! suddenly slow is noticed after at most the configured spacing.
+//! most one poll late; with a spacing of 1, the default, it does so whatever the polls do; and a
+//! poll that is suddenly slow is noticed after at most the configured spacing.
 
 use super::PumpConfig;
 use crate::time::{Time, nanos};
@@ -25,7 +25,7 @@ pub enum Limit {
 }
 
 /// The account of one drain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Burst {
     pub(super) steps: u32,
     pub(super) timers: usize,
@@ -42,18 +42,8 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    pub(super) const fn new(now: Option<Time>) -> Burst {
-        Burst {
-            steps: 0,
-            timers: 0,
-            timers_left: false,
-            spent: None,
-            started: now,
-            read: now,
-            unread: 0,
-            stride: 1,
-            slowest: 1,
-        }
+    pub(super) fn new(now: Option<Time>) -> Burst {
+        Burst { started: now, read: now, stride: 1, slowest: 1, ..Burst::default() }
     }
 
     /// Whether a clock reading is due before the next step.

@@ -1,51 +1,21 @@
 //! Host capabilities: what the adapter was given, and the refusal when it was not.
 
-use crate::status::{Coded, Status};
-use core::fmt;
+use crate::status::Status;
 
-/// One host facility. There is no other way to reach it than through its grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Capability {
-    /// Reading the clock.
-    Clock,
-    /// Drawing randomness.
-    Entropy,
-    /// Arming host timers (`setTimeout`).
-    Timer,
-    /// Posting a message to oneself (`MessageChannel`).
-    Post,
-    /// Queueing a microtask.
-    Microtask,
-}
-
-impl Capability {
-    /// Every capability.
-    pub const ALL: [Capability; 5] = [
-        Capability::Clock,
-        Capability::Entropy,
-        Capability::Timer,
-        Capability::Post,
-        Capability::Microtask,
-    ];
-
-    /// The name written in files and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Capability::Clock => "clock",
-            Capability::Entropy => "entropy",
-            Capability::Timer => "timer",
-            Capability::Post => "post",
-            Capability::Microtask => "microtask",
-        }
-    }
-
-    /// The capability with this name.
-    pub fn from_name(name: &str) -> Option<Capability> {
-        Capability::ALL.into_iter().find(|c| c.name() == name)
-    }
-
-    const fn bit(self) -> u8 {
-        1 << self as u8
+named_enum! {
+    /// One host facility. There is no other way to reach it than through its grant.
+    #[derive(PartialOrd, Ord)]
+    pub enum Capability {
+        /// Reading the clock.
+        Clock => "clock",
+        /// Drawing randomness.
+        Entropy => "entropy",
+        /// Arming host timers (`setTimeout`).
+        Timer => "timer",
+        /// Posting a message to oneself (`MessageChannel`).
+        Post => "post",
+        /// Queueing a microtask.
+        Microtask => "microtask",
     }
 }
 
@@ -60,7 +30,7 @@ impl Capability {
 /// assert_eq!(denied.to_string(), "timer capability denied to my timer");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Capabilities(u8);
+pub struct Capabilities(u16);
 
 impl Capabilities {
     /// Nothing granted.
@@ -70,24 +40,22 @@ impl Capabilities {
 
     /// Everything granted.
     pub fn all() -> Capabilities {
-        let mut set = Capabilities::none();
-        Capability::ALL.into_iter().for_each(|c| set.grant(c));
-        set
+        Capabilities((1 << Capability::ALL.len()) - 1)
     }
 
     /// Adds `capability`.
     pub fn grant(&mut self, capability: Capability) {
-        self.0 |= capability.bit();
+        self.0 |= capability.mask();
     }
 
     /// Takes `capability` away.
     pub fn revoke(&mut self, capability: Capability) {
-        self.0 &= !capability.bit();
+        self.0 &= !capability.mask();
     }
 
     /// Whether `capability` is granted.
     pub const fn has(self, capability: Capability) -> bool {
-        self.0 & capability.bit() != 0
+        self.0 & capability.mask() != 0
     }
 
     /// The check every host call passes first; `site` says who wanted it.
@@ -105,23 +73,17 @@ pub struct Denied {
     pub provenance: &'static str,
 }
 
-impl Coded for Denied {
-    fn status(&self) -> Status {
-        Status::CapabilityDenied
+errors! {
+    Denied {
+        Denied { capability, provenance } => Status::CapabilityDenied,
+            "{} capability denied to {provenance}", capability.name();
     }
 }
-
-impl fmt::Display for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} capability denied to {}", self.capability.name(), self.provenance)
-    }
-}
-
-impl core::error::Error for Denied {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Coded;
     use std::string::ToString;
 
     #[test]

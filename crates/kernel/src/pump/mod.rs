@@ -70,8 +70,9 @@ pub struct PumpConfig {
     pub timer_batch_limit: usize,
     /// Whether messages can be posted; if not, hand-offs use a zero timeout.
     pub has_message_channel: bool,
-    /// The most polls between two clock readings; at least 1. Above 1, a poll that is slower than
-    /// all before it may be noticed that many polls late.
+    /// The most polls between two clock readings; at least 1. At 1, the default, a drain ends at
+    /// most one poll late. Above 1, a poll that is slower than all before it may be noticed that
+    /// many polls late.
     pub clock_check_every: u32,
 }
 
@@ -82,7 +83,7 @@ impl Default for PumpConfig {
             burst_time_limit: Some(Duration::from_millis(4)),
             timer_batch_limit: 64,
             has_message_channel: true,
-            clock_check_every: 32,
+            clock_check_every: 1,
         }
     }
 }
@@ -110,19 +111,16 @@ pub struct Pump {
 /// The state with what belongs to it, so that the rest cannot be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Idle { owed: Option<Hop> },
+    /// `owed`: the host call that was denied.
+    Idle {
+        owed: Option<HostCall>,
+    },
     Scheduled(HostCall),
-    Running { pending: bool, burst: Burst },
+    Running {
+        pending: bool,
+        burst: Burst,
+    },
     Trapped(Trapped),
-}
-
-/// The two reasons to call the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hop {
-    /// A wake while idle.
-    Kick,
-    /// The rest of a drain.
-    Handoff,
 }
 
 impl Pump {
@@ -141,8 +139,8 @@ impl Pump {
     pub fn wake(&mut self) -> Result<Option<HostCall>, Refused> {
         match &mut self.state {
             State::Idle { owed } => {
-                let hop = owed.unwrap_or(Hop::Kick);
-                self.schedule(hop).map(Some).map_err(Refused::Denied)
+                let call = owed.unwrap_or(HostCall::Microtask);
+                self.schedule(call).map(Some).map_err(Refused::Denied)
             }
             State::Scheduled(_) => Ok(None),
             State::Running { pending, .. } => {
@@ -160,7 +158,7 @@ impl Pump {
         match &mut self.state {
             State::Idle { .. } => Enter::NotScheduled,
             State::Scheduled(call) => {
-                self.turn += u64::from(call.is_macrotask());
+                self.turn += u64::from(*call != HostCall::Microtask);
                 self.batch += 1;
                 self.state = State::Running { pending: false, burst: Burst::new(now) };
                 Enter::Begin { turn: self.turn, batch: self.batch }
@@ -195,12 +193,8 @@ impl Pump {
 
     /// How many expired timers the running drain may still collect; 0 outside a drain.
     pub fn timer_batch(&self) -> usize {
-        match &self.state {
-            State::Running { burst, .. } => {
-                self.config.timer_batch_limit.saturating_sub(burst.timers)
-            }
-            _ => 0,
-        }
+        let State::Running { burst, .. } = &self.state else { return 0 };
+        self.config.timer_batch_limit.saturating_sub(burst.timers)
     }
 
     /// The drain collected `count` expired timers; `more_due` if the cap left some behind, which
@@ -224,7 +218,8 @@ impl Pump {
             return Leave::Idle;
         }
         let reached = burst.reached();
-        match self.schedule(Hop::Handoff) {
+        let message = self.config.has_message_channel;
+        match self.schedule(if message { HostCall::MessagePost } else { HostCall::TimeoutZero }) {
             Ok(call) => Leave::Kick(Handoff { call, reached, steps: burst.steps }),
             Err(denied) => Leave::Stalled { denied, reached },
         }
@@ -235,11 +230,8 @@ impl Pump {
     /// The host runs no macrotask while a drain is on the stack. If one seems to run, the drain
     /// was killed without a word, and the pump traps instead of deferring for ever.
     pub fn host_turn(&mut self) -> Result<u64, Trapped> {
-        if matches!(self.state, State::Running { .. }) {
-            self.trap("a host turn began inside a drain");
-        }
-        if let State::Trapped(trapped) = self.state {
-            return Err(trapped);
+        if matches!(self.state, State::Running { .. } | State::Trapped(_)) {
+            return Err(self.trap("a host turn began inside a drain"));
         }
         self.turn += 1;
         Ok(self.turn)
@@ -247,12 +239,10 @@ impl Pump {
 
     /// A poll was killed and could not be unwound. Terminal; the first diagnosis stays.
     pub fn trap(&mut self, site: &'static str) -> Trapped {
-        let steps = match &self.state {
-            State::Trapped(trapped) => return *trapped,
-            State::Running { burst, .. } => burst.steps,
-            State::Idle { .. } | State::Scheduled(_) => 0,
-        };
-        let (turn, batch) = (self.turn, self.batch);
+        if let State::Trapped(trapped) = self.state {
+            return trapped;
+        }
+        let (turn, batch, steps) = (self.turn, self.batch, self.steps());
         let trapped = Trapped { site, state: self.state(), turn, batch, steps };
         self.state = State::Trapped(trapped);
         trapped
@@ -261,10 +251,8 @@ impl Pump {
     /// Grants `capability`. If an owed host call can be made now, returns it.
     pub fn grant(&mut self, capability: Capability) -> Option<HostCall> {
         self.capabilities.grant(capability);
-        match self.state {
-            State::Idle { owed: Some(hop) } => self.schedule(hop).ok(),
-            _ => None,
-        }
+        let State::Idle { owed: Some(call) } = self.state else { return None };
+        self.schedule(call).ok()
     }
 
     /// Takes `capability` away. A host call already made still arrives.
@@ -281,18 +269,12 @@ impl Pump {
     }
 
     /// Leaves for the host: the one place a host call comes from.
-    fn schedule(&mut self, hop: Hop) -> Result<HostCall, Denied> {
-        let (call, site) = match hop {
-            Hop::Kick => (HostCall::Microtask, "pump kick"),
-            Hop::Handoff if self.config.has_message_channel => {
-                (HostCall::MessagePost, "pump hand-off")
-            }
-            Hop::Handoff => (HostCall::TimeoutZero, "pump hand-off"),
-        };
+    fn schedule(&mut self, call: HostCall) -> Result<HostCall, Denied> {
+        let site = if call == HostCall::Microtask { "pump kick" } else { "pump hand-off" };
         let granted = self.capabilities.require(call.capability(), site);
         self.state = match granted {
             Ok(()) => State::Scheduled(call),
-            Err(_) => State::Idle { owed: Some(hop) },
+            Err(_) => State::Idle { owed: Some(call) },
         };
         granted.map(|()| call)
     }

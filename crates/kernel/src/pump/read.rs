@@ -3,8 +3,23 @@
 use super::{Capabilities, HostCall, Pump, PumpConfig, PumpState, State, Trapped};
 
 impl Pump {
+    getters! {
+        /// Whether a wake or pump call came since the running drain last went to the lanes.
+        pending(&self) -> bool = matches!(self.state, State::Running { pending: true, .. });
+        /// Whether a host call is owed because it was denied.
+        stalled(&self) -> bool = matches!(self.state, State::Idle { owed: Some(_) });
+        /// The current host turn.
+        host_turn_id(&self) -> u64 = self.turn;
+        /// The last drain; 0 before the first.
+        microtask_batch_id(&self) -> u64 = self.batch;
+        /// The limits in force.
+        config(&self) -> &PumpConfig = &self.config;
+        /// What is granted.
+        capabilities(&self) -> Capabilities = self.capabilities;
+    }
+
     /// What the pump is doing; a trapped pump is idle for ever.
-    pub const fn state(&self) -> PumpState {
+    pub fn state(&self) -> PumpState {
         match self.state {
             State::Idle { .. } | State::Trapped(_) => PumpState::Idle,
             State::Scheduled(_) => PumpState::Scheduled,
@@ -13,68 +28,30 @@ impl Pump {
     }
 
     /// The host call on its way.
-    pub const fn outstanding(&self) -> Option<HostCall> {
-        match self.state {
-            State::Scheduled(call) => Some(call),
-            _ => None,
-        }
-    }
-
-    /// Whether a wake or pump call came since the running drain last went to the lanes.
-    pub const fn pending(&self) -> bool {
-        matches!(self.state, State::Running { pending: true, .. })
-    }
-
-    /// Whether a host call is owed because it was denied.
-    pub const fn stalled(&self) -> bool {
-        matches!(self.state, State::Idle { owed: Some(_) })
+    pub fn outstanding(&self) -> Option<HostCall> {
+        let State::Scheduled(call) = self.state else { return None };
+        Some(call)
     }
 
     /// The diagnosis, if the runtime is dead.
-    pub const fn trapped(&self) -> Option<Trapped> {
-        match self.state {
-            State::Trapped(trapped) => Some(trapped),
-            _ => None,
-        }
+    pub fn trapped(&self) -> Option<Trapped> {
+        let State::Trapped(trapped) = self.state else { return None };
+        Some(trapped)
     }
 
     /// Steps the running drain has taken; 0 outside a drain.
-    pub const fn steps(&self) -> u32 {
-        match &self.state {
-            State::Running { burst, .. } => burst.steps,
-            _ => 0,
-        }
-    }
-
-    /// The current host turn.
-    pub const fn host_turn_id(&self) -> u64 {
-        self.turn
-    }
-
-    /// The last drain; 0 before the first.
-    pub const fn microtask_batch_id(&self) -> u64 {
-        self.batch
-    }
-
-    /// The limits in force.
-    pub const fn config(&self) -> &PumpConfig {
-        &self.config
-    }
-
-    /// What is granted.
-    pub const fn capabilities(&self) -> Capabilities {
-        self.capabilities
+    pub fn steps(&self) -> u32 {
+        let State::Running { burst, .. } = &self.state else { return 0 };
+        burst.steps
     }
 
     /// The invariants that can be seen on the state. That a drain is never entered twice, and that
     /// a host call is outstanding only while Scheduled, the state cannot even express.
     pub fn check(&self) -> Result<(), &'static str> {
-        if self.batch == 0 && matches!(self.state, State::Running { .. }) {
+        let State::Running { burst, .. } = &self.state else { return Ok(()) };
+        if self.batch == 0 {
             return Err("INV-BR-01: a drain runs that was never entered");
         }
-        match &self.state {
-            State::Running { burst, .. } => burst.check(&self.config),
-            _ => Ok(()),
-        }
+        burst.check(&self.config)
     }
 }

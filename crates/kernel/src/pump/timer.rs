@@ -4,9 +4,8 @@
 //! whole milliseconds, so it never rings early, and cut at what the platform can count to: a
 //! longer wait rings early on purpose, finds nothing due and is planned again.
 
-use crate::status::{Coded, Status};
+use crate::status::Status;
 use crate::time::{Time, nanos};
-use core::fmt;
 
 /// The longest delay a host timer takes; anything above would ring at once.
 pub const MAX_DELAY_MS: u32 = i32::MAX as u32;
@@ -42,23 +41,17 @@ pub struct StaleTimer {
     pub generation: u64,
 }
 
-impl Coded for StaleTimer {
-    fn status(&self) -> Status {
-        Status::StaleHandle
+errors! {
+    StaleTimer {
+        StaleTimer { id, generation } => Status::StaleHandle,
+            "timer {id} of generation {generation} rang after its end";
     }
 }
-
-impl fmt::Display for StaleTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "timer {} of generation {} rang after its end", self.id, self.generation)
-    }
-}
-
-impl core::error::Error for StaleTimer {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Coded;
     use core::time::Duration;
     use std::string::ToString;
 
