@@ -88,7 +88,7 @@ impl Run {
             4 => drop(world.end_region(region)),
             5 => {
                 let force = ops.flag().then(|| Duration::from_nanos(ops.number()));
-                drop(world.close_region(region, Ask::new(kind), force));
+                let _ = world.close_region(region, Ask::new(kind), force);
             }
             6 => drop(world.defer(region, ())),
             7 => drop(task.map(|task| world.cancel_task(task, Ask::new(kind)))),
@@ -96,7 +96,7 @@ impl Run {
             9 => self.obligations.extend(world.oblige(region)),
             10 => {
                 let resolution = if ops.flag() { Resolution::Commit } else { Resolution::Abort };
-                drop(ops.pick(&self.obligations).map(|id| world.resolve(*id, resolution)));
+                let _ = ops.pick(&self.obligations).map(|id| world.resolve(*id, resolution));
             }
             11 => {
                 let scope = ops.flag().then_some(region);

@@ -37,6 +37,14 @@ impl Json {
         }
     }
 
+    /// How many elements an array has.
+    pub(crate) fn len(&self) -> Option<usize> {
+        match self {
+            Json::Array(elements) => Some(elements.len()),
+            _ => None,
+        }
+    }
+
     /// A whole number that is not negative.
     pub(crate) fn count(&self) -> Option<u64> {
         match self {

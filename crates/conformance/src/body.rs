@@ -5,7 +5,7 @@
 //! is polled: by the model's loop, or inside a future (`poll_fn(|cx| runner.poll(&mut ops(cx)))`).
 
 use crate::host::{Failure, Reply};
-use crate::scenario::{Body, Definition, Op, Step};
+use crate::scenario::{Body, Definition, Op, ScriptStep};
 use crate::value::Value;
 use asx_kernel::session::LEAK_MESSAGE;
 use asx_kernel::status::Status;
@@ -18,7 +18,7 @@ const MAX_OPS: usize = 1_000_000;
 /// What a host does on behalf of the task that is being polled.
 pub trait TaskOps {
     /// Tries an op; asked again at the next poll if it must wait.
-    fn poll_op(&mut self, step: &Step) -> Poll<Reply>;
+    fn poll_op(&mut self, step: &ScriptStep) -> Poll<Reply>;
     /// Makes the task runnable again: it is about to answer pending without waiting for anything.
     fn wake_self(&mut self);
     /// Begins or ends a shield.
@@ -108,7 +108,7 @@ impl BodyRunner {
     }
 
     /// Runs one op; `None`: go on with what is next.
-    fn run(&mut self, step: &Step, host: &mut dyn TaskOps) -> Option<BodyEnd> {
+    fn run(&mut self, step: &ScriptStep, host: &mut dyn TaskOps) -> Option<BodyEnd> {
         match &step.op {
             Op::Work { polls } => return self.wait(*polls, true, host),
             Op::Park => return self.wait(1, false, host),
@@ -162,7 +162,12 @@ impl BodyRunner {
     }
 
     /// Compares a reply and decides how the body goes on, as `?` would.
-    fn settle(&mut self, step: &Step, reply: Reply, host: &mut dyn TaskOps) -> Option<BodyEnd> {
+    fn settle(
+        &mut self,
+        step: &ScriptStep,
+        reply: Reply,
+        host: &mut dyn TaskOps,
+    ) -> Option<BodyEnd> {
         let handled = step.expect.is_some() || reply.status == Status::Ok;
         let ends = matches!(
             reply.status,
@@ -217,7 +222,7 @@ impl BodyRunner {
 }
 
 /// What differs between what the file says and what came.
-pub fn compare(step: &Step, reply: &Reply) -> Vec<Failure> {
+pub fn compare(step: &ScriptStep, reply: &Reply) -> Vec<Failure> {
     let what = format!("op \"{}\"", step.name);
     let expected = step.expect.unwrap_or(Status::Ok);
     if reply.status != expected {

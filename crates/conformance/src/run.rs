@@ -3,7 +3,7 @@
 use crate::body::compare;
 use crate::host::{Failure, Host, HostEvent, Record};
 use crate::pattern::{Named, Pattern};
-use crate::scenario::{Expect, Name, Op, Scenario, Step, Subject};
+use crate::scenario::{Checked, Expect, Name, Op, Scenario, ScriptStep};
 use asx_kernel::journal::{Event, EventKind};
 use core::fmt::Write as _;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ struct Broken;
 fn play_steps(
     host: &mut dyn Host,
     scenario: &Scenario,
-    steps: &[Step],
+    steps: &[ScriptStep],
     failures: &mut Vec<Failure>,
     played: &mut u64,
 ) -> Result<(), Broken> {
@@ -149,10 +149,10 @@ fn play_steps(
 }
 
 /// An op on a group is an op on each member.
-fn members(scenario: &Scenario, step: &Step) -> Vec<Step> {
+fn members(scenario: &Scenario, step: &ScriptStep) -> Vec<ScriptStep> {
     let group = |name: &Name| scenario.groups.get(name.strip_suffix('*')?).cloned();
     let each = |make: &dyn Fn(Name) -> Op, names: Vec<Name>| {
-        names.into_iter().map(|name| Step { op: make(name), ..step.clone() }).collect()
+        names.into_iter().map(|name| ScriptStep { op: make(name), ..step.clone() }).collect()
     };
     let found = match &step.op {
         Op::Cancel { task, kind, message } => group(task).map(|names| {
@@ -160,11 +160,11 @@ fn members(scenario: &Scenario, step: &Step) -> Vec<Step> {
             each(&make, names)
         }),
         Op::Wake { task } => group(task).map(|names| each(&|task| Op::Wake { task }, names)),
-        Op::Check(Subject::Task(task)) => {
-            group(task).map(|names| each(&|task| Op::Check(Subject::Task(task)), names))
+        Op::Check(Checked::Task(task)) => {
+            group(task).map(|names| each(&|task| Op::Check(Checked::Task(task)), names))
         }
-        Op::Check(Subject::Timer(timer)) => {
-            group(timer).map(|names| each(&|timer| Op::Check(Subject::Timer(timer)), names))
+        Op::Check(Checked::Timer(timer)) => {
+            group(timer).map(|names| each(&|timer| Op::Check(Checked::Timer(timer)), names))
         }
         Op::Disarm { timer, id, generation } => group(timer).map(|names| {
             let make = |timer| Op::Disarm { timer, id: *id, generation: *generation };

@@ -27,7 +27,8 @@ const WRONG: &[(&str, &str)] = &[
     ("[config.timers]\ncoalesce_min = 3", "needs the key `coalesce_window`"),
     (
         "[config.browser]\ncapabilities = [\"clok\"]",
-        "f.toml:6: capabilities: expected one of clock, entropy, timer, post, microtask, not \"clok\" (did you mean `clock`?)",
+        "f.toml:6: capabilities: expected one of clock, entropy, timer, post, microtask, not \
+          \"clok\" (did you mean `clock`?)",
     ),
     ("[tasks]\na = 1", "f.toml:6: a: expected a table with `body` and `on_cancel`"),
     // Ops.
@@ -64,7 +65,8 @@ const WRONG: &[(&str, &str)] = &[
     ("steps = [{ op = \"advance\", by = 1, to = 2 }]", "op \"advance\" needs one of a duration"),
     (
         "steps = [{ op = \"run\", expect = \"FUL\" }]",
-        "f.toml:5: expect: expected a status name such as \"FULL\", not \"FUL\" (did you mean `FULL`?)",
+        "f.toml:5: expect: expected a status name such as \"FULL\", not \"FUL\" (did you mean \
+          `FULL`?)",
     ),
     (
         "steps = [{ op = \"open\", as = \"r\", priority = 256 }]",
@@ -81,7 +83,8 @@ const WRONG: &[(&str, &str)] = &[
     ("steps = [{ op = \"check\", state = \"Open\" }]", "op \"check\" needs one subject"),
     (
         "steps = [{ op = \"check\", region = \"root\", state = \"Opne\" }]",
-        "f.toml:5: state: expected one of Open, Closing, Draining, Finalizing, Closed, not \"Opne\" (did you mean `Open`?)",
+        "f.toml:5: state: expected one of Open, Closing, Draining, Finalizing, Closed, not \
+          \"Opne\" (did you mean `Open`?)",
     ),
     (
         "steps = [{ op = \"check\", lanes = true, redy = 1 }]",
@@ -182,7 +185,8 @@ fn several_mistakes_are_reported_together_in_order() {
 #[test]
 fn a_name_an_op_fails_to_make_may_be_made_later() {
     let text = format!(
-        "{HEAD}steps = [\n{{ op = \"open\", as = \"r\", in = \"root\", expect = \"REGION_NOT_OPEN\" }},\n\
+        "{HEAD}steps = [\n{{ op = \"open\", as = \"r\", in = \"root\", expect = \
+          \"REGION_NOT_OPEN\" }},\n\
          {{ op = \"open\", as = \"r\" }},\n]\n"
     );
     assert_eq!(errors(&text), [""; 0]);

@@ -1,4 +1,5 @@
-//! The interpreter's features: scenarios that must pass, and expectations that must be able to fail.
+//! The interpreter's features: scenarios that must pass, and expectations that must be able to
+//! fail.
 
 use asx_conformance::corpus::load;
 use asx_conformance::{Failure, Model, parse_str, run_scenario};

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::host::Reply;
 use crate::pattern::Named;
-use crate::scenario::{Name, Subject};
+use crate::scenario::{Checked, Name};
 use crate::value::Value;
 use asx_kernel::cancel::Reason;
 use asx_kernel::ids::{ObligationId, TaskId};
@@ -23,15 +23,15 @@ fn chain(reason: Option<&Reason>) -> Value {
 }
 
 impl Engine {
-    pub(super) fn look(&self, subject: &Subject, scope: Option<&str>) -> Result<Reply, Status> {
+    pub(super) fn look(&self, subject: &Checked, scope: Option<&str>) -> Result<Reply, Status> {
         match subject {
-            Subject::Task(name) => self.look_at_task(self.task(name)?),
-            Subject::Region(name) => self.look_at_region(name),
-            Subject::Obligation(name) => {
+            Checked::Task(name) => self.look_at_task(self.task(name)?),
+            Checked::Region(name) => self.look_at_region(name),
+            Checked::Obligation(name) => {
                 let id = self.obligations.find(scope, name).ok_or(Status::StaleHandle)?;
                 Ok(Reply::ok().with("state", self.obligation_state(id)?.name()))
             }
-            Subject::Channel(name) => {
+            Checked::Channel(name) => {
                 let view = self.world.channel_view(self.channel(name)?)?;
                 Ok(Reply::ok()
                     .with("state", format!("{:?}", view.state))
@@ -41,9 +41,9 @@ impl Engine {
                     .with("waiters", view.waiters)
                     .with("senders", view.senders))
             }
-            Subject::Permit(name) => self.look_at_permit(name, scope),
-            Subject::Timer(name) => self.look_at_timer(name, scope),
-            Subject::Pump => Ok(match &self.browser {
+            Checked::Permit(name) => self.look_at_permit(name, scope),
+            Checked::Timer(name) => self.look_at_timer(name, scope),
+            Checked::Pump => Ok(match &self.browser {
                 Some(browser) => browser.look(),
                 None => Reply::status(Status::InvalidArgument).note("there is no [config.browser]"),
             }),
@@ -51,19 +51,19 @@ impl Engine {
         }
     }
 
-    fn look_at_rest(&self, subject: &Subject) -> Result<Reply, Status> {
+    fn look_at_rest(&self, subject: &Checked) -> Result<Reply, Status> {
         let (wheel, journal) = (self.world.timers(), self.world.journal());
         Ok(match subject {
-            Subject::Timers => Reply::ok()
+            Checked::Timers => Reply::ok()
                 .with("active", wheel.len())
                 .with("next", Value::maybe(wheel.next_deadline()))
                 .with("storage", wheel.storage()),
-            Subject::Lanes => Reply::ok()
+            Checked::Lanes => Reply::ok()
                 .with("cancel", self.world.queued_in(Lane::Cancel))
                 .with("timed", self.world.queued_in(Lane::Timed))
                 .with("ready", self.world.queued_in(Lane::Ready))
                 .with("total", self.world.scheduler().total()),
-            Subject::Certificate(worker) => {
+            Checked::Certificate(worker) => {
                 if *worker >= self.world.scheduler().workers() {
                     return Err(Status::InvalidArgument);
                 }
@@ -78,11 +78,11 @@ impl Engine {
                     .with("max_limit", certificate.max_effective_limit)
                     .with("hash", format!("{:016x}", certificate.witness_hash()))
             }
-            Subject::Journal => Reply::ok()
+            Checked::Journal => Reply::ok()
                 .with("recorded", journal.recorded())
                 .with("lost", journal.lost())
                 .with("retained", journal.events().len()),
-            Subject::Clock => Reply::ok()
+            Checked::Clock => Reply::ok()
                 .with("now", self.world.now())
                 .with("next_wake", Value::maybe(self.world.next_wake())),
             _ => return Err(Status::Internal),

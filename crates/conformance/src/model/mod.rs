@@ -1,7 +1,7 @@
 //! The model host: scenarios over `kernel::world`, single-threaded, under a stepped clock.
 //!
-//! [`Engine`] holds the world and the names; ops from the script and from bodies go through the
-//! same functions, the latter on behalf of a [`Caller`]. A task's payload is its [`Script`].
+//! `Engine` holds the world and the names; ops from the script and from bodies go through the
+//! same functions, the latter on behalf of a `Caller`. A task's payload is its `Script`.
 
 mod browser;
 mod drive;
@@ -14,7 +14,7 @@ use crate::host::{Failure, Host, Ordinals, Record, Reply};
 use crate::laws;
 use crate::names::Names;
 use crate::pattern::Named;
-use crate::scenario::{Config, Name, Op, Scenario, Step};
+use crate::scenario::{Name, Op, Scenario, ScriptStep, Settings};
 use asx_kernel::cancel::ChainLimits;
 use asx_kernel::choose::Seeded;
 use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
@@ -220,7 +220,7 @@ struct InTask<'a> {
 }
 
 impl TaskOps for InTask<'_> {
-    fn poll_op(&mut self, step: &Step) -> Poll<Reply> {
+    fn poll_op(&mut self, step: &ScriptStep) -> Poll<Reply> {
         self.engine.apply(&step.op, Some(Caller { task: self.task, own: self.own }))
     }
 
@@ -247,7 +247,7 @@ impl TaskOps for InTask<'_> {
     }
 }
 
-fn config(config: &Config) -> world::Config {
+fn config(config: &Settings) -> world::Config {
     let limit = |name| config.limits.get(name).copied();
     let none = Limits::default();
     let timers = &config.timers;

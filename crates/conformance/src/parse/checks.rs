@@ -5,7 +5,7 @@ use super::ops::{Place, Spec, spec};
 use super::results::{Fields, Ty};
 use super::words;
 use crate::pattern::Named;
-use crate::scenario::{Move, Op, Subject};
+use crate::scenario::{Checked, Move, Op};
 
 pub(super) const CHECKS: &[Spec] =
     &[spec("check", Place::Both, check, &[]), spec("try_move", Place::Both, try_move, &[])];
@@ -20,12 +20,12 @@ const NAMED: &[(&str, Named)] = &[
     ("timer", Named::Timer),
 ];
 /// Subjects of which there is one.
-const SINGLE: &[(&str, Subject)] = &[
-    ("timers", Subject::Timers),
-    ("lanes", Subject::Lanes),
-    ("journal", Subject::Journal),
-    ("clock", Subject::Clock),
-    ("pump", Subject::Pump),
+const SINGLE: &[(&str, Checked)] = &[
+    ("timers", Checked::Timers),
+    ("lanes", Checked::Lanes),
+    ("journal", Checked::Journal),
+    ("clock", Checked::Clock),
+    ("pump", Checked::Pump),
 ];
 
 fn check(k: &mut Keys<'_, '_, '_>) -> Option<Op> {
@@ -34,12 +34,12 @@ fn check(k: &mut Keys<'_, '_, '_>) -> Option<Op> {
         if k.has(key) {
             let name = k.name(*kind, key)?;
             return Some(Op::Check(match kind {
-                Named::Task => Subject::Task(name),
-                Named::Region => Subject::Region(name),
-                Named::Obligation => Subject::Obligation(name),
-                Named::Channel => Subject::Channel(name),
-                Named::Permit => Subject::Permit(name),
-                Named::Timer | Named::Definition => Subject::Timer(name),
+                Named::Task => Checked::Task(name),
+                Named::Region => Checked::Region(name),
+                Named::Obligation => Checked::Obligation(name),
+                Named::Channel => Checked::Channel(name),
+                Named::Permit => Checked::Permit(name),
+                Named::Timer | Named::Definition => Checked::Timer(name),
             }));
         }
     }
@@ -50,7 +50,7 @@ fn check(k: &mut Keys<'_, '_, '_>) -> Option<Op> {
         }
     }
     if k.has("certificate") {
-        return Some(Op::Check(Subject::Certificate(k.req("certificate", words::size)?)));
+        return Some(Op::Check(Checked::Certificate(k.req("certificate", words::size)?)));
     }
     let what = "op \"check\" needs one subject: task, region, obligation, channel, permit, timer, \
                 timers, lanes, certificate, journal, clock or pump";
@@ -59,24 +59,24 @@ fn check(k: &mut Keys<'_, '_, '_>) -> Option<Op> {
 }
 
 /// What can be checked of a subject.
-pub(super) fn fields(subject: &Subject) -> Fields {
+pub(super) fn fields(subject: &Checked) -> Fields {
     match subject {
-        Subject::Task(_) => TASK,
-        Subject::Region(_) => REGION,
-        Subject::Obligation(_) => &[("state", Ty::ObligationState)],
-        Subject::Channel(_) => CHANNEL,
-        Subject::Permit(_) => &[("state", Ty::Words(&["Live", "Sent", "Aborted", "Leaked"]))],
-        Subject::Timer(_) => TIMER,
-        Subject::Timers => {
+        Checked::Task(_) => TASK,
+        Checked::Region(_) => REGION,
+        Checked::Obligation(_) => &[("state", Ty::ObligationState)],
+        Checked::Channel(_) => CHANNEL,
+        Checked::Permit(_) => &[("state", Ty::Words(&["Live", "Sent", "Aborted", "Leaked"]))],
+        Checked::Timer(_) => TIMER,
+        Checked::Timers => {
             &[("active", Ty::Number), ("next", Ty::Instant), ("storage", Ty::Number)]
         }
-        Subject::Lanes => LANES,
-        Subject::Certificate(_) => CERTIFICATE,
-        Subject::Journal => {
+        Checked::Lanes => LANES,
+        Checked::Certificate(_) => CERTIFICATE,
+        Checked::Journal => {
             &[("recorded", Ty::Number), ("lost", Ty::Number), ("retained", Ty::Number)]
         }
-        Subject::Clock => &[("now", Ty::Instant), ("next_wake", Ty::Instant)],
-        Subject::Pump => PUMP,
+        Checked::Clock => &[("now", Ty::Instant), ("next_wake", Ty::Instant)],
+        Checked::Pump => PUMP,
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod words;
 
 pub use keys::SchemaError;
 
-use crate::scenario::{Definition, Scenario, Step};
+use crate::scenario::{Definition, Scenario, ScriptStep};
 use keys::{Keys, Reading};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn read_script<'v>(
     mut setup: Raw<'v>,
     mut steps: Raw<'v>,
     script: Raw<'v>,
-) -> (Vec<Step>, Vec<Step>) {
+) -> (Vec<ScriptStep>, Vec<ScriptStep>) {
     if let Some((value, line)) = script {
         match value {
             DeValue::Table(table) => {

@@ -3,7 +3,7 @@
 use super::keys::{Keys, Reading};
 use super::results::{Fields, Ty};
 use super::{checks, laws, suggest, tables, words};
-use crate::scenario::{Op, Step, Want};
+use crate::scenario::{Op, ScriptStep, Want};
 use asx_kernel::status::Status;
 use toml::de::DeValue;
 
@@ -62,7 +62,7 @@ pub(crate) fn read_ops(
     key: &str,
     in_body: bool,
     depth: usize,
-) -> Vec<Step> {
+) -> Vec<ScriptStep> {
     let mut steps = Vec::new();
     let DeValue::Array(items) = value else {
         let what = format!("expected a list of ops, not {}", words::kind_of(value));
@@ -90,7 +90,7 @@ pub(crate) fn read_ops(
     steps
 }
 
-fn read_op(mut keys: Keys<'_, '_, '_>, steps: &mut Vec<Step>) {
+fn read_op(mut keys: Keys<'_, '_, '_>, steps: &mut Vec<ScriptStep>) {
     let Some(name) = keys.req("op", words::text) else { return };
     let Some(spec) = all().find(|spec| spec.name == name) else {
         let near = suggest::near(&name, all().map(|spec| spec.name));
@@ -112,7 +112,7 @@ fn read_op(mut keys: Keys<'_, '_, '_>, steps: &mut Vec<Step>) {
     let Some(op) = (spec.read)(&mut keys) else { return };
     let fields = if let Op::Check(subject) = &op { checks::fields(subject) } else { spec.results };
     let wants = fields.iter().filter_map(|(key, ty)| want(&mut keys, key, *ty)).collect();
-    let step = Step { line: keys.line, name: spec.name, op, expect, wants };
+    let step = ScriptStep { line: keys.line, name: spec.name, op, expect, wants };
     write_out(&mut keys, step, steps);
     keys.finish();
 }
@@ -124,7 +124,7 @@ fn want(keys: &mut Keys<'_, '_, '_>, key: &'static str, ty: Ty) -> Option<Want> 
 }
 
 /// Writes a group's members out, and the reserve that a `send` through a channel stands for.
-fn write_out(keys: &mut Keys<'_, '_, '_>, step: Step, steps: &mut Vec<Step>) {
+fn write_out(keys: &mut Keys<'_, '_, '_>, step: ScriptStep, steps: &mut Vec<ScriptStep>) {
     let copies = keys.count.unwrap_or(1) as usize;
     keys.reading.ops = keys.reading.ops.saturating_add(copies);
     if keys.reading.ops > MAX_OPS {
@@ -132,10 +132,10 @@ fn write_out(keys: &mut Keys<'_, '_, '_>, step: Step, steps: &mut Vec<Step>) {
         return;
     }
     if let Some(op) = keys.before.take() {
-        let reserve = Step { op, wants: Vec::new(), ..step.clone() };
+        let reserve = ScriptStep { op, wants: Vec::new(), ..step.clone() };
         steps.push(reserve);
         if keys.succeeds {
-            steps.push(Step { expect: None, ..step });
+            steps.push(ScriptStep { expect: None, ..step });
         }
         return;
     }

@@ -3,7 +3,7 @@
 use super::keys::{Keys, Reading};
 use super::{Raw, words};
 use crate::pattern::Pattern;
-use crate::scenario::{Browser, Config, Expect, Name, Timers};
+use crate::scenario::{Browser, Expect, Name, Settings, Timers};
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::pump::Capability;
@@ -39,8 +39,8 @@ fn table<'v>(
     }
 }
 
-pub(super) fn config(reading: &mut Reading<'_>, raw: Raw<'_>) -> Config {
-    let mut config = Config::default();
+pub(super) fn config(reading: &mut Reading<'_>, raw: Raw<'_>) -> Settings {
+    let mut config = Settings::default();
     let Some((table, line)) = table(reading, raw, "config") else { return config };
     let mut keys = Keys::new(reading, table, line, "[config]");
     let set = &mut config;
@@ -70,9 +70,9 @@ fn put<T>(place: &mut T, value: Option<T>) {
     }
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
             workers: 1,
             tie_break: TieBreak::Fifo,
             cancel_streak_limit: 16,

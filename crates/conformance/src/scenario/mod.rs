@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// A name an author gave to something.
 pub type Name = Arc<str>;
 /// Ops that run one after another.
-pub type Body = Arc<[Step]>;
+pub type Body = Arc<[ScriptStep]>;
 
 /// One scenario file.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct Scenario {
     /// It is run once under each.
     pub seeds: Vec<u64>,
     /// How the world is set up.
-    pub config: Config,
+    pub config: Settings,
     /// Scripted tasks by name.
     pub tasks: BTreeMap<Name, Definition>,
     /// The members of each group made by `count`.
@@ -63,7 +63,7 @@ pub struct Definition {
 
 /// One op with what is expected of it.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct ScriptStep {
     /// Where it stands.
     pub line: usize,
     /// The op's name.
@@ -89,7 +89,7 @@ pub struct Want {
 
 /// The `[config]` table.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct Settings {
     /// Virtual workers.
     pub workers: usize,
     /// How equals are ordered.
@@ -415,7 +415,7 @@ pub enum Op {
     },
     Quiescent,
     TryMove(Move),
-    Check(Subject),
+    Check(Checked),
     Law(Law),
     Browser(BrowserOp),
 }
@@ -432,7 +432,7 @@ pub enum Move {
 /// What a check looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
-pub enum Subject {
+pub enum Checked {
     Task(Name),
     Region(Name),
     Obligation(Name),
