@@ -21,6 +21,8 @@ pub trait TaskOps {
     fn poll_op(&mut self, step: &ScriptStep) -> Poll<Reply>;
     /// Makes the task runnable again: it is about to answer pending without waiting for anything.
     fn wake_self(&mut self);
+    /// Looks at the task's cancel, so that what follows is cleanup.
+    fn observe(&mut self);
     /// Begins or ends a shield.
     fn shield(&mut self, on: bool);
     /// Pushes an entry on the task's cleanup stack.
@@ -185,6 +187,7 @@ impl BodyRunner {
         }
         if cancels {
             self.unwind(host);
+            host.observe();
             self.cancelled = true;
             let Some(steps) = self.on_cancel.take() else { return Some(BodyEnd::Cancelled) };
             self.push(&steps, 1, false);

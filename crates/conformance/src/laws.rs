@@ -173,7 +173,7 @@ fn phase_move(from: Phase, to: Phase) -> Result<(), Status> {
     let seen = |phase| {
         witness(&Seen { task: 1, region: 0, epoch: 1, phase, kind: asx_kernel::cancel::Kind::User })
     };
-    seen(from).validate(&seen(to))
+    seen(from).validate(&seen(to)).map_err(|_| Status::InvalidTransition)
 }
 
 fn witness(seen: &Seen) -> Witness {

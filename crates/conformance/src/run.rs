@@ -3,7 +3,7 @@
 use crate::body::compare;
 use crate::host::{Failure, Host, HostEvent, Record};
 use crate::pattern::{Named, Pattern};
-use crate::scenario::{Checked, Expect, Name, Op, Scenario, ScriptStep};
+use crate::scenario::{Expect, Op, Scenario, ScriptStep};
 use asx_kernel::journal::{Event, EventKind};
 use core::fmt::Write as _;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn play(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> Vec<Failure
     let mut failures = Vec::new();
     let mut played = 0;
     for steps in [&scenario.setup, &scenario.steps] {
-        if play_steps(host, scenario, steps, &mut failures, &mut played).is_err() {
+        if play_steps(host, steps, &mut failures, &mut played).is_err() {
             break;
         }
     }
@@ -107,7 +107,6 @@ struct Broken;
 
 fn play_steps(
     host: &mut dyn Host,
-    scenario: &Scenario,
     steps: &[ScriptStep],
     failures: &mut Vec<Failure>,
     played: &mut u64,
@@ -115,7 +114,7 @@ fn play_steps(
     for step in steps {
         if let Op::Repeat { times, body } = &step.op {
             for _ in 0..*times {
-                play_steps(host, scenario, body, failures, played)?;
+                play_steps(host, body, failures, played)?;
             }
             continue;
         }
@@ -130,49 +129,20 @@ fn play_steps(
             ));
             return Err(Broken);
         }
-        for step in members(scenario, step) {
-            let reply = host.apply(&step.op);
-            failures.extend(host.take_failures());
-            failures.extend(compare(&step, &reply));
-            if let Err(broken) = host.check() {
-                let what = format!("invariants after op \"{}\"", step.name);
-                failures.push(Failure::new(step.line, what, "no violation", broken));
-                return Err(Broken);
-            }
-            // A scenario that went wrong this often says nothing more by going on.
-            if failures.len() > 50 {
-                return Err(Broken);
-            }
+        let reply = host.apply(&step.op);
+        failures.extend(host.take_failures());
+        failures.extend(compare(step, &reply));
+        if let Err(broken) = host.check() {
+            let what = format!("invariants after op \"{}\"", step.name);
+            failures.push(Failure::new(step.line, what, "no violation", broken));
+            return Err(Broken);
+        }
+        // A scenario that went wrong this often says nothing more by going on.
+        if failures.len() > 50 {
+            return Err(Broken);
         }
     }
     Ok(())
-}
-
-/// An op on a group is an op on each member.
-fn members(scenario: &Scenario, step: &ScriptStep) -> Vec<ScriptStep> {
-    let group = |name: &Name| scenario.groups.get(name.strip_suffix('*')?).cloned();
-    let each = |make: &dyn Fn(Name) -> Op, names: Vec<Name>| {
-        names.into_iter().map(|name| ScriptStep { op: make(name), ..step.clone() }).collect()
-    };
-    let found = match &step.op {
-        Op::Cancel { task, kind, message } => group(task).map(|names| {
-            let make = |task| Op::Cancel { task, kind: *kind, message: message.clone() };
-            each(&make, names)
-        }),
-        Op::Wake { task } => group(task).map(|names| each(&|task| Op::Wake { task }, names)),
-        Op::Check(Checked::Task(task)) => {
-            group(task).map(|names| each(&|task| Op::Check(Checked::Task(task)), names))
-        }
-        Op::Check(Checked::Timer(timer)) => {
-            group(timer).map(|names| each(&|timer| Op::Check(Checked::Timer(timer)), names))
-        }
-        Op::Disarm { timer, id, generation } => group(timer).map(|names| {
-            let make = |timer| Op::Disarm { timer, id: *id, generation: *generation };
-            each(&make, names)
-        }),
-        _ => None,
-    };
-    found.unwrap_or_else(|| vec![step.clone()])
 }
 
 /// The item of a list that is one for all seeds or one per seed.

@@ -120,12 +120,8 @@ impl Engine {
     /// Runs the task's script until it waits or ends, and tells the world.
     pub(super) fn poll(&mut self, task: TaskId) {
         self.polls += 1;
+        self.bind_finalizers();
         let Some(mut script) = self.world.take_payload(task) else { return };
-        // A finalizer gets its id only when its region starts it.
-        if self.tasks.find(None, &script.own.name) != Some(task) {
-            let name = script.own.name.clone();
-            self.bind_task(&name, task);
-        }
         let end = script.runner.poll(&mut InTask { engine: self, task, own: &mut script.own });
         let end = match end {
             BodyEnd::Pending => PollEnd::Pending,

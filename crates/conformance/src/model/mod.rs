@@ -20,6 +20,7 @@ use asx_kernel::choose::Seeded;
 use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
 use asx_kernel::journal::EventKind;
 use asx_kernel::lanes::{SchedulerConfig, Suggestion};
+use asx_kernel::outcome::Lattice;
 use asx_kernel::session::PermitState;
 use asx_kernel::status::Status;
 use asx_kernel::wheel::{Coalesce, TimerHandle, WheelConfig};
@@ -154,6 +155,7 @@ impl Engine {
 
     /// Does an op, for the script or for a task.
     fn apply(&mut self, op: &Op, caller: Option<Caller<'_>>) -> Poll<Reply> {
+        self.bind_finalizers();
         match op {
             Op::Law(law) => Poll::Ready(laws::answer(law, self.seed)),
             Op::Check(subject) => {
@@ -174,6 +176,16 @@ impl Engine {
         }
     }
 
+    /// A finalizer gets its id, and so its name, only when its region starts it.
+    fn bind_finalizers(&mut self) {
+        let known = |task: &TaskId| self.ordinals.name(Named::Task, task.ordinal()).is_some();
+        let started = self.world.payloads().filter(|(task, _)| !known(task));
+        let started: Vec<_> = started.map(|(id, script)| (id, script.own.name.clone())).collect();
+        for (task, name) in started {
+            self.bind_task(&name, task);
+        }
+    }
+
     fn bind_task(&mut self, name: &str, task: TaskId) {
         self.tasks.bind(None, name, task);
         self.ordinals.note(Named::Task, task.ordinal(), name);
@@ -191,7 +203,7 @@ impl Engine {
     }
 
     fn record(&self) -> Record {
-        // From the journal: a task may be gone by now, and how it ended is still known.
+        // A task may be gone by now: the journal still knows how it ended.
         let mut ended = BTreeMap::new();
         for event in self.world.journal().events() {
             if let (Some(task), EventKind::TaskEnded { outcome }) = (event.subject.task, event.kind)
@@ -199,7 +211,11 @@ impl Engine {
                 ended.insert(task, outcome.name());
             }
         }
-        let outcome = |task: TaskId| ended.get(&task.ordinal()).copied();
+        let outcome = |task: TaskId| {
+            let seen = self.world.task(task).ok().and_then(|view| view.outcome);
+            let seen = seen.map(|outcome| outcome.severity().name());
+            seen.or_else(|| ended.get(&task.ordinal()).copied())
+        };
         let outcomes = self.tasks.iter().map(|(name, task)| (name.to_owned(), outcome(task)));
         Record {
             events: self.world.journal().events().copied().collect(),
@@ -226,6 +242,10 @@ impl TaskOps for InTask<'_> {
 
     fn wake_self(&mut self) {
         let _ = self.engine.world.wake(self.task);
+    }
+
+    fn observe(&mut self) {
+        let _ = self.engine.world.checkpoint(self.task);
     }
 
     fn shield(&mut self, on: bool) {

@@ -17,7 +17,7 @@ pub(crate) mod words;
 
 pub use keys::SchemaError;
 
-use crate::scenario::{Definition, Scenario, ScriptStep};
+use crate::scenario::{Definition, Scenario, ScriptStep, expand};
 use keys::{Keys, Reading};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +82,13 @@ fn read_scenario<'v>(
     let (setup, steps) = read_script(reading, setup, steps, script);
     let expect = sections::expect(reading, expect, seeds.len());
     let groups = core::mem::take(&mut reading.groups);
-    let (file, setup, steps) = (file.to_owned(), Arc::from(setup), Arc::from(steps));
+    let file = file.to_owned();
+    let (setup, steps) = (expand(&setup, &groups), expand(&steps, &groups));
+    let written_out = |definition: Definition| Definition {
+        body: expand(&definition.body, &groups),
+        on_cancel: expand(&definition.on_cancel, &groups),
+    };
+    let tasks = tasks.into_iter().map(|(name, task)| (name, written_out(task))).collect();
     let (id, title, area) =
         (id.unwrap_or_default(), title.unwrap_or_default(), area.unwrap_or_default());
     Some(Scenario { file, id, title, area, seeds, config, tasks, groups, setup, steps, expect })

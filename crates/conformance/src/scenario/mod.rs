@@ -1,7 +1,9 @@
 //! A scenario as typed data: what [`parse_str`](crate::parse_str) makes and every host runs.
 
+mod groups;
 mod question;
 
+pub(crate) use groups::expand;
 pub use question::{End, Law, Seen, Why};
 
 use crate::pattern::Pattern;

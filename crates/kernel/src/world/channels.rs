@@ -172,11 +172,9 @@ impl<P, V> World<P, V> {
         }
         let on = |wait: &Wait| matches!(wait, Wait::Send(c, _) | Wait::Recv(c) if *c == channel);
         let waits = &mut self.task_mut(task)?.waits;
-        let waited = waits.iter().any(on);
-        waits.retain(|wait| !on(wait));
-        if !waited {
-            return Err(Status::StaleHandle);
-        }
+        let Some(at) = waits.iter().position(on) else { return Err(Status::StaleHandle) };
+        let wait = waits.swap_remove(at);
+        self.end_wait(task, wait);
         self.observe(task)?;
         Err(Status::Disconnected)
     }

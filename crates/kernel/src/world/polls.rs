@@ -170,6 +170,11 @@ impl<P, V> World<P, V> {
         true
     }
 
+    /// The payloads that wait to be polled, with their tasks.
+    pub fn payloads(&self) -> impl Iterator<Item = (TaskId, &P)> {
+        self.tasks.iter().filter_map(|(key, record)| Some((TaskId(key), record.payload.as_ref()?)))
+    }
+
     /// What the host is to poll: the payload of the poll under way.
     pub fn take_payload(&mut self, task: TaskId) -> Option<P> {
         self.current.filter(|current| *current == task)?;

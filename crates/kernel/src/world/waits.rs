@@ -177,8 +177,12 @@ impl<P, V> World<P, V> {
         match wait {
             Wait::Send(channel, waiter) => {
                 let Some(record) = self.channels.get_mut(channel.0) else { return };
+                let line = record.law.waiters();
                 let wake = record.law.leave(waiter).wake;
-                self.note_channel(channel, Some(task), EventKind::SendLeft {});
+                // A closed channel has no line any more to leave.
+                if record.law.waiters() < line {
+                    self.note_channel(channel, Some(task), EventKind::SendLeft {});
+                }
                 self.account_channel(channel);
                 self.wake_all(wake);
             }
