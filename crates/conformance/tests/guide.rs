@@ -7,10 +7,12 @@ use asx_kernel::journal::EventKind;
 use std::sync::Arc;
 
 const GUIDE: &str = include_str!("../../../docs/SCENARIOS.md");
+const README: &str = include_str!("../../../README.md");
 const HEAD: &str = "schema = 1\nid = \"fragment\"\ntitle = \"t\"\narea = \"a\"\n";
 
 fn examples() -> Vec<String> {
-    let blocks = GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let blocks = |text: &'static str| text.split("```toml\n").skip(1);
+    let blocks = blocks(GUIDE).chain(blocks(README)).filter_map(|rest| rest.split("```").next());
     let whole = |block: &str| match block.starts_with("schema") {
         true => block.to_owned(),
         false => format!("{HEAD}{block}"),
@@ -28,7 +30,7 @@ fn read(text: &str) -> Scenario {
 #[test]
 fn every_example_runs_as_it_says() {
     let examples = examples();
-    assert!(examples.len() >= 5);
+    assert!(examples.len() >= 6);
     for text in examples {
         let mut scenario = read(&text);
         // The first example shows where a fingerprint goes, not what it is.
