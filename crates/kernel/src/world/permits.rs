@@ -14,20 +14,27 @@ impl<P, V> World<P, V> {
         self.channel_ref(channel)?;
         self.observe(task)?;
         let waits = &self.task_ref(task)?.waits;
-        let mut slot = waits.iter().find_map(|wait| match wait {
+        let before = waits.iter().find_map(|wait| match wait {
             Wait::Send(on, waiter) if *on == channel => Some(*waiter),
             _ => None,
         });
-        let before = slot;
-        let answer = self.usable(channel)?.law.reserve(&mut slot, task);
+        let mut slot = before;
+        let answer = match self.usable(channel) {
+            Ok(record) => record.law.reserve(&mut slot, task).map_err(|error| error.status()),
+            Err(status) => {
+                let wait = slot.take().map(|waiter| Wait::Send(channel, waiter));
+                wait.into_iter().for_each(|wait| self.end_wait(task, wait));
+                Err(status)
+            }
+        };
         if let Some(waiter) = before.filter(|_| slot.is_none()) {
             self.forget_wait(task, Wait::Send(channel, waiter));
         }
-        match answer.map_err(|error| error.status())? {
+        match answer? {
             Reserve::Granted { wake } => {
-                let permit = self.granted(Some(task), channel, tracked)?;
+                let permit = self.granted(Some(task), channel, tracked);
                 self.wake_all(wake);
-                Ok(Poll::Ready(permit))
+                permit.map(Poll::Ready)
             }
             Reserve::Waiting(waiter) => {
                 if before.is_none() {
@@ -46,6 +53,7 @@ impl<P, V> World<P, V> {
         channel: ChannelId,
         tracked: bool,
     ) -> Answer<PermitId> {
+        self.channel_ref(channel)?;
         if let Some(task) = holder {
             self.live_task(task)?;
         }
@@ -100,6 +108,7 @@ impl<P, V> World<P, V> {
             Ok(obligation) => obligation,
             Err(status) => {
                 let wake = self.channel_mut(channel)?.law.abort();
+                self.account_channel(channel);
                 self.wake_all(wake);
                 return Err(status);
             }
@@ -154,7 +163,11 @@ impl<P, V> World<P, V> {
             self.permits.remove(permit.0);
         }
         if let Some(task) = holder.and_then(|task| self.tasks.get_mut(task.0)) {
-            task.stack.retain(|entry| !matches!(entry, Entry::Permit(own) if *own == permit));
+            let held = |entry: &Entry<P>| matches!(entry, Entry::Permit(own) if *own == permit);
+            // From the top: the stack unwinds from there.
+            if let Some(at) = task.stack.iter().rposition(held) {
+                task.stack.remove(at);
+            }
         }
         if let Some(record) = self.channels.get_mut(channel.0) {
             record.permits.remove(&permit);
@@ -176,9 +189,21 @@ impl<P, V> World<P, V> {
         };
         if let Some(obligation) = obligation {
             let _ = self.resolve(obligation, resolution);
+            if resolution == Resolution::Leak {
+                self.remember_leak(permit, obligation);
+            }
         }
         self.account_channel(channel);
         Ok(panics)
+    }
+
+    /// A leaked permit answers so as long as its obligation does.
+    fn remember_leak(&mut self, permit: PermitId, obligation: ObligationId) {
+        let region = self.obligations.get(obligation.0).map(|(region, _)| region.0);
+        match region.and_then(|region| self.regions.get_mut(region)) {
+            Some(record) => record.leaked_permits.push(permit),
+            None => drop(self.permits.remove(permit.0)),
+        }
     }
 
     fn fill(
@@ -210,11 +235,6 @@ impl<P, V> World<P, V> {
         let Some(record) = self.channels.get_mut(channel.0) else { return };
         let wake = record.law.abort();
         self.note_channel(channel, holder, EventKind::SendAborted { permit });
-        // A task that is just ending must not be woken by its own permit.
-        let ended = |task: &TaskId| {
-            self.tasks.get(task.0).is_none_or(|r| r.life.state() == TaskState::Completed)
-        };
-        let wake = wake.filter(|task| !ended(task));
         self.wake_all(wake);
     }
 }

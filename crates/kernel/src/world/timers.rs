@@ -54,9 +54,7 @@ impl<P, V> World<P, V> {
         Ok(handle)
     }
 
-    /// The wheel counts from its own time: it is brought up to now without firing anything.
-    fn instant(&mut self, until: SleepUntil) -> Time {
-        self.wheel.advance(self.now);
+    fn instant(&self, until: SleepUntil) -> Time {
         match until {
             SleepUntil::After(span) => self.now + span,
             SleepUntil::At(time) => time,

@@ -85,6 +85,7 @@ impl<P, V> World<P, V> {
 
     /// Waits for another task to end: how it ended.
     pub fn join(&mut self, task: TaskId, target: TaskId) -> Answer<Poll<Severity>> {
+        self.task_ref(target)?;
         self.observe(task)?;
         let ended = self.task_ref(target)?.outcome.as_ref().map(Lattice::severity);
         Ok(self.watch(task, Watched::Task(target), ended))
@@ -92,8 +93,8 @@ impl<P, V> World<P, V> {
 
     /// Waits for a region to close: its outcome.
     pub fn closed(&mut self, task: TaskId, region: RegionId) -> Answer<Poll<Severity>> {
-        self.observe(task)?;
         let outcome = self.region(region)?.outcome;
+        self.observe(task)?;
         Ok(self.watch(task, Watched::Region(region), outcome))
     }
 
@@ -105,22 +106,28 @@ impl<P, V> World<P, V> {
 
     /// What was waited for, or a place among those who wait for it.
     fn watch<T>(&mut self, task: TaskId, what: Watched, happened: Option<T>) -> Poll<T> {
+        let watches = |wait: &Wait| matches!(wait, Wait::Watch(own, _) if *own == what);
+        let Some(record) = self.tasks.get_mut(task.0) else { return Poll::Pending };
         if let Some(happened) = happened {
-            self.forget_wait(task, Wait::Watch(what));
+            record.waits.retain(|wait| !watches(wait));
             return Poll::Ready(happened);
         }
-        let watchers = self.watchers.entry(what).or_default();
-        if !watchers.contains(&task) {
-            watchers.push(task);
+        if !record.waits.iter().any(watches) {
+            self.asked += 1;
+            record.waits.push(Wait::Watch(what, self.asked));
+            self.watchers.insert((what, self.asked), task);
         }
-        self.add_wait(task, Wait::Watch(what));
         Poll::Pending
     }
 
     /// It has happened: wakes those who wait for it.
     pub(super) fn happened(&mut self, what: Watched) {
-        let watchers = self.watchers.remove(&what);
-        self.wake_all(watchers.into_iter().flatten());
+        let all = (what, 0)..=(what, u64::MAX);
+        while let Some((key, task)) = self.watchers.range(all.clone()).next() {
+            let (key, task) = (*key, *task);
+            self.watchers.remove(&key);
+            self.wake_task(task);
+        }
     }
 
     /// The task, if it has not completed.
@@ -174,14 +181,7 @@ impl<P, V> World<P, V> {
                     record.law.cancel_recv();
                 }
             }
-            Wait::Watch(what) => {
-                if let Some(watchers) = self.watchers.get_mut(&what) {
-                    watchers.retain(|watcher| *watcher != task);
-                    if watchers.is_empty() {
-                        self.watchers.remove(&what);
-                    }
-                }
-            }
+            Wait::Watch(what, asked) => drop(self.watchers.remove(&(what, asked))),
         }
     }
 }
