@@ -22,8 +22,9 @@ impl<P, V> World<P, V> {
         let answer = match self.usable(channel) {
             Ok(record) => record.law.reserve(&mut slot, task).map_err(|error| error.status()),
             Err(status) => {
-                let wait = slot.take().map(|waiter| Wait::Send(channel, waiter));
-                wait.into_iter().for_each(|wait| self.end_wait(task, wait));
+                if let Some(waiter) = slot.take() {
+                    self.end_wait(task, Wait::Send(channel, waiter));
+                }
                 Err(status)
             }
         };

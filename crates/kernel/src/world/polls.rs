@@ -49,8 +49,10 @@ impl<P, V> World<P, V> {
         self.wheel.advance(self.now);
     }
 
-    fn idle(&mut self, mut workers: Range<usize>) -> Step {
-        workers.by_ref().for_each(|worker| self.scheduler.parked(worker));
+    fn idle(&mut self, workers: Range<usize>) -> Step {
+        for worker in workers {
+            self.scheduler.parked(worker);
+        }
         Step::Idle { until: self.next_wake() }
     }
 

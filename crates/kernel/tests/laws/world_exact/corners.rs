@@ -145,7 +145,42 @@ fn a_task_that_failed_to_start_is_on_record() {
     assert_eq!(log(&mut w), told);
     assert_eq!(w.task(task).unwrap().outcome, Some(Err(Stop::Err(error))));
     assert!(w.region(region).unwrap().first_cause.is_some());
+    let sibling = spawn(&mut w, region);
+    w.spawn_failed(region, TaskError { status: None, message: "no".into() }).unwrap();
     w.check().unwrap();
+    assert_eq!(w.task(sibling).unwrap().state, TaskState::Created, "only the first counts");
+}
+
+#[test]
+fn the_last_sender_may_be_one_that_waits() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let task = waiting_sender(&mut w, channel);
+    w.drop_sender(channel).unwrap();
+    w.cancel_task(task, ask(Kind::User)).unwrap();
+    begin(&mut w);
+    log(&mut w);
+    assert_eq!(w.checkpoint(task), Err(Status::Cancelled));
+    let told = ["send_left task=1 channel=1", "senders_gone task=1 channel=1"];
+    assert_eq!(log(&mut w)[2..], told);
+}
+
+#[test]
+fn a_decision_is_on_record_before_what_it_leads_to() {
+    let mut w = world();
+    let task = spawn(&mut w, ROOT);
+    w.cancel_task(task, ask(Kind::User)).unwrap();
+    w.journal_mut().take();
+    begin(&mut w);
+    let events = w.journal_mut().take();
+    let (seq, hash) = (w.scheduler().chain().seq, w.scheduler().chain().hash);
+    assert_eq!((events.len(), seq), (1, 1));
+    let text = format!(
+        "decision task=1 region=1 worker=0 lane=cancel decision_seq=1 decision_hash={hash} \
+         cancel_streak=0 limit=16 fallback=false"
+    );
+    assert!(events[0].to_string().ends_with(&text), "{} {text}", events[0]);
 }
 
 #[test]

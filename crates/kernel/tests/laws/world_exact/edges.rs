@@ -245,8 +245,11 @@ fn a_leaked_permit_is_remembered_as_long_as_its_region() {
     assert_eq!(w.abort(permit), Err(Status::ObligationLeaked));
     end(&mut w, task, PollEnd::Ready);
     w.end_region(region).unwrap();
+    let obligation = ObligationId(Key { generation: 1, index: 0 });
     assert_eq!(w.permit(permit), Ok(PermitState::Leaked));
+    assert_eq!(w.obligation(obligation), Ok(ObligationState::Leaked));
     w.release_region(region).unwrap();
+    assert_eq!(w.obligation(obligation), Err(Status::ObligationAlreadyResolved));
     assert_eq!(w.permit(permit), Err(Status::ObligationAlreadyResolved));
 }
 
