@@ -275,3 +275,53 @@ fn handles_carry_the_state() {
     let counts = (view.tasks, view.children, view.obligations, view.finalizers, view.storage);
     assert_eq!((counts, view.outcome), ((1, 0, 1, 1, 5), None));
 }
+
+#[test]
+fn the_last_sender_wakes_the_receiver() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    let task = spawn(&mut w, ROOT);
+    begin(&mut w);
+    assert_eq!(w.recv(task, channel), Ok(Poll::Pending));
+    end(&mut w, task, PollEnd::Pending);
+    w.drop_sender(channel).unwrap();
+    assert_eq!(begin(&mut w), task);
+    assert_eq!(w.recv(task, channel), Err(Status::Disconnected));
+}
+
+#[test]
+fn a_receivers_end_wakes_every_waiting_sender() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let [a, b] = [0, 1].map(|_| waiting_sender(&mut w, channel));
+    w.drop_receiver(channel).unwrap();
+    for task in [a, b] {
+        assert_eq!(begin(&mut w), task);
+        assert_eq!(w.reserve(task, channel, false), Err(Status::Disconnected));
+        end(&mut w, task, PollEnd::Pending);
+    }
+}
+
+#[test]
+fn a_given_worker_sees_timers_deadlines_and_graces_first() {
+    let mut w = world();
+    let deadline = Some(Time::from_millis(2));
+    let task = spawn_with(&mut w, ROOT, Budget { deadline, ..Budget::INFINITE });
+    poll(&mut w, PollEnd::Pending);
+    let step = w.next_on(0, Time::from_millis(2), &mut First).unwrap();
+    let part = Part::Body;
+    assert_eq!(step, Step::Poll { worker: 0, task, lane: Lane::Cancel, part });
+}
+
+#[test]
+fn a_queued_task_completed_by_force_leaves_its_queue() {
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    let task = spawn(&mut w, region);
+    w.close_region(region, ask(Kind::User), Some(Duration::ZERO)).unwrap();
+    assert_eq!(w.task(task).unwrap().lane, Some(Lane::Cancel));
+    w.expire();
+    assert_eq!((w.scheduler().total(), w.check()), (0, Ok(())));
+    assert_eq!(w.take_released(), [0]);
+}
