@@ -17,7 +17,7 @@ impl<P, V> World<P, V> {
         let key = self.channels.insert(record).map_err(|_| Status::ResourceExhausted)?;
         let channel = ChannelId(key);
         if let Some(region) = scope {
-            self.region_mut(region)?.channels.push(channel);
+            self.region_mut(region)?.channels.insert(channel);
         }
         self.usage.channels += 1;
         self.usage.channel_bytes = self.usage.channel_bytes.saturating_add(bytes);
@@ -64,7 +64,15 @@ impl<P, V> World<P, V> {
     /// Receives on behalf of a task, which waits if there is nothing.
     pub fn recv(&mut self, task: TaskId, channel: ChannelId) -> Answer<Poll<V>> {
         self.waitable(task, channel)?;
-        match self.usable(channel)?.law.recv(task) {
+        let record = match self.usable(channel) {
+            Ok(record) => record,
+            Err(status) => {
+                self.end_wait(task, Wait::Recv(channel));
+                self.forget_wait(task, Wait::Recv(channel));
+                return Err(status);
+            }
+        };
+        match record.law.recv(task) {
             Recv::Message { value, wake } => {
                 self.forget_wait(task, Wait::Recv(channel));
                 self.note_channel(channel, Some(task), EventKind::Received {});
@@ -132,17 +140,21 @@ impl<P, V> World<P, V> {
         Ok(closed.receiver)
     }
 
-    /// Frees the slot of a fully closed, free-standing channel.
+    /// Frees the slot of a fully closed channel.
     pub fn release_channel(&mut self, channel: ChannelId) -> Answer {
         let record = self.channel_ref(channel)?;
-        if record.law.state() != ChannelState::FullyClosed || record.scope.is_some() {
+        if record.law.state() != ChannelState::FullyClosed {
             return Err(Status::InvalidTransition);
+        }
+        let scope = record.scope;
+        if let Some(region) = scope.and_then(|region| self.regions.get_mut(region.0)) {
+            region.channels.remove(&channel);
         }
         self.channels.remove(channel.0);
         Ok(())
     }
 
-    /// Closes both sides, as a closing region does.
+    /// Closes both sides, as a closing region does: neither side asked for it, so both are woken.
     pub(super) fn close_channel(&mut self, channel: ChannelId) {
         let receiver = self.close_receiver(channel);
         while self.drop_sender(channel).is_ok() {}

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Deeper levels of a dump are not indented further.
+const DEEPEST_INDENT: usize = 64;
+
 impl<P, V> World<P, V> {
     /// Tells tasks that await it that the run is about to stop. Nothing is cancelled.
     pub fn soft_stop(&mut self) {
@@ -26,14 +29,30 @@ impl<P, V> World<P, V> {
     }
 
     pub(super) fn schedule_grace(&mut self, after: Duration, region: RegionId, grace: Grace) {
-        let at = self.now + after;
-        let order = self.graces.len() as u64 + self.journal.recorded();
-        self.graces.insert((at, order), (region, grace));
+        self.asked += 1;
+        let key = (self.now + after, self.asked);
+        let Some(record) = self.regions.get_mut(region.0) else { return };
+        if record.word.state() == RegionState::Closed {
+            return;
+        }
+        if let Grace::Force(_) = grace {
+            // Of several the shortest counts.
+            if record.force.is_some_and(|earlier| earlier < key) {
+                return;
+            }
+            if let Some(later) = record.force.replace(key) {
+                self.graces.remove(&later);
+            }
+        }
+        self.graces.insert(key, (region, grace));
     }
 
     /// Completes by force whatever lives in the region and below it. Finalizers start only then:
     /// they get the same grace again.
     pub(super) fn force_region(&mut self, region: RegionId, again: Duration) {
+        if let Ok(record) = self.region_mut(region) {
+            record.force = None;
+        }
         let tasks = self.tasks_below(region);
         if !tasks.is_empty() {
             self.note_region(region, EventKind::GraceExpired {});
@@ -41,9 +60,7 @@ impl<P, V> World<P, V> {
         for task in tasks {
             self.force_complete(task);
         }
-        if self.region_ref(region).is_ok_and(|r| r.word.state() != RegionState::Closed) {
-            self.schedule_grace(again, region, Grace::Force(again));
-        }
+        self.schedule_grace(again, region, Grace::Force(again));
     }
 
     /// The live tasks of a region and below, parents first, in creation order.
@@ -78,6 +95,7 @@ impl<P, V> World<P, V> {
         while let Some((region, depth)) = regions.pop() {
             let Ok(record) = self.region_ref(region) else { continue };
             let state = record.word.state();
+            let depth = DEEPEST_INDENT.min(depth);
             let _ = write!(text, "{:depth$}{region} {}", "", state.name());
             if let Some(reason) = &record.reason {
                 let _ = write!(text, " [{reason}]");
@@ -111,11 +129,11 @@ impl<P, V> World<P, V> {
                 Wait::Send(channel, _) => write!(text, " waits to send on {channel}"),
                 Wait::Recv(channel) => write!(text, " waits to receive on {channel}"),
                 Wait::Seen(..) => Ok(()),
-                Wait::Watch(Watched::Task(target)) => write!(text, " waits for {target}"),
-                Wait::Watch(Watched::Region(region)) => {
+                Wait::Watch(Watched::Task(target), _) => write!(text, " waits for {target}"),
+                Wait::Watch(Watched::Region(region), _) => {
                     write!(text, " waits for {region} to close")
                 }
-                Wait::Watch(Watched::Stop) => write!(text, " waits for the soft stop"),
+                Wait::Watch(Watched::Stop, _) => write!(text, " waits for the soft stop"),
             };
         }
         if let Some((_, first)) = record.timers.first_key_value()

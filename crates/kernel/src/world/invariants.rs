@@ -134,3 +134,177 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOWHERE: Key = Key { generation: 9, index: 9 };
+
+    /// A world with a region that holds a bit of everything; all of it is sound.
+    fn sound() -> (World<(), ()>, RegionId, TaskId, ChannelId) {
+        let mut world = World::new(Config::default());
+        let region = world.open_region(world.root(), RegionOptions::default()).unwrap();
+        let task = world.spawn(region, TaskOptions::default(), ()).unwrap();
+        let channel = world.channel(Some(region), 2).unwrap();
+        world.try_reserve(Some(task), channel, true).unwrap();
+        world.defer(region, ()).unwrap();
+        world.sleep(task, SleepUntil::After(Duration::from_millis(1))).unwrap();
+        assert_eq!(world.check(), Ok(()));
+        (world, region, task, channel)
+    }
+
+    /// What the check says after the region, its task and its channel were tampered with.
+    fn broken(
+        tamper: impl FnOnce(&mut RegionRecord<()>, &mut TaskRecord<()>, &mut ChannelRecord<()>),
+    ) -> String {
+        let (mut world, region, task, channel) = sound();
+        let channel = world.channels.get_mut(channel.0).unwrap();
+        let task = world.tasks.get_mut(task.0).unwrap();
+        tamper(world.regions.get_mut(region.0).unwrap(), task, channel);
+        format!("{}", world.check().unwrap_err())
+    }
+
+    #[test]
+    fn miscounts_are_found() {
+        let counts = |counts| {
+            format!(
+                "INV-RG-01: r2 miscounts tasks, children, obligations or finalizers: {counts:?}"
+            )
+        };
+        let task = broken(|region, _, _| region.word.task_added());
+        assert_eq!(task, counts((false, true, true, true)));
+        let child = broken(|region, _, _| region.word.child_added());
+        assert_eq!(child, counts((true, false, true, true)));
+        let obligation = broken(|region, _, _| region.word.obligation_added());
+        assert_eq!(obligation, counts((true, true, false, true)));
+        let finalizer = broken(|region, _, _| region.word.finalizer_added());
+        assert_eq!(finalizer, counts((true, true, true, false)));
+        let (mut world, ..) = sound();
+        world.usage.tasks += 1;
+        let usage = "INV-RG-01: usage miscounts: (false, true)";
+        assert_eq!(format!("{}", world.check().unwrap_err()), usage);
+        world.usage.tasks -= 1;
+        world.usage.regions += 1;
+        let usage = "INV-RG-01: usage miscounts: (true, false)";
+        assert_eq!(format!("{}", world.check().unwrap_err()), usage);
+    }
+
+    #[test]
+    fn a_region_left_in_closing_is_found() {
+        let text = broken(|region, _, _| assert!(region.word.close()));
+        assert_eq!(text, "INV-RG-02: r2 is left in Closing");
+    }
+
+    #[test]
+    fn a_closed_region_holds_nothing() {
+        let found = |tamper: fn(&mut World<(), ()>, RegionId)| {
+            let mut world: World<(), ()> = World::new(Config::default());
+            let region = world.open_region(world.root(), RegionOptions::default()).unwrap();
+            world.channel(Some(region), 1).unwrap();
+            world.end_region(region).unwrap();
+            assert_eq!(world.check(), Ok(()));
+            tamper(&mut world, region);
+            format!("{}", world.check().unwrap_err())
+        };
+        let alive = "INV-RG-01: r2 is Closed with something alive in it";
+        let timer = TimerHandle { id: 1, generation: 1 };
+        type Tamper = fn(&mut World<(), ()>, RegionId);
+        let storage: Tamper = |world, region| world.region_mut(region).unwrap().storage = 1;
+        assert_eq!(found(storage), alive);
+        let open_channel: Tamper = |world, region| {
+            let channel = world.channel(None, 1).unwrap();
+            world.region_mut(region).unwrap().channels.insert(channel);
+        };
+        assert_eq!(found(open_channel), alive);
+        let child: Tamper = |world, region| {
+            let root = world.root();
+            let record = world.region_mut(region).unwrap();
+            record.word.child_added();
+            record.children.insert(root);
+        };
+        assert_eq!(found(child), alive);
+        let task: Tamper = |world, region| {
+            let record = world.region_mut(region).unwrap();
+            record.word.task_added();
+            record.tasks.insert(TaskId(NOWHERE));
+        };
+        assert_eq!(found(task), alive);
+        let obligation: Tamper = |world, region| {
+            let record = world.region_mut(region).unwrap();
+            record.word.obligation_added();
+            record.obligations.insert(ObligationId(NOWHERE));
+        };
+        assert_eq!(found(obligation), alive);
+        let (mut world, region, ..) = sound();
+        world.close_region(region, Ask::new(Kind::User), Some(Duration::ZERO)).unwrap();
+        world.expire();
+        world.expire();
+        world.region_mut(region).unwrap().timers.insert(1, timer);
+        assert_eq!(format!("{}", world.check().unwrap_err()), alive);
+    }
+
+    #[test]
+    fn family_ties_are_mutual() {
+        let (mut world, region, ..) = sound();
+        world.region_mut(region).unwrap().parent = None;
+        let text = format!("{}", world.check().unwrap_err());
+        assert_eq!(text, "INV-TK-01: r2 has another parent");
+        let other = TaskId(Key { generation: 5, index: 5 });
+        let text = broken(|region, _, _| {
+            region.tasks.clear();
+            region.tasks.insert(other);
+        });
+        assert_eq!(text, "INV-TK-01: t1 and its region disagree");
+        let text = broken(|_, task, _| task.outcome = Some(Ok(())));
+        assert_eq!(text, "INV-TK-01: t1 is Created with outcome Some(Ok(()))");
+        let text = broken(|_, task, _| task.polling = true);
+        assert_eq!(text, "INV-TK-01: t1 is queued while it is polled");
+        let text = broken(|_, task, _| task.queued = None);
+        assert_eq!(text, "INV-TK-01: 0 tasks are queued, 1 entries exist");
+        let text = broken(|_, task, _| {
+            task.timers.insert(8, TimerHandle { id: 8, generation: 8 });
+        });
+        assert_eq!(text, "INV-TM-09: t1 lists a timer that is not its own");
+        let text = broken(|_, task, _| task.stack.push(Entry::Permit(PermitId(NOWHERE))));
+        assert_eq!(text, "INV-OB-01: t1 holds a permit that is gone");
+        let text = broken(|_, _, channel| channel.permits.clear());
+        assert_eq!(text, "INV-OB-01: 0 live permits for 1 reserved slots");
+    }
+
+    #[test]
+    fn a_completed_task_holds_nothing() {
+        let over = |tamper: fn(&mut TaskRecord<()>)| {
+            let (mut world, _, task, _) = sound();
+            world.force_complete(task);
+            assert_eq!(world.check(), Ok(()));
+            tamper(world.tasks.get_mut(task.0).unwrap());
+            format!("{}", world.check().unwrap_err())
+        };
+        let text = "INV-TK-01: t1 is over and still queued, waiting or holding";
+        assert_eq!(over(|task| task.stack.push(Entry::Payload(()))), text);
+        assert_eq!(over(|task| task.waits.push(Wait::Recv(ChannelId(NOWHERE)))), text);
+        let timer = |task: &mut TaskRecord<()>| {
+            task.timers.insert(8, TimerHandle { id: 8, generation: 8 });
+        };
+        assert_eq!(over(timer), text);
+        let (mut world, _, task, _) = sound();
+        let queued = world.tasks.get(task.0).unwrap().queued;
+        world.force_complete(task);
+        world.tasks.get_mut(task.0).unwrap().queued = queued;
+        assert_eq!(format!("{}", world.check().unwrap_err()), text);
+    }
+
+    #[test]
+    fn entries_belong_to_live_tasks() {
+        let (mut world, _, task, _) = sound();
+        let other = world.spawn(world.root(), TaskOptions::default(), ()).unwrap();
+        let place = Place::Ready(Priority::DEFAULT);
+        let stray = world.scheduler.enqueue(Source::Global, place, TaskId(NOWHERE), false);
+        let (ticket, _) = world.tasks.get_mut(other.0).unwrap().queued.unwrap();
+        world.scheduler.remove(ticket);
+        assert!(world.task_ref(task).unwrap().queued.is_some() && stray != ticket);
+        let text = format!("{}", world.check().unwrap_err());
+        assert_eq!(text, "INV-TK-01: t9 has an entry too many");
+    }
+}

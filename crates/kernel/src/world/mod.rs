@@ -65,6 +65,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::fmt::Write;
+use core::ops::Range;
 use core::task::Poll;
 use core::time::Duration;
 use records::*;
@@ -97,7 +98,9 @@ pub struct World<P, V> {
     delivering: bool,
     stopping: bool,
     /// Who waits for what happens once, in order of asking.
-    watchers: BTreeMap<Watched, Vec<TaskId>>,
+    watchers: BTreeMap<(Watched, u64), TaskId>,
+    /// Counts watchers and graces, so that they keep the order of asking.
+    asked: u64,
     usage: Usage,
     journal: Journal,
     released: Vec<P>,
@@ -150,6 +153,7 @@ impl<P, V> World<P, V> {
             delivering: false,
             stopping: false,
             watchers: BTreeMap::new(),
+            asked: 0,
             usage: Usage { regions: 1, ..Usage::default() },
             journal,
             released: Vec::new(),

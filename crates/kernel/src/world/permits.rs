@@ -13,20 +13,28 @@ impl<P, V> World<P, V> {
     ) -> Answer<Poll<PermitId>> {
         self.waitable(task, channel)?;
         let waits = &self.task_ref(task)?.waits;
-        let mut slot = waits.iter().find_map(|wait| match wait {
+        let before = waits.iter().find_map(|wait| match wait {
             Wait::Send(on, waiter) if *on == channel => Some(*waiter),
             _ => None,
         });
-        let before = slot;
-        let answer = self.usable(channel)?.law.reserve(&mut slot, task);
+        let mut slot = before;
+        let answer = match self.usable(channel) {
+            Ok(record) => record.law.reserve(&mut slot, task).map_err(|error| error.status()),
+            Err(status) => {
+                if let Some(waiter) = slot.take() {
+                    self.end_wait(task, Wait::Send(channel, waiter));
+                }
+                Err(status)
+            }
+        };
         if let Some(waiter) = before.filter(|_| slot.is_none()) {
             self.forget_wait(task, Wait::Send(channel, waiter));
         }
-        match answer.map_err(|error| error.status())? {
+        match answer? {
             Reserve::Granted { wake } => {
-                let permit = self.granted(Some(task), channel, tracked)?;
+                let permit = self.granted(Some(task), channel, tracked);
                 self.wake_all(wake);
-                Ok(Poll::Ready(permit))
+                permit.map(Poll::Ready)
             }
             Reserve::Waiting(waiter) => {
                 if before.is_none() {
@@ -45,6 +53,7 @@ impl<P, V> World<P, V> {
         channel: ChannelId,
         tracked: bool,
     ) -> Answer<PermitId> {
+        self.channel_ref(channel)?;
         if let Some(task) = holder {
             self.live_task(task)?;
         }
@@ -99,6 +108,7 @@ impl<P, V> World<P, V> {
             Ok(obligation) => obligation,
             Err(status) => {
                 let wake = self.channel_mut(channel)?.law.abort();
+                self.account_channel(channel);
                 self.wake_all(wake);
                 return Err(status);
             }
@@ -153,7 +163,11 @@ impl<P, V> World<P, V> {
             self.permits.remove(permit.0);
         }
         if let Some(task) = holder.and_then(|task| self.tasks.get_mut(task.0)) {
-            task.stack.retain(|entry| !matches!(entry, Entry::Permit(own) if *own == permit));
+            let held = |entry: &Entry<P>| matches!(entry, Entry::Permit(own) if *own == permit);
+            // From the top: the stack unwinds from there.
+            if let Some(at) = task.stack.iter().rposition(held) {
+                task.stack.remove(at);
+            }
         }
         if let Some(record) = self.channels.get_mut(channel.0) {
             record.permits.remove(&permit);
@@ -209,11 +223,6 @@ impl<P, V> World<P, V> {
         let Some(record) = self.channels.get_mut(channel.0) else { return };
         let wake = record.law.abort();
         self.note_channel(channel, holder, EventKind::SendAborted { permit });
-        // A task that is just ending must not be woken by its own permit.
-        let ended = |task: &TaskId| {
-            self.tasks.get(task.0).is_none_or(|r| r.life.state() == TaskState::Completed)
-        };
-        let wake = wake.filter(|task| !ended(task));
         self.wake_all(wake);
     }
 }

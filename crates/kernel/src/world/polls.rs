@@ -10,7 +10,7 @@ impl<P, V> World<P, V> {
             self.expire();
             let workers: Vec<usize> = self.scheduler.runnable_workers().collect();
             let Some(worker) = workers.get(choose.pick(Point::Worker, workers.len())) else {
-                return Ok(self.idle());
+                return Ok(self.idle(0..self.scheduler.workers()));
             };
             if let Some(step) = self.dispatch(*worker, choose) {
                 return Ok(step);
@@ -20,14 +20,14 @@ impl<P, V> World<P, V> {
 
     /// Says what this worker is to do at `now`; idle if there is nothing for it.
     pub fn next_on(&mut self, worker: usize, now: Time, choose: &mut impl Choose) -> Answer<Step> {
-        self.begin_step(now)?;
         if worker >= self.scheduler.workers() {
             return Err(Status::InvalidArgument);
         }
+        self.begin_step(now)?;
         loop {
             self.expire();
             if !self.scheduler.can_run(worker) {
-                return Ok(self.idle());
+                return Ok(self.idle(worker..worker + 1));
             }
             if let Some(step) = self.dispatch(worker, choose) {
                 return Ok(step);
@@ -46,10 +46,11 @@ impl<P, V> World<P, V> {
     /// Moves the clock; a time that has passed already changes nothing.
     pub fn set_now(&mut self, now: Time) {
         self.now = self.now.max(now);
+        self.wheel.advance(self.now);
     }
 
-    fn idle(&mut self) -> Step {
-        for worker in 0..self.scheduler.workers() {
+    fn idle(&mut self, workers: Range<usize>) -> Step {
+        for worker in workers {
             self.scheduler.parked(worker);
         }
         Step::Idle { until: self.next_wake() }
@@ -99,6 +100,7 @@ impl<P, V> World<P, V> {
         if self.timer_allowance != usize::MAX {
             self.timer_allowance -= fired;
         }
+        let worker = self.worker.take();
         for timer in due {
             let deadline = timer.deadline.as_nanos();
             self.disowned(timer.handle, timer.token, EventKind::TimerFired { deadline });
@@ -108,6 +110,7 @@ impl<P, V> World<P, V> {
             };
             self.wake_task(wakes);
         }
+        self.worker = worker;
         fired
     }
 
@@ -221,6 +224,7 @@ impl<P, V> World<P, V> {
         if end == PollEnd::Cancelled && part == Part::Body && state == TaskState::CancelRequested {
             let _ = self.acknowledge(task);
         }
+        self.end_waits(task);
         let Some(record) = self.tasks.get_mut(task.0) else { return };
         let from = record.life.state();
         let outcome = match end {
@@ -258,7 +262,7 @@ impl<P, V> World<P, V> {
         if from != to {
             self.note_task(task, EventKind::TaskMoved { from, to });
             self.note_witness(task, false);
-        } else {
+        } else if !record.finalizer {
             self.lift_budget(task, natural.polls);
         }
     }
@@ -268,6 +272,8 @@ impl<P, V> World<P, V> {
         while let Some(record) = self.tasks.get_mut(task.0) {
             match record.stack.pop() {
                 Some(Entry::Permit(permit)) => {
+                    // Back on top, where resolving it finds it at once.
+                    record.stack.push(Entry::Permit(permit));
                     let _ = self.resolve_permit(permit, PermitEvent::Abort, None);
                 }
                 Some(Entry::Payload(payload)) => {

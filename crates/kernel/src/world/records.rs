@@ -19,19 +19,21 @@ pub(super) struct RegionRecord<P> {
     pub(super) cleanup: Cleanup,
     pub(super) tasks: BTreeSet<TaskId>,
     pub(super) children: BTreeSet<RegionId>,
-    /// Ended tasks and closed child regions, whose slots live until this region's is freed (tasks)
-    /// or this region closes (regions).
-    pub(super) ended_tasks: Vec<TaskId>,
-    pub(super) closed_children: Vec<RegionId>,
+    /// Ended tasks and closed child regions, whose slots live until they are released, this
+    /// region's is freed (tasks) or this region closes (regions).
+    pub(super) ended_tasks: BTreeSet<TaskId>,
+    pub(super) closed_children: BTreeSet<RegionId>,
     pub(super) finalizers: Vec<P>,
     pub(super) obligations: BTreeSet<ObligationId>,
-    pub(super) channels: Vec<ChannelId>,
+    pub(super) channels: BTreeSet<ChannelId>,
     /// In order of arming.
     pub(super) timers: BTreeMap<u64, TimerHandle>,
     pub(super) fold: Fold<(), TaskError>,
     pub(super) first_cause: Option<TaskOutcome>,
     pub(super) next_order: u64,
     pub(super) storage: usize,
+    /// When what lives inside is completed by force: the key of that grace.
+    pub(super) force: Option<(Time, u64)>,
 }
 
 impl<P> RegionRecord<P> {
@@ -48,16 +50,17 @@ impl<P> RegionRecord<P> {
             cleanup: Kind::User.cleanup(),
             tasks: BTreeSet::new(),
             children: BTreeSet::new(),
-            ended_tasks: Vec::new(),
-            closed_children: Vec::new(),
+            ended_tasks: BTreeSet::new(),
+            closed_children: BTreeSet::new(),
             finalizers: Vec::new(),
             obligations: BTreeSet::new(),
-            channels: Vec::new(),
+            channels: BTreeSet::new(),
             timers: BTreeMap::new(),
             fold: Fold::default(),
             first_cause: None,
             next_order: 0,
             storage: 0,
+            force: None,
         }
     }
 
@@ -79,7 +82,8 @@ pub(super) enum Entry<P> {
 pub(super) enum Wait {
     Send(ChannelId, WaiterId),
     Recv(ChannelId),
-    Watch(Watched),
+    /// Its turn among those who wait.
+    Watch(Watched, u64),
     /// What was watched has happened, with this outcome; the task has not looked yet.
     Seen(Watched, Severity),
 }

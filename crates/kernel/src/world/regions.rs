@@ -98,7 +98,7 @@ impl<P, V> World<P, V> {
             return Err(Status::InvalidTransition);
         };
         if let Ok(parent) = self.region_mut(parent) {
-            parent.closed_children.retain(|child| *child != region);
+            parent.closed_children.remove(&region);
         }
         self.free_region(region);
         Ok(())

@@ -65,6 +65,12 @@ impl<P, V> RegionStore for World<P, V> {
         let children = core::mem::take(&mut record.closed_children);
         let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
         self.usage.storage_bytes -= core::mem::take(&mut record.storage);
+        if let Some(grace) = record.force.take() {
+            self.graces.remove(&grace);
+        }
+        if parent.is_none() {
+            self.graces.clear();
+        }
         self.usage.regions -= 1;
         self.note_region(region, EventKind::RegionOutcome { outcome });
         for child in children {
@@ -74,7 +80,7 @@ impl<P, V> RegionStore for World<P, V> {
         self.graces.retain(|_, (of, _)| *of != region);
         let record = self.regions.get_mut(parent?.0)?;
         record.children.remove(&region);
-        record.closed_children.push(region);
+        record.closed_children.insert(region);
         if let Some(outcome) = fold.outcome() {
             record.fold.add(order, outcome.clone());
         }

@@ -119,13 +119,29 @@ impl<P, V> World<P, V> {
         if state == TaskState::Completed {
             return Ok(false);
         }
-        let region = record.region;
-        if !record.polling && !state.in_cancel_lane() {
+        let (region, finalizer) = (record.region, record.finalizer);
+        let adds = match record.queued {
+            Some((_, place)) => place.lane() != Lane::Cancel,
+            None => !record.polling && !state.acknowledged(),
+        };
+        if adds && !finalizer {
             self.room_in(Lane::Cancel)?;
         }
         let reason = self.reason_for(region, ask);
         let cleanup = reason.kind.cleanup();
         Ok(self.request_cancel(task, reason, cleanup))
+    }
+
+    /// Frees a Completed task's slot; its handles are stale from then on.
+    pub fn release_task(&mut self, task: TaskId) -> Answer {
+        let record = self.task_ref(task)?;
+        if record.life.state() != TaskState::Completed {
+            return Err(Status::InvalidTransition);
+        }
+        let region = record.region;
+        self.tasks.remove(task.0);
+        self.region_mut(region)?.ended_tasks.remove(&task);
+        Ok(())
     }
 
     /// What an explicit step of the task to `to` would answer. Nothing changes.
@@ -225,8 +241,11 @@ impl<P, V> World<P, V> {
     /// A part of the task's budget has run out: the cancel it starts.
     pub(super) fn exhaust(&mut self, task: TaskId, what: Exhausted) {
         let Ok(record) = self.task_ref(task) else { return };
-        let kind = what.kind();
+        let (kind, deadline) = (what.kind(), record.budget.deadline);
         let reason = Reason::new(kind, record.region, self.now).with_task(task);
+        if let Some(deadline) = deadline.filter(|_| what == Exhausted::Deadline) {
+            self.deadlines.remove(&(deadline, task));
+        }
         self.note_task(task, EventKind::BudgetExhausted { kind });
         self.request_cancel(task, reason, kind.cleanup());
     }
@@ -318,7 +337,7 @@ impl<P, V> World<P, V> {
         self.happened(Watched::Task(task), outcome.severity());
         if let Some(record) = self.regions.get_mut(region.0) {
             record.tasks.remove(&task);
-            record.ended_tasks.push(task);
+            record.ended_tasks.insert(task);
             record.fold.add(order, outcome.clone());
         }
         self.fail_fast(region, task, &outcome);

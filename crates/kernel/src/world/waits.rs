@@ -110,29 +110,34 @@ impl<P, V> World<P, V> {
         what: Watched,
         look: impl FnOnce(&Self) -> Answer<Option<Severity>>,
     ) -> Answer<Poll<Severity>> {
+        let waits = &self.task_ref(task)?.waits;
+        let waiting = waits.iter().any(|wait| matches!(wait, Wait::Watch(of, _) if *of == what));
+        let happened =
+            match waits.iter().find(|wait| matches!(wait, Wait::Seen(of, _) if *of == what)) {
+                Some(Wait::Seen(_, outcome)) => Some(*outcome),
+                _ => look(self)?,
+            };
         self.observe(task)?;
-        let waits = &mut self.task_mut(task)?.waits;
-        let known = waits.iter().position(|wait| matches!(wait, Wait::Seen(of, _) if *of == what));
-        if let Some(Wait::Seen(_, outcome)) = known.map(|at| waits.swap_remove(at)) {
-            return Ok(Poll::Ready(outcome));
-        }
-        let waiting = waits.contains(&Wait::Watch(what));
-        if let Some(outcome) = look(self)? {
+        if let Some(outcome) = happened {
+            self.forget_wait(task, Wait::Seen(what, outcome));
             return Ok(Poll::Ready(outcome));
         }
         if !waiting {
-            self.watchers.entry(what).or_default().push(task);
-            self.add_wait(task, Wait::Watch(what));
+            self.asked += 1;
+            self.watchers.insert((what, self.asked), task);
+            self.add_wait(task, Wait::Watch(what, self.asked));
         }
         Ok(Poll::Pending)
     }
 
-    /// It has happened: wakes those who wait for it.
+    /// It has happened: wakes those who wait for it, in order of asking.
     pub(super) fn happened(&mut self, what: Watched, outcome: Severity) {
-        for task in self.watchers.remove(&what).unwrap_or_default() {
+        let all = (what, 0)..=(what, u64::MAX);
+        while let Some((&(_, asked), &task)) = self.watchers.range(all.clone()).next() {
+            self.watchers.remove(&(what, asked));
             if let Some(record) = self.tasks.get_mut(task.0) {
-                let ours = record.waits.iter_mut().filter(|wait| **wait == Wait::Watch(what));
-                ours.for_each(|wait| *wait = Wait::Seen(what, outcome));
+                record.waits.retain(|wait| *wait != Wait::Watch(what, asked));
+                record.waits.push(Wait::Seen(what, outcome));
             }
             self.wake_task(task);
         }
@@ -193,14 +198,7 @@ impl<P, V> World<P, V> {
                     record.law.cancel_recv();
                 }
             }
-            Wait::Watch(what) => {
-                if let Some(watchers) = self.watchers.get_mut(&what) {
-                    watchers.retain(|watcher| *watcher != task);
-                    if watchers.is_empty() {
-                        self.watchers.remove(&what);
-                    }
-                }
-            }
+            Wait::Watch(what, asked) => drop(self.watchers.remove(&(what, asked))),
             Wait::Seen(..) => {}
         }
     }

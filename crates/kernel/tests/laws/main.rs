@@ -6,4 +6,5 @@ mod lanes_model;
 mod matrices;
 mod pump_model;
 mod wheel_model;
+mod world_exact;
 mod world_random;

@@ -1,0 +1,329 @@
+//! Looks, dumps, queues, pinning, the end of time.
+
+use super::*;
+
+#[test]
+fn a_dump_says_who_waits_for_what() {
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let empty = w.channel(None, 1).unwrap();
+    w.oblige(region).unwrap();
+    let a = spawn(&mut w, region);
+    begin(&mut w);
+    assert_eq!(w.reserve(a, channel, false), Ok(Poll::Pending));
+    assert_eq!(w.recv(a, empty), Ok(Poll::Pending));
+    assert_eq!(w.recv(a, empty), Ok(Poll::Pending));
+    assert_eq!(w.join(a, a), Ok(Poll::Pending));
+    assert_eq!(w.closed(a, ROOT), Ok(Poll::Pending));
+    assert_eq!(w.stopping(a), Ok(Poll::Pending));
+    w.sleep(a, SleepUntil::After(ms(2))).unwrap();
+    end(&mut w, a, PollEnd::Pending);
+    let b = spawn(&mut w, ROOT);
+    begin(&mut w);
+    w.push_cleanup(b, 0).unwrap();
+    end(&mut w, b, failed());
+    w.close_region(region, ask(Kind::User), None).unwrap();
+    poll(&mut w, PollEnd::Pending);
+    let text = "r1 Open\n  t2 Running polls=1 cleaning up after Err\n  \
+        r2 Draining [User in r2 at 0ns] obligations=1\n    \
+        t1 CancelRequested polls=2 unseen for 1 polls waits to send on c1 \
+        waits to receive on c2 waits for t1 waits for r1 to close waits for the soft stop \
+        sleeps until 2000000ns\n";
+    assert_eq!(w.dump(), text);
+    let failures = w.quiescent().unwrap_err();
+    let counts = [
+        (Status::TasksStillActive, 2),
+        (Status::ObligationsUnresolved, 1),
+        (Status::RegionsNotClosed, 2),
+        (Status::TimersPending, 1),
+        (Status::ChannelNotDrained, 1),
+    ];
+    assert_eq!(failures.counts(), counts);
+}
+
+#[test]
+fn a_cancelled_waiter_leaves_and_the_next_is_woken() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let [a, b] = [0, 1].map(|_| waiting_sender(&mut w, channel));
+    w.try_recv(channel).unwrap();
+    w.cancel_task(a, ask(Kind::User)).unwrap();
+    begin(&mut w);
+    assert_eq!(w.reserve(a, channel, false), Err(Status::Cancelled));
+    assert_eq!(w.task(b).unwrap().lane, Some(Lane::Ready));
+    end(&mut w, a, PollEnd::Cancelled);
+    begin(&mut w);
+    let Ok(Poll::Ready(permit)) = w.reserve(b, channel, false) else { panic!() };
+    w.drop_sender(channel).unwrap();
+    log(&mut w);
+    w.send(permit, 8).unwrap();
+    let told = ["sent task=2 channel=1 permit=1", "senders_gone task=2 channel=1"];
+    assert_eq!(log(&mut w), told);
+    assert_eq!(w.recv(b, channel), Ok(Poll::Ready(8)));
+    assert_eq!(w.recv(b, channel), Err(Status::Disconnected));
+    assert_eq!(log(&mut w), ["received task=2 channel=1"]);
+}
+
+#[test]
+fn a_cancelled_receiver_consumes_nothing() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    let task = spawn(&mut w, ROOT);
+    begin(&mut w);
+    assert_eq!(w.recv(task, channel), Ok(Poll::Pending));
+    end(&mut w, task, PollEnd::Pending);
+    w.cancel_task(task, ask(Kind::User)).unwrap();
+    w.try_send(channel, 3).unwrap();
+    begin(&mut w);
+    assert_eq!(w.recv(task, channel), Err(Status::Cancelled));
+    w.shield(task).unwrap();
+    assert_eq!(w.recv(task, channel), Ok(Poll::Ready(3)));
+    assert_eq!(w.recv(task, channel), Ok(Poll::Pending));
+    w.unshield(task).unwrap();
+    end(&mut w, task, PollEnd::Ready);
+    w.try_send(channel, 4).unwrap();
+    assert_eq!(w.journal().events().filter(|e| e.kind.name() == "stale_wake").count(), 0);
+}
+
+#[test]
+fn timers_fire_in_capped_batches_and_only_wake() {
+    let mut w = world();
+    let task = spawn(&mut w, ROOT);
+    poll(&mut w, PollEnd::Pending);
+    let until = SleepUntil::At(Time::from_millis(1));
+    for wakes in [None, Some(task), Some(task)] {
+        w.arm(ROOT, until, wakes).unwrap();
+    }
+    w.set_now(Time::from_millis(1));
+    w.set_now(Time::ZERO);
+    assert_eq!(w.now(), Time::from_millis(1), "time does not go back");
+    log(&mut w);
+    w.allow_timers(1);
+    assert_eq!((w.expire(), w.expire(), w.task(task).unwrap().lane), (1, 0, None));
+    w.allow_timers(9);
+    assert_eq!((w.expire(), w.task(task).unwrap().lane), (2, Some(Lane::Ready)));
+    let told = [1, 2, 3].map(|n| format!("timer_fired region=1 timer={n} deadline=1000000"));
+    assert_eq!(log(&mut w), told);
+    assert_eq!((w.expire(), w.scheduler().total()), (0, 1));
+}
+
+#[test]
+fn a_pinned_task_stays_where_it_was_spawned() {
+    let mut config = Config::default();
+    config.scheduler.workers = 2;
+    let mut w: W = World::new(config);
+    let pinned = TaskOptions { pinned: true, ..TaskOptions::default() };
+    let loose = spawn(&mut w, ROOT);
+    let step = w.next_on(1, Time::ZERO, &mut First).unwrap();
+    let part = Part::Body;
+    assert_eq!(step, Step::Poll { worker: 1, task: loose, lane: Lane::Ready, part });
+    let task = w.spawn(ROOT, pinned, 0).unwrap();
+    w.polled(loose, 0, PollEnd::Ready).unwrap();
+    let idle = Ok(Step::Idle { until: None });
+    assert_eq!(w.next_on(0, Time::ZERO, &mut First), idle);
+    assert!(matches!(w.next_on(1, Time::ZERO, &mut First), Ok(Step::Poll { .. })));
+    w.polled(task, 0, PollEnd::Pending).unwrap();
+    w.cancel_task(task, ask(Kind::User)).unwrap();
+    assert_eq!(w.next_on(0, Time::ZERO, &mut First), idle, "a wake from outside too");
+    assert_eq!(w.scheduler().lanes(Source::Local(1)).len(Lane::Cancel), 1);
+}
+
+#[test]
+fn a_task_that_failed_to_start_is_on_record() {
+    let mut w = world();
+    let options = RegionOptions { policy: Policy::FailFast, ..RegionOptions::default() };
+    let region = w.open_region(ROOT, options).unwrap();
+    log(&mut w);
+    let error = TaskError { status: Some(Status::Internal), message: "no".into() };
+    let task = w.spawn_failed(region, error.clone()).unwrap();
+    let told = [
+        "task_spawned task=1 region=2 priority=128 finalizer=false",
+        "task_moved task=1 region=2 from=Created to=Completed",
+        "task_ended task=1 region=2 outcome=Err",
+    ];
+    assert_eq!(log(&mut w), told);
+    assert_eq!(w.task(task).unwrap().outcome, Some(Err(Stop::Err(error))));
+    assert!(w.region(region).unwrap().first_cause.is_some());
+    let sibling = spawn(&mut w, region);
+    w.spawn_failed(region, TaskError { status: None, message: "no".into() }).unwrap();
+    w.check().unwrap();
+    assert_eq!(w.task(sibling).unwrap().state, TaskState::Created, "only the first counts");
+}
+
+#[test]
+fn the_last_sender_may_be_one_that_waits() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let task = waiting_sender(&mut w, channel);
+    w.drop_sender(channel).unwrap();
+    w.cancel_task(task, ask(Kind::User)).unwrap();
+    begin(&mut w);
+    log(&mut w);
+    assert_eq!(w.checkpoint(task), Err(Status::Cancelled));
+    let told = ["send_left task=1 channel=1", "senders_gone task=1 channel=1"];
+    assert_eq!(log(&mut w)[2..], told);
+}
+
+#[test]
+fn a_decision_is_on_record_before_what_it_leads_to() {
+    let mut w = world();
+    let task = spawn(&mut w, ROOT);
+    w.cancel_task(task, ask(Kind::User)).unwrap();
+    w.journal_mut().take();
+    begin(&mut w);
+    let events = w.journal_mut().take();
+    let (seq, hash) = (w.scheduler().chain().seq, w.scheduler().chain().hash);
+    assert_eq!((events.len(), seq), (1, 1));
+    let text = format!(
+        "decision task=1 region=1 worker=0 lane=cancel decision_seq=1 decision_hash={hash} \
+         cancel_streak=0 limit=16 fallback=false"
+    );
+    assert!(events[0].to_string().ends_with(&text), "{} {text}", events[0]);
+}
+
+#[test]
+fn budgets_and_priorities_meet_those_of_the_region() {
+    let mut w = world();
+    let tight = Budget { poll_quota: 5, priority: Priority(7), ..Budget::INFINITE };
+    let options = RegionOptions { budget: tight, ..RegionOptions::default() };
+    let outer = w.open_region(ROOT, options).unwrap();
+    let loose = Budget { poll_quota: 9, cost_quota: Some(4), ..Budget::INFINITE };
+    let options = RegionOptions { budget: loose, ..RegionOptions::default() };
+    let inner = w.open_region(outer, options).unwrap();
+    let expected = Budget { cost_quota: Some(4), ..tight };
+    assert_eq!(w.region(inner).unwrap().budget, expected);
+    let task = spawn(&mut w, inner);
+    let default = Priority::DEFAULT;
+    assert_eq!(w.task(task).unwrap().budget, Budget { priority: default, ..expected });
+    for (asked, given) in [(3, 7), (200, 200)] {
+        let options = TaskOptions { priority: Some(asked), ..TaskOptions::default() };
+        let task = w.spawn(inner, options, 0).unwrap();
+        assert_eq!(w.task(task).unwrap().budget.priority, Priority(given));
+    }
+}
+
+#[test]
+fn a_cancel_moves_a_queued_task_and_takes_the_higher_priority() {
+    let mut w = world();
+    let options = TaskOptions { priority: Some(230), ..TaskOptions::default() };
+    let proud = w.spawn(ROOT, options, 0).unwrap();
+    let plain = spawn(&mut w, ROOT);
+    w.cancel_task(plain, ask(Kind::User)).unwrap();
+    w.cancel_task(proud, ask(Kind::User)).unwrap();
+    assert_eq!((w.queued_in(Lane::Cancel), w.scheduler().total()), (2, 2));
+    assert_eq!(poll(&mut w, PollEnd::Pending), proud);
+    w.wake(proud).unwrap();
+    w.cancel_task(plain, ask(Kind::Shutdown)).unwrap();
+    assert_eq!(w.scheduler().total(), 2);
+    assert_eq!(poll(&mut w, PollEnd::Pending), plain, "255 is more than 230");
+}
+
+#[test]
+fn what_happens_at_the_end_of_time() {
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    w.defer(region, 0).unwrap();
+    let deadline = Some(Time::MAX);
+    let task = spawn_with(&mut w, region, Budget { deadline, ..Budget::INFINITE });
+    poll(&mut w, PollEnd::Pending);
+    w.close_region(region, ask(Kind::User), Some(Duration::MAX)).unwrap();
+    poll(&mut w, PollEnd::Pending);
+    assert_eq!(idle(&mut w), Some(Time::MAX));
+    w.set_now(Time::MAX);
+    assert_eq!(idle(&mut w), None);
+    assert!(w.task(task).unwrap().overrun);
+    assert_eq!(w.region(region).unwrap().state, RegionState::Closed);
+    assert!(w.arm(ROOT, SleepUntil::After(ms(1)), None).is_ok());
+    assert_eq!(w.expire(), 1);
+}
+
+#[test]
+fn a_task_forced_during_its_own_poll_hands_its_payload_back() {
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    let task = spawn(&mut w, region);
+    begin(&mut w);
+    w.close_region(region, ask(Kind::User), Some(Duration::ZERO)).unwrap();
+    assert_eq!(w.expire(), 0);
+    assert_eq!(w.region(region).unwrap().state, RegionState::Closed);
+    assert_eq!(w.checkpoint(task), Err(Status::InvalidTransition));
+    w.release_region(region).unwrap();
+    assert_eq!(w.polled(task, 9, PollEnd::Pending), Ok(Some(9)));
+    assert_eq!((idle(&mut w), w.check()), (None, Ok(())));
+}
+
+#[test]
+fn handles_carry_the_state() {
+    let mut w = world();
+    let task = spawn(&mut w, ROOT);
+    assert_eq!(w.task_handle(task).unwrap().mask(), TaskState::Created.mask());
+    assert_eq!(w.region_handle(ROOT).unwrap().mask(), RegionState::Open.mask());
+    assert_eq!(w.try_task(task, TaskState::Running), Ok(()));
+    assert_eq!(w.try_region(ROOT, RegionState::Closing), Ok(()));
+    let channel = w.channel(None, 3).unwrap();
+    w.try_reserve(None, channel, false).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let view = w.channel_view(channel).unwrap();
+    let counts = (view.capacity, view.len, view.reserved, view.waiters, view.senders);
+    assert_eq!((counts, view.state), ((3, 1, 1, 0, 1), ChannelState::Open));
+    w.defer(ROOT, 0).unwrap();
+    w.use_storage(ROOT, 5).unwrap();
+    w.oblige(ROOT).unwrap();
+    let view = w.region(ROOT).unwrap();
+    let counts = (view.tasks, view.children, view.obligations, view.finalizers, view.storage);
+    assert_eq!((counts, view.outcome), ((1, 0, 1, 1, 5), None));
+}
+
+#[test]
+fn the_last_sender_wakes_the_receiver() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    let task = spawn(&mut w, ROOT);
+    begin(&mut w);
+    assert_eq!(w.recv(task, channel), Ok(Poll::Pending));
+    end(&mut w, task, PollEnd::Pending);
+    w.drop_sender(channel).unwrap();
+    assert_eq!(begin(&mut w), task);
+    assert_eq!(w.recv(task, channel), Err(Status::Disconnected));
+}
+
+#[test]
+fn a_receivers_end_wakes_every_waiting_sender() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let [a, b] = [0, 1].map(|_| waiting_sender(&mut w, channel));
+    w.drop_receiver(channel).unwrap();
+    for task in [a, b] {
+        assert_eq!(begin(&mut w), task);
+        assert_eq!(w.reserve(task, channel, false), Err(Status::Disconnected));
+        end(&mut w, task, PollEnd::Pending);
+    }
+}
+
+#[test]
+fn a_given_worker_sees_timers_deadlines_and_graces_first() {
+    let mut w = world();
+    let deadline = Some(Time::from_millis(2));
+    let task = spawn_with(&mut w, ROOT, Budget { deadline, ..Budget::INFINITE });
+    poll(&mut w, PollEnd::Pending);
+    let step = w.next_on(0, Time::from_millis(2), &mut First).unwrap();
+    let part = Part::Body;
+    assert_eq!(step, Step::Poll { worker: 0, task, lane: Lane::Cancel, part });
+}
+
+#[test]
+fn a_queued_task_completed_by_force_leaves_its_queue() {
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    let task = spawn(&mut w, region);
+    w.close_region(region, ask(Kind::User), Some(Duration::ZERO)).unwrap();
+    assert_eq!(w.task(task).unwrap().lane, Some(Lane::Cancel));
+    w.expire();
+    assert_eq!((w.scheduler().total(), w.check()), (0, Ok(())));
+    assert_eq!(w.take_released(), [0]);
+}
