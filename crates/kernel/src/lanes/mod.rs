@@ -19,7 +19,6 @@ mod fairness;
 mod place;
 mod priority;
 mod scheduler;
-mod timed;
 
 pub use backoff::{Backoff, BackoffStep, park_until};
 pub use certificate::Certificate;
@@ -28,9 +27,9 @@ pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Verdict};
 pub use place::{Lane, Place, Priority};
 pub use scheduler::{Scheduler, SchedulerConfig, TieBreak};
 
+use crate::queue::{Node, Queue};
 use alloc::vec::Vec;
 use priority::Buckets;
-use timed::Deadlines;
 
 /// No slot.
 const NIL: u32 = u32::MAX;
@@ -86,7 +85,7 @@ pub struct Lanes<T> {
     free: u32,
     next_seq: u64,
     cancel: Buckets,
-    timed: Deadlines,
+    timed: Queue,
     ready: Buckets,
     /// How many entries of each lane may be stolen.
     stealable: [usize; 3],
@@ -107,7 +106,7 @@ impl<T> Lanes<T> {
             free: NIL,
             next_seq: 0,
             cancel: Buckets::new(),
-            timed: Deadlines::default(),
+            timed: Queue::default(),
             ready: Buckets::new(),
             stealable: [0; 3],
         }
@@ -126,7 +125,10 @@ impl<T> Lanes<T> {
         let links = &mut self.links[..];
         match place {
             Place::Cancel(priority) => self.cancel.push(links, slot, priority),
-            Place::Timed(deadline) => self.timed.push(links, slot, deadline, seq),
+            Place::Timed(deadline) => {
+                let node = Node { deadline: deadline.as_nanos(), seq, at: slot };
+                self.timed.push(node, |at, position| links[at as usize].prev = position);
+            }
             Place::Ready(priority) => self.ready.push(links, slot, priority),
         }
         EntryId { seq, slot }
@@ -161,7 +163,10 @@ impl<T> Lanes<T> {
         let loose = |slot: &u32| !self.entries[*slot as usize].pinned;
         let slot = match lane {
             Lane::Cancel => self.cancel.iter(&self.links).find(loose),
-            Lane::Timed => self.timed.first_where(|slot| loose(&slot)),
+            Lane::Timed => {
+                let nodes = self.timed.nodes.iter().filter(|node| loose(&node.at));
+                nodes.min_by_key(|node| node.key()).map(|node| node.at)
+            }
             Lane::Ready => self.ready.iter(&self.links).find(loose),
         };
         slot.and_then(|slot| self.take(slot))
@@ -176,14 +181,14 @@ impl<T> Lanes<T> {
     pub fn len(&self, lane: Lane) -> usize {
         match lane {
             Lane::Cancel => self.cancel.len(),
-            Lane::Timed => self.timed.len(),
+            Lane::Timed => self.timed.nodes.len(),
             Lane::Ready => self.ready.len(),
         }
     }
 
     getters! {
         /// How many entries there are.
-        total(&self) -> usize = self.cancel.len() + self.timed.len() + self.ready.len();
+        total(&self) -> usize = self.cancel.len() + self.timed.nodes.len() + self.ready.len();
         /// Whether there are none.
         is_empty(&self) -> bool = self.total() == 0;
     }
@@ -192,7 +197,11 @@ impl<T> Lanes<T> {
     pub fn iter(&self, lane: Lane) -> impl Iterator<Item = (EntryId, Place, &T)> {
         let slots: Vec<u32> = match lane {
             Lane::Cancel => self.cancel.iter(&self.links).collect(),
-            Lane::Timed => self.timed.sorted(),
+            Lane::Timed => {
+                let mut nodes = self.timed.nodes.clone();
+                nodes.sort_unstable_by_key(Node::key);
+                nodes.iter().map(|node| node.at).collect()
+            }
             Lane::Ready => self.ready.iter(&self.links).collect(),
         };
         slots.into_iter().filter_map(|slot| {
@@ -205,7 +214,7 @@ impl<T> Lanes<T> {
     /// Whether the structure is sound: what is wrong, if not.
     pub fn check(&self) -> Result<(), &'static str> {
         self.cancel.check(&self.links)?;
-        self.timed.check(&self.links)?;
+        self.timed.check(|at, position| self.links[at as usize].prev == position)?;
         self.ready.check(&self.links)?;
         let live = || self.entries.iter().filter(|entry| entry.token.is_some());
         let loose = |lane| live().filter(|e| !e.pinned && e.place.lane() == lane).count();
@@ -221,7 +230,7 @@ impl<T> Lanes<T> {
     fn first(&self, lane: Lane) -> Option<u32> {
         match lane {
             Lane::Cancel => self.cancel.first(),
-            Lane::Timed => self.timed.first(),
+            Lane::Timed => self.timed.first().map(|node| node.at),
             Lane::Ready => self.ready.first(),
         }
     }
@@ -250,7 +259,10 @@ impl<T> Lanes<T> {
         let links = &mut self.links[..];
         match place {
             Place::Cancel(priority) => self.cancel.remove(links, slot, priority),
-            Place::Timed(_) => self.timed.remove(links, slot),
+            Place::Timed(_) => {
+                let position = links[slot as usize].prev;
+                self.timed.remove(position, |at, position| links[at as usize].prev = position);
+            }
             Place::Ready(priority) => self.ready.remove(links, slot, priority),
         }
         self.links[slot as usize].next = self.free;
@@ -326,7 +338,7 @@ mod tests {
         assert_eq!(broken(|_| ()), Ok(()));
         assert_eq!(broken(|lanes| lanes.links[0].prev = 1), Err("a list's links disagree"));
         assert_eq!(broken(|lanes| lanes.links[4].prev = 1), Err("a list's links disagree"));
-        let position = Err("a timed entry's position is wrong");
+        let position = Err("a heap position is wrong");
         assert_eq!(broken(|lanes| lanes.links[2].prev = 1), position);
         assert_eq!(broken(|lanes| lanes.entries[0].token = None), Err("an entry is in no lane"));
         let count = Err("a count of stealable entries is wrong");

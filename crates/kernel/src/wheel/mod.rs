@@ -21,7 +21,6 @@
 
 mod check;
 mod level;
-mod queue;
 mod slab;
 #[cfg(test)]
 mod tests;
@@ -30,9 +29,9 @@ mod types;
 
 use alloc::vec::Vec;
 
+use crate::queue::Queue;
 use crate::time::{Time, nanos};
 use level::{Level, SLOTS};
-use queue::Queue;
 use slab::{MAX_ENTRIES, NIL, Slab};
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
@@ -93,8 +92,8 @@ impl<T> Wheel<T> {
             next_generation: config.first_generation,
             group_end: 0,
             slab: Slab::new(),
-            near: Queue::new(NEAR),
-            overflow: Queue::new(OVERFLOW),
+            near: Queue::default(),
+            overflow: Queue::default(),
             levels: [const { Level::new() }; LEVELS],
             config,
         };
@@ -115,8 +114,8 @@ impl<T> Wheel<T> {
         let at = self.find(handle)?;
         let link = self.slab.link(at);
         match link.place() {
-            Some(NEAR) => self.near.remove(link.next as usize, &mut self.slab),
-            Some(OVERFLOW) => self.overflow.remove(link.next as usize, &mut self.slab),
+            Some(NEAR) => self.near.remove(link.next, self.slab.moved(NEAR)),
+            Some(OVERFLOW) => self.overflow.remove(link.next, self.slab.moved(OVERFLOW)),
             Some(place) => {
                 let (level, slot) = split(place);
                 self.levels[level].pop(slot, link, &mut self.slab);
@@ -194,7 +193,7 @@ impl<T> Wheel<T> {
             && let Some(node) = self.near.first()
             && node.deadline <= due
         {
-            self.near.remove(0, &mut self.slab);
+            self.near.remove(0, self.slab.moved(NEAR));
             let generation = node.seq.wrapping_add(self.config.first_generation);
             let handle = TimerHandle { id: self.id(node.at), generation };
             if let Some(token) = self.slab.remove(node.at) {

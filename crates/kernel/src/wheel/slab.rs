@@ -82,6 +82,11 @@ impl<T> Slab<T> {
         &mut self.links[at as usize]
     }
 
+    /// Notes where the members of a queue stand.
+    pub(super) fn moved(&mut self, queue: u32) -> impl FnMut(u32, u32) {
+        move |at, position| *self.link_mut(at) = Link::anchored(queue, position)
+    }
+
     /// Stores a timer that is not linked anywhere yet.
     #[inline]
     pub(super) fn insert(&mut self, deadline: u64, generation: u64, token: T) -> u32 {

@@ -1,8 +1,9 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
 use super::level::SLOTS;
-use super::queue::Node;
-use super::{LEVELS, RANGE, TICK, Wheel, unit};
+use super::slab::KEEP;
+use super::{LEVELS, NEAR, OVERFLOW, RANGE, TICK, Wheel, unit};
+use crate::queue::Node;
 
 impl<T> Wheel<T> {
     /// Sets the end of near after time has moved or a group has come or gone.
@@ -34,8 +35,9 @@ impl<T> Wheel<T> {
         // Generations count registrations, so the distance from the first is the sequence.
         let seq = generation.wrapping_sub(self.config.first_generation);
         let near = deadline <= self.near_end;
-        let queue = if near { &mut self.near } else { &mut self.overflow };
-        queue.push(Node { deadline, seq, at }, &mut self.slab);
+        let (queue, place) =
+            if near { (&mut self.near, NEAR) } else { (&mut self.overflow, OVERFLOW) };
+        queue.push(Node { deadline, seq, at }, self.slab.moved(place));
     }
 
     /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
@@ -64,7 +66,7 @@ impl<T> Wheel<T> {
         while let Some(node) = self.overflow.first()
             && (node.deadline <= self.near_end || node.deadline - self.now < self.horizon)
         {
-            self.overflow.remove(0, &mut self.slab);
+            self.overflow.remove(0, self.slab.moved(OVERFLOW));
             let generation = node.seq.wrapping_add(self.config.first_generation);
             self.place(node.at, node.deadline, generation);
         }
@@ -104,8 +106,8 @@ impl<T> Wheel<T> {
         }
         if self.is_empty() {
             self.slab.release();
-            self.near.release();
-            self.overflow.release();
+            self.near.nodes.shrink_to(KEEP);
+            self.overflow.nodes.shrink_to(KEEP);
         }
     }
 
