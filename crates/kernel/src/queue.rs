@@ -5,6 +5,7 @@
 //! is told of each move (entry, position) and keeps the position with the entry, so that any entry
 //! can be taken out in O(log n).
 
+use crate::named::ensure;
 use alloc::vec::Vec;
 
 const ARITY: usize = 4;
@@ -65,12 +66,9 @@ impl Queue {
     /// Checks the order, and that each entry `stands` (entry, position) where its owner thinks.
     pub(crate) fn check(&self, stands: impl Fn(u32, u32) -> bool) -> Result<(), &'static str> {
         for (position, node) in self.nodes.iter().enumerate() {
-            if position > 0 && self.nodes[(position - 1) / ARITY].key() >= node.key() {
-                return Err("a heap is out of order");
-            }
-            if !stands(node.at, position as u32) {
-                return Err("a heap position is wrong");
-            }
+            let above = position.checked_sub(1).map(|below| self.nodes[below / ARITY].key());
+            ensure(above < Some(node.key()), "a heap is out of order")?;
+            ensure(stands(node.at, position as u32), "a heap position is wrong")?;
         }
         Ok(())
     }

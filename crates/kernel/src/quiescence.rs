@@ -1,5 +1,6 @@
 //! Is everything over? The check, with a diagnosis that names each thing still alive.
 
+use crate::named::ensure;
 use crate::status::Status;
 use alloc::vec::Vec;
 
@@ -63,7 +64,7 @@ impl Census {
         .into_iter()
         .filter(|(_, count)| *count > 0)
         .collect();
-        if failures.is_empty() { Ok(()) } else { Err(NotQuiescent { failures }) }
+        ensure(failures.is_empty(), NotQuiescent { failures })
     }
 }
 

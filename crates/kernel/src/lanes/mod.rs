@@ -27,6 +27,7 @@ pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Verdict};
 pub use place::{Lane, Place, Priority};
 pub use scheduler::{Scheduler, SchedulerConfig, TieBreak};
 
+use crate::named::ensure;
 use crate::queue::{Node, Queue};
 use alloc::vec::Vec;
 use priority::Buckets;
@@ -218,13 +219,9 @@ impl<T> Lanes<T> {
         self.ready.check(&self.links)?;
         let live = || self.entries.iter().filter(|entry| entry.token.is_some());
         let loose = |lane| live().filter(|e| !e.pinned && e.place.lane() == lane).count();
-        if live().count() != self.total() {
-            Err("an entry is in no lane")
-        } else if Lane::ALL.map(loose) != self.stealable {
-            Err("a count of stealable entries is wrong")
-        } else {
-            Ok(())
-        }
+        ensure(live().count() == self.total(), "an entry is in no lane")?;
+        let stealable = Lane::ALL.map(loose);
+        ensure(stealable == self.stealable, "a count of stealable entries is wrong")
     }
 
     fn first(&self, lane: Lane) -> Option<u32> {

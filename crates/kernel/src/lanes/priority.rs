@@ -4,6 +4,7 @@
 //! nothing is allocated per entry.
 
 use super::{Link, NIL, Priority};
+use crate::named::ensure;
 use alloc::boxed::Box;
 use core::iter;
 
@@ -95,20 +96,16 @@ impl Buckets {
         for (level, bucket) in self.buckets.iter().enumerate() {
             let (mut slot, mut prev, mut count) = (bucket.head, NIL, 0);
             while slot != NIL && count <= bucket.len {
-                if links[slot as usize].prev != prev {
-                    return Err("a list's links disagree");
-                }
+                ensure(links[slot as usize].prev == prev, "a list's links disagree")?;
                 (prev, slot, count) = (slot, links[slot as usize].next, count + 1);
             }
-            if prev != bucket.tail || count != bucket.len {
-                return Err("a list's end or length is wrong");
-            }
-            if (self.occupied[level / 64] >> (level % 64)) & 1 != u64::from(count > 0) {
-                return Err("the bitmap disagrees with a list");
-            }
+            let whole = prev == bucket.tail && count == bucket.len;
+            ensure(whole, "a list's end or length is wrong")?;
+            let bit = (self.occupied[level / 64] >> (level % 64)) & 1;
+            ensure(bit == u64::from(count > 0), "the bitmap disagrees with a list")?;
             len += count as usize;
         }
-        if len == self.len { Ok(()) } else { Err("a lane's length is wrong") }
+        ensure(len == self.len, "a lane's length is wrong")
     }
 
     fn top(&self) -> Option<&Bucket> {

@@ -3,12 +3,8 @@
 use super::level::SLOTS;
 use super::slab::{ANCHOR, Link, NIL};
 use super::{LEVELS, NEAR, OVERFLOW, Wheel, unit};
+use crate::named::ensure;
 use crate::queue::Queue;
-
-/// Answers with what is wrong unless the condition holds.
-fn ensure(holds: bool, otherwise: &'static str) -> Result<(), &'static str> {
-    if holds { Ok(()) } else { Err(otherwise) }
-}
 
 impl<T> Wheel<T> {
     /// Checks that every live timer has exactly one entry, in the place its deadline calls for,

@@ -33,6 +33,7 @@ use crate::queue::Queue;
 use crate::time::{Time, nanos};
 use level::{Level, SLOTS};
 use slab::{MAX_ENTRIES, NIL, Slab};
+pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
 const LEVELS: usize = 4;
@@ -134,12 +135,7 @@ impl<T> Wheel<T> {
 
     /// Replaces a timer: registers the new one and cancels the old one, whose token comes back if
     /// it was live. When the new one is refused the old one stays. Needs no room when `old` lives.
-    pub fn update(
-        &mut self,
-        old: TimerHandle,
-        deadline: Time,
-        token: T,
-    ) -> Result<(TimerHandle, Option<T>), RegisterError<T>> {
+    pub fn update(&mut self, old: TimerHandle, deadline: Time, token: T) -> Updated<T> {
         let others = self.len() - usize::from(self.find(old).is_some());
         let token = self.admit(deadline, others, token)?;
         let was = self.cancel(old);
@@ -205,25 +201,16 @@ impl<T> Wheel<T> {
         count
     }
 
-    /// The current time.
-    pub fn now(&self) -> Time {
-        Time::from_nanos(self.now)
-    }
-
-    /// How many timers live.
-    pub fn len(&self) -> usize {
-        self.slab.live()
-    }
-
-    /// Whether no timer lives.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many entries are held, live or kept for reuse: never more than have lived at once, and
-    /// none when no timer lives.
-    pub fn storage(&self) -> usize {
-        self.slab.bodies.len()
+    getters! {
+        /// The current time.
+        now(&self) -> Time = Time::from_nanos(self.now);
+        /// How many timers live.
+        len(&self) -> usize = self.slab.live;
+        /// Whether no timer lives.
+        is_empty(&self) -> bool = self.len() == 0;
+        /// How many entries are held, live or kept for reuse: never more than have lived at once,
+        /// and none when no timer lives.
+        storage(&self) -> usize = self.slab.bodies.len();
     }
 
     /// Where a live timer waits. For tests and tools: it may walk a slot's list.
@@ -237,7 +224,7 @@ impl<T> Wheel<T> {
             }
         };
         Some(match place {
-            NEAR if self.slab.deadline(at) <= self.due() => Placement::Ready,
+            NEAR if self.slab.bodies[at as usize].deadline <= self.due() => Placement::Ready,
             NEAR => Placement::Level(0),
             OVERFLOW => Placement::Overflow,
             _ => Placement::Level(split(place).0 as u8),

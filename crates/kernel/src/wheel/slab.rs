@@ -51,7 +51,8 @@ pub(super) struct Slab<T> {
     pub(super) bodies: Vec<Body<T>>,
     links: Vec<Link>,
     free: u32,
-    live: usize,
+    /// How many live.
+    pub(super) live: usize,
 }
 
 impl<T> Slab<T> {
@@ -59,19 +60,10 @@ impl<T> Slab<T> {
         Slab { bodies: Vec::new(), links: Vec::new(), free: NIL, live: 0 }
     }
 
-    /// Live entries.
-    pub(super) fn live(&self) -> usize {
-        self.live
-    }
-
     /// The live entry at an index.
     #[inline]
     pub(super) fn get(&self, at: u32) -> Option<&Body<T>> {
         self.bodies.get(at as usize).filter(|body| body.token.is_some())
-    }
-
-    pub(super) fn deadline(&self, at: u32) -> u64 {
-        self.bodies[at as usize].deadline
     }
 
     pub(super) fn link(&self, at: u32) -> Link {
