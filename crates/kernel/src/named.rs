@@ -95,7 +95,8 @@ macro_rules! refusals {
 
         impl<T> core::fmt::Debug for $type<T> {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.write_str(match self { $($type::$case(_) => concat!(stringify!($case), "(..)"),)* })
+                let case = match self { $($type::$case(_) => stringify!($case),)* };
+                write!(f, "{case}(..)")
             }
         }
 

@@ -35,19 +35,13 @@ pub struct NotQuiescent {
 }
 
 impl NotQuiescent {
-    /// The first failure in order.
-    pub fn first(&self) -> Status {
-        self.failures[0].0
-    }
-
-    /// Every failure in order.
-    pub fn all(&self) -> Vec<Status> {
-        self.failures.iter().map(|(status, _)| *status).collect()
-    }
-
-    /// Every failure with how many things it is about.
-    pub fn counts(&self) -> &[(Status, usize)] {
-        &self.failures
+    getters! {
+        /// The first failure in order.
+        first(&self) -> Status = self.failures[0].0;
+        /// Every failure in order.
+        all(&self) -> Vec<Status> = self.failures.iter().map(|(status, _)| *status).collect();
+        /// Every failure with how many things it is about.
+        counts(&self) -> &[(Status, usize)] = &self.failures;
     }
 }
 

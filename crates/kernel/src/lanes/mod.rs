@@ -88,7 +88,9 @@ pub struct Lanes<T> {
     cancel: Buckets,
     timed: Queue,
     ready: Buckets,
-    /// How many entries of each lane may be stolen.
+    /// How many entries each lane holds.
+    len: [usize; 3],
+    /// How many of them may be stolen.
     stealable: [usize; 3],
 }
 
@@ -109,6 +111,7 @@ impl<T> Lanes<T> {
             cancel: Buckets::new(),
             timed: Queue::default(),
             ready: Buckets::new(),
+            len: [0; 3],
             stealable: [0; 3],
         }
     }
@@ -122,6 +125,7 @@ impl<T> Lanes<T> {
         let seq = self.next_seq;
         self.next_seq += 1;
         let slot = self.store(Entry { token: Some(token), place, seq, pinned });
+        self.len[place.lane() as usize] += 1;
         self.stealable[place.lane() as usize] += usize::from(!pinned);
         let links = &mut self.links[..];
         match place {
@@ -180,16 +184,12 @@ impl<T> Lanes<T> {
 
     /// How many entries a lane holds.
     pub fn len(&self, lane: Lane) -> usize {
-        match lane {
-            Lane::Cancel => self.cancel.len(),
-            Lane::Timed => self.timed.nodes.len(),
-            Lane::Ready => self.ready.len(),
-        }
+        self.len[lane as usize]
     }
 
     getters! {
         /// How many entries there are.
-        total(&self) -> usize = self.cancel.len() + self.timed.nodes.len() + self.ready.len();
+        total(&self) -> usize = self.len.iter().sum();
         /// Whether there are none.
         is_empty(&self) -> bool = self.total() == 0;
     }
@@ -214,9 +214,10 @@ impl<T> Lanes<T> {
 
     /// Whether the structure is sound: what is wrong, if not.
     pub fn check(&self) -> Result<(), &'static str> {
-        self.cancel.check(&self.links)?;
         self.timed.check(|at, position| self.links[at as usize].prev == position)?;
-        self.ready.check(&self.links)?;
+        let (cancel, ready) = (self.cancel.check(&self.links)?, self.ready.check(&self.links)?);
+        let linked = [cancel, self.timed.nodes.len(), ready];
+        ensure(linked == self.len, "a lane's length is wrong")?;
         let live = || self.entries.iter().filter(|entry| entry.token.is_some());
         let loose = |lane| live().filter(|e| !e.pinned && e.place.lane() == lane).count();
         ensure(live().count() == self.total(), "an entry is in no lane")?;
@@ -252,6 +253,7 @@ impl<T> Lanes<T> {
         let entry = &mut self.entries[slot as usize];
         let token = entry.token.take()?;
         let place = entry.place;
+        self.len[place.lane() as usize] -= 1;
         self.stealable[place.lane() as usize] -= usize::from(!entry.pinned);
         let links = &mut self.links[..];
         match place {
@@ -337,6 +339,10 @@ mod tests {
         assert_eq!(broken(|lanes| lanes.links[4].prev = 1), Err("a list's links disagree"));
         let position = Err("a heap position is wrong");
         assert_eq!(broken(|lanes| lanes.links[2].prev = 1), position);
+        let length = Err("a lane's length is wrong");
+        assert_eq!(broken(|lanes| lanes.len[0] = 1), length);
+        assert_eq!(broken(|lanes| lanes.len[1] = 3), length);
+        assert_eq!(broken(|lanes| lanes.len[2] = 1), length);
         assert_eq!(broken(|lanes| lanes.entries[0].token = None), Err("an entry is in no lane"));
         let count = Err("a count of stealable entries is wrong");
         assert_eq!(broken(|lanes| lanes.stealable[1] = 2), count);

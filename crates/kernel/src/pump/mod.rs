@@ -71,9 +71,9 @@ settings! {
         timer_batch_limit: usize = 64,
         /// Whether messages can be posted; if not, hand-offs use a zero timeout.
         has_message_channel: bool = true,
-        /// The most polls between two clock readings; at least 1. At 1, the default, a drain ends at
-        /// most one poll late. Above 1, a poll that is slower than all before it may be noticed that
-        /// many polls late.
+        /// The most polls between two clock readings; at least 1. At 1, the default, a drain ends
+        /// at most one poll late. Above 1, a poll that is slower than all before it may be noticed
+        /// that many polls late.
         clock_check_every: u32 = 1,
     }
 }

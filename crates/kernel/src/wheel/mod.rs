@@ -32,15 +32,15 @@ use alloc::vec::Vec;
 use crate::queue::Queue;
 use crate::time::{Time, nanos};
 use level::{Level, SLOTS};
-use slab::{MAX_ENTRIES, NIL, Slab};
+use slab::{MAX_ENTRIES, Slab};
 pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
 const LEVELS: usize = 4;
 /// Nanoseconds of a slot of level 0.
 const TICK: u64 = 1_000_000;
-/// Nanoseconds a level spans.
-const RANGE: [u64; LEVELS] = [TICK << 8, TICK << 16, TICK << 24, TICK << 32];
+/// Nanoseconds all levels span.
+const RANGE: u64 = TICK << (8 * LEVELS);
 /// A place is level * 256 + slot, or one of these.
 const NEAR: u32 = 1024;
 const OVERFLOW: u32 = 1025;
@@ -88,7 +88,7 @@ impl<T> Wheel<T> {
             now: now.as_nanos(),
             tick: now.as_nanos() / TICK,
             near_end: 0,
-            horizon: nanos(config.max_wheel_duration).min(RANGE[LEVELS - 1]),
+            horizon: nanos(config.max_wheel_duration).min(RANGE),
             max_distance: nanos(config.max_timer_duration),
             next_generation: config.first_generation,
             group_end: 0,
@@ -117,16 +117,7 @@ impl<T> Wheel<T> {
         match link.place() {
             Some(NEAR) => self.near.remove(link.next, self.slab.moved(NEAR)),
             Some(OVERFLOW) => self.overflow.remove(link.next, self.slab.moved(OVERFLOW)),
-            Some(place) => {
-                let (level, slot) = split(place);
-                self.levels[level].pop(slot, link, &mut self.slab);
-            }
-            None => {
-                self.slab.link_mut(link.prev).next = link.next;
-                if link.next != NIL {
-                    self.slab.link_mut(link.next).prev = link.prev;
-                }
-            }
+            list => self.unlink(list, link),
         }
         let token = self.slab.remove(at);
         self.settle();
@@ -156,12 +147,10 @@ impl<T> Wheel<T> {
         if let Some(first) = self.near.first() {
             return Some(Time::from_nanos(first.deadline));
         }
-        let mut best = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
-        for level in 0..LEVELS {
-            if let Some((_, (min, _))) = self.first_slot(level, best) {
-                best = best.min(min);
-            }
-        }
+        let far = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
+        let best = (0..LEVELS).fold(far, |best, level| {
+            self.first_slot(level, best).map_or(best, |(_, (min, _))| best.min(min))
+        });
         (!self.is_empty()).then_some(Time::from_nanos(best))
     }
 

@@ -1,8 +1,8 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
 use super::level::SLOTS;
-use super::slab::KEEP;
-use super::{LEVELS, NEAR, OVERFLOW, RANGE, TICK, Wheel, unit};
+use super::slab::{KEEP, Link, NIL};
+use super::{LEVELS, NEAR, OVERFLOW, TICK, Wheel, split, unit};
 use crate::queue::Node;
 
 impl<T> Wheel<T> {
@@ -20,13 +20,26 @@ impl<T> Wheel<T> {
             return self.enqueue(at, deadline, generation);
         }
         let level = match distance {
-            d if d < RANGE[0] => 0,
-            d if d < RANGE[1] => 1,
-            d if d < RANGE[2] => 2,
+            d if d < TICK << 8 => 0,
+            d if d < TICK << 16 => 1,
+            d if d < TICK << 24 => 2,
             _ => 3,
         };
         let place = level as u64 * SLOTS + unit(deadline, level) % SLOTS;
         self.levels[level].push(place as u32, at, deadline, &mut self.slab);
+    }
+
+    /// Takes an entry out of its list, which is named if the entry is the first.
+    #[inline]
+    pub(super) fn unlink(&mut self, list: Option<u32>, link: Link) {
+        if link.next != NIL {
+            self.slab.link_mut(link.next).prev = link.prev;
+        }
+        match list.map(split) {
+            None => self.slab.link_mut(link.prev).next = link.next,
+            Some((level, slot)) if link.next == NIL => drop(self.levels[level].take(slot)),
+            Some((level, slot)) => self.levels[level].slots[slot].head = link.next,
+        }
     }
 
     /// Puts an entry that does not belong on the wheel into the heap it belongs to.
