@@ -99,14 +99,11 @@ impl<T> Arena<T> {
         slot_exists && (1..=self.last_generation).contains(&key.generation)
     }
 
-    /// How many values live.
-    pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
-    /// Whether nothing lives.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    getters! {
+        /// How many values live.
+        len(&self) -> usize = self.slots.len() - self.free.len();
+        /// Whether nothing lives.
+        is_empty(&self) -> bool = self.len() == 0;
     }
 
     /// All values in slot order.

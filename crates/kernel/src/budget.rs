@@ -2,6 +2,7 @@
 
 use crate::cancel::Kind;
 use crate::lanes::Priority;
+use crate::named::ensure;
 use crate::status::Status;
 use crate::time::Time;
 use core::time::Duration;
@@ -104,8 +105,7 @@ impl Budget {
 
     /// Whether the deadline is still ahead; an instant equal to it is past it.
     pub fn check_deadline(&self, now: Time) -> Result<(), Exhausted> {
-        let passed = self.deadline.is_some_and(|deadline| now >= deadline);
-        if passed { Err(Exhausted::Deadline) } else { Ok(()) }
+        ensure(self.deadline.is_none_or(|deadline| now < deadline), Exhausted::Deadline)
     }
 
     /// When a wait of `timeout` begun now ends under this budget; fails if the deadline has passed.

@@ -1,15 +1,12 @@
 //! The simple reference for timers: an ordered map with the wheel's semantics.
 //!
-//! Every operation is O(log n) and none is clever; the wheel is tested against it.
+//! Nothing here is clever, and a handle is searched for; the wheel is tested against it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::time::Time;
-use crate::wheel::{Expired, RegisterError, TimerHandle, WheelConfig};
-
-/// When a timer fires among others: deadline, then insertion.
-type Order = (Time, u64);
+use crate::wheel::{Expired, RegisterError, TimerHandle, Updated, WheelConfig};
 
 /// A set of timers carrying tokens, ordered by (deadline, insertion sequence).
 ///
@@ -25,13 +22,11 @@ type Order = (Time, u64);
 pub struct TimerHeap<T> {
     config: WheelConfig,
     now: Time,
+    timers: BTreeMap<(Time, u64), (TimerHandle, T)>,
+    /// How many were registered.
     seq: u64,
-    timers: BTreeMap<Order, (TimerHandle, T)>,
-    /// Live slots: which generation, and where in `timers`.
-    slots: BTreeMap<u64, (u64, Order)>,
-    /// Slots below `slots_used` that are not live, last freed last.
+    /// Ids that can be used again, last freed last.
     free: Vec<u64>,
-    slots_used: u64,
     /// Everything up to here is due, because a group was let go early.
     group_end: Time,
 }
@@ -39,16 +34,8 @@ pub struct TimerHeap<T> {
 impl<T> TimerHeap<T> {
     /// A heap without timers whose current time is `now`.
     pub fn new(config: WheelConfig, now: Time) -> Self {
-        TimerHeap {
-            config,
-            now,
-            seq: 0,
-            timers: BTreeMap::new(),
-            slots: BTreeMap::new(),
-            free: Vec::new(),
-            slots_used: 0,
-            group_end: Time::ZERO,
-        }
+        let (timers, free) = (BTreeMap::new(), Vec::new());
+        TimerHeap { config, now, timers, seq: 0, free, group_end: Time::ZERO }
     }
 
     /// Adds a timer. A deadline that has passed is accepted and due at once.
@@ -61,27 +48,17 @@ impl<T> TimerHeap<T> {
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
         let order = self.find(handle)?;
         let (_, token) = self.timers.remove(&order)?;
-        self.free_slot(handle);
-        self.end_group();
+        self.free.push(handle.id);
+        self.settle();
         Some(token)
     }
 
     /// Registers the new timer and cancels the old one, as the wheel does.
-    pub fn update(
-        &mut self,
-        old: TimerHandle,
-        deadline: Time,
-        token: T,
-    ) -> Result<(TimerHandle, Option<T>), RegisterError<T>> {
+    pub fn update(&mut self, old: TimerHandle, deadline: Time, token: T) -> Updated<T> {
         let others = self.len() - usize::from(self.find(old).is_some());
         let token = self.admit(deadline, others, token)?;
         let was = self.cancel(old);
         Ok((self.insert(deadline, token), was))
-    }
-
-    /// The deadline of the earliest live timer.
-    pub fn next_deadline(&self) -> Option<Time> {
-        self.timers.first_key_value().map(|((deadline, _), _)| *deadline)
     }
 
     /// Moves the current time on. An earlier `now` counts as the current time.
@@ -101,29 +78,27 @@ impl<T> TimerHeap<T> {
         }
         let due = self.now.max(self.group_end);
         let before = out.len();
-        while out.len() - before < max && self.next_deadline().is_some_and(|first| first <= due) {
-            if let Some(((deadline, _), (handle, token))) = self.timers.pop_first() {
-                self.free_slot(handle);
-                out.push(Expired { handle, deadline, token });
-            }
+        while out.len() - before < max
+            && let Some(first) = self.timers.first_entry()
+            && first.key().0 <= due
+        {
+            let ((deadline, _), (handle, token)) = first.remove_entry();
+            self.free.push(handle.id);
+            out.push(Expired { handle, deadline, token });
         }
-        self.end_group();
+        self.settle();
         out.len() - before
     }
 
-    /// The current time.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// How many timers live.
-    pub fn len(&self) -> usize {
-        self.timers.len()
-    }
-
-    /// Whether no timer lives.
-    pub fn is_empty(&self) -> bool {
-        self.timers.is_empty()
+    getters! {
+        /// The deadline of the earliest live timer.
+        next_deadline(&self) -> Option<Time> = self.timers.keys().next().map(|order| order.0);
+        /// The current time.
+        now(&self) -> Time = self.now;
+        /// How many timers live.
+        len(&self) -> usize = self.timers.len();
+        /// Whether no timer lives.
+        is_empty(&self) -> bool = self.timers.is_empty();
     }
 
     fn admit(&self, deadline: Time, live: usize, token: T) -> Result<T, RegisterError<T>> {
@@ -132,34 +107,26 @@ impl<T> TimerHeap<T> {
     }
 
     fn insert(&mut self, deadline: Time, token: T) -> TimerHandle {
-        let slot = self.free.pop().unwrap_or(self.slots_used);
-        self.slots_used = self.slots_used.max(slot + 1);
         let generation = self.config.first_generation.wrapping_add(self.seq);
-        let handle = TimerHandle { id: self.config.first_id.wrapping_add(slot), generation };
-        self.slots.insert(handle.id, (generation, (deadline, self.seq)));
+        // With no id to use again, those in use are the first ones.
+        let unused = self.config.first_id.wrapping_add(self.timers.len() as u64);
+        let handle = TimerHandle { id: self.free.pop().unwrap_or(unused), generation };
         self.timers.insert((deadline, self.seq), (handle, token));
         self.seq += 1;
         handle
     }
 
-    fn find(&self, handle: TimerHandle) -> Option<Order> {
-        let (generation, order) = self.slots.get(&handle.id)?;
-        (*generation == handle.generation).then_some(*order)
+    fn find(&self, handle: TimerHandle) -> Option<(Time, u64)> {
+        self.timers.iter().find(|(_, (live, _))| *live == handle).map(|(order, _)| *order)
     }
 
-    fn free_slot(&mut self, handle: TimerHandle) {
-        self.slots.remove(&handle.id);
-        self.free.push(handle.id.wrapping_sub(self.config.first_id));
-        if self.timers.is_empty() {
-            self.free.clear();
-            self.slots_used = 0;
-        }
-    }
-
-    /// A group is over when none of its timers is left.
-    fn end_group(&mut self) {
+    /// After timers have left: a group without members is over, and ids begin anew without timers.
+    fn settle(&mut self) {
         if self.next_deadline().is_none_or(|first| first > self.group_end) {
             self.group_end = Time::ZERO;
+        }
+        if self.is_empty() {
+            self.free.clear();
         }
     }
 }

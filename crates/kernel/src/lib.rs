@@ -38,6 +38,7 @@ pub mod lanes;
 pub mod obligation;
 pub mod outcome;
 pub mod pump;
+mod queue;
 pub mod quiescence;
 pub mod region;
 pub mod rng;

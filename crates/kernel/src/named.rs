@@ -73,3 +73,57 @@ macro_rules! getters {
         $($(#[$doc])* pub fn $name(&$self) -> $type { $value })*
     };
 }
+
+/// An error that hands back what was refused: its cases, each with its registry code. Its debug
+/// form leaves the value out, so that it is an error whatever the value is.
+macro_rules! refusals {
+    ($(#[$attribute:meta])* pub enum $type:ident {
+        $($(#[$doc:meta])* $case:ident => $status:expr,)*
+    }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub enum $type<T> {
+            $($(#[$doc])* $case(T),)*
+        }
+
+        impl<T> $type<T> {
+            /// What was refused.
+            pub fn into_inner(self) -> T {
+                match self { $($type::$case(value))|* => value }
+            }
+        }
+
+        impl<T> core::fmt::Debug for $type<T> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                let case = match self { $($type::$case(_) => stringify!($case),)* };
+                write!(f, "{case}(..)")
+            }
+        }
+
+        errors! { $type<T> { $($type::$case(_) => $status;)* } }
+    };
+}
+
+/// A structure of settings, the default beside each.
+macro_rules! settings {
+    ($(#[$attribute:meta])* pub struct $type:ident {
+        $($(#[$doc:meta])* $field:ident: $of:ty = $default:expr,)*
+    }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $type {
+            $($(#[$doc])* pub $field: $of,)*
+        }
+
+        impl Default for $type {
+            fn default() -> Self {
+                $type { $($field: $default,)* }
+            }
+        }
+    };
+}
+
+/// Answers with what is wrong unless the condition holds.
+pub(crate) fn ensure<E>(holds: bool, otherwise: E) -> Result<(), E> {
+    if holds { Ok(()) } else { Err(otherwise) }
+}

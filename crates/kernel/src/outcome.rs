@@ -110,14 +110,11 @@ impl<T, E> Fold<T, E> {
         }
     }
 
-    /// The fold so far; nothing if no child ended.
-    pub fn outcome(&self) -> Option<&Outcome<T, E>> {
-        self.best.as_ref().map(|(_, outcome)| outcome)
-    }
-
-    /// The severity of the fold; a region without children is `Ok`.
-    pub fn severity(&self) -> Severity {
-        self.outcome().map_or(Severity::Ok, Lattice::severity)
+    getters! {
+        /// The fold so far; nothing if no child ended.
+        outcome(&self) -> Option<&Outcome<T, E>> = self.best.as_ref().map(|(_, outcome)| outcome);
+        /// The severity of the fold; a region without children is `Ok`.
+        severity(&self) -> Severity = self.outcome().map_or(Severity::Ok, Lattice::severity);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Is everything over? The check, with a diagnosis that names each thing still alive.
 
+use crate::named::ensure;
 use crate::status::Status;
 use alloc::vec::Vec;
 
@@ -34,19 +35,13 @@ pub struct NotQuiescent {
 }
 
 impl NotQuiescent {
-    /// The first failure in order.
-    pub fn first(&self) -> Status {
-        self.failures[0].0
-    }
-
-    /// Every failure in order.
-    pub fn all(&self) -> Vec<Status> {
-        self.failures.iter().map(|(status, _)| *status).collect()
-    }
-
-    /// Every failure with how many things it is about.
-    pub fn counts(&self) -> &[(Status, usize)] {
-        &self.failures
+    getters! {
+        /// The first failure in order.
+        first(&self) -> Status = self.failures[0].0;
+        /// Every failure in order.
+        all(&self) -> Vec<Status> = self.failures.iter().map(|(status, _)| *status).collect();
+        /// Every failure with how many things it is about.
+        counts(&self) -> &[(Status, usize)] = &self.failures;
     }
 }
 
@@ -63,7 +58,7 @@ impl Census {
         .into_iter()
         .filter(|(_, count)| *count > 0)
         .collect();
-        if failures.is_empty() { Ok(()) } else { Err(NotQuiescent { failures }) }
+        ensure(failures.is_empty(), NotQuiescent { failures })
     }
 }
 

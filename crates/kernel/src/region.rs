@@ -8,6 +8,7 @@
 //! [`RegionWord`] counts what lives inside and answers, step by step, what a host has to do next
 //! ([`Duty`]). Each duty is handed out exactly once, so that several threads may ask.
 
+use crate::named::ensure;
 use crate::status::Status;
 
 named_enum! {
@@ -200,13 +201,9 @@ impl RegionWord {
         self.state.check(to)?;
         let closed = to == RegionState::Closed;
         let emptied = closed || to == RegionState::Finalizing;
-        if (emptied && self.lives()) || (closed && self.finalizers > 0) {
-            Err(Status::IncompleteChildren)
-        } else if closed && self.obligations > 0 {
-            Err(Status::UnresolvedObligations)
-        } else {
-            Ok(())
-        }
+        let incomplete = (emptied && self.lives()) || (closed && self.finalizers > 0);
+        ensure(!incomplete, Status::IncompleteChildren)?;
+        ensure(!closed || self.obligations == 0, Status::UnresolvedObligations)
     }
 
     /// Takes the next step of the close that is possible now.

@@ -13,18 +13,14 @@ pub const LINK_COST: usize = 88;
 /// No chain is longer than this, whatever the limits say: chains are walked link by link.
 const LONGEST_CHAIN: usize = 1024;
 
-/// How long a chain of causes may get. Both bounds count the reason itself as the first link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChainLimits {
-    /// Links kept.
-    pub depth: usize,
-    /// Bytes kept: [`LINK_COST`] plus the message, for each link.
-    pub bytes: usize,
-}
-
-impl Default for ChainLimits {
-    fn default() -> Self {
-        ChainLimits { depth: 16, bytes: 4096 }
+settings! {
+    /// How long a chain of causes may get. Both bounds count the reason itself as the first link.
+    #[derive(Copy)]
+    pub struct ChainLimits {
+        /// Links kept.
+        depth: usize = 16,
+        /// Bytes kept: [`LINK_COST`] plus the message, for each link.
+        bytes: usize = 4096,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Reason;
 use crate::ids::{RegionId, TaskId};
+use crate::named::ensure;
 use crate::status::Status;
 
 named_enum! {
@@ -40,14 +41,11 @@ impl Witness {
     /// phases forward is fine.
     pub fn validate(&self, next: &Witness) -> Result<(), Status> {
         let as_severe = self.reason.kind.severity() <= next.reason.kind.severity();
-        let checks = [
-            (self.task == next.task, Status::WitnessTaskMismatch),
-            (self.region == next.region, Status::WitnessRegionMismatch),
-            (self.epoch == next.epoch, Status::WitnessEpochMismatch),
-            (self.phase <= next.phase, Status::WitnessPhaseRegression),
-            (as_severe, Status::WitnessReasonWeakened),
-        ];
-        checks.into_iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, status)| Err(status))
+        ensure(self.task == next.task, Status::WitnessTaskMismatch)?;
+        ensure(self.region == next.region, Status::WitnessRegionMismatch)?;
+        ensure(self.epoch == next.epoch, Status::WitnessEpochMismatch)?;
+        ensure(self.phase <= next.phase, Status::WitnessPhaseRegression)?;
+        ensure(as_severe, Status::WitnessReasonWeakened)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::fmt;
 
 use super::WaiterId;
 use crate::status::Status;
@@ -121,13 +120,14 @@ pub enum TryReserveError {
     Full,
 }
 
-/// Why a value could not be sent at once; hands it back.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum TrySendError<T> {
-    /// The receiver is gone.
-    Disconnected(T),
-    /// No slot is free, or others are waiting for one.
-    Full(T),
+refusals! {
+    /// Why a value could not be sent at once; hands it back.
+    pub enum TrySendError {
+        /// The receiver is gone.
+        Disconnected => Status::Disconnected,
+        /// No slot is free, or others are waiting for one.
+        Full => Status::Full,
+    }
 }
 
 /// Why nothing could be received at once.
@@ -149,35 +149,12 @@ impl TryReserveError {
     }
 }
 
-impl<T> TrySendError<T> {
-    /// The value that was not sent.
-    pub fn into_inner(self) -> T {
-        match self {
-            TrySendError::Disconnected(value) | TrySendError::Full(value) => value,
-        }
-    }
-}
-
-// By hand, so that the error is one whatever the message is.
-impl<T> fmt::Debug for TrySendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TrySendError::Disconnected(_) => f.write_str("Disconnected(..)"),
-            TrySendError::Full(_) => f.write_str("Full(..)"),
-        }
-    }
-}
-
 errors! {
     ZeroCapacity { _ => Status::InvalidArgument, "a channel's capacity must be at least 1"; }
     Disconnected { _ => Status::Disconnected; }
     TryReserveError {
         TryReserveError::Disconnected => Status::Disconnected;
         TryReserveError::Full => Status::Full;
-    }
-    TrySendError<T> {
-        TrySendError::Disconnected(_) => Status::Disconnected;
-        TrySendError::Full(_) => Status::Full;
     }
     TryRecvError {
         TryRecvError::Empty => Status::Empty;

@@ -1,6 +1,7 @@
 //! Looking at a channel without changing it.
 
 use super::{Channel, ChannelState, WaiterId};
+use crate::named::ensure;
 
 impl<T, W> Channel<T, W> {
     getters! {
@@ -50,14 +51,12 @@ impl<T, W> Channel<T, W> {
         let line_empty = self.waiters.line.is_empty();
         let head_right = line_empty || self.woken().is_some() == self.has_room();
         let nothing_left = self.queue.is_empty() && line_empty && !asleep;
-        let rules = [
-            (self.used() <= self.capacity, "more slots used than there are"),
-            (self.waiters.is_sound(), "the waiters are out of order"),
-            (head_right, "the head waiter is awake exactly if there is room"),
-            (!asleep || self.queue.is_empty(), "the receiver sleeps beside a message"),
-            (!asleep || !self.senders_gone(), "the receiver sleeps and no sender is left"),
-            (!self.receiver_closed || nothing_left, "something is left behind a closed receiver"),
-        ];
-        rules.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, rule)| Err(*rule))
+        let open = !self.receiver_closed;
+        ensure(self.used() <= self.capacity, "more slots used than there are")?;
+        ensure(self.waiters.is_sound(), "the waiters are out of order")?;
+        ensure(head_right, "the head waiter is awake exactly if there is room")?;
+        ensure(!asleep || self.queue.is_empty(), "the receiver sleeps beside a message")?;
+        ensure(!asleep || !self.senders_gone(), "the receiver sleeps and no sender is left")?;
+        ensure(open || nothing_left, "something is left behind a closed receiver")
     }
 }

@@ -14,18 +14,14 @@ pub enum BackoffStep {
     Park,
 }
 
-/// The policy as data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
-    /// How many times to spin.
-    pub spins: u32,
-    /// How many times to yield after that.
-    pub yields: u32,
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Backoff { spins: 8, yields: 2 }
+settings! {
+    /// The policy as data.
+    #[derive(Copy)]
+    pub struct Backoff {
+        /// How many times to spin.
+        spins: u32 = 8,
+        /// How many times to yield after that.
+        yields: u32 = 2,
     }
 }
 

@@ -46,16 +46,12 @@ impl Suggestion {
     }
 }
 
-/// The settings of [`Fairness`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FairnessConfig {
-    /// Cancel dispatches in a row while other work waits; 0 counts as 1.
-    pub cancel_streak_limit: u32,
-}
-
-impl Default for FairnessConfig {
-    fn default() -> Self {
-        FairnessConfig { cancel_streak_limit: 16 }
+settings! {
+    /// The settings of [`Fairness`].
+    #[derive(Copy)]
+    pub struct FairnessConfig {
+        /// Cancel dispatches in a row while other work waits; 0 counts as 1.
+        cancel_streak_limit: u32 = 16,
     }
 }
 

@@ -19,7 +19,6 @@ mod fairness;
 mod place;
 mod priority;
 mod scheduler;
-mod timed;
 
 pub use backoff::{Backoff, BackoffStep, park_until};
 pub use certificate::Certificate;
@@ -28,9 +27,10 @@ pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Verdict};
 pub use place::{Lane, Place, Priority};
 pub use scheduler::{Scheduler, SchedulerConfig, TieBreak};
 
+use crate::named::ensure;
+use crate::queue::{Node, Queue};
 use alloc::vec::Vec;
 use priority::Buckets;
-use timed::Deadlines;
 
 /// No slot.
 const NIL: u32 = u32::MAX;
@@ -86,9 +86,11 @@ pub struct Lanes<T> {
     free: u32,
     next_seq: u64,
     cancel: Buckets,
-    timed: Deadlines,
+    timed: Queue,
     ready: Buckets,
-    /// How many entries of each lane may be stolen.
+    /// How many entries each lane holds.
+    len: [usize; 3],
+    /// How many of them may be stolen.
     stealable: [usize; 3],
 }
 
@@ -107,8 +109,9 @@ impl<T> Lanes<T> {
             free: NIL,
             next_seq: 0,
             cancel: Buckets::new(),
-            timed: Deadlines::default(),
+            timed: Queue::default(),
             ready: Buckets::new(),
+            len: [0; 3],
             stealable: [0; 3],
         }
     }
@@ -122,11 +125,15 @@ impl<T> Lanes<T> {
         let seq = self.next_seq;
         self.next_seq += 1;
         let slot = self.store(Entry { token: Some(token), place, seq, pinned });
+        self.len[place.lane() as usize] += 1;
         self.stealable[place.lane() as usize] += usize::from(!pinned);
         let links = &mut self.links[..];
         match place {
             Place::Cancel(priority) => self.cancel.push(links, slot, priority),
-            Place::Timed(deadline) => self.timed.push(links, slot, deadline, seq),
+            Place::Timed(deadline) => {
+                let node = Node { deadline: deadline.as_nanos(), seq, at: slot };
+                self.timed.push(node, |at, position| links[at as usize].prev = position);
+            }
             Place::Ready(priority) => self.ready.push(links, slot, priority),
         }
         EntryId { seq, slot }
@@ -161,7 +168,10 @@ impl<T> Lanes<T> {
         let loose = |slot: &u32| !self.entries[*slot as usize].pinned;
         let slot = match lane {
             Lane::Cancel => self.cancel.iter(&self.links).find(loose),
-            Lane::Timed => self.timed.first_where(|slot| loose(&slot)),
+            Lane::Timed => {
+                let nodes = self.timed.nodes.iter().filter(|node| loose(&node.at));
+                nodes.min_by_key(|node| node.key()).map(|node| node.at)
+            }
             Lane::Ready => self.ready.iter(&self.links).find(loose),
         };
         slot.and_then(|slot| self.take(slot))
@@ -174,16 +184,12 @@ impl<T> Lanes<T> {
 
     /// How many entries a lane holds.
     pub fn len(&self, lane: Lane) -> usize {
-        match lane {
-            Lane::Cancel => self.cancel.len(),
-            Lane::Timed => self.timed.len(),
-            Lane::Ready => self.ready.len(),
-        }
+        self.len[lane as usize]
     }
 
     getters! {
         /// How many entries there are.
-        total(&self) -> usize = self.cancel.len() + self.timed.len() + self.ready.len();
+        total(&self) -> usize = self.len.iter().sum();
         /// Whether there are none.
         is_empty(&self) -> bool = self.total() == 0;
     }
@@ -192,7 +198,11 @@ impl<T> Lanes<T> {
     pub fn iter(&self, lane: Lane) -> impl Iterator<Item = (EntryId, Place, &T)> {
         let slots: Vec<u32> = match lane {
             Lane::Cancel => self.cancel.iter(&self.links).collect(),
-            Lane::Timed => self.timed.sorted(),
+            Lane::Timed => {
+                let mut nodes = self.timed.nodes.clone();
+                nodes.sort_unstable_by_key(Node::key);
+                nodes.iter().map(|node| node.at).collect()
+            }
             Lane::Ready => self.ready.iter(&self.links).collect(),
         };
         slots.into_iter().filter_map(|slot| {
@@ -204,24 +214,21 @@ impl<T> Lanes<T> {
 
     /// Whether the structure is sound: what is wrong, if not.
     pub fn check(&self) -> Result<(), &'static str> {
-        self.cancel.check(&self.links)?;
-        self.timed.check(&self.links)?;
-        self.ready.check(&self.links)?;
+        self.timed.check(|at, position| self.links[at as usize].prev == position)?;
+        let (cancel, ready) = (self.cancel.check(&self.links)?, self.ready.check(&self.links)?);
+        let linked = [cancel, self.timed.nodes.len(), ready];
+        ensure(linked == self.len, "a lane's length is wrong")?;
         let live = || self.entries.iter().filter(|entry| entry.token.is_some());
         let loose = |lane| live().filter(|e| !e.pinned && e.place.lane() == lane).count();
-        if live().count() != self.total() {
-            Err("an entry is in no lane")
-        } else if Lane::ALL.map(loose) != self.stealable {
-            Err("a count of stealable entries is wrong")
-        } else {
-            Ok(())
-        }
+        ensure(live().count() == self.total(), "an entry is in no lane")?;
+        let stealable = Lane::ALL.map(loose);
+        ensure(stealable == self.stealable, "a count of stealable entries is wrong")
     }
 
     fn first(&self, lane: Lane) -> Option<u32> {
         match lane {
             Lane::Cancel => self.cancel.first(),
-            Lane::Timed => self.timed.first(),
+            Lane::Timed => self.timed.first().map(|node| node.at),
             Lane::Ready => self.ready.first(),
         }
     }
@@ -246,11 +253,15 @@ impl<T> Lanes<T> {
         let entry = &mut self.entries[slot as usize];
         let token = entry.token.take()?;
         let place = entry.place;
+        self.len[place.lane() as usize] -= 1;
         self.stealable[place.lane() as usize] -= usize::from(!entry.pinned);
         let links = &mut self.links[..];
         match place {
             Place::Cancel(priority) => self.cancel.remove(links, slot, priority),
-            Place::Timed(_) => self.timed.remove(links, slot),
+            Place::Timed(_) => {
+                let position = links[slot as usize].prev;
+                self.timed.remove(position, |at, position| links[at as usize].prev = position);
+            }
             Place::Ready(priority) => self.ready.remove(links, slot, priority),
         }
         self.links[slot as usize].next = self.free;
@@ -326,8 +337,12 @@ mod tests {
         assert_eq!(broken(|_| ()), Ok(()));
         assert_eq!(broken(|lanes| lanes.links[0].prev = 1), Err("a list's links disagree"));
         assert_eq!(broken(|lanes| lanes.links[4].prev = 1), Err("a list's links disagree"));
-        let position = Err("a timed entry's position is wrong");
+        let position = Err("a heap position is wrong");
         assert_eq!(broken(|lanes| lanes.links[2].prev = 1), position);
+        let length = Err("a lane's length is wrong");
+        assert_eq!(broken(|lanes| lanes.len[0] = 1), length);
+        assert_eq!(broken(|lanes| lanes.len[1] = 3), length);
+        assert_eq!(broken(|lanes| lanes.len[2] = 1), length);
         assert_eq!(broken(|lanes| lanes.entries[0].token = None), Err("an entry is in no lane"));
         let count = Err("a count of stealable entries is wrong");
         assert_eq!(broken(|lanes| lanes.stealable[1] = 2), count);

@@ -4,6 +4,7 @@
 //! nothing is allocated per entry.
 
 use super::{Link, NIL, Priority};
+use crate::named::ensure;
 use alloc::boxed::Box;
 use core::iter;
 
@@ -24,16 +25,11 @@ const EMPTY: Bucket = Bucket { head: NIL, tail: NIL, len: 0 };
 pub(super) struct Buckets {
     buckets: Box<[Bucket; LEVELS]>,
     occupied: [u64; LEVELS / 64],
-    len: usize,
 }
 
 impl Buckets {
     pub(super) fn new() -> Buckets {
-        Buckets { buckets: Box::new([EMPTY; LEVELS]), occupied: [0; LEVELS / 64], len: 0 }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
+        Buckets { buckets: Box::new([EMPTY; LEVELS]), occupied: [0; LEVELS / 64] }
     }
 
     /// Appends a slot to the list of its priority.
@@ -47,7 +43,6 @@ impl Buckets {
         bucket.tail = slot;
         self.occupied[priority.0 as usize / 64] |= 1 << (priority.0 % 64);
         bucket.len += 1;
-        self.len += 1;
     }
 
     /// Takes a slot out of the list of its priority.
@@ -63,7 +58,6 @@ impl Buckets {
             next => links[next as usize].prev = prev,
         }
         bucket.len -= 1;
-        self.len -= 1;
         if bucket.len == 0 {
             self.occupied[priority.0 as usize / 64] &= !(1 << (priority.0 % 64));
         }
@@ -89,26 +83,22 @@ impl Buckets {
         })
     }
 
-    /// Whether the lists, their lengths and the bitmap agree.
-    pub(super) fn check(&self, links: &[Link]) -> Result<(), &'static str> {
+    /// How many slots the lists hold, if they agree with their lengths and the bitmap.
+    pub(super) fn check(&self, links: &[Link]) -> Result<usize, &'static str> {
         let mut len = 0;
         for (level, bucket) in self.buckets.iter().enumerate() {
             let (mut slot, mut prev, mut count) = (bucket.head, NIL, 0);
             while slot != NIL && count <= bucket.len {
-                if links[slot as usize].prev != prev {
-                    return Err("a list's links disagree");
-                }
+                ensure(links[slot as usize].prev == prev, "a list's links disagree")?;
                 (prev, slot, count) = (slot, links[slot as usize].next, count + 1);
             }
-            if prev != bucket.tail || count != bucket.len {
-                return Err("a list's end or length is wrong");
-            }
-            if (self.occupied[level / 64] >> (level % 64)) & 1 != u64::from(count > 0) {
-                return Err("the bitmap disagrees with a list");
-            }
+            let whole = prev == bucket.tail && count == bucket.len;
+            ensure(whole, "a list's end or length is wrong")?;
+            let bit = (self.occupied[level / 64] >> (level % 64)) & 1;
+            ensure(bit == u64::from(count > 0), "the bitmap disagrees with a list")?;
             len += count as usize;
         }
-        if len == self.len { Ok(()) } else { Err("a lane's length is wrong") }
+        Ok(len)
     }
 
     fn top(&self) -> Option<&Bucket> {
@@ -145,8 +135,7 @@ mod tests {
         let (lane, links) = filled(&[0, 255, 63, 64, 128, 255, 0, 127, 192, 191]);
         let order: Vec<_> = lane.iter(&links).collect();
         assert_eq!(order, [1, 5, 8, 9, 4, 7, 3, 2, 0, 6]);
-        assert_eq!((lane.first(), lane.tied(), lane.len()), (Some(1), 2, 10));
-        assert_eq!(lane.check(&links), Ok(()));
+        assert_eq!((lane.first(), lane.tied(), lane.check(&links)), (Some(1), 2, Ok(10)));
         assert_eq!((Buckets::new().first(), Buckets::new().tied()), (None, 0));
     }
 
@@ -157,13 +146,12 @@ mod tests {
             lane.remove(&mut links, gone, Priority(9));
             let left: Vec<_> = (0..4).filter(|slot| *slot != gone).collect();
             assert_eq!(lane.iter(&links).collect::<Vec<_>>(), left);
-            assert_eq!((lane.len(), lane.tied()), (3, 3));
-            assert_eq!(lane.check(&links), Ok(()));
-            for slot in left {
+            assert_eq!((lane.tied(), lane.check(&links)), (3, Ok(3)));
+            for (gone, slot) in left.into_iter().enumerate() {
                 lane.remove(&mut links, slot, Priority(9));
-                assert_eq!(lane.check(&links), Ok(()));
+                assert_eq!(lane.check(&links), Ok(2 - gone));
             }
-            assert_eq!((lane.first(), lane.len()), (None, 0));
+            assert_eq!(lane.first(), None);
         }
     }
 
@@ -183,6 +171,5 @@ mod tests {
         let bitmap = Err("the bitmap disagrees with a list");
         assert_eq!(broken(|lane, _| lane.occupied[0] = 0), bitmap);
         assert_eq!(broken(|lane, _| lane.occupied[3] |= 1), bitmap);
-        assert_eq!(broken(|lane, _| lane.len = 4), Err("a lane's length is wrong"));
     }
 }

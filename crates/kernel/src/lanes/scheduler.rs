@@ -34,21 +34,16 @@ pub enum TieBreak {
     Seeded,
 }
 
-/// The settings of a [`Scheduler`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchedulerConfig {
-    /// How many workers; 0 counts as 1.
-    pub workers: usize,
-    /// See [`FairnessConfig`].
-    pub cancel_streak_limit: u32,
-    /// The order of equals.
-    pub tie_break: TieBreak,
-}
-
-impl Default for SchedulerConfig {
-    fn default() -> Self {
-        let FairnessConfig { cancel_streak_limit } = FairnessConfig::default();
-        SchedulerConfig { workers: 1, cancel_streak_limit, tie_break: TieBreak::Fifo }
+settings! {
+    /// The settings of a [`Scheduler`].
+    #[derive(Copy)]
+    pub struct SchedulerConfig {
+        /// How many workers; 0 counts as 1.
+        workers: usize = 1,
+        /// See [`FairnessConfig`].
+        cancel_streak_limit: u32 = FairnessConfig::default().cancel_streak_limit,
+        /// The order of equals.
+        tie_break: TieBreak = TieBreak::Fifo,
     }
 }
 

@@ -8,6 +8,7 @@
 //! poll that is suddenly slow is noticed after at most the configured spacing.
 
 use super::PumpConfig;
+use crate::named::ensure;
 use crate::time::{Time, nanos};
 
 /// Why a drain ended although work was left.
@@ -96,14 +97,11 @@ impl Burst {
 
     /// The step, timer and clock accounts are within their limits.
     pub(super) fn check(&self, config: &PumpConfig) -> Result<(), &'static str> {
-        if self.steps > config.microtask_burst_limit {
-            Err("INV-BR-02: more steps in one drain than the burst limit")
-        } else if self.timers > config.timer_batch_limit {
-            Err("INV-BR-02: more timers in one drain than the batch limit")
-        } else if config.burst_time_limit.is_some() && self.unread > self.stride {
-            Err("INV-BR-02: a step was taken with a clock reading overdue")
-        } else {
-            Ok(())
-        }
+        let steps = self.steps <= config.microtask_burst_limit;
+        let timers = self.timers <= config.timer_batch_limit;
+        let clock = config.burst_time_limit.is_none() || self.unread <= self.stride;
+        ensure(steps, "INV-BR-02: more steps in one drain than the burst limit")?;
+        ensure(timers, "INV-BR-02: more timers in one drain than the batch limit")?;
+        ensure(clock, "INV-BR-02: a step was taken with a clock reading overdue")
     }
 }

@@ -1,5 +1,6 @@
 //! Host capabilities: what the adapter was given, and the refusal when it was not.
 
+use crate::named::ensure;
 use crate::status::Status;
 
 named_enum! {
@@ -60,7 +61,7 @@ impl Capabilities {
 
     /// The check every host call passes first; `site` says who wanted it.
     pub fn require(self, capability: Capability, site: &'static str) -> Result<(), Denied> {
-        if self.has(capability) { Ok(()) } else { Err(Denied { capability, provenance: site }) }
+        ensure(self.has(capability), Denied { capability, provenance: site })
     }
 }
 

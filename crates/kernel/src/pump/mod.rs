@@ -59,32 +59,22 @@ pub enum PumpState {
     Running,
 }
 
-/// Limits of a drain, and what the platform has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PumpConfig {
-    /// Steps per drain; at least 1.
-    pub microtask_burst_limit: u32,
-    /// Time per drain; `None`: not limited, and no clock is read.
-    pub burst_time_limit: Option<Duration>,
-    /// Expired timers per drain; at least 1.
-    pub timer_batch_limit: usize,
-    /// Whether messages can be posted; if not, hand-offs use a zero timeout.
-    pub has_message_channel: bool,
-    /// The most polls between two clock readings; at least 1. At 1, the default, a drain ends at
-    /// most one poll late. Above 1, a poll that is slower than all before it may be noticed that
-    /// many polls late.
-    pub clock_check_every: u32,
-}
-
-impl Default for PumpConfig {
-    fn default() -> PumpConfig {
-        PumpConfig {
-            microtask_burst_limit: 256,
-            burst_time_limit: Some(Duration::from_millis(4)),
-            timer_batch_limit: 64,
-            has_message_channel: true,
-            clock_check_every: 1,
-        }
+settings! {
+    /// Limits of a drain, and what the platform has.
+    #[derive(Copy)]
+    pub struct PumpConfig {
+        /// Steps per drain; at least 1.
+        microtask_burst_limit: u32 = 256,
+        /// Time per drain; `None`: not limited, and no clock is read.
+        burst_time_limit: Option<Duration> = Some(Duration::from_millis(4)),
+        /// Expired timers per drain; at least 1.
+        timer_batch_limit: usize = 64,
+        /// Whether messages can be posted; if not, hand-offs use a zero timeout.
+        has_message_channel: bool = true,
+        /// The most polls between two clock readings; at least 1. At 1, the default, a drain ends
+        /// at most one poll late. Above 1, a poll that is slower than all before it may be noticed
+        /// that many polls late.
+        clock_check_every: u32 = 1,
     }
 }
 

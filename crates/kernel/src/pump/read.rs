@@ -1,6 +1,7 @@
 //! Reading the pump: its state, its numbers, its invariants.
 
 use super::{Capabilities, HostCall, Pump, PumpConfig, PumpState, State, Trapped};
+use crate::named::ensure;
 
 impl Pump {
     getters! {
@@ -49,9 +50,7 @@ impl Pump {
     /// a host call is outstanding only while Scheduled, the state cannot even express.
     pub fn check(&self) -> Result<(), &'static str> {
         let State::Running { burst, .. } = &self.state else { return Ok(()) };
-        if self.batch == 0 {
-            return Err("INV-BR-01: a drain runs that was never entered");
-        }
+        ensure(self.batch > 0, "INV-BR-01: a drain runs that was never entered")?;
         burst.check(&self.config)
     }
 }

@@ -1,14 +1,10 @@
 //! The wheel's invariants, checked on a state.
 
 use super::level::SLOTS;
-use super::queue::Queue;
 use super::slab::{ANCHOR, Link, NIL};
 use super::{LEVELS, NEAR, OVERFLOW, Wheel, unit};
-
-/// Answers with what is wrong unless the condition holds.
-fn ensure(holds: bool, otherwise: &'static str) -> Result<(), &'static str> {
-    if holds { Ok(()) } else { Err(otherwise) }
-}
+use crate::named::ensure;
+use crate::queue::Queue;
 
 impl<T> Wheel<T> {
     /// Checks that every live timer has exactly one entry, in the place its deadline calls for,
@@ -34,19 +30,15 @@ impl<T> Wheel<T> {
     }
 
     fn check_queue(&self, queue: &Queue, place: u32) -> Result<(), &'static str> {
-        let nodes = &queue.nodes;
-        for (position, node) in nodes.iter().enumerate() {
+        for node in &queue.nodes {
             let body = self.slab.get(node.at).ok_or("a dead entry is in a heap")?;
             ensure(body.deadline == node.deadline, "a heap node is not its entry's")?;
-            let link = Link::anchored(place, position as u32);
-            ensure(self.slab.link(node.at) == link, "a heap position is wrong")?;
-            ensure(nodes[position.saturating_sub(1) / 2] <= *node, "a heap is out of order")?;
             let near = node.deadline <= self.near_end;
             ensure(near == (place == NEAR), "a timer is in the wrong heap")?;
             let far = node.deadline.saturating_sub(self.now) >= self.horizon;
             ensure(near || far, "an overflow timer in range was not promoted")?;
         }
-        Ok(())
+        queue.check(|at, position| self.slab.link(at) == Link::anchored(place, position))
     }
 
     /// How many entries the slot has.

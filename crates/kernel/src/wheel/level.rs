@@ -60,16 +60,6 @@ impl Level {
         }
     }
 
-    /// Takes the first entry, whose link this is, out of its slot's list.
-    pub(super) fn pop<T>(&mut self, slot: usize, first: Link, slab: &mut Slab<T>) {
-        if first.next == NIL {
-            self.take(slot);
-        } else {
-            self.slots[slot].head = first.next;
-            slab.link_mut(first.next).prev = first.prev;
-        }
-    }
-
     /// Empties a slot: the first entry of the list it had.
     pub(super) fn take(&mut self, slot: usize) -> u32 {
         self.occupied[slot / 64] &= !(1 << (slot % 64));

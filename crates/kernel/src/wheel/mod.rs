@@ -21,7 +21,6 @@
 
 mod check;
 mod level;
-mod queue;
 mod slab;
 #[cfg(test)]
 mod tests;
@@ -30,17 +29,18 @@ mod types;
 
 use alloc::vec::Vec;
 
+use crate::queue::Queue;
 use crate::time::{Time, nanos};
 use level::{Level, SLOTS};
-use queue::Queue;
-use slab::{MAX_ENTRIES, NIL, Slab};
+use slab::{MAX_ENTRIES, Slab};
+pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
 const LEVELS: usize = 4;
 /// Nanoseconds of a slot of level 0.
 const TICK: u64 = 1_000_000;
-/// Nanoseconds a level spans.
-const RANGE: [u64; LEVELS] = [TICK << 8, TICK << 16, TICK << 24, TICK << 32];
+/// Nanoseconds all levels span.
+const RANGE: u64 = TICK << (8 * LEVELS);
 /// A place is level * 256 + slot, or one of these.
 const NEAR: u32 = 1024;
 const OVERFLOW: u32 = 1025;
@@ -88,13 +88,13 @@ impl<T> Wheel<T> {
             now: now.as_nanos(),
             tick: now.as_nanos() / TICK,
             near_end: 0,
-            horizon: nanos(config.max_wheel_duration).min(RANGE[LEVELS - 1]),
+            horizon: nanos(config.max_wheel_duration).min(RANGE),
             max_distance: nanos(config.max_timer_duration),
             next_generation: config.first_generation,
             group_end: 0,
             slab: Slab::new(),
-            near: Queue::new(NEAR),
-            overflow: Queue::new(OVERFLOW),
+            near: Queue::default(),
+            overflow: Queue::default(),
             levels: [const { Level::new() }; LEVELS],
             config,
         };
@@ -115,18 +115,9 @@ impl<T> Wheel<T> {
         let at = self.find(handle)?;
         let link = self.slab.link(at);
         match link.place() {
-            Some(NEAR) => self.near.remove(link.next as usize, &mut self.slab),
-            Some(OVERFLOW) => self.overflow.remove(link.next as usize, &mut self.slab),
-            Some(place) => {
-                let (level, slot) = split(place);
-                self.levels[level].pop(slot, link, &mut self.slab);
-            }
-            None => {
-                self.slab.link_mut(link.prev).next = link.next;
-                if link.next != NIL {
-                    self.slab.link_mut(link.next).prev = link.prev;
-                }
-            }
+            Some(NEAR) => self.near.remove(link.next, self.slab.moved(NEAR)),
+            Some(OVERFLOW) => self.overflow.remove(link.next, self.slab.moved(OVERFLOW)),
+            list => self.unlink(list, link),
         }
         let token = self.slab.remove(at);
         self.settle();
@@ -135,12 +126,7 @@ impl<T> Wheel<T> {
 
     /// Replaces a timer: registers the new one and cancels the old one, whose token comes back if
     /// it was live. When the new one is refused the old one stays. Needs no room when `old` lives.
-    pub fn update(
-        &mut self,
-        old: TimerHandle,
-        deadline: Time,
-        token: T,
-    ) -> Result<(TimerHandle, Option<T>), RegisterError<T>> {
+    pub fn update(&mut self, old: TimerHandle, deadline: Time, token: T) -> Updated<T> {
         let others = self.len() - usize::from(self.find(old).is_some());
         let token = self.admit(deadline, others, token)?;
         let was = self.cancel(old);
@@ -161,12 +147,10 @@ impl<T> Wheel<T> {
         if let Some(first) = self.near.first() {
             return Some(Time::from_nanos(first.deadline));
         }
-        let mut best = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
-        for level in 0..LEVELS {
-            if let Some((_, (min, _))) = self.first_slot(level, best) {
-                best = best.min(min);
-            }
-        }
+        let far = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
+        let best = (0..LEVELS).fold(far, |best, level| {
+            self.first_slot(level, best).map_or(best, |(_, (min, _))| best.min(min))
+        });
         (!self.is_empty()).then_some(Time::from_nanos(best))
     }
 
@@ -194,7 +178,7 @@ impl<T> Wheel<T> {
             && let Some(node) = self.near.first()
             && node.deadline <= due
         {
-            self.near.remove(0, &mut self.slab);
+            self.near.remove(0, self.slab.moved(NEAR));
             let generation = node.seq.wrapping_add(self.config.first_generation);
             let handle = TimerHandle { id: self.id(node.at), generation };
             if let Some(token) = self.slab.remove(node.at) {
@@ -206,25 +190,16 @@ impl<T> Wheel<T> {
         count
     }
 
-    /// The current time.
-    pub fn now(&self) -> Time {
-        Time::from_nanos(self.now)
-    }
-
-    /// How many timers live.
-    pub fn len(&self) -> usize {
-        self.slab.live()
-    }
-
-    /// Whether no timer lives.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many entries are held, live or kept for reuse: never more than have lived at once, and
-    /// none when no timer lives.
-    pub fn storage(&self) -> usize {
-        self.slab.bodies.len()
+    getters! {
+        /// The current time.
+        now(&self) -> Time = Time::from_nanos(self.now);
+        /// How many timers live.
+        len(&self) -> usize = self.slab.live;
+        /// Whether no timer lives.
+        is_empty(&self) -> bool = self.len() == 0;
+        /// How many entries are held, live or kept for reuse: never more than have lived at once,
+        /// and none when no timer lives.
+        storage(&self) -> usize = self.slab.bodies.len();
     }
 
     /// Where a live timer waits. For tests and tools: it may walk a slot's list.
@@ -238,7 +213,7 @@ impl<T> Wheel<T> {
             }
         };
         Some(match place {
-            NEAR if self.slab.deadline(at) <= self.due() => Placement::Ready,
+            NEAR if self.slab.bodies[at as usize].deadline <= self.due() => Placement::Ready,
             NEAR => Placement::Level(0),
             OVERFLOW => Placement::Overflow,
             _ => Placement::Level(split(place).0 as u8),

@@ -51,17 +51,13 @@ pub(super) struct Slab<T> {
     pub(super) bodies: Vec<Body<T>>,
     links: Vec<Link>,
     free: u32,
-    live: usize,
+    /// How many live.
+    pub(super) live: usize,
 }
 
 impl<T> Slab<T> {
     pub(super) const fn new() -> Self {
         Slab { bodies: Vec::new(), links: Vec::new(), free: NIL, live: 0 }
-    }
-
-    /// Live entries.
-    pub(super) fn live(&self) -> usize {
-        self.live
     }
 
     /// The live entry at an index.
@@ -70,16 +66,17 @@ impl<T> Slab<T> {
         self.bodies.get(at as usize).filter(|body| body.token.is_some())
     }
 
-    pub(super) fn deadline(&self, at: u32) -> u64 {
-        self.bodies[at as usize].deadline
-    }
-
     pub(super) fn link(&self, at: u32) -> Link {
         self.links[at as usize]
     }
 
     pub(super) fn link_mut(&mut self, at: u32) -> &mut Link {
         &mut self.links[at as usize]
+    }
+
+    /// Notes where the members of a queue stand.
+    pub(super) fn moved(&mut self, queue: u32) -> impl FnMut(u32, u32) {
+        move |at, position| *self.link_mut(at) = Link::anchored(queue, position)
     }
 
     /// Stores a timer that is not linked anywhere yet.

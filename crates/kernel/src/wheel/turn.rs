@@ -1,8 +1,9 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
 use super::level::SLOTS;
-use super::queue::Node;
-use super::{LEVELS, RANGE, TICK, Wheel, unit};
+use super::slab::{KEEP, Link, NIL};
+use super::{LEVELS, NEAR, OVERFLOW, TICK, Wheel, split, unit};
+use crate::queue::Node;
 
 impl<T> Wheel<T> {
     /// Sets the end of near after time has moved or a group has come or gone.
@@ -19,13 +20,26 @@ impl<T> Wheel<T> {
             return self.enqueue(at, deadline, generation);
         }
         let level = match distance {
-            d if d < RANGE[0] => 0,
-            d if d < RANGE[1] => 1,
-            d if d < RANGE[2] => 2,
+            d if d < TICK << 8 => 0,
+            d if d < TICK << 16 => 1,
+            d if d < TICK << 24 => 2,
             _ => 3,
         };
         let place = level as u64 * SLOTS + unit(deadline, level) % SLOTS;
         self.levels[level].push(place as u32, at, deadline, &mut self.slab);
+    }
+
+    /// Takes an entry out of its list, which is named if the entry is the first.
+    #[inline]
+    pub(super) fn unlink(&mut self, list: Option<u32>, link: Link) {
+        if link.next != NIL {
+            self.slab.link_mut(link.next).prev = link.prev;
+        }
+        match list.map(split) {
+            None => self.slab.link_mut(link.prev).next = link.next,
+            Some((level, slot)) if link.next == NIL => drop(self.levels[level].take(slot)),
+            Some((level, slot)) => self.levels[level].slots[slot].head = link.next,
+        }
     }
 
     /// Puts an entry that does not belong on the wheel into the heap it belongs to.
@@ -34,8 +48,9 @@ impl<T> Wheel<T> {
         // Generations count registrations, so the distance from the first is the sequence.
         let seq = generation.wrapping_sub(self.config.first_generation);
         let near = deadline <= self.near_end;
-        let queue = if near { &mut self.near } else { &mut self.overflow };
-        queue.push(Node { deadline, seq, at }, &mut self.slab);
+        let (queue, place) =
+            if near { (&mut self.near, NEAR) } else { (&mut self.overflow, OVERFLOW) };
+        queue.push(Node { deadline, seq, at }, self.slab.moved(place));
     }
 
     /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
@@ -64,7 +79,7 @@ impl<T> Wheel<T> {
         while let Some(node) = self.overflow.first()
             && (node.deadline <= self.near_end || node.deadline - self.now < self.horizon)
         {
-            self.overflow.remove(0, &mut self.slab);
+            self.overflow.remove(0, self.slab.moved(OVERFLOW));
             let generation = node.seq.wrapping_add(self.config.first_generation);
             self.place(node.at, node.deadline, generation);
         }
@@ -104,8 +119,8 @@ impl<T> Wheel<T> {
         }
         if self.is_empty() {
             self.slab.release();
-            self.near.release();
-            self.overflow.release();
+            self.near.nodes.shrink_to(KEEP);
+            self.overflow.nodes.shrink_to(KEEP);
         }
     }
 

@@ -1,38 +1,25 @@
 //! What the wheel and the reference heap share: configuration, handles, answers.
 
-use core::fmt;
 use core::time::Duration;
 
-use crate::status::{Coded, Status};
+use crate::status::Status;
 use crate::time::{Time, nanos};
 
-/// The limits of a timer structure.
-#[derive(Clone, Debug)]
-pub struct WheelConfig {
-    /// Timers at least this far away wait in the overflow heap (24 h).
-    pub max_wheel_duration: Duration,
-    /// Timers further away than this are refused (7 d).
-    pub max_timer_duration: Duration,
-    /// How many timers may live at once (no limit but memory).
-    pub limit: usize,
-    /// Whether timers that are nearly due fire together (off).
-    pub coalesce: Option<Coalesce>,
-    /// The id of slot 0; ids wrap after `u64::MAX` (0).
-    pub first_id: u64,
-    /// The generation of the first registration; generations wrap after `u64::MAX` (1).
-    pub first_generation: u64,
-}
-
-impl Default for WheelConfig {
-    fn default() -> Self {
-        WheelConfig {
-            max_wheel_duration: Duration::from_hours(24),
-            max_timer_duration: Duration::from_hours(7 * 24),
-            limit: usize::MAX,
-            coalesce: None,
-            first_id: 0,
-            first_generation: 1,
-        }
+settings! {
+    /// The limits of a timer structure.
+    pub struct WheelConfig {
+        /// Timers at least this far away wait in the overflow heap (24 h).
+        max_wheel_duration: Duration = Duration::from_hours(24),
+        /// Timers further away than this are refused (7 d).
+        max_timer_duration: Duration = Duration::from_hours(7 * 24),
+        /// How many timers may live at once (no limit but memory).
+        limit: usize = usize::MAX,
+        /// Whether timers that are nearly due fire together (off).
+        coalesce: Option<Coalesce> = None,
+        /// The id of slot 0; ids wrap after `u64::MAX` (0).
+        first_id: u64 = 0,
+        /// The generation of the first registration; generations wrap after `u64::MAX` (1).
+        first_generation: u64 = 1,
     }
 }
 
@@ -42,7 +29,7 @@ impl Default for WheelConfig {
 /// have a deadline not after B they all become due, in the usual order. A group that was let go
 /// stays due until its last timer is collected or cancelled; a timer registered meanwhile with a
 /// deadline not after B joins it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coalesce {
     /// The grid on which groups form; zero means no grouping.
     pub window: Duration,
@@ -81,13 +68,14 @@ pub struct Expired<T> {
     pub token: T,
 }
 
-/// Why a registration was refused. The token comes back; nothing has changed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum RegisterError<T> {
-    /// The deadline is more than `max_timer_duration` away.
-    DurationExceeded(T),
-    /// As many timers live as the limit allows.
-    Exhausted(T),
+refusals! {
+    /// Why a registration was refused. The token comes back; nothing has changed.
+    pub enum RegisterError {
+        /// The deadline is more than `max_timer_duration` away.
+        DurationExceeded => Status::TimerDurationExceeded,
+        /// As many timers live as the limit allows.
+        Exhausted => Status::ResourceExhausted,
+    }
 }
 
 impl<T> RegisterError<T> {
@@ -100,40 +88,10 @@ impl<T> RegisterError<T> {
             (false, _) => Err(RegisterError::DurationExceeded(token)),
         }
     }
-
-    /// The token that was to be registered.
-    pub fn into_inner(self) -> T {
-        match self {
-            RegisterError::DurationExceeded(token) | RegisterError::Exhausted(token) => token,
-        }
-    }
 }
 
-impl<T> Coded for RegisterError<T> {
-    fn status(&self) -> Status {
-        match self {
-            RegisterError::DurationExceeded(_) => Status::TimerDurationExceeded,
-            RegisterError::Exhausted(_) => Status::ResourceExhausted,
-        }
-    }
-}
-
-impl<T> fmt::Debug for RegisterError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RegisterError::DurationExceeded(_) => "DurationExceeded(..)",
-            RegisterError::Exhausted(_) => "Exhausted(..)",
-        })
-    }
-}
-
-impl<T> fmt::Display for RegisterError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.status().text())
-    }
-}
-
-impl<T> core::error::Error for RegisterError<T> {}
+/// The handle of the new timer and the token of the one it replaces, if that was live.
+pub(crate) type Updated<T> = Result<(TimerHandle, Option<T>), RegisterError<T>>;
 
 /// Where a live timer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -149,6 +107,7 @@ pub enum Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Coded;
     use std::format;
 
     #[test]

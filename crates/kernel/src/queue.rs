@@ -1,0 +1,161 @@
+//! What waits for a time, by (deadline, insertion sequence): a 4-ary heap that can remove from the
+//! middle.
+//!
+//! Keys are kept in the heap itself, so that comparing follows no pointer. The owner of the entries
+//! is told of each move (entry, position) and keeps the position with the entry, so that any entry
+//! can be taken out in O(log n).
+
+use crate::named::ensure;
+use alloc::vec::Vec;
+
+const ARITY: usize = 4;
+
+/// An entry and what orders it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) deadline: u64,
+    pub(crate) seq: u64,
+    pub(crate) at: u32,
+}
+
+impl Node {
+    /// Both parts of the order as one number, which compares without branching.
+    pub(crate) fn key(&self) -> u128 {
+        (self.deadline as u128) << 64 | self.seq as u128
+    }
+}
+
+/// The heap.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) nodes: Vec<Node>,
+}
+
+impl Queue {
+    /// The earliest.
+    pub(crate) fn first(&self) -> Option<Node> {
+        self.nodes.first().copied()
+    }
+
+    pub(crate) fn push(&mut self, node: Node, moved: impl FnMut(u32, u32)) {
+        self.nodes.push(node);
+        self.rise(self.nodes.len() - 1, node, moved);
+    }
+
+    /// Takes out the node at a position.
+    pub(crate) fn remove(&mut self, position: u32, mut moved: impl FnMut(u32, u32)) {
+        let Some(last) = self.nodes.pop() else { return };
+        let mut hole = position as usize;
+        if hole >= self.nodes.len() {
+            return;
+        }
+        // The last node fills the hole. It mostly belongs near the leaves, so the hole goes all the
+        // way down and the node rises from there, above the old hole if need be.
+        loop {
+            let start = hole * ARITY + 1;
+            let end = (start + ARITY).min(self.nodes.len());
+            let Some(child) = (start..end).min_by_key(|child| self.nodes[*child].key()) else {
+                break;
+            };
+            self.put(hole, self.nodes[child], &mut moved);
+            hole = child;
+        }
+        self.rise(hole, last, moved);
+    }
+
+    /// Checks the order, and that each entry `stands` (entry, position) where its owner thinks.
+    pub(crate) fn check(&self, stands: impl Fn(u32, u32) -> bool) -> Result<(), &'static str> {
+        for (position, node) in self.nodes.iter().enumerate() {
+            let above = position.checked_sub(1).map(|below| self.nodes[below / ARITY].key());
+            ensure(above < Some(node.key()), "a heap is out of order")?;
+            ensure(stands(node.at, position as u32), "a heap position is wrong")?;
+        }
+        Ok(())
+    }
+
+    fn rise(&mut self, mut hole: usize, node: Node, mut moved: impl FnMut(u32, u32)) {
+        while hole > 0 {
+            let parent = (hole - 1) / ARITY;
+            if self.nodes[parent].key() < node.key() {
+                break;
+            }
+            self.put(hole, self.nodes[parent], &mut moved);
+            hole = parent;
+        }
+        self.put(hole, node, &mut moved);
+    }
+
+    fn put(&mut self, position: usize, node: Node, moved: &mut impl FnMut(u32, u32)) {
+        self.nodes[position] = node;
+        moved(node.at, position as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::DetRng;
+    use std::vec;
+
+    /// A queue and where each of its entries stands.
+    fn filled(deadlines: &[u64]) -> (Queue, Vec<u32>) {
+        let mut places = vec![77; deadlines.len()];
+        let mut queue = Queue::default();
+        for (at, deadline) in deadlines.iter().enumerate() {
+            let node = Node { deadline: *deadline, seq: at as u64, at: at as u32 };
+            queue.push(node, |at, position| places[at as usize] = position);
+            assert_eq!(check(&queue, &places), Ok(()));
+        }
+        (queue, places)
+    }
+
+    fn check(queue: &Queue, places: &[u32]) -> Result<(), &'static str> {
+        queue.check(|at, position| places[at as usize] == position)
+    }
+
+    fn remove(queue: &mut Queue, places: &mut [u32], at: u32) {
+        queue.remove(places[at as usize], |at, position| places[at as usize] = position);
+        assert_eq!(check(queue, places), Ok(()));
+    }
+
+    fn sorted(queue: &Queue) -> Vec<u32> {
+        let mut nodes = queue.nodes.clone();
+        nodes.sort_by_key(|node| (node.deadline, node.seq));
+        nodes.iter().map(|node| node.at).collect()
+    }
+
+    #[test]
+    fn earliest_deadline_first_then_insertion() {
+        let (mut queue, mut places) = filled(&[5, 3, 5, 1, u64::MAX, 3, 0, 1]);
+        for at in [6, 3, 7, 1, 5, 0, 2, 4] {
+            assert_eq!(queue.first().map(|node| node.at), Some(at));
+            remove(&mut queue, &mut places, at);
+        }
+        assert!(queue.first().is_none());
+        queue.remove(0, |_, _| unreachable!());
+    }
+
+    #[test]
+    fn any_entry_can_be_taken_out_of_a_heap_of_any_shape() {
+        let mut rng = DetRng::new(1, 0);
+        for len in 1..40 {
+            let deadlines: Vec<u64> = (0..len).map(|_| rng.next_u64() % 12).collect();
+            for gone in 0..len as u32 {
+                let (mut queue, mut places) = filled(&deadlines);
+                let mut left = sorted(&queue);
+                left.retain(|at| *at != gone);
+                remove(&mut queue, &mut places, gone);
+                assert_eq!(sorted(&queue), left);
+            }
+        }
+    }
+
+    #[test]
+    fn check_names_what_is_broken() {
+        let (mut queue, mut places) = filled(&[1, 2, 3]);
+        places[2] = 1;
+        assert_eq!(check(&queue, &places), Err("a heap position is wrong"));
+        queue.nodes[2].deadline = 0;
+        assert_eq!(check(&queue, &places), Err("a heap is out of order"));
+    }
+}
