@@ -327,3 +327,26 @@ fn a_queued_task_completed_by_force_leaves_its_queue() {
     assert_eq!((w.scheduler().total(), w.check()), (0, Ok(())));
     assert_eq!(w.take_released(), [0]);
 }
+
+#[test]
+fn a_sender_is_in_line_once_however_often_it_asks() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let task = spawn(&mut w, ROOT);
+    begin(&mut w);
+    log(&mut w);
+    for _ in 0..2 {
+        assert_eq!(w.reserve(task, channel, false), Ok(Poll::Pending));
+    }
+    assert_eq!(log(&mut w), ["send_waiting task=1 channel=1"]);
+    assert_eq!(w.channel_view(channel).unwrap().waiters, 1);
+    assert_eq!(w.try_recv(channel), Ok(1));
+    assert!(w.reserve(task, channel, false).unwrap().is_ready());
+    let told = ["received task=1 channel=1", "send_reserved task=1 channel=1 permit=1"];
+    assert_eq!(log(&mut w), told);
+    end(&mut w, task, PollEnd::Ready);
+    let told = log(&mut w);
+    assert_eq!(told[0], "send_aborted task=1 channel=1 permit=1");
+    assert!(told[1].starts_with("task_moved"), "it left the line when it got its slot: {told:?}");
+}
