@@ -350,3 +350,37 @@ fn a_sender_is_in_line_once_however_often_it_asks() {
     assert_eq!(told[0], "send_aborted task=1 channel=1 permit=1");
     assert!(told[1].starts_with("task_moved"), "it left the line when it got its slot: {told:?}");
 }
+
+#[test]
+fn an_evicting_send_wakes_the_receiver_which_then_waits_no_longer() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    let task = spawn(&mut w, ROOT);
+    begin(&mut w);
+    assert_eq!(w.recv(task, channel), Ok(Poll::Pending));
+    end(&mut w, task, PollEnd::Pending);
+    assert_eq!(w.evict(channel, 2), Ok(None));
+    assert_eq!(begin(&mut w), task);
+    assert_eq!(w.recv(task, channel), Ok(Poll::Ready(2)));
+    assert!(!w.dump().contains("waits"));
+    log(&mut w);
+    w.oblige(ROOT).unwrap();
+    assert_eq!(log(&mut w), ["obligation_reserved region=1 obligation=1"]);
+}
+
+#[test]
+fn a_receiver_that_heard_of_the_end_is_not_woken_again() {
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    let channel = w.channel(Some(region), 1).unwrap();
+    let task = spawn(&mut w, ROOT);
+    begin(&mut w);
+    assert_eq!(w.recv(task, channel), Ok(Poll::Pending));
+    w.defer(region, 0).unwrap();
+    w.close_region(region, ask(Kind::User), None).unwrap();
+    assert_eq!(w.recv(task, channel), Err(Status::Disconnected));
+    end(&mut w, task, PollEnd::Pending);
+    poll(&mut w, PollEnd::Ready);
+    assert_eq!(w.region(region).unwrap().state, RegionState::Closed);
+    assert_eq!(idle(&mut w), None);
+}
