@@ -313,13 +313,13 @@ fn random_run(seed: u64) -> (u64, u64) {
 
 #[test]
 fn invariants_hold_after_every_step_and_shutdown_ends_in_quiescence() {
-    let events: u64 = (0..120).map(|seed| random_run(seed).1).sum();
-    assert!(events > 5_000, "the programs do too little: {events} events");
+    let events: u64 = (0..60).map(|seed| random_run(seed).1).sum();
+    assert!(events > 2_500, "the programs do too little: {events} events");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_journal() {
-    for seed in 1000..1010 {
+    for seed in 1000..1005 {
         assert_eq!(random_run(seed), random_run(seed), "seed {seed}");
     }
     assert_ne!(random_run(1), random_run(2));
