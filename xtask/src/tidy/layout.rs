@@ -72,11 +72,11 @@ mod tests {
         let code = "const A: &str = \"/tmp/x\";\n#[cfg(test)]\nmod tests {\n  // /tmp/y\n}\n";
         let found = findings(
             machine_paths,
-            &[("a.md", "in /work/x\nwww/work/x\n(/root/)\n"), ("src/a.rs", code)],
+            &[("a.md", "in /home/x\nwww/home/x\n(/tmp/)\n"), ("src/a.rs", code)],
         );
         let expected = [
-            "a.md:1: a path of one machine: /work/..",
-            "a.md:3: a path of one machine: /root/..",
+            "a.md:1: a path of one machine: /home/..",
+            "a.md:3: a path of one machine: /tmp/..",
             "src/a.rs:1: a path of one machine: /tmp/..",
         ];
         assert_eq!(found, expected);
