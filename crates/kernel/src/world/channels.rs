@@ -27,11 +27,8 @@ impl<P, V> World<P, V> {
     }
 
     /// Sends if there is room and nobody waits; hands the value back otherwise.
-    pub fn try_send(&mut self, channel: ChannelId, value: V) -> Result<(), (Status, V)> {
-        let record = match self.usable(channel) {
-            Ok(record) => record,
-            Err(status) => return Err((status, value)),
-        };
+    pub fn try_send(&mut self, channel: ChannelId, value: V) -> Offer<V> {
+        let (value, record) = with(value, self.usable(channel))?;
         match record.law.try_send(value) {
             Ok(wake) => {
                 self.note_channel(channel, None, EventKind::Sent { permit: None });
@@ -43,11 +40,8 @@ impl<P, V> World<P, V> {
     }
 
     /// Sends, making room by evicting the oldest message if need be; answers what was evicted.
-    pub fn evict(&mut self, channel: ChannelId, value: V) -> Result<Option<V>, (Status, V)> {
-        let record = match self.usable(channel) {
-            Ok(record) => record,
-            Err(status) => return Err((status, value)),
-        };
+    pub fn evict(&mut self, channel: ChannelId, value: V) -> Offer<V, Option<V>> {
+        let (value, record) = with(value, self.usable(channel))?;
         match record.law.send_evict_oldest(value) {
             Ok(evicted) => {
                 if evicted.old.is_some() {

@@ -32,28 +32,19 @@ impl<P, V> World<P, V> {
     }
 
     /// Pushes an entry on the task's cleanup stack.
-    pub fn push_cleanup(&mut self, task: TaskId, payload: P) -> Result<(), (Status, P)> {
-        match self.tasks.get_mut(task.0) {
-            Some(record) if record.life.state() == TaskState::Completed => {
-                Err((Status::InvalidTransition, payload))
-            }
-            Some(record) => {
-                record.stack.push(Entry::Payload(payload));
-                Ok(())
-            }
-            None => Err((Status::StaleHandle, payload)),
-        }
+    pub fn push_cleanup(&mut self, task: TaskId, payload: P) -> Offer<P> {
+        let (payload, record) = with(payload, self.live_task(task))?;
+        record.stack.push(Entry::Payload(payload));
+        Ok(())
     }
 
     /// Spends cost; BUDGET_EXHAUSTED spends nothing and starts the cancel.
     pub fn spend(&mut self, task: TaskId, cost: u64) -> Answer {
-        match self.live_task(task)?.budget.consume_cost(cost) {
-            Ok(()) => Ok(()),
-            Err(exhausted) => {
-                self.exhaust(task, exhausted);
-                Err(exhausted.status())
-            }
-        }
+        let spent = self.live_task(task)?.budget.consume_cost(cost);
+        spent.map_err(|exhausted| {
+            self.exhaust(task, exhausted);
+            exhausted.status()
+        })
     }
 
     /// Begins a sleep, bounded by the task's deadline. Wait for it with [`slept`](World::slept).
@@ -146,9 +137,7 @@ impl<P, V> World<P, V> {
     /// The task, if it has not completed.
     pub(super) fn live_task(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
         let record = self.task_mut(task)?;
-        if record.life.state() == TaskState::Completed {
-            return Err(Status::InvalidTransition);
-        }
+        ensure(record.life.state() != TaskState::Completed, Status::InvalidTransition)?;
         Ok(record)
     }
 
