@@ -17,20 +17,21 @@ impl<P, V> World<P, V> {
             Wait::Send(on, waiter) if *on == channel => Some(*waiter),
             _ => None,
         });
+        let wait = before.map(|waiter| Wait::Send(channel, waiter));
         let mut slot = before;
         let answer = match self.usable(channel) {
-            Ok(record) => record.law.reserve(&mut slot, task).map_err(|error| error.status()),
+            Ok(record) => record.law.reserve(&mut slot, task),
             Err(status) => {
-                if let Some(waiter) = slot.take() {
-                    self.end_wait(task, Wait::Send(channel, waiter));
+                if let Some(wait) = wait {
+                    self.quit_wait(task, wait);
                 }
-                Err(status)
+                return Err(status);
             }
         };
-        if let Some(waiter) = before.filter(|_| slot.is_none()) {
-            self.forget_wait(task, Wait::Send(channel, waiter));
+        if let Some(wait) = wait.filter(|_| slot.is_none()) {
+            self.forget_wait(task, wait);
         }
-        match answer? {
+        match answer.map_err(|error| error.status())? {
             Reserve::Granted { wake } => {
                 let permit = self.granted(Some(task), channel, tracked);
                 self.wake_all(wake);
@@ -62,26 +63,22 @@ impl<P, V> World<P, V> {
     }
 
     /// Fills the permit's slot; DISCONNECTED hands the value back if the receiver is gone.
-    pub fn send(&mut self, permit: PermitId, value: V) -> Result<(), (Status, V)> {
+    pub fn send(&mut self, permit: PermitId, value: V) -> Offer<V> {
         let mut value = Some(value);
-        let result = self.resolve_permit(permit, PermitEvent::Send, Some(&mut value));
-        match (result, value) {
-            (Ok(_), None) => Ok(()),
-            (Ok(_), Some(value)) => Err((Status::Disconnected, value)),
-            (Err(status), Some(value)) => Err((status, value)),
-            (Err(_), None) => Ok(()),
-        }
+        let sent = self.resolve_permit(permit, PermitEvent::Send, &mut value);
+        let status = sent.err().unwrap_or(Status::Disconnected);
+        value.map_or(Ok(()), |value| Err((status, value)))
     }
 
     /// Gives the permit's slot back.
     pub fn abort(&mut self, permit: PermitId) -> Answer {
-        self.resolve_permit(permit, PermitEvent::Abort, None).map(drop)
+        self.resolve_permit(permit, PermitEvent::Abort, &mut None).map(drop)
     }
 
     /// The permit's holder drops it: an abort, or a leak if it is tracked; then true means that the
     /// host must panic.
     pub fn drop_permit(&mut self, permit: PermitId, context: DropContext) -> Answer<bool> {
-        self.resolve_permit(permit, PermitEvent::DropTracked(context), None)
+        self.resolve_permit(permit, PermitEvent::DropTracked(context), &mut None)
     }
 
     /// Where a permit stands: Live or Leaked; one that was resolved is forgotten and answers so.
@@ -90,10 +87,8 @@ impl<P, V> World<P, V> {
     }
 
     fn no_permit(&self, permit: PermitId) -> Status {
-        match self.permits.was_issued(permit.0) {
-            true => Status::ObligationAlreadyResolved,
-            false => Status::StaleHandle,
-        }
+        let resolved = self.permits.was_issued(permit.0);
+        if resolved { Status::ObligationAlreadyResolved } else { Status::StaleHandle }
     }
 
     /// Makes a permit of a slot just reserved. If a tracked one cannot have its obligation the slot
@@ -147,7 +142,7 @@ impl<P, V> World<P, V> {
         &mut self,
         permit: PermitId,
         event: PermitEvent,
-        value: Option<&mut Option<V>>,
+        value: &mut Option<V>,
     ) -> Answer<bool> {
         let Some(record) = self.permits.get_mut(permit.0) else {
             return Err(self.no_permit(permit));
@@ -199,21 +194,20 @@ impl<P, V> World<P, V> {
         channel: ChannelId,
         holder: Option<TaskId>,
         permit: u64,
-        value: Option<&mut Option<V>>,
+        value: &mut Option<V>,
     ) {
-        let Some(slot) = value else { return };
         let Ok(record) = self.usable(channel) else {
             // The region is past draining: the slot is freed, nothing is queued.
             return self.free_slot(channel, holder, permit);
         };
-        let Some(value) = slot.take() else { return };
-        match record.law.send(value) {
+        let Some(message) = value.take() else { return };
+        match record.law.send(message) {
             Sent::Queued { wake } => {
                 self.note_channel(channel, holder, EventKind::Sent { permit: Some(permit) });
                 self.wake_all(wake);
             }
-            Sent::Refused { value } | Sent::NoPermit { value } => {
-                *slot = Some(value);
+            Sent::Refused { value: back } | Sent::NoPermit { value: back } => {
+                *value = Some(back);
                 self.note_channel(channel, holder, EventKind::SendRefused { permit });
             }
         }

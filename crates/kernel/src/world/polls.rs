@@ -245,7 +245,7 @@ impl<P, V> World<P, V> {
                 Some(Entry::Permit(permit)) => {
                     // Back on top, where resolving it finds it at once.
                     record.stack.push(Entry::Permit(permit));
-                    let _ = self.resolve_permit(permit, PermitEvent::Abort, None);
+                    let _ = self.abort(permit);
                 }
                 Some(Entry::Payload(payload)) => {
                     record.payload = Some(payload);

@@ -36,7 +36,7 @@ impl<P, V> RegionStore for World<P, V> {
         for channel in channels {
             let permits = self.channels.get(channel.0).map(|c| c.permits.clone());
             for permit in permits.unwrap_or_default() {
-                let _ = self.resolve_permit(permit, PermitEvent::Abort, None);
+                let _ = self.abort(permit);
             }
             self.close_channel(channel);
         }

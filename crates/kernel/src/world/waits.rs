@@ -88,9 +88,8 @@ impl<P, V> World<P, V> {
 
     /// Waits for the soft stop.
     pub fn stopping(&mut self, task: TaskId) -> Answer<Poll<()>> {
-        let answer =
-            self.watch(task, Watched::Stop, |world| Ok(world.stopping.then_some(Severity::Ok)));
-        answer.map(|poll| poll.map(drop))
+        let look = |world: &Self| Ok(world.stopping.then_some(Severity::Ok));
+        self.watch(task, Watched::Stop, look).map(|poll| poll.map(drop))
     }
 
     /// What was waited for, or a place among those who wait for it. Who waited in time gets the
@@ -103,11 +102,11 @@ impl<P, V> World<P, V> {
     ) -> Answer<Poll<Severity>> {
         let waits = &self.task_ref(task)?.waits;
         let waiting = waits.iter().any(|wait| matches!(wait, Wait::Watch(of, _) if *of == what));
-        let happened =
-            match waits.iter().find(|wait| matches!(wait, Wait::Seen(of, _) if *of == what)) {
-                Some(Wait::Seen(_, outcome)) => Some(*outcome),
-                _ => look(self)?,
-            };
+        let seen = waits.iter().find_map(|wait| match wait {
+            Wait::Seen(of, outcome) if *of == what => Some(*outcome),
+            _ => None,
+        });
+        let happened = if seen.is_some() { seen } else { look(self)? };
         self.observe(task)?;
         if let Some(outcome) = happened {
             self.forget_wait(task, Wait::Seen(what, outcome));
@@ -164,6 +163,12 @@ impl<P, V> World<P, V> {
         if let Some(record) = self.tasks.get_mut(task.0) {
             record.waits.retain(|own| *own != wait);
         }
+    }
+
+    /// The task no longer waits for this.
+    pub(super) fn quit_wait(&mut self, task: TaskId, wait: Wait) {
+        self.end_wait(task, wait);
+        self.forget_wait(task, wait);
     }
 
     /// Takes the task out of one queue it waits in.
