@@ -214,13 +214,4 @@ impl<P, V> World<P, V> {
         let region = self.tasks.get(task.0).map(|record| record.region.ordinal());
         self.note(Subject { task: Some(task.ordinal()), region, ..Subject::default() }, kind);
     }
-
-    fn note_timer(&mut self, handle: TimerHandle, owner: TimerOwner, kind: EventKind) {
-        let (task, region) = match owner {
-            TimerOwner::Task(task) => (Some(task.ordinal()), None),
-            TimerOwner::Region(region, _) => (None, Some(region.ordinal())),
-        };
-        let timer = Some(handle.generation);
-        self.note(Subject { task, region, timer, ..Subject::default() }, kind);
-    }
 }

@@ -99,7 +99,9 @@ impl<P, V> World<P, V> {
         channel: ChannelId,
         tracked: bool,
     ) -> Answer<PermitId> {
-        let obligation = match self.tracked_obligation(holder, channel, tracked) {
+        let own = holder.and_then(|task| self.tasks.get(task.0)).map(|record| record.region);
+        let region = own.or(self.channel_ref(channel)?.scope).unwrap_or(self.root);
+        let obligation = match tracked.then(|| self.oblige(region)).transpose() {
             Ok(obligation) => obligation,
             Err(status) => {
                 let wake = self.channel_mut(channel)?.law.abort();
@@ -120,25 +122,9 @@ impl<P, V> World<P, V> {
         Ok(permit)
     }
 
-    fn tracked_obligation(
-        &mut self,
-        holder: Option<TaskId>,
-        channel: ChannelId,
-        tracked: bool,
-    ) -> Answer<Option<ObligationId>> {
-        if !tracked {
-            return Ok(None);
-        }
-        let region = match holder {
-            Some(task) => self.task_ref(task)?.region,
-            None => self.channel_ref(channel)?.scope.unwrap_or(self.root),
-        };
-        self.oblige(region).map(Some)
-    }
-
     /// The one place where a permit is resolved. A value is taken if it was queued; true means that
     /// a leak must panic.
-    pub(super) fn resolve_permit(
+    fn resolve_permit(
         &mut self,
         permit: PermitId,
         event: PermitEvent,
@@ -153,55 +139,45 @@ impl<P, V> World<P, V> {
         };
         let (state, effect) = record.state.resolve(event)?;
         record.state = state;
-        let (channel, holder, obligation) = (record.channel, record.holder, record.obligation);
+        let record = *record;
         if state != PermitState::Leaked {
             self.permits.remove(permit.0);
         }
-        if let Some(task) = holder.and_then(|task| self.tasks.get_mut(task.0)) {
+        if let Some(task) = record.holder.and_then(|task| self.tasks.get_mut(task.0)) {
             let held = |entry: &Entry<P>| matches!(entry, Entry::Permit(own) if *own == permit);
             // From the top: the stack unwinds from there.
             if let Some(at) = task.stack.iter().rposition(held) {
                 task.stack.remove(at);
             }
         }
-        if let Some(record) = self.channels.get_mut(channel.0) {
-            record.permits.remove(&permit);
+        if let Ok(channel) = self.channel_mut(record.channel) {
+            channel.permits.remove(&permit);
         }
-        let number = permit.0.generation;
         let (resolution, panics) = match effect {
-            PermitEffect::Fill(_) => {
-                self.fill(channel, holder, number, value);
-                (Resolution::Commit, false)
-            }
-            PermitEffect::Free(_) => {
-                self.free_slot(channel, holder, number);
-                (Resolution::Abort, false)
-            }
-            PermitEffect::Leak { panics } => {
-                self.free_slot(channel, holder, number);
-                (Resolution::Leak, panics)
-            }
+            PermitEffect::Fill(_) => (Resolution::Commit, false),
+            PermitEffect::Free(_) => (Resolution::Abort, false),
+            PermitEffect::Leak { panics } => (Resolution::Leak, panics),
         };
-        if let Some(obligation) = obligation {
+        match resolution {
+            Resolution::Commit => self.fill(record, permit.0.generation, value),
+            _ => self.free_slot(record, permit.0.generation),
+        }
+        if let Some(obligation) = record.obligation {
             let _ = self.resolve(obligation, resolution);
         }
-        self.account_channel(channel);
+        self.account_channel(record.channel);
         Ok(panics)
     }
 
-    fn fill(
-        &mut self,
-        channel: ChannelId,
-        holder: Option<TaskId>,
-        permit: u64,
-        value: &mut Option<V>,
-    ) {
-        let Ok(record) = self.usable(channel) else {
+    /// Fills the slot of a permit, which has this number.
+    fn fill(&mut self, record: PermitRecord, permit: u64, value: &mut Option<V>) {
+        let PermitRecord { channel, holder, .. } = record;
+        let Ok(usable) = self.usable(channel) else {
             // The region is past draining: the slot is freed, nothing is queued.
-            return self.free_slot(channel, holder, permit);
+            return self.free_slot(record, permit);
         };
         let Some(message) = value.take() else { return };
-        match record.law.send(message) {
+        match usable.law.send(message) {
             Sent::Queued { wake } => {
                 self.note_channel(channel, holder, EventKind::Sent { permit: Some(permit) });
                 self.wake_all(wake);
@@ -213,10 +189,10 @@ impl<P, V> World<P, V> {
         }
     }
 
-    fn free_slot(&mut self, channel: ChannelId, holder: Option<TaskId>, permit: u64) {
-        let Some(record) = self.channels.get_mut(channel.0) else { return };
-        let wake = record.law.abort();
-        self.note_channel(channel, holder, EventKind::SendAborted { permit });
+    fn free_slot(&mut self, record: PermitRecord, permit: u64) {
+        let Ok(channel) = self.channel_mut(record.channel) else { return };
+        let wake = channel.law.abort();
+        self.note_channel(record.channel, record.holder, EventKind::SendAborted { permit });
         self.wake_all(wake);
     }
 }

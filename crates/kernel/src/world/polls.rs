@@ -84,12 +84,13 @@ impl<P, V> World<P, V> {
         let worker = self.worker.take();
         for timer in due {
             let deadline = timer.deadline.as_nanos();
-            self.disowned(timer.handle, timer.token, EventKind::TimerFired { deadline });
-            let (TimerOwner::Task(wakes) | TimerOwner::Region(_, Some(wakes))) = timer.token.owner
-            else {
-                continue;
-            };
-            self.wake_task(wakes);
+            self.note_timer(timer.handle, timer.token, EventKind::TimerFired { deadline });
+            match timer.token.owner {
+                TimerOwner::Task(wakes) | TimerOwner::Region(_, Some(wakes)) => {
+                    self.wake_task(wakes)
+                }
+                TimerOwner::Region(_, None) => {}
+            }
         }
         self.worker = worker;
         fired
@@ -199,25 +200,23 @@ impl<P, V> World<P, V> {
         self.end_waits(task);
         let Some(record) = self.tasks.get_mut(task.0) else { return };
         let from = record.life.state();
+        let in_cleanup = from.acknowledged() || part == Part::Cleanup;
         let outcome = match end {
             PollEnd::Ready | PollEnd::Pending => Ok(()),
             PollEnd::Failed(error) => Err(Stop::Err(error)),
             PollEnd::Panicked(message) => Err(Stop::Panicked(message)),
-            PollEnd::Cancelled if from.acknowledged() || part == Part::Cleanup => Ok(()),
+            PollEnd::Cancelled if in_cleanup => Ok(()),
             PollEnd::Cancelled => {
                 let status = Some(Status::Cancelled);
                 Err(Stop::Err(TaskError { status, message: "gave up uncancelled".into() }))
             }
         };
-        let in_cleanup = from.acknowledged() || part == Part::Cleanup;
         match outcome {
             Err(Stop::Err(error)) if in_cleanup => {
                 record.cleanup_error = Some(error);
                 self.note_task(task, EventKind::CleanupError {});
             }
-            outcome => {
-                record.ended = Some(record.ended.take().unwrap_or(Ok(())).join(outcome));
-            }
+            outcome => record.ended = Some(record.ended.take().unwrap_or(Ok(())).join(outcome)),
         }
         if part == Part::Body {
             self.body_ended(task, from);

@@ -125,6 +125,7 @@ pub(super) struct ChannelRecord<V> {
     pub(super) senders_gone: bool,
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct PermitRecord {
     pub(super) channel: ChannelId,
     pub(super) holder: Option<TaskId>,

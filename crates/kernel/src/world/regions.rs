@@ -126,20 +126,15 @@ impl<P, V> World<P, V> {
             return;
         }
         let kind = reason.kind;
-        record.cleanup = match &record.reason {
-            Some(_) => record.cleanup.combine(cleanup),
-            None => cleanup,
+        (record.cleanup, record.reason) = match record.reason.take() {
+            Some(old) => (record.cleanup.combine(cleanup), Some(old.strengthen(reason))),
+            None => (cleanup, Some(reason)),
         };
-        record.reason = Some(match record.reason.take() {
-            Some(old) => old.strengthen(reason),
-            None => reason,
-        });
         let first = record.word.close();
         let state = record.word.state();
         self.note_region(region, EventKind::RegionCancelled { kind, strengthened: !first });
         if first {
-            let (from, to) = (RegionState::Open, RegionState::Closing);
-            self.note_region(region, EventKind::RegionMoved { from, to });
+            self.moved(region, RegionState::Open, RegionState::Closing);
             cascade::settle(self, region);
         } else if matches!(state, RegionState::Closing | RegionState::Draining) {
             self.tell_children(region);

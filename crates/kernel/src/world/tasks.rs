@@ -333,7 +333,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Whether the task is inside a wait of this kind already.
+    /// The task waits for this from now on, if it does not already.
     pub(super) fn add_wait(&mut self, task: TaskId, wait: Wait) {
         if let Some(record) = self.tasks.get_mut(task.0)
             && !record.waits.contains(&wait)

@@ -83,7 +83,7 @@ impl<P, V> World<P, V> {
 
     /// Waits for a region to close: its outcome.
     pub fn closed(&mut self, task: TaskId, region: RegionId) -> Answer<Poll<Severity>> {
-        self.watch(task, Watched::Region(region), |world| Ok(world.region(region)?.outcome))
+        self.watch(task, Watched::Region(region), |world| Ok(world.region_ref(region)?.outcome()))
     }
 
     /// Waits for the soft stop.
