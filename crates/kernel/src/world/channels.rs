@@ -27,93 +27,66 @@ impl<P, V> World<P, V> {
     }
 
     /// Sends if there is room and nobody waits; hands the value back otherwise.
-    pub fn try_send(&mut self, channel: ChannelId, value: V) -> Result<(), (Status, V)> {
-        let record = match self.usable(channel) {
-            Ok(record) => record,
-            Err(status) => return Err((status, value)),
-        };
-        match record.law.try_send(value) {
-            Ok(wake) => {
-                self.note_channel(channel, None, EventKind::Sent { permit: None });
-                self.wake_all(wake);
-                Ok(())
-            }
-            Err(error) => Err((error.status(), error.into_inner())),
-        }
+    pub fn try_send(&mut self, channel: ChannelId, value: V) -> Offer<V> {
+        let (value, record) = with(value, self.usable(channel))?;
+        let wake = record.law.try_send(value).map_err(refused)?;
+        self.note_channel(channel, None, EventKind::Sent { permit: None });
+        self.wake_all(wake);
+        Ok(())
     }
 
     /// Sends, making room by evicting the oldest message if need be; answers what was evicted.
-    pub fn evict(&mut self, channel: ChannelId, value: V) -> Result<Option<V>, (Status, V)> {
-        let record = match self.usable(channel) {
-            Ok(record) => record,
-            Err(status) => return Err((status, value)),
-        };
-        match record.law.send_evict_oldest(value) {
-            Ok(evicted) => {
-                if evicted.old.is_some() {
-                    self.note_channel(channel, None, EventKind::Evicted {});
-                }
-                self.note_channel(channel, None, EventKind::Sent { permit: None });
-                self.wake_all(evicted.wake);
-                Ok(evicted.old)
-            }
-            Err(error) => Err((error.status(), error.into_inner())),
+    pub fn evict(&mut self, channel: ChannelId, value: V) -> Offer<V, Option<V>> {
+        let (value, record) = with(value, self.usable(channel))?;
+        let evicted = record.law.send_evict_oldest(value).map_err(refused)?;
+        if evicted.old.is_some() {
+            self.note_channel(channel, None, EventKind::Evicted {});
         }
+        self.note_channel(channel, None, EventKind::Sent { permit: None });
+        self.wake_all(evicted.wake);
+        Ok(evicted.old)
     }
 
     /// Receives on behalf of a task, which waits if there is nothing.
     pub fn recv(&mut self, task: TaskId, channel: ChannelId) -> Answer<Poll<V>> {
         self.waitable(task, channel)?;
-        let record = match self.usable(channel) {
-            Ok(record) => record,
+        let wait = Wait::Recv(channel);
+        let received = match self.usable(channel) {
+            Ok(record) => record.law.recv(task),
             Err(status) => {
-                self.end_wait(task, Wait::Recv(channel));
-                self.forget_wait(task, Wait::Recv(channel));
+                self.quit_wait(task, wait);
                 return Err(status);
             }
         };
-        match record.law.recv(task) {
-            Recv::Message { value, wake } => {
-                self.forget_wait(task, Wait::Recv(channel));
-                self.note_channel(channel, Some(task), EventKind::Received {});
-                self.wake_all(wake);
-                Ok(Poll::Ready(value))
-            }
-            Recv::Disconnected => {
-                self.forget_wait(task, Wait::Recv(channel));
-                Err(Status::Disconnected)
-            }
-            Recv::Waiting => {
-                self.add_wait(task, Wait::Recv(channel));
-                Ok(Poll::Pending)
-            }
+        if let Recv::Waiting = received {
+            self.add_wait(task, wait);
+            return Ok(Poll::Pending);
         }
+        self.forget_wait(task, wait);
+        let Recv::Message { value, wake } = received else { return Err(Status::Disconnected) };
+        self.note_channel(channel, Some(task), EventKind::Received {});
+        self.wake_all(wake);
+        Ok(Poll::Ready(value))
     }
 
     /// Receives if there is a message.
     pub fn try_recv(&mut self, channel: ChannelId) -> Answer<V> {
-        match self.usable(channel)?.law.try_recv() {
-            Ok((value, wake)) => {
-                self.note_channel(channel, None, EventKind::Received {});
-                self.wake_all(wake);
-                Ok(value)
-            }
-            Err(TryRecvError::Empty) => Err(Status::Empty),
-            Err(TryRecvError::Disconnected) => Err(Status::Disconnected),
-        }
+        let received = self.usable(channel)?.law.try_recv();
+        let (value, wake) = received.map_err(|error| error.status())?;
+        self.note_channel(channel, None, EventKind::Received {});
+        self.wake_all(wake);
+        Ok(value)
     }
 
     /// One more sender; DISCONNECTED once the last is gone.
     pub fn clone_sender(&mut self, channel: ChannelId) -> Answer {
-        if self.usable(channel)?.law.add_sender() { Ok(()) } else { Err(Status::Disconnected) }
+        ensure(self.usable(channel)?.law.add_sender(), Status::Disconnected)
     }
 
     /// One sender fewer.
     pub fn drop_sender(&mut self, channel: ChannelId) -> Answer {
         let law = &mut self.channel_mut(channel)?.law;
-        if law.senders() == 0 {
-            return Err(Status::Disconnected);
-        }
+        ensure(law.senders() > 0, Status::Disconnected)?;
         let wake = law.drop_sender();
         self.account_channel(channel);
         self.wake_all(wake);
@@ -128,9 +101,7 @@ impl<P, V> World<P, V> {
     /// Answers the receiver that was waiting.
     fn close_receiver(&mut self, channel: ChannelId) -> Answer<Option<TaskId>> {
         let law = &mut self.channel_mut(channel)?.law;
-        if law.is_receiver_closed() {
-            return Err(Status::Disconnected);
-        }
+        ensure(!law.is_receiver_closed(), Status::Disconnected)?;
         let closed = law.close_receiver();
         let dropped = closed.messages.len() as u64;
         self.note_channel(channel, None, EventKind::ReceiverGone { dropped });
@@ -143,9 +114,7 @@ impl<P, V> World<P, V> {
     /// Frees the slot of a fully closed channel.
     pub fn release_channel(&mut self, channel: ChannelId) -> Answer {
         let record = self.channel_ref(channel)?;
-        if record.law.state() != ChannelState::FullyClosed {
-            return Err(Status::InvalidTransition);
-        }
+        ensure(record.law.state() == ChannelState::FullyClosed, Status::InvalidTransition)?;
         let scope = record.scope;
         if let Some(region) = scope.and_then(|region| self.regions.get_mut(region.0)) {
             region.channels.remove(&channel);
@@ -219,15 +188,13 @@ impl<P, V> World<P, V> {
         task: Option<TaskId>,
         kind: EventKind,
     ) {
-        let task = task.or(self.current);
-        let record = self.channels.get(channel.0);
-        let scope = record.and_then(|record| record.scope);
-        let subject = Subject {
-            task: task.map(TaskId::ordinal),
-            region: scope.map(RegionId::ordinal),
-            channel: Some(channel.ordinal()),
-            timer: None,
-        };
-        self.note(subject, kind);
+        let task = task.or(self.current).map(TaskId::ordinal);
+        let scope = self.channels.get(channel.0).and_then(|record| record.scope);
+        let (region, channel) = (scope.map(RegionId::ordinal), Some(channel.ordinal()));
+        self.note(Subject { task, region, channel, timer: None }, kind);
     }
+}
+
+fn refused<V>(error: TrySendError<V>) -> (Status, V) {
+    (error.status(), error.into_inner())
 }

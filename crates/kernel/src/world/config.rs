@@ -5,69 +5,56 @@ use super::*;
 /// What an operation answers: its result, or the code of its refusal.
 pub type Answer<T = ()> = Result<T, Status>;
 
-/// How a world is set up.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Workers, fairness and tie-break.
-    pub scheduler: SchedulerConfig,
-    /// Timers.
-    pub wheel: WheelConfig,
-    /// How long cause chains may get.
-    pub chain: ChainLimits,
-    /// How many of each thing there may be.
-    pub limits: Limits,
-    /// How many events the journal retains.
-    pub journal_capacity: usize,
-    /// What happens beyond that.
-    pub when_full: WhenFull,
-}
+/// What an operation answers that is given something: its result, or the code of its refusal and
+/// the thing back.
+pub type Offer<P, T = ()> = Result<T, (Status, P)>;
 
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            scheduler: SchedulerConfig::default(),
-            wheel: WheelConfig::default(),
-            chain: ChainLimits::default(),
-            limits: Limits::default(),
-            journal_capacity: usize::MAX,
-            when_full: WhenFull::Overwrite,
-        }
+/// An answer together with what was given, which a refusal hands back.
+pub(super) fn with<P, T>(given: P, answer: Answer<T>) -> Offer<P, (P, T)> {
+    match answer {
+        Ok(answer) => Ok((given, answer)),
+        Err(status) => Err((status, given)),
     }
 }
 
-/// How many of each thing there may be at once. The timer limit is in [`WheelConfig`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Tasks not Completed.
-    pub tasks: usize,
-    /// Regions not Closed, the root included.
-    pub regions: usize,
-    /// Obligations still Reserved.
-    pub obligations: usize,
-    /// Channels not fully closed.
-    pub channels: usize,
-    /// Ready entries beyond which spawns and outside wakes are refused.
-    pub ready_queue: usize,
-    /// Timed entries beyond which spawns and outside wakes are refused.
-    pub timed_queue: usize,
-    /// Cancel entries beyond which targeted cancels are refused.
-    pub cancel_queue: usize,
-    /// The memory estimate in bytes.
-    pub memory: usize,
+settings! {
+    /// How a world is set up.
+    pub struct Config {
+        /// Workers, fairness and tie-break.
+        scheduler: SchedulerConfig = SchedulerConfig::default(),
+        /// Timers.
+        wheel: WheelConfig = WheelConfig::default(),
+        /// How long cause chains may get.
+        chain: ChainLimits = ChainLimits::default(),
+        /// How many of each thing there may be.
+        limits: Limits = Limits::default(),
+        /// How many events the journal retains.
+        journal_capacity: usize = usize::MAX,
+        /// What happens beyond that.
+        when_full: WhenFull = WhenFull::Overwrite,
+    }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            tasks: usize::MAX,
-            regions: usize::MAX,
-            obligations: usize::MAX,
-            channels: usize::MAX,
-            ready_queue: usize::MAX,
-            timed_queue: usize::MAX,
-            cancel_queue: usize::MAX,
-            memory: usize::MAX - 1,
-        }
+settings! {
+    /// How many of each thing there may be at once. The timer limit is in [`WheelConfig`].
+    #[derive(Copy)]
+    pub struct Limits {
+        /// Tasks not Completed.
+        tasks: usize = usize::MAX,
+        /// Regions not Closed, the root included.
+        regions: usize = usize::MAX,
+        /// Obligations still Reserved.
+        obligations: usize = usize::MAX,
+        /// Channels not fully closed.
+        channels: usize = usize::MAX,
+        /// Ready entries beyond which spawns and outside wakes are refused.
+        ready_queue: usize = usize::MAX,
+        /// Timed entries beyond which spawns and outside wakes are refused.
+        timed_queue: usize = usize::MAX,
+        /// Cancel entries beyond which targeted cancels are refused.
+        cancel_queue: usize = usize::MAX,
+        /// The memory estimate in bytes.
+        memory: usize = usize::MAX - 1,
     }
 }
 
@@ -147,9 +134,10 @@ pub enum PollEnd {
 }
 
 /// What of a task is polled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     /// The task itself.
+    #[default]
     Body,
     /// An entry of its cleanup stack.
     Cleanup,

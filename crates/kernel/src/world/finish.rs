@@ -77,7 +77,7 @@ impl<P, V> World<P, V> {
 
     /// Quiescent, or everything that stands in the way.
     pub fn quiescent(&self) -> Result<(), NotQuiescent> {
-        let holds = |law: &crate::channel::Channel<V, TaskId>| law.len() + law.reserved() > 0;
+        let holds = |law: &Channel<V, TaskId>| law.len() + law.reserved() > 0;
         Census {
             tasks: self.usage.tasks,
             obligations: self.usage.obligations,

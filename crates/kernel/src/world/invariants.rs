@@ -11,23 +11,25 @@ pub struct InvariantViolation {
     pub what: String,
 }
 
-impl fmt::Display for InvariantViolation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.id, self.what)
+errors! {
+    InvariantViolation {
+        InvariantViolation { id, what } => Status::Internal, "{id}: {what}";
     }
 }
 
-impl core::error::Error for InvariantViolation {}
+/// What a check answers.
+type Checked = Result<(), InvariantViolation>;
 
-fn hold(
-    ok: bool,
-    id: &'static str,
-    what: impl FnOnce() -> String,
-) -> Result<(), InvariantViolation> {
-    if ok { Ok(()) } else { Err(InvariantViolation { id, what: what() }) }
+/// Answers with the violation unless the condition holds.
+macro_rules! hold {
+    ($id:literal, $holds:expr, $($text:tt)+) => {
+        if !$holds {
+            return Err(InvariantViolation { id: $id, what: format!($($text)+) });
+        }
+    };
 }
 
-fn law(id: &'static str, checked: Result<(), &'static str>) -> Result<(), InvariantViolation> {
+fn law(id: &'static str, checked: Result<(), &'static str>) -> Checked {
     checked.map_err(|what| InvariantViolation { id, what: what.into() })
 }
 
@@ -38,22 +40,23 @@ impl<P, V> World<P, V> {
         law("INV-SC-02", self.scheduler.check())?;
         for (_, record) in self.channels.iter() {
             law("INV-CH-01", record.law.check())?;
-            let permits = record.permits.len();
-            hold(permits == record.law.reserved(), "INV-OB-01", || {
-                format!("{permits} live permits for {} reserved slots", record.law.reserved())
-            })?;
+            let (permits, slots) = (record.permits.len(), record.law.reserved());
+            hold!(
+                "INV-OB-01",
+                permits == slots,
+                "{permits} live permits for {slots} reserved slots"
+            );
         }
-        for (key, _) in self.regions.iter() {
-            self.check_region(RegionId(key))?;
+        for (key, record) in self.regions.iter() {
+            self.check_region(RegionId(key), record)?;
         }
-        for (key, _) in self.tasks.iter() {
-            self.check_task(TaskId(key))?;
+        for (key, record) in self.tasks.iter() {
+            self.check_task(TaskId(key), record)?;
         }
         self.check_usage()
     }
 
-    fn check_region(&self, region: RegionId) -> Result<(), InvariantViolation> {
-        let Ok(record) = self.region_ref(region) else { return Ok(()) };
+    fn check_region(&self, region: RegionId, record: &RegionRecord<P>) -> Checked {
         let word = &record.word;
         let counts = (
             word.live_tasks() as usize == record.tasks.len(),
@@ -61,74 +64,69 @@ impl<P, V> World<P, V> {
             word.outstanding() as usize == record.obligations.len(),
             word.finalizers() as usize == record.finalizers.len(),
         );
-        hold(counts == (true, true, true, true), "INV-RG-01", || {
-            format!("{region} miscounts tasks, children, obligations or finalizers: {counts:?}")
-        })?;
+        let right = counts == (true, true, true, true);
+        let miscounted = "tasks, children, obligations or finalizers";
+        hold!("INV-RG-01", right, "{region} miscounts {miscounted}: {counts:?}");
         let state = word.state();
         let lives = word.live_tasks() + word.open_children() > 0;
-        let held = record.channels.iter().any(|c| {
-            self.channels.get(c.0).is_some_and(|c| c.law.state() != ChannelState::FullyClosed)
-        });
+        let open = |id: &ChannelId| {
+            self.channel_ref(*id).is_ok_and(|c| c.law.state() != ChannelState::FullyClosed)
+        };
+        let held = record.channels.iter().any(open);
         let armed = !record.timers.is_empty() || word.outstanding() > 0 || record.storage > 0;
-        hold(state != RegionState::Closed || !(lives || held || armed), "INV-RG-01", || {
-            format!("{region} is Closed with something alive in it")
-        })?;
-        let settled = !matches!(state, RegionState::Closing) || self.delivering;
-        hold(settled, "INV-RG-02", || format!("{region} is left in Closing"))?;
+        let empty = state != RegionState::Closed || !(lives || held || armed);
+        hold!("INV-RG-01", empty, "{region} is Closed with something alive in it");
+        let settled = state != RegionState::Closing || self.delivering;
+        hold!("INV-RG-02", settled, "{region} is left in Closing");
         for child in &record.children {
-            let parent = self.region_ref(*child).ok().and_then(|c| c.parent);
-            hold(parent == Some(region), "INV-TK-01", || format!("{child} has another parent"))?;
+            let own = self.region_ref(*child).is_ok_and(|c| c.parent == Some(region));
+            hold!("INV-TK-01", own, "{child} has another parent");
         }
         Ok(())
     }
 
-    fn check_task(&self, task: TaskId) -> Result<(), InvariantViolation> {
-        let Ok(record) = self.task_ref(task) else { return Ok(()) };
-        let completed = record.life.state() == TaskState::Completed;
+    fn check_task(&self, task: TaskId, record: &TaskRecord<P>) -> Checked {
+        let (state, outcome) = (record.life.state(), &record.outcome);
+        let completed = state == TaskState::Completed;
         let owned = self.region_ref(record.region).is_ok_and(|r| r.tasks.contains(&task));
-        hold(owned != completed, "INV-TK-01", || format!("{task} and its region disagree"))?;
-        hold(completed == record.outcome.is_some(), "INV-TK-01", || {
-            format!("{task} is {} with outcome {:?}", record.life.state().name(), record.outcome)
-        })?;
+        hold!("INV-TK-01", owned != completed, "{task} and its region disagree");
+        let ended = completed == outcome.is_some();
+        hold!("INV-TK-01", ended, "{task} is {} with outcome {outcome:?}", state.name());
         let idle = record.queued.is_none() && record.timers.is_empty() && record.waits.is_empty();
-        hold(!completed || (idle && record.stack.is_empty()), "INV-TK-01", || {
-            format!("{task} is over and still queued, waiting or holding")
-        })?;
-        hold(!(record.polling && record.queued.is_some()), "INV-TK-01", || {
-            format!("{task} is queued while it is polled")
-        })?;
+        let over = !completed || (idle && record.stack.is_empty());
+        hold!("INV-TK-01", over, "{task} is over and still queued, waiting or holding");
+        let once = !(record.polling && record.queued.is_some());
+        hold!("INV-TK-01", once, "{task} is queued while it is polled");
         for timer in record.timers.values() {
             let owner = self.wheel.get(*timer).map(|(_, token)| token.owner);
-            hold(owner == Some(TimerOwner::Task(task)), "INV-TM-09", || {
-                format!("{task} lists a timer that is not its own")
-            })?;
+            let own = owner == Some(TimerOwner::Task(task));
+            hold!("INV-TM-09", own, "{task} lists a timer that is not its own");
         }
-        let permits = record.stack.iter().filter(|entry| match entry {
-            Entry::Permit(permit) => self.permits.get(permit.0).is_none(),
-            Entry::Payload(_) => false,
+        let held = record.stack.iter().all(|entry| match entry {
+            Entry::Permit(permit) => self.permits.get(permit.0).is_some(),
+            Entry::Payload(_) => true,
         });
-        hold(permits.count() == 0, "INV-OB-01", || format!("{task} holds a permit that is gone"))
+        hold!("INV-OB-01", held, "{task} holds a permit that is gone");
+        Ok(())
     }
 
-    fn check_usage(&self) -> Result<(), InvariantViolation> {
+    fn check_usage(&self) -> Checked {
         let queued = self.tasks.iter().filter(|(_, record)| record.queued.is_some()).count();
-        hold(queued == self.scheduler.total(), "INV-TK-01", || {
-            format!("{queued} tasks are queued, {} entries exist", self.scheduler.total())
-        })?;
+        let entries = self.scheduler.total();
+        hold!("INV-TK-01", queued == entries, "{queued} tasks are queued, {entries} entries exist");
         let live = self.tasks.iter().filter(|(_, r)| r.outcome.is_none()).count();
         let open = self.regions.iter().filter(|(_, r)| r.word.state() != RegionState::Closed);
         let usage = (live == self.usage.tasks, open.count() == self.usage.regions);
-        hold(usage == (true, true), "INV-RG-01", || format!("usage miscounts: {usage:?}"))?;
+        hold!("INV-RG-01", usage == (true, true), "usage miscounts: {usage:?}");
+        let workers = 0..self.scheduler.workers();
         let effective = |worker| self.scheduler.certificate(worker).effective_exceedances;
-        let kept = (0..self.scheduler.workers()).all(|worker| effective(worker) == 0);
-        hold(kept, "INV-SC-04", || "cancel work went on past its limit".into())?;
-        let sources = (0..self.scheduler.workers()).map(Source::Local).chain([Source::Global]);
-        for source in sources {
-            for lane in [Lane::Cancel, Lane::Timed, Lane::Ready] {
-                for (_, _, task) in self.scheduler.lanes(source).iter(lane) {
-                    let lives = self.task_ref(*task).is_ok_and(|r| r.queued.is_some());
-                    hold(lives, "INV-TK-01", || format!("{task} has an entry too many"))?;
-                }
+        let kept = workers.clone().all(|worker| effective(worker) == 0);
+        hold!("INV-SC-04", kept, "cancel work went on past its limit");
+        for source in workers.map(Source::Local).chain([Source::Global]) {
+            let lanes = self.scheduler.lanes(source);
+            for (_, _, task) in Lane::ALL.into_iter().flat_map(|lane| lanes.iter(lane)) {
+                let lives = self.task_ref(*task).is_ok_and(|r| r.queued.is_some());
+                hold!("INV-TK-01", lives, "{task} has an entry too many");
             }
         }
         Ok(())

@@ -29,8 +29,8 @@ mod views;
 mod waits;
 
 pub use config::{
-    Answer, Ask, Config, Limits, Part, Policy, PollEnd, RegionOptions, SleepUntil, Step, TaskError,
-    TaskOptions, TaskOutcome,
+    Answer, Ask, Config, Limits, Offer, Part, Policy, PollEnd, RegionOptions, SleepUntil, Step,
+    TaskError, TaskOptions, TaskOutcome,
 };
 pub use invariants::InvariantViolation;
 pub use records::PermitId;
@@ -39,9 +39,8 @@ pub use views::{ChannelView, RegionView, TaskView};
 use crate::arena::{Arena, Key};
 use crate::budget::{Budget, Exhausted};
 use crate::cancel::{ChainLimits, Cleanup, Kind, Phase, Reason, Witness};
-use crate::cascade;
-use crate::cascade::RegionStore;
-use crate::channel::{Channel, ChannelState, Recv, Reserve, Sent, TryRecvError, WaiterId};
+use crate::cascade::{self, RegionStore};
+use crate::channel::{Channel, ChannelState, Recv, Reserve, Sent, TrySendError, WaiterId};
 use crate::choose::{Choose, Point};
 use crate::handle::Handle;
 use crate::ids::{ChannelId, ObligationId, RegionId, TaskId};
@@ -49,6 +48,7 @@ use crate::journal::{EventKind, Journal, Subject, WhenFull};
 use crate::lanes::{
     Decision, Lane, Place, Priority, Scheduler, SchedulerConfig, Source, Suggestion, Ticket,
 };
+use crate::named::ensure;
 use crate::obligation::ObligationState;
 use crate::outcome::{Fold, Lattice, Outcome, Severity, Stop};
 use crate::quiescence::{Census, NotQuiescent};
@@ -63,48 +63,52 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
+use config::with;
 use core::fmt::Write;
+use core::mem::take;
 use core::ops::Range;
 use core::task::Poll;
 use core::time::Duration;
 use records::*;
 
-/// The engine. `P` is what a task is to its host, `V` a channel message.
-pub struct World<P, V> {
-    config: Config,
-    now: Time,
-    root: RegionId,
-    regions: Arena<RegionRecord<P>>,
-    tasks: Arena<TaskRecord<P>>,
-    obligations: Arena<(RegionId, ObligationState)>,
-    channels: Arena<ChannelRecord<V>>,
-    permits: Arena<PermitRecord>,
-    wheel: Wheel<TimerToken>,
-    timers_made: u64,
-    /// How many timers may still fire before the host says so again.
-    timer_allowance: usize,
-    /// Live budget deadlines not yet noticed; they are no timers.
-    deadlines: BTreeSet<(Time, TaskId)>,
-    graces: BTreeMap<(Time, u64), (RegionId, Grace)>,
-    scheduler: Scheduler<TaskId>,
-    suggestion: Suggestion,
-    /// The poll under way.
-    current: Option<TaskId>,
-    /// The worker whose poll, or whose poll's end, is under way: it takes the wakes.
-    worker: Option<usize>,
-    /// Regions still to be told of a cancel, deepest last.
-    cancels: Vec<(RegionId, Reason, Cleanup)>,
-    delivering: bool,
-    stopping: bool,
-    /// Who waits for what happens once, in order of asking.
-    watchers: BTreeMap<(Watched, u64), TaskId>,
-    /// Counts watchers and graces, so that they keep the order of asking.
-    asked: u64,
-    usage: Usage,
-    journal: Journal,
-    released: Vec<P>,
-    dropped: Vec<V>,
+record! {
+    /// The engine. `P` is what a task is to its host, `V` a channel message.
+    pub struct World<P, V> {
+        fn with_root(config: Config, root: RegionId, regions: Arena<RegionRecord<P>>);
+        now: Time,
+        root: RegionId = root,
+        regions: Arena<RegionRecord<P>> = regions,
+        tasks: Arena<TaskRecord<P>>,
+        obligations: Arena<(RegionId, ObligationState)>,
+        channels: Arena<ChannelRecord<V>>,
+        permits: Arena<PermitRecord>,
+        wheel: Wheel<TimerToken> = Wheel::new(config.wheel.clone(), Time::ZERO),
+        timers_made: u64,
+        /// How many timers may still fire before the host says so again.
+        timer_allowance: usize = usize::MAX,
+        /// Live budget deadlines not yet noticed; they are no timers.
+        deadlines: BTreeSet<(Time, TaskId)>,
+        graces: BTreeMap<(Time, u64), (RegionId, Grace)>,
+        scheduler: Scheduler<TaskId> = Scheduler::new(config.scheduler),
+        suggestion: Suggestion,
+        /// The poll under way.
+        current: Option<TaskId>,
+        /// The worker whose poll, or whose poll's end, is under way: it takes the wakes.
+        worker: Option<usize>,
+        /// Regions still to be told of a cancel, deepest last.
+        cancels: Vec<(RegionId, Reason, Cleanup)>,
+        delivering: bool,
+        stopping: bool,
+        /// Who waits for what happens once, in order of asking.
+        watchers: BTreeMap<(Watched, u64), TaskId>,
+        /// Counts watchers and graces, so that they keep the order of asking.
+        asked: u64,
+        usage: Usage = Usage { regions: 1, ..Usage::default() },
+        journal: Journal = Journal::new(config.journal_capacity, config.when_full),
+        released: Vec<P>,
+        dropped: Vec<V>,
+        config: Config = config,
+    }
 }
 
 /// What counts against the limits.
@@ -131,67 +135,27 @@ impl<P, V> World<P, V> {
             Ok(key) => RegionId(key),
             Err(_) => unreachable!("an empty arena has room"),
         };
-        let journal = Journal::new(config.journal_capacity, config.when_full);
-        let mut world = World {
-            now: Time::ZERO,
-            root,
-            regions,
-            tasks: Arena::new(),
-            obligations: Arena::new(),
-            channels: Arena::new(),
-            permits: Arena::new(),
-            wheel: Wheel::new(config.wheel.clone(), Time::ZERO),
-            timers_made: 0,
-            timer_allowance: usize::MAX,
-            deadlines: BTreeSet::new(),
-            graces: BTreeMap::new(),
-            scheduler: Scheduler::new(config.scheduler),
-            suggestion: Suggestion::NoPreference,
-            current: None,
-            worker: None,
-            cancels: Vec::new(),
-            delivering: false,
-            stopping: false,
-            watchers: BTreeMap::new(),
-            asked: 0,
-            usage: Usage { regions: 1, ..Usage::default() },
-            journal,
-            released: Vec::new(),
-            dropped: Vec::new(),
-            config,
-        };
+        let mut world = World::with_root(config, root, regions);
         world.note_region(root, EventKind::RegionOpened { parent: None });
         world
     }
 
-    /// The logical time.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// The root region.
-    pub fn root(&self) -> RegionId {
-        self.root
-    }
-
-    /// The journal.
-    pub fn journal(&self) -> &Journal {
-        &self.journal
+    getters! {
+        /// The logical time.
+        now(&self) -> Time = self.now;
+        /// The root region.
+        root(&self) -> RegionId = self.root;
+        /// The journal.
+        journal(&self) -> &Journal = &self.journal;
+        /// The timers.
+        timers(&self) -> &Wheel<impl Sized> = &self.wheel;
+        /// The run queues.
+        scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }
 
     /// The journal, to take events out of.
     pub fn journal_mut(&mut self) -> &mut Journal {
         &mut self.journal
-    }
-
-    /// The timers.
-    pub fn timers(&self) -> &Wheel<impl Sized> {
-        &self.wheel
-    }
-
-    /// The run queues.
-    pub fn scheduler(&self) -> &Scheduler<TaskId> {
-        &self.scheduler
     }
 
     /// What the governor suggests from now on.
@@ -201,12 +165,12 @@ impl<P, V> World<P, V> {
 
     /// Payloads nobody polls any more, for the host to drop.
     pub fn take_released(&mut self) -> Vec<P> {
-        core::mem::take(&mut self.released)
+        take(&mut self.released)
     }
 
     /// Messages nobody will receive, for the host to drop.
     pub fn take_dropped(&mut self) -> Vec<V> {
-        core::mem::take(&mut self.dropped)
+        take(&mut self.dropped)
     }
 
     /// Refuses, and says so in the journal, when `used` has reached `limit`.
@@ -249,19 +213,5 @@ impl<P, V> World<P, V> {
     fn note_task(&mut self, task: TaskId, kind: EventKind) {
         let region = self.tasks.get(task.0).map(|record| record.region.ordinal());
         self.note(Subject { task: Some(task.ordinal()), region, ..Subject::default() }, kind);
-    }
-
-    fn note_timer(&mut self, handle: TimerHandle, owner: TimerOwner, kind: EventKind) {
-        let (task, region) = match owner {
-            TimerOwner::Task(task) => (Some(task.ordinal()), None),
-            TimerOwner::Region(region, _) => (None, Some(region.ordinal())),
-        };
-        let timer = Some(handle.generation);
-        self.note(Subject { task, region, timer, ..Subject::default() }, kind);
-    }
-
-    fn note_obligation(&mut self, region: RegionId, id: ObligationId, to: ObligationState) {
-        let kind = EventKind::ObligationResolved { obligation: id.ordinal(), to };
-        self.note_region(region, kind);
     }
 }

@@ -27,16 +27,19 @@ impl<P, V> World<P, V> {
         record.word.state().admit(Operation::Resolve)?;
         record.obligations.remove(&id);
         RegionWord::obligation_done(&mut record.word);
-        if to == ObligationState::Leaked {
-            if let Some(slot) = self.obligations.get_mut(id.0) {
-                slot.1 = to;
-            }
-        } else {
-            self.obligations.remove(id.0);
+        self.resolved(region, id, to);
+        Ok(())
+    }
+
+    /// The obligation no longer counts; only a leaked one stays on record.
+    pub(super) fn resolved(&mut self, region: RegionId, id: ObligationId, to: ObligationState) {
+        match self.obligations.get_mut(id.0) {
+            Some(slot) if to == ObligationState::Leaked => slot.1 = to,
+            _ => drop(self.obligations.remove(id.0)),
         }
         self.usage.obligations -= 1;
-        self.note_obligation(region, id, to);
-        Ok(())
+        let kind = EventKind::ObligationResolved { obligation: id.ordinal(), to };
+        self.note_region(region, kind);
     }
 
     /// Where an obligation stands: Reserved or Leaked; a resolved one answers that it is.

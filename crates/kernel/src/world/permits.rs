@@ -17,20 +17,21 @@ impl<P, V> World<P, V> {
             Wait::Send(on, waiter) if *on == channel => Some(*waiter),
             _ => None,
         });
+        let wait = before.map(|waiter| Wait::Send(channel, waiter));
         let mut slot = before;
         let answer = match self.usable(channel) {
-            Ok(record) => record.law.reserve(&mut slot, task).map_err(|error| error.status()),
+            Ok(record) => record.law.reserve(&mut slot, task),
             Err(status) => {
-                if let Some(waiter) = slot.take() {
-                    self.end_wait(task, Wait::Send(channel, waiter));
+                if let Some(wait) = wait {
+                    self.quit_wait(task, wait);
                 }
-                Err(status)
+                return Err(status);
             }
         };
-        if let Some(waiter) = before.filter(|_| slot.is_none()) {
-            self.forget_wait(task, Wait::Send(channel, waiter));
+        if let Some(wait) = wait.filter(|_| slot.is_none()) {
+            self.forget_wait(task, wait);
         }
-        match answer? {
+        match answer.map_err(|error| error.status())? {
             Reserve::Granted { wake } => {
                 let permit = self.granted(Some(task), channel, tracked);
                 self.wake_all(wake);
@@ -62,26 +63,22 @@ impl<P, V> World<P, V> {
     }
 
     /// Fills the permit's slot; DISCONNECTED hands the value back if the receiver is gone.
-    pub fn send(&mut self, permit: PermitId, value: V) -> Result<(), (Status, V)> {
+    pub fn send(&mut self, permit: PermitId, value: V) -> Offer<V> {
         let mut value = Some(value);
-        let result = self.resolve_permit(permit, PermitEvent::Send, Some(&mut value));
-        match (result, value) {
-            (Ok(_), None) => Ok(()),
-            (Ok(_), Some(value)) => Err((Status::Disconnected, value)),
-            (Err(status), Some(value)) => Err((status, value)),
-            (Err(_), None) => Ok(()),
-        }
+        let sent = self.resolve_permit(permit, PermitEvent::Send, &mut value);
+        let status = sent.err().unwrap_or(Status::Disconnected);
+        value.map_or(Ok(()), |value| Err((status, value)))
     }
 
     /// Gives the permit's slot back.
     pub fn abort(&mut self, permit: PermitId) -> Answer {
-        self.resolve_permit(permit, PermitEvent::Abort, None).map(drop)
+        self.resolve_permit(permit, PermitEvent::Abort, &mut None).map(drop)
     }
 
     /// The permit's holder drops it: an abort, or a leak if it is tracked; then true means that the
     /// host must panic.
     pub fn drop_permit(&mut self, permit: PermitId, context: DropContext) -> Answer<bool> {
-        self.resolve_permit(permit, PermitEvent::DropTracked(context), None)
+        self.resolve_permit(permit, PermitEvent::DropTracked(context), &mut None)
     }
 
     /// Where a permit stands: Live or Leaked; one that was resolved is forgotten and answers so.
@@ -90,10 +87,8 @@ impl<P, V> World<P, V> {
     }
 
     fn no_permit(&self, permit: PermitId) -> Status {
-        match self.permits.was_issued(permit.0) {
-            true => Status::ObligationAlreadyResolved,
-            false => Status::StaleHandle,
-        }
+        let resolved = self.permits.was_issued(permit.0);
+        if resolved { Status::ObligationAlreadyResolved } else { Status::StaleHandle }
     }
 
     /// Makes a permit of a slot just reserved. If a tracked one cannot have its obligation the slot
@@ -104,7 +99,9 @@ impl<P, V> World<P, V> {
         channel: ChannelId,
         tracked: bool,
     ) -> Answer<PermitId> {
-        let obligation = match self.tracked_obligation(holder, channel, tracked) {
+        let own = holder.and_then(|task| self.tasks.get(task.0)).map(|record| record.region);
+        let region = own.or(self.channel_ref(channel)?.scope).unwrap_or(self.root);
+        let obligation = match tracked.then(|| self.oblige(region)).transpose() {
             Ok(obligation) => obligation,
             Err(status) => {
                 let wake = self.channel_mut(channel)?.law.abort();
@@ -125,29 +122,13 @@ impl<P, V> World<P, V> {
         Ok(permit)
     }
 
-    fn tracked_obligation(
-        &mut self,
-        holder: Option<TaskId>,
-        channel: ChannelId,
-        tracked: bool,
-    ) -> Answer<Option<ObligationId>> {
-        if !tracked {
-            return Ok(None);
-        }
-        let region = match holder {
-            Some(task) => self.task_ref(task)?.region,
-            None => self.channel_ref(channel)?.scope.unwrap_or(self.root),
-        };
-        self.oblige(region).map(Some)
-    }
-
     /// The one place where a permit is resolved. A value is taken if it was queued; true means that
     /// a leak must panic.
-    pub(super) fn resolve_permit(
+    fn resolve_permit(
         &mut self,
         permit: PermitId,
         event: PermitEvent,
-        value: Option<&mut Option<V>>,
+        value: &mut Option<V>,
     ) -> Answer<bool> {
         let Some(record) = self.permits.get_mut(permit.0) else {
             return Err(self.no_permit(permit));
@@ -158,71 +139,60 @@ impl<P, V> World<P, V> {
         };
         let (state, effect) = record.state.resolve(event)?;
         record.state = state;
-        let (channel, holder, obligation) = (record.channel, record.holder, record.obligation);
+        let record = *record;
         if state != PermitState::Leaked {
             self.permits.remove(permit.0);
         }
-        if let Some(task) = holder.and_then(|task| self.tasks.get_mut(task.0)) {
+        if let Some(task) = record.holder.and_then(|task| self.tasks.get_mut(task.0)) {
             let held = |entry: &Entry<P>| matches!(entry, Entry::Permit(own) if *own == permit);
             // From the top: the stack unwinds from there.
             if let Some(at) = task.stack.iter().rposition(held) {
                 task.stack.remove(at);
             }
         }
-        if let Some(record) = self.channels.get_mut(channel.0) {
-            record.permits.remove(&permit);
+        if let Ok(channel) = self.channel_mut(record.channel) {
+            channel.permits.remove(&permit);
         }
-        let number = permit.0.generation;
         let (resolution, panics) = match effect {
-            PermitEffect::Fill(_) => {
-                self.fill(channel, holder, number, value);
-                (Resolution::Commit, false)
-            }
-            PermitEffect::Free(_) => {
-                self.free_slot(channel, holder, number);
-                (Resolution::Abort, false)
-            }
-            PermitEffect::Leak { panics } => {
-                self.free_slot(channel, holder, number);
-                (Resolution::Leak, panics)
-            }
+            PermitEffect::Fill(_) => (Resolution::Commit, false),
+            PermitEffect::Free(_) => (Resolution::Abort, false),
+            PermitEffect::Leak { panics } => (Resolution::Leak, panics),
         };
-        if let Some(obligation) = obligation {
+        match resolution {
+            Resolution::Commit => self.fill(record, permit.0.generation, value),
+            _ => self.free_slot(record, permit.0.generation),
+        }
+        if let Some(obligation) = record.obligation {
             let _ = self.resolve(obligation, resolution);
         }
-        self.account_channel(channel);
+        self.account_channel(record.channel);
         Ok(panics)
     }
 
-    fn fill(
-        &mut self,
-        channel: ChannelId,
-        holder: Option<TaskId>,
-        permit: u64,
-        value: Option<&mut Option<V>>,
-    ) {
-        let Some(slot) = value else { return };
-        let Ok(record) = self.usable(channel) else {
+    /// Fills the slot of a permit, which has this number.
+    fn fill(&mut self, record: PermitRecord, permit: u64, value: &mut Option<V>) {
+        let PermitRecord { channel, holder, .. } = record;
+        let Ok(usable) = self.usable(channel) else {
             // The region is past draining: the slot is freed, nothing is queued.
-            return self.free_slot(channel, holder, permit);
+            return self.free_slot(record, permit);
         };
-        let Some(value) = slot.take() else { return };
-        match record.law.send(value) {
+        let Some(message) = value.take() else { return };
+        match usable.law.send(message) {
             Sent::Queued { wake } => {
                 self.note_channel(channel, holder, EventKind::Sent { permit: Some(permit) });
                 self.wake_all(wake);
             }
-            Sent::Refused { value } | Sent::NoPermit { value } => {
-                *slot = Some(value);
+            Sent::Refused { value: back } | Sent::NoPermit { value: back } => {
+                *value = Some(back);
                 self.note_channel(channel, holder, EventKind::SendRefused { permit });
             }
         }
     }
 
-    fn free_slot(&mut self, channel: ChannelId, holder: Option<TaskId>, permit: u64) {
-        let Some(record) = self.channels.get_mut(channel.0) else { return };
-        let wake = record.law.abort();
-        self.note_channel(channel, holder, EventKind::SendAborted { permit });
+    fn free_slot(&mut self, record: PermitRecord, permit: u64) {
+        let Ok(channel) = self.channel_mut(record.channel) else { return };
+        let wake = channel.law.abort();
+        self.note_channel(record.channel, record.holder, EventKind::SendAborted { permit });
         self.wake_all(wake);
     }
 }

@@ -5,55 +5,36 @@ use super::*;
 impl<P, V> World<P, V> {
     /// Says what to do at `now`. Which worker steps is asked of `choose` when there is a choice.
     pub fn next(&mut self, now: Time, choose: &mut impl Choose) -> Answer<Step> {
-        self.begin_step(now)?;
-        loop {
-            self.expire();
-            let workers: Vec<usize> = self.scheduler.runnable_workers().collect();
-            let Some(worker) = workers.get(choose.pick(Point::Worker, workers.len())) else {
-                return Ok(self.idle(0..self.scheduler.workers()));
-            };
-            if let Some(step) = self.dispatch(*worker, choose) {
-                return Ok(step);
-            }
-        }
+        self.step(0..self.scheduler.workers(), now, choose)
     }
 
     /// Says what this worker is to do at `now`; idle if there is nothing for it.
     pub fn next_on(&mut self, worker: usize, now: Time, choose: &mut impl Choose) -> Answer<Step> {
-        if worker >= self.scheduler.workers() {
-            return Err(Status::InvalidArgument);
-        }
-        self.begin_step(now)?;
+        ensure(worker < self.scheduler.workers(), Status::InvalidArgument)?;
+        self.step(worker..worker + 1, now, choose)
+    }
+
+    fn step(&mut self, workers: Range<usize>, now: Time, choose: &mut impl Choose) -> Answer<Step> {
+        ensure(self.current.is_none(), Status::Reentrant)?;
+        self.set_now(now);
         loop {
             self.expire();
-            if !self.scheduler.can_run(worker) {
-                return Ok(self.idle(worker..worker + 1));
-            }
+            let mut runnable = workers.clone().filter(|worker| self.scheduler.can_run(*worker));
+            let nth = choose.pick(Point::Worker, runnable.clone().count());
+            let Some(worker) = runnable.nth(nth) else {
+                workers.for_each(|worker| self.scheduler.parked(worker));
+                return Ok(Step::Idle { until: self.next_wake() });
+            };
             if let Some(step) = self.dispatch(worker, choose) {
                 return Ok(step);
             }
         }
     }
 
-    fn begin_step(&mut self, now: Time) -> Answer {
-        if self.current.is_some() {
-            return Err(Status::Reentrant);
-        }
-        self.set_now(now);
-        Ok(())
-    }
-
     /// Moves the clock; a time that has passed already changes nothing.
     pub fn set_now(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.wheel.advance(self.now);
-    }
-
-    fn idle(&mut self, workers: Range<usize>) -> Step {
-        for worker in workers {
-            self.scheduler.parked(worker);
-        }
-        Step::Idle { until: self.next_wake() }
     }
 
     /// The next instant at which something happens by itself.
@@ -103,12 +84,13 @@ impl<P, V> World<P, V> {
         let worker = self.worker.take();
         for timer in due {
             let deadline = timer.deadline.as_nanos();
-            self.disowned(timer.handle, timer.token, EventKind::TimerFired { deadline });
-            let (TimerOwner::Task(wakes) | TimerOwner::Region(_, Some(wakes))) = timer.token.owner
-            else {
-                continue;
-            };
-            self.wake_task(wakes);
+            self.note_timer(timer.handle, timer.token, EventKind::TimerFired { deadline });
+            match timer.token.owner {
+                TimerOwner::Task(wakes) | TimerOwner::Region(_, Some(wakes)) => {
+                    self.wake_task(wakes)
+                }
+                TimerOwner::Region(_, None) => {}
+            }
         }
         self.worker = worker;
         fired
@@ -165,10 +147,7 @@ impl<P, V> World<P, V> {
         record.polling = true;
         record.woken = false;
         let _ = record.life.poll();
-        let to = record.life.state();
-        if state != to {
-            self.note_task(task, EventKind::TaskMoved { from: state, to });
-        }
+        self.note_moved(task, state);
         (self.current, self.worker) = (Some(task), Some(worker));
         true
     }
@@ -185,12 +164,7 @@ impl<P, V> World<P, V> {
     }
 
     /// The poll is over. Hands the payload back when nobody will poll it again.
-    pub fn polled(
-        &mut self,
-        task: TaskId,
-        payload: P,
-        end: PollEnd,
-    ) -> Result<Option<P>, (Status, P)> {
+    pub fn polled(&mut self, task: TaskId, payload: P, end: PollEnd) -> Offer<P, Option<P>> {
         if self.current != Some(task) {
             return Err((Status::InvalidArgument, payload));
         }
@@ -212,8 +186,7 @@ impl<P, V> World<P, V> {
         }
         record.payload = Some(payload);
         if record.woken {
-            let source = self.source();
-            self.enqueue(task, source);
+            self.enqueue(task, self.source());
         }
         None
     }
@@ -227,25 +200,23 @@ impl<P, V> World<P, V> {
         self.end_waits(task);
         let Some(record) = self.tasks.get_mut(task.0) else { return };
         let from = record.life.state();
+        let in_cleanup = from.acknowledged() || part == Part::Cleanup;
         let outcome = match end {
             PollEnd::Ready | PollEnd::Pending => Ok(()),
             PollEnd::Failed(error) => Err(Stop::Err(error)),
             PollEnd::Panicked(message) => Err(Stop::Panicked(message)),
-            PollEnd::Cancelled if from.acknowledged() || part == Part::Cleanup => Ok(()),
+            PollEnd::Cancelled if in_cleanup => Ok(()),
             PollEnd::Cancelled => {
                 let status = Some(Status::Cancelled);
                 Err(Stop::Err(TaskError { status, message: "gave up uncancelled".into() }))
             }
         };
-        let in_cleanup = from.acknowledged() || part == Part::Cleanup;
         match outcome {
             Err(Stop::Err(error)) if in_cleanup => {
                 record.cleanup_error = Some(error);
                 self.note_task(task, EventKind::CleanupError {});
             }
-            outcome => {
-                record.ended = Some(record.ended.take().unwrap_or(Ok(())).join(outcome));
-            }
+            outcome => record.ended = Some(record.ended.take().unwrap_or(Ok(())).join(outcome)),
         }
         if part == Part::Body {
             self.body_ended(task, from);
@@ -257,12 +228,11 @@ impl<P, V> World<P, V> {
         let Some(record) = self.tasks.get_mut(task.0) else { return };
         record.part = Part::Cleanup;
         let _ = record.life.body_ended();
-        let to = record.life.state();
+        let finalizer = record.finalizer;
         let natural = record.life.cancel().map_or(Kind::User.cleanup(), |cancel| cancel.cleanup);
-        if from != to {
-            self.note_task(task, EventKind::TaskMoved { from, to });
+        if self.note_moved(task, from) {
             self.note_witness(task, false);
-        } else if !record.finalizer {
+        } else if !finalizer {
             self.lift_budget(task, natural.polls);
         }
     }
@@ -274,24 +244,18 @@ impl<P, V> World<P, V> {
                 Some(Entry::Permit(permit)) => {
                     // Back on top, where resolving it finds it at once.
                     record.stack.push(Entry::Permit(permit));
-                    let _ = self.resolve_permit(permit, PermitEvent::Abort, None);
+                    let _ = self.abort(permit);
                 }
                 Some(Entry::Payload(payload)) => {
                     record.payload = Some(payload);
-                    let source = self.source();
-                    return self.enqueue(task, source);
+                    return self.enqueue(task, self.source());
                 }
                 None => {
                     let natural = record.ended.take().unwrap_or(Ok(()));
-                    let cancel =
-                        record.life.cancel().filter(|_| record.life.state().acknowledged());
+                    let seen = record.life.state().acknowledged();
+                    let cancel = record.life.cancel().filter(|_| seen);
                     let reason = cancel.map(|cancel| cancel.reason.clone());
-                    let witness = reason.is_some();
-                    let outcome = match reason {
-                        Some(reason) => natural.join(Err(Stop::Cancelled(reason))),
-                        None => natural,
-                    };
-                    return self.finish(task, outcome, witness);
+                    return self.finish(task, natural, reason);
                 }
             }
         }

@@ -6,62 +6,41 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PermitId(pub Key);
 
-pub(super) struct RegionRecord<P> {
-    pub(super) parent: Option<RegionId>,
-    /// Which child of its parent it is, tasks counted too.
-    pub(super) order: u64,
-    pub(super) word: RegionWord,
-    pub(super) budget: Budget,
-    pub(super) policy: Policy,
-    pub(super) max_children: Option<usize>,
-    pub(super) gate_open: bool,
-    pub(super) reason: Option<Reason>,
-    pub(super) cleanup: Cleanup,
-    pub(super) tasks: BTreeSet<TaskId>,
-    pub(super) children: BTreeSet<RegionId>,
-    /// Ended tasks and closed child regions, whose slots live until they are released, this
-    /// region's is freed (tasks) or this region closes (regions).
-    pub(super) ended_tasks: BTreeSet<TaskId>,
-    pub(super) closed_children: BTreeSet<RegionId>,
-    pub(super) finalizers: Vec<P>,
-    pub(super) obligations: BTreeSet<ObligationId>,
-    pub(super) channels: BTreeSet<ChannelId>,
-    /// In order of arming.
-    pub(super) timers: BTreeMap<u64, TimerHandle>,
-    pub(super) fold: Fold<(), TaskError>,
-    pub(super) first_cause: Option<TaskOutcome>,
-    pub(super) next_order: u64,
-    pub(super) storage: usize,
-    /// When what lives inside is completed by force: the key of that grace.
-    pub(super) force: Option<(Time, u64)>,
+record! {
+    pub(super) struct RegionRecord<P> {
+        pub(super) fn new(parent: Option<RegionId>, order: u64, options: RegionOptions);
+        pub(super) parent: Option<RegionId> = parent,
+        /// Which child of its parent it is, tasks counted too.
+        pub(super) order: u64 = order,
+        pub(super) word: RegionWord,
+        pub(super) options: RegionOptions = options,
+        pub(super) gate_open: bool = true,
+        pub(super) reason: Option<Reason>,
+        pub(super) cleanup: Cleanup = Kind::User.cleanup(),
+        pub(super) tasks: BTreeSet<TaskId>,
+        pub(super) children: BTreeSet<RegionId>,
+        /// Ended tasks and closed child regions, whose slots live until they are released, this
+        /// region's is freed (tasks) or this region closes (regions).
+        pub(super) ended_tasks: BTreeSet<TaskId>,
+        pub(super) closed_children: BTreeSet<RegionId>,
+        pub(super) finalizers: Vec<P>,
+        pub(super) obligations: BTreeSet<ObligationId>,
+        pub(super) channels: BTreeSet<ChannelId>,
+        /// In order of arming.
+        pub(super) timers: BTreeMap<u64, TimerHandle>,
+        pub(super) fold: Fold<(), TaskError>,
+        pub(super) first_cause: Option<TaskOutcome>,
+        pub(super) next_order: u64,
+        pub(super) storage: usize,
+        /// When what lives inside is completed by force: the key of that grace.
+        pub(super) force: Option<(Time, u64)>,
+    }
 }
 
 impl<P> RegionRecord<P> {
-    pub(super) fn new(parent: Option<RegionId>, order: u64, options: RegionOptions) -> Self {
-        RegionRecord {
-            parent,
-            order,
-            word: RegionWord::default(),
-            budget: options.budget,
-            policy: options.policy,
-            max_children: options.max_children,
-            gate_open: true,
-            reason: None,
-            cleanup: Kind::User.cleanup(),
-            tasks: BTreeSet::new(),
-            children: BTreeSet::new(),
-            ended_tasks: BTreeSet::new(),
-            closed_children: BTreeSet::new(),
-            finalizers: Vec::new(),
-            obligations: BTreeSet::new(),
-            channels: BTreeSet::new(),
-            timers: BTreeMap::new(),
-            fold: Fold::default(),
-            first_cause: None,
-            next_order: 0,
-            storage: 0,
-            force: None,
-        }
+    /// The fold of its children's outcomes, once Closed.
+    pub(super) fn outcome(&self) -> Option<Severity> {
+        (self.word.state() == RegionState::Closed).then(|| self.fold.severity())
     }
 
     /// The number of the next child.
@@ -99,69 +78,40 @@ pub(super) enum Watched {
     Stop,
 }
 
-pub(super) struct TaskRecord<P> {
-    pub(super) region: RegionId,
-    /// Which child of its region it is.
-    pub(super) order: u64,
-    pub(super) life: Lifecycle,
-    pub(super) budget: Budget,
-    pub(super) finalizer: bool,
-    pub(super) pinned: bool,
-    /// The worker a pinned task stays on.
-    pub(super) home: usize,
-    pub(super) payload: Option<P>,
-    pub(super) part: Part,
-    pub(super) stack: Vec<Entry<P>>,
-    /// What the body said, while the cleanup stack runs.
-    pub(super) ended: Option<TaskOutcome>,
-    pub(super) outcome: Option<TaskOutcome>,
-    pub(super) queued: Option<(Ticket, Place)>,
-    pub(super) polling: bool,
-    /// Woken during its own poll.
-    pub(super) woken: bool,
-    pub(super) shields: u32,
-    pub(super) waits: Vec<Wait>,
-    /// In order of arming.
-    pub(super) timers: BTreeMap<u64, TimerHandle>,
-    pub(super) polls: u64,
-    pub(super) polls_since_request: u64,
-    pub(super) cleanup_polls: u64,
-    pub(super) quota_noticed: bool,
-    pub(super) overrun: bool,
-    /// The last cancel phase journaled.
-    pub(super) phase: Option<Phase>,
-    pub(super) cleanup_error: Option<TaskError>,
-}
-
-impl<P> TaskRecord<P> {
-    pub(super) fn new(region: RegionId, order: u64, budget: Budget, payload: Option<P>) -> Self {
-        TaskRecord {
-            region,
-            order,
-            life: Lifecycle::default(),
-            budget,
-            finalizer: false,
-            pinned: false,
-            home: 0,
-            payload,
-            part: Part::Body,
-            stack: Vec::new(),
-            ended: None,
-            outcome: None,
-            queued: None,
-            polling: false,
-            woken: false,
-            shields: 0,
-            waits: Vec::new(),
-            timers: BTreeMap::new(),
-            polls: 0,
-            polls_since_request: 0,
-            cleanup_polls: 0,
-            quota_noticed: false,
-            overrun: false,
-            phase: None,
-            cleanup_error: None,
-        }
+record! {
+    pub(super) struct TaskRecord<P> {
+        pub(super) fn new(region: RegionId, order: u64, budget: Budget);
+        pub(super) region: RegionId = region,
+        /// Which child of its region it is.
+        pub(super) order: u64 = order,
+        pub(super) life: Lifecycle,
+        pub(super) budget: Budget = budget,
+        pub(super) finalizer: bool,
+        pub(super) pinned: bool,
+        /// The worker a pinned task stays on.
+        pub(super) home: usize,
+        pub(super) payload: Option<P>,
+        pub(super) part: Part,
+        pub(super) stack: Vec<Entry<P>>,
+        /// What the body said, while the cleanup stack runs.
+        pub(super) ended: Option<TaskOutcome>,
+        pub(super) outcome: Option<TaskOutcome>,
+        pub(super) queued: Option<(Ticket, Place)>,
+        pub(super) polling: bool,
+        /// Woken during its own poll.
+        pub(super) woken: bool,
+        pub(super) shields: u32,
+        pub(super) waits: Vec<Wait>,
+        /// In order of arming.
+        pub(super) timers: BTreeMap<u64, TimerHandle>,
+        pub(super) polls: u64,
+        pub(super) polls_since_request: u64,
+        pub(super) cleanup_polls: u64,
+        pub(super) quota_noticed: bool,
+        pub(super) overrun: bool,
+        /// The last cancel phase journaled.
+        pub(super) phase: Option<Phase>,
+        pub(super) cleanup_error: Option<TaskError>,
     }
 }
 
@@ -175,6 +125,7 @@ pub(super) struct ChannelRecord<V> {
     pub(super) senders_gone: bool,
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct PermitRecord {
     pub(super) channel: ChannelId,
     pub(super) holder: Option<TaskId>,

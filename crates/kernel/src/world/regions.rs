@@ -9,7 +9,7 @@ impl<P, V> World<P, V> {
         self.room("regions", self.usage.regions, self.config.limits.regions)?;
         self.room_for(OBJECT_BYTES)?;
         let record = self.region_mut(parent)?;
-        let budget = record.budget.meet(options.budget);
+        let budget = record.options.budget.meet(options.budget);
         let order = record.take_order();
         let record = RegionRecord::new(Some(parent), order, RegionOptions { budget, ..options });
         let key = self.regions.insert(record).map_err(|_| Status::ResourceExhausted)?;
@@ -59,26 +59,18 @@ impl<P, V> World<P, V> {
     }
 
     /// Registers a finalizer: run after everything else in the region, last registered first.
-    pub fn defer(&mut self, region: RegionId, payload: P) -> Result<(), (Status, P)> {
-        match self.admit(region, Operation::Defer) {
-            Ok(record) => {
-                record.finalizers.push(payload);
-                record.word.finalizer_added();
-                Ok(())
-            }
-            Err(status) => Err((status, payload)),
-        }
+    pub fn defer(&mut self, region: RegionId, payload: P) -> Offer<P> {
+        let (payload, record) = with(payload, self.admit(region, Operation::Defer))?;
+        record.finalizers.push(payload);
+        record.word.finalizer_added();
+        Ok(())
     }
 
     /// Spawns a finalizer task into a region that is finalizing.
-    pub fn spawn_finalizer(&mut self, region: RegionId, payload: P) -> Result<TaskId, (Status, P)> {
-        match self.admit(region, Operation::SpawnFinalizer) {
-            Ok(record) => {
-                record.word.task_added();
-                self.insert_finalizer(region, payload)
-            }
-            Err(status) => Err((status, payload)),
-        }
+    pub fn spawn_finalizer(&mut self, region: RegionId, payload: P) -> Offer<P, TaskId> {
+        let (payload, record) = with(payload, self.admit(region, Operation::SpawnFinalizer))?;
+        record.word.task_added();
+        self.insert_finalizer(region, payload)
     }
 
     /// Takes bytes of the region's storage; they are given back when it closes.
@@ -134,20 +126,15 @@ impl<P, V> World<P, V> {
             return;
         }
         let kind = reason.kind;
-        record.cleanup = match &record.reason {
-            Some(_) => record.cleanup.combine(cleanup),
-            None => cleanup,
+        (record.cleanup, record.reason) = match record.reason.take() {
+            Some(old) => (record.cleanup.combine(cleanup), Some(old.strengthen(reason))),
+            None => (cleanup, Some(reason)),
         };
-        record.reason = Some(match record.reason.take() {
-            Some(old) => old.strengthen(reason),
-            None => reason,
-        });
         let first = record.word.close();
         let state = record.word.state();
         self.note_region(region, EventKind::RegionCancelled { kind, strengthened: !first });
         if first {
-            let (from, to) = (RegionState::Open, RegionState::Closing);
-            self.note_region(region, EventKind::RegionMoved { from, to });
+            self.moved(region, RegionState::Open, RegionState::Closing);
             cascade::settle(self, region);
         } else if matches!(state, RegionState::Closing | RegionState::Draining) {
             self.tell_children(region);

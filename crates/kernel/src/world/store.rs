@@ -36,7 +36,7 @@ impl<P, V> RegionStore for World<P, V> {
         for channel in channels {
             let permits = self.channels.get(channel.0).map(|c| c.permits.clone());
             for permit in permits.unwrap_or_default() {
-                let _ = self.resolve_permit(permit, PermitEvent::Abort, None);
+                let _ = self.abort(permit);
             }
             self.close_channel(channel);
         }
@@ -47,13 +47,9 @@ impl<P, V> RegionStore for World<P, V> {
 
     fn account_leaks(&mut self, region: RegionId) {
         let Ok(record) = self.region_mut(region) else { return };
-        let outstanding = core::mem::take(&mut record.obligations);
+        let outstanding = take(&mut record.obligations);
         for id in &outstanding {
-            if let Some(slot) = self.obligations.get_mut(id.0) {
-                slot.1 = ObligationState::Leaked;
-            }
-            self.usage.obligations -= 1;
-            self.note_obligation(region, *id, ObligationState::Leaked);
+            self.resolved(region, *id, ObligationState::Leaked);
         }
         let count = outstanding.len() as u64;
         self.note_region(region, EventKind::UnresolvedObligations { count });
@@ -62,15 +58,9 @@ impl<P, V> RegionStore for World<P, V> {
     fn closed(&mut self, region: RegionId) -> Option<RegionId> {
         let record = self.regions.get_mut(region.0)?;
         let outcome = record.fold.severity();
-        let children = core::mem::take(&mut record.closed_children);
+        let children = take(&mut record.closed_children);
         let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
-        self.usage.storage_bytes -= core::mem::take(&mut record.storage);
-        if let Some(grace) = record.force.take() {
-            self.graces.remove(&grace);
-        }
-        if parent.is_none() {
-            self.graces.clear();
-        }
+        self.usage.storage_bytes -= take(&mut record.storage);
         self.usage.regions -= 1;
         self.note_region(region, EventKind::RegionOutcome { outcome });
         for child in children {
@@ -105,9 +95,8 @@ impl<P, V> World<P, V> {
     ) -> Answer<&mut RegionRecord<P>> {
         let record = self.region_mut(region)?;
         record.word.state().admit(operation)?;
-        if operation == Operation::Create && !record.gate_open {
-            return Err(Status::AdmissionClosed);
-        }
+        let shut = operation == Operation::Create && !record.gate_open;
+        ensure(!shut, Status::AdmissionClosed)?;
         Ok(record)
     }
 
@@ -115,21 +104,13 @@ impl<P, V> World<P, V> {
     pub(super) fn admit_child(&mut self, region: RegionId) -> Answer {
         let record = self.admit(region, Operation::Create)?;
         let children = record.tasks.len() + record.children.len();
-        match record.max_children {
-            Some(limit) => self.room("children", children, limit),
-            None => Ok(()),
-        }
+        let limit = record.options.max_children.unwrap_or(usize::MAX);
+        self.room("children", children, limit)
     }
 
     /// Makes a task of a finalizer; its region already counts it. No limit refuses it.
-    pub(super) fn insert_finalizer(
-        &mut self,
-        region: RegionId,
-        payload: P,
-    ) -> Result<TaskId, (Status, P)> {
-        let Ok(record) = self.region_mut(region) else {
-            return Err((Status::StaleHandle, payload));
-        };
+    pub(super) fn insert_finalizer(&mut self, region: RegionId, payload: P) -> Offer<P, TaskId> {
+        let (payload, record) = with(payload, self.region_mut(region))?;
         let allowance = record.cleanup;
         let order = record.take_order();
         let budget = Budget {
@@ -137,9 +118,11 @@ impl<P, V> World<P, V> {
             priority: Priority(allowance.priority),
             ..Budget::INFINITE
         };
-        let mut task = TaskRecord::new(region, order, budget, Some(payload));
-        task.finalizer = true;
-        Ok(self.insert_task(task, Source::Global))
+        let record = TaskRecord::new(region, order, budget);
+        let finalizer = TaskRecord { finalizer: true, payload: Some(payload), ..record };
+        let task = self.insert_task(finalizer);
+        self.enqueue(task, Source::Global);
+        Ok(task)
     }
 
     /// Frees a closed region's slot and those of all that was in it.

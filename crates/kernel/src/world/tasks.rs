@@ -9,43 +9,36 @@ impl<P, V> World<P, V> {
         region: RegionId,
         options: TaskOptions,
         payload: P,
-    ) -> Result<TaskId, (Status, P)> {
-        match self.admit_task(region, &options) {
-            Ok(budget) => {
-                let order = self.regions.get_mut(region.0).map_or(0, |r| r.take_order());
-                let mut record = TaskRecord::new(region, order, budget, Some(payload));
-                record.pinned = options.pinned;
-                let source = self.source();
-                if let Source::Local(worker) = source {
-                    record.home = worker;
-                }
-                self.region_added(region);
-                Ok(self.insert_task(record, source))
-            }
-            Err(status) => Err((status, payload)),
-        }
+    ) -> Offer<P, TaskId> {
+        let (payload, mut record) = with(payload, self.admit_task(region, &options))?;
+        record.payload = Some(payload);
+        let task = self.insert_task(record);
+        self.enqueue(task, self.source());
+        Ok(task)
     }
 
     /// Records a task that failed to start: Created, then Completed with the error.
     pub fn spawn_failed(&mut self, region: RegionId, error: TaskError) -> Answer<TaskId> {
-        let budget = self.admit_task(region, &TaskOptions::default())?;
-        let order = self.regions.get_mut(region.0).map_or(0, |r| r.take_order());
-        self.region_added(region);
-        let task = self.register_task(TaskRecord::new(region, order, budget, None));
-        self.finish(task, Err(Stop::Err(error)), false);
+        let record = self.admit_task(region, &TaskOptions::default())?;
+        let task = self.insert_task(record);
+        self.finish(task, Err(Stop::Err(error)), None);
         Ok(task)
     }
 
-    fn admit_task(&mut self, region: RegionId, options: &TaskOptions) -> Answer<Budget> {
+    /// The record of a new task, which its region counts from now on.
+    fn admit_task(&mut self, region: RegionId, options: &TaskOptions) -> Answer<TaskRecord<P>> {
         self.admit_child(region)?;
         let priority = options.priority.map_or(Priority::DEFAULT, Priority);
         let own = Budget { priority, ..options.budget };
-        let budget = self.region_ref(region)?.budget.meet(own);
+        let budget = self.region_ref(region)?.options.budget.meet(own);
         self.room("tasks", self.usage.tasks, self.config.limits.tasks)?;
-        let lane = if budget.deadline.is_some() { Lane::Timed } else { Lane::Ready };
-        self.room_in(lane)?;
+        self.room_in(if budget.deadline.is_some() { Lane::Timed } else { Lane::Ready })?;
         self.room_for(OBJECT_BYTES)?;
-        Ok(budget)
+        let home = self.worker.unwrap_or(0);
+        let parent = self.region_mut(region)?;
+        parent.word.task_added();
+        let record = TaskRecord::new(region, parent.take_order(), budget);
+        Ok(TaskRecord { pinned: options.pinned, home, ..record })
     }
 
     /// Refuses when a lane has reached its limit.
@@ -65,43 +58,26 @@ impl<P, V> World<P, V> {
         local.chain([Source::Global]).map(|source| self.scheduler.lanes(source).len(lane)).sum()
     }
 
-    fn region_added(&mut self, region: RegionId) {
-        if let Some(record) = self.regions.get_mut(region.0) {
-            record.word.task_added();
-        }
-    }
-
     /// Gives a record its slot and its place in its region, which already counts it.
-    fn register_task(&mut self, record: TaskRecord<P>) -> TaskId {
-        let (region, priority, finalizer) =
-            (record.region, record.budget.priority.0, record.finalizer);
-        let deadline = record.budget.deadline;
+    pub(super) fn insert_task(&mut self, record: TaskRecord<P>) -> TaskId {
+        let (region, budget, finalizer) = (record.region, record.budget, record.finalizer);
         let Ok(key) = self.tasks.insert(record) else {
             unreachable!("four thousand million live tasks do not fit in memory")
         };
         let task = TaskId(key);
-        if let Some(record) = self.regions.get_mut(region.0) {
+        if let Ok(record) = self.region_mut(region) {
             record.tasks.insert(task);
         }
-        if let Some(deadline) = deadline {
-            self.deadlines.insert((deadline, task));
-        }
+        self.deadlines.extend(budget.deadline.map(|deadline| (deadline, task)));
         self.usage.tasks += 1;
-        self.note_task(task, EventKind::TaskSpawned { priority, finalizer });
-        task
-    }
-
-    pub(super) fn insert_task(&mut self, record: TaskRecord<P>, source: Source) -> TaskId {
-        let task = self.register_task(record);
-        self.enqueue(task, source);
+        self.note_task(task, EventKind::TaskSpawned { priority: budget.priority.0, finalizer });
         task
     }
 
     /// Wakes a task from outside. A wake for a task that is over is journaled and does nothing.
     pub fn wake(&mut self, task: TaskId) -> Answer {
         let Some(record) = self.tasks.get(task.0) else {
-            let subject = Subject { task: Some(task.ordinal()), ..Subject::default() };
-            self.note(subject, EventKind::StaleWake {});
+            self.note_task(task, EventKind::StaleWake {});
             return Err(Status::StaleHandle);
         };
         let idle = record.queued.is_none() && !record.polling;
@@ -135,9 +111,7 @@ impl<P, V> World<P, V> {
     /// Frees a Completed task's slot; its handles are stale from then on.
     pub fn release_task(&mut self, task: TaskId) -> Answer {
         let record = self.task_ref(task)?;
-        if record.life.state() != TaskState::Completed {
-            return Err(Status::InvalidTransition);
-        }
+        ensure(record.life.state() == TaskState::Completed, Status::InvalidTransition)?;
         let region = record.region;
         self.tasks.remove(task.0);
         self.region_mut(region)?.ended_tasks.remove(&task);
@@ -169,16 +143,11 @@ impl<P, V> World<P, V> {
     }
 
     pub(super) fn wake_task(&mut self, task: TaskId) {
-        let source = self.source();
-        match self.tasks.get_mut(task.0) {
-            Some(record) if record.life.state() != TaskState::Completed => {
-                if record.polling {
-                    record.woken = true;
-                } else if record.queued.is_none() {
-                    self.enqueue(task, source);
-                }
-            }
-            _ => self.note_task(task, EventKind::StaleWake {}),
+        match self.live_task(task) {
+            Ok(record) if record.polling => record.woken = true,
+            Ok(record) if record.queued.is_some() => {}
+            Ok(_) => self.enqueue(task, self.source()),
+            Err(_) => self.note_task(task, EventKind::StaleWake {}),
         }
     }
 
@@ -196,35 +165,42 @@ impl<P, V> World<P, V> {
         reason: Reason,
         cleanup: Cleanup,
     ) -> bool {
-        let Some(record) = self.tasks.get_mut(task.0) else { return false };
-        let before = record.life.state();
-        if before == TaskState::Completed || record.finalizer {
+        let Ok(record) = self.live_task(task) else { return false };
+        if record.finalizer {
             return false;
         }
-        let first = record.life.request_cancel(reason, cleanup);
-        let state = record.life.state();
-        if first {
-            self.note_task(task, EventKind::TaskMoved { from: before, to: state });
-        }
+        let from = record.life.state();
+        record.life.request_cancel(reason, cleanup);
+        let unseen = record.life.state() == TaskState::CancelRequested;
+        let first = self.note_moved(task, from);
         self.note_witness(task, !first);
-        self.requeue(task, state == TaskState::CancelRequested);
+        self.requeue(task, unseen);
         first
     }
 
     /// Puts a queued task where it belongs now; wakes a parked one if asked to.
     fn requeue(&mut self, task: TaskId, wake: bool) {
-        let source = self.source();
-        let Some(record) = self.tasks.get_mut(task.0) else { return };
-        if record.polling {
-            record.woken |= wake;
-        } else if let Some((ticket, old)) = record.queued {
-            if old != place(record) {
+        let Ok(record) = self.task_mut(task) else { return };
+        let place = place(record);
+        match record.queued {
+            _ if record.polling => record.woken |= wake,
+            Some((_, old)) if old == place => {}
+            Some((ticket, _)) => {
                 self.scheduler.remove(ticket);
-                self.enqueue(task, source);
+                self.enqueue(task, self.source());
             }
-        } else if wake {
-            self.enqueue(task, source);
+            None if wake => self.enqueue(task, self.source()),
+            None => {}
         }
+    }
+
+    /// Journals the task's step, if its state is another than before; whether it is.
+    pub(super) fn note_moved(&mut self, task: TaskId, from: TaskState) -> bool {
+        let to = self.task_ref(task).map_or(from, |record| record.life.state());
+        if from != to {
+            self.note_task(task, EventKind::TaskMoved { from, to });
+        }
+        from != to
     }
 
     /// Journals how far the task's cancel has come.
@@ -233,8 +209,7 @@ impl<P, V> World<P, V> {
         let Some(cancel) = record.life.cancel() else { return };
         let phase = record.life.state().phase().unwrap_or(Phase::Completed);
         record.phase = Some(phase);
-        let (epoch, kind) = (record.life.epoch(), cancel.reason.kind);
-        let polls = cancel.cleanup.polls;
+        let (epoch, kind, polls) = (record.life.epoch(), cancel.reason.kind, cancel.cleanup.polls);
         self.note_task(task, EventKind::CancelWitness { epoch, phase, kind, polls, strengthened });
     }
 
@@ -255,9 +230,8 @@ impl<P, V> World<P, V> {
         let record = self.task_mut(task)?;
         let from = record.life.state();
         record.life.acknowledge()?;
-        let to = record.life.state();
         self.lift_budget(task, u64::MAX);
-        self.note_task(task, EventKind::TaskMoved { from, to });
+        self.note_moved(task, from);
         self.note_witness(task, false);
         self.end_waits(task);
         Ok(())
@@ -275,9 +249,8 @@ impl<P, V> World<P, V> {
 
     /// Takes the task out of every queue it waits in and cancels its timers.
     pub(super) fn end_waits(&mut self, task: TaskId) {
-        let Some(record) = self.tasks.get_mut(task.0) else { return };
-        let waits = core::mem::take(&mut record.waits);
-        let timers = core::mem::take(&mut record.timers);
+        let Ok(record) = self.task_mut(task) else { return };
+        let (waits, timers) = (take(&mut record.waits), take(&mut record.timers));
         for wait in waits {
             self.end_wait(task, wait);
         }
@@ -288,34 +261,27 @@ impl<P, V> World<P, V> {
 
     /// Completes a task whose allowance or grace is used up.
     pub(super) fn force_complete(&mut self, task: TaskId) {
-        let Some(record) = self.tasks.get_mut(task.0) else { return };
-        if record.life.state() == TaskState::Completed {
-            return;
-        }
+        let Ok(record) = self.live_task(task) else { return };
         record.overrun = true;
-        let polls = record.cleanup_polls;
-        let stack = core::mem::take(&mut record.stack);
-        let (region, natural) = (record.region, record.ended.take());
+        let (region, polls) = (record.region, record.cleanup_polls);
+        let (stack, natural) = (take(&mut record.stack), record.ended.take());
         let cancel = record.life.cancel().map(|cancel| cancel.reason.clone());
         for entry in stack.into_iter().rev() {
             match entry {
                 Entry::Permit(permit) => {
-                    let context = DropContext::ForceCompleted;
-                    let _ = self.resolve_permit(permit, PermitEvent::DropTracked(context), None);
+                    let _ = self.drop_permit(permit, DropContext::ForceCompleted);
                 }
                 Entry::Payload(payload) => self.released.push(payload),
             }
         }
         self.note_task(task, EventKind::CleanupOverrun { polls });
-        let witness = cancel.is_some();
-        let reason = cancel
-            .unwrap_or_else(|| Reason::new(Kind::PollQuota, region, self.now).with_task(task));
-        let outcome = natural.unwrap_or(Ok(())).join(Err(Stop::Cancelled(reason)));
-        self.finish(task, outcome, witness);
+        let out_of_polls = || Reason::new(Kind::PollQuota, region, self.now).with_task(task);
+        let reason = cancel.unwrap_or_else(out_of_polls);
+        self.finish(task, natural.unwrap_or(Ok(())), Some(reason));
     }
 
-    /// The one place where a task completes.
-    pub(super) fn finish(&mut self, task: TaskId, outcome: TaskOutcome, witness: bool) {
+    /// The one place where a task completes: as it says itself, unless a cancel outweighs that.
+    pub(super) fn finish(&mut self, task: TaskId, natural: TaskOutcome, cancel: Option<Reason>) {
         self.end_waits(task);
         self.lift_budget(task, 0);
         let Some(record) = self.tasks.get_mut(task.0) else { return };
@@ -323,19 +289,22 @@ impl<P, V> World<P, V> {
         if record.life.complete().is_err() {
             return;
         }
+        let cancelled = cancel.is_some();
+        let cancel = cancel.map_or(Ok(()), |reason| Err(Stop::Cancelled(reason)));
+        let outcome = natural.join(cancel);
         self.released.extend(record.payload.take());
         record.outcome = Some(outcome.clone());
         if let Some((ticket, _)) = record.queued.take() {
             self.scheduler.remove(ticket);
         }
         self.usage.tasks -= 1;
-        self.note_task(task, EventKind::TaskMoved { from, to: TaskState::Completed });
-        if witness {
+        self.note_moved(task, from);
+        if cancelled {
             self.note_witness(task, false);
         }
         self.note_task(task, EventKind::TaskEnded { outcome: outcome.severity() });
         self.happened(Watched::Task(task), outcome.severity());
-        if let Some(record) = self.regions.get_mut(region.0) {
+        if let Ok(record) = self.region_mut(region) {
             record.tasks.remove(&task);
             record.ended_tasks.insert(task);
             record.fold.add(order, outcome.clone());
@@ -348,7 +317,7 @@ impl<P, V> World<P, V> {
     fn fail_fast(&mut self, region: RegionId, task: TaskId, outcome: &TaskOutcome) {
         let failed = matches!(outcome.severity(), Severity::Err | Severity::Panicked);
         let Some(record) = self.regions.get_mut(region.0) else { return };
-        if !failed || record.policy != super::Policy::FailFast || record.first_cause.is_some() {
+        if !failed || record.options.policy != Policy::FailFast || record.first_cause.is_some() {
             return;
         }
         record.first_cause = Some(outcome.clone());
@@ -364,7 +333,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Whether the task is inside a wait of this kind already.
+    /// The task waits for this from now on, if it does not already.
     pub(super) fn add_wait(&mut self, task: TaskId, wait: Wait) {
         if let Some(record) = self.tasks.get_mut(task.0)
             && !record.waits.contains(&wait)

@@ -42,16 +42,17 @@ impl<P, V> World<P, V> {
         let token = self.timer_token(TimerOwner::Region(region, wakes));
         let updated = self.wheel.update(old, deadline, token);
         let (handle, before) = updated.map_err(|error| self.refused_timer(&error))?;
-        self.armed(token, handle, deadline);
+        let deadline = deadline.as_nanos();
+        self.note_timer(handle, token, EventKind::TimerArmed { deadline });
         if let Some(token) = before {
-            self.disowned(old, token, EventKind::TimerCancelled {});
+            self.note_timer(old, token, EventKind::TimerCancelled {});
         }
         Ok(handle)
     }
 
     pub(super) fn drop_timer(&mut self, handle: TimerHandle) -> Option<TimerOwner> {
         let token = self.wheel.cancel(handle)?;
-        self.disowned(handle, token, EventKind::TimerCancelled {});
+        self.note_timer(handle, token, EventKind::TimerCancelled {});
         Some(token.owner)
     }
 
@@ -62,7 +63,8 @@ impl<P, V> World<P, V> {
         let token = self.timer_token(owner);
         let registered = self.wheel.register(deadline, token);
         let handle = registered.map_err(|error| self.refused_timer(&error))?;
-        self.armed(token, handle, deadline);
+        let deadline = deadline.as_nanos();
+        self.note_timer(handle, token, EventKind::TimerArmed { deadline });
         Ok(handle)
     }
 
@@ -95,26 +97,24 @@ impl<P, V> World<P, V> {
         status
     }
 
-    fn armed(&mut self, token: TimerToken, handle: TimerHandle, deadline: Time) {
-        if let Some(timers) = self.timers_of(token.owner) {
-            timers.insert(token.order, handle);
+    /// Journals what became of a timer. Its owner lists it from arming until it is over.
+    pub(super) fn note_timer(&mut self, handle: TimerHandle, token: TimerToken, kind: EventKind) {
+        let mut subject = Subject { timer: Some(handle.generation), ..Subject::default() };
+        let timers = match token.owner {
+            TimerOwner::Task(task) => {
+                subject.task = Some(task.ordinal());
+                self.task_mut(task).map(|record| &mut record.timers)
+            }
+            TimerOwner::Region(region, _) => {
+                subject.region = Some(region.ordinal());
+                self.region_mut(region).map(|record| &mut record.timers)
+            }
+        };
+        match (timers, kind) {
+            (Ok(timers), EventKind::TimerArmed { .. }) => drop(timers.insert(token.order, handle)),
+            (Ok(timers), _) => drop(timers.remove(&token.order)),
+            (Err(_), _) => {}
         }
-        let kind = EventKind::TimerArmed { deadline: deadline.as_nanos() };
-        self.note_timer(handle, token.owner, kind);
-    }
-
-    /// The timer is over: cancelled or fired.
-    pub(super) fn disowned(&mut self, handle: TimerHandle, token: TimerToken, kind: EventKind) {
-        if let Some(timers) = self.timers_of(token.owner) {
-            timers.remove(&token.order);
-        }
-        self.note_timer(handle, token.owner, kind);
-    }
-
-    fn timers_of(&mut self, owner: TimerOwner) -> Option<&mut BTreeMap<u64, TimerHandle>> {
-        match owner {
-            TimerOwner::Task(task) => self.tasks.get_mut(task.0).map(|r| &mut r.timers),
-            TimerOwner::Region(region, _) => self.regions.get_mut(region.0).map(|r| &mut r.timers),
-        }
+        self.note(subject, kind);
     }
 }

@@ -32,28 +32,19 @@ impl<P, V> World<P, V> {
     }
 
     /// Pushes an entry on the task's cleanup stack.
-    pub fn push_cleanup(&mut self, task: TaskId, payload: P) -> Result<(), (Status, P)> {
-        match self.tasks.get_mut(task.0) {
-            Some(record) if record.life.state() == TaskState::Completed => {
-                Err((Status::InvalidTransition, payload))
-            }
-            Some(record) => {
-                record.stack.push(Entry::Payload(payload));
-                Ok(())
-            }
-            None => Err((Status::StaleHandle, payload)),
-        }
+    pub fn push_cleanup(&mut self, task: TaskId, payload: P) -> Offer<P> {
+        let (payload, record) = with(payload, self.live_task(task))?;
+        record.stack.push(Entry::Payload(payload));
+        Ok(())
     }
 
     /// Spends cost; BUDGET_EXHAUSTED spends nothing and starts the cancel.
     pub fn spend(&mut self, task: TaskId, cost: u64) -> Answer {
-        match self.live_task(task)?.budget.consume_cost(cost) {
-            Ok(()) => Ok(()),
-            Err(exhausted) => {
-                self.exhaust(task, exhausted);
-                Err(exhausted.status())
-            }
-        }
+        let spent = self.live_task(task)?.budget.consume_cost(cost);
+        spent.map_err(|exhausted| {
+            self.exhaust(task, exhausted);
+            exhausted.status()
+        })
     }
 
     /// Begins a sleep, bounded by the task's deadline. Wait for it with [`slept`](World::slept).
@@ -92,14 +83,13 @@ impl<P, V> World<P, V> {
 
     /// Waits for a region to close: its outcome.
     pub fn closed(&mut self, task: TaskId, region: RegionId) -> Answer<Poll<Severity>> {
-        self.watch(task, Watched::Region(region), |world| Ok(world.region(region)?.outcome))
+        self.watch(task, Watched::Region(region), |world| Ok(world.region_ref(region)?.outcome()))
     }
 
     /// Waits for the soft stop.
     pub fn stopping(&mut self, task: TaskId) -> Answer<Poll<()>> {
-        let answer =
-            self.watch(task, Watched::Stop, |world| Ok(world.stopping.then_some(Severity::Ok)));
-        answer.map(|poll| poll.map(drop))
+        let look = |world: &Self| Ok(world.stopping.then_some(Severity::Ok));
+        self.watch(task, Watched::Stop, look).map(|poll| poll.map(drop))
     }
 
     /// What was waited for, or a place among those who wait for it. Who waited in time gets the
@@ -112,11 +102,11 @@ impl<P, V> World<P, V> {
     ) -> Answer<Poll<Severity>> {
         let waits = &self.task_ref(task)?.waits;
         let waiting = waits.iter().any(|wait| matches!(wait, Wait::Watch(of, _) if *of == what));
-        let happened =
-            match waits.iter().find(|wait| matches!(wait, Wait::Seen(of, _) if *of == what)) {
-                Some(Wait::Seen(_, outcome)) => Some(*outcome),
-                _ => look(self)?,
-            };
+        let seen = waits.iter().find_map(|wait| match wait {
+            Wait::Seen(of, outcome) if *of == what => Some(*outcome),
+            _ => None,
+        });
+        let happened = if seen.is_some() { seen } else { look(self)? };
         self.observe(task)?;
         if let Some(outcome) = happened {
             self.forget_wait(task, Wait::Seen(what, outcome));
@@ -146,9 +136,7 @@ impl<P, V> World<P, V> {
     /// The task, if it has not completed.
     pub(super) fn live_task(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
         let record = self.task_mut(task)?;
-        if record.life.state() == TaskState::Completed {
-            return Err(Status::InvalidTransition);
-        }
+        ensure(record.life.state() != TaskState::Completed, Status::InvalidTransition)?;
         Ok(record)
     }
 
@@ -175,6 +163,12 @@ impl<P, V> World<P, V> {
         if let Some(record) = self.tasks.get_mut(task.0) {
             record.waits.retain(|own| *own != wait);
         }
+    }
+
+    /// The task no longer waits for this.
+    pub(super) fn quit_wait(&mut self, task: TaskId, wait: Wait) {
+        self.end_wait(task, wait);
+        self.forget_wait(task, wait);
     }
 
     /// Takes the task out of one queue it waits in.
