@@ -242,9 +242,13 @@ impl<P, V> World<P, V> {
         while let Some(record) = self.tasks.get_mut(task.0) {
             match record.stack.pop() {
                 Some(Entry::Permit(permit)) => {
+                    let unwinding = matches!(record.ended, Some(Err(Stop::Panicked(_))));
                     // Back on top, where resolving it finds it at once.
                     record.stack.push(Entry::Permit(permit));
-                    let _ = self.abort(permit);
+                    let _ = match unwinding {
+                        true => self.drop_permit(permit, DropContext::Unwinding).map(drop),
+                        false => self.abort(permit),
+                    };
                 }
                 Some(Entry::Payload(payload)) => {
                     record.payload = Some(payload);
