@@ -145,17 +145,26 @@ impl<P, V> World<P, V> {
         }
     }
 
+    /// Gives up the task's wait on a channel, as dropping the future that waited does; false if it
+    /// has none.
+    pub fn abandon(&mut self, task: TaskId, channel: ChannelId) -> Answer<bool> {
+        let on = |wait: &Wait| matches!(wait, Wait::Send(c, _) | Wait::Recv(c) if *c == channel);
+        let waits = &mut self.task_mut(task)?.waits;
+        let Some(at) = waits.iter().position(on) else { return Ok(false) };
+        let wait = waits.swap_remove(at);
+        self.end_wait(task, wait);
+        Ok(true)
+    }
+
     /// Looks at the cancel before a wait on a channel. A channel that went while the task waited is
     /// DISCONNECTED, not stale.
     pub(super) fn waitable(&mut self, task: TaskId, channel: ChannelId) -> Answer {
         if self.channels.get(channel.0).is_some() {
             return self.observe(task);
         }
-        let on = |wait: &Wait| matches!(wait, Wait::Send(c, _) | Wait::Recv(c) if *c == channel);
-        let waits = &mut self.task_mut(task)?.waits;
-        let Some(at) = waits.iter().position(on) else { return Err(Status::StaleHandle) };
-        let wait = waits.swap_remove(at);
-        self.end_wait(task, wait);
+        if !self.abandon(task, channel)? {
+            return Err(Status::StaleHandle);
+        }
         self.observe(task)?;
         Err(Status::Disconnected)
     }

@@ -384,3 +384,30 @@ fn a_receiver_that_heard_of_the_end_is_not_woken_again() {
     assert_eq!(w.region(region).unwrap().state, RegionState::Closed);
     assert_eq!(idle(&mut w), None);
 }
+
+#[test]
+fn an_abandoned_wait_leaves_the_line_and_forgets_the_receiver() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let (first, second) = (waiting_sender(&mut w, channel), waiting_sender(&mut w, channel));
+    assert_eq!(w.try_recv(channel), Ok(1));
+    assert_eq!(w.task(first).unwrap().lane, Some(Lane::Ready));
+    log(&mut w);
+    assert_eq!(w.abandon(first, channel), Ok(true));
+    assert_eq!(w.abandon(first, channel), Ok(false));
+    assert_eq!(log(&mut w).len(), 1, "it left once");
+    assert_eq!(w.channel_view(channel).unwrap().waiters, 1);
+    assert_eq!(w.task(second).unwrap().lane, Some(Lane::Ready), "its turn is passed on");
+    assert_eq!(w.abandon(TaskId(NOWHERE), channel), Err(Status::StaleHandle));
+
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    let task = spawn(&mut w, ROOT);
+    begin(&mut w);
+    assert_eq!(w.recv(task, channel), Ok(Poll::Pending));
+    assert_eq!(w.abandon(task, channel), Ok(true));
+    end(&mut w, task, PollEnd::Pending);
+    w.try_send(channel, 2).unwrap();
+    assert_eq!(w.task(task).unwrap().lane, None, "nobody is woken for a wait that was given up");
+}
