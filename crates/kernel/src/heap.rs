@@ -130,3 +130,26 @@ impl<T> TimerHeap<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wheel::Coalesce;
+    use core::time::Duration;
+
+    #[test]
+    fn a_batch_is_counted_and_a_capped_group_keeps_its_last_member_due() {
+        let window = Duration::from_nanos(10);
+        let coalesce = Some(Coalesce { window, min_group_size: 2 });
+        let mut heap = TimerHeap::new(WheelConfig { coalesce, ..Default::default() }, Time::ZERO);
+        for deadline in [9, 10, 11] {
+            heap.register(Time::from_nanos(deadline), deadline).unwrap();
+        }
+        let mut out = Vec::new();
+        assert_eq!(heap.collect(Time::from_nanos(1), 1, &mut out), 1);
+        // Alone it would be no group; as the rest of one it is due, at the very end of the window.
+        assert_eq!(heap.collect(Time::from_nanos(1), 9, &mut out), 1);
+        assert_eq!(out.iter().map(|timer| timer.token).collect::<Vec<_>>(), [9, 10]);
+        assert_eq!((heap.collect(Time::from_nanos(1), 9, &mut out), heap.len()), (0, 1));
+    }
+}
