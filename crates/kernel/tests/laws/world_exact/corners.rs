@@ -411,3 +411,28 @@ fn an_abandoned_wait_leaves_the_line_and_forgets_the_receiver() {
     w.try_send(channel, 2).unwrap();
     assert_eq!(w.task(task).unwrap().lane, None, "nobody is woken for a wait that was given up");
 }
+
+#[test]
+fn a_suggestion_reaches_the_scheduler() {
+    let mut w = world();
+    let late = Budget { deadline: Some(Time::from_millis(9)), ..Budget::INFINITE };
+    let (timed, cancelled) = (spawn_with(&mut w, ROOT, late), spawn(&mut w, ROOT));
+    w.cancel_task(cancelled, ask(Kind::User)).unwrap();
+    w.suggest(Suggestion::MeetDeadlines);
+    assert_eq!(begin(&mut w), timed);
+    end(&mut w, timed, PollEnd::Ready);
+    assert_eq!(begin(&mut w), cancelled);
+}
+
+#[test]
+fn graces_that_end_together_all_end() {
+    let mut w = world();
+    let regions = [open(&mut w, ROOT), open(&mut w, ROOT)];
+    let tasks = regions.map(|region| spawn(&mut w, region));
+    for region in regions {
+        w.close_region(region, ask(Kind::User), Some(ms(5))).unwrap();
+    }
+    w.set_now(Time::from_millis(5));
+    w.expire();
+    assert!(tasks.iter().all(|task| w.task(*task).unwrap().overrun));
+}

@@ -13,7 +13,7 @@ use asx_kernel::channel::ChannelState;
 use asx_kernel::choose::First;
 use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
 use asx_kernel::journal::WhenFull;
-use asx_kernel::lanes::{Lane, Priority, Source};
+use asx_kernel::lanes::{Lane, Priority, Source, Suggestion};
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::{Lattice, Severity, Stop};
 use asx_kernel::region::RegionState;
