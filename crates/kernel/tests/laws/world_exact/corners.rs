@@ -436,3 +436,18 @@ fn graces_that_end_together_all_end() {
     w.expire();
     assert!(tasks.iter().all(|task| w.task(*task).unwrap().overrun));
 }
+
+#[test]
+fn a_permit_alone_keeps_its_channel_from_being_drained() {
+    let mut w = world();
+    w.end_region(ROOT).unwrap();
+    let channel = w.channel(None, 2).unwrap();
+    let permit = w.try_reserve(None, channel, false).unwrap();
+    assert_eq!(w.quiescent().unwrap_err().all(), [Status::ChannelNotDrained]);
+    w.try_send(channel, 1).unwrap();
+    assert_eq!(w.quiescent().unwrap_err().all(), [Status::ChannelNotDrained]);
+    w.abort(permit).unwrap();
+    assert_eq!(w.quiescent().unwrap_err().all(), [Status::ChannelNotDrained]);
+    w.try_recv(channel).unwrap();
+    assert_eq!(w.quiescent(), Ok(()));
+}
