@@ -1,7 +1,7 @@
 //! From text to a [`Scenario`], or to everything that is wrong with it.
 //!
-//! The reader asks each table for the keys it knows ([`keys`]), row by row for ops ([`ops`]);
-//! whatever nobody asked for is an error, and so is a name nothing makes ([`names`]). Reading goes
+//! The reader asks each table for the keys it knows (`keys`), row by row for ops (`ops`);
+//! whatever nobody asked for is an error, and so is a name nothing makes (`names`). Reading goes
 //! on after an error, so that an author sees all of them at once. No input panics.
 
 mod checks;
