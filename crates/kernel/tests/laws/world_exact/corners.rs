@@ -451,3 +451,24 @@ fn a_permit_alone_keeps_its_channel_from_being_drained() {
     w.try_recv(channel).unwrap();
     assert_eq!(w.quiescent(), Ok(()));
 }
+
+#[test]
+fn a_task_may_wait_in_two_lines_and_leaves_both() {
+    let mut w = world();
+    let channels = [0, 1].map(|_| w.channel(None, 1).unwrap());
+    for channel in channels {
+        w.try_send(channel, 1).unwrap();
+    }
+    let task = spawn(&mut w, ROOT);
+    begin(&mut w);
+    for channel in channels {
+        assert_eq!(w.reserve(task, channel, false), Ok(Poll::Pending));
+    }
+    end(&mut w, task, PollEnd::Pending);
+    let lines = |w: &W| channels.map(|channel| w.channel_view(channel).unwrap().waiters);
+    assert_eq!(lines(&w), [1, 1]);
+    w.cancel_task(task, ask(Kind::User)).unwrap();
+    begin(&mut w);
+    assert_eq!(w.checkpoint(task), Err(Status::Cancelled));
+    assert_eq!(lines(&w), [0, 0]);
+}
