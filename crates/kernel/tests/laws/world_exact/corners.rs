@@ -472,3 +472,33 @@ fn a_task_may_wait_in_two_lines_and_leaves_both() {
     assert_eq!(w.checkpoint(task), Err(Status::Cancelled));
     assert_eq!(lines(&w), [0, 0]);
 }
+
+#[test]
+fn full_queues_refuse_nothing_that_adds_no_entry() {
+    let mut config = Config::default();
+    (config.limits.ready_queue, config.limits.cancel_queue) = (1, 1);
+    let mut w: W = World::new(config);
+    let polled = spawn(&mut w, ROOT);
+    begin(&mut w);
+    let queued = spawn(&mut w, ROOT);
+    assert_eq!(w.wake(queued), Ok(()), "it has its entry already");
+    assert_eq!(w.cancel_task(queued, ask(Kind::User)), Ok(true));
+    assert_eq!(w.queued_in(Lane::Cancel), 1);
+    assert_eq!(w.cancel_task(polled, ask(Kind::User)), Ok(true), "its poll is under way");
+    end(&mut w, polled, PollEnd::Ready);
+    assert_eq!(w.task(polled).unwrap().state, TaskState::Completed);
+    let waiting = spawn(&mut w, ROOT);
+    assert_eq!(w.wake(waiting), Ok(()), "it has its entry already, and nobody polls");
+}
+
+#[test]
+fn a_cancel_knows_who_asked_and_what_was_said() {
+    let mut w = world();
+    let (asks, told) = (spawn(&mut w, ROOT), spawn(&mut w, ROOT));
+    begin(&mut w);
+    let said = Ask { kind: Kind::LinkedExit, message: Some("enough".into()) };
+    w.cancel_task(told, said).unwrap();
+    let reason = w.task(told).unwrap().witness.unwrap().reason;
+    assert_eq!((reason.origin_task, reason.message.as_deref()), (Some(asks), Some("enough")));
+    assert_eq!((reason.origin_region, reason.kind), (ROOT, Kind::LinkedExit));
+}
