@@ -7,7 +7,9 @@ use asx_kernel::arena::Key;
 use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::{Phase, Reason, Witness};
 use asx_kernel::ids::{RegionId, TaskId};
-use asx_kernel::lanes::{Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion};
+use asx_kernel::lanes::{
+    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, steal_order,
+};
 use asx_kernel::outcome::{Lattice, Outcome, Stop};
 use asx_kernel::rng::DetRng;
 use asx_kernel::status::Status;
@@ -59,7 +61,7 @@ pub fn answer(law: &Law, seed: u64) -> Reply {
             Reply::ok().with("values", Value::List(values))
         }
         Law::StealOrder { seed: own, worker, workers } => {
-            steal_order(own.unwrap_or(seed), *worker, *workers)
+            steal_scan(own.unwrap_or(seed), *worker, *workers)
         }
         Law::Decide { pending, suggestion, limit, history } => {
             decide(pending, *suggestion, *limit, history)
@@ -188,12 +190,10 @@ fn witness(seen: &Seen) -> Witness {
     }
 }
 
-fn steal_order(seed: u64, worker: usize, workers: usize) -> Reply {
-    // As the scheduler scans: a circle that begins behind the thief, turned by the draw.
-    let others: Vec<usize> = (worker.saturating_add(1)..workers).chain(0..worker).collect();
-    let start = DetRng::new(seed, worker as u64).below(others.len());
-    let order = others.iter().cycle().skip(start).take(others.len());
-    Reply::ok().with("order", Value::List(order.map(|worker| (*worker).into()).collect()))
+fn steal_scan(seed: u64, worker: usize, workers: usize) -> Reply {
+    let start = DetRng::new(seed, worker as u64).below(workers.saturating_sub(1));
+    let order = steal_order(worker, workers, start).map(Value::from);
+    Reply::ok().with("order", Value::List(order.collect()))
 }
 
 const EVERYTHING: Pending = Pending { cancel: true, timed: true, ready: true };

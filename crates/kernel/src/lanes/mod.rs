@@ -25,7 +25,7 @@ pub use certificate::Certificate;
 pub use decision::{Decision, DecisionChain, Origin, Source, Ticket, Token};
 pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Verdict};
 pub use place::{Lane, Place, Priority};
-pub use scheduler::{Scheduler, SchedulerConfig, TieBreak};
+pub use scheduler::{Scheduler, SchedulerConfig, TieBreak, steal_order};
 
 use crate::named::ensure;
 use crate::queue::{Node, Queue};

@@ -24,6 +24,13 @@ use super::{
 use crate::choose::{Choose, Point};
 use alloc::vec::Vec;
 
+/// The other workers in the order a thief asks them: a circle that begins behind the thief, turned
+/// by `start`.
+pub fn steal_order(worker: usize, workers: usize, start: usize) -> impl Iterator<Item = usize> {
+    let others = (worker.saturating_add(1)..workers).chain(0..worker.min(workers));
+    others.clone().skip(start).chain(others.take(start))
+}
+
 /// How equals of a local ready lane are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TieBreak {
@@ -236,10 +243,8 @@ impl<T: Token> Scheduler<T> {
         if !self.stealable(worker, lanes) {
             return None;
         }
-        // A circle over the other workers that begins behind the thief; the oracle turns it.
-        let others = (worker + 1..self.workers.len()).chain(0..worker);
         let start = choose.pick(Point::StealStart(worker), self.workers.len() - 1);
-        let mut scan = others.clone().skip(start).chain(others.take(start));
+        let mut scan = steal_order(worker, self.workers.len(), start);
         scan.find_map(|victim| {
             let queue = &mut self.workers[victim].lanes;
             let (place, token) = lanes.iter().find_map(|lane| queue.steal_from(*lane))?;
