@@ -1,0 +1,1 @@
+//! Locks and signals between tasks.
