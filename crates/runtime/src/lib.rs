@@ -3,11 +3,30 @@
 //! Every law (who may step where, who wakes, who goes next) is a call into `asx-kernel`; this crate
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
+mod ambient;
+mod cancel_safe;
+mod cell;
 pub mod channel;
+mod core;
 mod cx;
+mod node;
 mod outcome;
+mod poll;
 mod prim;
+mod region;
+mod root;
+mod scope;
+mod spawn;
 pub mod sync;
+mod task;
+pub mod time;
 
-pub use cx::Cx;
+pub use self::core::{Core, Host};
+pub use cancel_safe::CancelSafe;
+pub use cell::Runnable;
+pub use cx::{Cx, YieldNow};
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
+pub use region::{Policy, Region};
+pub use root::Root;
+pub use scope::{Scope, ScopeBuilder, TaskBuilder};
+pub use task::Task;

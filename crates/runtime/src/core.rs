@@ -1,0 +1,95 @@
+//! What all tasks of one runtime share, and the seam to its host.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use asx_kernel::time::Time;
+
+use crate::cell::Runnable;
+use crate::outcome::Panic;
+use crate::region::Region;
+use crate::time::Timers;
+
+/// Where and when things run: threads, queues, the clock.
+pub trait Host: Send + Sync + 'static {
+    /// Puts a runnable task into a queue.
+    fn schedule(&self, entry: Runnable);
+
+    /// Puts several into queues, in order.
+    fn schedule_all(&self, entries: Vec<Runnable>) {
+        entries.into_iter().for_each(|entry| self.schedule(entry));
+    }
+
+    /// The time.
+    fn now(&self) -> Time;
+
+    /// A timer was registered that is earlier than all others.
+    fn timer_moved(&self, deadline: Time);
+
+    /// The worker the calling thread is, if it is one of this host.
+    fn here(&self) -> Option<u16>;
+
+    /// Runs a job on a thread where it may block.
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
+}
+
+/// The shared part of a runtime.
+pub struct Core {
+    pub(crate) host: Box<dyn Host>,
+    pub(crate) timers: Timers,
+    /// Tasks and regions are numbered together, so that numbers tell the order of creation.
+    next_id: AtomicU64,
+    stale_wakes: AtomicU64,
+    overruns: AtomicU64,
+    lost_panics: AtomicU64,
+}
+
+impl Core {
+    /// The shared part over a host.
+    pub fn new(host: Box<dyn Host>) -> Arc<Core> {
+        let now = host.now();
+        Arc::new(Core {
+            host,
+            timers: Timers::new(now),
+            next_id: AtomicU64::new(1),
+            stale_wakes: AtomicU64::new(0),
+            overruns: AtomicU64::new(0),
+            lost_panics: AtomicU64::new(0),
+        })
+    }
+
+    /// A region without a parent.
+    pub fn root(self: &Arc<Core>) -> Arc<Region> {
+        Region::root(self.clone())
+    }
+
+    /// Wakes the tasks whose timers are due: the deadline of the next one.
+    pub fn fire_timers(&self, now: Time) -> Option<Time> {
+        self.timers.fire(now)
+    }
+
+    /// The deadline of the next timer.
+    pub fn next_timer(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
+    }
+
+    /// A waker outlived its task.
+    pub(crate) fn stale_wake(&self, _task: u64) {
+        self.stale_wakes.fetch_add(1, Relaxed);
+    }
+
+    /// A task used up its cleanup allowance.
+    pub(crate) fn overrun(&self, _task: u64) {
+        self.overruns.fetch_add(1, Relaxed);
+    }
+
+    /// The destructor of a result nobody wanted panicked.
+    pub(crate) fn lost_panic(&self, _task: u64, _panic: &Panic) {
+        self.lost_panics.fetch_add(1, Relaxed);
+    }
+}
