@@ -1,0 +1,197 @@
+//! Every interleaving of those who make work and those who park. Work is a flag stored and loaded
+//! relaxed: only the fences make it seen. A lost wakeup is a deadlock, which the model reports.
+
+use super::*;
+use crate::prim::{Arc, atomic::AtomicBool};
+use ParkKind::{Closed, Last, Sleep, Watch};
+use loom::{model::Builder, thread};
+
+fn model(body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(body);
+}
+
+/// A place for one piece of work.
+#[derive(Debug, Default)]
+struct Place(AtomicBool);
+
+impl Place {
+    fn put(&self) {
+        self.0.store(true, Relaxed);
+    }
+
+    fn has(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    fn take(&self) -> bool {
+        self.0.swap(false, Relaxed)
+    }
+}
+
+struct Shared {
+    idle: Idle,
+    own: Place,
+    global: Place,
+}
+
+fn shared(workers: usize) -> Arc<Shared> {
+    Arc::new(Shared { idle: Idle::new(workers), own: Place::default(), global: Place::default() })
+}
+
+/// A worker that waits for global work for ever, with no timeouts; whoever finds it ends all.
+fn serve(shared: &Shared, me: usize) -> bool {
+    let Shared { idle, global, .. } = shared;
+    idle.start_search();
+    loop {
+        if global.take() {
+            idle.found_work();
+            idle.shutdown();
+            return true;
+        }
+        if idle.prepare_park(me) == Closed {
+            return false;
+        }
+        if global.has() {
+            idle.cancel_park(me);
+        } else {
+            idle.park(me, None);
+        }
+    }
+}
+
+/// Guards the fences in `prepare_park` and `notify_remote`, and the closing in `shutdown`.
+#[test]
+fn global_work_is_found_by_one_of_two_who_park() {
+    model(|| {
+        let shared = shared(2);
+        let workers = [0, 1].map(|me| {
+            let shared = shared.clone();
+            thread::spawn(move || serve(&shared, me))
+        });
+        shared.global.put();
+        shared.idle.notify_remote();
+        let served = workers.map(|worker| worker.join().unwrap());
+        assert!(served[0] != served[1]);
+    });
+}
+
+/// Guards the fences in `prepare_park` and `notify_worker`.
+#[test]
+fn a_worker_finds_what_is_in_its_inbox() {
+    model(|| {
+        let shared = shared(2);
+        let worker = shared.clone();
+        let worker = thread::spawn(move || serve(&worker, 1));
+        shared.global.put();
+        shared.idle.notify_worker(1);
+        assert!(worker.join().unwrap());
+    });
+}
+
+/// Guards the fence in `found_work`: a searcher takes one piece of work while another comes, for
+/// which nobody is woken because of it.
+#[test]
+fn the_last_searcher_sees_global_work_that_relied_on_it() {
+    model(|| {
+        let shared = shared(2);
+        shared.idle.start_search();
+        shared.idle.start_search();
+        assert_eq!(shared.idle.prepare_park(1), Sleep);
+        let worker = shared.clone();
+        let searcher = thread::spawn(move || {
+            // It has some work already, and is busy with it for ever.
+            worker.idle.found_work() && worker.global.has()
+        });
+        shared.global.put();
+        shared.idle.notify_remote();
+        if searcher.join().unwrap() {
+            shared.idle.notify_remote();
+        }
+        assert_eq!(shared.idle.park(1, None), Woken::Notified);
+    });
+}
+
+/// Guards the watch: without any fence, who parks next to an Active worker is not asleep for good.
+#[test]
+fn own_work_is_taken_or_watched_even_without_a_fence() {
+    model(|| {
+        let shared = shared(2);
+        let worker = shared.clone();
+        let parking = thread::spawn(move || {
+            let Shared { idle, own, .. } = &*worker;
+            idle.start_search();
+            let kind = idle.prepare_park(1);
+            if own.has() {
+                idle.cancel_park(1);
+                return own.take();
+            }
+            kind == Watch || idle.park(1, None) == Woken::Notified
+        });
+        shared.own.put();
+        shared.idle.notify_local();
+        assert!(parking.join().unwrap());
+    });
+}
+
+/// Guards the caller's fence before `notify_local`, and that in `found_work`: the watcher gets up
+/// and finds other work just when worker 0 relies on it.
+#[test]
+fn own_work_is_not_left_by_a_watcher_that_found_other_work() {
+    model(|| {
+        let shared = shared(3);
+        for (worker, kind) in [(1, Watch), (2, Sleep)] {
+            shared.idle.start_search();
+            assert_eq!(shared.idle.prepare_park(worker), kind);
+        }
+        let worker = shared.clone();
+        let watcher = thread::spawn(move || {
+            let Shared { idle, own, .. } = &*worker;
+            idle.cancel_park(1); // its time is over
+            let more = idle.found_work() && own.has();
+            if more {
+                idle.notify_local();
+            }
+            more
+        });
+        shared.own.put();
+        fence(SeqCst);
+        shared.idle.notify_local();
+        watcher.join().unwrap();
+        assert_eq!(shared.idle.park(2, None), Woken::Notified);
+    });
+}
+
+/// Guards the check for closing in `prepare_park`.
+#[test]
+fn shutdown_reaches_those_who_park_meanwhile() {
+    model(|| {
+        let shared = shared(2);
+        let workers = [0, 1].map(|me| {
+            let shared = shared.clone();
+            thread::spawn(move || serve(&shared, me))
+        });
+        shared.idle.shutdown();
+        assert_eq!(workers.map(|worker| worker.join().unwrap()), [false, false]);
+    });
+}
+
+/// Guards the order in `prepare_park`, registered then look at the timers, against an arming from
+/// outside.
+#[test]
+fn a_timer_armed_while_the_last_parks_is_seen_by_it() {
+    model(|| {
+        let shared = shared(1);
+        let worker = shared.clone();
+        let last = thread::spawn(move || {
+            let Shared { idle, global: timer, .. } = &*worker;
+            idle.start_search();
+            assert_eq!(idle.prepare_park(0), Last);
+            timer.has() || idle.park(0, None) == Woken::Notified
+        });
+        shared.global.put();
+        shared.idle.notify_timers();
+        assert!(last.join().unwrap());
+    });
+}
