@@ -138,6 +138,21 @@ impl Idle {
         }
     }
 
+    /// A thread takes the place of an absent worker: it is Active now.
+    pub fn join(&self) {
+        self.update(|counts| {
+            counts.active += 1;
+            counts.timers_covered = false;
+        });
+    }
+
+    /// An Active worker leaves its place, which nobody is woken for any more. It must then look at
+    /// the global queue once more, and notify if it sees anything, or if timers are armed.
+    pub fn leave(&self) {
+        self.update(|counts| counts.active -= 1);
+        fence(SeqCst);
+    }
+
     /// An Active worker has nothing left of its own: it is Searching now.
     pub fn start_search(&self) {
         self.update(|counts| {

@@ -36,7 +36,7 @@ pub trait Host: Send + Sync + 'static {
 
 /// The shared part of a runtime.
 pub struct Core {
-    pub(crate) host: Box<dyn Host>,
+    pub(crate) host: Arc<dyn Host>,
     pub(crate) timers: Timers,
     /// Tasks and regions are numbered together, so that numbers tell the order of creation.
     next_id: AtomicU64,
@@ -47,7 +47,7 @@ pub struct Core {
 
 impl Core {
     /// The shared part over a host.
-    pub fn new(host: Box<dyn Host>) -> Arc<Core> {
+    pub fn new(host: Arc<dyn Host>) -> Arc<Core> {
         let now = host.now();
         Arc::new(Core {
             host,

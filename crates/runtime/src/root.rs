@@ -39,9 +39,14 @@ impl Root {
         let region = parent.open_child(Policy::CollectAll)?;
         let guard = AbortOnUnwind;
         let plan = Plan { pin: worker, ..Plan::default() };
+        let mut value = None;
+        let slot = &mut value;
         let body = |cx| {
             let body = body(cx);
-            async move { Ok::<T, Infallible>(body.await) }
+            async move {
+                *slot = Some(body.await);
+                Ok::<(), Infallible>(())
+            }
         };
         // SAFETY: rules 6 and 7 of cells: pinned to this thread's worker, and this function does
         // not return or unwind before the task has ended and its result was taken.
@@ -57,7 +62,14 @@ impl Root {
             drive();
         }
         std::mem::forget(guard);
-        spawned.map(|()| outcome)
+        drop(task);
+        spawned?;
+        // A program that was asked to stop still has its say.
+        match (value, outcome) {
+            (Some(value), _) => Ok(Ok(value)),
+            (None, Err(stop)) => Ok(Err(stop)),
+            (None, Ok(())) => Err(Status::Internal),
+        }
     }
 }
 
