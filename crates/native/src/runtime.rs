@@ -61,9 +61,10 @@ impl Builder {
             .unzip();
         let shared = Shared::new(remotes.into());
         let core = shared.core();
-        let mut workers = queues.into_iter().zip(0..).map(|(queue, index)| {
-            Worker::new(index, shared.clone(), core.clone(), queue)
-        });
+        let mut workers = queues
+            .into_iter()
+            .zip(0..)
+            .map(|(queue, index)| Worker::new(index, shared.clone(), core.clone(), queue));
         let first = workers.next();
         let mut runtime = Runtime {
             root: core.root(),
@@ -154,7 +155,9 @@ impl Drop for Runtime {
 
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runtime").field("workers", &(self.threads.len() + 1)).finish_non_exhaustive()
+        f.debug_struct("Runtime")
+            .field("workers", &(self.threads.len() + 1))
+            .finish_non_exhaustive()
     }
 }
 

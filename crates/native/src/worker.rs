@@ -196,9 +196,10 @@ impl Worker {
         };
         let mut fairness = self.fairness.borrow_mut();
         let verdict = fairness.decide(pending, Suggestion::NoPreference)?;
-        let entry = global.pop(verdict.lane).or_else(|| local.pop(verdict.lane)).or_else(|| {
-            (verdict.lane == Lane::Ready).then(|| self.next_plain()).flatten()
-        })?;
+        let entry = global
+            .pop(verdict.lane)
+            .or_else(|| local.pop(verdict.lane))
+            .or_else(|| (verdict.lane == Lane::Ready).then(|| self.next_plain()).flatten())?;
         let streak = fairness.streak();
         self.certificate.borrow_mut().record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);

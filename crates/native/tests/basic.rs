@@ -1,7 +1,7 @@
 //! Programs on threads, from the outside.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use asx_native::Runtime;
@@ -147,5 +147,75 @@ fn finalizers_run_last_in_reverse_order() {
             .await
         });
         assert_eq!((result, log.lock().unwrap().clone()), (Ok(()), vec![2, 1, 0]));
+    });
+}
+
+#[test]
+fn a_deadline_cancels_a_task() {
+    on_each(|rt| {
+        let kind = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let task = s.task("late").within(Duration::from_millis(2)).spawn(async |cx: Cx| {
+                    cx.sleep(Duration::from_secs(3600)).await?;
+                    Ok(())
+                });
+                match task.await {
+                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    other => panic!("{other:?}"),
+                }
+            })
+            .await
+        });
+        assert_eq!(kind, Ok(asx_kernel::cancel::Kind::Deadline));
+    });
+}
+
+#[test]
+fn a_task_without_polls_left_is_cancelled() {
+    on_each(|rt| {
+        let kind = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let task = s.task("busy").polls(10).spawn(async |cx: Cx| {
+                    loop {
+                        cx.checkpoint()?;
+                        cx.yield_now().await;
+                    }
+                    #[allow(unreachable_code)]
+                    Ok(())
+                });
+                match task.await {
+                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    other => panic!("{other:?}"),
+                }
+            })
+            .await
+        });
+        assert_eq!(kind, Ok(asx_kernel::cancel::Kind::PollQuota));
+    });
+}
+
+#[test]
+fn a_task_that_never_stops_cleaning_up_is_ended_by_force() {
+    on_each(|rt| {
+        let kind = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let task = s.spawn(async |cx: Cx| {
+                    let _ = cx.cancelled().await;
+                    loop {
+                        cx.yield_now().await;
+                    }
+                    #[allow(unreachable_code)]
+                    Ok::<(), AppError>(())
+                });
+                cx.yield_now().await;
+                task.cancel();
+                match task.await {
+                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    other => panic!("{other:?}"),
+                }
+            })
+            .await
+        });
+        assert_eq!(kind, Ok(asx_kernel::cancel::Kind::User));
     });
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
 
+use asx_kernel::budget::Exhausted;
 use asx_kernel::time::Time;
 
-use crate::cell::Runnable;
+use crate::cell::{Runnable, TaskRef};
 use crate::outcome::Panic;
 use crate::region::Region;
 use crate::time::Timers;
@@ -37,7 +39,9 @@ pub trait Host: Send + Sync + 'static {
 /// The shared part of a runtime.
 pub struct Core {
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) timers: Timers,
+    pub(crate) timers: Timers<Waker>,
+    /// When budgets run out: no timers of anybody's, so that they count for no limit.
+    pub(crate) deadlines: Timers<TaskRef>,
     /// Tasks and regions are numbered together, so that numbers tell the order of creation.
     next_id: AtomicU64,
     stale_wakes: AtomicU64,
@@ -52,6 +56,7 @@ impl Core {
         Arc::new(Core {
             host,
             timers: Timers::new(now),
+            deadlines: Timers::new(now),
             next_id: AtomicU64::new(1),
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
@@ -64,14 +69,18 @@ impl Core {
         Region::root(self.clone())
     }
 
-    /// Wakes the tasks whose timers are due: the deadline of the next one.
-    pub fn fire_timers(&self, now: Time) -> Option<Time> {
-        self.timers.fire(now)
+    /// Wakes the tasks whose timers are due, and cancels those whose time is up.
+    pub fn fire_timers(&self, now: Time) {
+        self.deadlines.fire(now, |task| task.region.exhausted(&task, Exhausted::Deadline));
+        self.timers.fire(now, Waker::wake);
     }
 
-    /// The deadline of the next timer.
+    /// When [`fire_timers`](Core::fire_timers) has something to do next.
     pub fn next_timer(&self) -> Option<Time> {
-        self.timers.next()
+        match (self.timers.next(), self.deadlines.next()) {
+            (Some(timer), Some(deadline)) => Some(timer.min(deadline)),
+            (timer, deadline) => timer.or(deadline),
+        }
     }
 
     pub(crate) fn next_id(&self) -> u64 {

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
+use asx_kernel::lanes::Priority;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 
 use crate::ambient;
+use crate::budget::Limits;
 use crate::cell::TaskRef;
 use crate::core::Core;
 use crate::node::{self, Inside, Verdict};
@@ -116,6 +119,34 @@ impl Cx {
         inner.ok().flatten().unwrap_or_else(|| self.task.region.clone())
     }
 
+    /// What work started here is bounded by: the deadlines around the caller.
+    pub(crate) fn inherited(&self) -> Budget {
+        let mut budget = Budget::INFINITE;
+        let _ = ambient::find(&self.task, |node| {
+            let deadline = node.deadline();
+            budget = budget.meet(Budget { deadline, ..Budget::INFINITE });
+            None::<()>
+        });
+        budget
+    }
+
+    /// What the task is bounded by: what is left of it.
+    pub fn budget(&self) -> Budget {
+        let free = Budget { priority: Priority(self.task.priority), ..Budget::INFINITE };
+        self.task.limits().map_or(free, Limits::left).meet(self.inherited())
+    }
+
+    /// Takes from the cost the task is allowed. Without enough left nothing is taken, and the task
+    /// is asked to stop.
+    pub fn consume(&self, cost: u64) -> Result<(), Cancelled> {
+        let Some(limits) = self.task.limits() else { return Ok(()) };
+        if limits.consume_cost(cost) {
+            return Ok(());
+        }
+        self.task.region.exhausted(&self.task, Exhausted::Cost);
+        self.checkpoint()
+    }
+
     /// The time.
     pub fn now(&self) -> Time {
         self.core().host.now()
@@ -193,7 +224,7 @@ pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
         Err(ambient::Elsewhere) => false,
     };
     let state = task.word.load().state();
-    if !state.in_cancel_lane() || task.extra.as_ref().is_some_and(|extra| extra.finalizer) {
+    if !state.in_cancel_lane() || task.is_finalizer() {
         return None;
     }
     if observe && here && state == TaskState::CancelRequested {

@@ -4,6 +4,7 @@
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
 mod ambient;
+mod budget;
 mod cancel_safe;
 mod cell;
 pub mod channel;

@@ -4,8 +4,10 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
 
+use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
+use asx_kernel::task::TaskState;
 
 use crate::ambient;
 use crate::cell::{Runnable, TaskRef, Verdict, Woken};
@@ -32,7 +34,7 @@ impl Runnable {
         };
         // From here on the entry is the task itself.
         let task = self.into_task();
-        if state.acknowledged() && !task.region.consume_cleanup(&task) {
+        if !may_poll(&task, state) {
             task.region.core.overrun(task.id);
             force(task);
             return true;
@@ -58,6 +60,20 @@ impl Runnable {
         }
         true
     }
+}
+
+/// Takes a poll from what the task is allowed; false if it is to end by force. One without polls
+/// left is asked to stop, and polled on.
+fn may_poll(task: &TaskRef, state: TaskState) -> bool {
+    if state.acknowledged() {
+        return task.region.consume_cleanup(task);
+    }
+    let Some(limits) = task.limits() else { return true };
+    let allowed = limits.consume_poll();
+    if !allowed && !task.is_finalizer() && !state.in_cancel_lane() {
+        task.region.exhausted(task, Exhausted::Polls);
+    }
+    allowed || !task.is_finalizer()
 }
 
 /// A task that was never taken in ends cancelled.
@@ -116,6 +132,9 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
         }
         // SAFETY: only called by the poller, after a discard.
         unsafe { task.finish(verdict) };
+    }
+    if let Some(limits) = task.limits() {
+        limits.forget(&task.region.core);
     }
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use asx_kernel::arena::Key;
+use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::{ChainLimits, Cleanup, Kind, Reason};
 use asx_kernel::cascade::{self, RegionStore};
 use asx_kernel::ids::{RegionId, TaskId};
@@ -33,6 +34,8 @@ pub struct Region {
     pub(crate) id: u64,
     parent: Option<Arc<Region>>,
     pub(crate) policy: Policy,
+    /// What everything inside is bounded by.
+    pub(crate) budget: Budget,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
     inner: Mutex<Inner>,
@@ -71,10 +74,15 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        Region::build(core, None, Policy::CollectAll)
+        Region::build(core, None, Policy::CollectAll, Budget::INFINITE)
     }
 
-    fn build(core: Arc<Core>, parent: Option<Arc<Region>>, policy: Policy) -> Arc<Region> {
+    fn build(
+        core: Arc<Core>,
+        parent: Option<Arc<Region>>,
+        policy: Policy,
+        budget: Budget,
+    ) -> Arc<Region> {
         let id = core.next_id();
         let inner = Inner {
             word: RegionWord::default(),
@@ -89,14 +97,19 @@ impl Region {
             body: None,
         };
         let cancelled = AtomicBool::new(false);
-        Arc::new(Region { core, id, parent, policy, cancelled, inner: Mutex::new(inner) })
+        Arc::new(Region { core, id, parent, policy, budget, cancelled, inner: Mutex::new(inner) })
     }
 
-    /// Opens a region inside this one.
-    pub(crate) fn open_child(self: &Arc<Self>, policy: Policy) -> Result<Arc<Region>, Status> {
+    /// Opens a region inside this one; its budget can only be tighter.
+    pub(crate) fn open_child(
+        self: &Arc<Self>,
+        policy: Policy,
+        budget: Budget,
+    ) -> Result<Arc<Region>, Status> {
         let mut inner = self.lock();
         inner.word.state().admit(Operation::Create)?;
-        let child = Region::build(self.core.clone(), Some(self.clone()), policy);
+        let child =
+            Region::build(self.core.clone(), Some(self.clone()), policy, self.budget.meet(budget));
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         Ok(child)
@@ -108,15 +121,6 @@ impl Region {
 
     pub(crate) fn region_id(&self) -> RegionId {
         RegionId(Key { generation: self.id, index: 0 })
-    }
-
-    pub(crate) fn state(&self) -> RegionState {
-        self.lock().word.state()
-    }
-
-    /// Whether a task may be spawned now.
-    pub(crate) fn admits(&self) -> Result<(), Status> {
-        self.lock().word.state().admit(Operation::Create)
     }
 
     /// Takes a new task in; refused when the region is not open.
@@ -275,6 +279,13 @@ impl Region {
         first
     }
 
+    /// A part of a task's budget has run out.
+    pub(crate) fn exhausted(&self, task: &TaskRef, what: Exhausted) {
+        let kind = what.kind();
+        let reason = self.reason(kind).with_task(TaskId(Key { generation: task.id, index: 0 }));
+        self.cancel_task(task, Arc::new(reason), kind.cleanup());
+    }
+
     /// The task sees its cancel, if there is one.
     pub(crate) fn acknowledge(&self, task: &Header) -> Option<Cancelled> {
         task.word.acknowledge()?;
@@ -331,7 +342,7 @@ impl Region {
                 unsafe {
                     let header = task.as_ref();
                     at = header.links().next;
-                    if !header.extra.as_ref().is_some_and(|extra| extra.finalizer) {
+                    if !header.is_finalizer() {
                         entries.extend(request(task, own, allowed).1);
                     }
                 }

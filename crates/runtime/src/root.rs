@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use asx_kernel::budget::Budget;
 use asx_kernel::status::Status;
 
 use crate::Cx;
@@ -36,7 +37,7 @@ impl Root {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        let region = parent.open_child(Policy::CollectAll)?;
+        let region = parent.open_child(Policy::CollectAll, Budget::INFINITE)?;
         let guard = AbortOnUnwind;
         let plan = Plan { pin: worker, ..Plan::default() };
         let mut value = None;

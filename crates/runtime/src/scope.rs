@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use asx_kernel::budget::Budget;
 use asx_kernel::cancel::{ChainLimits, Kind};
+use asx_kernel::lanes::Priority;
 use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
@@ -66,7 +68,7 @@ impl Cx {
     /// A scope with settings.
     #[track_caller]
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
-        ScopeBuilder { cx: self, policy, at: Location::caller() }
+        ScopeBuilder { cx: self, policy, budget: Budget::INFINITE, at: Location::caller() }
     }
 }
 
@@ -76,10 +78,17 @@ impl Cx {
 pub struct ScopeBuilder<'a> {
     cx: &'a Cx,
     policy: Policy,
+    budget: Budget,
     at: &'static Location<'static>,
 }
 
 impl<'a> ScopeBuilder<'a> {
+    /// What everything in the scope is bounded by, besides what is around it.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = self.budget.meet(budget);
+        self
+    }
+
     /// Opens the scope and runs `body` in it; see [`Cx::scope`].
     pub async fn run<F, B, T, E>(self, body: F) -> Outcome<T, E>
     where
@@ -88,7 +97,7 @@ impl<'a> ScopeBuilder<'a> {
         E: Send + 'static,
     {
         let cx = self.cx;
-        let region = match cx.region().open_child(self.policy) {
+        let region = match cx.region().open_child(self.policy, cx.inherited().meet(self.budget)) {
             Ok(region) => region,
             Err(_) => {
                 // The region around is closing: whoever runs in it is being cancelled.
@@ -296,15 +305,32 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
         self.plan.extra.get_or_insert_default()
     }
 
+    fn budget(&mut self) -> &mut Budget {
+        let priority = Priority::DEFAULT;
+        self.plan.budget.get_or_insert(Budget { priority, ..Budget::INFINITE })
+    }
+
     /// The priority in its lane: higher goes first; 128 unless set.
     pub fn priority(mut self, priority: u8) -> Self {
-        self.plan.priority = priority;
+        self.budget().priority = Priority(priority);
         self
     }
 
     /// By when it should be done: it runs in the timed lane, and is cancelled when the time comes.
     pub fn deadline(mut self, deadline: Time) -> Self {
-        self.extra().deadline = Some(deadline);
+        self.budget().deadline = Some(deadline);
+        self
+    }
+
+    /// How often it may be polled before it is cancelled.
+    pub fn polls(mut self, polls: u64) -> Self {
+        self.budget().poll_quota = polls;
+        self
+    }
+
+    /// How much it may [consume](Cx::consume) before it is cancelled.
+    pub fn cost(mut self, cost: u64) -> Self {
+        self.budget().cost_quota = Some(cost);
         self
     }
 

@@ -4,10 +4,13 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use asx_kernel::budget::Budget;
+use asx_kernel::lanes::Priority;
 use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 
 use crate::Cx;
+use crate::budget::Limits;
 use crate::cell::{Blueprint, Extra, FREE, Fresh, Joint, Runnable};
 use crate::outcome::Panic;
 use crate::poll;
@@ -19,14 +22,14 @@ use crate::task::Task;
 pub(crate) struct Plan {
     pub(crate) operation: Operation,
     pub(crate) pin: u16,
-    pub(crate) priority: u8,
+    /// What bounds it, besides its region; `None`: nothing.
+    pub(crate) budget: Option<Budget>,
     pub(crate) extra: Option<Box<Extra>>,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        let priority = asx_kernel::lanes::Priority::DEFAULT.0;
-        Plan { operation: Operation::Create, pin: FREE, priority, extra: None }
+        Plan { operation: Operation::Create, pin: FREE, budget: None, extra: None }
     }
 }
 
@@ -55,6 +58,26 @@ where
     (spawned, task)
 }
 
+/// A task's effective priority, and its limits if it has any.
+fn budgeted(
+    region: &Region,
+    own: Option<Budget>,
+    extra: Option<Box<Extra>>,
+) -> (u8, Option<Box<Extra>>) {
+    if own.is_none() && region.budget == Budget::INFINITE {
+        return (Priority::DEFAULT.0, extra);
+    }
+    let default = Budget { priority: Priority::DEFAULT, ..Budget::INFINITE };
+    let budget = region.budget.meet(own.unwrap_or(default));
+    let free = Budget { priority: budget.priority, ..Budget::INFINITE };
+    if budget == free {
+        return (budget.priority.0, extra);
+    }
+    let mut extra = extra.unwrap_or_default();
+    extra.limits = Some(Limits::new(budget));
+    (budget.priority.0, Some(extra))
+}
+
 /// Makes a task in a region: its first entry, unless it is over already, and its handle.
 ///
 /// # Safety
@@ -68,12 +91,13 @@ where
     F: FnOnce(Cx) -> B,
     B: Future<Output = Result<T, E>>,
 {
+    let (priority, extra) = budgeted(region, plan.budget, plan.extra);
     let fresh = Fresh::<B, T, E>::new(Blueprint {
         region: region.clone(),
         id: region.core.next_id(),
         pin: plan.pin,
-        priority: plan.priority,
-        extra: plan.extra,
+        priority,
+        extra,
     });
     let cx = fresh.cx();
     let (future, panic) = match catch_unwind(AssertUnwindSafe(|| body(cx))) {
@@ -87,7 +111,16 @@ where
     // SAFETY: new cells are scheduled.
     let entry = unsafe { Runnable::new(header) };
     let entry = match (adopted, panic) {
-        (Ok(()), None) => Ok(Some(entry)),
+        (Ok(()), None) => {
+            if let Some(limits) = entry.header().limits() {
+                limits.watch(&region.core, || task.to_ref());
+                // It may have been cancelled, and even have ended, since it was taken in.
+                if task.is_finished() {
+                    limits.forget(&region.core);
+                }
+            }
+            Ok(Some(entry))
+        }
         (Ok(()), Some(panic)) => {
             poll::end_panicked(entry, panic);
             Ok(None)

@@ -13,7 +13,7 @@ use asx_kernel::ids::TaskId;
 
 use crate::CancelSafe;
 use crate::ambient;
-use crate::cell::Joint;
+use crate::cell::{Joint, TaskRef};
 use crate::cx::{self, Wait};
 use crate::outcome::{Cancelled, Outcome, Stop};
 
@@ -57,6 +57,10 @@ impl<T, E> Task<T, E> {
     /// The outcome of a task that has ended, once.
     pub fn outcome(&mut self) -> Option<Outcome<T, E>> {
         self.joint.try_take()
+    }
+
+    pub(crate) fn to_ref(&self) -> TaskRef {
+        self.joint.task().clone()
     }
 
     /// What was said to the task that awaits, unless it is that this one failed: then the outcome

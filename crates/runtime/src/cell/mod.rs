@@ -42,7 +42,9 @@ use std::task::{Context, Poll, Waker};
 use asx_kernel::cancel::{Cleanup, Reason};
 use asx_kernel::lanes::{Place, Priority};
 use asx_kernel::outcome::Severity;
+use asx_kernel::time::Time;
 
+use crate::budget::Limits;
 use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::region::Region;
@@ -82,8 +84,8 @@ unsafe impl Send for Header {}
 #[derive(Debug, Default)]
 pub(crate) struct Extra {
     pub(crate) name: Option<Arc<str>>,
-    pub(crate) deadline: Option<asx_kernel::time::Time>,
     pub(crate) finalizer: bool,
+    pub(crate) limits: Option<Limits>,
 }
 
 /// Neighbours among the tasks of a region.
@@ -348,6 +350,19 @@ impl Header {
         }
     }
 
+    /// What bounds the task, if anything does.
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        self.extra.as_ref()?.limits.as_ref()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.limits()?.deadline
+    }
+
+    pub(crate) fn is_finalizer(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.finalizer)
+    }
+
     /// Notes what the task is about to wait for, and where.
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
         const { assert!(align_of::<Location<'static>>() >= 8) };
@@ -582,7 +597,7 @@ impl Runnable {
     pub fn is_plain(&self) -> bool {
         let header = self.header();
         header.priority == Priority::DEFAULT.0
-            && header.extra.as_ref().is_none_or(|extra| extra.deadline.is_none())
+            && header.deadline().is_none()
             && !header.word.load().state().in_cancel_lane()
     }
 
@@ -593,7 +608,7 @@ impl Runnable {
         if header.word.load().state().in_cancel_lane() {
             return Place::Cancel(own.max(header.region.cleanup_priority(header)));
         }
-        match header.extra.as_ref().and_then(|extra| extra.deadline) {
+        match header.deadline() {
             Some(deadline) => Place::Timed(deadline),
             None => Place::Ready(own),
         }

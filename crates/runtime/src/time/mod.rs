@@ -5,7 +5,6 @@ mod timeout;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Waker;
 use std::time::Duration;
 
 use asx_kernel::time::Time;
@@ -20,15 +19,15 @@ pub use timeout::Timeout;
 /// Timers fired under one lock.
 const BATCH: usize = 256;
 
-/// The timers of a runtime.
-pub(crate) struct Timers {
-    wheel: Mutex<Wheel<Waker>>,
+/// Timers that each carry a `T`.
+pub(crate) struct Timers<T> {
+    wheel: Mutex<Wheel<T>>,
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
 }
 
-impl Timers {
-    pub(crate) fn new(now: Time) -> Timers {
+impl<T> Timers<T> {
+    pub(crate) fn new(now: Time) -> Timers<T> {
         let config = WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() };
         Timers { wheel: Mutex::new(Wheel::new(config, now)), next: AtomicU64::new(u64::MAX) }
     }
@@ -38,11 +37,11 @@ impl Timers {
         &self,
         host: &dyn Host,
         deadline: Time,
-        waker: Waker,
+        token: T,
     ) -> Option<TimerHandle> {
         let (handle, earliest) = {
             let mut wheel = lock(&self.wheel);
-            let handle = wheel.register(deadline, waker).ok()?;
+            let handle = wheel.register(deadline, token).ok()?;
             let earliest = deadline.as_nanos() < self.next.load(Relaxed);
             if earliest {
                 self.next.store(deadline.as_nanos(), Relaxed);
@@ -61,16 +60,16 @@ impl Timers {
     }
 
     pub(crate) fn cancel(&self, handle: TimerHandle) {
-        let waker = lock(&self.wheel).cancel(handle);
-        drop(waker);
+        let token = lock(&self.wheel).cancel(handle);
+        drop(token);
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
         Some(self.next.load(Relaxed)).filter(|next| *next != u64::MAX).map(Time::from_nanos)
     }
 
-    /// Wakes those whose time has come; the next deadline.
-    pub(crate) fn fire(&self, now: Time) -> Option<Time> {
+    /// Hands out those whose time has come; the next deadline.
+    pub(crate) fn fire(&self, now: Time, mut each: impl FnMut(T)) -> Option<Time> {
         let next = self.next()?;
         if next > now {
             return Some(next);
@@ -84,7 +83,7 @@ impl Timers {
                 self.next.store(next.map_or(u64::MAX, Time::as_nanos), Relaxed);
                 (count, next)
             };
-            due.drain(..).for_each(|expired| expired.token.wake());
+            due.drain(..).for_each(|expired| each(expired.token));
             if count < BATCH {
                 return next;
             }
