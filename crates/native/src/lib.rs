@@ -15,4 +15,4 @@ mod runtime;
 mod shared;
 mod worker;
 
-pub use runtime::{Builder, Runtime};
+pub use runtime::{Builder, Handle, Runtime};

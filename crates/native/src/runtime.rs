@@ -2,11 +2,12 @@
 
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use asx_runtime::{Cx, Region, Root, Stop};
+use asx_runtime::{Cx, Dump, Grace, Region, Root, Stop};
 
 use crate::idle::MAX_WORKERS;
 use crate::prim::atomic::AtomicBool;
@@ -139,6 +140,111 @@ impl Runtime {
             Ok(Err(Stop::Err(never))) => match never {},
             Err(status) => panic!("the runtime takes no more programs: {}", status.name()),
         }
+    }
+}
+
+impl Runtime {
+    /// What other threads need to look at the runtime and to stop it.
+    pub fn handle(&self) -> Handle {
+        Handle { root: self.root.clone() }
+    }
+
+    /// What lives, where, and what it waits for.
+    pub fn dump(&self) -> Dump {
+        Dump::of(&self.root)
+    }
+
+    /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
+    /// force after `grace.hard` more. No program starts afterwards.
+    ///
+    /// # Errors
+    /// What still lives a second after that: tasks whose polls do not return.
+    pub fn shutdown(&self, grace: impl Into<Grace>) -> Result<(), Dump> {
+        let grace = grace.into();
+        self.handle().stop(grace);
+        let signal = Arc::new(Ended::default());
+        let waker = Waker::from(signal.clone());
+        let place = self.first.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let patience = grace.soft.saturating_add(grace.hard).saturating_add(STUCK);
+        let end = Instant::now().checked_add(patience);
+        let late = || end.is_some_and(|end| Instant::now() >= end);
+        let mut closed = self.root.poll_closed(&waker);
+        match place {
+            // Nobody is in `block_on`: this thread drives.
+            Some(worker) => {
+                self.shared.idle.join();
+                while !closed && !late() {
+                    worker.run_for(Duration::from_millis(1));
+                    closed = self.root.poll_closed(&waker);
+                }
+                worker.hand_over();
+                self.shared.idle.leave();
+                *self.first.lock().unwrap_or_else(|e| e.into_inner()) = Some(worker);
+            }
+            None => {
+                while !closed && !late() {
+                    signal.wait(end);
+                    closed = self.root.poll_closed(&waker);
+                }
+            }
+        }
+        if closed { Ok(()) } else { Err(self.dump()) }
+    }
+}
+
+/// Looks at a runtime, and stops it, from anywhere.
+#[derive(Clone)]
+pub struct Handle {
+    root: Arc<Region>,
+}
+
+impl Handle {
+    /// What lives, where, and what it waits for.
+    pub fn dump(&self) -> Dump {
+        Dump::of(&self.root)
+    }
+
+    /// Begins to stop everything gently; see [`Runtime::shutdown`], which also waits.
+    pub fn stop(&self, grace: impl Into<Grace>) {
+        self.root.shutdown(grace.into());
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Handle")
+    }
+}
+
+/// Beyond its grace, how long a shutdown waits for polls that do not return.
+const STUCK: Duration = Duration::from_secs(1);
+
+/// Wakes a thread that waits for the end.
+#[derive(Default)]
+struct Ended {
+    ended: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Ended {
+    fn wait(&self, end: Option<Instant>) {
+        let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
+        while !*ended {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.unwrap_or(Duration::MAX);
+            if left.is_zero() {
+                return;
+            }
+            ended = self.changed.wait_timeout(ended, left).unwrap_or_else(|e| e.into_inner()).0;
+        }
+        *ended = false;
+    }
+}
+
+impl Wake for Ended {
+    fn wake(self: Arc<Self>) {
+        *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        self.changed.notify_all();
     }
 }
 

@@ -34,6 +34,24 @@ thread_local! {
     static CURRENT: Cell<*const Worker> = const { Cell::new(ptr::null()) };
 }
 
+/// The thread is a worker for as long as this lives.
+struct Here<'a> {
+    before: *const Worker,
+    worker: std::marker::PhantomData<&'a Worker>,
+}
+
+impl<'a> Here<'a> {
+    fn enter(worker: &'a Worker) -> Here<'a> {
+        Here { before: CURRENT.replace(worker), worker: std::marker::PhantomData }
+    }
+}
+
+impl Drop for Here<'_> {
+    fn drop(&mut self) {
+        CURRENT.set(self.before);
+    }
+}
+
 pub(crate) struct Worker {
     pub(crate) index: u16,
     shared: Arc<Shared>,
@@ -122,18 +140,33 @@ impl Worker {
 
     /// Runs tasks until `done`.
     pub(crate) fn run(&self, done: impl Fn() -> bool) {
-        struct Restore(*const Worker);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                CURRENT.set(self.0);
-            }
-        }
-        let _restore = Restore(CURRENT.replace(self));
+        let _here = Here::enter(self);
         while !done() {
             match self.next() {
                 Some(entry) => self.poll(entry),
                 None => self.wait(&done),
             }
+        }
+    }
+
+    /// Runs what is runnable, and never waits.
+    fn run_while_any(&self, mut go_on: impl FnMut() -> bool) {
+        let _here = Here::enter(self);
+        self.fire_timers();
+        while go_on()
+            && let Some(entry) = self.next()
+        {
+            self.poll(entry);
+        }
+    }
+
+    /// Runs tasks for a while.
+    pub(crate) fn run_for(&self, span: Duration) {
+        let end = self.shared.now() + span;
+        while self.shared.now() < end {
+            let mut steps = 0..u32::from(u8::MAX);
+            self.run_while_any(|| steps.next().is_some());
+            std::thread::sleep(Duration::from_micros(100));
         }
     }
 

@@ -219,3 +219,68 @@ fn a_task_that_never_stops_cleaning_up_is_ended_by_force() {
         assert_eq!(kind, Ok(asx_kernel::cancel::Kind::User));
     });
 }
+
+#[test]
+fn a_shutdown_goes_from_word_to_cancel_to_force() {
+    on_each(|rt| {
+        let handle = rt.handle();
+        let seen = rt.block_on(async |cx: Cx| {
+            cx.try_scope(async |s| {
+                let polite = s.spawn(async |cx: Cx| {
+                    cx.stopping().await?;
+                    Ok::<_, AppError>("polite")
+                });
+                let stubborn = s.task("stubborn").spawn(async |_cx: Cx| {
+                    std::future::pending::<()>().await;
+                    Ok::<_, AppError>("never")
+                });
+                let firm = s.spawn(async |cx: Cx| {
+                    cx.sleep(Duration::from_secs(3600)).await?;
+                    Ok::<_, AppError>("never")
+                });
+                cx.yield_now().await;
+                cx.sleep(Duration::from_millis(1)).await?;
+                assert!(handle.dump().to_string().contains("task t"));
+                handle.stop(Duration::from_millis(3));
+                let polite = polite.await;
+                cx.shield(async |_| {
+                    assert!(matches!(polite, Ok("polite")), "{polite:?}");
+                    assert!(matches!(stubborn.await, Err(Stop::Cancelled(_))));
+                    assert!(matches!(firm.await, Err(Stop::Cancelled(_))));
+                })
+                .await;
+                Ok("body")
+            })
+            .await
+        });
+        assert!(matches!(seen, Err(Stop::Cancelled(_)) | Ok("body")), "{seen:?}");
+        rt.shutdown(Duration::ZERO).expect("nothing lives");
+        assert_eq!(rt.dump().tasks(), 0);
+    });
+}
+
+#[test]
+fn a_dump_names_what_waits_and_where() {
+    on_each(|rt| {
+        let handle = rt.handle();
+        let (text, json) = rt.block_on(async |cx: Cx| {
+            let result: Result<_, AppError> = cx
+                .scope(async |s| {
+                    drop(s.task("sleeper").spawn(async |cx: Cx| {
+                        cx.sleep(Duration::from_secs(3600)).await?;
+                        Ok(())
+                    }));
+                    cx.sleep(Duration::from_millis(2)).await?;
+                    let dump = handle.dump();
+                    s.cancel();
+                    Ok((dump.to_string(), dump.to_json()))
+                })
+                .await;
+            result.unwrap()
+        });
+        let line = text.lines().find(|line| line.contains("sleeper")).unwrap();
+        assert!(line.contains("Running, waits for a point in time at"), "{line}");
+        assert!(line.contains("basic.rs"), "{line}");
+        assert!(json.contains("\"name\":\"sleeper\",\"state\":\"Running\""), "{json}");
+    });
+}

@@ -5,7 +5,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::cell::TaskRef;
-use crate::core::Core;
+use crate::core::{Alarm, Core};
 use crate::prim::{Mutex, lock};
 
 /// A finite budget: the kernel's, counted down.
@@ -43,7 +43,7 @@ impl Limits {
     /// Has the task cancelled when its deadline comes.
     pub(crate) fn watch(&self, core: &Core, task: impl FnOnce() -> TaskRef) {
         if let Some(deadline) = self.deadline {
-            let alarm = core.deadlines.register(&*core.host, deadline, task());
+            let alarm = core.alarms.register(&*core.host, deadline, Alarm::Deadline(task()));
             lock(&self.left).alarm = alarm;
         }
     }
@@ -52,7 +52,7 @@ impl Limits {
     pub(crate) fn forget(&self, core: &Core) {
         let alarm = lock(&self.left).alarm.take();
         if let Some(alarm) = alarm {
-            core.deadlines.cancel(alarm);
+            core.alarms.cancel(alarm);
         }
     }
 }

@@ -1,15 +1,18 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
 use asx_kernel::budget::Exhausted;
+use asx_kernel::cancel::Kind;
 use asx_kernel::time::Time;
 
 use crate::cell::{Runnable, TaskRef};
 use crate::outcome::Panic;
+use crate::prim::{Mutex, lock};
 use crate::region::Region;
 use crate::time::Timers;
 
@@ -36,12 +39,34 @@ pub trait Host: Send + Sync + 'static {
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
 }
 
+/// What the runtime itself waits for.
+pub(crate) enum Alarm {
+    /// A task's deadline.
+    Deadline(TaskRef),
+    /// A region that was told to stop is cancelled.
+    Cancel(Arc<Region>, Kind),
+    /// What still lives in a region is ended by force.
+    Force(Arc<Region>),
+}
+
+impl Alarm {
+    fn ring(self) {
+        match self {
+            Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
+            Alarm::Cancel(region, kind) => region.close_as(kind),
+            Alarm::Force(region) => region.force(),
+        }
+    }
+}
+
 /// The shared part of a runtime.
 pub struct Core {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) timers: Timers<Waker>,
-    /// When budgets run out: no timers of anybody's, so that they count for no limit.
-    pub(crate) deadlines: Timers<TaskRef>,
+    /// When budgets and graces run out: no timers of anybody's, so that they count for no limit.
+    pub(crate) alarms: Timers<Alarm>,
+    /// Those who wait for a soft stop.
+    stop_waiters: Mutex<BTreeMap<u64, Waker>>,
     /// Tasks and regions are numbered together, so that numbers tell the order of creation.
     next_id: AtomicU64,
     stale_wakes: AtomicU64,
@@ -56,7 +81,8 @@ impl Core {
         Arc::new(Core {
             host,
             timers: Timers::new(now),
-            deadlines: Timers::new(now),
+            alarms: Timers::new(now),
+            stop_waiters: Mutex::default(),
             next_id: AtomicU64::new(1),
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
@@ -71,20 +97,37 @@ impl Core {
 
     /// Wakes the tasks whose timers are due, and cancels those whose time is up.
     pub fn fire_timers(&self, now: Time) {
-        self.deadlines.fire(now, |task| task.region.exhausted(&task, Exhausted::Deadline));
+        self.alarms.fire(now, Alarm::ring);
         self.timers.fire(now, Waker::wake);
     }
 
     /// When [`fire_timers`](Core::fire_timers) has something to do next.
     pub fn next_timer(&self) -> Option<Time> {
-        match (self.timers.next(), self.deadlines.next()) {
-            (Some(timer), Some(deadline)) => Some(timer.min(deadline)),
-            (timer, deadline) => timer.or(deadline),
+        match (self.timers.next(), self.alarms.next()) {
+            (Some(timer), Some(alarm)) => Some(timer.min(alarm)),
+            (timer, alarm) => timer.or(alarm),
         }
     }
 
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Relaxed)
+    }
+
+    /// Has `waker` woken at the next soft stop anywhere; `place` is where it is noted.
+    pub(crate) fn watch_stop(&self, place: &mut Option<u64>, waker: &Waker) {
+        let place = *place.get_or_insert_with(|| self.next_id());
+        let old = lock(&self.stop_waiters).insert(place, waker.clone());
+        drop(old);
+    }
+
+    pub(crate) fn forget_stop(&self, place: u64) {
+        let waker = lock(&self.stop_waiters).remove(&place);
+        drop(waker);
+    }
+
+    pub(crate) fn wake_stopping(&self) {
+        let waiters = std::mem::take(&mut *lock(&self.stop_waiters));
+        waiters.into_values().for_each(Waker::wake);
     }
 
     /// A waker outlived its task.

@@ -65,6 +65,20 @@ impl Wait {
         Wait::Scope,
         Wait::Cancel,
     ];
+
+    /// As dumps say it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Wait::Reserve => "a slot in a channel",
+            Wait::Recv => "a message",
+            Wait::Lock => "a lock or permit",
+            Wait::Signal => "a signal",
+            Wait::Time => "a point in time",
+            Wait::Join => "the end of a task",
+            Wait::Scope => "the close of a scope",
+            Wait::Cancel => "its cancel",
+        }
+    }
 }
 
 impl Cx {

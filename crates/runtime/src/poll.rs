@@ -7,10 +7,9 @@ use std::task::{Context, Poll};
 use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
-use asx_kernel::task::TaskState;
 
 use crate::ambient;
-use crate::cell::{Runnable, TaskRef, Verdict, Woken};
+use crate::cell::{Runnable, Snapshot, TaskRef, Verdict, Woken};
 use crate::outcome::{Cancelled, Panic};
 
 /// A waker of the task was used.
@@ -28,13 +27,13 @@ impl Runnable {
     ///
     /// A host calls this on the worker the task is pinned to, if it is.
     pub fn run(self) -> bool {
-        let Some(state) = self.header().word.begin_poll() else {
+        let Some(begun) = self.header().word.begin_poll() else {
             self.give_up();
             return false;
         };
         // From here on the entry is the task itself.
         let task = self.into_task();
-        if !may_poll(&task, state) {
+        if !may_poll(&task, begun) {
             task.region.core.overrun(task.id);
             force(task);
             return true;
@@ -64,7 +63,11 @@ impl Runnable {
 
 /// Takes a poll from what the task is allowed; false if it is to end by force. One without polls
 /// left is asked to stop, and polled on.
-fn may_poll(task: &TaskRef, state: TaskState) -> bool {
+fn may_poll(task: &TaskRef, begun: Snapshot) -> bool {
+    let state = begun.state();
+    if begun.is_forced() {
+        return false;
+    }
     if state.acknowledged() {
         return task.region.consume_cleanup(task);
     }
@@ -107,12 +110,13 @@ fn discard(task: &TaskRef) -> Option<Panic> {
     drop.err().map(Panic::new)
 }
 
-/// The allowance for cleanup is used up: the task ends now.
+/// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
 fn force(task: ManuallyDrop<TaskRef>) {
-    match ambient::with_task(&task, || discard(&task)) {
-        None => finish(task, Severity::Cancelled, None),
-        Some(panic) => finish(task, Severity::Panicked, Some(Verdict::Panicked(panic))),
-    }
+    let verdict = match ambient::with_task(&task, || discard(&task)) {
+        None => Verdict::Cancelled(Cancelled::from(task.region.reason_of(&task))),
+        Some(panic) => Verdict::Panicked(panic),
+    };
+    finish(task, Severity::Cancelled, Some(verdict));
 }
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.

@@ -11,6 +11,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
+use std::time::Duration;
 
 use asx_kernel::arena::Key;
 use asx_kernel::budget::{Budget, Exhausted};
@@ -24,9 +25,14 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
-use crate::core::Core;
+use crate::core::{Alarm, Core};
+use crate::dump::{RegionInfo, TaskInfo};
 use crate::outcome::Cancelled;
 use crate::prim::{Mutex, MutexGuard, lock};
+use crate::stop::Grace;
+
+/// From forcing what is inside to forcing what is around it.
+const FORCE_AGAIN: Duration = Duration::from_millis(10);
 
 /// A region of the tree.
 pub struct Region {
@@ -36,6 +42,8 @@ pub struct Region {
     pub(crate) policy: Policy,
     /// What everything inside is bounded by.
     pub(crate) budget: Budget,
+    /// Whether tasks may see that they are about to be stopped.
+    stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
     inner: Mutex<Inner>,
@@ -96,8 +104,16 @@ impl Region {
             waiter: None,
             body: None,
         };
-        let cancelled = AtomicBool::new(false);
-        Arc::new(Region { core, id, parent, policy, budget, cancelled, inner: Mutex::new(inner) })
+        Arc::new(Region {
+            core,
+            id,
+            parent,
+            policy,
+            budget,
+            stopping: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            inner: Mutex::new(inner),
+        })
     }
 
     /// Opens a region inside this one; its budget can only be tighter.
@@ -108,8 +124,7 @@ impl Region {
     ) -> Result<Arc<Region>, Status> {
         let mut inner = self.lock();
         inner.word.state().admit(Operation::Create)?;
-        let child =
-            Region::build(self.core.clone(), Some(self.clone()), policy, self.budget.meet(budget));
+        let child = Region::build(self.core.clone(), Some(self.clone()), policy, budget);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         Ok(child)
@@ -250,8 +265,14 @@ impl Region {
         }
     }
 
-    /// Whether the region is closed; if not, the waker is woken when it is.
-    pub(crate) fn poll_closed(&self, waker: &Waker) -> bool {
+    /// Stops everything inside gently, for good.
+    pub fn shutdown(self: &Arc<Self>, grace: Grace) {
+        self.stop_within(grace.soft, grace.hard, Kind::Shutdown);
+    }
+
+    /// Whether the region is closed; if not, the waker is woken when it is, unless another one is
+    /// given meanwhile.
+    pub fn poll_closed(&self, waker: &Waker) -> bool {
         let mut inner = self.lock();
         if inner.word.state() == RegionState::Closed {
             return true;
@@ -260,6 +281,75 @@ impl Region {
         drop(inner);
         drop(old);
         false
+    }
+
+    /// Tells everything inside that it is about to be stopped.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.core.wake_stopping();
+    }
+
+    /// Whether this region or one around it is about to be stopped.
+    pub(crate) fn is_stopping(&self) -> bool {
+        let around = std::iter::successors(Some(self), |region| region.parent.as_deref());
+        around.into_iter().any(|region| region.stopping.load(Ordering::Acquire))
+    }
+
+    /// Stops what is inside in three steps: it is told, after `soft` it is cancelled, and after
+    /// `hard` more what still lives is ended by force.
+    pub(crate) fn stop_within(self: &Arc<Self>, soft: Duration, hard: Duration, kind: Kind) {
+        let host = &*self.core.host;
+        self.stop();
+        let cancel = host.now() + soft;
+        self.core.alarms.register(host, cancel, Alarm::Cancel(self.clone(), kind));
+        self.core.alarms.register(host, cancel + hard, Alarm::Force(self.clone()));
+    }
+
+    /// Ends by force what still lives in a closing region, innermost first: whoever only waits for
+    /// what is inside gets the chance to end by itself.
+    pub(crate) fn force(self: &Arc<Self>) {
+        let mut entries = Vec::new();
+        let children: Vec<_> = {
+            let inner = self.lock();
+            if inner.word.state() != RegionState::Open && inner.children.is_empty() {
+                inner.each_task(|task| {
+                    // SAFETY: the region keeps its tasks alive, and its lock is held.
+                    if unsafe { task.as_ref() }.word.force() {
+                        // SAFETY: it was made scheduled just now.
+                        entries.push(unsafe { Runnable::new(task) });
+                    }
+                });
+            }
+            inner.children.values().cloned().collect()
+        };
+        self.core.host.schedule_all(entries);
+        if !children.is_empty() {
+            let (host, again) = (&*self.core.host, Alarm::Force(self.clone()));
+            self.core.alarms.register(host, host.now() + FORCE_AGAIN, again);
+        }
+        children.iter().for_each(|child| child.force());
+    }
+
+    /// What is inside, for people.
+    pub(crate) fn describe(&self, into: &mut Vec<RegionInfo>) {
+        let children: Vec<_> = {
+            let inner = self.lock();
+            let mut tasks = Vec::new();
+            inner.each_task(|task| {
+                // SAFETY: the region keeps its tasks alive, and its lock is held.
+                tasks.push(TaskInfo::of(unsafe { task.as_ref() }));
+            });
+            into.push(RegionInfo {
+                id: self.id,
+                parent: self.parent.as_ref().map(|parent| parent.id),
+                state: inner.word.state(),
+                finalizers: inner.word.finalizers(),
+                reason: inner.cancel.as_ref().map(|(reason, _)| reason.clone()),
+                tasks,
+            });
+            inner.children.values().cloned().collect()
+        };
+        children.iter().for_each(|child| child.describe(into));
     }
 
     /// Asks one task of this region to stop: true the first time.
@@ -336,17 +426,14 @@ impl Region {
         let mut entries = Vec::new();
         let children: Vec<_> = {
             let inner = self.lock();
-            let mut at = inner.first;
-            while let Some(task) = at {
+            inner.each_task(|task| {
                 // SAFETY: the task is of this region, whose lock is held.
                 unsafe {
-                    let header = task.as_ref();
-                    at = header.links().next;
-                    if !header.is_finalizer() {
+                    if !task.as_ref().is_finalizer() {
                         entries.extend(request(task, own, allowed).1);
                     }
                 }
-            }
+            });
             inner.children.values().cloned().collect()
         };
         self.core.host.schedule_all(entries);
@@ -394,6 +481,16 @@ unsafe fn request(
 }
 
 impl Inner {
+    /// Every live task, in creation order.
+    fn each_task(&self, mut f: impl FnMut(NonNull<Header>)) {
+        let mut at = self.first;
+        while let Some(task) = at {
+            // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
+            at = unsafe { task.as_ref().links() }.next;
+            f(task);
+        }
+    }
+
     fn push(&mut self, task: NonNull<Header>) {
         // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
         unsafe {

@@ -236,6 +236,12 @@ impl<E> fmt::Debug for Scope<E> {
     }
 }
 
+impl<E> Scope<E> {
+    pub(crate) fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+}
+
 impl<E: Send + 'static> Scope<E> {
     /// Starts a task. It runs on its own, possibly in parallel, and the scope waits for it.
     ///

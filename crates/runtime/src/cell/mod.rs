@@ -49,8 +49,9 @@ use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::region::Region;
 use crate::{Cancelled, Cx};
+pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
-pub(crate) use word::{Requested, Woken};
+pub(crate) use word::{Requested, Snapshot, Woken};
 
 /// A task that may run on any worker.
 pub(crate) const FREE: u16 = u16::MAX;

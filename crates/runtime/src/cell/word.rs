@@ -2,9 +2,9 @@
 //! of references.
 //!
 //! ```text
-//!  63                    16 15      11 10     8  7 6  5     4     3      2       1        0
+//!  63                    16 15      11 10     8   6     5     4     3      2       1        0
 //! +------------------------+----------+--------+-----+-----+-----+------+-------+---------+
-//! | references             |          | state  |     |KEPT |TAKEN|WAKER |HANDLE |POLLING  | SCHEDULED
+//! | references             |          | state  |FORCE|KEPT |TAKEN|WAKER |HANDLE |POLLING  | SCHEDULED
 //! +------------------------+----------+--------+-----+-----+-----+------+-------+---------+
 //! ```
 //! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
@@ -17,6 +17,7 @@
 //! - `WAKER`: the join waker is set. While the task has not completed the handle may clear it to
 //!   get the waker back; once it has, the waker is the completer's.
 //! - `TAKEN`: somebody has claimed the result (or its destruction). Set once, by one.
+//! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
 
 use asx_kernel::task::{TaskEffect, TaskEvent, TaskState};
@@ -30,6 +31,7 @@ pub(crate) const HANDLE: u64 = 1 << 2;
 const WAKER: u64 = 1 << 3;
 const TAKEN: u64 = 1 << 4;
 const KEPT: u64 = 1 << 5;
+const FORCE: u64 = 1 << 6;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const REF: u64 = 1 << 16;
@@ -52,6 +54,19 @@ impl Snapshot {
         self.state() == TaskState::Completed
     }
 
+    pub(crate) fn is_forced(self) -> bool {
+        self.is(FORCE)
+    }
+
+    /// Runnable, running, or waiting for a wake.
+    pub(crate) fn activity(self) -> Activity {
+        match (self.is(POLLING), self.is(SCHEDULED)) {
+            (true, _) => Activity::Running,
+            (false, true) => Activity::Runnable,
+            (false, false) => Activity::Waiting,
+        }
+    }
+
     pub(crate) fn is(self, flag: u64) -> bool {
         self.0 & flag != 0
     }
@@ -61,6 +76,17 @@ impl Snapshot {
         let (state, effect) = self.state().step(event).ok()?;
         Some((self.with_state(state), effect))
     }
+}
+
+/// What a live task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It is being polled.
+    Running,
+    /// It is in a queue.
+    Runnable,
+    /// It waits to be woken.
+    Waiting,
 }
 
 /// What a wake came to.
@@ -119,14 +145,21 @@ impl Word {
 
     /// The entry of a queue was taken: whether the task is now the caller's to poll.
     #[inline]
-    pub(crate) fn begin_poll(&self) -> Option<TaskState> {
+    pub(crate) fn begin_poll(&self) -> Option<Snapshot> {
         self.update(|word| {
             if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
                 return None;
             }
             let (word, _) = word.step(TaskEvent::Poll)?;
-            Some((Snapshot(word.0 ^ (SCHEDULED | POLLING)), word.state()))
+            let word = Snapshot(word.0 ^ (SCHEDULED | POLLING));
+            Some((word, word))
         })
+    }
+
+    /// Has the next poll end the task: whether the caller puts it into a queue for that.
+    pub(crate) fn force(&self) -> bool {
+        let was = Snapshot(self.0.fetch_or(FORCE | SCHEDULED, AcqRel));
+        !was.is_completed() && !was.is(SCHEDULED | POLLING)
     }
 
     /// The poll is over and the task is not: whether the caller puts it into a queue again.
