@@ -1,6 +1,7 @@
 //! Every interleaving of an owner and its thieves: each entry is delivered exactly once.
 
 use super::*;
+use crate::prim::race;
 use loom::thread;
 use std::num::NonZeroUsize;
 
@@ -19,58 +20,49 @@ fn assert_once(entries: usize, mut delivered: Vec<NonNull<()>>) {
     assert!(delivered.iter().copied().eq((0..entries).map(entry)), "{delivered:?}");
 }
 
+/// A ring with some entries, what its owner does then, and all while a thief steals once.
+fn against_a_thief(before: usize, total: usize, part: fn(&Owner<()>) -> Vec<NonNull<()>>) {
+    for swap in [false, true] {
+        loom::model(move || {
+            let owner = Owner::new();
+            for n in 0..before {
+                owner.push(entry(n)).unwrap();
+            }
+            let victim = owner.stealer();
+            let own_part = move || (part(&owner), owner);
+            let ((mut delivered, owner), stolen) = race(swap, own_part, move || steal(&victim));
+            delivered.extend(stolen);
+            delivered.extend(owner.drain());
+            assert_once(total, delivered);
+        });
+    }
+}
+
 /// Guards the release of the tail in `push`, and its acquire by the thief.
 #[test]
 fn a_thief_gets_what_was_pushed() {
-    loom::model(|| {
-        let owner = Owner::new();
-        let victim = owner.stealer();
-        let thief = thread::spawn(move || steal(&victim));
+    against_a_thief(0, 2, |owner| {
         owner.push(entry(0)).unwrap();
         owner.push(entry(1)).unwrap();
-        let mut delivered = thief.join().unwrap();
-        delivered.extend(owner.drain());
-        assert_once(2, delivered);
+        Vec::new()
     });
 }
 
 /// Guards the compare-and-swap in `pop` and in `steal_into`.
 #[test]
 fn an_owner_and_a_thief_share_without_doubles() {
-    loom::model(|| {
-        let owner = Owner::new();
-        for n in 0..3 {
-            owner.push(entry(n)).unwrap();
-        }
-        let victim = owner.stealer();
-        let thief = thread::spawn(move || steal(&victim));
-        let mut delivered: Vec<_> = owner.pop().into_iter().collect();
+    against_a_thief(3, 4, |owner| {
+        let oldest = owner.pop();
         owner.push(entry(3)).unwrap();
-        delivered.extend(owner.drain());
-        delivered.extend(thief.join().unwrap());
-        assert_once(4, delivered);
+        oldest.into_iter().chain(owner.drain()).collect()
     });
 }
 
-/// Guards the bound in `push`: a slot is written again only when nobody may take from it.
+/// Guards the bound in `push`, and that slots are read before they are given up.
 #[test]
 fn slots_are_used_again_only_when_taken() {
-    loom::model(|| {
-        let owner = Owner::new();
-        for n in 0..CAPACITY {
-            owner.push(entry(n)).unwrap();
-        }
-        let victim = owner.stealer();
-        let thief = thread::spawn(move || steal(&victim));
-        let mut delivered = Vec::new();
-        for n in CAPACITY..CAPACITY + 2 {
-            if let Err(back) = owner.push(entry(n)) {
-                delivered.push(back);
-            }
-        }
-        delivered.extend(owner.drain());
-        delivered.extend(thief.join().unwrap());
-        assert_once(CAPACITY + 2, delivered);
+    against_a_thief(CAPACITY, CAPACITY + 2, |owner| {
+        (CAPACITY..CAPACITY + 2).filter_map(|n| owner.push(entry(n)).err()).collect()
     });
 }
 
@@ -96,17 +88,17 @@ fn an_owner_and_two_thieves_share_without_doubles() {
 /// Guards the release of the thief's tail: what it moved can be stolen on.
 #[test]
 fn stolen_entries_can_be_stolen_again() {
-    loom::model(|| {
-        let (owner, middle) = (Owner::new(), Owner::new());
-        for n in 0..CAPACITY {
-            owner.push(entry(n)).unwrap();
-        }
-        let (first, second) = (owner.stealer(), middle.stealer());
-        let thief = thread::spawn(move || steal(&second));
-        let mut delivered: Vec<_> = first.steal_into(&middle).into_iter().collect();
-        delivered.extend(thief.join().unwrap());
-        delivered.extend(middle.drain());
-        delivered.extend(owner.drain());
-        assert_once(CAPACITY, delivered);
-    });
+    for swap in [false, true] {
+        loom::model(move || {
+            let (owner, middle) = (Owner::new(), Owner::new());
+            for n in 0..CAPACITY {
+                owner.push(entry(n)).unwrap();
+            }
+            let (first, second) = (owner.stealer(), middle.stealer());
+            let move_on = move || (first.steal_into(&middle), middle);
+            let ((oldest, middle), stolen) = race(swap, move_on, move || steal(&second));
+            let delivered = oldest.into_iter().chain(stolen);
+            assert_once(CAPACITY, delivered.chain(middle.drain()).chain(owner.drain()).collect());
+        });
+    }
 }
