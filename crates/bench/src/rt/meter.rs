@@ -114,3 +114,25 @@ pub(super) fn in_fresh_process(peer: &str, tasks: u32) -> f64 {
     let text = String::from_utf8_lossy(&output.stdout);
     text.trim().parse().expect("a number of bytes")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::Context;
+
+    #[test]
+    fn the_waiter_is_woken_by_the_last_hit_and_only_by_it() {
+        let (tally, woken) = (Tally::new(2), Tally::new(1));
+        let waker = Waker::from(woken.clone());
+        let mut cx = Context::from_waker(&waker);
+        let mut zero = pin!(tally.zero());
+        assert!(zero.as_mut().poll(&mut cx).is_pending());
+        tally.hit();
+        assert_eq!(woken.left.load(Ordering::Relaxed), 1);
+        assert!(zero.as_mut().poll(&mut cx).is_pending());
+        tally.hit();
+        assert_eq!(woken.left.load(Ordering::Relaxed), 0);
+        assert!(zero.as_mut().poll(&mut cx).is_ready());
+    }
+}

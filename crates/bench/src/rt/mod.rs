@@ -115,11 +115,14 @@ fn roster(scale: Scale) -> Roster {
     roster
 }
 
+type Park = fn(u32) -> f64;
+
 /// Who takes part in what. A peer need not take part in everything.
 struct Roster {
     scale: Scale,
     cases: Vec<Case>,
-    parks: Vec<(&'static str, fn(u32) -> f64)>,
+    /// [`Tasks::park`] by name, for the fresh process.
+    parks: Vec<(&'static str, Park)>,
 }
 
 impl Roster {
@@ -199,4 +202,35 @@ fn delays(scale: Scale) -> Vec<Duration> {
     let (first, span) = (100_000 / scale.0, u64::from(900_000 / scale.0));
     let far = |_| Duration::from_micros(u64::from(first) + rng.next_u64() % span);
     (0..scale.of(100_000)).map(far).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn every_runtime_takes_part_once_in_every_workload() {
+        let mut peers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for case in cases(Scale(1)) {
+            peers.entry(case.workload).or_default().push(case.peer);
+        }
+        for (workload, peers) in peers {
+            for peer in ["tokio_mt", "tokio_ct", "smol_2", "smol_1"] {
+                let times = peers.iter().filter(|name| **name == peer).count();
+                assert_eq!(times, 1, "{peer} in {workload}");
+            }
+        }
+    }
+
+    #[test]
+    fn timers_are_the_same_for_every_peer() {
+        assert_eq!(swaps(10, 100), swaps(10, 100));
+        assert_eq!(delays(Scale(100)), delays(Scale(100)));
+        let (live, swaps) = swaps(10, 1000);
+        let far = live.iter().chain(swaps.iter().map(|(_, far)| far));
+        let range = Duration::from_millis(1)..Duration::from_secs(60);
+        assert!(far.into_iter().all(|far| range.contains(far)));
+        assert!(swaps.iter().all(|(at, _)| *at < 10));
+    }
 }
