@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use ::loom::sync::Notify;
-use ::loom::{model, thread};
+use ::loom::thread;
 
 use super::testing::live_cx;
 use super::*;
@@ -19,6 +19,14 @@ impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.notify();
     }
+}
+
+/// Runs all interleavings in which threads are interrupted at most three times: more of them find
+/// no more, and take hours with three threads.
+fn model(run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = ::loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(run);
 }
 
 /// Polls to the end, asleep between the polls until woken.
