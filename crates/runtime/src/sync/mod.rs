@@ -29,6 +29,8 @@ mod macros;
 
 mod barrier;
 mod claim;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod line;
 mod mutex;
 mod notify;
@@ -37,8 +39,6 @@ mod pool;
 mod rwlock;
 mod semaphore;
 mod slot;
-#[cfg(all(test, loom))]
-mod interleavings;
 #[cfg(all(test, not(loom)))]
 mod tests;
 

@@ -166,7 +166,12 @@ impl Pool {
     }
 
     /// Takes permits or joins the line.
-    pub(super) fn enter(&self, count: usize, waker: &Waker, place: &mut Option<Place>) -> Option<Answer> {
+    pub(super) fn enter(
+        &self,
+        count: usize,
+        waker: &Waker,
+        place: &mut Option<Place>,
+    ) -> Option<Answer> {
         match self.try_take(count) {
             Ok(()) => return Some(Answer::Granted),
             Err(Refusal::Closed) => return Some(Answer::Closed),
