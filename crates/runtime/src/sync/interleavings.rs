@@ -5,7 +5,10 @@
 use loom::cell::UnsafeCell;
 use loom::future::block_on;
 use loom::thread;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use super::{AcquireError, Mutex, Notify, RwLock, Semaphore};
 use crate::Cx;
@@ -41,6 +44,11 @@ fn explore_three(test: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(test);
+}
+
+/// Polls a future once and drops it.
+fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Runs `job` on two threads, then yields what they shared.
@@ -101,26 +109,21 @@ fn permits_given_apart_are_gathered_in_order() {
 
 #[test]
 fn permits_left_by_a_wait_that_gave_up_are_ordered() {
-    explore_three(|| {
+    loom::model(|| {
         let shared = Arc::new((Semaphore::new(0), Watched::default()));
-        let giver = shared.clone();
-        let giver = thread::spawn(move || {
-            giver.1.bump();
-            giver.0.add_permits(1);
-        });
-        let leaver = shared.clone();
+        let other = shared.clone();
         let leaver = thread::spawn(move || {
+            other.1.bump();
+            other.0.add_permits(1);
             let (cx, _) = Cx::loose();
-            let mut wait = Box::pin(leaver.0.acquire_many(&cx, 2));
-            let waker = std::task::Waker::noop();
-            assert!(wait.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
+            assert!(poll_once(other.0.acquire_many(&cx, 2)).is_pending());
         });
-        if shared.0.try_acquire().is_ok() {
-            shared.1.read();
+        while shared.0.try_acquire().is_err() {
+            thread::yield_now();
         }
-        giver.join().unwrap();
+        assert_eq!(shared.1.read(), 1);
         leaver.join().unwrap();
-        assert!(shared.0.available_permits() <= 1);
+        assert_eq!(shared.0.available_permits(), 1);
     });
 }
 
@@ -183,9 +186,7 @@ fn a_dropped_notification_reaches_the_other() {
         let teller = thread::spawn(move || teller.notify_one());
         let leaver = thread::spawn(move || {
             let (cx, _) = Cx::loose();
-            let mut wait = Box::pin(waiter.notified(&cx));
-            let waker = std::task::Waker::noop();
-            if wait.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_ready() {
+            if poll_once(waiter.notified(&cx)).is_ready() {
                 waiter.notify_one();
             }
         });

@@ -146,7 +146,8 @@ impl Pool {
         if done {
             return; // The last waiter has left. Nobody can join while the lock is held.
         }
-        let mut word = self.raise(self.word.load(Ordering::Acquire), given);
+        // Whoever set `WAITING` acquired what was given freely before, and the lock passed it on.
+        let mut word = self.raise(self.word.load(Ordering::Relaxed), given);
         while let Some(&wants) = line.head()
             && wants <= word / ONE
             && let Some(waker) = line.call(Answer::Granted)
