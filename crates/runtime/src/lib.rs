@@ -11,6 +11,8 @@ pub mod channel;
 mod core;
 mod cx;
 mod dump;
+#[cfg(test)]
+mod loose;
 mod node;
 mod outcome;
 mod poll;

@@ -53,7 +53,7 @@ impl<T> Future for Changed<'_, T> {
             },
         );
         if found.is_pending() {
-            cx.waits(Wait::Notify, at);
+            cx.waits(Wait::Signal, at);
         }
         found
     }
@@ -100,7 +100,7 @@ impl<T> Future for Closed<'_, T> {
             |state| (state.receivers == 0).then_some(Ok(())),
         );
         if found.is_pending() {
-            cx.waits(Wait::Notify, at);
+            cx.waits(Wait::Signal, at);
         }
         found
     }
