@@ -26,7 +26,7 @@ pub mod sync;
 mod task;
 pub mod time;
 
-pub use self::core::{Core, Host};
+pub use self::core::{Core, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use cx::{Cx, YieldNow};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
-use crate::core::{Core, Host};
+use crate::core::{Core, Host, Settings};
 use crate::spawn::{Plan, make};
 use crate::{Cancelled, Cx, Runnable};
 
@@ -34,7 +34,7 @@ impl Host for Nowhere {
 impl Cx {
     /// The context of a task that never runs, and a switch that cancels it.
     pub(crate) fn loose() -> (Cx, impl Fn(Reason)) {
-        let region = Core::new(Arc::new(Nowhere)).root();
+        let region = Core::new(Arc::new(Nowhere), Settings::default()).root();
         let mut cx = None;
         let body = |own: Cx| {
             cx = Some(own);

@@ -37,6 +37,9 @@ impl<'a, T> Recv<'a, T> {
             self.forget();
             return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
         }
+        if !self.cx.may_go_on(context) {
+            return Poll::Pending;
+        }
         let taken = self.shared.poll_recv(context.waker(), take);
         self.waits = taken.is_pending();
         if self.waits {

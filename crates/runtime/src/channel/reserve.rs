@@ -12,6 +12,7 @@ use asx_kernel::channel::{Channel, TrySendError, WaiterId};
 use super::permit::{OwnedPermit, Permit};
 use super::shared::{Shared, wake};
 use super::{Disconnected, SendError};
+use crate::ambient;
 use crate::cx::Wait;
 use crate::prim::Arc;
 use crate::{CancelSafe, Cx};
@@ -39,6 +40,9 @@ impl<'a, T> Place<'a, T> {
         if let Err(cancelled) = self.cx.checkpoint() {
             self.shared.leave(&mut self.place);
             return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
+        }
+        if !self.cx.may_go_on(context) {
+            return Poll::Pending;
         }
         match self.shared.poll_reserve(&mut self.place, context.waker()) {
             Poll::Ready(Ok(next)) => {
@@ -157,7 +161,10 @@ impl<T> Future for Sending<'_, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         // The wait below looks for a cancel again, and reports it.
-        if this.place.place.is_none() && this.place.cx.checkpoint().is_ok() {
+        if this.place.place.is_none()
+            && this.place.cx.checkpoint().is_ok()
+            && ambient::take_operation()
+        {
             if let Poll::Ready(sent) = this.send_now() {
                 return Poll::Ready(sent);
             }

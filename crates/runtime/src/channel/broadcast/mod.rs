@@ -181,6 +181,9 @@ impl<T: Clone> Future for Recv<'_, T> {
             leave_line(ring, |ring| &mut ring.line, place);
             return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
         }
+        if !cx.may_go_on(context) {
+            return Poll::Pending;
+        }
         let taken = poll_line(
             ring,
             |ring| &mut ring.line,
