@@ -4,7 +4,7 @@
 //! lost is a hang. So a worker is woken only when nobody else is about to look:
 //!
 //! ```text
-//!            start_search              prepare_park     Watching: parked for a while; one at a time,
+//!            start_search              prepare_park     Watching: parked for a while; just one,
 //!   Active --------------> Searching --------------->             while another worker is Active
 //!          <--------------           <---------------   Asleep: parked until woken; the last one
 //!            found_work          notify_*, time over,           until the next timer is due
