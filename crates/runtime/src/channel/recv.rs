@@ -28,6 +28,7 @@ impl<'a, T> Recv<'a, T> {
         Recv { shared, cx, at, waits: false }
     }
 
+    #[inline]
     fn poll_with<R>(
         &mut self,
         context: &mut Context<'_>,
@@ -37,7 +38,7 @@ impl<'a, T> Recv<'a, T> {
             self.forget();
             return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
         }
-        let taken = self.shared.poll_recv(context.waker(), take);
+        let taken = self.shared.poll_recv(self.waits, context.waker(), take);
         self.waits = taken.is_pending();
         if self.waits {
             self.cx.waits(Wait::Recv, self.at);
@@ -45,6 +46,7 @@ impl<'a, T> Recv<'a, T> {
         taken.map_err(|_| RecvError::Disconnected)
     }
 
+    #[inline]
     fn forget(&mut self) {
         if std::mem::take(&mut self.waits) {
             self.shared.cancel_recv();
@@ -62,6 +64,7 @@ impl<T> Future for Recv<'_, T> {
 }
 
 impl<T> Drop for Recv<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         self.forget();
     }

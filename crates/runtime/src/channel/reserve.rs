@@ -25,12 +25,14 @@ struct Place<'a, T> {
 }
 
 impl<'a, T> Place<'a, T> {
+    #[inline]
     fn new(shared: &'a Arc<Shared<T>>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
         Place { shared, cx, at, place: None }
     }
 
     /// Reserves a slot and makes `P` of it before anybody is woken, so that the slot has an owner
     /// even if a waker panics.
+    #[inline]
     fn poll<P>(
         &mut self,
         context: &mut Context<'_>,
@@ -56,6 +58,7 @@ impl<'a, T> Place<'a, T> {
 }
 
 impl<T> Drop for Place<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         self.shared.leave(&mut self.place);
     }
@@ -157,10 +160,11 @@ impl<T> Future for Sending<'_, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         // The wait below looks for a cancel again, and reports it.
-        if this.place.place.is_none() && this.place.cx.checkpoint().is_ok() {
-            if let Poll::Ready(sent) = this.send_now() {
-                return Poll::Ready(sent);
-            }
+        if this.place.place.is_none()
+            && this.place.cx.checkpoint().is_ok()
+            && let Poll::Ready(sent) = this.send_now()
+        {
+            return Poll::Ready(sent);
         }
         let Poll::Ready(reserved) = this.place.poll(context, |shared| Permit::new(shared)) else {
             return Poll::Pending;
