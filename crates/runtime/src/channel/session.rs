@@ -188,7 +188,7 @@ thread_local! {
 
 /// Runs what drops a future by force: a permit that goes with it is recorded as leaked, but does
 /// not panic.
-#[cfg_attr(not(test), allow(dead_code, reason = "for whoever completes tasks by force"))]
+#[allow(dead_code, reason = "for whoever completes tasks by force")]
 pub(crate) fn dropping_by_force<R>(drops: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {

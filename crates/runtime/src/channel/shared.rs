@@ -152,7 +152,7 @@ impl<T> Shared<T> {
 
     /// Closes both sides, as a region does that ends: neither side asked for it, so everybody
     /// who waits is woken. Messages nobody took are dropped.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for the regions that own channels"))]
+    #[allow(dead_code, reason = "for the regions that own channels")]
     pub(crate) fn close(&self) {
         let closed = self.with(|channel| {
             let closed = channel.close_receiver();

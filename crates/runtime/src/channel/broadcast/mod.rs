@@ -1,8 +1,8 @@
 //! Every message to everybody who listens.
 //!
-//! A subscriber sees all messages sent since it subscribed, in order. Publishers never wait: a subscriber
-//! that falls more than the capacity behind misses the oldest messages, and learns exactly how
-//! many. A message is kept until all have seen it.
+//! A subscriber sees all messages sent since it subscribed, in order. Publishers never wait: a
+//! subscriber that falls more than the capacity behind misses the oldest messages, and learns
+//! exactly how many. A message is kept until all have seen it.
 
 mod error;
 mod ring;

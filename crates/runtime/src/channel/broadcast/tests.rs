@@ -14,7 +14,7 @@ fn everybody_sees_every_message_sent_since_they_subscribed() {
 }
 
 #[test]
-fn a_slow_receiver_learns_exactly_what_it_missed_and_blocks_nobody() {
+fn a_slow_subscriber_learns_exactly_what_it_missed_and_blocks_nobody() {
     let (tx, mut slow) = broadcast(2);
     let mut quick = tx.subscribe();
     for n in 0..7 {
@@ -77,7 +77,7 @@ fn a_dropped_or_cancelled_wait_takes_nothing_and_leaves_the_line() {
 }
 
 #[test]
-fn a_receiver_that_goes_takes_along_what_only_it_had_yet_to_see() {
+fn a_subscriber_that_goes_takes_along_what_only_it_had_yet_to_see() {
     let (tx, mut one) = broadcast(8);
     let two = tx.subscribe();
     (0..4).for_each(|n| assert!(tx.send(n).is_ok()));
@@ -92,7 +92,7 @@ fn a_receiver_that_goes_takes_along_what_only_it_had_yet_to_see() {
 }
 
 #[test]
-fn a_lagged_receiver_that_goes_leaves_the_others_their_messages() {
+fn a_lagged_subscriber_that_goes_leaves_the_others_their_messages() {
     let (tx, slow) = broadcast(2);
     let mut quick = tx.subscribe();
     (0..3).for_each(|n| assert!(tx.send(n).is_ok()));
