@@ -1,8 +1,8 @@
 //! Random polls, drops, cancels and releases against naive models.
 //!
-//! After each step every waiter has been woken exactly if the model says it has been called: that is
-//! order, exclusion and no lost wakeup at once. At the end everything is released and only tasks
-//! that were woken are polled: all must come through.
+//! After each step every waiter has been woken exactly if the model says it has been called: that
+//! is order, exclusion and no lost wakeup at once. At the end everything is released and only
+//! tasks that were woken are polled: all must come through.
 
 mod notify;
 mod pool;

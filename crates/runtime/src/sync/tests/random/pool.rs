@@ -105,12 +105,15 @@ enum Call {
     Closed,
 }
 
+/// A waiter, what it wants and what it was called with.
+type Claimant<'a, S> = Waiter<'a, Result<<S as Subject>::Guard<'a>, AcquireError>, (usize, Call)>;
+
 struct Run<'a, S: Subject> {
     subject: &'a S,
     free: usize,
     closed: bool,
     /// In order of arrival; the called ones among them are no longer in the line.
-    waiters: Vec<Waiter<'a, Result<S::Guard<'a>, AcquireError>, (usize, Call)>>,
+    waiters: Vec<Claimant<'a, S>>,
     held: Vec<(S::Guard<'a>, usize)>,
 }
 
