@@ -13,7 +13,7 @@
 //!
 //! Joining sets `WAITING` by a compare-and-swap that fails if permits came meanwhile; so a giver
 //! either leaves its permits to the one who joins or sees the bit and goes to the lock. A claim
-//! that is dropped or cancelled leaves the line, and gives back what it was granted without knowing.
+//! that is dropped or cancelled leaves the line, and gives back what it was granted unknowingly.
 
 use std::fmt;
 use std::task::Waker;
@@ -76,6 +76,12 @@ impl Pool {
 
     pub(super) fn is_closed(&self) -> bool {
         self.word.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// Whether somebody is at the line right now.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn is_locked(&self) -> bool {
+        self.line.try_lock().is_err()
     }
 
     /// Takes permits if nobody waits.
