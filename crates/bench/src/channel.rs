@@ -17,8 +17,7 @@ const CYCLES: u64 = 200_000;
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
-    let case =
-        |peer, run: fn() -> f64| Case { workload: "channel_cycle", peer, run: Box::new(run) };
+    let case = |peer, run: fn() -> f64| Case::new("channel_cycle", peer, run);
     vec![
         case("asx", asx),
         case("asx_mutex", asx_mutex),

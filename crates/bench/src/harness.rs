@@ -4,50 +4,133 @@
 //! round each time, so that a slow phase of the machine hits all peers alike. What is compared is
 //! the ratio of medians; the noise column says how far the middle half of the repetitions spreads.
 
+use std::time::{Duration, Instant};
+
 /// One thing to measure: a workload on a peer.
 pub(crate) struct Case {
     /// The workload's name.
     pub(crate) workload: &'static str,
-    /// Whose implementation runs: "asx" or a peer's name.
+    /// Whose implementation runs: one of ours or a peer's name.
     pub(crate) peer: &'static str,
-    /// Runs one repetition (set-up not timed) and answers nanoseconds per operation.
+    /// What the figure counts, per operation.
+    pub(crate) unit: Unit,
+    /// Whom the figure is compared with.
+    pub(crate) flavour: Flavour,
+    /// Runs one repetition (set-up not timed) and answers the figure.
     pub(crate) run: Box<dyn FnMut() -> f64>,
 }
 
-/// The peer all others are compared with.
-pub(crate) const ASX: &str = "asx";
+impl Case {
+    /// A case in nanoseconds that needs no runtime.
+    pub(crate) fn new(
+        workload: &'static str,
+        peer: &'static str,
+        run: impl FnMut() -> f64 + 'static,
+    ) -> Case {
+        let (unit, flavour) = (Unit::Wall, Flavour::Bare);
+        Case { workload, peer, unit, flavour, run: Box::new(run) }
+    }
+
+    /// Whether this is the one its peers are compared with.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.peer == self.flavour.asx()
+    }
+}
+
+/// What a figure counts. Less is better in every one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    /// Nanoseconds that went by.
+    Wall,
+    /// Nanoseconds of processor time, over all threads.
+    Cpu,
+    /// Bytes of memory.
+    Bytes,
+}
+
+impl Unit {
+    fn label(self) -> &'static str {
+        match self {
+            Unit::Wall => "ns",
+            Unit::Cpu => "ns cpu",
+            Unit::Bytes => "bytes",
+        }
+    }
+}
+
+/// Like is compared with like: a runtime on one thread never with one on several.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Flavour {
+    /// A structure by itself, without a runtime.
+    Bare,
+    /// A runtime on one thread.
+    Single,
+    /// A runtime on two threads.
+    Multi,
+}
+
+impl Flavour {
+    /// The name of ours.
+    pub(crate) fn asx(self) -> &'static str {
+        ["asx", "asx_ct", "asx_mt"][self as usize]
+    }
+
+    fn tokio(self) -> &'static str {
+        ["tokio", "tokio_ct", "tokio_mt"][self as usize]
+    }
+}
 
 /// What was measured for one case.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Row {
     workload: &'static str,
     peer: &'static str,
-    median_ns: f64,
-    min_ns: f64,
+    unit: Unit,
+    median: f64,
+    min: f64,
     /// Interquartile range by median.
     noise: f64,
-    /// asx's median by this peer's: below 1, asx is faster. `None` if asx has no such workload.
+    /// Our median by this peer's: below 1, asx is better. `None` if asx has no such workload.
     ratio: Option<f64>,
+    /// This peer's median by tokio's. `None` if tokio was not measured.
+    to_tokio: Option<f64>,
 }
 
-/// Measures all cases, workload by workload, after one repetition to warm up.
-pub(crate) fn measure(mut cases: Vec<Case>, reps: usize) -> Vec<Row> {
+/// How often a case runs.
+pub(crate) struct Plan {
+    /// Whether a repetition that does not count comes first.
+    pub(crate) warm_up: bool,
+    /// Repetitions that count, at most.
+    pub(crate) reps: usize,
+    /// Time after which a case gets no further repetition, once it has had `FEWEST`.
+    pub(crate) budget: Duration,
+}
+
+/// A median of fewer would be the figure of an accident.
+const FEWEST: usize = 3;
+
+/// Measures all cases, workload by workload.
+pub(crate) fn measure(mut cases: Vec<Case>, plan: &Plan) -> Vec<Row> {
     let mut rows = Vec::new();
     for workload in distinct(cases.iter().map(|case| case.workload)) {
         let mut peers: Vec<&mut Case> =
             cases.iter_mut().filter(|case| case.workload == workload).collect();
-        let mut samples = vec![Vec::with_capacity(reps); peers.len()];
-        for rep in 0..=reps {
+        let mut samples = vec![Vec::with_capacity(plan.reps); peers.len()];
+        let start = Instant::now();
+        for rep in usize::from(!plan.warm_up)..=plan.reps {
+            // Peers stop together: as many repetitions of each, over the same phases.
+            if rep > FEWEST && start.elapsed() > plan.budget * peers.len() as u32 {
+                break;
+            }
             for turn in 0..peers.len() {
                 let at = if rep % 2 == 0 { turn } else { peers.len() - 1 - turn };
-                let nanos = (peers[at].run)();
+                let figure = (peers[at].run)();
                 if rep > 0 {
-                    samples[at].push(nanos);
+                    samples[at].push(figure);
                 }
             }
         }
-        let names: Vec<_> = peers.iter().map(|case| case.peer).collect();
-        rows.extend(summarise(workload, &names, samples));
+        rows.extend(summarise(&peers, samples));
     }
     rows
 }
@@ -66,18 +149,20 @@ pub(crate) fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'stati
 /// The rows as a table for people.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<20} {:<20} {:>12} {:>12} {:>7} {:>7}\n",
-        "workload", "peer", "median ns/op", "min ns/op", "ratio", "noise"
+        "{:<16} {:<18} {:>11} {:>11} {:<6} {:>6} {:>9} {:>6}\n",
+        "workload", "peer", "median/op", "min/op", "unit", "ratio", "to tokio", "noise"
     );
     for row in rows {
-        let ratio = row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        let of = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
         text += &format!(
-            "{:<20} {:<20} {:>12.1} {:>12.1} {:>7} {:>6.0}%\n",
+            "{:<16} {:<18} {:>11.1} {:>11.1} {:<6} {:>6} {:>9} {:>5.0}%\n",
             row.workload,
             row.peer,
-            row.median_ns,
-            row.min_ns,
-            ratio,
+            row.median,
+            row.min,
+            row.unit.label(),
+            of(row.ratio),
+            of(row.to_tokio),
             row.noise * 100.0
         );
     }
@@ -93,28 +178,26 @@ pub(crate) fn json(rows: &[Row]) -> String {
             format!(
                 "  {{\"workload\":{:?},\"peer\":{:?},\"median_ns\":{:.2},\"min_ns\":{:.2},\
                  \"ratio\":{ratio},\"noise\":{:.4}}}",
-                row.workload, row.peer, row.median_ns, row.min_ns, row.noise
+                row.workload, row.peer, row.median, row.min, row.noise
             )
         })
         .collect();
     format!("[\n{}\n]\n", objects.join(",\n"))
 }
 
-fn summarise(
-    workload: &'static str,
-    peers: &[&'static str],
-    mut samples: Vec<Vec<f64>>,
-) -> Vec<Row> {
+fn summarise(peers: &[&mut Case], mut samples: Vec<Vec<f64>>) -> Vec<Row> {
     samples.iter_mut().for_each(|of| of.sort_by(f64::total_cmp));
     let medians: Vec<f64> = samples.iter().map(|of| quantile(of, 0.5)).collect();
-    let asx = peers.iter().position(|peer| *peer == ASX).map(|at| medians[at]);
-    let row = |(at, peer): (usize, &&'static str)| Row {
-        workload,
-        peer,
-        median_ns: medians[at],
-        min_ns: samples[at][0],
+    let median_of = |name| peers.iter().position(|case| case.peer == name).map(|at| medians[at]);
+    let row = |(at, case): (usize, &&mut Case)| Row {
+        workload: case.workload,
+        peer: case.peer,
+        unit: case.unit,
+        median: medians[at],
+        min: samples[at][0],
         noise: (quantile(&samples[at], 0.75) - quantile(&samples[at], 0.25)) / medians[at],
-        ratio: asx.map(|asx| asx / medians[at]),
+        ratio: median_of(case.flavour.asx()).map(|asx| asx / medians[at]),
+        to_tokio: median_of(case.flavour.tokio()).map(|tokio| medians[at] / tokio),
     };
     peers.iter().enumerate().map(row).collect()
 }
@@ -132,38 +215,97 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
+    /// A case that answers these figures in turn.
+    fn case(peer: &'static str, mut figures: Vec<f64>) -> Case {
+        figures.reverse();
+        Case::new("w", peer, move || figures.pop().unwrap_or(0.0))
+    }
+
+    fn plan(reps: usize) -> Plan {
+        Plan { warm_up: true, reps, budget: Duration::MAX / 8 }
+    }
+
     #[test]
     fn repetitions_interleave_and_the_first_does_not_count() {
         let log = Rc::new(RefCell::new(String::new()));
-        let case = |peer: &'static str, mut nanos: Vec<f64>| {
-            let log = log.clone();
-            nanos.reverse();
-            let run = Box::new(move || {
+        let logged = |mut case: Case| {
+            let (log, peer) = (log.clone(), case.peer);
+            case.run = Box::new(move || {
                 log.borrow_mut().push_str(peer);
-                nanos.pop().unwrap_or(0.0)
+                (case.run)()
             });
-            Case { workload: "w", peer, run }
+            case
         };
-        let cases =
-            vec![case("asx", vec![99.0, 2.0, 4.0, 3.0]), case("p", vec![99.0, 6.0, 6.0, 6.0])];
-        let rows = measure(cases, 3);
+        let cases = vec![
+            logged(case("asx", vec![99.0, 2.0, 4.0, 3.0])),
+            logged(case("p", vec![99.0, 6.0, 6.0, 6.0])),
+        ];
+        let rows = measure(cases, &plan(3));
         assert_eq!(*log.borrow(), "asxppasxasxppasx");
-        let row = |peer, median_ns, min_ns, noise, ratio| Row {
+        let row = |peer, median, min, noise, ratio| Row {
             workload: "w",
             peer,
-            median_ns,
-            min_ns,
+            unit: Unit::Wall,
+            median,
+            min,
             noise,
             ratio: Some(ratio),
+            to_tokio: None,
         };
         assert_eq!(rows, [row("asx", 3.0, 2.0, 1.0 / 3.0, 1.0), row("p", 6.0, 6.0, 0.0, 0.5)]);
     }
 
     #[test]
     fn without_asx_there_is_no_ratio() {
-        let rows = summarise("w", &["p"], vec![vec![4.0, 1.0]]);
-        assert_eq!((rows[0].median_ns, rows[0].min_ns, rows[0].ratio), (2.5, 1.0, None));
+        let rows = measure(vec![case("p", vec![0.0, 4.0, 1.0])], &plan(2));
+        assert_eq!((rows[0].median, rows[0].min, rows[0].ratio), (2.5, 1.0, None));
         let line = r#"{"workload":"w","peer":"p","median_ns":2.50,"min_ns":1.00,"ratio":null"#;
         assert!(json(&rows).contains(line), "{}", json(&rows));
+    }
+
+    #[test]
+    fn like_is_compared_with_like() {
+        let on = |flavour, peer, figure| {
+            let mut case = case(peer, vec![0.0, figure]);
+            case.flavour = flavour;
+            case
+        };
+        let rows = measure(
+            vec![
+                on(Flavour::Multi, "asx_mt", 1.0),
+                on(Flavour::Single, "asx_ct", 2.0),
+                on(Flavour::Multi, "tokio_mt", 4.0),
+                on(Flavour::Multi, "p", 8.0),
+                on(Flavour::Single, "q", 8.0),
+            ],
+            &plan(1),
+        );
+        let ratios: Vec<_> = rows.iter().map(|row| (row.ratio, row.to_tokio)).collect();
+        let expected = [
+            (Some(1.0), Some(0.25)),
+            (Some(1.0), None),
+            (Some(0.25), Some(1.0)),
+            (Some(0.125), Some(2.0)),
+            (Some(0.25), None),
+        ];
+        assert_eq!(ratios, expected);
+    }
+
+    #[test]
+    fn the_budget_ends_repetitions_but_never_below_the_fewest() {
+        let count = |warm_up, reps, budget| {
+            let calls = Rc::new(RefCell::new(0));
+            let seen = calls.clone();
+            let case = Case::new("w", "p", move || {
+                *seen.borrow_mut() += 1;
+                1.0
+            });
+            measure(vec![case], &Plan { warm_up, reps, budget });
+            calls.take()
+        };
+        assert_eq!(count(true, 9, Duration::ZERO), 1 + FEWEST);
+        assert_eq!(count(true, 9, Duration::MAX), 10);
+        assert_eq!(count(true, 2, Duration::ZERO), 3);
+        assert_eq!(count(false, 1, Duration::ZERO), 1);
     }
 }

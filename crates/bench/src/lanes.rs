@@ -1,6 +1,6 @@
 //! Lanes against what one would write without them: a sorted collection over (lane, key, sequence).
 
-use crate::harness::{ASX, Case};
+use crate::harness::Case;
 use asx_kernel::lanes::{EntryId, Lane, Lanes, Place, Priority};
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
@@ -14,17 +14,14 @@ const OPS: usize = 100_000;
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
-    fn case(workload: &'static str, peer: &'static str, run: fn() -> f64) -> Case {
-        Case { workload, peer, run: Box::new(run) }
-    }
     vec![
-        case("lanes_mixed", ASX, mixed::<Lanes<u64>>),
-        case("lanes_mixed", "binary-heap", mixed::<Heap>),
-        case("lanes_mixed", "btree-map", mixed::<Tree>),
-        case("lanes_drain", ASX, drain::<Lanes<u64>>),
-        case("lanes_drain", "binary-heap", drain::<Heap>),
-        case("lanes_remove", ASX, to_cancel::<Lanes<u64>>),
-        case("lanes_remove", "btree-map", to_cancel::<Tree>),
+        Case::new("lanes_mixed", "asx", mixed::<Lanes<u64>>),
+        Case::new("lanes_mixed", "binary-heap", mixed::<Heap>),
+        Case::new("lanes_mixed", "btree-map", mixed::<Tree>),
+        Case::new("lanes_drain", "asx", drain::<Lanes<u64>>),
+        Case::new("lanes_drain", "binary-heap", drain::<Heap>),
+        Case::new("lanes_remove", "asx", to_cancel::<Lanes<u64>>),
+        Case::new("lanes_remove", "btree-map", to_cancel::<Tree>),
     ]
 }
 

@@ -47,12 +47,14 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// The workload on each peer; `live` timers in churn, 0 for fire.
 fn peers(cases: &mut Vec<Case>, workload: &'static str, live: u32) {
-    let mut add = |peer, run| cases.push(Case { workload, peer, run });
-    add("asx", Box::new(move || measure::<Asx>(live)) as Box<dyn FnMut() -> f64>);
-    add("heap_lazy", Box::new(move || measure::<HeapLazy>(live)));
-    add("btreemap", Box::new(move || measure::<Tree>(live)));
-    add("hash_wheel", Box::new(move || measure::<HashWheel>(live)));
-    add("delay_queue", Box::new(move || measure::<Delay>(live)));
+    let mut add = |peer, run: fn(u32) -> f64| {
+        cases.push(Case::new(workload, peer, move || run(live)));
+    };
+    add("asx", measure::<Asx>);
+    add("heap_lazy", measure::<HeapLazy>);
+    add("btreemap", measure::<Tree>);
+    add("hash_wheel", measure::<HashWheel>);
+    add("delay_queue", measure::<Delay>);
 }
 
 /// A timer structure holding timers numbered from 0.

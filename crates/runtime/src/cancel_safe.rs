@@ -1,7 +1,15 @@
-//! Futures that lose nothing when dropped.
+//! Futures that lose nothing when they are dropped before they are done.
 
 use std::future::Future;
 
-/// A future that can be dropped at any point before it is ready without losing anything: no
-/// message, no grant, no notification. At most a place in a line is given up.
+/// A future that can be dropped half-way without losing anything: nothing was taken, sent or
+/// promised. `select!` accepts only such futures.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` may lose something when it is dropped half-way",
+    label = "not known to be cancel-safe",
+    note = "`select!` drops the futures that do not win, so it takes only those that lose nothing: \
+            `recv`, `reserve`, `sleep`, `notified`, lock and permit waits, and task handles",
+    note = "use `race(cx, async |cx| .., async |cx| ..)` for anything else: it cancels the losers \
+            and waits until they have cleaned up"
+)]
 pub trait CancelSafe: Future {}

@@ -1,15 +1,35 @@
 //! The context a task gets its powers from.
 
+use std::fmt;
+use std::future::Future;
 use std::panic::Location;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use crate::Cancelled;
-use crate::prim::{Mutex, lock};
+use asx_kernel::budget::{Budget, Exhausted};
+use asx_kernel::cancel::Kind;
+use asx_kernel::ids::TaskId;
+use asx_kernel::lanes::Priority;
+use asx_kernel::task::TaskState;
+use asx_kernel::time::Time;
 
-/// A task's context.
-#[derive(Clone, Debug)]
+use crate::ambient;
+use crate::budget::Limits;
+use crate::cell::TaskRef;
+use crate::core::Core;
+use crate::node::{self, Inside, Verdict};
+use crate::outcome::Cancelled;
+use crate::region::Region;
+use crate::time::{Sleep, Timeout};
+
+/// A task's context: time, spawning and the cancel state come through it.
+///
+/// A cheap clone, valid for ever; used from another task it tells about the task it belongs to.
+#[derive(Clone)]
 pub struct Cx {
-    cancel: Arc<Mutex<Option<Cancelled>>>,
+    task: TaskRef,
 }
 
 /// What a task waits for, as dumps tell it.
@@ -20,32 +40,246 @@ pub(crate) enum Wait {
     Reserve,
     /// A message.
     Recv,
-    /// A lock.
+    /// A lock or a permit.
     Lock,
-    /// A permit of a semaphore.
-    Permit,
-    /// A notification.
-    Notify,
-    /// The others at a barrier.
-    Barrier,
-    /// Somebody else's initialisation.
-    Init,
+    /// A notification, the others at a barrier, somebody's initialisation.
+    Signal,
+    /// A point in time.
+    Time,
+    /// The end of a task.
+    Join,
+    /// The close of a scope.
+    Scope,
+    /// To be cancelled.
+    Cancel,
+}
+
+impl Wait {
+    pub(crate) const ALL: [Wait; 8] = [
+        Wait::Reserve,
+        Wait::Recv,
+        Wait::Lock,
+        Wait::Signal,
+        Wait::Time,
+        Wait::Join,
+        Wait::Scope,
+        Wait::Cancel,
+    ];
+
+    /// As dumps say it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Wait::Reserve => "a slot in a channel",
+            Wait::Recv => "a message",
+            Wait::Lock => "a lock or permit",
+            Wait::Signal => "a signal",
+            Wait::Time => "a point in time",
+            Wait::Join => "the end of a task",
+            Wait::Scope => "the close of a scope",
+            Wait::Cancel => "its cancel",
+        }
+    }
 }
 
 impl Cx {
-    /// Whether to stop: an error once the task was asked to, which counts as having seen it.
+    pub(crate) fn of(task: TaskRef) -> Cx {
+        Cx { task }
+    }
+
+    pub(crate) fn task(&self) -> &TaskRef {
+        &self.task
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.task.region.core
+    }
+
+    /// The context of the task that is being polled on this thread, for adapters whose traits have
+    /// no room for one.
+    pub fn current() -> Option<Cx> {
+        ambient::with_current(|task| Cx { task: task.clone() })
+    }
+
+    /// The id of the task.
+    pub fn id(&self) -> TaskId {
+        TaskId(asx_kernel::arena::Key { generation: self.task.id, index: 0 })
+    }
+
+    /// Whether to stop: an error once the task, or the part of it this is called in, was asked to.
+    /// It counts as seen then: the task ends cancelled.
+    ///
+    /// Inside a [shield](Cx::shield) it is never an error.
     pub fn checkpoint(&self) -> Result<(), Cancelled> {
-        lock(&self.cancel).clone().map_or(Ok(()), Err)
+        look(&self.task, true).map_or(Ok(()), Err)
+    }
+
+    /// Whether the task, or the part of it this is called in, was asked to stop. The task need not
+    /// end cancelled for having asked.
+    pub fn is_cancelled(&self) -> bool {
+        look(&self.task, false).is_some()
     }
 
     /// Notes what the task is about to wait for, and where.
-    pub(crate) fn waits(&self, _on: Wait, _at: &'static Location<'static>) {}
+    pub(crate) fn waits(&self, on: Wait, at: &'static Location<'static>) {
+        self.task.set_wait(on, at);
+    }
 
-    /// A context outside any runtime, and a switch that cancels it.
-    #[cfg(test)]
-    pub(crate) fn loose() -> (Cx, impl Fn(asx_kernel::cancel::Reason)) {
-        let cx = Cx { cancel: Arc::default() };
-        let cancel = cx.cancel.clone();
-        (cx, move |reason| *lock(&cancel) = Some(reason.into()))
+    /// Whether an operation that need not wait may go on; if not, others run first and the task is
+    /// polled again after them. So a task that always finds something to do starves nobody.
+    #[inline]
+    pub(crate) fn may_go_on(&self, context: &Context<'_>) -> bool {
+        let may = ambient::take_operation();
+        if !may {
+            context.waker().wake_by_ref();
+        }
+        may
+    }
+
+    /// The region that work started here belongs to: the innermost scope around the caller.
+    pub(crate) fn region(&self) -> Arc<Region> {
+        let inner = ambient::find(&self.task, |node| match &node.kind {
+            node::Kind::Scope(region) => Some(region.clone()),
+            _ => None,
+        });
+        inner.ok().flatten().unwrap_or_else(|| self.task.region.clone())
+    }
+
+    /// What work started here is bounded by: the deadlines around the caller.
+    pub(crate) fn inherited(&self) -> Budget {
+        let mut budget = Budget::INFINITE;
+        let _ = ambient::find(&self.task, |node| {
+            let deadline = node.deadline();
+            budget = budget.meet(Budget { deadline, ..Budget::INFINITE });
+            None::<()>
+        });
+        budget
+    }
+
+    /// What the task is bounded by: what is left of it.
+    pub fn budget(&self) -> Budget {
+        let free = Budget { priority: Priority(self.task.priority), ..Budget::INFINITE };
+        self.task.limits().map_or(free, Limits::left).meet(self.inherited())
+    }
+
+    /// Takes from the cost the task is allowed. Without enough left nothing is taken, and the task
+    /// is asked to stop.
+    pub fn consume(&self, cost: u64) -> Result<(), Cancelled> {
+        let Some(limits) = self.task.limits() else { return Ok(()) };
+        if limits.consume_cost(cost) {
+            return Ok(());
+        }
+        self.task.region.exhausted(&self.task, Exhausted::Cost);
+        self.checkpoint()
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.core().host.now()
+    }
+
+    /// Waits for a while.
+    #[track_caller]
+    pub fn sleep(&self, duration: Duration) -> Sleep<'_> {
+        Sleep::new(self, self.now() + duration)
+    }
+
+    /// Waits until a time; one that has passed is over at once.
+    #[track_caller]
+    pub fn sleep_until(&self, deadline: Time) -> Sleep<'_> {
+        Sleep::new(self, deadline)
+    }
+
+    /// Runs `body`, and cancels it (`Timeout`) if it takes longer; it is then waited for, so that
+    /// it can clean up.
+    pub fn timeout<'a, F, B, T, E>(&'a self, limit: Duration, body: F) -> Timeout<'a, B>
+    where
+        F: FnOnce(&'a Cx) -> B,
+        B: Future<Output = Result<T, E>>,
+        E: From<Cancelled>,
+    {
+        let deadline = self.now() + limit;
+        Timeout::new(self, Kind::Timeout, deadline, body(self))
+    }
+
+    /// Runs `body`, and cancels it (`Deadline`) if it is not done by then.
+    pub fn deadline<'a, F, B, T, E>(&'a self, deadline: Time, body: F) -> Timeout<'a, B>
+    where
+        F: FnOnce(&'a Cx) -> B,
+        B: Future<Output = Result<T, E>>,
+        E: From<Cancelled>,
+    {
+        Timeout::new(self, Kind::Deadline, deadline, body(self))
+    }
+
+    /// Runs `body` without seeing any cancel from outside it.
+    pub fn shield<'a, F, B>(&'a self, body: F) -> impl Future<Output = B::Output> + use<'a, F, B>
+    where
+        F: FnOnce(&'a Cx) -> B,
+        B: Future,
+    {
+        Inside::new(node::Kind::Shield, body(self))
+    }
+
+    /// Lets everything that is already runnable go first.
+    pub fn yield_now(&self) -> YieldNow {
+        YieldNow { yielded: false }
+    }
+
+    /// Waits until the task, or the part of it this is called in, is asked to stop: why.
+    #[track_caller]
+    pub fn cancelled(&self) -> impl Future<Output = Cancelled> + use<'_> {
+        let at = Location::caller();
+        std::future::poll_fn(move |_| match self.checkpoint() {
+            Err(cancelled) => Poll::Ready(cancelled),
+            Ok(()) => {
+                self.waits(Wait::Cancel, at);
+                Poll::Pending
+            }
+        })
+    }
+}
+
+/// Whether the task, or the part of it that is being polled here, is to stop. `observe`: it counts
+/// as seen.
+pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
+    let here = match ambient::find(task, |node| node.check(observe)) {
+        Ok(Some(Verdict::Shielded)) => return None,
+        Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),
+        Ok(None) => true,
+        Err(ambient::Elsewhere) => false,
+    };
+    let state = task.word.load().state();
+    if !state.in_cancel_lane() || task.is_finalizer() {
+        return None;
+    }
+    if observe && here && state == TaskState::CancelRequested {
+        return task.region.acknowledge(task);
+    }
+    Some(Cancelled::from(task.region.reason_of(task)))
+}
+
+impl fmt::Debug for Cx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cx({})", self.id())
+    }
+}
+
+/// The future of [`Cx::yield_now`].
+#[must_use = "futures do nothing unless awaited"]
+#[derive(Debug)]
+pub struct YieldNow {
+    yielded: bool,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }

@@ -3,13 +3,37 @@
 //! Every law (who may step where, who wakes, who goes next) is a call into `asx-kernel`; this crate
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
+mod ambient;
+mod budget;
 mod cancel_safe;
+mod cell;
 pub mod channel;
+mod core;
 mod cx;
+mod dump;
+#[cfg(test)]
+mod loose;
+mod node;
 mod outcome;
+mod poll;
 mod prim;
+mod region;
+mod root;
+mod scope;
+mod spawn;
+mod stop;
 pub mod sync;
+mod task;
+pub mod time;
 
+pub use self::core::{Core, Host, Settings};
 pub use cancel_safe::CancelSafe;
-pub use cx::Cx;
+pub use cell::{Activity, Runnable};
+pub use cx::{Cx, YieldNow};
+pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
+pub use region::{Policy, Region};
+pub use root::Root;
+pub use scope::{Scope, ScopeBuilder, TaskBuilder};
+pub use stop::{Grace, Stopping};
+pub use task::Task;

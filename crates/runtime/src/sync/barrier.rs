@@ -107,7 +107,7 @@ impl Future for BarrierWait<'_, '_> {
         match pass {
             Some(pass) => Poll::Ready(Ok(pass)),
             None => {
-                this.cx.waits(Wait::Barrier, this.at);
+                this.cx.waits(Wait::Signal, this.at);
                 Poll::Pending
             }
         }

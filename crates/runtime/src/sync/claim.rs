@@ -105,6 +105,9 @@ impl<H: Home> Future for Claim<'_, H> {
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         this.check()?;
+        if !this.cx.may_go_on(task) {
+            return Poll::Pending;
+        }
         match this.step(task) {
             Step::Has(held) => Poll::Ready(Ok(held)),
             Step::Waits => this.pending(),

@@ -66,7 +66,7 @@ impl Notify {
     #[track_caller]
     pub fn notified<'a, 'c>(&'a self, cx: &'c Cx) -> Notified<'a, 'c> {
         let rounds = self.rounds.load(Ordering::Acquire);
-        Notified { notify: self, rounds, claim: Claim::new(cx, self, 1, Wait::Notify) }
+        Notified { notify: self, rounds, claim: Claim::new(cx, self, 1, Wait::Signal) }
     }
 }
 

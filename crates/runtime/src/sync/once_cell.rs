@@ -97,7 +97,7 @@ impl<T> OnceCell<T> {
         F: AsyncFnOnce() -> Result<T, E>,
         E: From<Cancelled>,
     {
-        let claim = Claim::new(cx, &self.right, 1, Wait::Init);
+        let claim = Claim::new(cx, &self.right, 1, Wait::Signal);
         async move {
             match claim.await {
                 Ok(right) => {

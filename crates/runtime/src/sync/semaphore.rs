@@ -66,7 +66,7 @@ impl Semaphore {
     #[inline]
     #[track_caller]
     pub fn acquire_many<'a, 'c>(&'a self, cx: &'c Cx, count: usize) -> Acquire<'a, 'c> {
-        Acquire(Claim::new(cx, self, count, Wait::Permit))
+        Acquire(Claim::new(cx, self, count, Wait::Lock))
     }
 
     /// Waits for a permit that keeps the semaphore alive instead of borrowing it.
@@ -80,7 +80,7 @@ impl Semaphore {
     #[inline]
     #[track_caller]
     pub fn acquire_many_owned<'c>(self: &Arc<Self>, cx: &'c Cx, count: usize) -> AcquireOwned<'c> {
-        AcquireOwned(Claim::new(cx, self.clone(), count, Wait::Permit))
+        AcquireOwned(Claim::new(cx, self.clone(), count, Wait::Lock))
     }
 
     /// A permit, if one is free now and nobody waits.

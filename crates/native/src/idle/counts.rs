@@ -1,0 +1,64 @@
+//! How many workers are in which state: one word, and what is decided by it alone.
+
+use super::ParkKind;
+
+/// The workers by state; their sum is always the number of workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) active: u16,
+    pub(super) searching: u16,
+    pub(super) asleep: u16,
+    pub(super) watching: bool,
+    /// A parked worker gets up for the next timer, and no worker was Active since it parked.
+    pub(super) timers_covered: bool,
+}
+
+impl Counts {
+    pub(super) const fn pack(self) -> u64 {
+        self.active as u64
+            | (self.searching as u64) << 16
+            | (self.asleep as u64) << 32
+            | (self.watching as u64) << 48
+            | (self.timers_covered as u64) << 49
+    }
+
+    pub(super) const fn unpack(word: u64) -> Counts {
+        Counts {
+            active: word as u16,
+            searching: (word >> 16) as u16,
+            asleep: (word >> 32) as u16,
+            watching: word >> 48 & 1 == 1,
+            timers_covered: word >> 49 & 1 == 1,
+        }
+    }
+
+    /// Parks one of the searchers.
+    pub(super) fn park(&mut self) -> ParkKind {
+        self.searching -= 1;
+        if self.active > 0 && !self.watching {
+            self.watching = true;
+            return ParkKind::Watch;
+        }
+        self.asleep += 1;
+        // A watcher may be left; it will find that nobody is Active, and sleep.
+        if self.active + self.searching > 0 || self.timers_covered {
+            return ParkKind::Sleep;
+        }
+        self.timers_covered = true;
+        ParkKind::Last
+    }
+
+    pub(super) fn parked(self) -> u16 {
+        self.asleep + u16::from(self.watching)
+    }
+
+    /// Some worker sleeps, and none will see by itself what an Active one has queued.
+    pub(super) fn lacks_eyes(self) -> bool {
+        self.searching == 0 && !self.watching && self.asleep > 0
+    }
+
+    /// Some worker is parked, and none looks around.
+    pub(super) fn lacks_searcher(self) -> bool {
+        self.searching == 0 && self.parked() > 0
+    }
+}

@@ -1,0 +1,213 @@
+//! Every interleaving of those who make work and those who park. Work is a flag stored and loaded
+//! relaxed: only the fences make it seen. A lost wakeup is a deadlock, which the model reports.
+
+use super::*;
+use crate::prim::{Arc, atomic::AtomicBool, race};
+use ParkKind::{Closed, Last, Sleep, Watch};
+use loom::{model::Builder, thread};
+
+/// Three threads with locks have too many interleavings for all of them to be tried; nearly all
+/// mistakes need but two preemptions.
+fn model_of_three(body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(body);
+}
+
+/// A place for one piece of work. It is put there by a swap, since loom does not order a store
+/// against the swap that takes it; what others see by `has` is as weak as after a store.
+#[derive(Debug, Default)]
+struct Place(AtomicBool);
+
+impl Place {
+    fn put(&self) {
+        self.0.swap(true, Relaxed);
+    }
+
+    fn has(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    fn take(&self) -> bool {
+        self.0.swap(false, Relaxed)
+    }
+}
+
+struct Shared {
+    idle: Idle,
+    own: Place,
+    global: Place,
+}
+
+fn shared(workers: usize) -> Arc<Shared> {
+    Arc::new(Shared { idle: Idle::new(workers), own: Place::default(), global: Place::default() })
+}
+
+/// A worker that waits for global work for ever, with no timeouts; whoever finds it ends all.
+fn serve(shared: &Shared, me: usize) -> bool {
+    let Shared { idle, global, .. } = shared;
+    idle.start_search();
+    loop {
+        if global.take() {
+            idle.found_work();
+            idle.shutdown();
+            return true;
+        }
+        if idle.prepare_park(me) == Closed {
+            return false;
+        }
+        if global.has() {
+            idle.cancel_park(me);
+        } else {
+            idle.park(me, None);
+        }
+    }
+}
+
+/// Guards the fences in `prepare_park` and `notify_remote`, and the closing in `shutdown`.
+#[test]
+fn global_work_is_found_by_one_of_two_who_park() {
+    model_of_three(|| {
+        let shared = shared(2);
+        let workers = [0, 1].map(|me| {
+            let shared = shared.clone();
+            thread::spawn(move || serve(&shared, me))
+        });
+        shared.global.put();
+        shared.idle.notify_remote();
+        let served = workers.map(|worker| worker.join().unwrap());
+        assert!(served[0] != served[1]);
+    });
+}
+
+/// Guards the check for closing in `prepare_park`.
+#[test]
+fn shutdown_reaches_those_who_park_meanwhile() {
+    model_of_three(|| {
+        let shared = shared(2);
+        let workers = [0, 1].map(|me| {
+            let shared = shared.clone();
+            thread::spawn(move || serve(&shared, me))
+        });
+        shared.idle.shutdown();
+        assert_eq!(workers.map(|worker| worker.join().unwrap()), [false, false]);
+    });
+}
+
+/// Two threads, one of them a worker, that share what `start` makes; `end` sees what is left.
+fn model_of_two<R: 'static>(
+    start: fn() -> Arc<Shared>,
+    worker: fn(&Shared) -> R,
+    other: fn(&Shared),
+    end: fn(&Shared, R),
+) {
+    for swap in [false, true] {
+        loom::model(move || {
+            let shared = start();
+            let [one, two] = [shared.clone(), shared.clone()];
+            let (result, ()) = race(swap, move || worker(&one), move || other(&two));
+            end(&shared, result);
+        });
+    }
+}
+
+/// Guards the fences in `prepare_park` and `notify_worker`.
+#[test]
+fn a_worker_finds_what_is_in_its_inbox() {
+    let put = |shared: &Shared| {
+        shared.global.put();
+        shared.idle.notify_worker(1);
+    };
+    model_of_two(|| shared(2), |shared| serve(shared, 1), put, |_, served| assert!(served));
+}
+
+/// Guards the fence in `found_work`: a searcher takes one piece of work while another comes, for
+/// which nobody is woken because of it.
+#[test]
+fn the_last_searcher_sees_global_work_that_relied_on_it() {
+    let start = || {
+        let shared = shared(2);
+        shared.idle.start_search();
+        shared.idle.start_search();
+        assert_eq!(shared.idle.prepare_park(1), Sleep);
+        shared
+    };
+    // The searcher has some work already, and is busy with it for ever.
+    let find = |shared: &Shared| {
+        if shared.idle.found_work() && shared.global.has() {
+            shared.idle.notify_remote();
+        }
+    };
+    let put = |shared: &Shared| {
+        shared.global.put();
+        shared.idle.notify_remote();
+    };
+    model_of_two(start, find, put, |shared, ()| {
+        assert_eq!(shared.idle.park(1, None), Woken::Notified);
+    });
+}
+
+/// Guards the watch: without any fence, who parks next to an Active worker is not asleep for good.
+#[test]
+fn own_work_is_taken_or_watched_even_without_a_fence() {
+    let park = |shared: &Shared| {
+        let Shared { idle, own, .. } = shared;
+        idle.start_search();
+        let kind = idle.prepare_park(1);
+        if own.has() {
+            idle.cancel_park(1);
+            return own.take();
+        }
+        kind == Watch || idle.park(1, None) == Woken::Notified
+    };
+    let put = |shared: &Shared| {
+        shared.own.put();
+        shared.idle.notify_local();
+    };
+    model_of_two(|| shared(2), park, put, |_, taken_or_watched| assert!(taken_or_watched));
+}
+
+/// Guards the caller's fence before `notify_local`, and that in `found_work`: the watcher gets up
+/// and finds other work just when worker 0 relies on it.
+#[test]
+fn own_work_is_not_left_by_a_watcher_that_found_other_work() {
+    let start = || {
+        let shared = shared(3);
+        for (worker, kind) in [(1, Watch), (2, Sleep)] {
+            shared.idle.start_search();
+            assert_eq!(shared.idle.prepare_park(worker), kind);
+        }
+        shared
+    };
+    let watch = |shared: &Shared| {
+        shared.idle.cancel_park(1); // its time is over
+        if shared.idle.found_work() && shared.own.has() {
+            shared.idle.notify_local();
+        }
+    };
+    let put = |shared: &Shared| {
+        shared.own.put();
+        fence(SeqCst);
+        shared.idle.notify_local();
+    };
+    model_of_two(start, watch, put, |shared, ()| {
+        assert_eq!(shared.idle.park(2, None), Woken::Notified);
+    });
+}
+
+/// Guards the order in `prepare_park`, registered then look at the timers, against an arming from
+/// outside.
+#[test]
+fn a_timer_armed_while_the_last_parks_is_seen_by_it() {
+    let park = |shared: &Shared| {
+        let Shared { idle, global: timer, .. } = shared;
+        idle.start_search();
+        assert_eq!(idle.prepare_park(0), Last);
+        timer.has() || idle.park(0, None) == Woken::Notified
+    };
+    let arm = |shared: &Shared| {
+        shared.global.put();
+        shared.idle.notify_timers();
+    };
+    model_of_two(|| shared(1), park, arm, |_, seen| assert!(seen));
+}

@@ -1,0 +1,115 @@
+//! A worker's own ready queue: a ring others steal from, and behind it a backlog for what does not
+//! fit. Entries of the usual priority leave it in the order they came.
+//!
+//! # Rule
+//! 1. A pointer in a ring or backlog came from [`Runnable::into_raw`], and both hand each pointer
+//!    out once; so it is turned back once.
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+use asx_runtime::Runnable;
+
+use crate::prim::atomic::AtomicUsize;
+use crate::prim::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::prim::{Mutex, lock};
+use crate::ring::{CAPACITY, Owner, Stealer};
+
+/// The part of a queue that other workers see.
+pub(crate) struct Shared {
+    ring: Stealer<()>,
+    backlog: Backlog,
+}
+
+#[derive(Default)]
+struct Backlog {
+    entries: Mutex<VecDeque<Runnable>>,
+    len: AtomicUsize,
+}
+
+/// A worker's end of its queue.
+pub(crate) struct Queue {
+    ring: Owner<()>,
+}
+
+impl Queue {
+    pub(crate) fn new() -> (Queue, Shared) {
+        let ring = Owner::new();
+        let shared = Shared { ring: ring.stealer(), backlog: Backlog::default() };
+        (Queue { ring }, shared)
+    }
+
+    pub(crate) fn push(&self, shared: &Shared, entry: Runnable) {
+        if shared.backlog.len.load(Relaxed) > 0 {
+            return shared.backlog.push(entry);
+        }
+        if let Err(raw) = self.ring.push(entry.into_raw()) {
+            shared.backlog.push(runnable(raw));
+        }
+    }
+
+    pub(crate) fn pop(&self, shared: &Shared) -> Option<Runnable> {
+        if let Some(raw) = self.ring.pop() {
+            return Some(runnable(raw));
+        }
+        if shared.backlog.len.load(Relaxed) == 0 {
+            return None;
+        }
+        let mut entries = lock(&shared.backlog.entries);
+        let first = entries.pop_front();
+        let batch = entries.len().min(CAPACITY / 2);
+        for entry in entries.drain(..batch) {
+            if let Err(raw) = self.ring.push(entry.into_raw()) {
+                unreachable!("half a ring fits into an empty one: {raw:?}");
+            }
+        }
+        shared.backlog.len.store(entries.len(), Release);
+        first
+    }
+
+    pub(crate) fn len(&self, shared: &Shared) -> usize {
+        self.ring.len() + shared.backlog.len.load(Relaxed)
+    }
+
+    /// Takes half of what another worker has: one entry to run, the rest into this queue, which is
+    /// empty.
+    pub(crate) fn steal(&self, victim: &Shared) -> Option<Runnable> {
+        if let Some(raw) = victim.ring.steal_into(&self.ring) {
+            return Some(runnable(raw));
+        }
+        if victim.backlog.len.load(Acquire) == 0 {
+            return None;
+        }
+        let mut entries = lock(&victim.backlog.entries);
+        let first = entries.pop_front()?;
+        let batch = (entries.len() / 2).min(CAPACITY / 2);
+        let mut taken = entries.drain(..batch);
+        for entry in taken.by_ref() {
+            if let Err(raw) = self.ring.push(entry.into_raw()) {
+                unreachable!("half a ring fits into an empty one: {raw:?}");
+            }
+        }
+        drop(taken);
+        victim.backlog.len.store(entries.len(), Release);
+        Some(first)
+    }
+}
+
+impl Shared {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty() && self.backlog.len.load(Acquire) == 0
+    }
+}
+
+impl Backlog {
+    fn push(&self, entry: Runnable) {
+        let mut entries = lock(&self.entries);
+        entries.push_back(entry);
+        self.len.store(entries.len(), Release);
+    }
+}
+
+fn runnable(raw: NonNull<()>) -> Runnable {
+    // SAFETY: rule 1.
+    unsafe { Runnable::from_raw(raw) }
+}

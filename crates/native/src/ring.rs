@@ -1,0 +1,236 @@
+//! A worker's run queue: bounded, first in first out, one owner, any number of thieves.
+//!
+//! ```text
+//!             head (anyone: CAS)          tail (owner: store)
+//!               v                           v
+//! slots:  . . . 4 5 6 7 8 9 . . . . . . . . .        index i lives in slot i % CAPACITY
+//!         taken | entries                   | free
+//! ```
+//!
+//! The [`Owner`] pushes at the tail and pops at the head; a [`Stealer`] takes the older half at the
+//! head, straight into the thief's own ring. The types keep the roles apart: there is one `Owner`
+//! per ring, it can be sent but not shared, and to steal one must own a ring to put things into.
+//!
+//! An entry is an address. The ring neither follows nor frees it: what is left in a ring when its
+//! handles are gone is forgotten, so the owner drains it first.
+//!
+//! # Why each entry is delivered exactly once
+//!
+//! 1. *Indices never repeat.* `head` and `tail` only grow, by one CAS or one store for each step,
+//!    and are 64 bits wide: at one step per nanosecond they would wrap after 584 years. So a CAS on
+//!    `head` that succeeds proves that nobody took anything since `head` was read: there is no ABA.
+//!    (32 bits wrap within a minute of a busy worker: a thief stopped for just that long could
+//!    deliver stale entries.)
+//! 2. *What is taken was written.* A slot is written before the tail that covers it is stored
+//!    (release); a thief loads the tail (acquire) before it reads slots below it. The owner reads
+//!    what it wrote itself.
+//! 3. *What is read is not yet overwritten.* Slots are read before the CAS, so a thief may read
+//!    garbage, but then the CAS fails and the garbage is dropped. Index `i`'s slot is overwritten by
+//!    the owner only after it loaded (acquire) a `head` beyond `i`. Every such value was stored by
+//!    the CAS (release) that took `i`, or by a later one, which continues its release sequence. So
+//!    the reads of the thief who took `i` happen before the overwriting.
+//! 4. *A thief sees at most `CAPACITY` entries.* It loads `tail` before `head`. Whoever stored that
+//!    tail had read a head at most `CAPACITY` behind it, and by the acquire the thief reads no older
+//!    one. A `head` beyond the loaded tail says that all of these entries are gone.
+//! 5. *Moved entries are in one ring at a time.* The thief copies them above its own tail, where
+//!    only it writes and nobody reads, and stores its tail only after the CAS made them its own.
+//!
+//! None of this orders a push against a look at *another* place: who must be sure that a parking
+//! worker sees a push needs a `SeqCst` fence (see [`idle`](crate::idle)).
+
+#![forbid(unsafe_code)]
+
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use crate::prim::{
+    Arc,
+    atomic::{
+        AtomicPtr, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+};
+use std::{array, cell::Cell, fmt, iter, marker::PhantomData, ptr, ptr::NonNull};
+
+/// How many entries a ring holds.
+pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 256 };
+
+const ENTRIES: u64 = CAPACITY as u64;
+
+/// The owner's end of a ring: pushes and pops, on one thread at a time.
+///
+/// ```
+/// use asx_native::ring::Owner;
+/// use std::ptr::NonNull;
+///
+/// let (mut a, mut b) = (1, 2);
+/// let (a, b) = (NonNull::from(&mut a), NonNull::from(&mut b));
+/// let ring = Owner::new();
+/// ring.push(a).unwrap();
+/// ring.push(b).unwrap();
+/// assert_eq!((ring.pop(), ring.pop(), ring.pop()), (Some(a), Some(b), None));
+/// ```
+///
+/// It cannot be shared:
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>() {}
+/// shared::<asx_native::ring::Owner<()>>();
+/// ```
+pub struct Owner<H> {
+    ring: Arc<Ring<H>>,
+    /// `Send`, not `Sync`: two threads never push at once.
+    unshared: PhantomData<Cell<()>>,
+}
+
+impl<H> Owner<H> {
+    /// An empty ring.
+    pub fn new() -> Owner<H> {
+        let slots = array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
+        let [head, tail] = [0, 0].map(|index| Line(AtomicU64::new(index)));
+        Owner { ring: Arc::new(Ring { head, tail, slots }), unshared: PhantomData }
+    }
+
+    /// A handle with which the other workers steal from this ring.
+    pub fn stealer(&self) -> Stealer<H> {
+        Stealer { ring: self.ring.clone() }
+    }
+
+    /// Adds an entry behind the others. A full ring gives it back.
+    pub fn push(&self, entry: NonNull<H>) -> Result<(), NonNull<H>> {
+        let (tail, room) = self.room();
+        if room == 0 {
+            return Err(entry);
+        }
+        self.ring.slot(tail).store(entry.as_ptr(), Relaxed);
+        self.ring.tail.0.store(tail + 1, Release);
+        Ok(())
+    }
+
+    /// Takes the oldest entry.
+    pub fn pop(&self) -> Option<NonNull<H>> {
+        let Ring { head, tail, .. } = &*self.ring;
+        let end = tail.0.load(Relaxed);
+        let mut oldest = head.0.load(Relaxed);
+        while oldest != end {
+            let entry = self.ring.slot(oldest).load(Relaxed);
+            // Relaxed: the owner reads only what it wrote, and only it writes.
+            match head.0.compare_exchange_weak(oldest, oldest + 1, Relaxed, Relaxed) {
+                Ok(_) => return NonNull::new(entry),
+                Err(moved) => oldest = moved,
+            }
+        }
+        None
+    }
+
+    /// Takes the entries one by one, oldest first, until there are none.
+    pub fn drain(&self) -> impl Iterator<Item = NonNull<H>> {
+        iter::from_fn(|| self.pop())
+    }
+
+    /// How many entries there are; thieves may already be taking some of them.
+    pub fn len(&self) -> usize {
+        CAPACITY - self.room().1 as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The index of the next push, and how many may follow. Acquires the slots that became free.
+    fn room(&self) -> (u64, u64) {
+        let tail = self.ring.tail.0.load(Relaxed);
+        (tail, ENTRIES - (tail - self.ring.head.0.load(Acquire)))
+    }
+}
+
+impl<H> Default for Owner<H> {
+    fn default() -> Self {
+        Owner::new()
+    }
+}
+
+impl<H> fmt::Debug for Owner<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// The thieves' end of a ring.
+pub struct Stealer<H> {
+    ring: Arc<Ring<H>>,
+}
+
+impl<H> Stealer<H> {
+    /// Takes the older half of the entries, rounded up. The oldest is returned, to be run at once;
+    /// the others go into the thief's ring, in order, as many as it has room for.
+    ///
+    /// `None`: all that this ring held when the call began is gone.
+    pub fn steal_into(&self, thief: &Owner<H>) -> Option<NonNull<H>> {
+        let (free, room) = thief.room();
+        loop {
+            let (head, count) = self.ring.entries();
+            let moved = count.div_ceil(2).checked_sub(1)?.min(room);
+            let oldest = self.ring.slot(head).load(Relaxed);
+            for i in 0..moved {
+                let entry = self.ring.slot(head + 1 + i).load(Relaxed);
+                thief.ring.slot(free + i).store(entry, Relaxed);
+            }
+            let next = head + 1 + moved;
+            if self.ring.head.0.compare_exchange(head, next, Release, Relaxed).is_ok() {
+                thief.ring.tail.0.store(free + moved, Release);
+                return NonNull::new(oldest);
+            }
+        }
+    }
+
+    /// How many entries there were a moment ago.
+    pub fn len(&self) -> usize {
+        self.ring.entries().1 as usize
+    }
+
+    /// Whether there were none a moment ago.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<H> Clone for Stealer<H> {
+    fn clone(&self) -> Self {
+        Stealer { ring: self.ring.clone() }
+    }
+}
+
+impl<H> fmt::Debug for Stealer<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stealer").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+struct Ring<H> {
+    /// The index of the oldest entry.
+    head: Line<AtomicU64>,
+    /// The index after the newest entry.
+    tail: Line<AtomicU64>,
+    slots: [AtomicPtr<H>; CAPACITY],
+}
+
+/// Alone in its cache lines (two: they are fetched in pairs), since others write next to it.
+#[repr(align(128))]
+struct Line<T>(T);
+
+impl<H> Ring<H> {
+    fn slot(&self, index: u64) -> &AtomicPtr<H> {
+        &self.slots[(index % ENTRIES) as usize]
+    }
+
+    /// As a thief sees it: the index of the oldest entry, and how many there are.
+    fn entries(&self) -> (u64, u64) {
+        let tail = self.tail.0.load(Acquire);
+        let head = self.head.0.load(Relaxed);
+        (head, tail.saturating_sub(head))
+    }
+}

@@ -1,0 +1,137 @@
+use super::*;
+use asx_kernel::rng::DetRng;
+use std::{
+    collections::VecDeque,
+    num::NonZeroUsize,
+    sync::atomic::{AtomicBool, AtomicUsize},
+    thread,
+};
+
+fn entry(n: usize) -> NonNull<()> {
+    NonNull::without_provenance(NonZeroUsize::MIN.saturating_add(n))
+}
+
+fn number(entry: NonNull<()>) -> usize {
+    entry.addr().get() - 1
+}
+
+#[test]
+fn handles_are_shared_as_their_roles_allow() {
+    fn send<T: Send>() {}
+    fn sync<T: Sync + Clone>() {}
+    send::<Owner<*mut ()>>();
+    send::<Stealer<*mut ()>>();
+    sync::<Stealer<*mut ()>>();
+}
+
+#[test]
+fn one_owner_sees_a_bounded_queue() {
+    let mut rng = DetRng::new(1, 0);
+    let ring = Owner::new();
+    let mut model = VecDeque::new();
+    let (mut full, mut empty) = (0, 0);
+    for n in 0..100_000 {
+        // Long runs of one kind, so that both ends are met.
+        let pushes = if n / 1000 % 2 == 0 { 7 } else { 1 };
+        if rng.next_u64() % 8 < pushes {
+            let pushed = ring.push(entry(n));
+            if model.len() == CAPACITY {
+                assert_eq!(pushed, Err(entry(n)));
+                full += 1;
+            } else {
+                assert_eq!(pushed, Ok(()));
+                model.push_back(entry(n));
+            }
+        } else {
+            empty += usize::from(model.is_empty());
+            assert_eq!(ring.pop(), model.pop_front());
+        }
+        assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
+    }
+    assert!(full > 100 && empty > 100, "{full} {empty}");
+    assert!(ring.drain().eq(model));
+    assert!(ring.is_empty());
+}
+
+#[test]
+fn a_thief_takes_the_older_half_in_order() {
+    for count in 0..=CAPACITY {
+        let (victim, thief) = (Owner::new(), Owner::new());
+        for n in 0..count {
+            victim.push(entry(n)).unwrap();
+        }
+        assert_eq!(victim.stealer().len(), count);
+        let first = victim.stealer().steal_into(&thief);
+        let half = count.div_ceil(2);
+        assert_eq!(first, (count > 0).then(|| entry(0)));
+        assert!(thief.drain().map(number).eq(1..half.max(1)), "{count}");
+        assert!(victim.drain().map(number).eq(half..count), "{count}");
+    }
+}
+
+#[test]
+fn a_thief_takes_no_more_than_it_has_room_for() {
+    for room in 0..4 {
+        let (victim, thief) = (Owner::new(), Owner::new());
+        for n in 0..CAPACITY {
+            victim.push(entry(n)).unwrap();
+        }
+        for n in 0..CAPACITY - room {
+            thief.push(entry(1000 + n)).unwrap();
+        }
+        assert_eq!(victim.stealer().steal_into(&thief), Some(entry(0)));
+        assert_eq!(thief.len(), CAPACITY);
+        let moved = thief.drain().skip(CAPACITY - room).map(number);
+        assert!(moved.eq(1..=room), "{room}");
+        assert!(victim.drain().map(number).eq(room + 1..CAPACITY), "{room}");
+    }
+}
+
+#[test]
+fn stealing_from_oneself_keeps_every_entry() {
+    let ring = Owner::new();
+    for n in 0..7 {
+        ring.push(entry(n)).unwrap();
+    }
+    assert_eq!(ring.stealer().steal_into(&ring), Some(entry(0)));
+    assert!(ring.drain().map(number).eq([4, 5, 6, 1, 2, 3]));
+}
+
+#[test]
+fn with_thieves_each_entry_is_delivered_once() {
+    const ENTRIES: usize = if cfg!(miri) { 2_000 } else { 200_000 };
+    let owner = Owner::new();
+    let seen: Vec<_> = (0..ENTRIES).map(|_| AtomicUsize::new(0)).collect();
+    let deliver = |entry| seen[number(entry)].fetch_add(1, Relaxed);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            let victim = owner.stealer();
+            scope.spawn(|| {
+                let (victim, own) = (victim, Owner::new());
+                // The order matters: what is pushed before `done` is seen after it.
+                while !done.load(Acquire) || !victim.is_empty() {
+                    match victim.steal_into(&own) {
+                        Some(first) => iter::once(first).chain(own.drain()).for_each(|entry| {
+                            deliver(entry);
+                        }),
+                        None => thread::yield_now(),
+                    }
+                }
+            });
+        }
+        for n in 0..ENTRIES {
+            let mut back = owner.push(entry(n));
+            while let Err(entry) = back {
+                owner.pop().map(deliver);
+                back = owner.push(entry);
+            }
+            if n % 3 == 0 {
+                owner.pop().map(deliver);
+            }
+        }
+        done.store(true, Release);
+    });
+    assert_eq!(owner.pop(), None);
+    assert!(seen.iter().all(|count| count.load(Relaxed) == 1));
+}

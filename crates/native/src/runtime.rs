@@ -1,0 +1,293 @@
+//! The runtime as its owner sees it.
+
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Wake, Waker};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use asx_runtime::{Cx, Dump, Grace, Region, Root, Settings, Stop};
+
+use crate::idle::MAX_WORKERS;
+use crate::prim::atomic::AtomicBool;
+use crate::prim::atomic::AtomicU64;
+use crate::prim::atomic::Ordering::{Acquire, Release};
+use crate::queue::Queue;
+use crate::shared::{Remote, Shared, SharedLanes};
+use crate::worker::Worker;
+
+/// How a [`Runtime`] is to be.
+#[derive(Clone, Debug)]
+#[must_use = "build it"]
+pub struct Builder {
+    workers: usize,
+    name: String,
+    settings: Settings,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        let workers = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
+        Builder { workers, name: "asx".into(), settings: Settings::default() }
+    }
+}
+
+impl Builder {
+    /// How many threads run tasks, the one that calls `block_on` among them; as many as there are
+    /// processors unless set. 0 counts as 1.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.clamp(1, MAX_WORKERS);
+        self
+    }
+
+    /// Only the thread that calls `block_on` runs tasks.
+    pub fn current_thread(self) -> Self {
+        self.workers(1)
+    }
+
+    /// What the threads are called.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// How many channel and lock operations that need not wait a task may do in one poll before it
+    /// lets others run; 128 unless set, `None` for any number.
+    pub fn operations_per_poll(mut self, operations: Option<u32>) -> Self {
+        self.settings.operations = operations.unwrap_or(u32::MAX);
+        self
+    }
+
+    /// Starts the threads.
+    pub fn build(self) -> io::Result<Runtime> {
+        let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
+            .map(|_| {
+                let (queue, shared) = Queue::new();
+                let polls = AtomicU64::new(0);
+                (queue, Remote { queue: shared, lanes: SharedLanes::default(), polls })
+            })
+            .unzip();
+        let shared = Shared::new(remotes.into());
+        let core = shared.core(self.settings.clone());
+        let mut workers = queues
+            .into_iter()
+            .zip(0..)
+            .map(|(queue, index)| Worker::new(index, shared.clone(), core.clone(), queue));
+        let first = workers.next();
+        let mut runtime = Runtime {
+            root: core.root(),
+            first: Mutex::new(first),
+            threads: Vec::new(),
+            shared: shared.clone(),
+        };
+        for worker in workers {
+            let name = format!("{}-{}", self.name, worker.index);
+            let run = move || {
+                while !worker.is_closed() {
+                    worker.run(|| worker.is_closed());
+                }
+            };
+            runtime.threads.push(thread::Builder::new().name(name).spawn(run)?);
+        }
+        Ok(runtime)
+    }
+}
+
+/// A runtime on threads.
+pub struct Runtime {
+    root: Arc<Region>,
+    /// The worker of the thread that calls `block_on`.
+    first: Mutex<Option<Worker>>,
+    threads: Vec<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+impl Runtime {
+    /// A runtime with a worker per processor.
+    pub fn new() -> io::Result<Runtime> {
+        Builder::default().build()
+    }
+
+    /// Sets a runtime up.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Runs a program on this thread and the workers: its value, when everything in it has ended.
+    ///
+    /// The body may borrow and need not be `Send`. Its panic goes on here.
+    ///
+    /// # Panics
+    /// If the calling thread is running tasks, since it would wait for itself; or if another thread
+    /// is in `block_on` of the same runtime.
+    pub fn block_on<F, B, T>(&self, body: F) -> T
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = T>,
+    {
+        assert!(!Worker::is_here(), "block_on inside a task would wait for itself");
+        let place = || self.first.lock().unwrap_or_else(|e| e.into_inner());
+        let worker = place().take().expect("another thread is in block_on of this runtime");
+        self.shared.idle.join();
+        let signal = Arc::new(Signal { shared: self.shared.clone(), set: AtomicBool::new(false) });
+        let waker = Waker::from(signal.clone());
+        let drive = || {
+            worker.run(|| signal.set.load(Acquire));
+            signal.set.store(false, Release);
+        };
+        // SAFETY: this thread holds the only worker of that index.
+        let outcome = unsafe { Root::run(&self.root, worker.index, body, &waker, drive) };
+        worker.hand_over();
+        self.shared.idle.leave();
+        *place() = Some(worker);
+        match outcome {
+            Ok(Ok(value)) => value,
+            Ok(Err(Stop::Panicked(panic))) => panic.resume(),
+            Ok(Err(Stop::Cancelled(cancelled))) => panic!("the program was ended: {cancelled}"),
+            Ok(Err(Stop::Err(never))) => match never {},
+            Err(status) => panic!("the runtime takes no more programs: {}", status.name()),
+        }
+    }
+}
+
+impl Runtime {
+    /// What other threads need to look at the runtime and to stop it.
+    pub fn handle(&self) -> Handle {
+        Handle { root: self.root.clone() }
+    }
+
+    /// What lives, where, and what it waits for.
+    pub fn dump(&self) -> Dump {
+        Dump::of(&self.root)
+    }
+
+    /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
+    /// force after `grace.hard` more. No program starts afterwards.
+    ///
+    /// # Errors
+    /// What still lives a second after that: tasks whose polls do not return.
+    pub fn shutdown(&self, grace: impl Into<Grace>) -> Result<(), Dump> {
+        let grace = grace.into();
+        self.handle().stop(grace);
+        let signal = Arc::new(Ended::default());
+        let waker = Waker::from(signal.clone());
+        let place = self.first.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let patience = grace.soft.saturating_add(grace.hard).saturating_add(STUCK);
+        let end = Instant::now().checked_add(patience);
+        let late = || end.is_some_and(|end| Instant::now() >= end);
+        let mut closed = self.root.poll_closed(&waker);
+        match place {
+            // Nobody is in `block_on`: this thread drives.
+            Some(worker) => {
+                self.shared.idle.join();
+                while !closed && !late() {
+                    worker.run_for(Duration::from_millis(1));
+                    closed = self.root.poll_closed(&waker);
+                }
+                worker.hand_over();
+                self.shared.idle.leave();
+                *self.first.lock().unwrap_or_else(|e| e.into_inner()) = Some(worker);
+            }
+            None => {
+                while !closed && !late() {
+                    signal.wait(end);
+                    closed = self.root.poll_closed(&waker);
+                }
+            }
+        }
+        if closed { Ok(()) } else { Err(self.dump()) }
+    }
+}
+
+/// Looks at a runtime, and stops it, from anywhere.
+#[derive(Clone)]
+pub struct Handle {
+    root: Arc<Region>,
+}
+
+impl Handle {
+    /// What lives, where, and what it waits for.
+    pub fn dump(&self) -> Dump {
+        Dump::of(&self.root)
+    }
+
+    /// Begins to stop everything gently; see [`Runtime::shutdown`], which also waits.
+    pub fn stop(&self, grace: impl Into<Grace>) {
+        self.root.shutdown(grace.into());
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Handle")
+    }
+}
+
+/// Beyond its grace, how long a shutdown waits for polls that do not return.
+const STUCK: Duration = Duration::from_secs(1);
+
+/// Wakes a thread that waits for the end.
+#[derive(Default)]
+struct Ended {
+    ended: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Ended {
+    fn wait(&self, end: Option<Instant>) {
+        let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
+        while !*ended {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left.unwrap_or(Duration::MAX);
+            if left.is_zero() {
+                return;
+            }
+            ended = self.changed.wait_timeout(ended, left).unwrap_or_else(|e| e.into_inner()).0;
+        }
+        *ended = false;
+    }
+}
+
+impl Wake for Ended {
+    fn wake(self: Arc<Self>) {
+        *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Release);
+        self.shared.idle.shutdown();
+        for thread in self.threads.drain(..) {
+            // A worker's thread does not panic: whatever runs on it is caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime")
+            .field("workers", &(self.threads.len() + 1))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tells the thread in `block_on` to look again.
+struct Signal {
+    shared: Arc<Shared>,
+    set: AtomicBool,
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.set.store(true, Release);
+        self.shared.idle.notify_worker(0);
+    }
+}

@@ -1,0 +1,286 @@
+//! Programs on threads, from the outside.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use asx_native::Runtime;
+use asx_runtime::{Cancelled, Cx, Stop};
+
+#[derive(Debug, PartialEq)]
+enum AppError {
+    Cancelled,
+    Bad(u32),
+}
+
+impl From<Cancelled> for AppError {
+    fn from(_: Cancelled) -> Self {
+        AppError::Cancelled
+    }
+}
+
+fn on_each(test: impl Fn(&Runtime)) {
+    for workers in [1, 2, 4] {
+        test(&Runtime::builder().workers(workers).build().unwrap());
+    }
+}
+
+#[test]
+fn a_program_gives_its_value() {
+    on_each(|rt| {
+        let local = String::from("borrowed");
+        assert_eq!(rt.block_on(async |_cx| local.len()), 8);
+        assert_eq!(rt.block_on(async |_cx| local.len() + 1), 9);
+    });
+}
+
+#[test]
+fn a_scope_waits_for_its_children() {
+    on_each(|rt| {
+        let count = Arc::new(AtomicUsize::new(0));
+        let result: Result<u32, AppError> = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                for _ in 0..1000 {
+                    let count = count.clone();
+                    drop(s.spawn(async move |cx: Cx| {
+                        cx.yield_now().await;
+                        count.fetch_add(1, Ordering::Relaxed);
+                        Ok(())
+                    }));
+                }
+                Ok(7)
+            })
+            .await
+        });
+        assert_eq!((result, count.load(Ordering::Relaxed)), (Ok(7), 1000));
+    });
+}
+
+#[test]
+fn handles_give_outcomes() {
+    on_each(|rt| {
+        let sum: Result<u64, AppError> = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let tasks: Vec<_> =
+                    (0..100_u64).map(|n| s.spawn(async move |_cx: Cx| Ok(n))).collect();
+                let mut sum = 0;
+                for task in tasks {
+                    sum += task.await.unwrap();
+                }
+                Ok(sum)
+            })
+            .await
+        });
+        assert_eq!(sum, Ok(4950));
+    });
+}
+
+#[test]
+fn the_first_error_cancels_the_rest_and_is_the_result() {
+    on_each(|rt| {
+        let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                for _ in 0..10 {
+                    drop(s.spawn(async move |cx: Cx| {
+                        cx.sleep(Duration::from_secs(3600)).await?;
+                        Ok(())
+                    }));
+                }
+                drop(s.spawn(async move |cx: Cx| {
+                    cx.sleep(Duration::from_millis(1)).await?;
+                    Err::<(), _>(AppError::Bad(3))
+                }));
+                cx.cancelled().await;
+                Ok(())
+            })
+            .await
+        });
+        assert_eq!(result, Err(AppError::Bad(3)));
+    });
+}
+
+#[test]
+fn a_panic_of_a_child_surfaces_at_the_scope() {
+    on_each(|rt| {
+        let result = rt.block_on(async |cx: Cx| {
+            cx.try_scope(async |s| {
+                drop(s.spawn(async |_cx: Cx| -> Result<(), AppError> { panic!("ouch") }));
+                Ok(())
+            })
+            .await
+        });
+        assert!(matches!(result, Err(Stop::Panicked(panic)) if panic.message() == "ouch"));
+    });
+}
+
+#[test]
+fn a_timeout_cancels_what_is_inside() {
+    on_each(|rt| {
+        let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
+            cx.timeout(Duration::from_millis(2), async |cx| {
+                cx.sleep(Duration::from_secs(3600)).await?;
+                Ok(())
+            })
+            .await
+        });
+        assert_eq!(result, Err(AppError::Cancelled));
+    });
+}
+
+#[test]
+fn finalizers_run_last_in_reverse_order() {
+    on_each(|rt| {
+        let log = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                for n in 0..3 {
+                    let log = log.clone();
+                    s.defer(async move |cx: Cx| {
+                        cx.sleep(Duration::from_millis(1)).await.unwrap();
+                        log.lock().unwrap().push(n);
+                    })
+                    .unwrap();
+                }
+                s.cancel();
+                Ok(())
+            })
+            .await
+        });
+        assert_eq!((result, log.lock().unwrap().clone()), (Ok(()), vec![2, 1, 0]));
+    });
+}
+
+#[test]
+fn a_deadline_cancels_a_task() {
+    on_each(|rt| {
+        let kind = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let task = s.task("late").within(Duration::from_millis(2)).spawn(async |cx: Cx| {
+                    cx.sleep(Duration::from_secs(3600)).await?;
+                    Ok(())
+                });
+                match task.await {
+                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    other => panic!("{other:?}"),
+                }
+            })
+            .await
+        });
+        assert_eq!(kind, Ok(asx_kernel::cancel::Kind::Deadline));
+    });
+}
+
+#[test]
+fn a_task_without_polls_left_is_cancelled() {
+    on_each(|rt| {
+        let kind = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let task = s.task("busy").polls(10).spawn(async |cx: Cx| {
+                    loop {
+                        cx.checkpoint()?;
+                        cx.yield_now().await;
+                    }
+                    #[allow(unreachable_code)]
+                    Ok(())
+                });
+                match task.await {
+                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    other => panic!("{other:?}"),
+                }
+            })
+            .await
+        });
+        assert_eq!(kind, Ok(asx_kernel::cancel::Kind::PollQuota));
+    });
+}
+
+#[test]
+fn a_task_that_never_stops_cleaning_up_is_ended_by_force() {
+    on_each(|rt| {
+        let kind = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let task = s.spawn(async |cx: Cx| {
+                    let _ = cx.cancelled().await;
+                    loop {
+                        cx.yield_now().await;
+                    }
+                    #[allow(unreachable_code)]
+                    Ok::<(), AppError>(())
+                });
+                cx.yield_now().await;
+                task.cancel();
+                match task.await {
+                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    other => panic!("{other:?}"),
+                }
+            })
+            .await
+        });
+        assert_eq!(kind, Ok(asx_kernel::cancel::Kind::User));
+    });
+}
+
+#[test]
+fn a_shutdown_goes_from_word_to_cancel_to_force() {
+    on_each(|rt| {
+        let handle = rt.handle();
+        let seen = rt.block_on(async |cx: Cx| {
+            cx.try_scope(async |s| {
+                let polite = s.spawn(async |cx: Cx| {
+                    cx.stopping().await?;
+                    Ok::<_, AppError>("polite")
+                });
+                let stubborn = s.task("stubborn").spawn(async |_cx: Cx| {
+                    std::future::pending::<()>().await;
+                    Ok::<_, AppError>("never")
+                });
+                let firm = s.spawn(async |cx: Cx| {
+                    cx.sleep(Duration::from_secs(3600)).await?;
+                    Ok::<_, AppError>("never")
+                });
+                cx.yield_now().await;
+                cx.sleep(Duration::from_millis(1)).await?;
+                assert!(handle.dump().to_string().contains("task t"));
+                handle.stop(Duration::from_millis(3));
+                let polite = polite.await;
+                cx.shield(async |_| {
+                    assert!(matches!(polite, Ok("polite")), "{polite:?}");
+                    assert!(matches!(stubborn.await, Err(Stop::Cancelled(_))));
+                    assert!(matches!(firm.await, Err(Stop::Cancelled(_))));
+                })
+                .await;
+                Ok("body")
+            })
+            .await
+        });
+        assert!(matches!(seen, Err(Stop::Cancelled(_)) | Ok("body")), "{seen:?}");
+        rt.shutdown(Duration::ZERO).expect("nothing lives");
+        assert_eq!(rt.dump().tasks(), 0);
+    });
+}
+
+#[test]
+fn a_dump_names_what_waits_and_where() {
+    on_each(|rt| {
+        let handle = rt.handle();
+        let (text, json) = rt.block_on(async |cx: Cx| {
+            let result: Result<_, AppError> = cx
+                .scope(async |s| {
+                    drop(s.task("sleeper").spawn(async |cx: Cx| {
+                        cx.sleep(Duration::from_secs(3600)).await?;
+                        Ok(())
+                    }));
+                    cx.sleep(Duration::from_millis(2)).await?;
+                    let dump = handle.dump();
+                    s.cancel();
+                    Ok((dump.to_string(), dump.to_json()))
+                })
+                .await;
+            result.unwrap()
+        });
+        let line = text.lines().find(|line| line.contains("sleeper")).unwrap();
+        assert!(line.contains("Running, waits for a point in time at"), "{line}");
+        assert!(line.contains("basic.rs"), "{line}");
+        assert!(json.contains("\"name\":\"sleeper\",\"state\":\"Running\""), "{json}");
+    });
+}

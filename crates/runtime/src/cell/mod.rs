@@ -1,0 +1,635 @@
+//! The task cell: one allocation holding a task's word, its place among its siblings, its future
+//! and, later, its result. All `unsafe` about tasks is in this folder.
+//!
+//! ```text
+//!   Task (handle) --+        queue entry --+         Waker --+        Cx --+
+//!                   v                      v                 v             v
+//!   region list -> [ word | vtable | region | links | cancel | waker | .. | future or result ]
+//! ```
+//! # Rules
+//! 1. *Life*. A cell is freed when its count of references reaches zero. [`TaskRef`]s (handles,
+//!    contexts, wakers) own one each. A live task has one that belongs to its region; an entry in a
+//!    queue needs none as long as the task lives, and an entry that might outlive it owns one
+//!    (see [`Runnable`]).
+//! 2. *Stage*. The future or result is touched by the spawner before anybody else knows the cell;
+//!    then by the thread that set `POLLING`, until it says Completed; then by whoever claimed
+//!    `TAKEN`, or by the last reference.
+//! 3. *Waker*. The join waker is touched by the owner of the handle while `WAKER` is clear and the
+//!    task has not completed; after completion, if `WAKER` is set, by the completer alone.
+//! 4. *Region lock*. `links` and `cancel` are touched under the lock of the task's region only.
+//! 5. *Type*. The vtable was made for the type of the cell it is in.
+//! 6. *Threads*. A future that is not `Send` is polled and dropped on one thread: its cell is
+//!    pinned, and a host polls pinned tasks on the worker they are pinned to.
+//! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
+//!    return before that task has completed and its result has been taken.
+
+mod waker;
+mod word;
+
+use std::cell::UnsafeCell;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::panic::Location;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, Waker};
+
+use asx_kernel::cancel::{Cleanup, Reason};
+use asx_kernel::lanes::{Place, Priority};
+use asx_kernel::outcome::Severity;
+use asx_kernel::time::Time;
+
+use crate::budget::Limits;
+use crate::cx::Wait;
+use crate::outcome::{Outcome, Panic, Stop};
+use crate::region::Region;
+use crate::{Cancelled, Cx};
+pub use word::Activity;
+use word::{HANDLE, SCHEDULED, Word};
+pub(crate) use word::{Requested, Snapshot, Woken};
+
+/// A task that may run on any worker.
+pub(crate) const FREE: u16 = u16::MAX;
+
+/// What is common to all tasks.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) word: Word,
+    vtable: &'static Vtable,
+    pub(crate) region: Arc<Region>,
+    /// The number of its creation.
+    pub(crate) id: u64,
+    links: UnsafeCell<Links>,
+    reason: UnsafeCell<Option<Arc<Reason>>>,
+    cleanup: UnsafeCell<Allowance>,
+    /// Which worker it is pinned to, or [`FREE`].
+    pub(crate) pin: u16,
+    pub(crate) priority: u8,
+    waker: UnsafeCell<Option<Waker>>,
+    /// Where it waits (a `Location`) and for what (in the lowest three bits).
+    wait: AtomicUsize,
+    pub(crate) extra: Option<Box<Extra>>,
+}
+
+// SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
+unsafe impl Sync for Header {}
+// SAFETY: as above; nothing in the header is tied to a thread.
+unsafe impl Send for Header {}
+
+/// What few tasks have.
+#[derive(Debug, Default)]
+pub(crate) struct Extra {
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) finalizer: bool,
+    pub(crate) limits: Option<Limits>,
+}
+
+/// Neighbours among the tasks of a region.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Links {
+    pub(crate) prev: Option<NonNull<Header>>,
+    pub(crate) next: Option<NonNull<Header>>,
+}
+
+/// The cleanup a cancel allows: the kernel's [`Cleanup`], small.
+#[derive(Clone, Copy, Default)]
+struct Allowance {
+    polls: u16,
+    priority: u8,
+}
+
+impl From<Cleanup> for Allowance {
+    fn from(cleanup: Cleanup) -> Self {
+        let polls = u16::try_from(cleanup.polls).unwrap_or(u16::MAX);
+        Allowance { polls, priority: cleanup.priority }
+    }
+}
+
+/// Operations that need the types of a cell.
+struct Vtable {
+    poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<Severity>,
+    finish: unsafe fn(NonNull<Header>, Verdict),
+    discard: unsafe fn(NonNull<Header>),
+    take: unsafe fn(NonNull<Header>, NonNull<()>),
+    take_stop: unsafe fn(NonNull<Header>, NonNull<()>),
+    free: unsafe fn(NonNull<Header>),
+}
+
+/// An end that does not come from the future's own result.
+pub(crate) enum Verdict {
+    Cancelled(Cancelled),
+    Panicked(Panic),
+}
+
+#[repr(C)]
+struct Cell<F, T, E> {
+    header: Header,
+    stage: UnsafeCell<Stage<F, T, E>>,
+}
+
+enum Stage<F, T, E> {
+    Empty,
+    Future(F),
+    Result(Outcome<T, E>),
+}
+
+/// How a cell is made.
+pub(crate) struct Blueprint {
+    pub(crate) region: Arc<Region>,
+    pub(crate) id: u64,
+    pub(crate) pin: u16,
+    pub(crate) priority: u8,
+    pub(crate) extra: Option<Box<Extra>>,
+}
+
+/// A cell whose future is not there yet.
+pub(crate) struct Fresh<F, T, E> {
+    cell: NonNull<Cell<F, T, E>>,
+}
+
+impl<F, T, E> Fresh<F, T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    pub(crate) fn new(plan: Blueprint) -> Self {
+        // References: the region's, the handle's.
+        let header = Header {
+            word: Word::new(2, SCHEDULED | HANDLE),
+            vtable: &Vtable {
+                poll: poll::<F, T, E>,
+                finish: finish::<F, T, E>,
+                discard: discard::<F, T, E>,
+                take: take::<F, T, E>,
+                take_stop: take_stop::<F, T, E>,
+                free: free::<F, T, E>,
+            },
+            region: plan.region,
+            id: plan.id,
+            links: UnsafeCell::default(),
+            reason: UnsafeCell::default(),
+            cleanup: UnsafeCell::default(),
+            pin: plan.pin,
+            priority: plan.priority,
+            waker: UnsafeCell::new(None),
+            wait: AtomicUsize::new(0),
+            extra: plan.extra,
+        };
+        let cell = Box::new(Cell { header, stage: UnsafeCell::new(Stage::Empty) });
+        Fresh { cell: NonNull::from(Box::leak(cell)) }
+    }
+
+    fn header(&self) -> NonNull<Header> {
+        self.cell.cast()
+    }
+
+    /// A context for the future to be made with.
+    pub(crate) fn cx(&self) -> Cx {
+        // SAFETY: rule 1, both references of a new cell are held by `self`.
+        Cx::of(unsafe { TaskRef::borrowed(self.header()) })
+    }
+
+    /// The finished cell, without a future if making it panicked: the task as its region knows it,
+    /// and as its handle does.
+    pub(crate) fn with(self, future: Option<F>) -> (NonNull<Header>, TaskRef) {
+        let header = self.header();
+        if let Some(future) = future {
+            // SAFETY: rule 2, nobody else knows the cell; rule 1.
+            unsafe { *(*self.cell.as_ptr()).stage.get() = Stage::Future(future) };
+        }
+        std::mem::forget(self);
+        (header, TaskRef { header })
+    }
+}
+
+impl<F, T, E> Drop for Fresh<F, T, E> {
+    fn drop(&mut self) {
+        let header: NonNull<Header> = self.cell.cast();
+        // Rule 1: the two references of a cell that became nothing.
+        drop(TaskRef { header });
+        drop(TaskRef { header });
+    }
+}
+
+/// The typed cell of a header.
+///
+/// # Safety
+/// Rules 1 and 5.
+unsafe fn stage<F, T, E>(header: NonNull<Header>) -> *mut Stage<F, T, E> {
+    let cell = header.cast::<Cell<F, T, E>>().as_ptr();
+    // SAFETY: rules 1 and 5: the pointer is to a live cell of this type.
+    unsafe { (*cell).stage.get() }
+}
+
+/// # Safety
+/// Rules 1, 2 (the caller set `POLLING`), 5 and 6.
+unsafe fn poll<F, T, E>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<Severity>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    // SAFETY: the caller's promise; the cell does not move, so that the future is pinned.
+    let stage = unsafe { &mut *stage::<F, T, E>(header) };
+    let Stage::Future(future) = stage else { return Poll::Ready(Severity::Panicked) };
+    // SAFETY: the future is in a cell on the heap and is dropped in place before it is overwritten.
+    let result = std::task::ready!(unsafe { Pin::new_unchecked(future) }.poll(cx));
+    *stage = Stage::Empty;
+    let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
+    *stage = Stage::Result(result.map_err(Stop::Err));
+    Poll::Ready(severity)
+}
+
+/// # Safety
+/// As [`poll`].
+unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
+    // SAFETY: the caller's promise.
+    let stage = unsafe { &mut *stage::<F, T, E>(header) };
+    let stop = match verdict {
+        Verdict::Cancelled(cancelled) => Stop::Cancelled(cancelled),
+        Verdict::Panicked(panic) => Stop::Panicked(panic),
+    };
+    // Whatever is there was emptied before: overwriting drops nothing of the user's.
+    debug_assert!(matches!(stage, Stage::Empty));
+    *stage = Stage::Result(Err(stop));
+}
+
+/// # Safety
+/// As [`poll`], or as the claimer or last reference of rule 2.
+unsafe fn discard<F, T, E>(header: NonNull<Header>) {
+    // SAFETY: the caller's promise.
+    let stage = unsafe { stage::<F, T, E>(header) };
+    struct Empty<F, T, E>(*mut Stage<F, T, E>);
+    impl<F, T, E> Drop for Empty<F, T, E> {
+        fn drop(&mut self) {
+            // SAFETY: rule 2 as held by `discard`; what was there is dropped, or is not to be
+            // touched again because its destructor panicked.
+            unsafe { self.0.write(Stage::Empty) }
+        }
+    }
+    let _after = Empty(stage);
+    // SAFETY: the caller's promise; the place is overwritten, not dropped again, by the guard.
+    unsafe { std::ptr::drop_in_place(stage) };
+}
+
+/// # Safety
+/// Rules 1, 2 (the claimer) and 5; `into` is an `Option<Outcome<T, E>>`.
+unsafe fn take<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
+    // SAFETY: the caller's promise.
+    let (stage, into) = unsafe {
+        (&mut *stage::<F, T, E>(header), &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr())
+    };
+    if let Stage::Result(result) = std::mem::replace(stage, Stage::Empty) {
+        *into = Some(result);
+    }
+}
+
+/// # Safety
+/// As [`take`], but `into` is an `Option<Stop<E>>`.
+unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
+    let mut result: Option<Outcome<T, E>> = None;
+    // SAFETY: the caller's promise.
+    let into = unsafe {
+        take::<F, T, E>(header, NonNull::from(&mut result).cast());
+        &mut *into.cast::<Option<Stop<E>>>().as_ptr()
+    };
+    *into = result.and_then(Result::err);
+}
+
+/// # Safety
+/// Rule 1: this was the last reference; rule 5.
+unsafe fn free<F, T, E>(header: NonNull<Header>) {
+    // SAFETY: the caller's promise; the cell came from a box.
+    drop(unsafe { Box::from_raw(header.cast::<Cell<F, T, E>>().as_ptr()) });
+}
+
+impl Header {
+    /// The links of this task.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the region (rule 4) and lets go of the borrow before it asks
+    /// for the same task's links again.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn links(&self) -> &mut Links {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.links.get() }
+    }
+
+    /// The cancel of this task.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the region (rule 4).
+    pub(crate) unsafe fn cancel(&self) -> Option<(Arc<Reason>, Cleanup)> {
+        // SAFETY: the caller's promise.
+        let (reason, cleanup) = unsafe { (&*self.reason.get(), *self.cleanup.get()) };
+        let cleanup = Cleanup { polls: cleanup.polls.into(), priority: cleanup.priority };
+        reason.clone().map(|reason| (reason, cleanup))
+    }
+
+    /// Sets the cancel of this task.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the region (rule 4).
+    pub(crate) unsafe fn set_cancel(&self, reason: Arc<Reason>, cleanup: Cleanup) {
+        // SAFETY: the caller's promise. Reasons are our own data: dropping one runs no user code.
+        unsafe {
+            *self.reason.get() = Some(reason);
+            *self.cleanup.get() = cleanup.into();
+        }
+    }
+
+    /// The join waker, for the completer.
+    ///
+    /// # Safety
+    /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
+    pub(crate) unsafe fn wake_joiner(&self) {
+        // SAFETY: the caller's promise.
+        if let Some(waker) = unsafe { &*self.waker.get() } {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// What bounds the task, if anything does.
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        self.extra.as_ref()?.limits.as_ref()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.limits()?.deadline
+    }
+
+    pub(crate) fn is_finalizer(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.finalizer)
+    }
+
+    /// Notes what the task is about to wait for, and where.
+    pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
+        const { assert!(align_of::<Location<'static>>() >= 8) };
+        self.wait.store(std::ptr::from_ref(at).expose_provenance() | on as usize, Relaxed);
+    }
+
+    /// What the task waited for last.
+    pub(crate) fn wait(&self) -> Option<(Wait, &'static Location<'static>)> {
+        let word = self.wait.load(Relaxed);
+        let at = std::ptr::with_exposed_provenance::<Location<'static>>(word & !7);
+        // SAFETY: only `set_wait` writes the word, from a reference that lives for ever.
+        let at = unsafe { at.as_ref() }?;
+        Some((Wait::ALL[word & 7], at))
+    }
+}
+
+/// A counted reference to a task.
+pub(crate) struct TaskRef {
+    header: NonNull<Header>,
+}
+
+// SAFETY: the header is Send and Sync; what the stage holds is guarded by rules 2 and 6.
+unsafe impl Send for TaskRef {}
+// SAFETY: as above.
+unsafe impl Sync for TaskRef {}
+
+impl TaskRef {
+    /// A further reference to a task that somebody keeps alive at this moment.
+    ///
+    /// # Safety
+    /// Rule 1: the cell is alive.
+    pub(crate) unsafe fn borrowed(header: NonNull<Header>) -> TaskRef {
+        // SAFETY: the caller's promise.
+        unsafe { header.as_ref() }.word.add_reference();
+        TaskRef { header }
+    }
+
+    /// Takes over a reference somebody had.
+    ///
+    /// # Safety
+    /// Rule 1: the reference was counted and is not used otherwise.
+    pub(crate) unsafe fn from_raw(header: NonNull<Header>) -> TaskRef {
+        TaskRef { header }
+    }
+
+    pub(crate) fn as_ptr(&self) -> NonNull<Header> {
+        self.header
+    }
+
+    /// Polls the future, whose panics come out.
+    ///
+    /// # Safety
+    /// The caller set `POLLING` (rule 2), on the right thread (rule 6).
+    pub(crate) unsafe fn poll(&self, cx: &mut Context<'_>) -> Poll<Severity> {
+        // SAFETY: rule 5 and the caller's promise.
+        unsafe { (self.vtable.poll)(self.header, cx) }
+    }
+
+    /// Drops the future or result, whose panics come out; the stage is empty then.
+    ///
+    /// # Safety
+    /// As [`TaskRef::poll`], or the caller has claimed the result.
+    pub(crate) unsafe fn discard(&self) {
+        // SAFETY: rule 5 and the caller's promise.
+        unsafe { (self.vtable.discard)(self.header) }
+    }
+
+    /// Puts a verdict where the future or result was, which has been discarded.
+    ///
+    /// # Safety
+    /// As [`TaskRef::poll`].
+    pub(crate) unsafe fn finish(&self, verdict: Verdict) {
+        // SAFETY: rule 5 and the caller's promise.
+        unsafe { (self.vtable.finish)(self.header, verdict) }
+    }
+
+    fn into_raw(self) -> NonNull<Header> {
+        ManuallyDrop::new(self).header
+    }
+}
+
+impl Deref for TaskRef {
+    type Target = Header;
+    fn deref(&self) -> &Header {
+        // SAFETY: rule 1.
+        unsafe { self.header.as_ref() }
+    }
+}
+
+impl Clone for TaskRef {
+    fn clone(&self) -> Self {
+        self.word.add_reference();
+        TaskRef { header: self.header }
+    }
+}
+
+impl Drop for TaskRef {
+    fn drop(&mut self) {
+        if self.word.drop_reference() {
+            // SAFETY: rule 1, this was the last one; rule 5.
+            unsafe { (self.header.as_ref().vtable.free)(self.header) }
+        }
+    }
+}
+
+/// The handle's side of a cell whose result is an `Outcome<T, E>`.
+pub(crate) struct Joint<T, E> {
+    task: TaskRef,
+    /// Whether the result was taken.
+    done: bool,
+    result: PhantomData<fn() -> Outcome<T, E>>,
+}
+
+impl<T, E> Joint<T, E> {
+    /// # Safety
+    /// Rule 5: the cell was made for `T` and `E`, and this is its handle.
+    pub(crate) unsafe fn new(task: TaskRef) -> Self {
+        Joint { task, done: false, result: PhantomData }
+    }
+
+    pub(crate) fn task(&self) -> &TaskRef {
+        &self.task
+    }
+
+    /// The result of a task that has ended, once.
+    pub(crate) fn try_take(&mut self) -> Option<Outcome<T, E>> {
+        if self.done || !self.task.word.load().is_completed() {
+            return None;
+        }
+        self.done = true;
+        let mut result = None;
+        if self.task.word.claim() {
+            let into = NonNull::from(&mut result).cast();
+            // SAFETY: rules 2 and 5: claimed just now, and `new` said what type it is.
+            unsafe { (self.task.vtable.take)(self.task.header, into) };
+        }
+        result
+    }
+
+    /// Whether the result was taken, here or by the scope.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Has `waker` woken at the end of the task: false if it has ended already.
+    pub(crate) fn register(&mut self, waker: &Waker) -> bool {
+        let word = &self.task.word;
+        let held = word.take_waker();
+        if !held && word.load().is_completed() {
+            return false;
+        }
+        // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile; the
+        // completer looks at the waker only if it finds `WAKER` set.
+        let slot = unsafe { &mut *self.task.waker.get() };
+        match slot {
+            Some(old) if old.will_wake(waker) => {}
+            _ => *slot = Some(waker.clone()),
+        }
+        word.give_waker()
+    }
+}
+
+impl<T, E> Drop for Joint<T, E> {
+    fn drop(&mut self) {
+        self.task.word.take_waker();
+        if self.task.word.drop_handle() {
+            // SAFETY: rule 2, claimed just now.
+            unsafe { self.task.discard() };
+        }
+    }
+}
+
+/// The error or panic of a completed task.
+///
+/// # Safety
+/// Rule 5: the cell was made for errors of type `E`.
+pub(crate) unsafe fn claim_stop<E>(task: &TaskRef) -> Option<Stop<E>> {
+    let mut stop = None;
+    if task.word.load().is_completed() && task.word.claim() {
+        // SAFETY: rule 2, claimed just now; rule 5.
+        unsafe { (task.vtable.take_stop)(task.header, NonNull::from(&mut stop).cast()) };
+    }
+    stop
+}
+
+/// An entry for a queue: a task that is to be polled.
+///
+/// Usually it owns no reference: its task is scheduled, so it lives, so its region holds one. When
+/// a task is asked to stop while it is in some queue, a second entry goes to the cancel lane and a
+/// reference is added for it. The entry taken first runs the task; the other then finds nothing to
+/// run and drops that reference (rule 1).
+pub struct Runnable {
+    header: NonNull<Header>,
+}
+
+// SAFETY: see `TaskRef`.
+unsafe impl Send for Runnable {}
+// SAFETY: see `TaskRef`.
+unsafe impl Sync for Runnable {}
+
+impl Runnable {
+    /// # Safety
+    /// Rule 1: the caller has just made the task scheduled, or has added a reference.
+    pub(crate) unsafe fn new(header: NonNull<Header>) -> Runnable {
+        Runnable { header }
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: rule 1 and the type's text.
+        unsafe { self.header.as_ref() }
+    }
+
+    /// The task, for the one who polls it: as long as it has not completed its region's reference
+    /// keeps it, and the one who completes it drops that reference.
+    pub(crate) fn into_task(self) -> ManuallyDrop<TaskRef> {
+        // SAFETY: rule 1 as said above.
+        ManuallyDrop::new(unsafe { TaskRef::from_raw(self.header) })
+    }
+
+    /// Gives up an entry that finds nothing to run.
+    pub(crate) fn give_up(self) {
+        // SAFETY: rule 1 and the type's text: entries in excess own a reference each.
+        drop(unsafe { TaskRef::from_raw(self.header) });
+    }
+
+    /// The worker the task is pinned to: only there may it be run.
+    pub fn pin(&self) -> Option<u16> {
+        Some(self.header().pin).filter(|pin| *pin != FREE)
+    }
+
+    /// Whether the task is in the ready lane at the usual priority: most are.
+    pub fn is_plain(&self) -> bool {
+        let header = self.header();
+        header.priority == Priority::DEFAULT.0
+            && header.deadline().is_none()
+            && !header.word.load().state().in_cancel_lane()
+    }
+
+    /// Where the task belongs in the lanes.
+    pub fn place(&self) -> Place {
+        let header = self.header();
+        let own = Priority(header.priority);
+        if header.word.load().state().in_cancel_lane() {
+            return Place::Cancel(own.max(header.region.cleanup_priority(header)));
+        }
+        match header.deadline() {
+            Some(deadline) => Place::Timed(deadline),
+            None => Place::Ready(own),
+        }
+    }
+
+    /// The number of the task.
+    pub fn id(&self) -> u64 {
+        self.header().id
+    }
+
+    /// The entry as a pointer, for a queue of pointers.
+    pub fn into_raw(self) -> NonNull<()> {
+        self.header.cast()
+    }
+
+    /// The entry of a pointer.
+    ///
+    /// # Safety
+    /// The pointer came from [`Runnable::into_raw`] and is used once.
+    pub unsafe fn from_raw(raw: NonNull<()>) -> Runnable {
+        Runnable { header: raw.cast() }
+    }
+}

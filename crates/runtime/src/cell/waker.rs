@@ -1,0 +1,53 @@
+//! Wakers of tasks: a counted reference behind the standard vtable.
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use super::{Header, TaskRef};
+
+static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
+
+fn header(data: *const ()) -> NonNull<Header> {
+    NonNull::new(data.cast_mut().cast()).unwrap_or(NonNull::dangling())
+}
+
+unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: rule 1: the waker that is cloned keeps the cell alive.
+    let task = unsafe { TaskRef::borrowed(header(data)) };
+    RawWaker::new(task.into_raw().as_ptr().cast_const().cast(), &VTABLE)
+}
+
+unsafe fn wake(data: *const ()) {
+    // SAFETY: rule 1: the waker's own reference, which ends here.
+    let task = unsafe { TaskRef::from_raw(header(data)) };
+    crate::poll::wake(&task);
+}
+
+unsafe fn wake_by_ref(data: *const ()) {
+    // SAFETY: rule 1: the waker's own reference, which stays.
+    let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header(data)) });
+    crate::poll::wake(&task);
+}
+
+unsafe fn drop_waker(data: *const ()) {
+    // SAFETY: rule 1: the waker's own reference, which ends here.
+    drop(unsafe { TaskRef::from_raw(header(data)) });
+}
+
+impl TaskRef {
+    /// A waker that owns this reference.
+    pub(crate) fn into_waker(self) -> Waker {
+        let data = self.into_raw().as_ptr().cast_const().cast();
+        // SAFETY: the functions above keep the contract of wakers: they are thread-safe and count
+        // one reference per waker.
+        unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) }
+    }
+
+    /// A waker for as long as the task is borrowed; it owns no reference.
+    pub(crate) fn lend_waker(&self) -> ManuallyDrop<Waker> {
+        let data = self.as_ptr().as_ptr().cast_const().cast();
+        // SAFETY: as above; never dropped, and whoever clones it gets a counted one.
+        ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) })
+    }
+}

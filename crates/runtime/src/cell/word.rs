@@ -1,0 +1,268 @@
+//! The task's atomic word: the kernel's state, who runs it, who looks at its result, and the count
+//! of references.
+//!
+//! ```text
+//!  63                    16 15      11 10     8   6     5     4     3      2       1        0
+//! +------------------------+----------+--------+-----+-----+-----+------+-------+---------+
+//! | references             |          | state  |FORCE|KEPT |TAKEN|WAKER |HANDLE |POLLING  | SCHEDULED
+//! +------------------------+----------+--------+-----+-----+-----+------+-------+---------+
+//! ```
+//! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
+//!
+//! - `SCHEDULED`: the task is to be polled: an entry for it is in some queue, or, while `POLLING`,
+//!   will be put there by the poller. Set by wakes, cleared when a poll begins.
+//! - `POLLING`: one thread is inside the poll step. Set by whoever finds `SCHEDULED` without
+//!   `POLLING` in an entry it took from a queue; cleared by the same thread.
+//! - `HANDLE`: the task's handle lives.
+//! - `WAKER`: the join waker is set. While the task has not completed the handle may clear it to
+//!   get the waker back; once it has, the waker is the completer's.
+//! - `TAKEN`: somebody has claimed the result (or its destruction). Set once, by one.
+//! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
+//! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
+
+use asx_kernel::task::{TaskEffect, TaskEvent, TaskState};
+
+use crate::prim::atomic::AtomicU64;
+use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+pub(crate) const SCHEDULED: u64 = 1;
+pub(crate) const POLLING: u64 = 1 << 1;
+pub(crate) const HANDLE: u64 = 1 << 2;
+const WAKER: u64 = 1 << 3;
+const TAKEN: u64 = 1 << 4;
+const KEPT: u64 = 1 << 5;
+const FORCE: u64 = 1 << 6;
+const STATE_SHIFT: u32 = 8;
+const STATE: u64 = 0b111 << STATE_SHIFT;
+const REF: u64 = 1 << 16;
+
+/// What is in a word at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Snapshot(u64);
+
+impl Snapshot {
+    pub(crate) fn state(self) -> TaskState {
+        // The field only ever holds what `with_state` put there.
+        TaskState::ALL[((self.0 & STATE) >> STATE_SHIFT) as usize % TaskState::ALL.len()]
+    }
+
+    fn with_state(self, state: TaskState) -> Snapshot {
+        Snapshot(self.0 & !STATE | (state as u64) << STATE_SHIFT)
+    }
+
+    pub(crate) fn is_completed(self) -> bool {
+        self.state() == TaskState::Completed
+    }
+
+    pub(crate) fn is_forced(self) -> bool {
+        self.is(FORCE)
+    }
+
+    /// Runnable, running, or waiting for a wake.
+    pub(crate) fn activity(self) -> Activity {
+        match (self.is(POLLING), self.is(SCHEDULED)) {
+            (true, _) => Activity::Running,
+            (false, true) => Activity::Runnable,
+            (false, false) => Activity::Waiting,
+        }
+    }
+
+    pub(crate) fn is(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    /// The kernel's step on the state in here.
+    fn step(self, event: TaskEvent) -> Option<(Snapshot, TaskEffect)> {
+        let (state, effect) = self.state().step(event).ok()?;
+        Some((self.with_state(state), effect))
+    }
+}
+
+/// What a live task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It is being polled.
+    Running,
+    /// It is in a queue.
+    Runnable,
+    /// It waits to be woken.
+    Waiting,
+}
+
+/// What a wake came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// The caller puts the task into a queue.
+    Enqueue,
+    /// Somebody else has done so, or the poller will.
+    Pending,
+    /// The task is over.
+    Stale,
+}
+
+/// What a cancel request came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Requested {
+    /// The task is over: nothing happens.
+    Completed,
+    /// The effect, and whether the caller puts the task into the cancel lane; `extra` if it is in
+    /// another queue already, so that the new entry needs a reference of its own.
+    Live { effect: TaskEffect, enqueue: bool, extra: bool },
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) wake_joiner: bool,
+    /// The result is of no use to anybody: the caller has claimed it and drops it.
+    pub(crate) discard: bool,
+}
+
+pub(crate) struct Word(AtomicU64);
+
+impl Word {
+    /// A created task, scheduled, with a handle and `references`.
+    pub(crate) fn new(references: u64, flags: u64) -> Word {
+        Word(AtomicU64::new(flags | references * REF))
+    }
+
+    pub(crate) fn load(&self) -> Snapshot {
+        Snapshot(self.0.load(Acquire))
+    }
+
+    /// Applies `change` until it holds; `None` leaves the word alone.
+    #[inline]
+    fn update<R>(&self, mut change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>) -> Option<R> {
+        let mut now = self.0.load(Relaxed);
+        loop {
+            let (next, answer) = change(Snapshot(now))?;
+            match self.0.compare_exchange_weak(now, next.0, AcqRel, Acquire) {
+                Ok(_) => return Some(answer),
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// The entry of a queue was taken: whether the task is now the caller's to poll.
+    #[inline]
+    pub(crate) fn begin_poll(&self) -> Option<Snapshot> {
+        self.update(|word| {
+            if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
+                return None;
+            }
+            let (word, _) = word.step(TaskEvent::Poll)?;
+            let word = Snapshot(word.0 ^ (SCHEDULED | POLLING));
+            Some((word, word))
+        })
+    }
+
+    /// Has the next poll end the task: whether the caller puts it into a queue for that.
+    pub(crate) fn force(&self) -> bool {
+        let was = Snapshot(self.0.fetch_or(FORCE | SCHEDULED, AcqRel));
+        !was.is_completed() && !was.is(SCHEDULED | POLLING)
+    }
+
+    /// The poll is over and the task is not: whether the caller puts it into a queue again.
+    #[inline]
+    pub(crate) fn end_poll(&self) -> bool {
+        self.0.fetch_and(!POLLING, AcqRel) & SCHEDULED != 0
+    }
+
+    #[inline]
+    pub(crate) fn wake(&self) -> Woken {
+        let was = Snapshot(self.0.fetch_or(SCHEDULED, AcqRel));
+        if was.is_completed() {
+            Woken::Stale
+        } else if was.is(SCHEDULED | POLLING) {
+            Woken::Pending
+        } else {
+            Woken::Enqueue
+        }
+    }
+
+    /// Asks the task to stop. Only under the lock that guards the cancel record.
+    pub(crate) fn request_cancel(&self) -> Requested {
+        self.update(|word| {
+            if word.is_completed() {
+                return None;
+            }
+            let (next, effect) = word.step(TaskEvent::RequestCancel)?;
+            let enqueue = effect == TaskEffect::Requested && !word.is(POLLING);
+            let extra = enqueue && word.is(SCHEDULED);
+            let next = Snapshot(next.0 | SCHEDULED);
+            Some((next, Requested::Live { effect, enqueue, extra }))
+        })
+        .unwrap_or(Requested::Completed)
+    }
+
+    /// The task sees the request; `None` if there is none to see.
+    pub(crate) fn acknowledge(&self) -> Option<TaskEffect> {
+        self.update(|word| word.step(TaskEvent::Acknowledge))
+    }
+
+    /// The body has ended: whether the task ends cancelled. It moves to Finalizing if so.
+    pub(crate) fn body_ended(&self) -> bool {
+        self.update(|word| {
+            let (next, _) = word.step(TaskEvent::BodyEnded)?;
+            Some((next, next.state().acknowledged()))
+        })
+        .unwrap_or(false)
+    }
+
+    /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's.
+    pub(crate) fn complete(&self, kept: bool) -> Ended {
+        let ended = self.update(|word| {
+            let (next, _) = word.step(TaskEvent::Complete)?;
+            let discard = !kept && !word.is(HANDLE);
+            let mut next = next.0 & !(POLLING | SCHEDULED);
+            next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
+            Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
+        });
+        ended.unwrap_or(Ended { wake_joiner: false, discard: false })
+    }
+
+    /// Claims the result of a completed task: true for one caller only.
+    pub(crate) fn claim(&self) -> bool {
+        self.0.fetch_or(TAKEN, AcqRel) & TAKEN == 0
+    }
+
+    /// The handle hands its waker over; false if the task has completed meanwhile.
+    pub(crate) fn give_waker(&self) -> bool {
+        self.update(|word| (!word.is_completed()).then_some((Snapshot(word.0 | WAKER), ())))
+            .is_some()
+    }
+
+    /// The handle takes its waker back; false if there is none or it is the completer's now.
+    pub(crate) fn take_waker(&self) -> bool {
+        self.update(|word| {
+            let mine = word.is(WAKER) && !word.is_completed();
+            mine.then_some((Snapshot(word.0 & !WAKER), ()))
+        })
+        .is_some()
+    }
+
+    /// The handle goes: whether the caller has claimed the result and drops it.
+    pub(crate) fn drop_handle(&self) -> bool {
+        self.update(|word| {
+            let claim = word.is_completed() && !word.is(KEPT | TAKEN);
+            let next = word.0 & !HANDLE | if claim { TAKEN } else { 0 };
+            Some((Snapshot(next), claim))
+        })
+        .unwrap_or(false)
+    }
+
+    pub(crate) fn add_reference(&self) {
+        self.0.fetch_add(REF, Relaxed);
+    }
+
+    /// One reference fewer: whether it was the last.
+    pub(crate) fn drop_reference(&self) -> bool {
+        let was = self.0.fetch_sub(REF, Release);
+        let last = was < 2 * REF;
+        if last {
+            // Everything done through other references happens before the end.
+            self.0.load(Acquire);
+        }
+        last
+    }
+}

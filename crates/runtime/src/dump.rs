@@ -1,0 +1,176 @@
+//! What lives, where, and what it waits for: for people and for programs.
+
+use std::fmt::{self, Write as _};
+use std::panic::Location;
+use std::sync::Arc;
+
+use asx_kernel::cancel::Reason;
+use asx_kernel::region::RegionState;
+use asx_kernel::task::TaskState;
+
+use crate::cell::{Activity, Header};
+use crate::region::Region;
+
+/// The tree of regions at one moment; each region is looked at on its own.
+#[derive(Clone, Debug)]
+pub struct Dump {
+    /// Parents before children.
+    pub regions: Vec<RegionInfo>,
+}
+
+/// One region.
+#[derive(Clone, Debug)]
+pub struct RegionInfo {
+    /// Its number.
+    pub id: u64,
+    /// The region around it.
+    pub parent: Option<u64>,
+    /// Where it stands.
+    pub state: RegionState,
+    /// Finalizers that have not started.
+    pub finalizers: u32,
+    /// Why it was cancelled, if it was.
+    pub reason: Option<Arc<Reason>>,
+    /// Its live tasks, oldest first.
+    pub tasks: Vec<TaskInfo>,
+}
+
+/// One task.
+#[derive(Clone, Debug)]
+pub struct TaskInfo {
+    /// Its number.
+    pub id: u64,
+    /// Its name, if it has one.
+    pub name: Option<Arc<str>>,
+    /// Where it stands.
+    pub state: TaskState,
+    /// Whether it runs, could run or waits.
+    pub activity: Activity,
+    /// What it waited for last, and where.
+    pub waits: Option<(&'static str, &'static Location<'static>)>,
+}
+
+impl TaskInfo {
+    pub(crate) fn of(task: &Header) -> TaskInfo {
+        let word = task.word.load();
+        TaskInfo {
+            id: task.id,
+            name: task.extra.as_ref().and_then(|extra| extra.name.clone()),
+            state: word.state(),
+            activity: word.activity(),
+            waits: task.wait().map(|(on, at)| (on.text(), at)),
+        }
+    }
+}
+
+impl Dump {
+    /// What is in a region and below it.
+    pub fn of(region: &Region) -> Dump {
+        let mut regions = Vec::new();
+        region.describe(&mut regions);
+        Dump { regions }
+    }
+
+    /// How many tasks live.
+    pub fn tasks(&self) -> usize {
+        self.regions.iter().map(|region| region.tasks.len()).sum()
+    }
+
+    /// The numbers of the regions from the root down to `id`.
+    pub fn path(&self, id: u64) -> Vec<u64> {
+        let parent = |id: &u64| self.regions.iter().find(|region| region.id == *id)?.parent;
+        let mut path: Vec<_> = std::iter::successors(Some(id), parent).collect();
+        path.reverse();
+        path
+    }
+
+    /// The same as one JSON object.
+    pub fn to_json(&self) -> String {
+        let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
+        format!("{{\"regions\":[{}]}}", regions.join(","))
+    }
+}
+
+impl RegionInfo {
+    fn to_json(&self) -> String {
+        let tasks: Vec<_> = self.tasks.iter().map(TaskInfo::to_json).collect();
+        let parent = self.parent.map_or("null".into(), |id| id.to_string());
+        let reason = self.reason.as_ref().map_or("null".into(), |r| quoted(&r.to_string()));
+        format!(
+            "{{\"id\":{},\"parent\":{parent},\"state\":\"{}\",\"finalizers\":{},\"reason\":{reason},\
+             \"tasks\":[{}]}}",
+            self.id,
+            self.state.name(),
+            self.finalizers,
+            tasks.join(",")
+        )
+    }
+}
+
+impl TaskInfo {
+    fn to_json(&self) -> String {
+        let name = self.name.as_deref().map_or("null".into(), quoted);
+        let (on, at) = match self.waits {
+            Some((on, at)) => (quoted(on), quoted(&at.to_string())),
+            None => ("null".into(), "null".into()),
+        };
+        format!(
+            "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"waits_for\":{on},\
+             \"at\":{at}}}",
+            self.id,
+            self.state.name(),
+            self.activity
+        )
+    }
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c < ' ' => write!(out, "\\u{:04x}", c as u32).unwrap_or_default(),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for region in &self.regions {
+            let depth = self.path(region.id).len() - 1;
+            write!(f, "{:w$}region r{} {}", "", region.id, region.state.name(), w = depth * 2)?;
+            if let Some(reason) = &region.reason {
+                write!(f, ", {reason}")?;
+            }
+            if region.finalizers > 0 {
+                write!(f, ", {} finalizers to run", region.finalizers)?;
+            }
+            writeln!(f)?;
+            for task in &region.tasks {
+                writeln!(f, "{:w$}{task}", "", w = depth * 2 + 2)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for TaskInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task t{}", self.id)?;
+        if let Some(name) = &self.name {
+            write!(f, " \"{name}\"")?;
+        }
+        write!(f, " {}", self.state.name())?;
+        match (self.activity, self.waits) {
+            (Activity::Running, _) => write!(f, ", running"),
+            (Activity::Runnable, _) => write!(f, ", runnable"),
+            (Activity::Waiting, Some((on, at))) => write!(f, ", waits for {on} at {at}"),
+            (Activity::Waiting, None) => write!(f, ", waits for something outside asx"),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Cancel scopes inside a task.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use asx_kernel::time::Time;
+
+use crate::ambient;
+use crate::outcome::Cancelled;
+use crate::region::Region;
+
+/// One cancel scope; see [`ambient`].
+pub(crate) struct Node {
+    outer: Cell<*const Node>,
+    pub(crate) kind: Kind,
+}
+
+// SAFETY: `outer` is written and read only while the node is entered, by the one thread that polls
+// the task it is in; see the rules of `ambient`. The rest is Send.
+unsafe impl Send for Node {}
+
+pub(crate) enum Kind {
+    /// Nothing outside is seen inside.
+    Shield,
+    /// The body of a scope.
+    Scope(Arc<Region>),
+    /// A branch that the same task may cancel.
+    Branch(Branch),
+}
+
+/// A cancel from inside the task.
+#[derive(Default)]
+pub(crate) struct Branch {
+    cancel: RefCell<Option<Cancelled>>,
+    seen: Cell<bool>,
+    deadline: Option<Time>,
+}
+
+impl Branch {
+    pub(crate) fn with_deadline(deadline: Time) -> Branch {
+        Branch { deadline: Some(deadline), ..Branch::default() }
+    }
+
+    pub(crate) fn cancel(&self, cancelled: Cancelled) {
+        self.cancel.borrow_mut().get_or_insert(cancelled);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.borrow().is_some()
+    }
+
+    /// The cancel, if something inside has seen it.
+    pub(crate) fn seen(&self) -> Option<Cancelled> {
+        self.cancel.borrow().clone().filter(|_| self.seen.get())
+    }
+}
+
+/// What a node says to a cancel check inside it.
+pub(crate) enum Verdict {
+    /// Nothing further out counts.
+    Shielded,
+    Cancelled(Cancelled),
+}
+
+impl Node {
+    pub(crate) fn new(kind: Kind) -> Node {
+        Node { outer: Cell::new(ptr::null()), kind }
+    }
+
+    pub(crate) fn set_outer(&self, outer: *const Node) {
+        self.outer.set(outer);
+    }
+
+    pub(crate) fn outer(&self) -> *const Node {
+        self.outer.get()
+    }
+
+    /// Looks whether to stop. `observe`: it counts as seen.
+    pub(crate) fn check(&self, observe: bool) -> Option<Verdict> {
+        let cancelled = match &self.kind {
+            Kind::Shield => return Some(Verdict::Shielded),
+            Kind::Scope(region) => region.body_cancel(observe),
+            Kind::Branch(branch) => {
+                let cancelled = branch.cancel.borrow().clone();
+                branch.seen.set(branch.seen.get() || (observe && cancelled.is_some()));
+                cancelled
+            }
+        };
+        cancelled.map(Verdict::Cancelled)
+    }
+
+    /// The deadline this node sets.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        match &self.kind {
+            Kind::Branch(branch) => branch.deadline,
+            _ => None,
+        }
+    }
+}
+
+/// A future that is polled inside a node.
+pub(crate) struct Inside<F> {
+    pub(crate) node: Node,
+    future: F,
+}
+
+impl<F> Inside<F> {
+    pub(crate) fn new(kind: Kind, future: F) -> Inside<F> {
+        Inside { node: Node::new(kind), future }
+    }
+
+    /// The branch, if that is what the node is.
+    pub(crate) fn branch(&self) -> Option<&Branch> {
+        match &self.node.kind {
+            Kind::Branch(branch) => Some(branch),
+            _ => None,
+        }
+    }
+}
+
+impl<F: Future> Future for Inside<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: `future` is pinned with the whole: nothing moves it out, there is no `Drop` impl,
+        // and `node` is only borrowed.
+        let (node, future) = unsafe {
+            let this = self.get_unchecked_mut();
+            (&this.node, Pin::new_unchecked(&mut this.future))
+        };
+        ambient::enter(node, || future.poll(cx))
+    }
+}

@@ -1,0 +1,371 @@
+//! Scopes: the owner of tasks, as code.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use asx_kernel::budget::Budget;
+use asx_kernel::cancel::{ChainLimits, Kind};
+use asx_kernel::lanes::Priority;
+use asx_kernel::region::Operation;
+use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+
+use crate::cell::{Extra, claim_stop};
+use crate::cx::{Cx, Wait, look};
+use crate::node::{self, Inside};
+use crate::outcome::{Cancelled, Outcome, Panic, Stop};
+use crate::region::{Policy, Region};
+use crate::spawn::{Plan, make, spawn};
+use crate::task::Task;
+
+impl Cx {
+    /// Opens a scope and runs `body` in it. It returns when everything started in the scope has
+    /// ended: children, finalizers, inner scopes.
+    ///
+    /// The body may borrow. The first error of a child cancels the rest and is the result; a panic
+    /// of a child goes on here. An error of the body cancels the children too.
+    #[track_caller]
+    pub fn scope<'a, F, B, T, E>(
+        &'a self,
+        body: F,
+    ) -> impl Future<Output = Result<T, E>> + use<'a, F, B, T, E>
+    where
+        F: FnOnce(Scope<E>) -> B,
+        B: Future<Output = Result<T, E>>,
+        E: From<Cancelled> + Send + 'static,
+    {
+        let outcome = self.try_scope(body);
+        async move {
+            match outcome.await {
+                Ok(value) => Ok(value),
+                Err(Stop::Err(error)) => Err(error),
+                Err(Stop::Cancelled(cancelled)) => Err(cancelled.into()),
+                Err(Stop::Panicked(panic)) => panic.resume(),
+            }
+        }
+    }
+
+    /// As [`scope`](Cx::scope), with cancels and panics as values.
+    #[track_caller]
+    pub fn try_scope<'a, F, B, T, E>(
+        &'a self,
+        body: F,
+    ) -> impl Future<Output = Outcome<T, E>> + use<'a, F, B, T, E>
+    where
+        F: FnOnce(Scope<E>) -> B,
+        B: Future<Output = Result<T, E>>,
+        E: Send + 'static,
+    {
+        self.scope_with(Policy::FailFast).run(body)
+    }
+
+    /// A scope with settings.
+    #[track_caller]
+    pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
+        ScopeBuilder { cx: self, policy, budget: Budget::INFINITE, at: Location::caller() }
+    }
+}
+
+/// A scope about to be opened.
+#[derive(Debug)]
+#[must_use = "run it"]
+pub struct ScopeBuilder<'a> {
+    cx: &'a Cx,
+    policy: Policy,
+    budget: Budget,
+    at: &'static Location<'static>,
+}
+
+impl<'a> ScopeBuilder<'a> {
+    /// What everything in the scope is bounded by, besides what is around it.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = self.budget.meet(budget);
+        self
+    }
+
+    /// Opens the scope and runs `body` in it; see [`Cx::scope`].
+    pub async fn run<F, B, T, E>(self, body: F) -> Outcome<T, E>
+    where
+        F: FnOnce(Scope<E>) -> B,
+        B: Future<Output = Result<T, E>>,
+        E: Send + 'static,
+    {
+        let cx = self.cx;
+        let region = match cx.region().open_child(self.policy, cx.inherited().meet(self.budget)) {
+            Ok(region) => region,
+            Err(_) => {
+                // The region around is closing: whoever runs in it is being cancelled.
+                let reason = look(cx.task(), true)
+                    .unwrap_or_else(|| Cancelled::from(cx.region().reason(Kind::ParentCancelled)));
+                return Err(Stop::Cancelled(reason));
+            }
+        };
+        let guard = CloseOnDrop(&region);
+        let scope = Scope { region: region.clone(), error: PhantomData };
+        let body = catch_unwind(AssertUnwindSafe(|| body(scope)));
+        let result = match body {
+            Ok(body) => Body::new(&region, body).await,
+            Err(payload) => Err(Stop::Panicked(Panic::new(payload))),
+        };
+        match (&result, look(cx.task(), true)) {
+            (Ok(_), _) => region.end(),
+            (Err(_), Some(cancelled)) => close_for(&region, &cancelled),
+            (Err(_), None) => region.close_as(Kind::FailFast),
+        }
+        let interrupted = Drained { cx, region: &region, at: self.at, seen: None }.await;
+        std::mem::forget(guard);
+        if let Some(failed) = region.take_failure()
+            // SAFETY: tasks of this scope were made with its error type.
+            && let Some(stop) = unsafe { claim_stop::<E>(&failed) }
+        {
+            return Err(stop);
+        }
+        match (result, interrupted) {
+            (Ok(_), Some(cancelled)) => Err(Stop::Cancelled(cancelled)),
+            (result, _) => result,
+        }
+    }
+}
+
+/// A scope whose future is dropped half-way closes behind it.
+struct CloseOnDrop<'a>(&'a Arc<Region>);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close_as(Kind::ParentCancelled);
+    }
+}
+
+/// The body of a scope: polled inside the scope's node, its panics caught.
+struct Body<'a, F> {
+    region: &'a Arc<Region>,
+    waker: Option<Waker>,
+    inside: Inside<F>,
+}
+
+impl<'a, F> Body<'a, F> {
+    fn new(region: &'a Arc<Region>, body: F) -> Self {
+        let inside = Inside::new(node::Kind::Scope(region.clone()), body);
+        Body { region, waker: None, inside }
+    }
+}
+
+impl<F, T, E> Future for Body<'_, F>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    type Output = Outcome<T, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: `inside` stays where it is: it is only ever pinned again, here.
+        let (this, inside) = unsafe {
+            let this = self.get_unchecked_mut();
+            let inside = Pin::new_unchecked(&mut *(&raw mut this.inside));
+            (this, inside)
+        };
+        if this.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+            this.region.watch_body(cx.waker());
+            this.waker = Some(cx.waker().clone());
+        }
+        let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));
+        Poll::Ready(match polled {
+            Ok(polled) => ready!(polled).map_err(Stop::Err),
+            Err(payload) => Err(Stop::Panicked(Panic::new(payload))),
+        })
+    }
+}
+
+/// Waits until a region is closed. A cancel of the task that waits cancels the region, once.
+struct Drained<'a> {
+    cx: &'a Cx,
+    region: &'a Arc<Region>,
+    at: &'static Location<'static>,
+    seen: Option<Cancelled>,
+}
+
+impl Future for Drained<'_> {
+    type Output = Option<Cancelled>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.region.poll_closed(cx.waker()) {
+            return Poll::Ready(self.seen.take());
+        }
+        if self.seen.is_none()
+            && let Err(cancelled) = self.cx.checkpoint()
+        {
+            close_for(self.region, &cancelled);
+            self.seen = Some(cancelled);
+            if self.region.poll_closed(cx.waker()) {
+                return Poll::Ready(self.seen.take());
+            }
+        }
+        self.cx.waits(Wait::Scope, self.at);
+        Poll::Pending
+    }
+}
+
+/// Cancels a region because the task that opened it is cancelled.
+fn close_for(region: &Arc<Region>, cancelled: &Cancelled) {
+    let cause = cancelled.reason().clone();
+    let cleanup = cause.kind.cleanup().passed_on();
+    let reason = region.reason(Kind::ParentCancelled).caused_by(cause, ChainLimits::default());
+    region.close(Arc::new(reason), cleanup);
+}
+
+/// The owner of tasks whose errors are `E`.
+pub struct Scope<E> {
+    region: Arc<Region>,
+    error: PhantomData<fn(E)>,
+}
+
+impl<E> Clone for Scope<E> {
+    fn clone(&self) -> Self {
+        Scope { region: self.region.clone(), error: PhantomData }
+    }
+}
+
+impl<E> fmt::Debug for Scope<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scope({})", self.region.region_id())
+    }
+}
+
+impl<E> Scope<E> {
+    pub(crate) fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+}
+
+impl<E: Send + 'static> Scope<E> {
+    /// Starts a task. It runs on its own, possibly in parallel, and the scope waits for it.
+    ///
+    /// In a scope that is closing nothing starts: the handle then says so.
+    pub fn spawn<F, B, T>(&self, body: F) -> Task<T, E>
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.plan().spawn(body)
+    }
+
+    /// A task with a name.
+    pub fn task(&self, name: impl Into<Arc<str>>) -> TaskBuilder<'_, E> {
+        let mut plan = self.plan();
+        plan.extra().name = Some(name.into());
+        plan
+    }
+
+    fn plan(&self) -> TaskBuilder<'_, E> {
+        TaskBuilder { scope: self, plan: Plan::default() }
+    }
+
+    /// Registers a finalizer: it runs when everything else in the scope has ended, last registered
+    /// first, and no cancel reaches it.
+    pub fn defer<F, B>(&self, body: F) -> Result<(), Status>
+    where
+        F: FnOnce(Cx) -> B + Send + 'static,
+        B: Future<Output = ()> + Send + 'static,
+    {
+        self.region.defer(Box::new(move |region| {
+            let extra = Some(Box::new(Extra { finalizer: true, ..Extra::default() }));
+            let plan = Plan { operation: Operation::SpawnFinalizer, extra, ..Plan::default() };
+            let body = |cx| {
+                let body = body(cx);
+                async move {
+                    body.await;
+                    Ok::<(), E>(())
+                }
+            };
+            // SAFETY: Send and 'static.
+            unsafe { make(region, plan, body) }.0.ok().flatten()
+        }))
+    }
+
+    /// Asks everything in the scope to stop, its body too.
+    pub fn cancel(&self) {
+        self.cancel_as(Kind::User);
+    }
+
+    /// Asks everything in the scope to stop, for a reason of this kind.
+    pub fn cancel_as(&self, kind: Kind) {
+        self.region.close_as(kind);
+    }
+}
+
+/// A task about to be started.
+#[must_use = "spawn it"]
+pub struct TaskBuilder<'a, E> {
+    scope: &'a Scope<E>,
+    plan: Plan,
+}
+
+impl<E: Send + 'static> TaskBuilder<'_, E> {
+    fn extra(&mut self) -> &mut Extra {
+        self.plan.extra.get_or_insert_default()
+    }
+
+    fn budget(&mut self) -> &mut Budget {
+        let priority = Priority::DEFAULT;
+        self.plan.budget.get_or_insert(Budget { priority, ..Budget::INFINITE })
+    }
+
+    /// The priority in its lane: higher goes first; 128 unless set.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.budget().priority = Priority(priority);
+        self
+    }
+
+    /// By when it should be done: it runs in the timed lane, and is cancelled when the time comes.
+    pub fn deadline(mut self, deadline: Time) -> Self {
+        self.budget().deadline = Some(deadline);
+        self
+    }
+
+    /// How often it may be polled before it is cancelled.
+    pub fn polls(mut self, polls: u64) -> Self {
+        self.budget().poll_quota = polls;
+        self
+    }
+
+    /// How much it may [consume](Cx::consume) before it is cancelled.
+    pub fn cost(mut self, cost: u64) -> Self {
+        self.budget().cost_quota = Some(cost);
+        self
+    }
+
+    /// As [`deadline`](TaskBuilder::deadline), from now.
+    pub fn within(self, limit: Duration) -> Self {
+        let deadline = self.scope.region.core.host.now() + limit;
+        self.deadline(deadline)
+    }
+
+    /// Starts the task; see [`Scope::spawn`].
+    pub fn spawn<F, B, T>(self, body: F) -> Task<T, E>
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+    {
+        // SAFETY: Send and 'static.
+        unsafe { spawn(&self.scope.region, self.plan, body) }.1
+    }
+
+    /// Starts the task, or says why not.
+    pub fn try_spawn<F, B, T>(self, body: F) -> Result<Task<T, E>, Status>
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+    {
+        // SAFETY: Send and 'static.
+        let (spawned, task) = unsafe { spawn(&self.scope.region, self.plan, body) };
+        spawned.map(|()| task)
+    }
+}

@@ -1,0 +1,134 @@
+//! How a task comes to be.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use asx_kernel::budget::Budget;
+use asx_kernel::lanes::Priority;
+use asx_kernel::region::Operation;
+use asx_kernel::status::Status;
+
+use crate::Cx;
+use crate::budget::Limits;
+use crate::cell::{Blueprint, Extra, FREE, Fresh, Joint, Runnable};
+use crate::outcome::Panic;
+use crate::poll;
+use crate::region::Region;
+use crate::task::Task;
+
+/// How a task is to be.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) operation: Operation,
+    pub(crate) pin: u16,
+    /// What bounds it, besides its region; `None`: nothing.
+    pub(crate) budget: Option<Budget>,
+    pub(crate) extra: Option<Box<Extra>>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { operation: Operation::Create, pin: FREE, budget: None, extra: None }
+    }
+}
+
+/// Makes a task in a region and lets it run. In a region that admits nothing the task is over at
+/// once, cancelled, and the status says why.
+///
+/// # Safety
+/// Rules 6 and 7 of cells: the future is `Send` or the plan pins it; it is `'static` or the caller
+/// waits for its end.
+pub(crate) unsafe fn spawn<F, B, T, E>(
+    region: &Arc<Region>,
+    plan: Plan,
+    body: F,
+) -> (Result<(), Status>, Task<T, E>)
+where
+    F: FnOnce(Cx) -> B,
+    B: Future<Output = Result<T, E>>,
+{
+    // SAFETY: the caller's promise.
+    let (entry, task) = unsafe { make(region, plan, body) };
+    let spawned = entry.map(|entry| {
+        if let Some(entry) = entry {
+            region.core.host.schedule(entry);
+        }
+    });
+    (spawned, task)
+}
+
+/// A task's effective priority, and its limits if it has any.
+fn budgeted(
+    region: &Region,
+    own: Option<Budget>,
+    extra: Option<Box<Extra>>,
+) -> (u8, Option<Box<Extra>>) {
+    if own.is_none() && region.budget == Budget::INFINITE {
+        return (Priority::DEFAULT.0, extra);
+    }
+    let default = Budget { priority: Priority::DEFAULT, ..Budget::INFINITE };
+    let budget = region.budget.meet(own.unwrap_or(default));
+    let free = Budget { priority: budget.priority, ..Budget::INFINITE };
+    if budget == free {
+        return (budget.priority.0, extra);
+    }
+    let mut extra = extra.unwrap_or_default();
+    extra.limits = Some(Limits::new(budget));
+    (budget.priority.0, Some(extra))
+}
+
+/// Makes a task in a region: its first entry, unless it is over already, and its handle.
+///
+/// # Safety
+/// As [`spawn`].
+pub(crate) unsafe fn make<F, B, T, E>(
+    region: &Arc<Region>,
+    plan: Plan,
+    body: F,
+) -> (Result<Option<Runnable>, Status>, Task<T, E>)
+where
+    F: FnOnce(Cx) -> B,
+    B: Future<Output = Result<T, E>>,
+{
+    let (priority, extra) = budgeted(region, plan.budget, plan.extra);
+    let fresh = Fresh::<B, T, E>::new(Blueprint {
+        region: region.clone(),
+        id: region.core.next_id(),
+        pin: plan.pin,
+        priority,
+        extra,
+    });
+    let cx = fresh.cx();
+    let (future, panic) = match catch_unwind(AssertUnwindSafe(|| body(cx))) {
+        Ok(future) => (Some(future), None),
+        Err(payload) => (None, Some(Panic::new(payload))),
+    };
+    let (header, handle) = fresh.with(future);
+    // SAFETY: the cell was made for these types, and this is its handle.
+    let task = Task::new(unsafe { Joint::new(handle) });
+    let adopted = region.adopt(header, plan.operation);
+    // SAFETY: new cells are scheduled.
+    let entry = unsafe { Runnable::new(header) };
+    let entry = match (adopted, panic) {
+        (Ok(()), None) => {
+            if let Some(limits) = entry.header().limits() {
+                limits.watch(&region.core, || task.to_ref());
+                // It may have been cancelled, and even have ended, since it was taken in.
+                if task.is_finished() {
+                    limits.forget(&region.core);
+                }
+            }
+            Ok(Some(entry))
+        }
+        (Ok(()), Some(panic)) => {
+            poll::end_panicked(entry, panic);
+            Ok(None)
+        }
+        (Err(status), _) => {
+            poll::refuse(entry);
+            Err(status)
+        }
+    };
+    (entry, task)
+}

@@ -1,0 +1,116 @@
+//! Handles of tasks.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use asx_kernel::arena::Key;
+use asx_kernel::cancel::{Kind, Reason};
+use asx_kernel::ids::TaskId;
+
+use crate::CancelSafe;
+use crate::ambient;
+use crate::cell::{Joint, TaskRef};
+use crate::cx::{self, Wait};
+use crate::outcome::{Cancelled, Outcome, Stop};
+
+/// A task's handle. Awaiting it gives the outcome; dropping it changes nothing, since the scope
+/// owns the task.
+///
+/// Awaiting is a cancel-checked operation of the task that awaits: when that one is asked to stop,
+/// the await ends with its cancel, and the awaited task goes on.
+#[must_use = "the scope waits for the task in any case; await the handle for its outcome"]
+pub struct Task<T, E> {
+    joint: Joint<T, E>,
+}
+
+impl<T, E> Task<T, E> {
+    pub(crate) fn new(joint: Joint<T, E>) -> Self {
+        Task { joint }
+    }
+
+    /// The id.
+    pub fn id(&self) -> TaskId {
+        TaskId(Key { generation: self.joint.task().id, index: 0 })
+    }
+
+    /// Asks the task to stop, because the user wants it: true the first time.
+    pub fn cancel(&self) -> bool {
+        self.cancel_with(self.joint.task().region.reason(Kind::User))
+    }
+
+    /// Asks the task to stop, for a reason: true the first time. Later reasons can only be stronger.
+    pub fn cancel_with(&self, reason: Reason) -> bool {
+        let task = self.joint.task();
+        let cleanup = reason.kind.cleanup();
+        task.region.cancel_task(task, Arc::new(reason), cleanup)
+    }
+
+    /// Whether the task has ended.
+    pub fn is_finished(&self) -> bool {
+        self.joint.task().word.load().is_completed()
+    }
+
+    /// The outcome of a task that has ended, once.
+    pub fn outcome(&mut self) -> Option<Outcome<T, E>> {
+        self.joint.try_take()
+    }
+
+    pub(crate) fn to_ref(&self) -> TaskRef {
+        self.joint.task().clone()
+    }
+
+    /// What was said to the task that awaits, unless it is that this one failed: then the outcome
+    /// tells more.
+    fn awaiter_cancelled(&self) -> Option<Cancelled> {
+        let cancelled = ambient::with_current(|task| cx::look(task, true))??;
+        let reason = cancelled.reason();
+        let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id());
+        (!own).then_some(cancelled)
+    }
+}
+
+impl<T, E> Future for Task<T, E> {
+    type Output = Outcome<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(cancelled) = self.awaiter_cancelled() {
+            return Poll::Ready(Err(Stop::Cancelled(cancelled)));
+        }
+        self.poll_end(cx.waker())
+    }
+}
+
+impl<T, E> Task<T, E> {
+    /// Waits for the end, whatever was said to who waits.
+    pub(crate) fn poll_end(&mut self, waker: &Waker) -> Poll<Outcome<T, E>> {
+        loop {
+            if let Some(outcome) = self.joint.try_take() {
+                return Poll::Ready(outcome);
+            }
+            if self.joint.is_done() {
+                // The scope has taken a failure as its own result.
+                let task = self.joint.task();
+                let reason = task.region.reason_of(task);
+                return Poll::Ready(Err(Stop::Cancelled(Cancelled::from(reason))));
+            }
+            if self.joint.register(waker) {
+                ambient::with_current(|task| task.set_wait(Wait::Join, Location::caller()));
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl<T, E> CancelSafe for Task<T, E> {}
+
+impl<T, E> Unpin for Task<T, E> {}
+
+impl<T, E> fmt::Debug for Task<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Task({})", self.id())
+    }
+}

@@ -1,0 +1,92 @@
+//! Time: the wheel of a runtime's timers, and the futures that wait for it.
+
+mod sleep;
+mod timeout;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use asx_kernel::time::Time;
+use asx_kernel::wheel::{TimerHandle, Wheel, WheelConfig};
+
+use crate::core::Host;
+use crate::prim::{Mutex, lock};
+
+pub use sleep::Sleep;
+pub use timeout::Timeout;
+
+/// Timers fired under one lock.
+const BATCH: usize = 256;
+
+/// Timers that each carry a `T`.
+pub(crate) struct Timers<T> {
+    wheel: Mutex<Wheel<T>>,
+    /// No later than the earliest deadline; `u64::MAX` without timers.
+    next: AtomicU64,
+}
+
+impl<T> Timers<T> {
+    pub(crate) fn new(now: Time) -> Timers<T> {
+        let config = WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() };
+        Timers { wheel: Mutex::new(Wheel::new(config, now)), next: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Adds a timer; `None` if no more fit into memory.
+    pub(crate) fn register(
+        &self,
+        host: &dyn Host,
+        deadline: Time,
+        token: T,
+    ) -> Option<TimerHandle> {
+        let (handle, earliest) = {
+            let mut wheel = lock(&self.wheel);
+            let handle = wheel.register(deadline, token).ok()?;
+            let earliest = deadline.as_nanos() < self.next.load(Relaxed);
+            if earliest {
+                self.next.store(deadline.as_nanos(), Relaxed);
+            }
+            (handle, earliest)
+        };
+        if earliest {
+            host.timer_moved(deadline);
+        }
+        Some(handle)
+    }
+
+    /// Whether a timer is still armed.
+    pub(crate) fn is_armed(&self, handle: TimerHandle) -> bool {
+        lock(&self.wheel).get(handle).is_some()
+    }
+
+    pub(crate) fn cancel(&self, handle: TimerHandle) {
+        let token = lock(&self.wheel).cancel(handle);
+        drop(token);
+    }
+
+    pub(crate) fn next(&self) -> Option<Time> {
+        Some(self.next.load(Relaxed)).filter(|next| *next != u64::MAX).map(Time::from_nanos)
+    }
+
+    /// Hands out those whose time has come; the next deadline.
+    pub(crate) fn fire(&self, now: Time, mut each: impl FnMut(T)) -> Option<Time> {
+        let next = self.next()?;
+        if next > now {
+            return Some(next);
+        }
+        let mut due = Vec::new();
+        loop {
+            let (count, next) = {
+                let mut wheel = lock(&self.wheel);
+                let count = wheel.collect(now, BATCH, &mut due);
+                let next = wheel.next_deadline();
+                self.next.store(next.map_or(u64::MAX, Time::as_nanos), Relaxed);
+                (count, next)
+            };
+            due.drain(..).for_each(|expired| each(expired.token));
+            if count < BATCH {
+                return next;
+            }
+        }
+    }
+}
