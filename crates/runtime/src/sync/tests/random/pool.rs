@@ -4,8 +4,8 @@ use std::task::Poll;
 
 use asx_kernel::rng::DetRng;
 
-use super::super::{Probe, loose};
-use super::{RUNS, STEPS, Waiter, pick};
+use super::super::Probe;
+use super::{Waiter, pick, runs};
 use crate::Cx;
 use crate::sync::slot::FULL;
 use crate::sync::{AcquireError, Mutex, RwLock, Semaphore, SemaphorePermit};
@@ -255,17 +255,15 @@ impl<'a, S: Subject> Run<'a, S> {
 }
 
 fn run<S: Subject>(make: impl Fn() -> (S, usize)) {
-    for seed in 0..RUNS {
-        let mut rng = DetRng::new(seed, 0);
+    runs(|mut rng, contexts| {
         let (subject, free) = make();
-        let contexts: Vec<_> = (0..STEPS).map(|_| loose()).collect();
         let (waiters, held) = (Vec::new(), Vec::new());
         let mut run = Run { subject: &subject, free, closed: false, waiters, held };
-        for (cx, cancel) in &contexts {
+        for (cx, cancel) in contexts {
             run.step(&mut rng, cx, cancel);
         }
         run.drain();
-    }
+    });
 }
 
 #[test]
