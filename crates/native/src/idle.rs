@@ -216,6 +216,7 @@ impl Idle {
 
     /// A worker has put work where others can steal it. One load unless somebody is to be woken;
     /// the module says when a `SeqCst` fence should come before it.
+    #[inline]
     pub fn notify_local(&self) {
         if self.counts().lacks_eyes() {
             self.wake(|counts, parked| parked.newest_sleeper().filter(|_| counts.lacks_eyes()));
@@ -289,6 +290,7 @@ impl Idle {
         true
     }
 
+    #[inline]
     fn counts(&self) -> Counts {
         Counts::unpack(self.word.load(Relaxed))
     }

@@ -55,7 +55,7 @@ use crate::prim::{
 use std::{array, cell::Cell, fmt, iter, marker::PhantomData, ptr, ptr::NonNull};
 
 /// How many entries a ring holds.
-pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 256 };
+pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 1024 };
 
 const ENTRIES: u64 = CAPACITY as u64;
 

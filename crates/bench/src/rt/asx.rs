@@ -58,8 +58,7 @@ impl<const WORKERS: usize> Tasks for Asx<WORKERS> {
     fn spawn_join(tasks: u32) -> f64 {
         Self::run(async |_, s| {
             let clock = Clock::wall();
-            let handles: Vec<_> =
-                (0..tasks).map(|n| s.spawn(async move |_: Cx| Ok(n))).collect();
+            let handles: Vec<_> = (0..tasks).map(|n| s.spawn(async move |_: Cx| Ok(n))).collect();
             for handle in handles {
                 black_box(handle.await.expect("no error"));
             }

@@ -17,13 +17,15 @@ pub struct Sleep<'a> {
     cx: &'a Cx,
     deadline: Time,
     timer: Option<TimerHandle>,
+    /// The deadline was in the future when this was made: no need to look at the clock again.
+    ahead: bool,
     at: &'static Location<'static>,
 }
 
 impl<'a> Sleep<'a> {
     #[track_caller]
-    pub(crate) fn new(cx: &'a Cx, deadline: Time) -> Sleep<'a> {
-        Sleep { cx, deadline, timer: None, at: Location::caller() }
+    pub(crate) fn new(cx: &'a Cx, deadline: Time, ahead: bool) -> Sleep<'a> {
+        Sleep { cx, deadline, timer: None, ahead, at: Location::caller() }
     }
 
     /// When it ends.
@@ -44,7 +46,7 @@ impl Future for Sleep<'_> {
                 self.timer = None;
                 return Poll::Ready(Ok(()));
             }
-            None if self.deadline <= core.host.now() => return Poll::Ready(Ok(())),
+            None if !self.ahead && self.deadline <= core.host.now() => return Poll::Ready(Ok(())),
             None => {
                 let waker = cx.waker().clone();
                 self.timer = core.timers.register(&*core.host, self.deadline, waker);
