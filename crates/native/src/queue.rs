@@ -99,8 +99,12 @@ impl Queue {
 }
 
 impl Shared {
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len() + self.backlog.len.load(Acquire)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.ring.is_empty() && self.backlog.len.load(Acquire) == 0
+        self.len() == 0
     }
 }
 

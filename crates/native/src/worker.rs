@@ -30,8 +30,12 @@ const SLACK: u64 = 1_000_000;
 const POLLS_PER_LOOK: u32 = 64;
 /// How long a watcher waits at first, and at most.
 const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
-/// Tasks polled faster than this cost more to move to another core than to leave where they are.
-const WORTH_MOVING: u64 = 700;
+/// Nanoseconds. Tasks whose polls take less cost more to move to another core than to leave where
+/// they are.
+const SHORT_POLL: u64 = 700;
+/// Nanoseconds. What waits less than this in a queue had better wait: two tasks that feed each other
+/// are fastest on one core.
+const SHORT_WAIT: u64 = 10_000;
 
 thread_local! {
     static CURRENT: Cell<*const Worker> = const { Cell::new(ptr::null()) };
@@ -318,14 +322,15 @@ impl Worker {
             if let Some(entry) = remote.lanes.steal() {
                 return Some(entry);
             }
-            let worth = !remote.queue.is_empty() && self.is_worth_moving(victim);
+            let waiting = remote.queue.len() as u64;
+            let worth = waiting > 0 && self.is_worth_moving(victim, waiting);
             worth.then(|| self.queue.steal(&remote.queue)).flatten()
         })
     }
 
     /// Whether another worker polls so slowly that its work is better moved here: as it did since
     /// it was looked at last.
-    fn is_worth_moving(&self, victim: usize) -> bool {
+    fn is_worth_moving(&self, victim: usize, waiting: u64) -> bool {
         let polls = self.shared.remotes[victim].polls.load(Relaxed);
         let now = self.shared.now().as_nanos();
         let seen = &mut self.seen.borrow_mut()[victim];
@@ -335,7 +340,10 @@ impl Worker {
             return false;
         }
         *seen = (now, polls);
-        span < 4 * WATCH.1.as_nanos() as u64 && (polls - before) * WORTH_MOVING < span
+        let poll = span / (polls - before).max(1);
+        span < 4 * WATCH.1.as_nanos() as u64
+            && poll > SHORT_POLL
+            && poll.saturating_mul(waiting) > SHORT_WAIT
     }
 
     /// Gives back what is left, for the others, when the thread goes.

@@ -76,7 +76,7 @@ fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> bool {
         return false;
     }
     if state.acknowledged() {
-        return task.region.consume_cleanup(task);
+        return task.consume_cleanup();
     }
     let Some(limits) = task.limits() else { return true };
     let allowed = limits.consume_poll();

@@ -361,13 +361,11 @@ impl Region {
     pub(crate) fn cancel_task(
         &self,
         task: &TaskRef,
-        reason: Arc<Reason>,
+        reason: &Arc<Reason>,
         cleanup: Cleanup,
     ) -> bool {
-        let guard = self.lock();
-        // SAFETY: the task is of this region, whose lock is held.
-        let (first, entry) = unsafe { request(task.as_ptr(), &reason, cleanup) };
-        drop(guard);
+        // SAFETY: the caller keeps the task alive.
+        let (first, entry) = unsafe { request(task.as_ptr(), reason, cleanup) };
         if let Some(entry) = entry {
             self.core.host.schedule(entry);
         }
@@ -378,37 +376,18 @@ impl Region {
     pub(crate) fn exhausted(&self, task: &TaskRef, what: Exhausted) {
         let kind = what.kind();
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task.id, index: 0 }));
-        self.cancel_task(task, Arc::new(reason), kind.cleanup());
+        self.cancel_task(task, &Arc::new(reason), kind.cleanup());
     }
 
     /// The task sees its cancel, if there is one.
     pub(crate) fn acknowledge(&self, task: &Header) -> Option<Cancelled> {
         task.word.acknowledge()?;
-        let _guard = self.lock();
-        // SAFETY: the task is of this region, whose lock is held.
-        unsafe { task.cancel() }.map(|(reason, _)| Cancelled::from(reason))
+        task.reason().map(Cancelled::from)
     }
 
     /// The reason a task of this region was asked to stop for.
     pub(crate) fn reason_of(&self, task: &Header) -> Arc<Reason> {
-        let guard = self.lock();
-        // SAFETY: the task is of this region, whose lock is held.
-        let cancel = unsafe { task.cancel() };
-        drop(guard);
-        cancel.map_or_else(|| Arc::new(self.reason(Kind::User)), |(reason, _)| reason)
-    }
-
-    /// Takes one poll from the cleanup allowance of a task; false if none is left.
-    pub(crate) fn consume_cleanup(&self, task: &Header) -> bool {
-        let _guard = self.lock();
-        // SAFETY: the task is of this region, whose lock is held.
-        unsafe {
-            let Some((reason, mut cleanup)) = task.cancel() else { return true };
-            let left = cleanup.polls > 0;
-            cleanup.polls = cleanup.polls.saturating_sub(1);
-            task.set_cancel(reason, cleanup);
-            left
-        }
+        task.reason().unwrap_or_else(|| Arc::new(self.reason(Kind::User)))
     }
 
     /// Asks everything inside to stop: own tasks, then child regions, in creation order.
@@ -444,7 +423,7 @@ impl Region {
 /// Asks a task to stop: whether for the first time, and the entry to schedule.
 ///
 /// # Safety
-/// The caller holds the lock of the task's region, and the task is alive.
+/// The task is alive.
 unsafe fn request(
     task: NonNull<Header>,
     reason: &Arc<Reason>,
@@ -452,21 +431,10 @@ unsafe fn request(
 ) -> (bool, Option<Runnable>) {
     // SAFETY: the caller's promise.
     let header = unsafe { task.as_ref() };
-    let had = if header.word.load().is_completed() {
+    if header.word.load().is_completed() {
         return (false, None);
-    } else {
-        // SAFETY: the caller's promise.
-        unsafe { header.cancel() }
-    };
-    let (kept, allowed) = match had {
-        None => (reason.clone(), cleanup),
-        Some((old, allowed)) => {
-            let stronger = old.weaker_than(reason);
-            (if stronger { reason.clone() } else { old }, allowed.combine(cleanup))
-        }
-    };
-    // SAFETY: the caller's promise. Set before the word says so: who sees the request finds it.
-    unsafe { header.set_cancel(kept, allowed) };
+    }
+    header.strengthen(reason, cleanup);
     let Requested::Live { effect, enqueue, extra } = header.word.request_cancel() else {
         return (false, None);
     };
@@ -517,8 +485,7 @@ impl Inner {
     }
 
     fn add_to_fold(&mut self, task: &TaskRef, severity: Severity) {
-        // SAFETY: rule 4 of cells: `self` is locked.
-        let reason = unsafe { task.cancel() }.map(|(reason, _)| reason);
+        let reason = task.reason();
         if severity == Severity::Cancelled {
             // Many tasks cancelled at once share their reason: one says it all.
             let same = |old: &Arc<Reason>| reason.as_ref().is_some_and(|new| Arc::ptr_eq(old, new));

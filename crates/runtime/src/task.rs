@@ -46,7 +46,7 @@ impl<T, E> Task<T, E> {
     pub fn cancel_with(&self, reason: Reason) -> bool {
         let task = self.joint.task();
         let cleanup = reason.kind.cleanup();
-        task.region.cancel_task(task, Arc::new(reason), cleanup)
+        task.region.cancel_task(task, &Arc::new(reason), cleanup)
     }
 
     /// Whether the task has ended.

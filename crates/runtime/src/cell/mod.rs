@@ -16,13 +16,15 @@
 //!    `TAKEN`, or by the last reference.
 //! 3. *Waker*. The join waker is touched by the owner of the handle while `WAKER` is clear and the
 //!    task has not completed; after completion, if `WAKER` is set, by the completer alone.
-//! 4. *Region lock*. `links` and `cancel` are touched under the lock of the task's region only.
+//! 4. *Locks*. `links` are touched under the lock of the task's region only; `reason` and `cleanup`
+//!    by whoever has set the `LOCK` bit of the word.
 //! 5. *Type*. The vtable was made for the type of the cell it is in.
 //! 6. *Threads*. A future that is not `Send` is polled and dropped on one thread: its cell is
 //!    pinned, and a host polls pinned tasks on the worker they are pinned to.
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
 
+mod cancel;
 mod waker;
 mod word;
 
@@ -39,7 +41,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::task::{Context, Poll, Waker};
 
-use asx_kernel::cancel::{Cleanup, Reason};
+use asx_kernel::cancel::Reason;
 use asx_kernel::lanes::{Place, Priority};
 use asx_kernel::outcome::Severity;
 use asx_kernel::time::Time;
@@ -49,6 +51,7 @@ use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::region::Region;
 use crate::{Cancelled, Cx};
+use cancel::Allowance;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
 pub(crate) use word::{Requested, Snapshot, Woken};
@@ -96,20 +99,6 @@ pub(crate) struct Extra {
 pub(crate) struct Links {
     pub(crate) prev: Option<NonNull<Header>>,
     pub(crate) next: Option<NonNull<Header>>,
-}
-
-/// The cleanup a cancel allows: the kernel's [`Cleanup`], small.
-#[derive(Clone, Copy, Default)]
-struct Allowance {
-    polls: u16,
-    priority: u8,
-}
-
-impl From<Cleanup> for Allowance {
-    fn from(cleanup: Cleanup) -> Self {
-        let polls = u16::try_from(cleanup.polls).unwrap_or(u16::MAX);
-        Allowance { polls, priority: cleanup.priority }
-    }
 }
 
 /// Operations that need the types of a cell.
@@ -318,30 +307,6 @@ impl Header {
     pub(crate) unsafe fn links(&self) -> &mut Links {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.links.get() }
-    }
-
-    /// The cancel of this task.
-    ///
-    /// # Safety
-    /// The caller holds the lock of the region (rule 4).
-    pub(crate) unsafe fn cancel(&self) -> Option<(Arc<Reason>, Cleanup)> {
-        // SAFETY: the caller's promise.
-        let (reason, cleanup) = unsafe { (&*self.reason.get(), *self.cleanup.get()) };
-        let cleanup = Cleanup { polls: cleanup.polls.into(), priority: cleanup.priority };
-        reason.clone().map(|reason| (reason, cleanup))
-    }
-
-    /// Sets the cancel of this task.
-    ///
-    /// # Safety
-    /// The caller holds the lock of the region (rule 4).
-    pub(crate) unsafe fn set_cancel(&self, reason: Arc<Reason>, cleanup: Cleanup) {
-        // SAFETY: the caller's promise. Reasons are our own data: dropping one runs no user code.
-        unsafe {
-            *self.reason.get() = Some(reason);
-            *self.cleanup.get() = cleanup.into();
-        }
-        self.cleanup_priority.store(cleanup.priority, Relaxed);
     }
 
     /// The join waker, for the completer.

@@ -2,7 +2,7 @@
 //! of references.
 //!
 //! ```text
-//!  63                    16 15      11 10     8   6     5     4     3      2       1        0
+//!  63                 16 15   11 10   8   7     6     5     4     3      2       1        0
 //! +------------------------+----------+--------+-----+-----+-----+------+-------+---------+
 //! | references             |          | state  |FORCE|KEPT |TAKEN|WAKER |HANDLE |POLLING  | SCHEDULED
 //! +------------------------+----------+--------+-----+-----+-----+------+-------+---------+
@@ -18,6 +18,7 @@
 //!   get the waker back; once it has, the waker is the completer's.
 //! - `TAKEN`: somebody has claimed the result (or its destruction). Set once, by one.
 //! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
+//! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
 
 use asx_kernel::task::{TaskEffect, TaskEvent, TaskState};
@@ -32,6 +33,7 @@ const WAKER: u64 = 1 << 3;
 const TAKEN: u64 = 1 << 4;
 const KEPT: u64 = 1 << 5;
 const FORCE: u64 = 1 << 6;
+const LOCK: u64 = 1 << 7;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const REF: u64 = 1 << 16;
@@ -196,7 +198,7 @@ impl Word {
         }
     }
 
-    /// Asks the task to stop. Only under the lock that guards the cancel record.
+    /// Asks the task to stop, for a reason that has been noted: who sees the request finds it.
     pub(crate) fn request_cancel(&self) -> Requested {
         self.update(|word| {
             if word.is_completed() {
@@ -270,6 +272,24 @@ impl Word {
             Some((Snapshot(next), claim))
         })
         .unwrap_or(false)
+    }
+
+    /// Waits for the cancel lock. Its holders run no foreign code; one that was put to sleep in
+    /// there is given the processor.
+    pub(crate) fn lock_cancel(&self) {
+        let mut spins = 0;
+        while self.0.fetch_or(LOCK, Acquire) & LOCK != 0 {
+            spins += 1;
+            if spins % 64 == 0 {
+                crate::prim::yield_now();
+            } else {
+                crate::prim::spin_loop();
+            }
+        }
+    }
+
+    pub(crate) fn unlock_cancel(&self) {
+        self.0.fetch_and(!LOCK, Release);
     }
 
     #[inline]
