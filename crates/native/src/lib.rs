@@ -4,8 +4,10 @@
 //! * `worker`: what a thread runs next, and what it does when there is nothing;
 //! * `queue`, [`ring`]: a worker's run queue, from which the others steal;
 //! * [`idle`]: who sleeps, and who must be woken when there is work;
-//! * [`parker`]: how one thread sleeps.
+//! * [`parker`]: how one thread sleeps;
+//! * [`stepped`]: the same workers without threads, under a clock that somebody moves.
 
+mod governor;
 pub mod idle;
 pub mod parker;
 mod prim;
@@ -13,6 +15,8 @@ mod queue;
 pub mod ring;
 mod runtime;
 mod shared;
+pub mod stepped;
 mod worker;
 
+pub use governor::{Adaptive, Governor, View};
 pub use runtime::{Builder, Handle, Runtime};

@@ -7,29 +7,33 @@ use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use asx_runtime::{Cx, Dump, Grace, Region, Root, Settings, Stop};
+use asx_kernel::journal::WhenFull;
+use asx_runtime::{Core, Cx, Dump, Grace, Limits, Recorded, Region, Root, Settings, Stop};
 
+use crate::governor::Governor;
 use crate::idle::MAX_WORKERS;
 use crate::prim::atomic::AtomicBool;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Release};
 use crate::queue::Queue;
-use crate::shared::{Remote, Shared, SharedLanes};
+use crate::shared::{Clock, Remote, Rules, Shared, SharedLanes};
 use crate::worker::Worker;
 
 /// How a [`Runtime`] is to be.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "build it"]
 pub struct Builder {
     workers: usize,
     name: String,
     settings: Settings,
+    rules: Rules,
 }
 
 impl Default for Builder {
     fn default() -> Self {
         let workers = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
-        Builder { workers, name: "asx".into(), settings: Settings::default() }
+        let (settings, rules) = (Settings::default(), Rules::default());
+        Builder { workers, name: "asx".into(), settings, rules }
     }
 }
 
@@ -59,6 +63,31 @@ impl Builder {
         self
     }
 
+    /// Records what happens, as [`Runtime::journal`] then tells; of more than `capacity` events the
+    /// oldest are forgotten. Off unless set; it costs time at every step.
+    pub fn journal(mut self, capacity: usize) -> Self {
+        self.settings.journal = Some((capacity, WhenFull::Overwrite));
+        self
+    }
+
+    /// How many tasks that are being cancelled go in a row while other work waits; 16 unless set.
+    pub fn cancel_streak_limit(mut self, limit: u32) -> Self {
+        self.rules.cancel_streak_limit = limit;
+        self
+    }
+
+    /// Who advises workers which lane to prefer; nobody unless set.
+    pub fn governor(mut self, governor: impl Governor) -> Self {
+        self.rules.governor = Some(Arc::new(governor));
+        self
+    }
+
+    /// How many of each thing there may be at once; any number unless set.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.limits = Some(limits);
+        self
+    }
+
     /// Starts the threads.
     pub fn build(self) -> io::Result<Runtime> {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
@@ -68,7 +97,8 @@ impl Builder {
                 (queue, Remote { queue: shared, lanes: SharedLanes::default(), polls })
             })
             .unzip();
-        let shared = Shared::new(remotes.into());
+        let clock = Clock::Machine(Instant::now());
+        let shared = Shared::new(remotes.into(), self.rules.clone(), clock);
         let core = shared.core(self.settings.clone());
         let mut workers = queues
             .into_iter()
@@ -77,6 +107,7 @@ impl Builder {
         let first = workers.next();
         let mut runtime = Runtime {
             root: core.root(),
+            core: core.clone(),
             first: Mutex::new(first),
             threads: Vec::new(),
             shared: shared.clone(),
@@ -94,9 +125,20 @@ impl Builder {
     }
 }
 
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("workers", &self.workers)
+            .field("name", &self.name)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A runtime on threads.
 pub struct Runtime {
     root: Arc<Region>,
+    core: Arc<Core>,
     /// The worker of the thread that calls `block_on`.
     first: Mutex<Option<Worker>>,
     threads: Vec<JoinHandle<()>>,
@@ -160,6 +202,19 @@ impl Runtime {
     /// What lives, where, and what it waits for.
     pub fn dump(&self) -> Dump {
         Dump::of(&self.root)
+    }
+
+    /// What was recorded so far, if [`Builder::journal`] asked for it.
+    ///
+    /// ```
+    /// let runtime = asx_native::Runtime::builder().journal(1000).build()?;
+    /// runtime.block_on(async |_cx| ());
+    /// let journal = runtime.journal().unwrap();
+    /// assert!(journal.events.iter().any(|event| event.kind.name() == "task_ended"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn journal(&self) -> Option<Recorded> {
+        self.core.recorded()
     }
 
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use asx_kernel::lanes::{Lane, Lanes, Pending};
+use asx_kernel::lanes::{Lane, Lanes, Pending, SchedulerConfig, TieBreak};
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
+use crate::governor::Governor;
 use crate::idle::Idle;
-use crate::prim::atomic::Ordering::{Acquire, Release};
+use crate::prim::atomic::Ordering::{AcqRel, Acquire, Release};
 use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::prim::{Mutex, lock};
 use crate::queue;
@@ -19,7 +20,44 @@ pub(crate) struct Shared {
     pub(crate) global: SharedLanes,
     pub(crate) remotes: Box<[Remote]>,
     pub(crate) closed: AtomicBool,
-    start: Instant,
+    pub(crate) rules: Rules,
+    clock: Clock,
+}
+
+/// How workers choose.
+#[derive(Clone)]
+pub(crate) struct Rules {
+    /// Cancel dispatches in a row while other work waits.
+    pub(crate) cancel_streak_limit: u32,
+    /// The order of equals in a worker's own ready lane.
+    pub(crate) tie_break: TieBreak,
+    /// What the workers' random numbers come from.
+    pub(crate) seed: u64,
+    pub(crate) governor: Option<Arc<dyn Governor>>,
+    /// Every entry is in the lanes, one per task, so that the order is exactly the law's. For runs
+    /// that are stepped, not for speed.
+    pub(crate) exact: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let law = SchedulerConfig::default();
+        Rules {
+            cancel_streak_limit: law.cancel_streak_limit,
+            tie_break: law.tie_break,
+            seed: 0,
+            governor: None,
+            exact: false,
+        }
+    }
+}
+
+/// Where the time comes from.
+pub(crate) enum Clock {
+    /// The machine, since then.
+    Machine(Instant),
+    /// Whoever steps the run.
+    Manual(AtomicU64),
 }
 
 /// What a worker shows the others.
@@ -66,7 +104,7 @@ impl SharedLanes {
     }
 
     #[inline]
-    fn len(&self, lane: Lane) -> usize {
+    pub(crate) fn len(&self, lane: Lane) -> usize {
         self.len[lane as usize].load(Acquire)
     }
 
@@ -100,19 +138,46 @@ impl SharedLanes {
         entry.map(|(_, entry)| entry)
     }
 
-    pub(crate) fn steal(&self) -> Option<Runnable> {
+    /// Takes one of the ready entries that share the highest priority.
+    pub(crate) fn pop_tied(&self, pick: impl FnOnce(usize) -> usize) -> Option<Runnable> {
+        let mut lanes = lock(&self.lanes);
+        let entry = lanes.pop_ready_tied(pick);
+        self.count(&lanes, Lane::Ready);
+        entry.map(|(_, entry)| entry)
+    }
+
+    /// Takes the first entry in one of the lanes that any worker may run.
+    pub(crate) fn steal(&self, wanted: &[Lane]) -> Option<(Lane, Runnable)> {
         if self.stealable() == 0 {
             return None;
         }
         let mut lanes = lock(&self.lanes);
-        let (place, entry) = Lane::ALL.into_iter().find_map(|lane| lanes.steal_from(lane))?;
+        let (place, entry) = wanted.iter().find_map(|lane| lanes.steal_from(*lane))?;
         self.count(&lanes, place.lane());
-        Some(entry)
+        Some((place.lane(), entry))
+    }
+
+    /// Whether an entry in one of the lanes may be run by any worker.
+    pub(crate) fn has_stealable(&self, wanted: &[Lane]) -> bool {
+        let lanes = lock(&self.lanes);
+        wanted.iter().any(|lane| lanes.stealable(*lane) > 0)
+    }
+
+    /// Takes the entry of a task out.
+    fn take_out(&self, task: u64) -> Option<Runnable> {
+        let mut lanes = lock(&self.lanes);
+        let of_task = |lane: Lane| {
+            lanes.iter(lane).find(|(_, _, entry)| entry.id() == task).map(|(id, ..)| (lane, id))
+        };
+        let (lane, id) = Lane::ALL.into_iter().find_map(of_task)?;
+        let entry = lanes.remove(id);
+        self.count(&lanes, lane);
+        entry
     }
 }
 
 impl Shared {
-    pub(crate) fn new(remotes: Box<[Remote]>) -> Arc<Shared> {
+    pub(crate) fn new(remotes: Box<[Remote]>, rules: Rules, clock: Clock) -> Arc<Shared> {
         let idle = Idle::new(remotes.len());
         // The first place is for the thread that calls `block_on`.
         idle.leave();
@@ -121,8 +186,31 @@ impl Shared {
             global: SharedLanes::default(),
             remotes,
             closed: AtomicBool::new(false),
-            start: Instant::now(),
+            rules,
+            clock,
         })
+    }
+
+    /// Moves a manual clock; a time that has passed already changes nothing.
+    pub(crate) fn set_now(&self, now: Time) {
+        if let Clock::Manual(clock) = &self.clock {
+            clock.fetch_max(now.as_nanos(), AcqRel);
+        }
+    }
+
+    /// Puts an entry into the lanes of a worker, or into those of all; a task has one.
+    pub(crate) fn push_exactly(&self, source: Option<u16>, entry: Runnable) {
+        let entry = match self.unschedule(entry.id()) {
+            Some(old) => entry.merge(old),
+            None => entry,
+        };
+        let remote =
+            entry.pin().or(source).and_then(|worker| self.remotes.get(usize::from(worker)));
+        remote.map_or(&self.global, |remote| &remote.lanes).push(entry);
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &SharedLanes> {
+        std::iter::once(&self.global).chain(self.remotes.iter().map(|remote| &remote.lanes))
     }
 
     pub(crate) fn core(self: &Arc<Self>, settings: Settings) -> Arc<Core> {
@@ -143,6 +231,10 @@ impl Shared {
 
 impl Host for Shared {
     fn schedule(&self, entry: Runnable) {
+        if self.rules.exact {
+            let source = Worker::source(self);
+            return self.push_exactly(source, entry);
+        }
         let rest = Worker::with(self, entry, |worker, entry| worker.push(entry));
         if let Some(entry) = rest {
             match entry.pin() {
@@ -155,7 +247,34 @@ impl Host for Shared {
         }
     }
 
+    fn schedule_globally(&self, entry: Runnable) {
+        if self.rules.exact {
+            return self.push_exactly(None, entry);
+        }
+        match entry.pin() {
+            Some(pin) => self.send_to(pin, entry),
+            None => {
+                self.global.push(entry);
+                self.idle.notify_remote();
+            }
+        }
+    }
+
+    fn unschedule(&self, task: u64) -> Option<Runnable> {
+        let exact = self.rules.exact.then(|| self.lanes());
+        exact.and_then(|mut lanes| lanes.find_map(|lanes| lanes.take_out(task)))
+    }
+
+    fn queued(&self, lane: Lane) -> usize {
+        let plain = |remote: &Remote| if lane == Lane::Ready { remote.queue.len() } else { 0 };
+        let queues: usize = self.remotes.iter().map(plain).sum();
+        queues + self.lanes().map(|lanes| lanes.len(lane)).sum::<usize>()
+    }
+
     fn schedule_all(&self, entries: Vec<Runnable>) {
+        if self.rules.exact {
+            return entries.into_iter().for_each(|entry| self.schedule(entry));
+        }
         let rest = Worker::with(self, entries, |worker, entries| worker.push_all(entries));
         if let Some(entries) = rest.filter(|entries| !entries.is_empty()) {
             let (pinned, free): (Vec<_>, Vec<_>) =
@@ -167,7 +286,10 @@ impl Host for Shared {
     }
 
     fn now(&self) -> Time {
-        Time::from_nanos(nanos(self.start.elapsed()))
+        match &self.clock {
+            Clock::Machine(start) => Time::from_nanos(nanos(start.elapsed())),
+            Clock::Manual(clock) => Time::from_nanos(clock.load(Acquire)),
+        }
     }
 
     fn timer_moved(&self, _: Time) {

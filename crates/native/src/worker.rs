@@ -13,12 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, steal_order,
+    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, TieBreak, Verdict,
+    steal_order,
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Host, Runnable};
+use asx_runtime::{Core, Dispatch, Host, Runnable};
 
+use crate::governor::View;
 use crate::idle::ParkKind;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
@@ -59,6 +61,21 @@ impl Drop for Here<'_> {
     }
 }
 
+/// What a worker has found to run.
+struct Found {
+    entry: Runnable,
+    lane: Lane,
+    /// How it came about, for the record.
+    dispatch: Option<Dispatch>,
+}
+
+impl Found {
+    #[inline]
+    fn plain(entry: Runnable) -> Found {
+        Found { entry, lane: Lane::Ready, dispatch: None }
+    }
+}
+
 pub(crate) struct Worker {
     pub(crate) index: u16,
     shared: Arc<Shared>,
@@ -73,6 +90,10 @@ pub(crate) struct Worker {
     rng: RefCell<DetRng>,
     ticks: Cell<u32>,
     polls: Cell<u64>,
+    /// How many polls there had been after the last decision between lanes.
+    decided: Cell<u64>,
+    /// How each choice came about is recorded.
+    recording: bool,
     /// Timers are being fired: what they wake goes to the global lanes.
     firing: Cell<bool>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
@@ -81,16 +102,20 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(index: u16, shared: Arc<Shared>, core: Arc<Core>, queue: Queue) -> Worker {
+        let cancel_streak_limit = shared.rules.cancel_streak_limit;
+        let fairness = FairnessConfig { cancel_streak_limit };
         Worker {
             index,
             queue,
             pinned: RefCell::default(),
             pushed: Cell::new(0),
-            fairness: RefCell::new(Fairness::new(FairnessConfig::default())),
+            fairness: RefCell::new(Fairness::new(fairness)),
             certificate: RefCell::default(),
-            rng: RefCell::new(DetRng::new(0, index.into())),
+            rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             ticks: Cell::new(0),
             polls: Cell::new(0),
+            decided: Cell::new(0),
+            recording: core.recording(),
             firing: Cell::new(false),
             seen: RefCell::new(vec![(0, 0); shared.remotes.len()]),
             shared,
@@ -109,6 +134,16 @@ impl Worker {
             }
             _ => Some(value),
         }
+    }
+
+    /// Whose lanes take what is made runnable here and now: this thread's worker's, unless that is
+    /// firing timers.
+    pub(crate) fn source(shared: &Shared) -> Option<u16> {
+        let mut source = None;
+        Worker::with(shared, &mut source, |worker, source| {
+            *source = (!worker.firing.get()).then_some(worker.index);
+        });
+        source
     }
 
     /// Whether this thread is running some worker.
@@ -148,7 +183,9 @@ impl Worker {
 
     /// Puts several entries into this worker's queues: those of a cancel, as a rule.
     pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
-        if entries.iter().any(|entry| entry.pin().is_some() || entry.is_plain()) {
+        if self.firing.get()
+            || entries.iter().any(|entry| entry.pin().is_some() || entry.is_plain())
+        {
             return entries.into_iter().for_each(|entry| self.push(entry));
         }
         self.remote().lanes.push_all(entries);
@@ -160,10 +197,40 @@ impl Worker {
         let _here = Here::enter(self);
         while !done() {
             match self.next() {
-                Some(entry) => self.poll(entry),
+                Some(found) => {
+                    self.poll(found);
+                }
                 None => self.wait(&done),
             }
         }
+    }
+
+    /// Takes one step of a run that is stepped: the task that was polled, and the lane it came from.
+    /// `None`: the one that was chosen had no poll left, or there is none.
+    pub(crate) fn step(&self) -> Option<(u64, Lane)> {
+        let _here = Here::enter(self);
+        let found = self.decide()?;
+        let (task, lane) = (found.entry.id(), found.lane);
+        self.poll(found).then_some((task, lane))
+    }
+
+    /// Whether there is anything for this worker, its own or to be stolen.
+    pub(crate) fn can_step(&self) -> bool {
+        let others = self.shared.remotes.iter().enumerate();
+        self.shared.global.total() > 0
+            || self.remote().lanes.total() > 0
+            || others
+                .filter(|(at, _)| *at != usize::from(self.index))
+                .any(|(_, remote)| remote.lanes.stealable() > 0)
+    }
+
+    /// There was nothing to run anywhere.
+    pub(crate) fn parked(&self) {
+        self.fairness.borrow_mut().parked();
+    }
+
+    pub(crate) fn certificate(&self) -> Certificate {
+        *self.certificate.borrow()
     }
 
     /// Runs what is runnable, and never waits.
@@ -171,9 +238,9 @@ impl Worker {
         let _here = Here::enter(self);
         self.fire_timers();
         while go_on()
-            && let Some(entry) = self.next()
+            && let Some(found) = self.next()
         {
-            self.poll(entry);
+            self.poll(found);
         }
     }
 
@@ -187,18 +254,26 @@ impl Worker {
         }
     }
 
-    fn poll(&self, entry: Runnable) {
-        entry.run();
+    /// Polls what was found: whether there was a poll.
+    fn poll(&self, found: Found) -> bool {
+        let Found { entry, lane, dispatch } = found;
+        // Whoever was asked to stop while it waited has another entry in the cancel lane.
+        let plain = lane != Lane::Cancel;
+        let polled = match dispatch {
+            None => entry.run(plain),
+            Some(dispatch) => entry.run_recorded(plain, dispatch),
+        };
         self.polls.set(self.polls.get() + 1);
         self.remote().polls.store(self.polls.get(), Relaxed);
         let ticks = self.ticks.get() + 1;
         self.ticks.set(ticks % POLLS_PER_LOOK);
-        if ticks == POLLS_PER_LOOK {
+        if ticks == POLLS_PER_LOOK && !self.shared.rules.exact {
             self.fire_timers();
         }
+        polled
     }
 
-    fn fire_timers(&self) {
+    pub(crate) fn fire_timers(&self) {
         if self.core.next_timer().is_some() {
             self.firing.set(true);
             self.core.fire_timers(self.shared.now());
@@ -207,17 +282,18 @@ impl Worker {
     }
 
     /// The next entry of those this worker sees.
-    fn next(&self) -> Option<Runnable> {
+    #[inline]
+    fn next(&self) -> Option<Found> {
         let (global, local) = (&self.shared.global, &self.remote().lanes);
-        if global.is_special() || local.total() > 0 {
+        if global.is_special() || local.total() > 0 || self.recording {
             return self.decide();
         }
         if global.total() > 0
             && let Some(entry) = global.pop(Lane::Ready)
         {
-            return Some(entry);
+            return Some(Found::plain(entry));
         }
-        self.next_plain()
+        self.next_plain().map(Found::plain)
     }
 
     fn next_plain(&self) -> Option<Runnable> {
@@ -234,8 +310,9 @@ impl Worker {
         self.queue.pop(shared)
     }
 
-    /// The law with all three lanes.
-    fn decide(&self) -> Option<Runnable> {
+    /// The law with all three lanes. When cancel work has gone for too long and nothing else is to
+    /// be seen, the turn belongs to other work wherever it is.
+    fn decide(&self) -> Option<Found> {
         let (global, local) = (&self.shared.global, &self.remote().lanes);
         let plain = self.queue.len(&self.remote().queue) > 0 || !self.pinned.borrow().is_empty();
         let (far, near) = (global.pending(), local.pending());
@@ -245,15 +322,75 @@ impl Worker {
             ready: far.ready || near.ready || plain,
         };
         let mut fairness = self.fairness.borrow_mut();
-        let verdict = fairness.decide(pending, Suggestion::NoPreference)?;
-        let entry = global
-            .pop(verdict.lane)
-            .or_else(|| local.pop(verdict.lane))
-            .or_else(|| (verdict.lane == Lane::Ready).then(|| self.next_plain()).flatten())?;
+        if self.polls.get() != self.decided.get() {
+            // Plain work went in between.
+            fairness.parked();
+        }
+        let suggestion = self.suggestion(pending);
+        let limit = fairness.limit(suggestion);
+        let own = fairness.decide(pending, suggestion);
+        let (verdict, entry) = match own {
+            Some(verdict) if !verdict.fallback => (verdict, self.take(verdict.lane)?),
+            _ => {
+                let may_go = fairness.cancel_may_go(suggestion);
+                let wanted = if may_go { &Lane::ALL[..] } else { &Lane::ALL[1..] };
+                match (self.steal_from_lanes(wanted), own) {
+                    (Some((lane, entry)), _) => (Verdict { lane, fallback: false, limit }, entry),
+                    (None, Some(fallback)) => (fallback, self.take(fallback.lane)?),
+                    (None, None) => {
+                        let (lane, entry) = self.steal_from_lanes(&[Lane::Cancel])?;
+                        (Verdict { lane, fallback: true, limit }, entry)
+                    }
+                }
+            }
+        };
         let streak = fairness.streak();
         self.certificate.borrow_mut().record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
-        Some(entry)
+        self.decided.set(self.polls.get() + 1);
+        let Verdict { lane, fallback, limit } = verdict;
+        let worker = self.index;
+        let dispatch = self.recording.then_some(Dispatch { worker, lane, streak, limit, fallback });
+        Some(Found { entry, lane, dispatch })
+    }
+
+    /// What the governor advises.
+    fn suggestion(&self, pending: Pending) -> Suggestion {
+        let Some(governor) = &self.shared.rules.governor else { return Suggestion::NoPreference };
+        let (global, local) = (&self.shared.global, &self.remote().lanes);
+        let seen = |lane| global.len(lane) + local.len(lane);
+        governor.suggest(View { pending, cancel: seen(Lane::Cancel), timed: seen(Lane::Timed) })
+    }
+
+    /// The first entry of a lane: global, then local.
+    fn take(&self, lane: Lane) -> Option<Runnable> {
+        let local = &self.remote().lanes;
+        let seeded = self.shared.rules.tie_break == TieBreak::Seeded && lane == Lane::Ready;
+        self.shared
+            .global
+            .pop(lane)
+            .or_else(|| match seeded {
+                true => local.pop_tied(|count| self.pick(count)),
+                false => local.pop(lane),
+            })
+            .or_else(|| (lane == Lane::Ready).then(|| self.next_plain()).flatten())
+    }
+
+    /// A random choice.
+    fn pick(&self, count: usize) -> usize {
+        if count < 2 { 0 } else { self.rng.borrow_mut().below(count) }
+    }
+
+    /// Takes an entry that waits in one of these lanes of another worker.
+    fn steal_from_lanes(&self, wanted: &[Lane]) -> Option<(Lane, Runnable)> {
+        let (me, remotes) = (usize::from(self.index), &self.shared.remotes);
+        let others = || remotes.iter().enumerate().filter(|(at, _)| *at != me);
+        if !others().any(|(_, remote)| remote.lanes.has_stealable(wanted)) {
+            return None;
+        }
+        let start = self.pick(remotes.len() - 1);
+        let mut victims = steal_order(me, remotes.len(), start);
+        victims.find_map(|victim| remotes[victim].lanes.steal(wanted))
     }
 
     /// There is nothing to run here: looks around, then parks.
@@ -268,7 +405,10 @@ impl Worker {
                 if idle.found_work() {
                     self.call_others();
                 }
-                return entry.into_iter().for_each(|entry| self.poll(entry));
+                if let Some(found) = entry {
+                    self.poll(found);
+                }
+                return;
             }
             let kind = idle.prepare_park(self.index.into());
             if kind == ParkKind::Closed {
@@ -311,7 +451,7 @@ impl Worker {
         }
     }
 
-    fn steal(&self) -> Option<Runnable> {
+    fn steal(&self) -> Option<Found> {
         let (me, workers) = (usize::from(self.index), self.shared.remotes.len());
         if workers == 1 {
             return None;
@@ -319,13 +459,21 @@ impl Worker {
         let start = self.rng.borrow_mut().next_u64() as usize % (workers - 1);
         steal_order(me, workers, start).find_map(|victim| {
             let remote = &self.shared.remotes[victim];
-            if let Some(entry) = remote.lanes.steal() {
-                return Some(entry);
+            if let Some((lane, entry)) = remote.lanes.steal(&Lane::ALL) {
+                return Some(self.stolen(lane, entry));
             }
             let waiting = remote.queue.len() as u64;
             let worth = waiting > 0 && self.is_worth_moving(victim, waiting);
-            worth.then(|| self.queue.steal(&remote.queue)).flatten()
+            let entry = worth.then(|| self.queue.steal(&remote.queue)).flatten()?;
+            Some(self.stolen(Lane::Ready, entry))
         })
+    }
+
+    fn stolen(&self, lane: Lane, entry: Runnable) -> Found {
+        let fairness = self.fairness.borrow();
+        let (worker, streak, limit) = (self.index, fairness.streak(), fairness.base_limit());
+        let dispatch = Dispatch { worker, lane, streak, limit, fallback: false };
+        Found { entry, lane, dispatch: self.recording.then_some(dispatch) }
     }
 
     /// Whether another worker polls so slowly that its work is better moved here: as it did since
@@ -353,7 +501,7 @@ impl Worker {
         while let Some(entry) = next().or_else(|| self.next_plain()) {
             match entry.pin() {
                 // Whatever was pinned here has ended; this drops its last entries.
-                Some(_) => drop(entry.run()),
+                Some(_) => drop(entry.run(false)),
                 None => self.shared.global.push(entry),
             }
         }

@@ -1,6 +1,6 @@
 //! What is left of a task's budget, and the alarm for its deadline.
 
-use asx_kernel::budget::Budget;
+use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
@@ -20,11 +20,26 @@ pub(crate) struct Limits {
 struct Left {
     budget: Budget,
     alarm: Option<TimerHandle>,
+    /// Polls taken.
+    polls: u64,
+    /// The cancel for want of polls has begun.
+    noticed: bool,
+}
+
+/// What taking a poll came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Poll {
+    /// There was one.
+    Taken,
+    /// There was none, for the first time.
+    Exhausted,
+    /// There was none, as before.
+    Overdrawn,
 }
 
 impl Limits {
     pub(crate) fn new(budget: Budget) -> Limits {
-        let left = Mutex::new(Left { budget, alarm: None });
+        let left = Mutex::new(Left { budget, alarm: None, polls: 0, noticed: false });
         Limits { deadline: budget.deadline, left }
     }
 
@@ -32,27 +47,48 @@ impl Limits {
         lock(&self.left).budget
     }
 
-    pub(crate) fn consume_poll(&self) -> bool {
-        lock(&self.left).budget.consume_poll().is_ok()
+    /// Polls taken so far.
+    pub(crate) fn polls(&self) -> u64 {
+        lock(&self.left).polls
     }
 
-    pub(crate) fn consume_cost(&self, cost: u64) -> bool {
-        lock(&self.left).budget.consume_cost(cost).is_ok()
+    pub(crate) fn consume_poll(&self) -> Poll {
+        let left = &mut *lock(&self.left);
+        if left.budget.consume_poll().is_ok() {
+            left.polls += 1;
+            return Poll::Taken;
+        }
+        match std::mem::replace(&mut left.noticed, true) {
+            false => Poll::Exhausted,
+            true => Poll::Overdrawn,
+        }
+    }
+
+    pub(crate) fn consume_cost(&self, cost: u64) -> Result<(), Exhausted> {
+        lock(&self.left).budget.consume_cost(cost)
     }
 
     /// Has the task cancelled when its deadline comes.
     pub(crate) fn watch(&self, core: &Core, task: impl FnOnce() -> TaskRef) {
         if let Some(deadline) = self.deadline {
             let alarm = core.alarms.register(&*core.host, deadline, Alarm::Deadline(task()));
-            lock(&self.left).alarm = alarm;
+            lock(&self.left).alarm = alarm.ok();
         }
+    }
+
+    /// An allowance for cleanup takes the place of the budget; the priority stays.
+    pub(crate) fn lift(&self, core: &Core) {
+        let mut left = lock(&self.left);
+        left.budget = Budget { priority: left.budget.priority, ..Budget::INFINITE };
+        drop(left);
+        self.forget(core);
     }
 
     /// The task is over.
     pub(crate) fn forget(&self, core: &Core) {
         let alarm = lock(&self.left).alarm.take();
         if let Some(alarm) = alarm {
-            core.alarms.cancel(alarm);
+            drop(core.alarms.cancel(alarm));
         }
     }
 }

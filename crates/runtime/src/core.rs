@@ -5,16 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
+use std::time::Duration;
 
 use asx_kernel::budget::Exhausted;
-use asx_kernel::cancel::Kind;
+use asx_kernel::cancel::{ChainLimits, Kind};
+use asx_kernel::journal::{EventKind, WhenFull};
+use asx_kernel::lanes::Lane;
 use asx_kernel::time::Time;
+use asx_kernel::wheel::WheelConfig;
 
 use crate::cell::{Runnable, TaskRef};
+use crate::journal::Recorder;
+use crate::limits::{Limits, Quota};
 use crate::outcome::Panic;
 use crate::prim::{Mutex, lock};
 use crate::region::Region;
-use crate::time::Timers;
+use crate::time::{Armed, Timers};
 
 /// Where and when things run: threads, queues, the clock.
 pub trait Host: Send + Sync + 'static {
@@ -26,11 +32,26 @@ pub trait Host: Send + Sync + 'static {
         entries.into_iter().for_each(|entry| self.schedule(entry));
     }
 
+    /// Puts a runnable task into a queue all workers share, whoever asks.
+    fn schedule_globally(&self, entry: Runnable) {
+        self.schedule(entry);
+    }
+
     /// The time.
     fn now(&self) -> Time;
 
     /// A timer was registered that is earlier than all others.
     fn timer_moved(&self, deadline: Time);
+
+    /// Takes the entry of a task out of its queue, if the host can find it.
+    fn unschedule(&self, _task: u64) -> Option<Runnable> {
+        None
+    }
+
+    /// How many entries wait in a lane, in all queues.
+    fn queued(&self, _lane: Lane) -> usize {
+        0
+    }
 
     /// The worker the calling thread is, if it is one of this host.
     fn here(&self) -> Option<u16>;
@@ -45,11 +66,25 @@ pub struct Settings {
     /// How many channel and lock operations that need not wait a task may do in one poll before it
     /// lets others run; `u32::MAX`: any number.
     pub operations: u32,
+    /// Whether events are recorded, how many are retained, and what happens beyond that.
+    pub journal: Option<(usize, WhenFull)>,
+    /// How far away timers may be, and how many there may be.
+    pub wheel: WheelConfig,
+    /// How long chains of causes may get.
+    pub chain: ChainLimits,
+    /// How many of each thing there may be; `None`: any number, and nothing is counted.
+    pub limits: Option<Limits>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { operations: 128 }
+        Settings {
+            operations: 128,
+            journal: None,
+            wheel: WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() },
+            chain: ChainLimits::default(),
+            limits: None,
+        }
     }
 }
 
@@ -57,18 +92,23 @@ impl Default for Settings {
 pub(crate) enum Alarm {
     /// A task's deadline.
     Deadline(TaskRef),
-    /// A region that was told to stop is cancelled.
-    Cancel(Arc<Region>, Kind),
-    /// What still lives in a region is ended by force.
-    Force(Arc<Region>),
+    /// A region that was told to stop is cancelled, and forced after so long.
+    Cancel(Arc<Region>, Kind, Option<Duration>),
+    /// What still lives in a region is ended by force, and again after so long.
+    Force(Arc<Region>, Duration),
 }
 
 impl Alarm {
     fn ring(self) {
         match self {
             Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
-            Alarm::Cancel(region, kind) => region.close_as(kind),
-            Alarm::Force(region) => region.force(),
+            Alarm::Cancel(region, kind, force_after) => {
+                region.close_as(kind);
+                if let Some(after) = force_after {
+                    region.force_after(after);
+                }
+            }
+            Alarm::Force(region, again) => region.force(again),
         }
     }
 }
@@ -76,15 +116,24 @@ impl Alarm {
 /// The shared part of a runtime.
 pub struct Core {
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) timers: Timers<Waker>,
+    pub(crate) recorder: Option<Recorder>,
+    pub(crate) timers: Timers<Armed>,
     /// When budgets and graces run out: no timers of anybody's, so that they count for no limit.
     pub(crate) alarms: Timers<Alarm>,
     /// How many operations a poll may do before it lets others run; `u32::MAX`: any number.
     pub(crate) operations: u32,
     /// Those who wait for a soft stop.
     stop_waiters: Mutex<BTreeMap<u64, Waker>>,
-    /// Tasks and regions are numbered together, so that numbers tell the order of creation.
-    next_id: AtomicU64,
+    /// Tasks, regions and other things are numbered from 1, each kind on its own.
+    next_task: AtomicU64,
+    next_region: AtomicU64,
+    pub(crate) next_channel: AtomicU64,
+    pub(crate) next_permit: AtomicU64,
+    pub(crate) next_obligation: AtomicU64,
+    /// Counts those who ask for something, so that they keep their order.
+    next_place: AtomicU64,
+    pub(crate) chain: ChainLimits,
+    pub(crate) quota: Option<Quota>,
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
     lost_panics: AtomicU64,
@@ -94,13 +143,23 @@ impl Core {
     /// The shared part over a host.
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
         let now = host.now();
+        let endless = Settings::default().wheel;
+        let first = || AtomicU64::new(1);
         Arc::new(Core {
             host,
-            timers: Timers::new(now),
-            alarms: Timers::new(now),
+            recorder: settings.journal.map(|(most, when_full)| Recorder::new(most, when_full)),
+            timers: Timers::new(now, settings.wheel),
+            alarms: Timers::new(now, endless),
             operations: settings.operations,
             stop_waiters: Mutex::default(),
-            next_id: AtomicU64::new(1),
+            next_task: first(),
+            next_region: first(),
+            next_channel: first(),
+            next_permit: first(),
+            next_obligation: first(),
+            next_place: first(),
+            chain: settings.chain,
+            quota: settings.limits.map(Quota::new),
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
             lost_panics: AtomicU64::new(0),
@@ -113,9 +172,28 @@ impl Core {
     }
 
     /// Wakes the tasks whose timers are due, and cancels those whose time is up.
-    pub fn fire_timers(&self, now: Time) {
-        self.alarms.fire(now, Alarm::ring);
-        self.timers.fire(now, Waker::wake);
+    ///
+    /// Timers first, then deadlines, then what was told to stop; each in the order of its time,
+    /// deadlines at the same instant in the order of their tasks. Answers how many timers fired.
+    pub fn fire_timers(&self, now: Time) -> usize {
+        let fired = self.fire(now);
+        if self.alarms.next().is_some_and(|next| next <= now) {
+            self.ring_alarms(now);
+        }
+        fired
+    }
+
+    fn ring_alarms(&self, now: Time) {
+        let (mut deadlines, mut rest) = (Vec::new(), Vec::new());
+        self.alarms.fire(now, |expired| match expired.token {
+            Alarm::Deadline(task) => deadlines.push((expired.deadline, task)),
+            other => rest.push(other),
+        });
+        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id));
+        for (_, task) in deadlines {
+            task.region.exhausted(&task, Exhausted::Deadline);
+        }
+        rest.into_iter().for_each(Alarm::ring);
     }
 
     /// When [`fire_timers`](Core::fire_timers) has something to do next.
@@ -126,13 +204,25 @@ impl Core {
         }
     }
 
-    pub(crate) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Relaxed)
+    pub(crate) fn next_task(&self) -> u64 {
+        self.next_task.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn tasks_made(&self) -> u64 {
+        self.next_task.load(Relaxed) - 1
+    }
+
+    pub(crate) fn next_region(&self) -> u64 {
+        self.next_region.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn next_place(&self) -> u64 {
+        self.next_place.fetch_add(1, Relaxed)
     }
 
     /// Has `waker` woken at the next soft stop anywhere; `place` is where it is noted.
     pub(crate) fn watch_stop(&self, place: &mut Option<u64>, waker: &Waker) {
-        let place = *place.get_or_insert_with(|| self.next_id());
+        let place = *place.get_or_insert_with(|| self.next_place());
         let old = lock(&self.stop_waiters).insert(place, waker.clone());
         drop(old);
     }
@@ -148,13 +238,15 @@ impl Core {
     }
 
     /// A waker outlived its task.
-    pub(crate) fn stale_wake(&self, _task: u64) {
+    pub(crate) fn stale_wake(&self, task: &TaskRef) {
         self.stale_wakes.fetch_add(1, Relaxed);
+        task.note(EventKind::StaleWake {});
     }
 
-    /// A task used up its cleanup allowance.
-    pub(crate) fn overrun(&self, _task: u64) {
+    /// A task used up its cleanup allowance, after so many polls.
+    pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
         self.overruns.fetch_add(1, Relaxed);
+        task.note(EventKind::CleanupOverrun { polls });
     }
 
     /// The destructor of a result nobody wanted panicked.

@@ -113,10 +113,10 @@ impl Cx {
         look(&self.task, true).map_or(Ok(()), Err)
     }
 
-    /// Whether the task, or the part of it this is called in, was asked to stop. The task need not
-    /// end cancelled for having asked.
+    /// Whether the task, or the part of it this is called in, was asked to stop. It counts as seen
+    /// then, as with [`checkpoint`](Cx::checkpoint).
     pub fn is_cancelled(&self) -> bool {
-        look(&self.task, false).is_some()
+        look(&self.task, true).is_some()
     }
 
     /// Notes what the task is about to wait for, and where.
@@ -164,12 +164,20 @@ impl Cx {
     /// Takes from the cost the task is allowed. Without enough left nothing is taken, and the task
     /// is asked to stop.
     pub fn consume(&self, cost: u64) -> Result<(), Cancelled> {
-        let Some(limits) = self.task.limits() else { return Ok(()) };
-        if limits.consume_cost(cost) {
-            return Ok(());
+        match self.try_consume(cost) {
+            Ok(()) => Ok(()),
+            Err(_) => self.checkpoint(),
         }
-        self.task.region.exhausted(&self.task, Exhausted::Cost);
-        self.checkpoint()
+    }
+
+    /// As [`consume`](Cx::consume), without looking at the cancel it starts.
+    pub fn try_consume(&self, cost: u64) -> Result<(), Exhausted> {
+        let Some(limits) = self.task.limits() else { return Ok(()) };
+        let consumed = limits.consume_cost(cost);
+        if let Err(exhausted) = consumed {
+            self.task.region.exhausted(&self.task, exhausted);
+        }
+        consumed
     }
 
     /// The time.
@@ -248,14 +256,33 @@ pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
         Ok(None) => true,
         Err(ambient::Elsewhere) => false,
     };
-    let state = task.word.load().state();
-    if !state.in_cancel_lane() || task.is_finalizer() {
+    if task.is_finalizer() {
+        return None;
+    }
+    let mut state = task.word.load().state();
+    if here && !state.in_cancel_lane() && misses_deadline(task) {
+        state = TaskState::CancelRequested;
+    }
+    if !state.in_cancel_lane() {
         return None;
     }
     if observe && here && state == TaskState::CancelRequested {
         return task.region.acknowledge(task);
     }
     Some(Cancelled::from(task.region.reason_of(task)))
+}
+
+/// Whether the task's deadline has passed; it is asked to stop then.
+#[inline]
+fn misses_deadline(task: &TaskRef) -> bool {
+    let Some(limits) = task.limits() else { return false };
+    let core = &task.region.core;
+    let missed = limits.deadline.is_some_and(|deadline| deadline <= core.host.now());
+    if missed {
+        limits.forget(core);
+        task.region.exhausted(task, Exhausted::Deadline);
+    }
+    missed
 }
 
 impl fmt::Debug for Cx {

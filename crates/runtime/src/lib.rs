@@ -11,12 +11,18 @@ pub mod channel;
 mod core;
 mod cx;
 mod dump;
+mod grace;
+mod holdings;
+mod journal;
+mod limits;
 #[cfg(test)]
 mod loose;
 mod node;
 mod outcome;
 mod poll;
 mod prim;
+#[doc(hidden)]
+pub mod probe;
 mod region;
 mod root;
 mod scope;
@@ -31,6 +37,9 @@ pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use cx::{Cx, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
+pub use holdings::Obligation;
+pub use journal::{Dispatch, Recorded};
+pub use limits::Limits;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
 pub use region::{Policy, Region};
 pub use root::Root;

@@ -7,9 +7,13 @@ use std::task::{Context, Poll};
 use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
+use asx_kernel::task::TaskState;
 
 use crate::ambient;
+use crate::budget;
 use crate::cell::{Runnable, Snapshot, TaskRef, Verdict, Woken};
+use crate::channel::session::dropping_by_force;
+use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
 
 /// A waker of the task was used.
@@ -18,25 +22,47 @@ pub(crate) fn wake(task: &TaskRef) {
         // SAFETY: it was made scheduled just now.
         Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
         Woken::Pending => {}
-        Woken::Stale => task.region.core.stale_wake(task.id),
+        Woken::Stale => task.region.core.stale_wake(task),
     }
 }
 
 impl Runnable {
-    /// Polls the task once, if this entry is the one that counts: whether it did.
+    /// Polls the task once, if this entry is the one that counts and the task may be polled:
+    /// whether it did. `plain`: the entry comes from a queue of plainly ready work.
     ///
     /// A host calls this on the worker the task is pinned to, if it is.
-    pub fn run(self) -> bool {
-        let Some(begun) = self.header().word.begin_poll() else {
+    #[inline]
+    pub fn run(self, plain: bool) -> bool {
+        let header = self.header();
+        // What is bounded may have no poll left: it is not running yet.
+        let begun = header.word.begin_poll(header.extra.is_none(), plain);
+        self.run_begun(begun)
+    }
+
+    /// [`run`](Runnable::run), and has the record say how it came about.
+    pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
+        let header = self.header();
+        let begun = header.begin_on_record(header.extra.is_none(), plain, Some(dispatch));
+        self.run_begun(begun)
+    }
+
+    fn run_begun(self, begun: Option<Snapshot>) -> bool {
+        let Some(begun) = begun else {
             self.give_up();
             return false;
         };
         // From here on the entry is the task itself.
         let task = self.into_task();
-        if !may_poll(&task, begun) {
-            task.region.core.overrun(task.id);
-            force(task);
-            return true;
+        match may_poll(&task, begun) {
+            May::Go => {}
+            May::Later => {
+                settle(&task);
+                return false;
+            }
+            May::Never => {
+                force(task);
+                return false;
+            }
         }
         let operations = task.region.core.operations;
         let waker = task.lend_waker();
@@ -46,14 +72,10 @@ impl Runnable {
             ambient::with_task(&task, operations, || unsafe { task.poll(&mut cx) })
         }));
         match polled {
-            Ok(Poll::Pending) => {
-                if task.word.end_poll() {
-                    // SAFETY: it was scheduled during the poll, and nobody else makes an entry.
-                    task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
-                }
-            }
+            Ok(Poll::Pending) => settle(&task),
             Ok(Poll::Ready(severity)) => finish(task, severity, None),
             Err(payload) => {
+                task.body_ended(Severity::Panicked);
                 let panic = discard(&task).unwrap_or(Panic::new(payload));
                 finish(task, Severity::Panicked, Some(Verdict::Panicked(panic)));
             }
@@ -62,33 +84,57 @@ impl Runnable {
     }
 }
 
-/// Takes a poll from what the task is allowed; false if it is to end by force. One without polls
-/// left is asked to stop, and polled on.
+/// The poll is over and the task is not.
 #[inline]
-fn may_poll(task: &TaskRef, begun: Snapshot) -> bool {
-    let plain = task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_forced();
-    plain || may_poll_bounded(task, begun)
+fn settle(task: &TaskRef) {
+    if task.word.end_poll() {
+        // SAFETY: it was scheduled during the poll, and nobody else makes an entry.
+        task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
+    }
 }
 
-fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> bool {
+/// Whether a poll goes on that has begun.
+enum May {
+    Go,
+    /// The task was asked to stop instead, and waits in the cancel lane for its turn.
+    Later,
+    /// It ends by force instead.
+    Never,
+}
+
+/// Takes a poll from what the task is allowed.
+#[inline]
+fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
+    let plain = task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_forced();
+    if plain { May::Go } else { may_poll_bounded(task, begun) }
+}
+
+fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> May {
     let state = begun.state();
     if begun.is_forced() {
-        return false;
+        return May::Never;
     }
     if state.acknowledged() {
-        return task.consume_cleanup();
+        return if task.consume_cleanup() { May::Go } else { May::Never };
     }
-    let Some(limits) = task.limits() else { return true };
-    let allowed = limits.consume_poll();
-    if !allowed && !task.is_finalizer() && !state.in_cancel_lane() {
-        task.region.exhausted(task, Exhausted::Polls);
+    match task.limits().map_or(budget::Poll::Taken, |limits| limits.consume_poll()) {
+        budget::Poll::Taken => {}
+        _ if task.is_finalizer() => return May::Never,
+        budget::Poll::Exhausted => {
+            task.region.exhausted(task, Exhausted::Polls);
+            return May::Later;
+        }
+        budget::Poll::Overdrawn => {}
     }
-    allowed || !task.is_finalizer()
+    if task.extra.is_some() && state == TaskState::Created {
+        task.start();
+    }
+    May::Go
 }
 
 /// A task that was never taken in ends cancelled.
 pub(crate) fn refuse(entry: Runnable) {
-    if entry.header().word.begin_poll().is_none() {
+    if entry.header().word.seize().is_none() {
         return entry.give_up();
     }
     let task = entry.into_task();
@@ -96,18 +142,18 @@ pub(crate) fn refuse(entry: Runnable) {
         None => Verdict::Cancelled(task.region.refusal()),
         Some(panic) => Verdict::Panicked(panic),
     };
-    // SAFETY: `begin_poll` set `POLLING`.
+    // SAFETY: `seize` set `POLLING`.
     unsafe { task.finish(verdict) };
     task.word.complete(false);
     drop(ManuallyDrop::into_inner(task));
 }
 
-/// A task whose future could not be made ends panicked.
-pub(crate) fn end_panicked(entry: Runnable, panic: Panic) {
-    if entry.header().word.begin_poll().is_none() {
+/// A task whose future could not be made ends as it says.
+pub(crate) fn end_unborn(entry: Runnable, severity: Severity, verdict: Option<Verdict>) {
+    if entry.header().word.seize().is_none() {
         return entry.give_up();
     }
-    finish(entry.into_task(), Severity::Panicked, Some(Verdict::Panicked(panic)));
+    finish(entry.into_task(), severity, verdict);
 }
 
 /// Drops the future or result of a task that is being polled: the panic of its destructor.
@@ -118,17 +164,29 @@ fn discard(task: &TaskRef) -> Option<Panic> {
 }
 
 /// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
-fn force(task: ManuallyDrop<TaskRef>) {
-    let verdict = match ambient::with_task(&task, u32::MAX, || discard(&task)) {
-        None => Verdict::Cancelled(Cancelled::from(task.region.reason_of(&task))),
-        Some(panic) => Verdict::Panicked(panic),
+pub(crate) fn force(task: ManuallyDrop<TaskRef>) {
+    let dropped = || dropping_by_force(|| discard(&task));
+    let panic = ambient::with_task(&task, u32::MAX, dropped);
+    let polls = match task.limits() {
+        Some(limits) if task.is_finalizer() => limits.polls(),
+        _ => task.cleanup_used(),
     };
-    finish(task, Severity::Cancelled, Some(verdict));
+    task.region.core.overrun(&task, polls);
+    let (severity, verdict) = match panic {
+        None => (
+            Severity::Cancelled,
+            Verdict::Cancelled(Cancelled::from(task.region.reason_to_force(&task))),
+        ),
+        Some(panic) => (Severity::Panicked, Verdict::Panicked(panic)),
+    };
+    // SAFETY: only called by the poller, after a discard.
+    unsafe { task.finish(verdict) };
+    end(task, severity, true);
 }
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
 fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Option<Verdict>) {
-    let cancelled = task.word.body_ended();
+    let cancelled = task.word.load().state().acknowledged();
     if cancelled && verdict.is_none() {
         let reason = task.region.reason_of(&task);
         severity = Severity::Cancelled;
@@ -144,12 +202,17 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
         // SAFETY: only called by the poller, after a discard.
         unsafe { task.finish(verdict) };
     }
+    end(task, severity, false);
+}
+
+/// Completes the task, whose result is in its cell, and lets its region go on.
+fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);
     }
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);
-    let ended = task.word.complete(kept);
+    let ended = task.complete(kept, severity, forced);
     if ended.discard
         && let Some(panic) = discard_result(&task)
     {

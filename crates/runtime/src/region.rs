@@ -11,27 +11,27 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
-use std::time::Duration;
 
 use asx_kernel::arena::Key;
 use asx_kernel::budget::{Budget, Exhausted};
-use asx_kernel::cancel::{ChainLimits, Cleanup, Kind, Reason};
+use asx_kernel::cancel::{Cleanup, Kind, Reason};
 use asx_kernel::cascade::{self, RegionStore};
 use asx_kernel::ids::{RegionId, TaskId};
+use asx_kernel::journal::{EventKind, Subject};
+use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::outcome::{Fold, Severity, Stop};
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
-use crate::core::{Alarm, Core};
+use crate::core::Core;
 use crate::dump::{RegionInfo, TaskInfo};
+use crate::grace::Graces;
+use crate::holdings::Holdings;
 use crate::outcome::Cancelled;
 use crate::prim::{Mutex, MutexGuard, lock};
 use crate::stop::Grace;
-
-/// From forcing what is inside to forcing what is around it.
-const FORCE_AGAIN: Duration = Duration::from_millis(10);
 
 /// A region of the tree.
 pub struct Region {
@@ -43,6 +43,8 @@ pub struct Region {
     pub(crate) budget: Budget,
     /// Whether that is nothing.
     pub(crate) unbounded: bool,
+    /// Which child of its parent it is.
+    order: u64,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
@@ -60,19 +62,32 @@ pub enum Policy {
     CollectAll,
 }
 
-struct Inner {
-    word: RegionWord,
+pub(crate) struct Inner {
+    pub(crate) word: RegionWord,
     first: Option<NonNull<Header>>,
     last: Option<NonNull<Header>>,
-    children: BTreeMap<u64, Arc<Region>>,
+    pub(crate) children: BTreeMap<u64, Arc<Region>>,
     finalizers: Vec<Finalizer>,
     cancel: Option<(Arc<Reason>, Cleanup)>,
+    /// The cancel is a failure among equals: it reaches them as what it is.
+    targeted: bool,
     failure: Option<TaskRef>,
+    /// Why the body of the scope is to stop though the region is open: a child has failed.
+    failed: Option<Arc<Reason>>,
+    /// Nothing new is taken in for the time being.
+    pub(crate) shut: bool,
+    /// How many children may live at once.
+    pub(crate) max_children: Option<usize>,
+    /// Children so far: their numbers tell the order of creation.
+    created: u64,
+    pub(crate) holdings: Option<Box<Holdings>>,
     fold: Fold<(), ()>,
     /// The reason that was added to the fold last.
     folded: Option<Arc<Reason>>,
-    /// Who waits for the close.
-    waiter: Option<Waker>,
+    /// What happens when patience is over, while the region is not closed.
+    pub(crate) graces: Graces,
+    /// Who waits for the close, in the order of asking.
+    waiters: BTreeMap<u64, Waker>,
     /// Who is told when the body is to stop.
     body: Option<Waker>,
 }
@@ -85,16 +100,20 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        Region::build(core, None, Policy::CollectAll, Budget::INFINITE)
+        let root = Region::build(core, None, 0, Policy::CollectAll, Budget::INFINITE);
+        let _ = root.core.room_for_region();
+        root.note(EventKind::RegionOpened { parent: None });
+        root
     }
 
     fn build(
         core: Arc<Core>,
         parent: Option<Arc<Region>>,
+        order: u64,
         policy: Policy,
         budget: Budget,
     ) -> Arc<Region> {
-        let id = core.next_id();
+        let id = core.next_region();
         let inner = Inner {
             word: RegionWord::default(),
             first: None,
@@ -102,10 +121,17 @@ impl Region {
             children: BTreeMap::new(),
             finalizers: Vec::new(),
             cancel: None,
+            targeted: false,
             failure: None,
+            failed: None,
+            shut: false,
+            max_children: None,
+            created: 0,
+            holdings: None,
             fold: Fold::default(),
             folded: None,
-            waiter: None,
+            graces: Graces::default(),
+            waiters: BTreeMap::new(),
             body: None,
         };
         Arc::new(Region {
@@ -115,6 +141,7 @@ impl Region {
             policy,
             unbounded: budget == Budget::INFINITE,
             budget,
+            order,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             inner: Mutex::new(inner),
@@ -128,14 +155,26 @@ impl Region {
         budget: Budget,
     ) -> Result<Arc<Region>, Status> {
         let mut inner = self.lock();
-        inner.word.state().admit(Operation::Create)?;
-        let child = Region::build(self.core.clone(), Some(self.clone()), policy, budget);
+        inner.admit_child(&self.core)?;
+        self.core.room_for_region()?;
+        let (core, parent) = (self.core.clone(), Some(self.clone()));
+        let order = inner.take_order();
+        let child = Region::build(core, parent, order, policy, self.budget.meet(budget));
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
+        child.note(EventKind::RegionOpened { parent: Some(self.id) });
         Ok(child)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    /// Records something about the region.
+    #[inline]
+    pub(crate) fn note(&self, kind: EventKind) {
+        if self.core.recording() {
+            self.core.note(Subject { region: Some(self.id), ..Subject::default() }, kind);
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         lock(&self.inner)
     }
 
@@ -146,19 +185,33 @@ impl Region {
     /// Takes a new task in; refused when the region is not open.
     pub(crate) fn adopt(&self, task: NonNull<Header>, operation: Operation) -> Result<(), Status> {
         let mut inner = self.lock();
-        inner.word.state().admit(operation)?;
+        if operation == Operation::Create {
+            // SAFETY: the caller has made it just now.
+            let timed = unsafe { task.as_ref() }.deadline().is_some();
+            inner.admit_child(&self.core)?;
+            self.core.room_for_task(if timed { Lane::Timed } else { Lane::Ready })?;
+        } else {
+            inner.admit(operation)?;
+            self.core.task_added();
+        }
         // A finalizer was counted when the kernel said to start it.
         if operation != Operation::SpawnFinalizer {
             inner.word.task_added();
         }
         inner.push(task);
+        if self.core.recording() {
+            // SAFETY: the caller has made it just now.
+            let task = unsafe { task.as_ref() };
+            let (priority, finalizer) = (task.priority, task.is_finalizer());
+            task.note(EventKind::TaskSpawned { priority, finalizer });
+        }
         Ok(())
     }
 
     /// Registers a finalizer.
     pub(crate) fn defer(&self, finalizer: Finalizer) -> Result<(), Status> {
         let mut inner = self.lock();
-        inner.word.state().admit(Operation::Defer)?;
+        inner.admit(Operation::Defer)?;
         inner.word.finalizer_added();
         inner.finalizers.push(finalizer);
         Ok(())
@@ -173,6 +226,7 @@ impl Region {
             }
             inner.unlink(task.as_ptr());
             inner.word.task_done();
+            self.core.task_done();
             inner.word.is_ending() || inner.word.state() != RegionState::Open
         };
         if settle {
@@ -198,10 +252,26 @@ impl Region {
         self.lock().failure.take()
     }
 
-    /// Cancels everything inside because a task failed.
+    /// Cancels everything inside because a task failed, the body of the scope too. The region stays
+    /// open until its author is done.
     pub(crate) fn fail(self: &Arc<Self>, kind: Kind, task: u64) {
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task, index: 0 }));
-        self.close(Arc::new(reason), kind.cleanup());
+        let (reason, cleanup) = (Arc::new(reason), kind.cleanup());
+        let body = {
+            let mut inner = self.lock();
+            inner.failed = Some(reason.clone());
+            self.cancelled.store(true, Ordering::Release);
+            inner.body.take()
+        };
+        if let Some(waker) = body {
+            waker.wake();
+        }
+        self.cancel_all((&reason, cleanup), (&reason, cleanup));
+    }
+
+    /// Whether a child has failed and everything inside was asked to stop.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire) && self.lock().failed.is_some()
     }
 
     /// A reason that begins here and now.
@@ -217,11 +287,12 @@ impl Region {
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
     pub(crate) fn close(self: &Arc<Self>, reason: Arc<Reason>, cleanup: Cleanup) {
-        let (first, body) = {
+        let (first, tell, body) = {
             let mut inner = self.lock();
             if inner.word.state() == RegionState::Closed {
                 return;
             }
+            let kind = reason.kind;
             let (reason, cleanup) = match inner.cancel.take() {
                 None => (reason, cleanup),
                 Some((old, allowed)) => {
@@ -231,15 +302,30 @@ impl Region {
             };
             inner.cancel = Some((reason, cleanup));
             self.cancelled.store(true, Ordering::Release);
-            (inner.word.close(), inner.body.take())
+            let first = inner.word.close();
+            self.note(EventKind::RegionCancelled { kind, strengthened: !first });
+            if first {
+                let (from, to) = (RegionState::Open, RegionState::Closing);
+                self.note(EventKind::RegionMoved { from, to });
+            }
+            let state = inner.word.state();
+            let tell = matches!(state, RegionState::Closing | RegionState::Draining);
+            (first, tell, inner.body.take())
         };
         if let Some(waker) = body {
             waker.wake();
         }
-        if !first {
+        if first {
+            Tree::settle(self);
+        } else if tell {
             self.cancel_inside();
         }
-        Tree::settle(self);
+    }
+
+    /// Closes because the body of the scope failed: what is inside is told just that.
+    pub(crate) fn close_failed(self: &Arc<Self>) {
+        self.lock().targeted = true;
+        self.close_as(Kind::FailFast);
     }
 
     /// [`close`](Region::close) for a reason of this kind that begins here and now.
@@ -252,7 +338,33 @@ impl Region {
         if !self.cancelled.load(Ordering::Acquire) {
             return None;
         }
-        self.lock().cancel.as_ref().map(|(reason, _)| Cancelled::from(reason.clone()))
+        let inner = self.lock();
+        let closed = inner.cancel.as_ref().map(|(reason, _)| reason);
+        closed.or(inner.failed.as_ref()).map(|reason| Cancelled::from(reason.clone()))
+    }
+
+    /// What a finalizer of this region may use up: the allowance of the close.
+    pub(crate) fn finalizer_budget(&self) -> Budget {
+        let cleanup =
+            self.lock().cancel.as_ref().map_or(Kind::User.cleanup(), |(_, allowed)| *allowed);
+        let priority = Priority(cleanup.priority);
+        Budget { poll_quota: cleanup.polls, priority, ..Budget::INFINITE }
+    }
+
+    /// How it has closed.
+    pub(crate) fn outcome(&self) -> Option<Severity> {
+        let inner = self.lock();
+        (inner.word.state() == RegionState::Closed).then(|| inner.fold.severity())
+    }
+
+    /// Why it is closing.
+    pub(crate) fn cancel_reason(&self) -> Option<Arc<Reason>> {
+        self.lock().cancel.as_ref().map(|(reason, _)| reason.clone())
+    }
+
+    /// The number of the task that failed first, in a fail-fast region.
+    pub(crate) fn failed_task(&self) -> Option<u64> {
+        self.lock().failure.as_ref().map(|task| task.id)
     }
 
     /// Why a task is not taken in.
@@ -278,61 +390,40 @@ impl Region {
     /// Whether the region is closed; if not, the waker is woken when it is, unless another one is
     /// given meanwhile.
     pub fn poll_closed(&self, waker: &Waker) -> bool {
+        self.watch_close(0, waker).is_some()
+    }
+
+    /// How the region has closed; if it has not, the waker is woken when it does. `place` is where
+    /// it is noted.
+    pub(crate) fn watch_close(&self, place: u64, waker: &Waker) -> Option<Severity> {
         let mut inner = self.lock();
         if inner.word.state() == RegionState::Closed {
-            return true;
+            return Some(inner.fold.severity());
         }
-        let old = inner.waiter.replace(waker.clone());
+        let old = inner.waiters.insert(place, waker.clone());
         drop(inner);
         drop(old);
-        false
+        None
+    }
+
+    /// Forgets a waker noted by [`watch_close`](Region::watch_close).
+    pub(crate) fn forget_close(&self, place: u64) {
+        let waker = self.lock().waiters.remove(&place);
+        drop(waker);
     }
 
     /// Tells everything inside that it is about to be stopped.
     pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
-        self.core.wake_stopping();
+        if !self.stopping.swap(true, Ordering::AcqRel) {
+            self.core.note(Subject::default(), EventKind::SoftStop {});
+            self.core.wake_stopping();
+        }
     }
 
     /// Whether this region or one around it is about to be stopped.
     pub(crate) fn is_stopping(&self) -> bool {
         let around = std::iter::successors(Some(self), |region| region.parent.as_deref());
         around.into_iter().any(|region| region.stopping.load(Ordering::Acquire))
-    }
-
-    /// Stops what is inside in three steps: it is told, after `soft` it is cancelled, and after
-    /// `hard` more what still lives is ended by force.
-    pub(crate) fn stop_within(self: &Arc<Self>, soft: Duration, hard: Duration, kind: Kind) {
-        let host = &*self.core.host;
-        self.stop();
-        let cancel = host.now() + soft;
-        self.core.alarms.register(host, cancel, Alarm::Cancel(self.clone(), kind));
-        self.core.alarms.register(host, cancel + hard, Alarm::Force(self.clone()));
-    }
-
-    /// Ends by force what still lives in a closing region, innermost first: whoever only waits for
-    /// what is inside gets the chance to end by itself.
-    pub(crate) fn force(self: &Arc<Self>) {
-        let mut entries = Vec::new();
-        let children: Vec<_> = {
-            let inner = self.lock();
-            if inner.word.state() != RegionState::Open && inner.children.is_empty() {
-                inner.each_task(|task| {
-                    // SAFETY: the region keeps its tasks alive, and its lock is held.
-                    if unsafe { task.as_ref() }.word.force() {
-                        // SAFETY: it was made scheduled just now.
-                        entries.push(unsafe { Runnable::new(task) });
-                    }
-                });
-            }
-            inner.children.values().cloned().collect()
-        };
-        self.core.host.schedule_all(entries);
-        if !children.is_empty() {
-            let (host, again) = (&*self.core.host, Alarm::Force(self.clone()));
-            self.core.alarms.register(host, host.now() + FORCE_AGAIN, again);
-        }
-        children.iter().for_each(|child| child.force());
     }
 
     /// What is inside, for people.
@@ -375,14 +466,27 @@ impl Region {
     /// A part of a task's budget has run out.
     pub(crate) fn exhausted(&self, task: &TaskRef, what: Exhausted) {
         let kind = what.kind();
+        task.note(EventKind::BudgetExhausted { kind });
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task.id, index: 0 }));
         self.cancel_task(task, &Arc::new(reason), kind.cleanup());
     }
 
     /// The task sees its cancel, if there is one.
     pub(crate) fn acknowledge(&self, task: &Header) -> Option<Cancelled> {
-        task.word.acknowledge()?;
+        task.acknowledge()?;
+        if let Some(limits) = task.limits() {
+            limits.lift(&self.core);
+        }
         task.reason().map(Cancelled::from)
+    }
+
+    /// The reason a task is ended by force for.
+    pub(crate) fn reason_to_force(&self, task: &Header) -> Arc<Reason> {
+        let out_of_polls = || {
+            let task = TaskId(Key { generation: task.id, index: 0 });
+            Arc::new(self.reason(Kind::PollQuota).with_task(task))
+        };
+        task.reason().unwrap_or_else(out_of_polls)
     }
 
     /// The reason a task of this region was asked to stop for.
@@ -392,14 +496,20 @@ impl Region {
 
     /// Asks everything inside to stop: own tasks, then child regions, in creation order.
     fn cancel_inside(&self) {
-        let Some((reason, cleanup)) = self.lock().cancel.clone() else { return };
-        let limits = ChainLimits::default();
+        let (reason, cleanup, targeted) = {
+            let inner = self.lock();
+            let Some((reason, cleanup)) = inner.cancel.clone() else { return };
+            (reason, cleanup, inner.targeted)
+        };
+        let limits = self.core.chain;
         let inherited = self.reason(Kind::ParentCancelled).caused_by((*reason).clone(), limits);
-        let inherited = (Arc::new(inherited), cleanup.passed_on());
-        // A failure among equals reaches them as what it is.
-        let targeted = reason.kind == Kind::FailFast;
-        let (own, allowed) =
-            if targeted { (&reason, cleanup) } else { (&inherited.0, inherited.1) };
+        let (inherited, passed_on) = (Arc::new(inherited), cleanup.passed_on());
+        let tasks = if targeted { (&reason, cleanup) } else { (&inherited, passed_on) };
+        self.cancel_all(tasks, (&inherited, passed_on));
+    }
+
+    /// Asks all tasks and then all child regions to stop, each for its reason.
+    fn cancel_all(&self, tasks: (&Arc<Reason>, Cleanup), regions: (&Arc<Reason>, Cleanup)) {
         let mut entries = Vec::new();
         let children: Vec<_> = {
             let inner = self.lock();
@@ -407,7 +517,7 @@ impl Region {
                 // SAFETY: the task is of this region, whose lock is held.
                 unsafe {
                     if !task.as_ref().is_finalizer() {
-                        entries.extend(request(task, own, allowed).1);
+                        entries.extend(request(task, tasks.0, tasks.1).1);
                     }
                 }
             });
@@ -415,7 +525,7 @@ impl Region {
         };
         self.core.host.schedule_all(entries);
         for child in children {
-            child.close(inherited.0.clone(), inherited.1);
+            child.close(regions.0.clone(), regions.1);
         }
     }
 }
@@ -431,11 +541,7 @@ unsafe fn request(
 ) -> (bool, Option<Runnable>) {
     // SAFETY: the caller's promise.
     let header = unsafe { task.as_ref() };
-    if header.word.load().is_completed() {
-        return (false, None);
-    }
-    header.strengthen(reason, cleanup);
-    let Requested::Live { effect, enqueue, extra } = header.word.request_cancel() else {
+    let Requested::Live { effect, enqueue, extra } = header.request(reason, cleanup) else {
         return (false, None);
     };
     if extra {
@@ -447,8 +553,23 @@ unsafe fn request(
 }
 
 impl Inner {
+    /// Whether the region's state and gate admit the operation.
+    pub(crate) fn admit(&self, operation: Operation) -> Result<(), Status> {
+        self.word.state().admit(operation)?;
+        let shut = operation == Operation::Create && self.shut;
+        if shut { Err(Status::AdmissionClosed) } else { Ok(()) }
+    }
+
+    /// Whether a task or child region may come, which also counts against the region's own limit.
+    fn admit_child(&self, core: &Core) -> Result<(), Status> {
+        self.admit(Operation::Create)?;
+        let Some(limit) = self.max_children else { return Ok(()) };
+        let children = self.word.live_tasks() + self.word.open_children();
+        core.room("children", children as usize, limit)
+    }
+
     /// Every live task, in creation order.
-    fn each_task(&self, mut f: impl FnMut(NonNull<Header>)) {
+    pub(crate) fn each_task(&self, mut f: impl FnMut(NonNull<Header>)) {
         let mut at = self.first;
         while let Some(task) = at {
             // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
@@ -457,9 +578,17 @@ impl Inner {
         }
     }
 
+    /// The number of the next child.
+    fn take_order(&mut self) -> u64 {
+        self.created += 1;
+        self.created
+    }
+
     fn push(&mut self, task: NonNull<Header>) {
+        let order = self.take_order();
         // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
         unsafe {
+            task.as_ref().links().order = order;
             task.as_ref().links().prev = self.last;
             match self.last {
                 Some(last) => last.as_ref().links().next = Some(task),
@@ -500,7 +629,9 @@ impl Inner {
             (Severity::Ok, _) => Ok(()),
             _ => Err(Stop::Err(())),
         };
-        self.fold.add(task.id, outcome);
+        // SAFETY: rule 4 of cells: `self` is locked.
+        let order = unsafe { task.links() }.order;
+        self.fold.add(order, outcome);
     }
 }
 
@@ -518,7 +649,15 @@ impl<'a> RegionStore for Tree<'a> {
     type Region = &'a Arc<Region>;
 
     fn with_word<R>(&mut self, region: Self::Region, f: impl FnOnce(&mut RegionWord) -> R) -> R {
-        f(&mut region.lock().word)
+        let word = &mut region.lock().word;
+        let from = word.state();
+        let answer = f(word);
+        let to = word.state();
+        if from != to {
+            // Here and not in `moved`: under the lock steps are in order on the record.
+            region.note(EventKind::RegionMoved { from, to });
+        }
+        answer
     }
 
     fn moved(&mut self, _: Self::Region, _: RegionState, _: RegionState) {}
@@ -530,30 +669,37 @@ impl<'a> RegionStore for Tree<'a> {
     fn start_finalizer(&mut self, region: Self::Region) {
         let finalizer = region.lock().finalizers.pop();
         if let Some(entry) = finalizer.and_then(|finalizer| finalizer(region)) {
-            region.core.host.schedule(entry);
+            region.core.host.schedule_globally(entry);
         }
     }
 
-    fn release(&mut self, _: Self::Region) {}
+    fn release(&mut self, region: Self::Region) {
+        region.release_holdings();
+    }
 
-    fn account_leaks(&mut self, _: Self::Region) {}
+    fn account_leaks(&mut self, region: Self::Region) {
+        region.account_leaks();
+    }
 
     fn closed(&mut self, region: Self::Region) -> Option<Self::Region> {
-        let (waiter, fold) = {
+        let (waiters, fold) = {
             let mut inner = region.lock();
-            (inner.waiter.take(), inner.fold.clone())
+            let outcome = inner.fold.severity();
+            region.note(EventKind::RegionOutcome { outcome });
+            region.core.region_done();
+            let graces = std::mem::take(&mut inner.graces);
+            drop(graces.cancel(&region.core));
+            (std::mem::take(&mut inner.waiters), inner.fold.clone())
         };
         let parent = region.parent.as_ref();
         if let Some(parent) = parent {
             let mut inner = parent.lock();
             inner.children.remove(&region.id);
             if let Some(outcome) = fold.outcome() {
-                inner.fold.add(region.id, outcome.clone());
+                inner.fold.add(region.order, outcome.clone());
             }
         }
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
+        waiters.into_values().for_each(Waker::wake);
         parent
     }
 }

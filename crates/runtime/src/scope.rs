@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use asx_kernel::budget::Budget;
-use asx_kernel::cancel::{ChainLimits, Kind};
+use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Priority;
 use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
@@ -114,9 +114,9 @@ impl<'a> ScopeBuilder<'a> {
             Err(payload) => Err(Stop::Panicked(Panic::new(payload))),
         };
         match (&result, look(cx.task(), true)) {
-            (Ok(_), _) => region.end(),
+            (Ok(_), _) if !region.has_failed() => region.end(),
             (Err(_), Some(cancelled)) => close_for(&region, &cancelled),
-            (Err(_), None) => region.close_as(Kind::FailFast),
+            _ => region.close_failed(),
         }
         let interrupted = Drained { cx, region: &region, at: self.at, seen: None }.await;
         std::mem::forget(guard);
@@ -214,7 +214,7 @@ impl Future for Drained<'_> {
 fn close_for(region: &Arc<Region>, cancelled: &Cancelled) {
     let cause = cancelled.reason().clone();
     let cleanup = cause.kind.cleanup().passed_on();
-    let reason = region.reason(Kind::ParentCancelled).caused_by(cause, ChainLimits::default());
+    let reason = region.reason(Kind::ParentCancelled).caused_by(cause, region.core.chain);
     region.close(Arc::new(reason), cleanup);
 }
 
@@ -237,6 +237,10 @@ impl<E> fmt::Debug for Scope<E> {
 }
 
 impl<E> Scope<E> {
+    pub(crate) fn over(region: Arc<Region>, error: PhantomData<fn(E)>) -> Scope<E> {
+        Scope { region, error }
+    }
+
     pub(crate) fn region(&self) -> &Arc<Region> {
         &self.region
     }
@@ -275,7 +279,9 @@ impl<E: Send + 'static> Scope<E> {
     {
         self.region.defer(Box::new(move |region| {
             let extra = Some(Box::new(Extra { finalizer: true, ..Extra::default() }));
-            let plan = Plan { operation: Operation::SpawnFinalizer, extra, ..Plan::default() };
+            let budget = Some(region.finalizer_budget());
+            let operation = Operation::SpawnFinalizer;
+            let plan = Plan { operation, extra, budget, ..Plan::default() };
             let body = |cx| {
                 let body = body(cx);
                 async move {

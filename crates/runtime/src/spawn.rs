@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use asx_kernel::budget::Budget;
 use asx_kernel::lanes::Priority;
+use asx_kernel::outcome::Severity;
 use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 
 use crate::Cx;
 use crate::budget::Limits;
-use crate::cell::{Blueprint, Extra, FREE, Fresh, Joint, Runnable};
+use crate::cell::{Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verdict};
 use crate::outcome::Panic;
 use crate::poll;
 use crate::region::Region;
@@ -68,6 +69,9 @@ fn budgeted(
     if own.is_none() && region.unbounded {
         return (Priority::DEFAULT.0, extra);
     }
+    if extra.as_ref().is_some_and(|extra| extra.finalizer) {
+        return finalizing(own.unwrap_or_default(), extra);
+    }
     let default = Budget { priority: Priority::DEFAULT, ..Budget::INFINITE };
     let budget = region.budget.meet(own.unwrap_or(default));
     let free = Budget { priority: budget.priority, ..Budget::INFINITE };
@@ -77,6 +81,13 @@ fn budgeted(
     let mut extra = extra.unwrap_or_default();
     extra.limits = Some(Limits::new(budget));
     (budget.priority.0, Some(extra))
+}
+
+/// The same for a finalizer, which has the allowance of its region's close and nothing else.
+fn finalizing(allowed: Budget, extra: Option<Box<Extra>>) -> (u8, Option<Box<Extra>>) {
+    let mut extra = extra.unwrap_or_default();
+    extra.limits = Some(Limits::new(allowed));
+    (allowed.priority.0, Some(extra))
 }
 
 /// Makes a task in a region: its first entry, unless it is over already, and its handle.
@@ -95,7 +106,7 @@ where
     let (priority, extra) = budgeted(region, plan.budget, plan.extra);
     let fresh = Fresh::<B, T, E>::new(Blueprint {
         region: region.clone(),
-        id: region.core.next_id(),
+        id: region.core.next_task(),
         pin: plan.pin,
         priority,
         extra,
@@ -123,7 +134,7 @@ where
             Ok(Some(entry))
         }
         (Ok(()), Some(panic)) => {
-            poll::end_panicked(entry, panic);
+            poll::end_unborn(entry, Severity::Panicked, Some(Verdict::Panicked(panic)));
             Ok(None)
         }
         (Err(status), _) => {

@@ -1,32 +1,41 @@
 //! A task's cancel: why, and how much cleanup it allows.
 //!
 //! Guarded by a bit of the word (rule 4): requests come from any thread, the task looks at it when
-//! it sees the request, and nobody stays longer than to copy a few words.
+//! it sees the request, and nobody stays longer than to copy a few words, or to write an event. The
+//! steps of a task's state that are on record are taken under the same bit, so that the record has
+//! them in order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::cancel::{Cleanup, Reason};
+use asx_kernel::cancel::{Cleanup, Phase, Reason};
+use asx_kernel::journal::{EventKind, Subject};
+use asx_kernel::outcome::Severity;
+use asx_kernel::task::{TaskEffect, TaskState};
 
-use super::Header;
+use super::word::{Ended, Requested, Snapshot};
+use super::{Header, Runnable};
+use crate::journal::Dispatch;
 
 /// The kernel's [`Cleanup`], small.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Allowance {
     polls: u16,
     priority: u8,
-}
-
-impl From<Cleanup> for Allowance {
-    fn from(cleanup: Cleanup) -> Self {
-        let polls = u16::try_from(cleanup.polls).unwrap_or(u16::MAX);
-        Allowance { polls, priority: cleanup.priority }
-    }
+    /// Polls used up.
+    used: u16,
 }
 
 impl From<Allowance> for Cleanup {
     fn from(allowance: Allowance) -> Self {
         Cleanup { polls: allowance.polls.into(), priority: allowance.priority }
+    }
+}
+
+impl Allowance {
+    fn set(&mut self, cleanup: Cleanup) {
+        self.polls = u16::try_from(cleanup.polls).unwrap_or(u16::MAX);
+        self.priority = cleanup.priority;
     }
 }
 
@@ -45,19 +54,35 @@ impl Header {
         self.with_cancel(|reason, _| reason.clone())
     }
 
-    /// Adds a request: the stronger reason stays, the allowances combine.
-    pub(crate) fn strengthen(&self, new: &Arc<Reason>, cleanup: Cleanup) {
-        let priority = self.with_cancel(|reason, allowance| {
+    /// What cleanup is still allowed, if the task was asked to stop.
+    pub(crate) fn cleanup(&self) -> Option<Cleanup> {
+        self.with_cancel(|reason, allowance| reason.as_ref().map(|_| Cleanup::from(*allowance)))
+    }
+
+    /// Asks the task to stop: the stronger reason stays, the allowances combine.
+    pub(crate) fn request(&self, new: &Arc<Reason>, cleanup: Cleanup) -> Requested {
+        self.with_cancel(|reason, allowance| {
+            let before = self.word.load();
+            if before.is_completed() {
+                return Requested::Completed;
+            }
+            let priority = allowance.priority;
             match reason {
-                None => *allowance = cleanup.into(),
-                Some(_) => *allowance = Cleanup::from(*allowance).combine(cleanup).into(),
+                None => allowance.set(cleanup),
+                Some(_) => allowance.set(Cleanup::from(*allowance).combine(cleanup)),
             }
             if reason.as_ref().is_none_or(|old| old.weaker_than(new)) {
                 *reason = Some(new.clone());
             }
-            allowance.priority
-        });
-        self.cleanup_priority.fetch_max(priority, Relaxed);
+            self.cleanup_priority.fetch_max(allowance.priority, Relaxed);
+            let own = self.priority;
+            let moves = allowance.priority.max(own) != priority.max(own);
+            let requested = self.word.request_cancel(moves);
+            if let Requested::Live { effect, .. } = requested {
+                self.note_requested(effect, before.state(), reason, allowance);
+            }
+            requested
+        })
     }
 
     /// Takes one poll from the allowance; false if none is left.
@@ -65,7 +90,166 @@ impl Header {
         self.with_cancel(|_, allowance| {
             let left = allowance.polls > 0;
             allowance.polls = allowance.polls.saturating_sub(1);
+            allowance.used = allowance.used.saturating_add(left.into());
             left
         })
+    }
+
+    /// How many polls of the allowance were used.
+    pub(crate) fn cleanup_used(&self) -> u64 {
+        self.with_cancel(|_, allowance| allowance.used.into())
+    }
+
+    /// The task sees the request; `None` if there is none to see.
+    pub(crate) fn acknowledge(&self) -> Option<TaskEffect> {
+        if !self.region.core.recording() {
+            return self.word.acknowledge();
+        }
+        self.with_cancel(|reason, allowance| {
+            let from = self.word.load().state();
+            let effect = self.word.acknowledge()?;
+            self.note_moved(from);
+            if effect == TaskEffect::Acknowledged {
+                self.note_witness(reason, allowance, Phase::Cancelling, false);
+            }
+            Some(effect)
+        })
+    }
+
+    /// The body has ended, like this: whether the task ends cancelled. What the future still holds
+    /// has not been dropped yet.
+    #[inline]
+    pub(crate) fn body_ended(&self, severity: Severity) -> bool {
+        let cancelled = self.word.load().state().acknowledged();
+        if cancelled {
+            self.cancelled_body_ended(severity);
+        }
+        cancelled
+    }
+
+    #[cold]
+    fn cancelled_body_ended(&self, severity: Severity) {
+        if severity == Severity::Err {
+            self.note(EventKind::CleanupError {});
+        }
+        self.with_cancel(|reason, allowance| {
+            let from = self.word.load().state();
+            self.word.body_ended();
+            if self.note_moved(from) {
+                self.note_witness(reason, allowance, Phase::Finalizing, false);
+            }
+        });
+    }
+
+    /// Nothing is left to run, and the result is in the cell. `forced`: not by the task itself.
+    #[inline]
+    pub(crate) fn complete(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
+        if !self.region.core.recording() {
+            return self.word.complete(kept);
+        }
+        self.complete_on_record(kept, severity, forced)
+    }
+
+    #[cold]
+    fn complete_on_record(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
+        self.with_cancel(|reason, allowance| {
+            let from = self.word.load().state();
+            let ended = self.word.complete(kept);
+            self.note_moved(from);
+            if from.acknowledged() || forced {
+                self.note_witness(reason, allowance, Phase::Completed, false);
+            }
+            self.note(EventKind::TaskEnded { outcome: severity });
+            ended
+        })
+    }
+
+    /// [`Word::begin_poll`](super::word::Word::begin_poll), on the record.
+    #[cold]
+    pub(crate) fn begin_on_record(
+        &self,
+        step: bool,
+        plain: bool,
+        dispatch: Option<Dispatch>,
+    ) -> Option<Snapshot> {
+        self.with_cancel(|_, _| {
+            let before = self.word.begin_poll(step, plain)?;
+            if let Some(dispatch) = dispatch {
+                self.region.core.note_dispatch(self.subject(), dispatch);
+            }
+            self.note_moved(before.state());
+            Some(before)
+        })
+    }
+
+    /// [`Word::start`](super::word::Word::start), on the record.
+    #[cold]
+    pub(crate) fn start(&self) {
+        self.with_cancel(|_, _| {
+            let from = self.word.load().state();
+            self.word.start();
+            self.note_moved(from);
+        });
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        Subject { task: Some(self.id), region: Some(self.region.id), ..Subject::default() }
+    }
+
+    /// Records something about the task.
+    #[inline]
+    pub(crate) fn note(&self, kind: EventKind) {
+        if self.region.core.recording() {
+            self.region.core.note(self.subject(), kind);
+        }
+    }
+
+    /// Records that the state is another than before; whether it is.
+    fn note_moved(&self, from: TaskState) -> bool {
+        let to = self.word.load().state();
+        if from != to {
+            self.note(EventKind::TaskMoved { from, to });
+        }
+        from != to
+    }
+
+    fn note_requested(
+        &self,
+        effect: TaskEffect,
+        from: TaskState,
+        reason: &Option<Arc<Reason>>,
+        allowance: &Allowance,
+    ) {
+        if self.region.core.recording() {
+            self.note_moved(from);
+            let phase = self.word.load().state().phase().unwrap_or(Phase::Completed);
+            let strengthened = effect != TaskEffect::Requested;
+            self.note_witness(reason, allowance, phase, strengthened);
+        }
+    }
+
+    /// Records how far the cancel has come.
+    fn note_witness(
+        &self,
+        reason: &Option<Arc<Reason>>,
+        allowance: &Allowance,
+        phase: Phase,
+        strengthened: bool,
+    ) {
+        let Some(reason) = reason else { return };
+        let (kind, polls) = (reason.kind, allowance.polls.into());
+        self.note(EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened });
+    }
+}
+
+impl Runnable {
+    /// Makes one entry of two of the same task: the one in excess gives its reference back.
+    ///
+    /// # Panics
+    /// If they are not of the same task.
+    pub fn merge(self, other: Runnable) -> Runnable {
+        assert!(self.header == other.header, "entries of two tasks do not merge");
+        other.give_up();
+        self
     }
 }

@@ -99,6 +99,8 @@ pub(crate) struct Extra {
 pub(crate) struct Links {
     pub(crate) prev: Option<NonNull<Header>>,
     pub(crate) next: Option<NonNull<Header>>,
+    /// Which child of its region it is.
+    pub(crate) order: u64,
 }
 
 /// Operations that need the types of a cell.
@@ -228,8 +230,10 @@ where
     let Stage::Future(future) = stage else { return Poll::Ready(Severity::Panicked) };
     // SAFETY: the future is in a cell on the heap and is dropped in place before it is overwritten.
     let result = std::task::ready!(unsafe { Pin::new_unchecked(future) }.poll(cx));
-    *stage = Stage::Empty;
     let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
+    // SAFETY: rule 1.
+    unsafe { header.as_ref() }.body_ended(severity);
+    *stage = Stage::Empty;
     *stage = Stage::Result(result.map_err(Stop::Err));
     Poll::Ready(severity)
 }

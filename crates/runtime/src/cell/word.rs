@@ -156,21 +156,40 @@ impl Word {
         }
     }
 
-    /// The entry of a queue was taken: whether the task is now the caller's to poll.
+    /// The entry of a queue was taken: whether the task is now the caller's to poll, and the word
+    /// as it was. Without `step` the state stays, and [`start`](Word::start) is called later.
+    ///
+    /// A task that was asked to stop while it waited in a queue of `plain` work has another entry
+    /// in the cancel lane, and that is the one that counts.
     #[inline]
-    pub(crate) fn begin_poll(&self) -> Option<Snapshot> {
+    pub(crate) fn begin_poll(&self, step: bool, plain: bool) -> Option<Snapshot> {
         self.update(|word| {
             // Shortcut: most tasks are polled once more, and the law changes nothing then.
             if word.0 & (STATE | SCHEDULED | POLLING) == RUNNING | SCHEDULED {
-                let word = Snapshot(word.0 ^ (SCHEDULED | POLLING));
-                return Some((word, word));
+                return Some((Snapshot(word.0 ^ (SCHEDULED | POLLING)), word));
             }
             if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
                 return None;
             }
-            let (word, _) = word.step(TaskEvent::Poll)?;
-            let word = Snapshot(word.0 ^ (SCHEDULED | POLLING));
-            Some((word, word))
+            if plain && word.state().in_cancel_lane() {
+                return None;
+            }
+            let next = if step { word.step(TaskEvent::Poll)?.0 } else { word };
+            Some((Snapshot(next.0 ^ (SCHEDULED | POLLING)), word))
+        })
+    }
+
+    /// The poll that has begun goes on: the kernel's step.
+    pub(crate) fn start(&self) {
+        self.update(|word| word.step(TaskEvent::Poll));
+    }
+
+    /// Takes over a task nobody polls, to end it: whether it was scheduled, so that an entry of it
+    /// is in some queue.
+    pub(crate) fn seize(&self) -> Option<bool> {
+        self.update(|word| {
+            let free = !word.is(POLLING) && !word.is_completed();
+            free.then_some((Snapshot(word.0 | POLLING), word.is(SCHEDULED)))
         })
     }
 
@@ -199,15 +218,19 @@ impl Word {
     }
 
     /// Asks the task to stop, for a reason that has been noted: who sees the request finds it.
-    pub(crate) fn request_cancel(&self) -> Requested {
+    /// `moves`: its place in the cancel lane is another than before.
+    pub(crate) fn request_cancel(&self, moves: bool) -> Requested {
         self.update(|word| {
             if word.is_completed() {
                 return None;
             }
             let (next, effect) = word.step(TaskEvent::RequestCancel)?;
-            let enqueue = effect == TaskEffect::Requested && !word.is(POLLING);
-            let extra = enqueue && word.is(SCHEDULED);
-            let next = Snapshot(next.0 | SCHEDULED);
+            // Until the request was seen it wakes.
+            let wakes = next.state() == TaskState::CancelRequested;
+            let queued = word.is(SCHEDULED) && !word.is(POLLING);
+            let extra = queued && (effect == TaskEffect::Requested || moves);
+            let enqueue = extra || (wakes && !word.is(SCHEDULED | POLLING));
+            let next = Snapshot(next.0 | if wakes { SCHEDULED } else { 0 });
             Some((next, Requested::Live { effect, enqueue, extra }))
         })
         .unwrap_or(Requested::Completed)

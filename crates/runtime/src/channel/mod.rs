@@ -36,6 +36,7 @@ pub mod session;
 mod shared;
 #[cfg(feature = "stream")]
 pub mod stream;
+mod tag;
 #[cfg(test)]
 #[cfg_attr(loom, allow(dead_code, reason = "the models wake threads, not counters"))]
 mod testing;
@@ -61,7 +62,9 @@ pub use unbounded::unbounded;
 #[doc(inline)]
 pub use watch::watch;
 
-use shared::Shared;
+pub(crate) use shared::Shared;
+#[cfg(not(loom))]
+pub(crate) use tag::tagged;
 
 /// A channel with room for `capacity` messages, permits included.
 ///

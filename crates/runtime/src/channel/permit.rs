@@ -3,6 +3,9 @@
 use std::fmt;
 use std::mem;
 
+use asx_kernel::session::Resolution;
+use asx_kernel::status::Status;
+
 use super::Disconnected;
 use super::shared::Shared;
 use crate::prim::Arc;
@@ -12,12 +15,13 @@ use crate::prim::Arc;
 #[must_use = "a permit holds a slot until it is sent, aborted or dropped"]
 pub struct Permit<'a, T> {
     shared: &'a Shared<T>,
+    id: u64,
 }
 
 impl<'a, T> Permit<'a, T> {
     #[inline]
     pub(super) fn new(shared: &'a Shared<T>) -> Self {
-        Permit { shared }
+        Permit { shared, id: shared.granted() }
     }
 
     /// Sends. It never waits and never fails; if the receiver is gone, the value is dropped.
@@ -29,10 +33,10 @@ impl<'a, T> Permit<'a, T> {
     /// Sends, and hands the value back if the receiver is gone.
     #[inline]
     pub fn try_send(self, value: T) -> Result<(), Disconnected<T>> {
-        let shared = self.shared;
+        let (shared, id) = (self.shared, self.id);
         // The slot is about to be filled: nothing is left to give back.
         mem::forget(self);
-        shared.fill(value)
+        shared.fill(id, value)
     }
 
     /// Gives the slot back, as dropping does.
@@ -41,7 +45,7 @@ impl<'a, T> Permit<'a, T> {
 
 impl<T> Drop for Permit<'_, T> {
     fn drop(&mut self) {
-        self.shared.free();
+        self.shared.free(self.id, Resolution::Abort);
     }
 }
 
@@ -57,11 +61,26 @@ impl<T> fmt::Debug for Permit<'_, T> {
 pub struct OwnedPermit<T> {
     /// `None` once resolved.
     shared: Option<Arc<Shared<T>>>,
+    id: u64,
+    /// What dropping it means.
+    dropped: Resolution,
 }
 
 impl<T> OwnedPermit<T> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        OwnedPermit { shared: Some(shared) }
+        let id = shared.granted();
+        OwnedPermit { shared: Some(shared), id, dropped: Resolution::Abort }
+    }
+
+    /// A permit that is an obligation, if it can be one.
+    pub(super) fn tracked(shared: Arc<Shared<T>>) -> Result<Self, Status> {
+        let id = shared.granted_tracked()?;
+        Ok(OwnedPermit { shared: Some(shared), id, dropped: Resolution::Leak })
+    }
+
+    /// Its number, 0 if nobody counts.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Sends. It never waits and never fails; if the receiver is gone, the value is dropped.
@@ -72,13 +91,15 @@ impl<T> OwnedPermit<T> {
     /// Sends, and hands the value back if the receiver is gone.
     pub fn try_send(mut self, value: T) -> Result<(), Disconnected<T>> {
         match self.shared.take() {
-            Some(shared) => shared.fill(value),
+            Some(shared) => shared.fill(self.id, value),
             None => Err(Disconnected(value)),
         }
     }
 
     /// Gives the slot back, as dropping does.
-    pub fn abort(self) {}
+    pub fn abort(mut self) {
+        self.dropped = Resolution::Abort;
+    }
 
     /// Whether the receiver is gone.
     pub(super) fn is_closed(&self) -> bool {
@@ -91,7 +112,7 @@ impl<T> OwnedPermit<T> {
 impl<T> Drop for OwnedPermit<T> {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.take() {
-            shared.free();
+            shared.free(self.id, self.dropped);
         }
     }
 }

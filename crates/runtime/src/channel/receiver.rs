@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 
-use asx_kernel::channel::{Channel, TryRecvError};
+use asx_kernel::channel::TryRecvError;
 
 use super::recv::{Next, Recv, RecvMany};
-use super::shared::{Shared, wake};
+use super::shared::Shared;
 use crate::Cx;
 use crate::prim::Arc;
 
@@ -69,9 +69,7 @@ impl<T> Receiver<T> {
     /// Takes a message if there is one.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        let (value, sender) = self.shared.with(Channel::try_recv)?;
-        wake(sender);
-        Ok(value)
+        self.shared.try_recv()
     }
 
     /// Closes the channel for good and hands out the messages that were not taken, oldest first.

@@ -28,6 +28,11 @@ impl<'a, T> Recv<'a, T> {
         Recv { shared, cx, at, waits: false }
     }
 
+    #[track_caller]
+    pub(crate) fn over(shared: &'a Shared<T>, cx: &'a Cx) -> Self {
+        Recv::new(shared, cx, Location::caller())
+    }
+
     #[inline]
     fn poll_with<R>(
         &mut self,

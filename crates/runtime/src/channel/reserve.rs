@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use asx_kernel::channel::{Channel, TrySendError, WaiterId};
+use asx_kernel::channel::{TrySendError, WaiterId};
 
 use super::permit::{OwnedPermit, Permit};
 use super::shared::{Shared, wake};
@@ -117,6 +117,23 @@ impl<'a, T> ReserveOwned<'a, T> {
     }
 }
 
+impl<'a, T> ReserveOwned<'a, T> {
+    #[track_caller]
+    pub(crate) fn over(shared: &'a Arc<Shared<T>>, cx: &'a Cx) -> Self {
+        ReserveOwned::new(shared, cx, Location::caller())
+    }
+
+    /// Polls for a permit that is an obligation.
+    pub(super) fn poll_tracked(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<OwnedPermit<T>, SendError<()>>> {
+        let reserved = self.0.poll(context, |shared| OwnedPermit::tracked(shared.clone()));
+        // A scope that takes no more obligations is as good as gone.
+        reserved.map(|reserved| reserved?.map_err(|_| SendError::Disconnected(())))
+    }
+}
+
 impl<T> Future for ReserveOwned<'_, T> {
     type Output = Result<OwnedPermit<T>, SendError<()>>;
 
@@ -141,11 +158,8 @@ impl<'a, T> Sending<'a, T> {
     #[inline]
     fn send_now(&mut self) -> Poll<Result<(), SendError<T>>> {
         let Some(value) = self.value.take() else { return Poll::Ready(Ok(())) };
-        match self.place.shared.with(|channel: &mut Channel<T, _>| channel.try_send(value)) {
-            Ok(receiver) => {
-                wake(receiver);
-                Poll::Ready(Ok(()))
-            }
+        match self.place.shared.try_send(value) {
+            Ok(()) => Poll::Ready(Ok(())),
             Err(TrySendError::Disconnected(value)) => {
                 Poll::Ready(Err(SendError::Disconnected(value)))
             }

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::panic::Location;
 
-use asx_kernel::channel::{Channel, Evicted, TryReserveError, TrySendError};
+use asx_kernel::channel::{TryReserveError, TrySendError};
 
 use super::permit::{OwnedPermit, Permit};
 use super::reserve::{Reserve, ReserveOwned, Sending};
-use super::shared::{Shared, wake};
+use super::shared::Shared;
 use crate::Cx;
 use crate::prim::Arc;
 
@@ -56,13 +56,13 @@ impl<T> Sender<T> {
     /// Reserves a slot if one is free and nobody waits for one.
     #[inline]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TryReserveError> {
-        self.shared.with(Channel::try_reserve)?;
+        self.shared.try_reserve()?;
         Ok(Permit::new(&self.shared))
     }
 
     /// [`try_reserve`](Sender::try_reserve), with a permit that borrows nothing.
     pub fn try_reserve_owned(&self) -> Result<OwnedPermit<T>, TryReserveError> {
-        self.shared.with(Channel::try_reserve)?;
+        self.shared.try_reserve()?;
         Ok(OwnedPermit::new(self.shared.clone()))
     }
 }
@@ -72,8 +72,7 @@ impl<T> Sender<T> {
     /// Sends if a slot is free and nobody waits for one.
     #[inline]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        wake(self.shared.with(|channel| channel.try_send(value))?);
-        Ok(())
+        self.shared.try_send(value)
     }
 
     /// Sends at once, in the place of the oldest message if the channel is full or others wait:
@@ -87,10 +86,7 @@ impl<T> Sender<T> {
     /// assert_eq!(rx.try_recv(), Ok("new"));
     /// ```
     pub fn send_evict_oldest(&self, value: T) -> Result<Option<T>, TrySendError<T>> {
-        let Evicted { old, wake: receiver } =
-            self.shared.with(|channel| channel.send_evict_oldest(value))?;
-        wake(receiver);
-        Ok(old)
+        self.shared.evict(value)
     }
 }
 
@@ -124,6 +120,20 @@ impl<T> Sender<T> {
     /// A handle that can become a sender as long as there is one, and does not count as one.
     pub fn downgrade(&self) -> WeakSender<T> {
         WeakSender { shared: self.shared.clone() }
+    }
+}
+
+impl<T> Sender<T> {
+    /// A sender that was not counted; see [`forget`](Sender::forget).
+    pub(crate) fn uncounted(shared: &Arc<Shared<T>>) -> Sender<T> {
+        Sender { shared: shared.clone() }
+    }
+
+    /// Ends a sender that was not counted.
+    pub(crate) fn forget(self) {
+        let sender = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the sender is not used again, nor dropped: this ends its reference.
+        drop(unsafe { std::ptr::read(&sender.shared) });
     }
 }
 

@@ -17,6 +17,7 @@ use asx_kernel::session::{DropContext, LEAK_MESSAGE, PermitEffect, PermitEvent, 
 
 use super::permit::OwnedPermit;
 use super::reserve::ReserveOwned;
+use super::shared::Shared;
 use super::{Disconnected, Receiver, SendError, Sender, TryReserveError, ZeroCapacity};
 use crate::prim::Arc;
 use crate::prim::atomic::{AtomicU64, Ordering};
@@ -72,7 +73,9 @@ impl<T> TrackedSender<T> {
 
     /// Reserves a slot if one is free and nobody waits for one.
     pub fn try_reserve(&self) -> Result<TrackedPermit<T>, TryReserveError> {
-        Ok(TrackedPermit::new(self.sender.try_reserve_owned()?, &self.leaked))
+        let mut permit = TrackedPermit::try_reserve(&self.sender.shared)?;
+        permit.leaked = self.leaked.clone();
+        Ok(permit)
     }
 
     /// How many permits were dropped unresolved so far.
@@ -110,7 +113,7 @@ impl<T> Future for TrackedReserve<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let leaked = self.leaked;
-        let reserved = Pin::new(&mut self.reserve).poll(context);
+        let reserved = self.reserve.poll_tracked(context);
         reserved.map_ok(|permit| TrackedPermit::new(permit, leaked))
     }
 }
@@ -129,6 +132,26 @@ pub struct TrackedPermit<T> {
 impl<T> TrackedPermit<T> {
     fn new(slot: OwnedPermit<T>, leaked: &Arc<AtomicU64>) -> Self {
         TrackedPermit { slot: Some(slot), state: PermitState::Live, leaked: leaked.clone() }
+    }
+
+    /// Waits for a permit nobody counts the leaks of.
+    pub(crate) async fn reserve(shared: &Arc<Shared<T>>, cx: &Cx) -> Result<Self, SendError<()>> {
+        let leaked = Arc::new(AtomicU64::new(0));
+        let reserve = ReserveOwned::new(shared, cx, Location::caller());
+        TrackedReserve { reserve, leaked: &leaked }.await
+    }
+
+    /// [`reserve`](TrackedPermit::reserve), if a slot is free.
+    pub(crate) fn try_reserve(shared: &Arc<Shared<T>>) -> Result<Self, TryReserveError> {
+        shared.try_reserve()?;
+        let permit = OwnedPermit::tracked(shared.clone());
+        let permit = permit.map_err(|_| TryReserveError::Disconnected)?;
+        Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0))))
+    }
+
+    /// The number of the permit, 0 if nobody counts.
+    pub(crate) fn id(&self) -> u64 {
+        self.slot.as_ref().map_or(0, OwnedPermit::id)
     }
 
     /// Sends, which does the duty. If the receiver is gone, the value is dropped; the duty was to
@@ -188,7 +211,6 @@ thread_local! {
 
 /// Runs what drops a future by force: a permit that goes with it is recorded as leaked, but does
 /// not panic.
-#[allow(dead_code, reason = "for whoever completes tasks by force")]
 pub(crate) fn dropping_by_force<R>(drops: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {

@@ -7,14 +7,20 @@
 use std::task::{Poll, Waker};
 
 use asx_kernel::channel::{
-    Channel, Recv, Reserve, Sent, TryRecvError, TryReserveError, WaiterId, ZeroCapacity,
+    Channel, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError, WaiterId,
+    ZeroCapacity,
 };
+use asx_kernel::journal::EventKind;
+use asx_kernel::session::Resolution;
 
 use super::Disconnected;
+use super::tag::Tag;
 use crate::prim::{Arc, Mutex, lock};
 
 pub(crate) struct Shared<T> {
     channel: Mutex<Channel<T, Waker>>,
+    /// Who the channel is, if a runtime knows it.
+    pub(super) tag: Option<Box<Tag>>,
 }
 
 /// A slot was reserved: who is to be woken, once the slot has its permit.
@@ -23,12 +29,18 @@ pub(super) type Granted = Result<Option<Waker>, Disconnected>;
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
         let channel = Mutex::new(Channel::new(capacity)?);
-        Ok(Arc::new(Shared { channel }))
+        Ok(Arc::new(Shared { channel, tag: None }))
+    }
+
+    /// A channel that a runtime knows.
+    #[cfg(not(loom))]
+    pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {
+        Shared { channel: Mutex::new(law), tag: Some(Box::new(tag)) }
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
     #[inline]
-    pub(super) fn with<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
+    pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
         ask(&mut lock(&self.channel))
     }
 
@@ -41,6 +53,10 @@ impl<T> Shared<T> {
         place: &mut Option<WaiterId>,
         waker: &Waker,
     ) -> Poll<Granted> {
+        if !self.is_usable() {
+            self.leave(place);
+            return Poll::Ready(Err(Disconnected(())));
+        }
         match self.with(|channel| reserve_now(channel, place)) {
             Poll::Ready(granted) => Poll::Ready(granted),
             Poll::Pending => self.wait_in_line(place, waker.clone()),
@@ -49,12 +65,27 @@ impl<T> Shared<T> {
 
     #[cold]
     fn wait_in_line(&self, place: &mut Option<WaiterId>, token: Waker) -> Poll<Granted> {
+        let new = place.is_none();
         let (asked, _spare) = self.with(|channel| channel.reserve_with(place, token));
         match asked {
             Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
-            Ok(Reserve::Waiting(_)) => Poll::Pending,
+            Ok(Reserve::Waiting(_)) => {
+                if new {
+                    self.note(EventKind::SendWaiting {});
+                }
+                Poll::Pending
+            }
             Err(_) => Poll::Ready(Err(Disconnected(()))),
         }
+    }
+
+    /// Reserves a slot if one is free and nobody waits.
+    #[inline]
+    pub(super) fn try_reserve(&self) -> Result<(), TryReserveError> {
+        if !self.is_usable() {
+            return Err(TryReserveError::Disconnected);
+        }
+        self.with(Channel::try_reserve)
     }
 
     /// Gives up a place in line, if there is one.
@@ -67,25 +98,54 @@ impl<T> Shared<T> {
 
     #[cold]
     fn leave_line(&self, waiter: WaiterId) {
-        let left = self.with(|channel| channel.leave(waiter));
+        let (was, left) = self.with(|channel| {
+            let line = channel.waiters();
+            let left = channel.leave(waiter);
+            (channel.waiters() < line, left)
+        });
+        // A closed channel has no line any more to leave.
+        if was {
+            self.note(EventKind::SendLeft {});
+        }
+        self.account();
         wake(left.wake);
     }
 
-    /// Fills a reserved slot, or hands the value back if the receiver is gone.
+    /// Fills the slot of a permit, or hands the value back if the receiver is gone.
     #[inline]
-    pub(super) fn fill(&self, value: T) -> Result<(), Disconnected<T>> {
-        match self.with(|channel| channel.send(value)) {
-            Sent::Queued { wake: receiver } => {
-                wake(receiver);
-                Ok(())
+    pub(super) fn fill(&self, permit: u64, value: T) -> Result<(), Disconnected<T>> {
+        let Some(claim) = self.claim(permit) else { return Err(Disconnected(value)) };
+        let sent = if self.is_usable() {
+            match self.with(|channel| channel.send(value)) {
+                Sent::Queued { wake: receiver } => {
+                    claim.note(|permit| EventKind::Sent { permit: Some(permit) });
+                    wake(receiver);
+                    Ok(())
+                }
+                Sent::Refused { value } | Sent::NoPermit { value } => {
+                    claim.note(|permit| EventKind::SendRefused { permit });
+                    Err(Disconnected(value))
+                }
             }
-            Sent::Refused { value } | Sent::NoPermit { value } => Err(Disconnected(value)),
-        }
+        } else {
+            let next = self.with(Channel::abort);
+            claim.note(|permit| EventKind::SendAborted { permit });
+            wake(next);
+            Err(Disconnected(value))
+        };
+        claim.resolve(Resolution::Commit);
+        self.account();
+        sent
     }
 
-    /// Gives a reserved slot back.
-    pub(super) fn free(&self) {
-        wake(self.with(Channel::abort));
+    /// Gives the slot of a permit back.
+    pub(super) fn free(&self, permit: u64, resolution: Resolution) {
+        let Some(claim) = self.claim(permit) else { return };
+        let next = self.with(Channel::abort);
+        claim.note(|permit| EventKind::SendAborted { permit });
+        wake(next);
+        claim.resolve(resolution);
+        self.account();
     }
 
     /// Takes from the channel with `take`, or registers the receiver until there is something.
@@ -97,10 +157,13 @@ impl<T> Shared<T> {
         waker: &Waker,
         mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
+        if !self.is_usable() {
+            return Poll::Ready(Err(Disconnected(())));
+        }
         match self.with(&mut take) {
             Err(TryRecvError::Empty) if again && self.will_wake(waker) => Poll::Pending,
             Err(TryRecvError::Empty) => self.wait_for_message(waker.clone(), take),
-            taken => received(taken),
+            taken => self.received(taken),
         }
     }
 
@@ -125,7 +188,7 @@ impl<T> Shared<T> {
             }
             taken => (taken, Some(token)),
         });
-        received(taken)
+        self.received(taken)
     }
 
     /// Forgets that the receiver waits.
@@ -134,35 +197,80 @@ impl<T> Shared<T> {
     }
 
     /// The receiver is gone: what it did not take comes back, every waiting sender is woken.
-    pub(super) fn close_receiver(&self) -> std::collections::VecDeque<T> {
-        let closed = self.with(Channel::close_receiver);
+    pub(crate) fn close_receiver(&self) -> std::collections::VecDeque<T> {
+        let (first, closed) =
+            self.with(|channel| (!channel.is_receiver_closed(), channel.close_receiver()));
+        if first {
+            self.note(EventKind::ReceiverGone { dropped: closed.messages.len() as u64 });
+        }
+        self.account();
         closed.wakes.into_iter().for_each(Waker::wake);
         closed.messages
     }
 
+    /// Sends if there is room and nobody waits.
+    #[inline]
+    pub(super) fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
+        if !self.is_usable() {
+            return Err(TrySendError::Disconnected(value));
+        }
+        let receiver = self.with(|channel| channel.try_send(value))?;
+        self.note(EventKind::Sent { permit: None });
+        wake(receiver);
+        Ok(())
+    }
+
+    /// Sends at once, in the place of the oldest message if need be.
+    pub(super) fn evict(&self, value: T) -> Result<Option<T>, TrySendError<T>> {
+        if !self.is_usable() {
+            return Err(TrySendError::Disconnected(value));
+        }
+        let Evicted { old, wake: receiver } =
+            self.with(|channel| channel.send_evict_oldest(value))?;
+        if old.is_some() {
+            self.note(EventKind::Evicted {});
+        }
+        self.note(EventKind::Sent { permit: None });
+        wake(receiver);
+        Ok(old)
+    }
+
+    /// Takes a message if there is one.
+    #[inline]
+    pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
+        if !self.is_usable() {
+            return Err(TryRecvError::Disconnected);
+        }
+        let (value, sender) = self.with(Channel::try_recv)?;
+        self.note(EventKind::Received {});
+        wake(sender);
+        Ok(value)
+    }
+
+    /// Wakes the sender that has room now, and passes on what was taken.
+    #[inline]
+    fn received<R>(&self, taken: Taken<R>) -> Poll<Result<R, Disconnected>> {
+        match taken {
+            Ok((value, sender)) => {
+                self.note(EventKind::Received {});
+                wake(sender);
+                Poll::Ready(Ok(value))
+            }
+            Err(TryRecvError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
+            Err(TryRecvError::Empty) => Poll::Pending,
+        }
+    }
+
     /// A sender more; `false` once the last one is gone.
-    pub(super) fn add_sender(&self) -> bool {
+    pub(crate) fn add_sender(&self) -> bool {
         self.with(Channel::add_sender)
     }
 
     /// A sender fewer; the last one wakes the receiver.
-    pub(super) fn drop_sender(&self) {
-        wake(self.with(Channel::drop_sender));
-    }
-
-    /// Closes both sides, as a region does that ends: neither side asked for it, so everybody
-    /// who waits is woken. Messages nobody took are dropped.
-    #[allow(dead_code, reason = "for the regions that own channels")]
-    pub(crate) fn close(&self) {
-        let closed = self.with(|channel| {
-            let closed = channel.close_receiver();
-            while channel.senders() > 0 {
-                let nobody = channel.drop_sender();
-                debug_assert!(nobody.is_none(), "all that waited are in `closed`");
-            }
-            closed
-        });
-        closed.wakes.into_iter().chain(closed.receiver).for_each(Waker::wake);
+    pub(crate) fn drop_sender(&self) {
+        let receiver = self.with(Channel::drop_sender);
+        self.account();
+        wake(receiver);
     }
 }
 
@@ -197,18 +305,5 @@ fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>)
         Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
         Ok(Reserve::Waiting(_)) => Poll::Pending,
         Err(_) => Poll::Ready(Err(Disconnected(()))),
-    }
-}
-
-/// Wakes the sender that has room now, and passes on what was taken.
-#[inline]
-fn received<R>(taken: Taken<R>) -> Poll<Result<R, Disconnected>> {
-    match taken {
-        Ok((value, sender)) => {
-            wake(sender);
-            Poll::Ready(Ok(value))
-        }
-        Err(TryRecvError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
-        Err(TryRecvError::Empty) => Poll::Pending,
     }
 }

@@ -3,15 +3,20 @@
 mod sleep;
 mod timeout;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
 use std::time::Duration;
 
+use asx_kernel::journal::{EventKind, Subject};
+use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
-use asx_kernel::wheel::{TimerHandle, Wheel, WheelConfig};
+use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
-use crate::core::Host;
+use crate::core::{Core, Host};
 use crate::prim::{Mutex, lock};
+use crate::region::Region;
 
 pub use sleep::Sleep;
 pub use timeout::Timeout;
@@ -19,9 +24,36 @@ pub use timeout::Timeout;
 /// Timers fired under one lock.
 const BATCH: usize = 256;
 
+/// A timer of somebody's: whose it is, and who is woken.
+pub(crate) struct Armed {
+    pub(crate) owner: Owner,
+    pub(crate) wakes: Option<Waker>,
+}
+
+/// Whose timer it is.
+pub(crate) enum Owner {
+    /// A task's own wait.
+    Task(u64),
+    /// A region's timer.
+    Region(Arc<Region>),
+}
+
+impl Owner {
+    fn subject(&self, handle: TimerHandle) -> Subject {
+        let timer = Some(handle.generation);
+        match self {
+            Owner::Task(id) => Subject { task: Some(*id), timer, ..Subject::default() },
+            Owner::Region(region) => {
+                Subject { region: Some(region.id), timer, ..Subject::default() }
+            }
+        }
+    }
+}
+
 /// Timers that each carry a `T`.
 pub(crate) struct Timers<T> {
     start: Time,
+    config: WheelConfig,
     /// Made with the first timer: it is large.
     wheel: Mutex<Option<Box<Wheel<T>>>>,
     /// No later than the earliest deadline; `u64::MAX` without timers.
@@ -29,37 +61,53 @@ pub(crate) struct Timers<T> {
 }
 
 impl<T> Timers<T> {
-    pub(crate) fn new(now: Time) -> Timers<T> {
-        Timers { start: now, wheel: Mutex::new(None), next: AtomicU64::new(u64::MAX) }
+    pub(crate) fn new(now: Time, config: WheelConfig) -> Timers<T> {
+        let next = AtomicU64::new(u64::MAX);
+        Timers { start: now, config, wheel: Mutex::new(None), next }
     }
 
     #[inline(never)]
-    fn wheel(start: Time) -> Box<Wheel<T>> {
-        let config = WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() };
-        Box::new(Wheel::new(config, start))
+    fn wheel(&self) -> Box<Wheel<T>> {
+        Box::new(Wheel::new(self.config.clone(), self.start))
     }
 
-    /// Adds a timer; `None` if no more fit into memory.
+    /// Adds a timer.
     pub(crate) fn register(
         &self,
         host: &dyn Host,
         deadline: Time,
         token: T,
-    ) -> Option<TimerHandle> {
-        let (handle, earliest) = {
+    ) -> Result<TimerHandle, Status> {
+        self.register_with(host, deadline, |wheel| wheel.register(deadline, token))
+    }
+
+    /// Adds a timer as `add` does, under the lock.
+    fn register_with(
+        &self,
+        host: &dyn Host,
+        deadline: Time,
+        add: impl FnOnce(&mut Wheel<T>) -> Result<TimerHandle, RegisterError<T>>,
+    ) -> Result<TimerHandle, Status> {
+        let (added, earliest) = {
             let mut wheel = lock(&self.wheel);
-            let wheel = wheel.get_or_insert_with(|| Self::wheel(self.start));
-            let handle = wheel.register(deadline, token).ok()?;
-            let earliest = deadline.as_nanos() < self.next.load(Relaxed);
+            let wheel = wheel.get_or_insert_with(|| self.wheel());
+            if self.config.max_timer_duration != Duration::MAX {
+                // Distances are measured from the wheel's own time.
+                wheel.advance(host.now());
+            }
+            let added = add(wheel);
+            let earliest = added.is_ok() && deadline.as_nanos() < self.next.load(Relaxed);
             if earliest {
                 self.next.store(deadline.as_nanos(), Relaxed);
             }
-            (handle, earliest)
+            (added, earliest)
         };
+        // A token that was refused is dropped here, outside the lock.
+        let handle = added.map_err(|error| error.status())?;
         if earliest {
             host.timer_moved(deadline);
         }
-        Some(handle)
+        Ok(handle)
     }
 
     /// Whether a timer is still armed.
@@ -67,9 +115,14 @@ impl<T> Timers<T> {
         lock(&self.wheel).as_ref().is_some_and(|wheel| wheel.get(handle).is_some())
     }
 
-    pub(crate) fn cancel(&self, handle: TimerHandle) {
-        let token = lock(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle));
-        drop(token);
+    /// Takes a timer out, if it is still armed.
+    pub(crate) fn cancel(&self, handle: TimerHandle) -> Option<T> {
+        lock(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle))
+    }
+
+    /// Looks at the wheel, if there is one.
+    pub(crate) fn with_wheel<R>(&self, look: impl FnOnce(Option<&Wheel<T>>) -> R) -> R {
+        look(lock(&self.wheel).as_deref())
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
@@ -77,9 +130,10 @@ impl<T> Timers<T> {
     }
 
     /// Hands out those whose time has come; the next deadline.
-    pub(crate) fn fire(&self, now: Time, mut each: impl FnMut(T)) -> Option<Time> {
+    pub(crate) fn fire(&self, now: Time, mut each: impl FnMut(Expired<T>)) -> Option<Time> {
         let next = self.next()?;
-        if next > now {
+        // With coalescing a timer may be due before its time.
+        if next > now && self.config.coalesce.is_none() {
             return Some(next);
         }
         let mut due = Vec::new();
@@ -92,10 +146,85 @@ impl<T> Timers<T> {
                 self.next.store(next.map_or(u64::MAX, Time::as_nanos), Relaxed);
                 (count, next)
             };
-            due.drain(..).for_each(|expired| each(expired.token));
+            due.drain(..).for_each(&mut each);
             if count < BATCH {
                 return next;
             }
         }
+    }
+}
+
+/// Timers of tasks and regions, which are on the record.
+impl Core {
+    /// Arms a timer.
+    pub(crate) fn arm(&self, deadline: Time, armed: Armed) -> Result<TimerHandle, Status> {
+        let host = &*self.host;
+        if !self.recording() {
+            return self.timers.register(host, deadline, armed);
+        }
+        let at = deadline.as_nanos();
+        let added = self.timers.register_with(host, deadline, |wheel| {
+            let of_owner = armed.owner.subject(TimerHandle { id: 0, generation: 0 });
+            let handle = wheel.register(deadline, armed)?;
+            let subject = Subject { timer: Some(handle.generation), ..of_owner };
+            self.note(subject, EventKind::TimerArmed { deadline: at });
+            Ok(handle)
+        });
+        added.inspect_err(|status| self.refused_timer(*status))
+    }
+
+    #[cold]
+    fn refused_timer(&self, status: Status) {
+        if status == Status::ResourceExhausted {
+            let what = "timers";
+            self.note(Subject::default(), EventKind::ResourceExhausted { what });
+        }
+    }
+
+    /// Takes a timer out: whose it was, and whom it would have woken, if it was still armed.
+    pub(crate) fn disarm(&self, handle: TimerHandle) -> Option<Armed> {
+        let armed = self.timers.cancel(handle)?;
+        self.note(armed.owner.subject(handle), EventKind::TimerCancelled {});
+        Some(armed)
+    }
+
+    /// Arms a timer in place of another, which stays if that fails.
+    pub(crate) fn rearm(
+        &self,
+        old: TimerHandle,
+        deadline: Time,
+        armed: Armed,
+    ) -> Result<TimerHandle, Status> {
+        let (host, mut before) = (&*self.host, None);
+        let updated = self.timers.register_with(host, deadline, |wheel| {
+            let of_owner = armed.owner.subject(old);
+            let (handle, replaced) = wheel.update(old, deadline, armed)?;
+            let subject = Subject { timer: Some(handle.generation), ..of_owner };
+            self.note(subject, EventKind::TimerArmed { deadline: deadline.as_nanos() });
+            if let Some(armed) = &replaced {
+                self.note(armed.owner.subject(old), EventKind::TimerCancelled {});
+            }
+            before = replaced;
+            Ok(handle)
+        });
+        drop(before);
+        updated.inspect_err(|status| self.refused_timer(*status))
+    }
+
+    /// Wakes those whose timers are due: how many timers there were.
+    pub(crate) fn fire(&self, now: Time) -> usize {
+        let mut fired = 0;
+        self.timers.fire(now, |Expired { handle, deadline, token }| {
+            fired += 1;
+            let deadline = deadline.as_nanos();
+            self.note(token.owner.subject(handle), EventKind::TimerFired { deadline });
+            if let Owner::Region(region) = &token.owner {
+                region.forget_timer(handle);
+            }
+            if let Some(waker) = token.wakes {
+                waker.wake();
+            }
+        });
+        fired
     }
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
+use super::{Armed, Owner};
 use crate::cx::Wait;
 use crate::{CancelSafe, Cancelled, Cx};
 
@@ -48,8 +49,11 @@ impl Future for Sleep<'_> {
             }
             None if !self.ahead && self.deadline <= core.host.now() => return Poll::Ready(Ok(())),
             None => {
-                let waker = cx.waker().clone();
-                self.timer = core.timers.register(&*core.host, self.deadline, waker);
+                let armed = Armed {
+                    owner: Owner::Task(self.cx.task().id),
+                    wakes: Some(cx.waker().clone()),
+                };
+                self.timer = core.arm(self.deadline, armed).ok();
             }
         }
         self.cx.waits(Wait::Time, self.at);
@@ -60,7 +64,7 @@ impl Future for Sleep<'_> {
 impl Drop for Sleep<'_> {
     fn drop(&mut self) {
         if let Some(timer) = self.timer {
-            self.cx.core().timers.cancel(timer);
+            drop(self.cx.core().disarm(timer));
         }
     }
 }

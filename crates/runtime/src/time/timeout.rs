@@ -8,6 +8,7 @@ use asx_kernel::cancel;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
+use super::{Armed, Owner};
 use crate::node::{Branch, Inside, Kind};
 use crate::{Cancelled, Cx};
 
@@ -59,8 +60,9 @@ where
             };
             if !over {
                 if this.timer.is_none() {
-                    let waker = cx.waker().clone();
-                    this.timer = core.timers.register(&*core.host, this.deadline, waker);
+                    let owner = Owner::Task(this.cx.task().id);
+                    let armed = Armed { owner, wakes: Some(cx.waker().clone()) };
+                    this.timer = core.arm(this.deadline, armed).ok();
                 }
                 return Poll::Pending;
             }
@@ -73,7 +75,7 @@ where
 impl<F> Drop for Timeout<'_, F> {
     fn drop(&mut self) {
         if let Some(timer) = self.timer {
-            self.cx.core().timers.cancel(timer);
+            drop(self.cx.core().disarm(timer));
         }
     }
 }

@@ -1,0 +1,196 @@
+//! Workers without threads: one step at a time, under a clock that somebody moves.
+//!
+//! The workers are those of [`Runtime`](crate::Runtime). Two things differ: every runnable entry is
+//! in the lanes, one per task, so that the order of dispatches is exactly the law's; and due timers
+//! are looked for before each step. So a run is a function of its program, its script and its seed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use asx_kernel::lanes::{Certificate, Lane, Suggestion, TieBreak};
+use asx_kernel::rng::DetRng;
+use asx_kernel::time::Time;
+use asx_runtime::{Core, Host, Region, Settings};
+
+use crate::governor::{Governor, View};
+use crate::prim::atomic::AtomicU64;
+use crate::queue::Queue;
+use crate::shared::{Clock, Remote, Rules, Shared, SharedLanes};
+use crate::worker::Worker;
+
+/// How a [`Stepped`] runtime is to be.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How many workers; 0 counts as 1.
+    pub workers: usize,
+    /// What random choices come from.
+    pub seed: u64,
+    /// The order of equals in a worker's own ready lane.
+    pub tie_break: TieBreak,
+    /// Cancel dispatches in a row while other work waits.
+    pub cancel_streak_limit: u32,
+    /// What tasks are bound by.
+    pub settings: Settings,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let settings = Settings { operations: u32::MAX, ..Settings::default() };
+        let (tie_break, cancel_streak_limit) = (TieBreak::Fifo, 16);
+        Setup { workers: 1, seed: 0, tie_break, cancel_streak_limit, settings }
+    }
+}
+
+/// A runtime that does nothing by itself.
+///
+/// ```
+/// use asx_native::stepped::{Setup, Stepped};
+/// let mut run = Stepped::new(Setup::default());
+/// assert_eq!(run.step(), None);
+/// ```
+pub struct Stepped {
+    shared: Arc<Shared>,
+    core: Arc<Core>,
+    root: Arc<Region>,
+    workers: Vec<Worker>,
+    advice: Arc<Advice>,
+    /// Which worker steps.
+    rng: DetRng,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The number of the task that was polled.
+    pub task: u64,
+    /// The lane it came from.
+    pub lane: Lane,
+}
+
+/// A governor that says what it was told to say.
+#[derive(Default)]
+struct Advice(AtomicU8);
+
+impl Governor for Advice {
+    fn suggest(&self, _: View) -> Suggestion {
+        Suggestion::ALL[usize::from(self.0.load(Ordering::Relaxed))]
+    }
+}
+
+impl Stepped {
+    /// A runtime with nothing in it, at time 0.
+    pub fn new(setup: Setup) -> Stepped {
+        let (queues, remotes): (Vec<_>, Vec<_>) = (0..setup.workers.max(1))
+            .map(|_| {
+                let (queue, shared) = Queue::new();
+                let polls = AtomicU64::new(0);
+                (queue, Remote { queue: shared, lanes: SharedLanes::default(), polls })
+            })
+            .unzip();
+        let advice = Arc::new(Advice::default());
+        let rules = Rules {
+            cancel_streak_limit: setup.cancel_streak_limit,
+            tie_break: setup.tie_break,
+            seed: setup.seed,
+            governor: Some(advice.clone()),
+            exact: true,
+        };
+        let shared = Shared::new(remotes.into(), rules, Clock::Manual(AtomicU64::new(0)));
+        let core = shared.core(setup.settings);
+        let workers = queues.into_iter().zip(0..);
+        let workers = workers
+            .map(|(queue, index)| Worker::new(index, shared.clone(), core.clone(), queue))
+            .collect();
+        let root = core.root();
+        let rng = DetRng::new(setup.seed, u64::MAX);
+        Stepped { shared, core, root, workers, advice, rng }
+    }
+
+    /// What its tasks share.
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Its root region.
+    pub fn root(&self) -> &Arc<Region> {
+        &self.root
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.shared.now()
+    }
+
+    /// A function that moves the clock, for whoever has no hold of the runtime: a task, say.
+    pub fn clock(&self) -> impl Fn(Time) + Send + Sync + use<> {
+        let shared = self.shared.clone();
+        move |to| shared.set_now(to)
+    }
+
+    /// Moves the clock, and nothing else; a time that has passed changes nothing.
+    pub fn advance(&mut self, to: Time) {
+        self.shared.set_now(to);
+    }
+
+    /// The next instant at which something happens by itself.
+    pub fn next_wake(&self) -> Option<Time> {
+        self.core.next_timer()
+    }
+
+    /// Fires the timers that are due: how many.
+    pub fn fire(&mut self) -> usize {
+        self.core.fire_timers(self.now())
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Polls one task, on whichever worker: `None` if nothing is runnable now.
+    pub fn step(&mut self) -> Option<Step> {
+        self.step_among(0..self.workers.len())
+    }
+
+    /// Polls one task on this worker: `None` if nothing is runnable there now.
+    pub fn step_on(&mut self, worker: usize) -> Option<Step> {
+        self.step_among(worker..worker + 1)
+    }
+
+    fn step_among(&mut self, among: std::ops::Range<usize>) -> Option<Step> {
+        loop {
+            self.fire();
+            let able = |at: &usize| self.workers.get(*at).is_some_and(Worker::can_step);
+            let able: Vec<_> = among.clone().filter(able).collect();
+            let nth = if able.len() < 2 { 0 } else { self.rng.below(able.len()) };
+            let Some(worker) = able.get(nth) else {
+                among.filter_map(|at| self.workers.get(at)).for_each(Worker::parked);
+                return None;
+            };
+            if let Some((task, lane)) = self.workers[*worker].step() {
+                return Some(Step { task, lane });
+            }
+        }
+    }
+
+    /// Has workers advised so from now on.
+    pub fn suggest(&mut self, suggestion: Suggestion) {
+        self.advice.0.store(suggestion as u8, Ordering::Relaxed);
+    }
+
+    /// How many entries wait in a lane, in all queues.
+    pub fn queued(&self, lane: Lane) -> usize {
+        self.shared.queued(lane)
+    }
+
+    /// The dispatches of a worker, counted.
+    pub fn certificate(&self, worker: usize) -> Option<Certificate> {
+        self.workers.get(worker).map(Worker::certificate)
+    }
+}
+
+impl std::fmt::Debug for Stepped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stepped").field("now", &self.now()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! When patience is over: the steps from a word to force.
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::time::Duration;
+
+use asx_kernel::cancel::Kind;
+use asx_kernel::journal::EventKind;
+use asx_kernel::region::RegionState;
+use asx_kernel::time::Time;
+use asx_kernel::wheel::TimerHandle;
+
+use crate::cell::{FREE, Runnable, TaskRef};
+use crate::core::{Alarm, Core};
+use crate::poll;
+use crate::region::Region;
+
+/// From forcing what is inside to forcing what is around it.
+const FORCE_AGAIN: Duration = Duration::from_millis(10);
+
+/// The alarms of one region.
+#[derive(Default)]
+pub(crate) struct Graces {
+    cancels: Vec<TimerHandle>,
+    force: Option<(Time, TimerHandle)>,
+}
+
+impl Graces {
+    /// The region has closed: nothing of it happens any more.
+    pub(crate) fn cancel(self, core: &Core) -> Vec<Alarm> {
+        let all = self.cancels.into_iter().chain(self.force.map(|(_, alarm)| alarm));
+        all.filter_map(|alarm| core.alarms.cancel(alarm)).collect()
+    }
+}
+
+impl Region {
+    /// Stops what is inside in three steps: it is told, after `soft` it is cancelled, and after
+    /// `hard` more what still lives is ended by force.
+    pub(crate) fn stop_within(self: &Arc<Self>, soft: Duration, hard: Duration, kind: Kind) {
+        self.stop();
+        self.cancel_after(soft, kind, Some(hard));
+    }
+
+    /// The same for good, without force unless asked; without patience it is cancelled at once.
+    pub(crate) fn shutdown_after(self: &Arc<Self>, soft: Duration, force: Option<Duration>) {
+        self.stop();
+        if !soft.is_zero() {
+            return self.cancel_after(soft, Kind::Shutdown, force);
+        }
+        self.close_as(Kind::Shutdown);
+        if let Some(after) = force {
+            self.force_after(after);
+        }
+    }
+
+    fn cancel_after(self: &Arc<Self>, soft: Duration, kind: Kind, force: Option<Duration>) {
+        let host = &*self.core.host;
+        let (when, alarm) = (host.now() + soft, Alarm::Cancel(self.clone(), kind, force));
+        let Ok(alarm) = self.core.alarms.register(host, when, alarm) else { return };
+        let mut inner = self.lock();
+        if inner.word.state() == RegionState::Closed {
+            drop(inner);
+            return drop(self.core.alarms.cancel(alarm));
+        }
+        inner.graces.cancels.push(alarm);
+    }
+
+    /// Has what still lives after a while ended by force; of several whiles the shortest counts.
+    pub(crate) fn force_after(self: &Arc<Self>, after: Duration) {
+        let host = &*self.core.host;
+        let when = host.now() + after;
+        let alarm = Alarm::Force(self.clone(), after);
+        let Ok(alarm) = self.core.alarms.register(host, when, alarm) else { return };
+        let mut inner = self.lock();
+        let earlier = inner.graces.force.is_some_and(|(earlier, _)| earlier <= when);
+        let needless = earlier || inner.word.state() == RegionState::Closed;
+        let rest = match needless {
+            true => Some(alarm),
+            false => inner.graces.force.replace((when, alarm)).map(|(_, later)| later),
+        };
+        drop(inner);
+        drop(rest.and_then(|alarm| self.core.alarms.cancel(alarm)));
+    }
+
+    /// Ends by force what still lives in a closing region, innermost first: whoever only waits for
+    /// what is inside gets the chance to end by itself. What begins only then (finalizers) has the
+    /// same patience again.
+    pub(crate) fn force(self: &Arc<Self>, again: Duration) {
+        let nested = {
+            let mut inner = self.lock();
+            inner.graces.force = None;
+            !inner.children.is_empty()
+        };
+        if self.has_tasks() {
+            self.note(EventKind::GraceExpired {});
+        }
+        self.force_inside();
+        self.force_after(if nested { again.min(FORCE_AGAIN) } else { again });
+    }
+
+    fn has_tasks(&self) -> bool {
+        let children: Vec<_> = {
+            let inner = self.lock();
+            if inner.word.live_tasks() > 0 {
+                return true;
+            }
+            inner.children.values().cloned().collect()
+        };
+        children.iter().any(|child| child.has_tasks())
+    }
+
+    fn force_inside(&self) {
+        let mut tasks = Vec::new();
+        let children: Vec<_> = {
+            let inner = self.lock();
+            if inner.word.state() != RegionState::Open && inner.children.is_empty() {
+                // SAFETY: the region keeps its tasks alive, and its lock is held.
+                inner.each_task(|task| tasks.push(unsafe { TaskRef::borrowed(task) }));
+            }
+            inner.children.values().cloned().collect()
+        };
+        tasks.iter().for_each(|task| self.force_task(task));
+        children.iter().for_each(|child| child.force_inside());
+    }
+
+    /// Ends a task now, if nobody polls it and it may be dropped here; else its next poll does.
+    fn force_task(&self, task: &TaskRef) {
+        let host = &*self.core.host;
+        let here = task.pin == FREE || host.here() == Some(task.pin);
+        if here && let Some(scheduled) = task.word.seize() {
+            if scheduled {
+                // The entry that is in some queue outlives the task: it needs its own reference.
+                task.word.add_reference();
+                if let Some(entry) = host.unschedule(task.id) {
+                    entry.give_up();
+                }
+            }
+            // SAFETY: rule 1 of cells: the reference of the region, which goes with the task's end.
+            let task = unsafe { TaskRef::from_raw(task.as_ptr()) };
+            return poll::force(ManuallyDrop::new(task));
+        }
+        if task.word.force() {
+            // SAFETY: it was made scheduled just now.
+            host.schedule(unsafe { Runnable::new(task.as_ptr()) });
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a region holds besides tasks and regions: obligations, timers, channels.
+//!
+//! All of it is given back when the region closes, after its finalizers: channels are closed and
+//! timers cancelled, in the order of their making; obligations nobody resolved are leaks, on record.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+
+use asx_kernel::arena::Key;
+use asx_kernel::ids::ObligationId;
+use asx_kernel::journal::EventKind;
+use asx_kernel::obligation::ObligationState;
+use asx_kernel::region::{Operation, RegionState, RegionWord};
+use asx_kernel::session::Resolution;
+use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+use asx_kernel::wheel::TimerHandle;
+
+use crate::Cx;
+use crate::ambient;
+use crate::region::{Inner, Region};
+use crate::time::{Armed, Owner};
+
+/// What one region holds.
+#[derive(Default)]
+pub(crate) struct Holdings {
+    /// Those that are reserved, and those that leaked; who was resolved is forgotten.
+    obligations: BTreeMap<u64, ObligationState>,
+    /// By generation: in the order of arming.
+    timers: BTreeMap<u64, TimerHandle>,
+    channels: BTreeMap<u64, Weak<dyn Scoped>>,
+}
+
+/// A channel of a region.
+pub(crate) trait Scoped: Send + Sync {
+    /// The region closes: permits are aborted, both sides closed.
+    fn release(&self);
+}
+
+impl Inner {
+    fn holdings(&mut self) -> &mut Holdings {
+        self.holdings.get_or_insert_default()
+    }
+}
+
+/// Obligations.
+impl Region {
+    /// Reserves an obligation: its number.
+    pub(crate) fn oblige(&self) -> Result<u64, Status> {
+        let mut inner = self.lock();
+        inner.admit(Operation::Create)?;
+        self.core.room_for_obligation()?;
+        let id = self.core.next_obligation.fetch_add(1, Relaxed);
+        inner.word.obligation_added();
+        inner.holdings().obligations.insert(id, ObligationState::Reserved);
+        self.note(EventKind::ObligationReserved { obligation: id });
+        Ok(id)
+    }
+
+    /// Resolves an obligation, once.
+    pub(crate) fn resolve(&self, id: u64, resolution: Resolution) -> Result<(), Status> {
+        let mut inner = self.lock();
+        let to = self.obligation_in(&inner, id)?.resolve(resolution)?;
+        inner.word.state().admit(Operation::Resolve)?;
+        RegionWord::obligation_done(&mut inner.word);
+        self.resolved(&mut inner, id, to);
+        Ok(())
+    }
+
+    /// Where an obligation stands: Reserved or Leaked; a resolved one answers that it is.
+    pub(crate) fn obligation(&self, id: u64) -> Result<ObligationState, Status> {
+        self.obligation_in(&self.lock(), id)
+    }
+
+    fn obligation_in(&self, inner: &Inner, id: u64) -> Result<ObligationState, Status> {
+        let held = inner.holdings.as_ref().and_then(|holdings| holdings.obligations.get(&id));
+        held.copied().ok_or(Status::ObligationAlreadyResolved)
+    }
+
+    /// The obligation no longer counts; only a leaked one stays on record.
+    fn resolved(&self, inner: &mut Inner, id: u64, to: ObligationState) {
+        let obligations = &mut inner.holdings().obligations;
+        match to {
+            ObligationState::Leaked => drop(obligations.insert(id, to)),
+            _ => drop(obligations.remove(&id)),
+        }
+        self.core.obligation_done();
+        self.note(EventKind::ObligationResolved { obligation: id, to });
+    }
+
+    /// Turns each outstanding obligation into a leak, in order.
+    pub(crate) fn account_leaks(&self) {
+        let mut inner = self.lock();
+        let reserved = |(id, state): (&u64, &ObligationState)| {
+            (*state == ObligationState::Reserved).then_some(*id)
+        };
+        let outstanding: Vec<_> = match &inner.holdings {
+            Some(holdings) => holdings.obligations.iter().filter_map(reserved).collect(),
+            None => Vec::new(),
+        };
+        for id in &outstanding {
+            self.resolved(&mut inner, *id, ObligationState::Leaked);
+        }
+        let count = outstanding.len() as u64;
+        self.note(EventKind::UnresolvedObligations { count });
+    }
+}
+
+/// Timers and channels.
+impl Region {
+    /// Arms a timer that the region cancels when it closes.
+    pub(crate) fn arm(
+        self: &Arc<Self>,
+        deadline: Time,
+        wakes: Option<Waker>,
+    ) -> Result<TimerHandle, Status> {
+        self.lock().admit(timer_operation())?;
+        let handle =
+            self.core.arm(deadline, Armed { owner: Owner::Region(self.clone()), wakes })?;
+        self.keep_timer(handle)
+    }
+
+    /// Arms a timer in place of another, which stays if that fails; one that is over is no
+    /// hindrance.
+    pub(crate) fn rearm(
+        self: &Arc<Self>,
+        old: TimerHandle,
+        deadline: Time,
+        wakes: Option<Waker>,
+    ) -> Result<TimerHandle, Status> {
+        self.lock().admit(timer_operation())?;
+        let armed = Armed { owner: Owner::Region(self.clone()), wakes };
+        let handle = match self.core.timers.is_armed(old) {
+            true => self.core.rearm(old, deadline, armed)?,
+            false => self.core.arm(deadline, armed)?,
+        };
+        self.forget_timer(old);
+        self.keep_timer(handle)
+    }
+
+    /// Lists a timer, unless the region has closed meanwhile.
+    fn keep_timer(&self, handle: TimerHandle) -> Result<TimerHandle, Status> {
+        let mut inner = self.lock();
+        if inner.word.state() == RegionState::Closed {
+            drop(inner);
+            drop(self.core.disarm(handle));
+            return Err(Status::RegionNotOpen);
+        }
+        inner.holdings().timers.insert(handle.generation, handle);
+        Ok(handle)
+    }
+
+    /// A timer of this region is over.
+    pub(crate) fn forget_timer(&self, handle: TimerHandle) {
+        if let Some(holdings) = &mut self.lock().holdings {
+            holdings.timers.remove(&handle.generation);
+        }
+    }
+
+    /// Has a channel closed when the region closes.
+    pub(crate) fn keep_channel(&self, id: u64, channel: Weak<dyn Scoped>) {
+        self.lock().holdings().channels.insert(id, channel);
+    }
+
+    /// A channel of this region is gone.
+    pub(crate) fn forget_channel(&self, id: u64) {
+        let channel = self.lock().holdings.as_mut().and_then(|held| held.channels.remove(&id));
+        drop(channel);
+    }
+
+    /// Closes the region's channels and cancels its timers.
+    pub(crate) fn release_holdings(&self) {
+        let (channels, timers) = {
+            let mut inner = self.lock();
+            let Some(holdings) = &mut inner.holdings else { return };
+            (std::mem::take(&mut holdings.channels), std::mem::take(&mut holdings.timers))
+        };
+        for channel in channels.into_values().filter_map(|channel| channel.upgrade()) {
+            channel.release();
+        }
+        for timer in timers.into_values() {
+            drop(self.core.disarm(timer));
+        }
+    }
+}
+
+/// What arming a timer is to a region: finalizers may do more.
+fn timer_operation() -> Operation {
+    match ambient::with_current(|task| task.is_finalizer()) {
+        Some(true) => Operation::ArmFinalizerTimer,
+        _ => Operation::ArmTimer,
+    }
+}
+
+/// A promise made in a scope: to be kept or called off.
+///
+/// One that is dropped unresolved counts as open until the scope closes, which then records it as
+/// leaked. It changes nobody's outcome.
+///
+/// ```
+/// # use asx_runtime::Cx;
+/// # use asx_kernel::status::Status;
+/// async fn transfer(cx: &Cx) -> Result<(), Status> {
+///     let promise = cx.obligation()?;
+///     // .. do what was promised ..
+///     promise.commit()
+/// }
+/// ```
+#[must_use = "an obligation that is neither committed nor aborted is a leak"]
+pub struct Obligation {
+    region: Arc<Region>,
+    id: u64,
+}
+
+impl Obligation {
+    /// Its number.
+    pub fn id(&self) -> ObligationId {
+        ObligationId(Key { generation: self.id, index: 0 })
+    }
+
+    /// What was promised is done. Fails if the scope has closed meanwhile and counted it as leaked.
+    pub fn commit(self) -> Result<(), Status> {
+        self.region.resolve(self.id, Resolution::Commit)
+    }
+
+    /// The promise is called off.
+    pub fn abort(self) -> Result<(), Status> {
+        self.region.resolve(self.id, Resolution::Abort)
+    }
+}
+
+impl std::fmt::Debug for Obligation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Obligation({})", self.id())
+    }
+}
+
+impl Cx {
+    /// Makes a promise that the innermost scope around the caller keeps account of.
+    pub fn obligation(&self) -> Result<Obligation, Status> {
+        let region = self.region();
+        let id = region.oblige()?;
+        Ok(Obligation { region, id })
+    }
+}

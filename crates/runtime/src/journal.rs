@@ -1,0 +1,116 @@
+//! The record of a run: the kernel's journal, written by whoever makes the step it tells of.
+//!
+//! Off, it costs a branch where something would be recorded. On, each event is recorded under the
+//! lock of the thing it is about (a region's, a channel's, the wheel's, the cancel bit of a task's
+//! word), so that the events of one thing are in the order in which they happened. The journal's
+//! own lock is taken last and held for one event.
+
+use asx_kernel::journal::{Event, EventKind, Journal, Subject, WhenFull};
+use asx_kernel::lanes::{DecisionChain, Lane};
+
+use crate::core::Core;
+use crate::prim::{Mutex, lock};
+
+/// How a dispatch came about, as a worker knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Dispatch {
+    /// Who dispatches.
+    pub worker: u16,
+    /// The lane the task waited in.
+    pub lane: Lane,
+    /// The worker's cancel streak before.
+    pub streak: u32,
+    /// The cancel-streak limit in force.
+    pub limit: u32,
+    /// Cancel work over its limit, for want of anything else.
+    pub fallback: bool,
+}
+
+/// What a runtime has recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The retained events, oldest first.
+    pub events: Vec<Event>,
+    /// The digest of every event ever recorded.
+    pub digest: u64,
+    /// How many events were not retained.
+    pub lost: u64,
+}
+
+pub(crate) struct Recorder {
+    book: Mutex<Book>,
+}
+
+struct Book {
+    journal: Journal,
+    chain: DecisionChain,
+}
+
+impl Recorder {
+    pub(crate) fn new(capacity: usize, when_full: WhenFull) -> Recorder {
+        let journal = Journal::new(capacity, when_full);
+        Recorder { book: Mutex::new(Book { journal, chain: DecisionChain::default() }) }
+    }
+
+    fn is_refusing(&self) -> bool {
+        lock(&self.book).journal.is_refusing()
+    }
+}
+
+impl Core {
+    /// Whether events are recorded.
+    #[inline]
+    pub fn recording(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// What was recorded so far, if anything is.
+    pub fn recorded(&self) -> Option<Recorded> {
+        let book = lock(&self.recorder.as_ref()?.book);
+        Some(Recorded {
+            events: book.journal.events().copied().collect(),
+            digest: book.journal.digest(),
+            lost: book.journal.lost(),
+        })
+    }
+
+    /// Whether a full journal refuses new work.
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Recorder::is_refusing)
+    }
+
+    /// Records an event, if events are recorded.
+    #[inline]
+    pub(crate) fn note(&self, subject: Subject, kind: EventKind) {
+        if let Some(recorder) = &self.recorder {
+            self.write(recorder, subject, kind);
+        }
+    }
+
+    #[cold]
+    fn write(&self, recorder: &Recorder, subject: Subject, kind: EventKind) {
+        let mut book = lock(&recorder.book);
+        // The time is read under the lock, so that it never goes back from event to event.
+        let now = self.host.now();
+        book.journal.record(now, subject, kind);
+    }
+
+    /// Records that a worker has chosen a task.
+    #[cold]
+    pub(crate) fn note_dispatch(&self, subject: Subject, dispatch: Dispatch) {
+        let Some(recorder) = &self.recorder else { return };
+        let Dispatch { worker, lane, streak, limit, fallback } = dispatch;
+        let book = &mut *lock(&recorder.book);
+        book.chain.extend(lane, subject.task.unwrap_or(0), streak, limit);
+        let kind = EventKind::Decision {
+            worker: worker.into(),
+            lane,
+            decision_seq: book.chain.seq,
+            decision_hash: book.chain.hash,
+            cancel_streak: streak.into(),
+            limit: limit.into(),
+            fallback,
+        };
+        book.journal.record(self.host.now(), subject, kind);
+    }
+}

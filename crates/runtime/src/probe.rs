@@ -1,0 +1,427 @@
+//! What tests of the laws see and do beyond what programs can: raw looks, and operations that are
+//! otherwise part of a combinator. Not for programs, and not stable.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use asx_kernel::budget::Budget;
+use asx_kernel::cancel::{Cleanup, Kind, Reason};
+#[cfg(not(loom))]
+use asx_kernel::channel::Channel;
+use asx_kernel::lanes::{Lane, Priority};
+use asx_kernel::obligation::ObligationState;
+use asx_kernel::outcome::Severity;
+use asx_kernel::region::{RegionState, RegionWord};
+use asx_kernel::session::Resolution;
+use asx_kernel::status::Status;
+use asx_kernel::task::TaskState;
+use asx_kernel::time::Time;
+use asx_kernel::wheel::{Placement, TimerHandle};
+
+use crate::ambient;
+use crate::cell::{Activity, Runnable, TaskRef};
+use crate::channel::OwnedPermit;
+use crate::channel::session::TrackedPermit;
+#[cfg(not(loom))]
+use crate::channel::{
+    Recv, RecvError, ReserveOwned, SendError, Sender, Shared, TryRecvError, TryReserveError, tagged,
+};
+use crate::cx::Cx;
+use crate::region::{Policy, Region};
+use crate::scope::Scope;
+use crate::{Core, poll};
+
+/// A task as its owner never sees it.
+#[derive(Clone)]
+pub struct TaskProbe(TaskRef);
+
+impl TaskProbe {
+    /// The task of a context.
+    pub fn of(cx: &Cx) -> TaskProbe {
+        TaskProbe(cx.task().clone())
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The number of its region.
+    pub fn region(&self) -> RegionProbe {
+        RegionProbe(self.0.region.clone())
+    }
+
+    /// Its state.
+    pub fn state(&self) -> TaskState {
+        self.0.word.load().state()
+    }
+
+    /// Why it was asked to stop.
+    pub fn reason(&self) -> Option<Arc<Reason>> {
+        self.0.reason()
+    }
+
+    /// What cleanup is still allowed.
+    pub fn cleanup(&self) -> Option<Cleanup> {
+        self.0.cleanup()
+    }
+
+    /// Its budget as it stands.
+    pub fn budget(&self) -> Budget {
+        let free = Budget { priority: Priority(self.0.priority), ..Budget::INFINITE };
+        self.0.limits().map_or(free, |limits| limits.left())
+    }
+
+    /// The lane it is queued in.
+    pub fn lane(&self) -> Option<Lane> {
+        let word = self.0.word.load();
+        let queued = word.activity() == Activity::Runnable && !word.is_completed();
+        // SAFETY: the probe keeps the cell alive; the entry is forgotten, not used.
+        let entry = || std::mem::ManuallyDrop::new(unsafe { Runnable::new(self.0.as_ptr()) });
+        queued.then(|| entry().place().lane())
+    }
+
+    /// Whether it is a finalizer.
+    pub fn is_finalizer(&self) -> bool {
+        self.0.is_finalizer()
+    }
+
+    /// Asks it to stop: whether for the first time.
+    pub fn cancel(&self, kind: Kind, message: Option<Arc<str>>) -> Result<bool, Status> {
+        let word = self.0.word.load();
+        if word.is_completed() || self.0.is_finalizer() {
+            return Ok(false);
+        }
+        let adds = match word.activity() {
+            Activity::Runnable => self.lane() != Some(Lane::Cancel),
+            Activity::Waiting => !word.state().acknowledged(),
+            Activity::Running => false,
+        };
+        if adds {
+            self.0.region.core.room_in(Lane::Cancel)?;
+        }
+        let reason = asked(&self.0.region, kind, message);
+        Ok(self.0.region.cancel_task(&self.0, &Arc::new(reason), kind.cleanup()))
+    }
+
+    /// Wakes it from outside.
+    pub fn wake(&self) -> Result<(), Status> {
+        let word = self.0.word.load();
+        let idle = word.activity() == Activity::Waiting && !word.is_completed();
+        if idle && ambient::with_current(|_| ()).is_none() {
+            let lane = match (word.state().in_cancel_lane(), self.0.deadline()) {
+                (true, _) => Lane::Cancel,
+                (false, Some(_)) => Lane::Timed,
+                (false, None) => Lane::Ready,
+            };
+            self.0.region.core.room_in(lane)?;
+        }
+        poll::wake(&self.0);
+        Ok(())
+    }
+
+    /// A waker of it.
+    pub fn waker(&self) -> Waker {
+        self.0.clone().into_waker()
+    }
+}
+
+/// A reason as somebody asks for it here and now.
+fn asked(region: &Region, kind: Kind, message: Option<Arc<str>>) -> Reason {
+    let asker = ambient::with_current(|task| Cx::of(task.clone()).id());
+    Reason { origin_task: asker, message, ..region.reason(kind) }
+}
+
+/// A region as scopes never show it.
+#[derive(Clone)]
+pub struct RegionProbe(pub Arc<Region>);
+
+impl RegionProbe {
+    /// Its number.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The region as a scope whose tasks have errors of type `E`.
+    pub fn scope<E>(&self) -> Scope<E> {
+        Scope::over(self.0.clone(), PhantomData)
+    }
+
+    /// Its law.
+    pub fn word(&self) -> RegionWord {
+        self.0.lock().word
+    }
+
+    /// Its state.
+    pub fn state(&self) -> RegionState {
+        self.word().state()
+    }
+
+    /// How it has closed.
+    pub fn outcome(&self) -> Option<Severity> {
+        self.0.outcome()
+    }
+
+    /// How the first failure ended, in a fail-fast region.
+    pub fn failure(&self) -> Option<u64> {
+        self.0.failed_task()
+    }
+
+    /// Why it is closing.
+    pub fn reason(&self) -> Option<Arc<Reason>> {
+        self.0.cancel_reason()
+    }
+
+    /// Opens a region inside.
+    pub fn open(
+        &self,
+        policy: Policy,
+        budget: Budget,
+        max_children: Option<usize>,
+    ) -> Result<RegionProbe, Status> {
+        let child = self.0.open_child(policy, budget)?;
+        child.lock().max_children = max_children;
+        Ok(RegionProbe(child))
+    }
+
+    /// Its author is done.
+    pub fn end(&self) {
+        self.0.end();
+    }
+
+    /// Closes it with a reason: whether for the first time.
+    pub fn close(
+        &self,
+        kind: Kind,
+        message: Option<Arc<str>>,
+        force_after: Option<Duration>,
+    ) -> bool {
+        let state = self.state();
+        if state == RegionState::Closed {
+            return false;
+        }
+        let reason = asked(&self.0, kind, message);
+        self.0.close(Arc::new(reason), kind.cleanup());
+        if let Some(after) = force_after {
+            self.0.force_after(after);
+        }
+        state == RegionState::Open
+    }
+
+    /// Opens or shuts its gate.
+    pub fn set_admission(&self, open: bool) {
+        self.0.lock().shut = !open;
+    }
+
+    /// Reserves an obligation.
+    pub fn oblige(&self) -> Result<u64, Status> {
+        self.0.oblige()
+    }
+
+    /// Resolves an obligation by its number.
+    pub fn resolve(&self, id: u64, resolution: Resolution) -> Result<(), Status> {
+        self.0.resolve(id, resolution)
+    }
+
+    /// Where an obligation stands.
+    pub fn obligation(&self, id: u64) -> Result<ObligationState, Status> {
+        self.0.obligation(id)
+    }
+
+    /// Arms a timer of the region.
+    pub fn arm(&self, deadline: Time, wakes: Option<Waker>) -> Result<TimerHandle, Status> {
+        self.0.arm(deadline, wakes)
+    }
+
+    /// Arms a timer in place of another.
+    pub fn rearm(
+        &self,
+        old: TimerHandle,
+        deadline: Time,
+        wakes: Option<Waker>,
+    ) -> Result<TimerHandle, Status> {
+        self.0.rearm(old, deadline, wakes)
+    }
+
+    /// Waits for the close, as a checked operation.
+    pub fn poll_close(
+        &self,
+        cx: &Cx,
+        place: &mut Option<u64>,
+        context: &Context<'_>,
+    ) -> Poll<Result<Severity, Status>> {
+        if cx.checkpoint().is_err() {
+            return Poll::Ready(Err(Status::Cancelled));
+        }
+        let at = *place.get_or_insert_with(|| self.0.core.next_place());
+        match self.0.watch_close(at, context.waker()) {
+            Some(severity) => Poll::Ready(Ok(severity)),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Gives up a wait for the close.
+    pub fn forget_close(&self, place: Option<u64>) {
+        if let Some(place) = place {
+            self.0.forget_close(place);
+        }
+    }
+
+    /// Tells everything inside that it is about to be stopped.
+    pub fn soft_stop(&self) {
+        self.0.stop();
+    }
+
+    /// Soft stop, close after `soft`, force after `force_after` more.
+    pub fn shutdown(&self, soft: Duration, force_after: Option<Duration>) {
+        self.0.shutdown_after(soft, force_after);
+    }
+}
+
+/// Looks at what all share.
+impl Core {
+    /// Live timers, the earliest deadline, and the slots they use.
+    #[doc(hidden)]
+    pub fn probe_timers(&self) -> (usize, Option<Time>, usize) {
+        self.timers.with_wheel(|wheel| match wheel {
+            Some(wheel) => (wheel.len(), wheel.next_deadline(), wheel.storage()),
+            None => (0, None, 0),
+        })
+    }
+
+    /// A timer's deadline and where it waits.
+    #[doc(hidden)]
+    pub fn probe_timer(&self, handle: TimerHandle) -> Option<(Time, Option<Placement>)> {
+        self.timers.with_wheel(|wheel| {
+            let wheel = wheel?;
+            let (deadline, _) = wheel.get(handle)?;
+            Some((deadline, wheel.level_of(handle)))
+        })
+    }
+
+    /// Takes a timer out: whether it was armed. Whoever sleeps by it is woken.
+    #[doc(hidden)]
+    pub fn probe_disarm(&self, handle: TimerHandle) -> bool {
+        self.disarm(handle).is_some()
+    }
+
+    /// How many tasks were numbered so far.
+    #[doc(hidden)]
+    pub fn probe_tasks_made(&self) -> u64 {
+        self.tasks_made()
+    }
+
+    /// How many regions' obligations were numbered so far.
+    #[doc(hidden)]
+    pub fn probe_obligations_made(&self) -> u64 {
+        self.next_obligation.load(Relaxed) - 1
+    }
+}
+
+/// A channel by all its operations at once, none of which counts as a handle.
+#[cfg(not(loom))]
+pub struct ChannelProbe<T> {
+    shared: Arc<Shared<T>>,
+}
+
+#[cfg(not(loom))]
+impl<T> Clone for ChannelProbe<T> {
+    fn clone(&self) -> Self {
+        ChannelProbe { shared: self.shared.clone() }
+    }
+}
+
+#[cfg(not(loom))]
+impl<T: Send + 'static> ChannelProbe<T> {
+    /// Makes a channel with one sender.
+    pub fn new(
+        core: &Arc<Core>,
+        scope: Option<&RegionProbe>,
+        capacity: usize,
+    ) -> Result<Self, Status> {
+        let shared = tagged(core, scope.map(|scope| &scope.0), capacity)?;
+        Ok(ChannelProbe { shared })
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u64 {
+        self.shared.tag_id()
+    }
+
+    /// Runs `f` with a sender that counts for nothing.
+    pub fn with_sender<R>(&self, f: impl FnOnce(&Sender<T>) -> R) -> R {
+        let sender = Sender::uncounted(&self.shared);
+        let answer = f(&sender);
+        sender.forget();
+        answer
+    }
+
+    /// Waits for a slot.
+    pub async fn reserve(&self, cx: &Cx) -> Result<OwnedPermit<T>, SendError<()>> {
+        ReserveOwned::over(&self.shared, cx).await
+    }
+
+    /// Waits for a slot whose permit is a duty.
+    pub async fn reserve_tracked(&self, cx: &Cx) -> Result<TrackedPermit<T>, SendError<()>> {
+        TrackedPermit::reserve(&self.shared, cx).await
+    }
+
+    /// Reserves a slot whose permit is a duty, if one is free.
+    pub fn try_reserve_tracked(&self) -> Result<TrackedPermit<T>, TryReserveError> {
+        TrackedPermit::try_reserve(&self.shared)
+    }
+
+    /// Waits for a message.
+    pub async fn recv(&self, cx: &Cx) -> Result<T, RecvError> {
+        Recv::over(&self.shared, cx).await
+    }
+
+    /// Takes a message if there is one.
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        self.shared.try_recv()
+    }
+
+    /// One more sender, if there is one.
+    pub fn add_sender(&self) -> Result<(), Status> {
+        if !self.shared.is_usable() || !self.shared.add_sender() {
+            return Err(Status::Disconnected);
+        }
+        Ok(())
+    }
+
+    /// One sender fewer, if there is one.
+    pub fn drop_sender(&self) -> Result<(), Status> {
+        if self.shared.with(|channel| channel.senders()) == 0 {
+            return Err(Status::Disconnected);
+        }
+        self.shared.drop_sender();
+        Ok(())
+    }
+
+    /// The receiver goes, if it is there.
+    pub fn drop_receiver(&self) -> Result<(), Status> {
+        if self.shared.with(|channel| channel.is_receiver_closed()) {
+            return Err(Status::Disconnected);
+        }
+        drop(self.shared.close_receiver());
+        Ok(())
+    }
+
+    /// Looks at the law.
+    pub fn look<R>(&self, look: impl FnOnce(&Channel<T, Waker>) -> R) -> R {
+        self.shared.with(|channel| look(channel))
+    }
+}
+
+/// The number of a permit.
+pub fn permit_id<T>(permit: &OwnedPermit<T>) -> u64 {
+    permit.id()
+}
+
+/// The number of a permit.
+pub fn tracked_id<T>(permit: &TrackedPermit<T>) -> u64 {
+    permit.id()
+}
