@@ -20,6 +20,7 @@ mod prim;
 mod region;
 mod root;
 mod scope;
+mod short;
 mod spawn;
 mod stop;
 pub mod sync;

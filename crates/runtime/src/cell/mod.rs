@@ -52,6 +52,7 @@ use crate::outcome::{Outcome, Panic, Stop};
 use crate::region::Region;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
+pub(crate) use waker::is_task_waker;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
 pub(crate) use word::{Requested, Snapshot, Woken};
