@@ -8,6 +8,7 @@ mod budget;
 mod cancel_safe;
 mod cell;
 pub mod channel;
+mod combine;
 mod core;
 mod cx;
 mod dump;
@@ -27,6 +28,10 @@ pub mod time;
 pub use self::core::{Core, Host};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
+pub use combine::{
+    Child, Group, Next, group, join, join_all, join3, join4, race, race_all, race3, race4,
+    try_join, try_join_all, try_join3, try_join4,
+};
 pub use cx::{Cx, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
