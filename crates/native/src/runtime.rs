@@ -7,7 +7,7 @@ use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use asx_runtime::{Cx, Dump, Grace, Region, Root, Stop};
+use asx_runtime::{Cx, Dump, Grace, Region, Root, Settings, Stop};
 
 use crate::idle::MAX_WORKERS;
 use crate::prim::atomic::AtomicBool;
@@ -23,12 +23,13 @@ use crate::worker::Worker;
 pub struct Builder {
     workers: usize,
     name: String,
+    settings: Settings,
 }
 
 impl Default for Builder {
     fn default() -> Self {
         let workers = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
-        Builder { workers, name: "asx".into() }
+        Builder { workers, name: "asx".into(), settings: Settings::default() }
     }
 }
 
@@ -51,6 +52,13 @@ impl Builder {
         self
     }
 
+    /// How many channel and lock operations that need not wait a task may do in one poll before it
+    /// lets others run; 128 unless set, `None` for any number.
+    pub fn operations_per_poll(mut self, operations: Option<u32>) -> Self {
+        self.settings.operations = operations.unwrap_or(u32::MAX);
+        self
+    }
+
     /// Starts the threads.
     pub fn build(self) -> io::Result<Runtime> {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
@@ -61,7 +69,7 @@ impl Builder {
             })
             .unzip();
         let shared = Shared::new(remotes.into());
-        let core = shared.core();
+        let core = shared.core(self.settings.clone());
         let mut workers = queues
             .into_iter()
             .zip(0..)

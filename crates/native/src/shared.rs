@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use asx_kernel::lanes::{Lane, Lanes, Pending};
 use asx_kernel::time::{Time, nanos};
-use asx_runtime::{Core, Host, Runnable};
+use asx_runtime::{Core, Host, Runnable, Settings};
 
 use crate::idle::Idle;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -123,8 +123,8 @@ impl Shared {
         })
     }
 
-    pub(crate) fn core(self: &Arc<Self>) -> Arc<Core> {
-        Core::new(self.clone())
+    pub(crate) fn core(self: &Arc<Self>, settings: Settings) -> Arc<Core> {
+        Core::new(self.clone(), settings)
     }
 
     /// Puts an entry where only one worker takes it.

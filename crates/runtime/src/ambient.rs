@@ -28,6 +28,24 @@ thread_local! {
     };
 }
 
+thread_local! {
+    /// How many more operations the poll may do at once.
+    static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+}
+
+/// Takes one of the operations a poll may do at once; false if none is left. `u32::MAX` of them
+/// are never used up.
+pub(crate) fn take_operation() -> bool {
+    match LEFT.get() {
+        u32::MAX => true,
+        0 => false,
+        left => {
+            LEFT.set(left - 1);
+            true
+        }
+    }
+}
+
 /// Puts back what was current.
 struct Restore(Current);
 
@@ -37,8 +55,9 @@ impl Drop for Restore {
     }
 }
 
-/// Runs `f` as part of a poll of `task`.
-pub(crate) fn with_task<R>(task: &TaskRef, f: impl FnOnce() -> R) -> R {
+/// Runs `f` as part of a poll of `task`, which may do so many operations at once.
+pub(crate) fn with_task<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
+    LEFT.set(operations);
     let _restore = Restore(CURRENT.replace(Current { task, node: ptr::null() }));
     f()
 }

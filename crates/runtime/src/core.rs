@@ -39,6 +39,20 @@ pub trait Host: Send + Sync + 'static {
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
 }
 
+/// What a host decides for its tasks.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many channel and lock operations that need not wait a task may do in one poll before it
+    /// lets others run; `u32::MAX`: any number.
+    pub operations: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { operations: 128 }
+    }
+}
+
 /// What the runtime itself waits for.
 pub(crate) enum Alarm {
     /// A task's deadline.
@@ -65,6 +79,8 @@ pub struct Core {
     pub(crate) timers: Timers<Waker>,
     /// When budgets and graces run out: no timers of anybody's, so that they count for no limit.
     pub(crate) alarms: Timers<Alarm>,
+    /// How many operations a poll may do before it lets others run; `u32::MAX`: any number.
+    pub(crate) operations: u32,
     /// Those who wait for a soft stop.
     stop_waiters: Mutex<BTreeMap<u64, Waker>>,
     /// Tasks and regions are numbered together, so that numbers tell the order of creation.
@@ -76,12 +92,13 @@ pub struct Core {
 
 impl Core {
     /// The shared part over a host.
-    pub fn new(host: Arc<dyn Host>) -> Arc<Core> {
+    pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
         let now = host.now();
         Arc::new(Core {
             host,
             timers: Timers::new(now),
             alarms: Timers::new(now),
+            operations: settings.operations,
             stop_waiters: Mutex::default(),
             next_id: AtomicU64::new(1),
             stale_wakes: AtomicU64::new(0),

@@ -124,6 +124,17 @@ impl Cx {
         self.task.set_wait(on, at);
     }
 
+    /// Whether an operation that need not wait may go on; if not, others run first and the task is
+    /// polled again after them. So a task that always finds something to do starves nobody.
+    #[inline]
+    pub(crate) fn may_go_on(&self, context: &Context<'_>) -> bool {
+        let may = ambient::take_operation();
+        if !may {
+            context.waker().wake_by_ref();
+        }
+        may
+    }
+
     /// The region that work started here belongs to: the innermost scope around the caller.
     pub(crate) fn region(&self) -> Arc<Region> {
         let inner = ambient::find(&self.task, |node| match &node.kind {

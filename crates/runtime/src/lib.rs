@@ -12,6 +12,8 @@ mod combine;
 mod core;
 mod cx;
 mod dump;
+#[cfg(test)]
+mod loose;
 mod node;
 mod outcome;
 mod poll;
@@ -25,7 +27,7 @@ pub mod sync;
 mod task;
 pub mod time;
 
-pub use self::core::{Core, Host};
+pub use self::core::{Core, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use combine::{

@@ -38,11 +38,12 @@ impl Runnable {
             force(task);
             return true;
         }
+        let operations = task.region.core.operations;
         let waker = task.lend_waker();
         let mut cx = Context::from_waker(&waker);
         // SAFETY: `begin_poll` set `POLLING`; the host keeps to the pin.
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            ambient::with_task(&task, || unsafe { task.poll(&mut cx) })
+            ambient::with_task(&task, operations, || unsafe { task.poll(&mut cx) })
         }));
         match polled {
             Ok(Poll::Pending) => {
@@ -112,7 +113,7 @@ fn discard(task: &TaskRef) -> Option<Panic> {
 
 /// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
 fn force(task: ManuallyDrop<TaskRef>) {
-    let verdict = match ambient::with_task(&task, || discard(&task)) {
+    let verdict = match ambient::with_task(&task, u32::MAX, || discard(&task)) {
         None => Verdict::Cancelled(Cancelled::from(task.region.reason_of(&task))),
         Some(panic) => Verdict::Panicked(panic),
     };

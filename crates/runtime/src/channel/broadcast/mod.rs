@@ -1,0 +1,214 @@
+//! Every message to everybody who listens.
+//!
+//! A receiver sees all messages sent since it subscribed, in order. Senders never wait: a receiver
+//! that falls more than the capacity behind misses the oldest messages, and learns exactly how
+//! many. A message is kept until all have seen it.
+
+mod error;
+mod ring;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc as Shared;
+use std::task::{Context, Poll};
+
+pub use error::{RecvError, TryRecvError};
+use ring::Ring;
+
+use super::Disconnected;
+use super::line::{self, Place, leave_line, poll_line};
+use crate::cx::Wait;
+use crate::prim::{Arc, Mutex, lock};
+use crate::{CancelSafe, Cx};
+
+/// A channel that keeps up to `capacity` messages for receivers that are behind.
+///
+/// ```
+/// let (tx, mut one) = asx_runtime::channel::broadcast(8);
+/// let mut two = tx.subscribe();
+/// assert_eq!(tx.send("both"), Ok(2));
+/// assert_eq!((one.try_recv()?, two.try_recv()?), ("both", "both"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+/// If the capacity is 0.
+#[track_caller]
+pub fn broadcast<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    assert!(capacity > 0, "{}", super::ZeroCapacity);
+    let ring = Arc::new(Mutex::new(Ring::new(capacity)));
+    (Sender { ring: ring.clone() }, Receiver { ring, next: 0 })
+}
+
+/// A sending side; a clone is a further one.
+pub struct Sender<T> {
+    ring: Arc<Mutex<Ring<T>>>,
+}
+
+impl<T> Sender<T> {
+    /// Sends to all who listen: how many. It never waits; if nobody listens, the value comes back.
+    pub fn send(&self, value: T) -> Result<usize, Disconnected<T>> {
+        let value = Shared::new(value);
+        let (receivers, unsent, waiting) = {
+            let mut ring = lock(&self.ring);
+            match ring.receivers {
+                0 => (0, Some(value), Default::default()),
+                receivers => (receivers, ring.push(value), ring.line.wake_all()),
+            }
+        };
+        line::wake_all(waiting);
+        match unsent.map(Shared::into_inner) {
+            Some(Some(value)) if receivers == 0 => Err(Disconnected(value)),
+            _ => Ok(receivers),
+        }
+    }
+
+    /// A further receiver, for all that is sent from now on.
+    pub fn subscribe(&self) -> Receiver<T> {
+        let next = {
+            let mut ring = lock(&self.ring);
+            ring.receivers += 1;
+            ring.end()
+        };
+        Receiver { ring: self.ring.clone(), next }
+    }
+
+    /// How many listen.
+    pub fn receivers(&self) -> usize {
+        lock(&self.ring).receivers
+    }
+
+    /// How many messages are kept, because somebody has yet to see them.
+    pub fn len(&self) -> usize {
+        lock(&self.ring).len()
+    }
+
+    /// Whether everybody has seen everything.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        lock(&self.ring).senders += 1;
+        Sender { ring: self.ring.clone() }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut ring = lock(&self.ring);
+            ring.senders -= 1;
+            if ring.senders == 0 { ring.line.wake_all() } else { Default::default() }
+        };
+        line::wake_all(waiting);
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
+/// A receiving side, with its own place among the messages.
+pub struct Receiver<T> {
+    ring: Arc<Mutex<Ring<T>>>,
+    /// The number of the next message.
+    next: u64,
+}
+
+impl<T> Receiver<T> {
+    /// Waits for the next message. Dropping the future takes none.
+    #[track_caller]
+    pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Recv<'a, T> {
+        Recv { receiver: self, cx, at: Location::caller(), place: None }
+    }
+
+    /// How many messages wait for this receiver; those it missed are not counted.
+    pub fn len(&self) -> usize {
+        let ring = lock(&self.ring);
+        usize::try_from(ring.end() - self.next).map_or(ring.len(), |behind| behind.min(ring.len()))
+    }
+
+    /// Whether no message waits for this receiver.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T: Clone> Receiver<T> {
+    /// Takes the next message if there is one.
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        let taken = lock(&self.ring).take(&mut self.next);
+        taken.map(Shared::unwrap_or_clone)
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let _unseen = lock(&self.ring).remove_receiver(self.next);
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+/// The future of [`Receiver::recv`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Recv<'a, T> {
+    receiver: &'a mut Receiver<T>,
+    cx: &'a Cx,
+    at: &'static Location<'static>,
+    place: Place,
+}
+
+impl<T: Clone> Future for Recv<'_, T> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Recv { receiver, cx, at, place } = &mut *self;
+        let Receiver { ring, next } = &mut **receiver;
+        if let Err(cancelled) = cx.checkpoint() {
+            leave_line(ring, |ring| &mut ring.line, place);
+            return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
+        }
+        if !cx.may_go_on(context) {
+            return Poll::Pending;
+        }
+        let taken = poll_line(
+            ring,
+            |ring| &mut ring.line,
+            place,
+            context.waker(),
+            |ring| Some(ring.take(next)).filter(|taken| !matches!(taken, Err(TryRecvError::Empty))),
+        );
+        match taken {
+            Poll::Ready(Ok(value)) => Poll::Ready(Ok(Shared::unwrap_or_clone(value))),
+            Poll::Ready(Err(TryRecvError::Lagged(missed))) => {
+                Poll::Ready(Err(RecvError::Lagged(missed)))
+            }
+            Poll::Ready(Err(_)) => Poll::Ready(Err(RecvError::Disconnected)),
+            Poll::Pending => {
+                cx.waits(Wait::Recv, at);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Drop for Recv<'_, T> {
+    fn drop(&mut self) {
+        leave_line(&self.receiver.ring, |ring| &mut ring.line, &mut self.place);
+    }
+}
+
+impl<T: Clone> CancelSafe for Recv<'_, T> {}

@@ -1,0 +1,88 @@
+//! The messages of a broadcast, numbered in the order of sending, and who has yet to see them.
+//!
+//! Used under a lock, so it calls nobody: messages to be dropped are handed out. Messages are
+//! shared, so that nobody clones one under the lock.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::TryRecvError;
+use crate::channel::line::Line;
+
+pub(super) struct Ring<T> {
+    capacity: usize,
+    /// The messages somebody has yet to see, oldest first, at most `capacity`. Who has seen one
+    /// has seen all before it, so those that everybody has seen are at the front.
+    messages: VecDeque<Message<T>>,
+    /// The number of the message at the front.
+    first: u64,
+    pub(super) senders: usize,
+    pub(super) receivers: usize,
+    pub(super) line: Line,
+}
+
+struct Message<T> {
+    value: Arc<T>,
+    /// How many receivers have yet to see it.
+    unseen: usize,
+}
+
+impl<T> Ring<T> {
+    /// A ring with one sender and one receiver.
+    pub(super) fn new(capacity: usize) -> Self {
+        let (messages, line) = (VecDeque::new(), Line::default());
+        Ring { capacity, messages, first: 0, senders: 1, receivers: 1, line }
+    }
+
+    /// The number of the next message to be sent.
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.messages.len() as u64
+    }
+
+    /// How many messages are kept.
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Adds a message for everybody who listens: the one that made room for it, to be dropped.
+    pub(super) fn push(&mut self, value: Arc<T>) -> Option<Arc<T>> {
+        self.messages.push_back(Message { value, unseen: self.receivers });
+        (self.messages.len() > self.capacity).then(|| self.pop()).flatten()
+    }
+
+    /// The message with the number `next`, which moves on behind it. Who comes too late for some
+    /// learns how many, and goes on with the oldest that is left.
+    pub(super) fn take(&mut self, next: &mut u64) -> Result<Arc<T>, TryRecvError> {
+        if *next < self.first {
+            let missed = self.first - std::mem::replace(next, self.first);
+            return Err(TryRecvError::Lagged(missed));
+        }
+        let at = (*next - self.first) as usize;
+        let Some(message) = self.messages.get_mut(at) else {
+            let gone = self.senders == 0;
+            return Err(if gone { TryRecvError::Disconnected } else { TryRecvError::Empty });
+        };
+        *next += 1;
+        message.unseen -= 1;
+        if message.unseen > 0 {
+            return Ok(message.value.clone());
+        }
+        Ok(self.pop().expect("the last to see a message sees the oldest"))
+    }
+
+    /// A receiver that has seen all before `next` is gone: the messages that only it had yet to
+    /// see, to be dropped.
+    pub(super) fn remove_receiver(&mut self, next: u64) -> Vec<Arc<T>> {
+        self.receivers -= 1;
+        let seen = next.saturating_sub(self.first) as usize;
+        self.messages.iter_mut().skip(seen).for_each(|message| message.unseen -= 1);
+        let seen_by_all = self.messages.iter().take_while(|message| message.unseen == 0).count();
+        (0..seen_by_all).filter_map(|_| self.pop()).collect()
+    }
+
+    fn pop(&mut self) -> Option<Arc<T>> {
+        let message = self.messages.pop_front()?;
+        self.first += 1;
+        Some(message.value)
+    }
+}

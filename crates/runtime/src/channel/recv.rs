@@ -1,0 +1,141 @@
+//! Waiting for a message.
+//!
+//! Each poll asks first whether to stop; a message is taken only by the poll that returns it.
+
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use asx_kernel::channel::{Channel, TryRecvError};
+
+use super::RecvError;
+use super::shared::{Shared, Taken};
+use crate::cx::Wait;
+use crate::{CancelSafe, Cancelled, Cx};
+
+/// The future of [`Receiver::recv`](super::Receiver::recv).
+#[must_use = "futures do nothing unless awaited"]
+pub struct Recv<'a, T> {
+    shared: &'a Shared<T>,
+    cx: &'a Cx,
+    at: &'static Location<'static>,
+    /// Whether a waker of ours may be registered.
+    waits: bool,
+}
+
+impl<'a, T> Recv<'a, T> {
+    pub(super) fn new(shared: &'a Shared<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
+        Recv { shared, cx, at, waits: false }
+    }
+
+    fn poll_with<R>(
+        &mut self,
+        context: &mut Context<'_>,
+        take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
+    ) -> Poll<Result<R, RecvError>> {
+        if let Err(cancelled) = self.cx.checkpoint() {
+            self.forget();
+            return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
+        }
+        if !self.cx.may_go_on(context) {
+            return Poll::Pending;
+        }
+        let taken = self.shared.poll_recv(context.waker(), take);
+        self.waits = taken.is_pending();
+        if self.waits {
+            self.cx.waits(Wait::Recv, self.at);
+        }
+        taken.map_err(|_| RecvError::Disconnected)
+    }
+
+    fn forget(&mut self) {
+        if std::mem::take(&mut self.waits) {
+            self.shared.cancel_recv();
+        }
+    }
+}
+
+impl<T> Future for Recv<'_, T> {
+    type Output = Result<T, RecvError>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_with(context, Channel::try_recv)
+    }
+}
+
+impl<T> Drop for Recv<'_, T> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+impl<T> CancelSafe for Recv<'_, T> {}
+
+/// The future of [`Receiver::next`](super::Receiver::next).
+#[must_use = "futures do nothing unless awaited"]
+pub struct Next<'a, T>(Recv<'a, T>);
+
+impl<'a, T> Next<'a, T> {
+    pub(super) fn new(recv: Recv<'a, T>) -> Self {
+        Next(recv)
+    }
+}
+
+impl<T> Future for Next<'_, T> {
+    type Output = Result<Option<T>, Cancelled>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|received| match received {
+            Ok(value) => Ok(Some(value)),
+            Err(RecvError::Disconnected) => Ok(None),
+            Err(RecvError::Cancelled(cancelled)) => Err(cancelled),
+        })
+    }
+}
+
+impl<T> CancelSafe for Next<'_, T> {}
+
+/// The future of [`Receiver::recv_many`](super::Receiver::recv_many).
+#[must_use = "futures do nothing unless awaited"]
+pub struct RecvMany<'a, T> {
+    recv: Recv<'a, T>,
+    into: &'a mut Vec<T>,
+    max: usize,
+}
+
+impl<'a, T> RecvMany<'a, T> {
+    pub(super) fn new(recv: Recv<'a, T>, into: &'a mut Vec<T>, max: usize) -> Self {
+        RecvMany { recv, into, max }
+    }
+}
+
+impl<T> Future for RecvMany<'_, T> {
+    type Output = Result<usize, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let RecvMany { recv, into, max } = &mut *self;
+        if *max == 0 {
+            return Poll::Ready(recv.cx.checkpoint().map(|()| 0).map_err(RecvError::from));
+        }
+        recv.poll_with(context, |channel| take_many(channel, into, *max))
+    }
+}
+
+impl<T> CancelSafe for RecvMany<'_, T> {}
+
+/// Moves up to `max` messages, at least one.
+fn take_many<T>(channel: &mut Channel<T, Waker>, into: &mut Vec<T>, max: usize) -> Taken<usize> {
+    let count = channel.len().min(max);
+    into.reserve(count);
+    // The first message taken wakes the head of the line, which wakes the next once it has its
+    // slot: there is one to wake, or none.
+    let mut head = None;
+    for _ in 0..count {
+        let (value, sender) = channel.try_recv()?;
+        into.push(value);
+        head = head.or(sender);
+    }
+    if count > 0 { Ok((count, head)) } else { channel.try_recv().and(Err(TryRecvError::Empty)) }
+}

@@ -1,0 +1,184 @@
+//! Waiting for a slot.
+//!
+//! All three futures are one wait with different ends: a permit that borrows, a permit that does
+//! not, or the message itself put into the slot. Each poll asks first whether to stop.
+
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use asx_kernel::channel::{Channel, TrySendError, WaiterId};
+
+use super::permit::{OwnedPermit, Permit};
+use super::shared::{Shared, wake};
+use super::{Disconnected, SendError};
+use crate::ambient;
+use crate::cx::Wait;
+use crate::prim::Arc;
+use crate::{CancelSafe, Cx};
+
+/// A wait in the line of senders. Dropping it leaves the line, so that nobody waits behind it.
+struct Place<'a, T> {
+    shared: &'a Arc<Shared<T>>,
+    cx: &'a Cx,
+    at: &'static Location<'static>,
+    place: Option<WaiterId>,
+}
+
+impl<'a, T> Place<'a, T> {
+    fn new(shared: &'a Arc<Shared<T>>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
+        Place { shared, cx, at, place: None }
+    }
+
+    /// Reserves a slot and makes `P` of it before anybody is woken, so that the slot has an owner
+    /// even if a waker panics.
+    fn poll<P>(
+        &mut self,
+        context: &mut Context<'_>,
+        permit: impl FnOnce(&'a Arc<Shared<T>>) -> P,
+    ) -> Poll<Result<P, SendError<()>>> {
+        if let Err(cancelled) = self.cx.checkpoint() {
+            self.shared.leave(&mut self.place);
+            return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
+        }
+        if !self.cx.may_go_on(context) {
+            return Poll::Pending;
+        }
+        match self.shared.poll_reserve(&mut self.place, context.waker()) {
+            Poll::Ready(Ok(next)) => {
+                let permit = permit(self.shared);
+                wake(next);
+                Poll::Ready(Ok(permit))
+            }
+            Poll::Ready(Err(Disconnected(()))) => Poll::Ready(Err(SendError::Disconnected(()))),
+            Poll::Pending => {
+                self.cx.waits(Wait::Reserve, self.at);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Drop for Place<'_, T> {
+    fn drop(&mut self) {
+        self.shared.leave(&mut self.place);
+    }
+}
+
+/// The future of [`Sender::reserve`](super::Sender::reserve).
+#[must_use = "futures do nothing unless awaited"]
+pub struct Reserve<'a, T>(Place<'a, T>);
+
+/// The future of [`Sender::reserve_owned`](super::Sender::reserve_owned).
+#[must_use = "futures do nothing unless awaited"]
+pub struct ReserveOwned<'a, T>(Place<'a, T>);
+
+/// The future of [`Sender::send`](super::Sender::send).
+///
+/// Not [`CancelSafe`]: it holds the value.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Sending<'a, T> {
+    place: Place<'a, T>,
+    /// `None` once sent or handed back.
+    value: Option<T>,
+}
+
+impl<'a, T> Reserve<'a, T> {
+    pub(super) fn new(
+        shared: &'a Arc<Shared<T>>,
+        cx: &'a Cx,
+        at: &'static Location<'static>,
+    ) -> Self {
+        Reserve(Place::new(shared, cx, at))
+    }
+}
+
+impl<'a, T> Future for Reserve<'a, T> {
+    type Output = Result<Permit<'a, T>, SendError<()>>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context, |shared| Permit::new(shared))
+    }
+}
+
+impl<T> CancelSafe for Reserve<'_, T> {}
+
+impl<'a, T> ReserveOwned<'a, T> {
+    pub(super) fn new(
+        shared: &'a Arc<Shared<T>>,
+        cx: &'a Cx,
+        at: &'static Location<'static>,
+    ) -> Self {
+        ReserveOwned(Place::new(shared, cx, at))
+    }
+}
+
+impl<T> Future for ReserveOwned<'_, T> {
+    type Output = Result<OwnedPermit<T>, SendError<()>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context, |shared| OwnedPermit::new(shared.clone()))
+    }
+}
+
+impl<T> CancelSafe for ReserveOwned<'_, T> {}
+
+impl<'a, T> Sending<'a, T> {
+    pub(super) fn new(
+        shared: &'a Arc<Shared<T>>,
+        cx: &'a Cx,
+        value: T,
+        at: &'static Location<'static>,
+    ) -> Self {
+        Sending { place: Place::new(shared, cx, at), value: Some(value) }
+    }
+
+    /// Both phases under one lock, for the common case: there is room and nobody waits.
+    #[inline]
+    fn send_now(&mut self) -> Poll<Result<(), SendError<T>>> {
+        let Some(value) = self.value.take() else { return Poll::Ready(Ok(())) };
+        match self.place.shared.with(|channel: &mut Channel<T, _>| channel.try_send(value)) {
+            Ok(receiver) => {
+                wake(receiver);
+                Poll::Ready(Ok(()))
+            }
+            Err(TrySendError::Disconnected(value)) => {
+                Poll::Ready(Err(SendError::Disconnected(value)))
+            }
+            Err(TrySendError::Full(value)) => {
+                self.value = Some(value);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Future for Sending<'_, T> {
+    type Output = Result<(), SendError<T>>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        // The wait below looks for a cancel again, and reports it.
+        if this.place.place.is_none()
+            && this.place.cx.checkpoint().is_ok()
+            && ambient::take_operation()
+        {
+            if let Poll::Ready(sent) = this.send_now() {
+                return Poll::Ready(sent);
+            }
+        }
+        let Poll::Ready(reserved) = this.place.poll(context, |shared| Permit::new(shared)) else {
+            return Poll::Pending;
+        };
+        let Some(value) = this.value.take() else { return Poll::Ready(Ok(())) };
+        Poll::Ready(match reserved {
+            Ok(permit) => permit.try_send(value).map_err(SendError::from),
+            Err(error) => Err(error.map(|()| value)),
+        })
+    }
+}
+
+/// The value is never pinned, only held.
+impl<T> Unpin for Sending<'_, T> {}

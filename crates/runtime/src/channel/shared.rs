@@ -1,0 +1,193 @@
+//! The channel both sides share: the law behind one short lock.
+//!
+//! Every method has the same three steps: ask the law under the lock, release the lock, do what
+//! the law answered. Waking, cloning or dropping a waker and dropping a message are the users'
+//! code, and are always done after the lock is released.
+
+use std::task::{Poll, Waker};
+
+use asx_kernel::channel::{
+    Channel, Recv, Reserve, Sent, TryRecvError, TryReserveError, WaiterId, ZeroCapacity,
+};
+
+use super::Disconnected;
+use crate::prim::{Arc, Mutex, lock};
+
+pub(crate) struct Shared<T> {
+    channel: Mutex<Channel<T, Waker>>,
+}
+
+/// A slot was reserved: who is to be woken, once the slot has its permit.
+pub(super) type Granted = Result<Option<Waker>, Disconnected>;
+
+impl<T> Shared<T> {
+    pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
+        let channel = Mutex::new(Channel::new(capacity)?);
+        Ok(Arc::new(Shared { channel }))
+    }
+
+    /// Asks the law. What comes out is dealt with by the caller, after the lock.
+    #[inline]
+    pub(super) fn with<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
+        ask(&mut lock(&self.channel))
+    }
+
+    /// Asks for a slot, in line at `place` if it has one already.
+    ///
+    /// A waker is cloned only to be kept: the first look goes without.
+    pub(super) fn poll_reserve(
+        &self,
+        place: &mut Option<WaiterId>,
+        waker: &Waker,
+    ) -> Poll<Granted> {
+        if let Poll::Ready(granted) = self.with(|channel| reserve_now(channel, place)) {
+            return Poll::Ready(granted);
+        }
+        let token = waker.clone();
+        let (asked, _spare) = self.with(|channel| channel.reserve_with(place, token));
+        match asked {
+            Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
+            Ok(Reserve::Waiting(_)) => Poll::Pending,
+            Err(_) => Poll::Ready(Err(Disconnected(()))),
+        }
+    }
+
+    /// Gives up a place in line, if there is one.
+    pub(super) fn leave(&self, place: &mut Option<WaiterId>) {
+        if let Some(waiter) = place.take() {
+            wake(self.with(|channel| channel.leave(waiter)).wake);
+        }
+    }
+
+    /// Fills a reserved slot, or hands the value back if the receiver is gone.
+    #[inline]
+    pub(super) fn fill(&self, value: T) -> Result<(), Disconnected<T>> {
+        match self.with(|channel| channel.send(value)) {
+            Sent::Queued { wake: receiver } => {
+                wake(receiver);
+                Ok(())
+            }
+            Sent::Refused { value } | Sent::NoPermit { value } => Err(Disconnected(value)),
+        }
+    }
+
+    /// Gives a reserved slot back.
+    pub(super) fn free(&self) {
+        wake(self.with(Channel::abort));
+    }
+
+    /// Takes from the channel with `take`, or registers the receiver until there is something.
+    pub(super) fn poll_recv<R>(
+        &self,
+        waker: &Waker,
+        mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
+    ) -> Poll<Result<R, Disconnected>> {
+        let known = self.with(|channel| match take(channel) {
+            Err(TryRecvError::Empty) => {
+                Err(channel.receiver_waiting().is_some_and(|known| known.will_wake(waker)))
+            }
+            taken => Ok(taken),
+        });
+        let taken = match known {
+            Ok(taken) => taken,
+            Err(true) => return Poll::Pending,
+            Err(false) => {
+                let token = waker.clone();
+                let (taken, _spare) = self.with(|channel| match take(channel) {
+                    Err(TryRecvError::Empty) => wait_for_message(channel, token),
+                    taken => (taken, Some(token)),
+                });
+                taken
+            }
+        };
+        match taken {
+            Ok((value, sender)) => {
+                wake(sender);
+                Poll::Ready(Ok(value))
+            }
+            Err(TryRecvError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
+            Err(TryRecvError::Empty) => Poll::Pending,
+        }
+    }
+
+    /// Forgets that the receiver waits.
+    pub(super) fn cancel_recv(&self) {
+        drop(self.with(Channel::cancel_recv));
+    }
+
+    /// The receiver is gone: what it did not take comes back, every waiting sender is woken.
+    pub(super) fn close_receiver(&self) -> std::collections::VecDeque<T> {
+        let closed = self.with(Channel::close_receiver);
+        closed.wakes.into_iter().for_each(Waker::wake);
+        closed.messages
+    }
+
+    /// A sender more; `false` once the last one is gone.
+    pub(super) fn add_sender(&self) -> bool {
+        self.with(Channel::add_sender)
+    }
+
+    /// A sender fewer; the last one wakes the receiver.
+    pub(super) fn drop_sender(&self) {
+        wake(self.with(Channel::drop_sender));
+    }
+
+    /// Closes both sides, as a region does that ends: neither side asked for it, so everybody
+    /// who waits is woken. Messages nobody took are dropped.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for the regions that own channels"))]
+    pub(crate) fn close(&self) {
+        let closed = self.with(|channel| {
+            let closed = channel.close_receiver();
+            while channel.senders() > 0 {
+                let nobody = channel.drop_sender();
+                debug_assert!(nobody.is_none(), "all that waited are in `closed`");
+            }
+            closed
+        });
+        closed.wakes.into_iter().chain(closed.receiver).for_each(Waker::wake);
+    }
+}
+
+/// A value and the sender to wake for the room it left.
+pub(super) type Taken<R> = Result<(R, Option<Waker>), TryRecvError>;
+
+/// Wakes, if there is anybody.
+#[inline]
+pub(super) fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+/// Reserves if that needs no waker: for a newcomer when there is room and no line, for the head
+/// of the line once it was woken, and for nobody once the receiver is gone.
+#[inline]
+fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>) -> Poll<Granted> {
+    if place.is_none() {
+        return match channel.try_reserve() {
+            Ok(()) => Poll::Ready(Ok(None)),
+            Err(TryReserveError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
+            Err(TryReserveError::Full) => Poll::Pending,
+        };
+    }
+    if channel.woken() != *place && !channel.is_receiver_closed() {
+        return Poll::Pending;
+    }
+    // A woken head has room, so the law gives the token back; were it to keep it, the caller
+    // would replace it at once. This waker does nothing when cloned or dropped.
+    match channel.reserve_with(place, Waker::noop().clone()).0 {
+        Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
+        Ok(Reserve::Waiting(_)) => Poll::Pending,
+        Err(_) => Poll::Ready(Err(Disconnected(()))),
+    }
+}
+
+/// Registers the receiver of a channel that was found empty; the second answer is to be dropped.
+fn wait_for_message<T, R>(
+    channel: &mut Channel<T, Waker>,
+    token: Waker,
+) -> (Taken<R>, Option<Waker>) {
+    let (answer, spare) = channel.recv_with(token);
+    debug_assert!(matches!(answer, Recv::Waiting), "it was empty under this very lock");
+    (Err(TryRecvError::Empty), spare)
+}

@@ -1,0 +1,238 @@
+//! The latest value, and word of its changes.
+//!
+//! A sender replaces the value; receivers look at it whenever they like and can wait until it
+//! changes. Who is slow skips the values in between, never the last one. Looking gives a shared
+//! snapshot and holds no lock, so it may be kept for as long as needed.
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod wait;
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc as Snapshot;
+
+use super::Disconnected;
+use super::line::{self, Line};
+use crate::Cx;
+use crate::prim::{Arc, Mutex, lock};
+pub use wait::{Changed, Closed};
+
+/// A value to watch.
+///
+/// ```
+/// let (tx, mut rx) = asx_runtime::channel::watch("starting");
+/// assert_eq!(*rx.borrow(), "starting");
+/// tx.send("ready")?;
+/// assert!(rx.has_changed());
+/// assert_eq!(*rx.borrow_and_update(), "ready");
+/// assert!(!rx.has_changed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn watch<T>(init: T) -> (Sender<T>, Receiver<T>) {
+    let state = Arc::new(Mutex::new(State {
+        value: Snapshot::new(init),
+        version: 0,
+        senders: 1,
+        receivers: 1,
+        changed: Line::default(),
+        closed: Line::default(),
+    }));
+    (Sender { state: state.clone() }, Receiver { state, seen: 0 })
+}
+
+struct State<T> {
+    value: Snapshot<T>,
+    /// How often the value was replaced.
+    version: u64,
+    senders: usize,
+    receivers: usize,
+    /// Receivers that wait for another version.
+    changed: Line,
+    /// Senders that wait for the last receiver to go.
+    closed: Line,
+}
+
+/// A side that sets the value; a clone is a further one.
+pub struct Sender<T> {
+    state: Arc<Mutex<State<T>>>,
+}
+
+impl<T> Sender<T> {
+    /// Sets the value. If nobody watches, it comes back and nothing changes.
+    pub fn send(&self, value: T) -> Result<(), Disconnected<T>> {
+        let value = Snapshot::new(value);
+        if let Err(unwatched) = self.publish(value, |state| state.receivers > 0) {
+            return match Snapshot::into_inner(unwatched) {
+                Some(value) => Err(Disconnected(value)),
+                None => unreachable!("the value was not shared with anybody"),
+            };
+        }
+        Ok(())
+    }
+
+    /// Sets the value whether or not anybody watches: the old one.
+    pub fn send_replace(&self, value: T) -> Snapshot<T> {
+        match self.publish(Snapshot::new(value), |_| true) {
+            Ok(old) | Err(old) => old,
+        }
+    }
+
+    /// Changes the value, whether or not anybody watches. `change` gets a copy, so that nobody
+    /// waits for it; if another sender was faster, it is called again with a copy of that value.
+    pub fn send_modify(&self, mut change: impl FnMut(&mut T))
+    where
+        T: Clone,
+    {
+        loop {
+            let (snapshot, version) = {
+                let state = lock(&self.state);
+                (state.value.clone(), state.version)
+            };
+            let mut value = T::clone(&snapshot);
+            change(&mut value);
+            if self.publish(Snapshot::new(value), |state| state.version == version).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// The value, as it is now.
+    pub fn borrow(&self) -> Snapshot<T> {
+        lock(&self.state).value.clone()
+    }
+
+    /// Waits until nobody watches.
+    #[track_caller]
+    pub fn closed<'a>(&'a self, cx: &'a Cx) -> Closed<'a, T> {
+        Closed::new(self, cx, Location::caller())
+    }
+
+    /// Whether nobody watches.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.state).receivers == 0
+    }
+
+    /// A further receiver, which has seen the value as it is now.
+    pub fn subscribe(&self) -> Receiver<T> {
+        Receiver::join(&self.state, |state| state.version)
+    }
+
+    /// Replaces the value if `may`: the old one, else the new one.
+    fn publish(
+        &self,
+        value: Snapshot<T>,
+        may: impl FnOnce(&State<T>) -> bool,
+    ) -> Result<Snapshot<T>, Snapshot<T>> {
+        let (old, waiting) = {
+            let mut state = lock(&self.state);
+            if !may(&state) {
+                return Err(value);
+            }
+            state.version += 1;
+            (std::mem::replace(&mut state.value, value), state.changed.wake_all())
+        };
+        line::wake_all(waiting);
+        Ok(old)
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        lock(&self.state).senders += 1;
+        Sender { state: self.state.clone() }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            state.senders -= 1;
+            if state.senders == 0 { state.changed.wake_all() } else { Default::default() }
+        };
+        line::wake_all(waiting);
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
+/// A side that watches; a clone watches on its own, from the same version.
+pub struct Receiver<T> {
+    state: Arc<Mutex<State<T>>>,
+    /// The version seen last.
+    seen: u64,
+}
+
+impl<T> Receiver<T> {
+    /// Waits until the value is another than the one seen last, which then counts as seen. Fails
+    /// when no sender is left, after the last value was seen, or the task is cancelled.
+    ///
+    /// ```
+    /// # use asx_runtime::{Cx, channel::{RecvError, watch::Receiver}};
+    /// async fn until_ready(cx: &Cx, rx: &mut Receiver<bool>) -> Result<(), RecvError> {
+    ///     while !*rx.borrow_and_update() {
+    ///         rx.changed(cx).await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn changed<'a>(&'a mut self, cx: &'a Cx) -> Changed<'a, T> {
+        Changed::new(self, cx, Location::caller())
+    }
+
+    /// The value, as it is now.
+    pub fn borrow(&self) -> Snapshot<T> {
+        lock(&self.state).value.clone()
+    }
+
+    /// The value, as it is now; it counts as seen.
+    pub fn borrow_and_update(&mut self) -> Snapshot<T> {
+        let state = lock(&self.state);
+        self.seen = state.version;
+        state.value.clone()
+    }
+
+    /// Whether the value is another than the one seen last.
+    pub fn has_changed(&self) -> bool {
+        lock(&self.state).version != self.seen
+    }
+
+    /// Adds a receiver that has seen the version `seen` tells.
+    fn join(state: &Arc<Mutex<State<T>>>, seen: impl FnOnce(&State<T>) -> u64) -> Self {
+        let seen = {
+            let mut state = lock(state);
+            state.receivers += 1;
+            seen(&state)
+        };
+        Receiver { state: state.clone(), seen }
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        Receiver::join(&self.state, |_| self.seen)
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            state.receivers -= 1;
+            if state.receivers == 0 { state.closed.wake_all() } else { Default::default() }
+        };
+        line::wake_all(waiting);
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}

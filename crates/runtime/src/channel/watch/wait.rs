@@ -1,0 +1,115 @@
+//! Waiting for a change, or for the end of all interest.
+
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::{Receiver, Sender};
+use crate::channel::RecvError;
+use crate::channel::line::{Place, leave_line, poll_line};
+use crate::cx::Wait;
+use crate::{CancelSafe, Cancelled, Cx};
+
+/// The future of [`Receiver::changed`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Changed<'a, T> {
+    receiver: &'a mut Receiver<T>,
+    cx: &'a Cx,
+    at: &'static Location<'static>,
+    place: Place,
+}
+
+impl<'a, T> Changed<'a, T> {
+    pub(super) fn new(
+        receiver: &'a mut Receiver<T>,
+        cx: &'a Cx,
+        at: &'static Location<'static>,
+    ) -> Self {
+        Changed { receiver, cx, at, place: None }
+    }
+}
+
+impl<T> Future for Changed<'_, T> {
+    type Output = Result<(), RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Changed { receiver, cx, at, place } = &mut *self;
+        let Receiver { state, seen } = &mut **receiver;
+        if let Err(cancelled) = cx.checkpoint() {
+            leave_line(state, |state| &mut state.changed, place);
+            return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
+        }
+        let found = poll_line(
+            state,
+            |state| &mut state.changed,
+            place,
+            context.waker(),
+            |state| {
+                if state.version != *seen {
+                    *seen = state.version;
+                    return Some(Ok(()));
+                }
+                (state.senders == 0).then_some(Err(RecvError::Disconnected))
+            },
+        );
+        if found.is_pending() {
+            cx.waits(Wait::Signal, at);
+        }
+        found
+    }
+}
+
+impl<T> Drop for Changed<'_, T> {
+    fn drop(&mut self) {
+        leave_line(&self.receiver.state, |state| &mut state.changed, &mut self.place);
+    }
+}
+
+impl<T> CancelSafe for Changed<'_, T> {}
+
+/// The future of [`Sender::closed`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Closed<'a, T> {
+    sender: &'a Sender<T>,
+    cx: &'a Cx,
+    at: &'static Location<'static>,
+    place: Place,
+}
+
+impl<'a, T> Closed<'a, T> {
+    pub(super) fn new(sender: &'a Sender<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
+        Closed { sender, cx, at, place: None }
+    }
+}
+
+impl<T> Future for Closed<'_, T> {
+    type Output = Result<(), Cancelled>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Closed { sender, cx, at, place } = &mut *self;
+        if let Err(cancelled) = cx.checkpoint() {
+            leave_line(&sender.state, |state| &mut state.closed, place);
+            return Poll::Ready(Err(cancelled));
+        }
+        let (state, waker) = (&sender.state, context.waker());
+        let found = poll_line(
+            state,
+            |state| &mut state.closed,
+            place,
+            waker,
+            |state| (state.receivers == 0).then_some(Ok(())),
+        );
+        if found.is_pending() {
+            cx.waits(Wait::Signal, at);
+        }
+        found
+    }
+}
+
+impl<T> Drop for Closed<'_, T> {
+    fn drop(&mut self) {
+        leave_line(&self.sender.state, |state| &mut state.closed, &mut self.place);
+    }
+}
+
+impl<T> CancelSafe for Closed<'_, T> {}

@@ -1,0 +1,48 @@
+//! Contexts outside any runtime, for tests of what only needs to know whether to stop.
+
+use std::sync::Arc;
+
+use asx_kernel::cancel::Reason;
+use asx_kernel::time::Time;
+
+use crate::core::{Core, Host, Settings};
+use crate::spawn::{Plan, make};
+use crate::{Cancelled, Cx, Runnable};
+
+/// Runs nothing.
+struct Nowhere;
+
+impl Host for Nowhere {
+    fn schedule(&self, entry: Runnable) {
+        // It stays scheduled for ever.
+        std::mem::forget(entry);
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    fn timer_moved(&self, _: Time) {}
+
+    fn here(&self) -> Option<u16> {
+        None
+    }
+
+    fn run_blocking(&self, _: Box<dyn FnOnce() + Send>) {}
+}
+
+impl Cx {
+    /// The context of a task that never runs, and a switch that cancels it.
+    pub(crate) fn loose() -> (Cx, impl Fn(Reason)) {
+        let region = Core::new(Arc::new(Nowhere), Settings::default()).root();
+        let mut cx = None;
+        let body = |own: Cx| {
+            cx = Some(own);
+            std::future::pending::<Result<(), Cancelled>>()
+        };
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+        std::mem::forget(entry);
+        (cx.unwrap(), move |reason| drop(task.cancel_with(reason)))
+    }
+}

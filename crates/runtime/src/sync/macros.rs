@@ -1,0 +1,93 @@
+//! Shapes that several locks share.
+
+/// A function that is `const`, except under loom, whose primitives have no `const` constructors.
+macro_rules! const_fn {
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => {
+        #[cfg(not(loom))]
+        $(#[$meta])*
+        $vis const fn $($rest)*
+
+        #[cfg(loom)]
+        $(#[$meta])*
+        $vis fn $($rest)*
+    };
+}
+
+/// Cancel-safe futures that wait for permits and make a guard of them: the home they hold on to,
+/// what they yield, and how a refusal becomes their error.
+macro_rules! claims {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident<$($life:lifetime)?; $($T:ident)?>($home:ty) -> Result<$out:ty, $error:ty>
+            = $refuse:path;
+    )*) => {$(
+        $(#[$meta])*
+        #[must_use = "futures do nothing unless awaited"]
+        pub struct $name<$($life,)? 'c, $($T: ?Sized)?>($crate::sync::claim::Claim<'c, $home>);
+
+        impl<$($life,)? 'c, $($T: ?Sized)?> Future for $name<$($life,)? 'c, $($T)?> {
+            type Output = Result<$out, $error>;
+
+            fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+                Pin::new(&mut self.0).poll(task).map_ok(<$out>::new).map_err($refuse)
+            }
+        }
+
+        impl<$($life,)? 'c, $($T: ?Sized)?> CancelSafe for $name<$($life,)? 'c, $($T)?> {}
+
+        impl<$($life,)? 'c, $($T: ?Sized)?> fmt::Debug for $name<$($life,)? 'c, $($T)?> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.0).finish()
+            }
+        }
+    )*};
+}
+
+/// Guards of a value: the home they hold on to, and whether they are its `Sole` or a `Part`.
+macro_rules! guards {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident<$($life:lifetime)?; T> = $kind:ident<$home:ty>;
+    )*) => {$(
+        $(#[$meta])*
+        #[must_use = "the lock is released when its guard is dropped"]
+        pub struct $name<$($life,)? T: ?Sized>($kind<$home>);
+
+        impl<$($life,)? T: ?Sized> $name<$($life,)? T> {
+            fn new(held: Held<$home>) -> Self {
+                $name($kind::new(held))
+            }
+        }
+
+        impl<$($life,)? T: ?Sized> Deref for $name<$($life,)? T> {
+            type Target = T;
+
+            fn deref(&self) -> &T {
+                &self.0
+            }
+        }
+
+        guards!(@mutable $kind $name<$($life)?>);
+
+        impl<$($life,)? T: ?Sized + fmt::Debug> fmt::Debug for $name<$($life,)? T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+
+        impl<$($life,)? T: ?Sized + fmt::Display> fmt::Display for $name<$($life,)? T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+    )*};
+
+    (@mutable Part $name:ident<$($life:lifetime)?>) => {};
+    (@mutable Sole $name:ident<$($life:lifetime)?>) => {
+        impl<$($life,)? T: ?Sized> DerefMut for $name<$($life,)? T> {
+            fn deref_mut(&mut self) -> &mut T {
+                &mut self.0
+            }
+        }
+    };
+}
