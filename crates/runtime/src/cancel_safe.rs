@@ -1,6 +1,8 @@
 //! Futures that lose nothing when they are dropped before they are done.
 
 use std::future::Future;
+use std::ops::DerefMut;
+use std::pin::Pin;
 
 /// A future that can be dropped half-way without losing anything: nothing was taken, sent or
 /// promised. `select!` accepts only such futures.
@@ -13,3 +15,14 @@ use std::future::Future;
             and waits until they have cleaned up"
 )]
 pub trait CancelSafe: Future {}
+
+/// The future is only borrowed: it is still there when `select!` is done.
+impl<F: CancelSafe + Unpin + ?Sized> CancelSafe for &mut F {}
+
+/// As above.
+impl<P> CancelSafe for Pin<P>
+where
+    P: DerefMut,
+    P::Target: CancelSafe,
+{
+}

@@ -21,6 +21,7 @@ mod prim;
 mod region;
 mod root;
 mod scope;
+mod select;
 mod spawn;
 mod stop;
 pub mod sync;
@@ -31,7 +32,7 @@ pub use self::core::{Core, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use combine::{
-    Child, Group, Next, group, join, join_all, join3, join4, race, race_all, race3, race4,
+    Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3, race4,
     try_join, try_join_all, try_join3, try_join4,
 };
 pub use cx::{Cx, YieldNow};
@@ -42,3 +43,9 @@ pub use root::Root;
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
 pub use stop::{Grace, Stopping};
 pub use task::Task;
+
+/// What [`select!`] expands to.
+#[doc(hidden)]
+pub mod __select {
+    pub use crate::select::{Branch, Either, Else, List, Nil, Select, cancel_safe, select};
+}

@@ -88,8 +88,8 @@ impl<'a, C: Future> Group<'a, C> {
     ///
     /// Cancel-checked, and cancel-safe.
     #[track_caller]
-    pub fn next<'g>(&'g self, cx: &'g Cx) -> Next<'g, C> {
-        Next { cx, shared: &self.shared, at: Location::caller() }
+    pub fn next<'g>(&'g self, cx: &'g Cx) -> NextChild<'g, C> {
+        NextChild { cx, shared: &self.shared, at: Location::caller() }
     }
 
     /// Children whose outputs have not been given out.
@@ -190,13 +190,13 @@ impl<C: Future> Shared<C> {
 
 /// The future of [`Group::next`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct Next<'g, C: Future> {
+pub struct NextChild<'g, C: Future> {
     cx: &'g Cx,
     shared: &'g Shared<C>,
     at: &'static Location<'static>,
 }
 
-impl<C: Future> Future for Next<'_, C> {
+impl<C: Future> Future for NextChild<'_, C> {
     type Output = Result<Option<C::Output>, Cancelled>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -217,11 +217,11 @@ impl<C: Future> Future for Next<'_, C> {
     }
 }
 
-impl<C: Future> CancelSafe for Next<'_, C> {}
+impl<C: Future> CancelSafe for NextChild<'_, C> {}
 
-impl<C: Future> fmt::Debug for Next<'_, C> {
+impl<C: Future> fmt::Debug for NextChild<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").finish_non_exhaustive()
+        f.debug_struct("NextChild").finish_non_exhaustive()
     }
 }
 

@@ -47,8 +47,8 @@ impl<F: Future> Part<F> {
                 Err(Panic::new(payload))
             }
         };
-        Poll::Ready(ended.and_then(|()| match self.into_ref().get_ref() {
-            Part::Ended { output: Some(output) } => Ok(output),
+        Poll::Ready(ended.map(|()| match self.into_ref().get_ref() {
+            Part::Ended { output: Some(output) } => output,
             _ => unreachable!("it ended with an output just now"),
         }))
     }

@@ -116,6 +116,9 @@ impl Future for Tick<'_> {
             context.waits(Wait::Time, self.at);
             return Poll::Pending;
         }
+        if !context.may_go_on(cx) {
+            return Poll::Pending;
+        }
         let due = self.timer.deadline();
         let interval = &mut *self.interval;
         interval.next = interval.missed.after(due, context.now().max(due), interval.period);
