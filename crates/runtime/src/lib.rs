@@ -32,8 +32,8 @@ pub use self::core::{Core, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use combine::{
-    Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3, race4,
-    try_join, try_join_all, try_join3, try_join4,
+    BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
+    race4, try_join, try_join_all, try_join3, try_join4,
 };
 pub use cx::{Cx, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};

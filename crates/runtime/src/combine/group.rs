@@ -25,8 +25,9 @@ use crate::{CancelSafe, Cx};
 /// Runs `body`, which may add children to the group, until it and they have ended.
 ///
 /// Children run in this task, at the same time as the body, and may borrow what is around the
-/// group. They have one type: that of the closure given to [`Group::add`]; box them if there are
-/// several. Their outputs come from [`Group::next`] in the order they end; what is not taken is
+/// group. They are of one type, that of the future made by the closure given to [`Group::add`]:
+/// call one `async fn` for all, or say that they are boxed, `async |g: Group<'_, BoxFuture<'_, T>>|`,
+/// with `g.add(|cx| Box::pin(..))`. Their outputs come from [`Group::next`] in the order they end; what is not taken is
 /// dropped. An error of the body asks all children to stop (`FailFast`), and so does a panic, which
 /// goes on here when all have ended.
 ///
@@ -64,6 +65,9 @@ where
     let body = Part::new(body(Group { cx, shared: shared.clone() }));
     Drive { decision: Decision::new(cx), body, slot, waker, children, shared }
 }
+
+/// A future of any type that may move to other threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The body's number in the queue of the woken; children count from 1.
 const BODY: u64 = 0;

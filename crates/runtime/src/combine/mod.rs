@@ -22,7 +22,7 @@ use crate::Cx;
 use crate::outcome::{Cancelled, Panic};
 
 pub use all::{join_all, race_all, try_join_all};
-pub use group::{Child, Group, NextChild, group};
+pub use group::{BoxFuture, Child, Group, NextChild, group};
 pub use join::{join, join3, join4, try_join, try_join3, try_join4};
 pub use race::{race, race3, race4};
 
