@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use asx::cancel::Kind;
 use asx::prelude::*;
 use asx::{BoxFuture, Child, Group};
 use common::{Log, on_each, until_cancelled};

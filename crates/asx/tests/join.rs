@@ -8,8 +8,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
+use asx::cancel::Kind;
 use asx::prelude::*;
-use asx::{Sleep, join_all, join3, join4, try_join_all, try_join3, try_join4};
+use asx::time::Sleep;
+use asx::{join_all, join3, join4, try_join_all, try_join3, try_join4};
 use common::{Log, on_each, until_cancelled};
 
 #[test]

@@ -5,6 +5,7 @@ mod common;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use asx::cancel::Kind;
 use asx::prelude::*;
 use asx::{Runtime, race_all, race3, race4};
 use common::{Log, on_each, until_cancelled};

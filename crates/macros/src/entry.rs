@@ -1,7 +1,8 @@
 //! What the functions under our attributes have in common.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{Error, FnArg, ItemFn, Result, ReturnType, Signature, Type};
 
 /// An async function that takes at most a context.
@@ -12,8 +13,8 @@ pub(crate) struct Entry {
 
 enum Argument {
     None,
-    Borrowed,
-    Owned,
+    Borrowed(Span),
+    Owned(Span),
 }
 
 impl Entry {
@@ -36,9 +37,16 @@ impl Entry {
     pub(crate) fn closure(&self) -> TokenStream {
         let name = &self.function.sig.ident;
         match self.argument {
+            // Errors of type are the author's: they show at the argument.
             Argument::None => quote!(async |_: ::asx::Cx| #name().await),
-            Argument::Borrowed => quote!(async |cx: ::asx::Cx| #name(&cx).await),
-            Argument::Owned => quote!(async |cx: ::asx::Cx| #name(cx).await),
+            Argument::Borrowed(span) => {
+                let cx = quote_spanned!(span=> &cx);
+                quote!(async |cx: ::asx::Cx| #name(#cx).await)
+            }
+            Argument::Owned(span) => {
+                let cx = quote_spanned!(span=> cx);
+                quote!(async |cx: ::asx::Cx| #name(#cx).await)
+            }
         }
     }
 
@@ -52,8 +60,8 @@ fn argument(signature: &Signature, attribute: &str) -> Result<Argument> {
     let argument = match inputs.next() {
         None => Argument::None,
         Some(FnArg::Typed(typed)) => match &*typed.ty {
-            Type::Reference(_) => Argument::Borrowed,
-            _ => Argument::Owned,
+            Type::Reference(_) => Argument::Borrowed(typed.ty.span()),
+            _ => Argument::Owned(typed.ty.span()),
         },
         Some(receiver) => {
             return Err(Error::new_spanned(receiver, "not a method: there is no self"));

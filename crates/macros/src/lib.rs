@@ -27,7 +27,5 @@ mod settings;
 /// * `name = "shop"`: what the threads are called.
 #[proc_macro_attribute]
 pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
-    main_fn::expand(settings.into(), function.into())
-        .unwrap_or_else(|error| error.into_compile_error())
-        .into()
+    main_fn::expand(settings.into(), function.into()).into()
 }

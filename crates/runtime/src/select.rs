@@ -138,7 +138,10 @@ macro_rules! select {
     (@arms $first:ident [($pat:pat, $future:expr, $guard:expr, $handler:expr) $($more:tt)*]
         $last:tt) => {
         match $first {
-            $crate::__select::Either::This($pat) => $handler,
+            $crate::__select::Either::This(this) => {
+                let $pat = this;
+                $handler
+            }
             $crate::__select::Either::Later(later) => {
                 $crate::select!(@arms later [$($more)*] $last)
             }
@@ -151,9 +154,24 @@ macro_rules! select {
 }
 
 /// Says that `select!` may drop the future.
-pub fn cancel_safe<F: CancelSafe>(future: F) -> F {
+pub fn cancel_safe<F: MayBeDropped>(future: F) -> F {
     future
 }
+
+/// [`CancelSafe`], with a message that does not list all types that are.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` may lose something when it is dropped half-way",
+    label = "not known to be cancel-safe",
+    note = "`select!` drops the futures that do not win, so it takes only those that lose nothing: \
+            `recv`, `reserve`, `sleep`, `notified`, lock and permit waits, and task handles",
+    note = "use `race(cx, async |cx| .., async |cx| ..)` for anything else: it cancels the losers \
+            and waits until they have cleaned up",
+    note = "a future of your own that loses nothing may say so: `impl CancelSafe for ..`"
+)]
+pub trait MayBeDropped: Future {}
+
+#[diagnostic::do_not_recommend]
+impl<F: CancelSafe> MayBeDropped for F {}
 
 /// Polls a list of branches.
 pub fn select<L: List>(list: L) -> Select<L> {
