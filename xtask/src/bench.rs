@@ -13,6 +13,6 @@ pub(crate) fn run(args: &[String]) -> Result {
 
 /// Every benchmark runs once and reports; no figure is judged here.
 pub(crate) fn section() -> Verdict {
-    let text = output(cargo(BENCH).args(["--json", "--reps", "1"]));
+    let text = output(cargo(BENCH).args(["--json", "--smoke"]));
     text.and_then(|text| Json::parse(&text)).map(|_| ()).into()
 }

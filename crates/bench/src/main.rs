@@ -27,7 +27,7 @@ Figures are nanoseconds unless the table says otherwise.
 const PARK: &str = "--park";
 
 /// Time for a case, after which its repetitions end.
-const BUDGET: Duration = Duration::from_millis(900);
+const BUDGET: Duration = Duration::from_millis(600);
 const SMOKE: rt::Scale = rt::Scale(100);
 
 /// What the command line asks for.

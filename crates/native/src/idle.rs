@@ -4,7 +4,7 @@
 //! lost is a hang. So a worker is woken only when nobody else is about to look:
 //!
 //! ```text
-//!            start_search              prepare_park     Watching: parked for a while; one at a time,
+//!            start_search              prepare_park     Watching: parked for a while; just one,
 //!   Active --------------> Searching --------------->             while another worker is Active
 //!          <--------------           <---------------   Asleep: parked until woken; the last one
 //!            found_work          notify_*, time over,           until the next timer is due
@@ -18,7 +18,7 @@
 //! loop:  if look everywhere finds a task:
 //!            if found_work() and more is visible: notify_remote() or notify_local()
 //!            run it
-//!        match prepare_park(me):   Closed: end   otherwise: if anything is visible: cancel_park(me)
+//!        match prepare_park(me):   Closed: end   otherwise: if anything is seen: cancel_park(me)
 //!                                                           else: park(me, timeout by kind)
 //! ```
 //!
@@ -29,8 +29,8 @@
 //!
 //! 1. *One of the two sees the other.* Who makes work publishes it, then fences, then reads the
 //!    word. Who stops looking changes the word, then fences, then looks once more. The two fences
-//!    are `SeqCst`, so one is first: either the word that was read has the change, or that last look
-//!    sees the work.
+//!    are `SeqCst`, so one is first: either the word that was read has the change, or that last
+//!    look sees the work.
 //! 2. *Nobody is parked*: nobody is woken. Whoever parks later changes the word later, and so by 1
 //!    sees the work in its last look.
 //! 3. *Somebody searches*: nobody is woken. The count of searchers falls to zero later, by a worker
@@ -163,8 +163,8 @@ impl Idle {
 
     /// A Searching worker has found something to do: it is Active now.
     ///
-    /// Whether it was the last to search: then nobody was woken for work that came meanwhile, and it
-    /// must look at all queues once more, and notify if it sees anything.
+    /// Whether it was the last to search: then nobody was woken for work that came meanwhile, and
+    /// it must look at all queues once more, and notify if it sees anything.
     pub fn found_work(&self) -> bool {
         let before = self.update(|counts| {
             counts.searching -= 1;
@@ -214,8 +214,9 @@ impl Idle {
         woken
     }
 
-    /// A worker has put work where others can steal it. One load unless somebody is to be woken; the
-    /// module says when a `SeqCst` fence should come before it.
+    /// A worker has put work where others can steal it. One load unless somebody is to be woken;
+    /// the module says when a `SeqCst` fence should come before it.
+    #[inline]
     pub fn notify_local(&self) {
         if self.counts().lacks_eyes() {
             self.wake(|counts, parked| parked.newest_sleeper().filter(|_| counts.lacks_eyes()));
@@ -289,6 +290,7 @@ impl Idle {
         true
     }
 
+    #[inline]
     fn counts(&self) -> Counts {
         Counts::unpack(self.word.load(Relaxed))
     }

@@ -39,6 +39,7 @@ impl Queue {
         (Queue { ring }, shared)
     }
 
+    #[inline]
     pub(crate) fn push(&self, shared: &Shared, entry: Runnable) {
         if shared.backlog.len.load(Relaxed) > 0 {
             return shared.backlog.push(entry);
@@ -48,6 +49,7 @@ impl Queue {
         }
     }
 
+    #[inline]
     pub(crate) fn pop(&self, shared: &Shared) -> Option<Runnable> {
         if let Some(raw) = self.ring.pop() {
             return Some(runnable(raw));
@@ -67,6 +69,7 @@ impl Queue {
         first
     }
 
+    #[inline]
     pub(crate) fn len(&self, shared: &Shared) -> usize {
         self.ring.len() + shared.backlog.len.load(Relaxed)
     }

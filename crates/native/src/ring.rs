@@ -25,13 +25,13 @@
 //!    (release); a thief loads the tail (acquire) before it reads slots below it. The owner reads
 //!    what it wrote itself.
 //! 3. *What is read is not yet overwritten.* Slots are read before the CAS, so a thief may read
-//!    garbage, but then the CAS fails and the garbage is dropped. Index `i`'s slot is overwritten by
-//!    the owner only after it loaded (acquire) a `head` beyond `i`. Every such value was stored by
-//!    the CAS (release) that took `i`, or by a later one, which continues its release sequence. So
-//!    the reads of the thief who took `i` happen before the overwriting.
+//!    garbage, but then the CAS fails and the garbage is dropped. Index `i`'s slot is overwritten
+//!    by the owner only after it loaded (acquire) a `head` beyond `i`. Every such value was stored
+//!    by the CAS (release) that took `i`, or by a later one, which continues its release sequence.
+//!    So the reads of the thief who took `i` happen before the overwriting.
 //! 4. *A thief sees at most `CAPACITY` entries.* It loads `tail` before `head`. Whoever stored that
-//!    tail had read a head at most `CAPACITY` behind it, and by the acquire the thief reads no older
-//!    one. A `head` beyond the loaded tail says that all of these entries are gone.
+//!    tail had read a head at most `CAPACITY` behind it, and by the acquire the thief reads no
+//!    older one. A `head` beyond the loaded tail says that all of these entries are gone.
 //! 5. *Moved entries are in one ring at a time.* The thief copies them above its own tail, where
 //!    only it writes and nobody reads, and stores its tail only after the CAS made them its own.
 //!
@@ -55,7 +55,7 @@ use crate::prim::{
 use std::{array, cell::Cell, fmt, iter, marker::PhantomData, ptr, ptr::NonNull};
 
 /// How many entries a ring holds.
-pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 256 };
+pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 1024 };
 
 const ENTRIES: u64 = CAPACITY as u64;
 

@@ -8,7 +8,7 @@ use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
 use crate::idle::Idle;
-use crate::prim::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::prim::atomic::Ordering::{Acquire, Release};
 use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::prim::{Mutex, lock};
 use crate::queue;
@@ -36,43 +36,49 @@ pub(crate) struct Remote {
 #[derive(Default)]
 pub(crate) struct SharedLanes {
     lanes: Mutex<Lanes<Runnable>>,
-    total: AtomicUsize,
-    /// Those that are not plainly ready.
-    special: AtomicUsize,
+    /// Entries of each lane.
+    len: [AtomicUsize; 3],
     /// Those that any worker may run.
     stealable: AtomicUsize,
 }
 
 impl SharedLanes {
     pub(crate) fn push(&self, entry: Runnable) {
-        self.push_all([entry]);
-    }
-
-    pub(crate) fn push_all(&self, entries: impl IntoIterator<Item = Runnable>) {
-        let placed = entries.into_iter().map(|entry| (entry.place(), entry));
-        let placed: smallvec::SmallVec<[_; 1]> = placed.collect();
+        let (place, pinned) = (entry.place(), entry.pin().is_some());
         let mut lanes = lock(&self.lanes);
-        for (place, entry) in placed {
+        lanes.push(place, entry, pinned);
+        self.count(&lanes, place.lane());
+    }
+
+    pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
+        let mut lanes = lock(&self.lanes);
+        for entry in entries {
             let pinned = entry.pin().is_some();
-            lanes.push(place, entry, pinned);
+            lanes.push(entry.place(), entry, pinned);
         }
-        self.count(&lanes);
+        Lane::ALL.into_iter().for_each(|lane| self.count(&lanes, lane));
     }
 
-    fn count(&self, lanes: &Lanes<Runnable>) {
-        let special = lanes.len(Lane::Cancel) + lanes.len(Lane::Timed);
-        self.special.store(special, Release);
-        let stealable = Lane::ALL.map(|lane| lanes.stealable(lane)).iter().sum();
-        self.stealable.store(stealable, Release);
-        self.total.store(lanes.total(), Release);
+    fn count(&self, lanes: &Lanes<Runnable>, lane: Lane) {
+        self.len[lane as usize].store(lanes.len(lane), Release);
+        let stealable = Lane::ALL.map(|lane| lanes.stealable(lane));
+        self.stealable.store(stealable[0] + stealable[1] + stealable[2], Release);
     }
 
+    #[inline]
+    fn len(&self, lane: Lane) -> usize {
+        self.len[lane as usize].load(Acquire)
+    }
+
+    #[inline]
     pub(crate) fn total(&self) -> usize {
-        self.total.load(Acquire)
+        self.len(Lane::Cancel) + self.len(Lane::Timed) + self.len(Lane::Ready)
     }
 
-    pub(crate) fn special(&self) -> usize {
-        self.special.load(Relaxed)
+    /// Whether there is more than plainly ready work.
+    #[inline]
+    pub(crate) fn is_special(&self) -> bool {
+        self.len(Lane::Cancel) + self.len(Lane::Timed) > 0
     }
 
     pub(crate) fn stealable(&self) -> usize {
@@ -80,21 +86,17 @@ impl SharedLanes {
     }
 
     pub(crate) fn pending(&self) -> Pending {
-        if self.total() == 0 {
-            return Pending::default();
-        }
-        let lanes = lock(&self.lanes);
-        let [cancel, timed, ready] = Lane::ALL.map(|lane| lanes.len(lane) > 0);
+        let [cancel, timed, ready] = Lane::ALL.map(|lane| self.len(lane) > 0);
         Pending { cancel, timed, ready }
     }
 
     pub(crate) fn pop(&self, lane: Lane) -> Option<Runnable> {
-        if self.total() == 0 {
+        if self.len(lane) == 0 {
             return None;
         }
         let mut lanes = lock(&self.lanes);
         let entry = lanes.pop(lane);
-        self.count(&lanes);
+        self.count(&lanes, lane);
         entry.map(|(_, entry)| entry)
     }
 
@@ -103,9 +105,9 @@ impl SharedLanes {
             return None;
         }
         let mut lanes = lock(&self.lanes);
-        let entry = Lane::ALL.into_iter().find_map(|lane| lanes.steal_from(lane));
-        self.count(&lanes);
-        entry.map(|(_, entry)| entry)
+        let (place, entry) = Lane::ALL.into_iter().find_map(|lane| lanes.steal_from(lane))?;
+        self.count(&lanes, place.lane());
+        Some(entry)
     }
 }
 
@@ -150,6 +152,17 @@ impl Host for Shared {
                     self.idle.notify_remote();
                 }
             }
+        }
+    }
+
+    fn schedule_all(&self, entries: Vec<Runnable>) {
+        let rest = Worker::with(self, entries, |worker, entries| worker.push_all(entries));
+        if let Some(entries) = rest.filter(|entries| !entries.is_empty()) {
+            let (pinned, free): (Vec<_>, Vec<_>) =
+                entries.into_iter().partition(|entry| entry.pin().is_some());
+            self.global.push_all(free);
+            self.idle.notify_remote();
+            pinned.into_iter().for_each(|entry| self.schedule(entry));
         }
     }
 

@@ -16,6 +16,7 @@ use asx_kernel::lanes::{
     Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, steal_order,
 };
 use asx_kernel::rng::DetRng;
+use asx_kernel::time::Time;
 use asx_runtime::{Core, Host, Runnable};
 
 use crate::idle::ParkKind;
@@ -23,6 +24,8 @@ use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared};
 
+/// Sleepers get up for timers at multiples of this, so that one wake serves many.
+const SLACK: u64 = 1_000_000;
 /// Polls between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 64;
 /// How long a watcher waits at first, and at most.
@@ -92,6 +95,7 @@ impl Worker {
     }
 
     /// Calls `f` with the worker of `shared` this thread is; if it is none, gives `value` back.
+    #[inline]
     pub(crate) fn with<V>(shared: &Shared, value: V, f: impl FnOnce(&Worker, V)) -> Option<V> {
         // SAFETY: rule 1.
         match unsafe { CURRENT.get().as_ref() } {
@@ -135,6 +139,15 @@ impl Worker {
         } else {
             self.remote().lanes.push(entry);
         }
+        self.shared.idle.notify_local();
+    }
+
+    /// Puts several entries into this worker's queues: those of a cancel, as a rule.
+    pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
+        if entries.iter().any(|entry| entry.pin().is_some() || entry.is_plain()) {
+            return entries.into_iter().for_each(|entry| self.push(entry));
+        }
+        self.remote().lanes.push_all(entries);
         self.shared.idle.notify_local();
     }
 
@@ -192,7 +205,7 @@ impl Worker {
     /// The next entry of those this worker sees.
     fn next(&self) -> Option<Runnable> {
         let (global, local) = (&self.shared.global, &self.remote().lanes);
-        if global.special() + local.total() > 0 {
+        if global.is_special() || local.total() > 0 {
             return self.decide();
         }
         if global.total() > 0
@@ -263,7 +276,7 @@ impl Worker {
                 continue;
             }
             self.fairness.borrow_mut().parked();
-            let timer = self.core.next_timer().map(|next| next - self.shared.now());
+            let timer = self.core.next_timer().map(|next| round_up(next) - self.shared.now());
             let timeout = match kind {
                 ParkKind::Watch => Some(timer.map_or(watch, |timer| timer.min(watch))),
                 ParkKind::Last => timer,
@@ -341,4 +354,9 @@ impl Worker {
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.closed.load(Acquire)
     }
+}
+
+/// The first instant not before `time` that sleepers get up at.
+fn round_up(time: Time) -> Time {
+    Time::from_nanos(time.as_nanos().div_ceil(SLACK).saturating_mul(SLACK))
 }

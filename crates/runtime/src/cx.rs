@@ -180,13 +180,13 @@ impl Cx {
     /// Waits for a while.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep<'_> {
-        Sleep::new(self, self.now() + duration)
+        Sleep::new(self, self.now() + duration, !duration.is_zero())
     }
 
     /// Waits until a time; one that has passed is over at once.
     #[track_caller]
     pub fn sleep_until(&self, deadline: Time) -> Sleep<'_> {
-        Sleep::new(self, deadline)
+        Sleep::new(self, deadline, false)
     }
 
     /// Runs `body`, and cancels it (`Timeout`) if it takes longer; it is then waited for, so that

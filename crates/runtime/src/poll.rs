@@ -64,7 +64,13 @@ impl Runnable {
 
 /// Takes a poll from what the task is allowed; false if it is to end by force. One without polls
 /// left is asked to stop, and polled on.
+#[inline]
 fn may_poll(task: &TaskRef, begun: Snapshot) -> bool {
+    let plain = task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_forced();
+    plain || may_poll_bounded(task, begun)
+}
+
+fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> bool {
     let state = begun.state();
     if begun.is_forced() {
         return false;

@@ -18,7 +18,6 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::{ChainLimits, Cleanup, Kind, Reason};
 use asx_kernel::cascade::{self, RegionStore};
 use asx_kernel::ids::{RegionId, TaskId};
-use asx_kernel::lanes::Priority;
 use asx_kernel::outcome::{Fold, Severity, Stop};
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
@@ -42,6 +41,8 @@ pub struct Region {
     pub(crate) policy: Policy,
     /// What everything inside is bounded by.
     pub(crate) budget: Budget,
+    /// Whether that is nothing.
+    pub(crate) unbounded: bool,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
@@ -68,6 +69,8 @@ struct Inner {
     cancel: Option<(Arc<Reason>, Cleanup)>,
     failure: Option<TaskRef>,
     fold: Fold<(), ()>,
+    /// The reason that was added to the fold last.
+    folded: Option<Arc<Reason>>,
     /// Who waits for the close.
     waiter: Option<Waker>,
     /// Who is told when the body is to stop.
@@ -101,6 +104,7 @@ impl Region {
             cancel: None,
             failure: None,
             fold: Fold::default(),
+            folded: None,
             waiter: None,
             body: None,
         };
@@ -109,6 +113,7 @@ impl Region {
             id,
             parent,
             policy,
+            unbounded: budget == Budget::INFINITE,
             budget,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
@@ -393,13 +398,6 @@ impl Region {
         cancel.map_or_else(|| Arc::new(self.reason(Kind::User)), |(reason, _)| reason)
     }
 
-    /// The priority of a task's cleanup.
-    pub(crate) fn cleanup_priority(&self, task: &Header) -> Priority {
-        let _guard = self.lock();
-        // SAFETY: the task is of this region, whose lock is held.
-        Priority(unsafe { task.cancel() }.map_or(0, |(_, cleanup)| cleanup.priority))
-    }
-
     /// Takes one poll from the cleanup allowance of a task; false if none is left.
     pub(crate) fn consume_cleanup(&self, task: &Header) -> bool {
         let _guard = self.lock();
@@ -520,9 +518,17 @@ impl Inner {
 
     fn add_to_fold(&mut self, task: &TaskRef, severity: Severity) {
         // SAFETY: rule 4 of cells: `self` is locked.
-        let reason = unsafe { task.cancel() }.map(|(reason, _)| (*reason).clone());
+        let reason = unsafe { task.cancel() }.map(|(reason, _)| reason);
+        if severity == Severity::Cancelled {
+            // Many tasks cancelled at once share their reason: one says it all.
+            let same = |old: &Arc<Reason>| reason.as_ref().is_some_and(|new| Arc::ptr_eq(old, new));
+            if self.folded.as_ref().is_some_and(same) {
+                return;
+            }
+            self.folded = reason.clone();
+        }
         let outcome = match (severity, reason) {
-            (Severity::Cancelled, Some(reason)) => Err(Stop::Cancelled(reason)),
+            (Severity::Cancelled, Some(reason)) => Err(Stop::Cancelled((*reason).clone())),
             (Severity::Panicked, _) => Err(Stop::Panicked("".into())),
             (Severity::Ok, _) => Ok(()),
             _ => Err(Stop::Err(())),

@@ -89,7 +89,8 @@ macro_rules! select {
     (@branches (else => $handler:expr $(,)?) [$($branch:tt)*] $($free:ident)?) => {
         ::std::compile_error!("`else` is never reached: a branch without a condition always counts")
     };
-    (@branches ($pat:pat = $future:expr, if $guard:expr => $($rest:tt)+) $found:tt $($free:ident)?) => {
+    (@branches ($pat:pat = $future:expr, if $guard:expr => $($rest:tt)+)
+        $found:tt $($free:ident)?) => {
         $crate::select!(@handler ($($rest)+) ($pat, $future, $guard) $found $($free)?)
     };
     (@branches ($pat:pat = $future:expr => $($rest:tt)+) $found:tt $($free:ident)?) => {
@@ -97,8 +98,8 @@ macro_rules! select {
     };
     (@branches ($($other:tt)+) $found:tt $($free:ident)?) => {
         ::std::compile_error!(::std::concat!(
-            "expected `pattern = future => handler`, `pattern = future, if condition => handler` or \
-             `else => handler` last, found `", ::std::stringify!($($other)+), "`"
+            "expected `pattern = future => handler`, `pattern = future, if condition => handler` \
+             or `else => handler` last, found `", ::std::stringify!($($other)+), "`"
         ))
     };
 

@@ -59,12 +59,13 @@ where
 }
 
 /// A task's effective priority, and its limits if it has any.
+#[inline]
 fn budgeted(
     region: &Region,
     own: Option<Budget>,
     extra: Option<Box<Extra>>,
 ) -> (u8, Option<Box<Extra>>) {
-    if own.is_none() && region.budget == Budget::INFINITE {
+    if own.is_none() && region.unbounded {
         return (Priority::DEFAULT.0, extra);
     }
     let default = Budget { priority: Priority::DEFAULT, ..Budget::INFINITE };

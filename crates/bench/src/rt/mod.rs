@@ -5,6 +5,7 @@
 //! figure per operation. Set-up and tear-down are outside the clock. All have their IO and timers
 //! switched on, as a service would. [`roster`] is the list of who takes part.
 
+mod asx;
 mod channels;
 mod meter;
 mod smol;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use asx_kernel::rng::DetRng;
 
 use crate::harness::{Case, Flavour, Unit};
+use asx::Asx;
 use channels::{AsyncChannel, Flume, Kanal, Mpsc, Over};
 use meter::Clock;
 use smol::Smol;
@@ -98,6 +100,10 @@ pub(crate) fn park(peer: &str, tasks: u32) -> Option<f64> {
 fn roster(scale: Scale) -> Roster {
     use Flavour::{Multi, Single};
     let mut roster = Roster { scale, cases: Vec::new(), parks: Vec::new() };
+    roster.runtime::<Asx<2>>("asx_mt", Multi);
+    roster.runtime::<Asx<1>>("asx_ct", Single);
+    roster.channels::<Asx<2>>("asx_mt", Multi);
+    roster.channels::<Asx<1>>("asx_ct", Single);
     roster.runtime::<Tokio<2>>("tokio_mt", Multi);
     roster.runtime::<Tokio<1>>("tokio_ct", Single);
     roster.runtime::<Smol<2>>("smol_2", Multi);
@@ -216,7 +222,7 @@ mod tests {
             peers.entry(case.workload).or_default().push(case.peer);
         }
         for (workload, peers) in peers {
-            for peer in ["tokio_mt", "tokio_ct", "smol_2", "smol_1"] {
+            for peer in ["asx_mt", "asx_ct", "tokio_mt", "tokio_ct", "smol_2", "smol_1"] {
                 let times = peers.iter().filter(|name| **name == peer).count();
                 assert_eq!(times, 1, "{peer} in {workload}");
             }

@@ -43,15 +43,14 @@ impl<T> Wheel<T> {
 
     /// How many entries the slot has.
     fn check_slot(&self, level: usize, slot: usize) -> Result<usize, &'static str> {
-        let lists = &self.levels[level];
-        let list = lists.slots[slot];
-        let bit = lists.occupied[slot / 64] >> (slot % 64) & 1 == 1;
+        let place = level * SLOTS as usize + slot;
+        let list = self.levels.slots[place];
+        let bit = self.levels.occupied[place / 64] >> (place % 64) & 1 == 1;
         if !bit && list.head == NIL {
             return Ok(0);
         }
-        let place = (level * SLOTS as usize + slot) as u32;
-        let (mut count, mut prev) = (0, ANCHOR + place);
-        for (deadline, at) in lists.walk(slot, &self.slab) {
+        let (mut count, mut prev) = (0, ANCHOR + place as u32);
+        for (deadline, at) in self.levels.walk(place, &self.slab) {
             ensure(self.slab.link(at).prev == prev, "a list is not linked back")?;
             let ahead = unit(deadline, level).saturating_sub(unit(self.now, level));
             ensure((1..=SLOTS).contains(&ahead), "a slot holds another turn's timer")?;
@@ -87,6 +86,12 @@ mod tests {
         (wheel, last.id as u32)
     }
 
+    /// Frees an entry without unlinking it.
+    fn free(wheel: &mut Wheel<u8>, at: u32) {
+        let generation = wheel.slab.get(at).unwrap().generation;
+        wheel.slab.remove(at as usize, generation).unwrap();
+    }
+
     #[track_caller]
     fn finds(fault: &'static str, spoil: impl FnOnce(&mut Wheel<u8>, u32)) {
         let (mut wheel, last) = sample();
@@ -114,12 +119,14 @@ mod tests {
         });
         finds("more timers live than the limit allows", |wheel, _| wheel.config.limit = 7);
         finds("a heap node is not its entry's", |wheel, _| wheel.slab.bodies[0].deadline += 1);
-        finds("a heap position is wrong", |wheel, _| wheel.slab.link_mut(0).next += 1);
-        finds("a heap position is wrong", |wheel, _| wheel.slab.link_mut(0).prev += 1);
+        finds("a heap position is wrong", |wheel, _| wheel.slab.link_mut(0).unwrap().next += 1);
+        finds("a heap position is wrong", |wheel, _| wheel.slab.link_mut(0).unwrap().prev += 1);
         finds("a timer is in the wrong heap", |wheel, _| wheel.near_end = MS);
         finds("a timer is in the wrong heap", |wheel, _| wheel.near_end = u64::MAX);
         finds("an overflow timer in range was not promoted", |wheel, _| wheel.horizon = u64::MAX);
-        finds("a list is not linked back", |wheel, last| wheel.slab.link_mut(last).prev -= 1);
+        finds("a list is not linked back", |wheel, last| {
+            wheel.slab.link_mut(last).unwrap().prev -= 1;
+        });
         finds("a slot holds another turn's timer", |wheel, last| {
             wheel.slab.bodies[last as usize].deadline += 256 * MS;
         });
@@ -127,36 +134,34 @@ mod tests {
             wheel.slab.bodies[last as usize].deadline += MS;
         });
         finds("a timer is in the wrong slot", |wheel, _| wheel.near_end = 10 * MS);
-        finds("a slot's minimum is too late", |wheel, _| wheel.levels[0].slots[10].min += 1);
+        finds("a slot's minimum is too late", |wheel, _| wheel.levels.slots[10].min += 1);
         finds("the bitmap does not tell the occupied slots", |wheel, _| {
-            wheel.levels[0].occupied[0] ^= 1 << 11;
+            wheel.levels.occupied[0] ^= 1 << 11;
         });
         finds("the bitmap does not tell the occupied slots", |wheel, _| {
-            wheel.levels[0].occupied[0] ^= 1 << 10;
+            wheel.levels.occupied[0] ^= 1 << 10;
         });
         finds("a live timer is linked nowhere", |wheel, _| {
-            wheel.levels[0].take(10);
+            wheel.levels.take(10);
         });
         finds("a group outlives its members", |wheel, _| wheel.group_end = 1);
         finds("a dead entry is in a heap", |wheel, _| {
-            wheel.slab.remove(0);
+            free(wheel, 0);
         });
         finds("a dead entry is on the wheel", |wheel, _| {
-            wheel.slab.remove(4);
+            free(wheel, 4);
         });
         finds("a dead entry is on the wheel", |wheel, last| {
-            wheel.slab.remove(last);
-            wheel.levels[0].occupied[0] ^= 1 << 10;
+            free(wheel, last);
+            wheel.levels.occupied[0] ^= 1 << 10;
         });
         finds("a heap is out of order", |wheel, _| {
             wheel.near.nodes.swap(0, 1);
-            *wheel.slab.link_mut(0) = Link::anchored(NEAR, 1);
-            *wheel.slab.link_mut(1) = Link::anchored(NEAR, 0);
+            wheel.slab.set_link(0, Link::anchored(NEAR, 1));
+            wheel.slab.set_link(1, Link::anchored(NEAR, 0));
         });
         finds("storage is kept without a live timer", |wheel, last| {
-            (0..=last).filter(|at| *at != 3).for_each(|at| {
-                wheel.slab.remove(at);
-            });
+            (0..=last).filter(|at| *at != 3).for_each(|at| free(wheel, at));
         });
     }
 }

@@ -4,6 +4,7 @@
 //! they lie close together in a vector of their own.
 
 use alloc::vec::Vec;
+use core::mem::replace;
 
 /// No entry.
 pub(super) const NIL: u32 = u32::MAX;
@@ -70,43 +71,45 @@ impl<T> Slab<T> {
         self.links[at as usize]
     }
 
-    pub(super) fn link_mut(&mut self, at: u32) -> &mut Link {
-        &mut self.links[at as usize]
+    /// The link of an entry; nothing for NIL and for an anchor, which are beyond all entries.
+    pub(super) fn link_mut(&mut self, at: u32) -> Option<&mut Link> {
+        self.links.get_mut(at as usize)
+    }
+
+    /// Links an entry.
+    #[inline]
+    pub(super) fn set_link(&mut self, at: u32, link: Link) {
+        self.links[at as usize] = link;
     }
 
     /// Notes where the members of a queue stand.
     pub(super) fn moved(&mut self, queue: u32) -> impl FnMut(u32, u32) {
-        move |at, position| *self.link_mut(at) = Link::anchored(queue, position)
+        move |at, position| self.set_link(at, Link::anchored(queue, position))
     }
 
-    /// Stores a timer that is not linked anywhere yet.
+    /// An entry for a timer; the caller links and fills it.
     #[inline]
-    pub(super) fn insert(&mut self, deadline: u64, generation: u64, token: T) -> u32 {
-        let body = Body { deadline, generation, token: Some(token) };
+    pub(super) fn reserve(&mut self) -> u32 {
         self.live += 1;
-        let at = self.free;
-        if at == NIL {
-            return self.grow(body);
-        }
-        self.free = self.link(at).next;
-        self.bodies[at as usize] = body;
-        at
+        let Some(link) = self.links.get(self.free as usize) else { return self.grow() };
+        replace(&mut self.free, link.next)
     }
 
     #[inline(never)]
-    fn grow(&mut self, body: Body<T>) -> u32 {
-        self.bodies.push(body);
+    fn grow(&mut self) -> u32 {
+        self.bodies.push(Body { deadline: 0, generation: 0, token: None });
         self.links.push(Link { next: NIL, prev: NIL });
         self.links.len() as u32 - 1
     }
 
-    /// Frees an entry that has been unlinked.
+    /// Frees an entry if it lives and is of this generation: its token and how it was linked.
     #[inline]
-    pub(super) fn remove(&mut self, at: u32) -> Option<T> {
-        self.link_mut(at).next = self.free;
-        self.free = at;
+    pub(super) fn remove(&mut self, at: usize, generation: u64) -> Option<(T, Link)> {
+        let body = self.bodies.get_mut(at).filter(|body| body.generation == generation)?;
+        let token = body.token.take()?;
         self.live -= 1;
-        self.bodies[at as usize].token.take()
+        let freed = Link { next: replace(&mut self.free, at as u32), prev: NIL };
+        Some((token, replace(&mut self.links[at], freed)))
     }
 
     /// Gives the storage back; only when nothing lives.

@@ -250,8 +250,8 @@ fn the_earliest_deadline_is_found_again_after_a_cancel_and_then_remembered() {
     let first = add(&mut wheel, 1000 * MS, 1);
     add(&mut wheel, 1002 * MS, 2);
     add(&mut wheel, 1001 * MS, 3);
-    let slot = (1000 >> 8) as usize;
-    let remembered = |wheel: &Wheel<u32>| (wheel.levels[1].slots[slot].min) / MS;
+    let slot = place(1, 1000 >> 8);
+    let remembered = |wheel: &Wheel<u32>| (wheel.levels.slots[slot].min) / MS;
     assert_eq!(wheel.cancel(first), Some(1));
     assert_eq!((wheel.next_deadline(), remembered(&wheel)), (Some(at(1001 * MS)), 1000));
     wheel.advance(at(0));
@@ -266,7 +266,7 @@ fn a_slot_behind_an_earlier_timer_is_not_searched() {
     add(&mut wheel, 5 * MS, 3);
     assert_eq!(wheel.cancel(first), Some(1));
     wheel.advance(at(0));
-    assert_eq!(wheel.levels[1].slots[1000 >> 8].min, 1000 * MS);
+    assert_eq!(wheel.levels.slots[place(1, 1000 >> 8)].min, 1000 * MS);
     assert_eq!(wheel.next_deadline(), Some(at(5 * MS)));
 }
 

@@ -1,8 +1,8 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
 use super::level::SLOTS;
-use super::slab::{KEEP, Link, NIL};
-use super::{LEVELS, NEAR, OVERFLOW, TICK, Wheel, split, unit};
+use super::slab::{ANCHOR, KEEP, Link};
+use super::{LEVELS, NEAR, OVERFLOW, TICK, Wheel, place, unit};
 use crate::queue::Node;
 
 impl<T> Wheel<T> {
@@ -25,20 +25,35 @@ impl<T> Wheel<T> {
             d if d < TICK << 24 => 2,
             _ => 3,
         };
-        let place = level as u64 * SLOTS + unit(deadline, level) % SLOTS;
-        self.levels[level].push(place as u32, at, deadline, &mut self.slab);
+        let place = place(level, unit(deadline, level));
+        self.levels.push(place, at, deadline, &mut self.slab);
     }
 
-    /// Takes an entry out of its list, which is named if the entry is the first.
+    /// Closes the gap that an entry linked like this has left.
     #[inline]
-    pub(super) fn unlink(&mut self, list: Option<u32>, link: Link) {
-        if link.next != NIL {
-            self.slab.link_mut(link.next).prev = link.prev;
+    pub(super) fn unlink(&mut self, link: Link) {
+        let Some(before) = self.slab.link_mut(link.prev) else {
+            return self.unlink_first(link);
+        };
+        before.next = link.next;
+        if let Some(after) = self.slab.link_mut(link.next) {
+            after.prev = link.prev;
         }
-        match list.map(split) {
-            None => self.slab.link_mut(link.prev).next = link.next,
-            Some((level, slot)) if link.next == NIL => drop(self.levels[level].take(slot)),
-            Some((level, slot)) => self.levels[level].slots[slot].head = link.next,
+    }
+
+    /// The same for the first of a list or the member of a queue: `prev` is an anchor.
+    #[inline]
+    fn unlink_first(&mut self, link: Link) {
+        match link.prev - ANCHOR {
+            NEAR => self.near.remove(link.next, self.slab.moved(NEAR)),
+            OVERFLOW => self.overflow.remove(link.next, self.slab.moved(OVERFLOW)),
+            place => match self.slab.link_mut(link.next) {
+                None => drop(self.levels.take(place as usize)),
+                Some(after) => {
+                    after.prev = link.prev;
+                    self.levels.slots[place as usize].head = link.next;
+                }
+            },
         }
     }
 
@@ -63,11 +78,11 @@ impl<T> Wheel<T> {
             }
             let last = to.min(from + SLOTS);
             let mut unit = from + 1;
-            while let Some(distance) = self.levels[level].distance(unit)
+            while let Some(distance) = self.levels.distance(level, unit)
                 && unit + distance <= last
             {
                 unit += distance;
-                let mut at = self.levels[level].take((unit % SLOTS) as usize);
+                let mut at = self.levels.take(place(level, unit));
                 while let Some(body) = self.slab.get(at) {
                     let next = self.slab.link(at).next;
                     self.place(at, body.deadline, body.generation);
@@ -99,10 +114,10 @@ impl<T> Wheel<T> {
     /// Whether at least `count` timers have a deadline not after `end`.
     fn has(&self, count: usize, end: u64) -> bool {
         let heaps = self.near.nodes.iter().chain(&self.overflow.nodes).map(|node| node.deadline);
-        let levels = self.levels.iter().enumerate().flat_map(|(n, level)| {
+        let levels = (0..LEVELS).flat_map(|n| {
             let current = self.tick >> (8 * n);
             let units = (current + 1)..=unit(end, n).min(current + SLOTS);
-            units.flat_map(move |unit| level.walk((unit % SLOTS) as usize, &self.slab))
+            units.flat_map(move |unit| self.levels.walk(place(n, unit), &self.slab))
         });
         let all = heaps.chain(levels.map(|(deadline, _)| deadline));
         count == 0 || all.filter(|deadline| *deadline <= end).nth(count - 1).is_some()
@@ -128,12 +143,12 @@ impl<T> Wheel<T> {
     /// after `best`.
     pub(super) fn first_slot(&self, level: usize, best: u64) -> Option<(usize, (u64, u32))> {
         let next = (self.tick >> (8 * level)) + 1;
-        let unit = next + self.levels[level].distance(next)?;
+        let unit = next + self.levels.distance(level, next)?;
         if (unit << (8 * level)) * TICK > best {
             return None;
         }
-        let slot = (unit % SLOTS) as usize;
-        Some((slot, self.levels[level].min(slot, &self.slab)))
+        let slot = place(level, unit);
+        Some((slot, self.levels.min(slot, &self.slab)))
     }
 
     /// Remembers the minima that [`Wheel::next_deadline`] would have to look for each time.
@@ -141,7 +156,7 @@ impl<T> Wheel<T> {
         let mut best = u64::MAX;
         for level in 0..LEVELS {
             if let Some((slot, (min, min_at))) = self.first_slot(level, best) {
-                let list = &mut self.levels[level].slots[slot];
+                let list = &mut self.levels.slots[slot];
                 (list.min, list.min_at) = (min, min_at);
                 best = best.min(min);
             }

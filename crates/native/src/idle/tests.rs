@@ -194,7 +194,7 @@ fn shutdown_wakes_everybody_and_lets_nobody_park() {
     assert_eq!(all_woken(&idle), []);
 }
 
-/// Threads that take from one queue and park whenever it is empty: all is taken, whoever parks when.
+/// Threads that take from one queue and park whenever it is empty: all is taken.
 #[test]
 fn all_global_work_is_done_by_threads_that_park() {
     const ITEMS: usize = if cfg!(miri) { 100 } else { 20_000 };

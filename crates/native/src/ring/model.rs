@@ -1,4 +1,7 @@
 //! Every interleaving of an owner and its thieves: each entry is delivered exactly once.
+//!
+//! Rule 3's acquire and release are not shown: a model's load never returns a store that comes
+//! later in its schedule, which is what they forbid.
 
 use super::*;
 use crate::prim::race;

@@ -35,8 +35,8 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::{Cleanup, Reason};
@@ -70,6 +70,8 @@ pub(crate) struct Header {
     /// Which worker it is pinned to, or [`FREE`].
     pub(crate) pin: u16,
     pub(crate) priority: u8,
+    /// The priority its cleanup has: what `cleanup` says, to be read without the lock.
+    cleanup_priority: AtomicU8,
     waker: UnsafeCell<Option<Waker>>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
@@ -175,6 +177,7 @@ where
             cleanup: UnsafeCell::default(),
             pin: plan.pin,
             priority: plan.priority,
+            cleanup_priority: AtomicU8::new(0),
             waker: UnsafeCell::new(None),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
@@ -338,6 +341,7 @@ impl Header {
             *self.reason.get() = Some(reason);
             *self.cleanup.get() = cleanup.into();
         }
+        self.cleanup_priority.store(cleanup.priority, Relaxed);
     }
 
     /// The join waker, for the completer.
@@ -352,19 +356,23 @@ impl Header {
     }
 
     /// What bounds the task, if anything does.
+    #[inline]
     pub(crate) fn limits(&self) -> Option<&Limits> {
         self.extra.as_ref()?.limits.as_ref()
     }
 
+    #[inline]
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.limits()?.deadline
     }
 
+    #[inline]
     pub(crate) fn is_finalizer(&self) -> bool {
         self.extra.as_ref().is_some_and(|extra| extra.finalizer)
     }
 
     /// Notes what the task is about to wait for, and where.
+    #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
         const { assert!(align_of::<Location<'static>>() >= 8) };
         self.wait.store(std::ptr::from_ref(at).expose_provenance() | on as usize, Relaxed);
@@ -409,6 +417,7 @@ impl TaskRef {
         TaskRef { header }
     }
 
+    #[inline]
     pub(crate) fn as_ptr(&self) -> NonNull<Header> {
         self.header
     }
@@ -447,6 +456,7 @@ impl TaskRef {
 
 impl Deref for TaskRef {
     type Target = Header;
+    #[inline]
     fn deref(&self) -> &Header {
         // SAFETY: rule 1.
         unsafe { self.header.as_ref() }
@@ -454,6 +464,7 @@ impl Deref for TaskRef {
 }
 
 impl Clone for TaskRef {
+    #[inline]
     fn clone(&self) -> Self {
         self.word.add_reference();
         TaskRef { header: self.header }
@@ -461,6 +472,7 @@ impl Clone for TaskRef {
 }
 
 impl Drop for TaskRef {
+    #[inline]
     fn drop(&mut self) {
         if self.word.drop_reference() {
             // SAFETY: rule 1, this was the last one; rule 5.
@@ -571,6 +583,7 @@ impl Runnable {
         Runnable { header }
     }
 
+    #[inline]
     pub(crate) fn header(&self) -> &Header {
         // SAFETY: rule 1 and the type's text.
         unsafe { self.header.as_ref() }
@@ -590,11 +603,13 @@ impl Runnable {
     }
 
     /// The worker the task is pinned to: only there may it be run.
+    #[inline]
     pub fn pin(&self) -> Option<u16> {
         Some(self.header().pin).filter(|pin| *pin != FREE)
     }
 
     /// Whether the task is in the ready lane at the usual priority: most are.
+    #[inline]
     pub fn is_plain(&self) -> bool {
         let header = self.header();
         header.priority == Priority::DEFAULT.0
@@ -607,7 +622,7 @@ impl Runnable {
         let header = self.header();
         let own = Priority(header.priority);
         if header.word.load().state().in_cancel_lane() {
-            return Place::Cancel(own.max(header.region.cleanup_priority(header)));
+            return Place::Cancel(own.max(Priority(header.cleanup_priority.load(Relaxed))));
         }
         match header.deadline() {
             Some(deadline) => Place::Timed(deadline),
@@ -621,6 +636,7 @@ impl Runnable {
     }
 
     /// The entry as a pointer, for a queue of pointers.
+    #[inline]
     pub fn into_raw(self) -> NonNull<()> {
         self.header.cast()
     }
@@ -629,6 +645,7 @@ impl Runnable {
     ///
     /// # Safety
     /// The pointer came from [`Runnable::into_raw`] and is used once.
+    #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Runnable {
         Runnable { header: raw.cast() }
     }

@@ -35,25 +35,34 @@ const FORCE: u64 = 1 << 6;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const REF: u64 = 1 << 16;
+/// By the bits of the state; the last two combinations are never written.
+const STATES: [TaskState; 8] = {
+    use TaskState::*;
+    [Created, Running, CancelRequested, Cancelling, Finalizing, Completed, Completed, Completed]
+};
+/// The state bits of a task that was polled and is not cancelled.
+const RUNNING: u64 = (TaskState::Running as u64) << STATE_SHIFT;
 
 /// What is in a word at one moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot(u64);
 
 impl Snapshot {
+    #[inline]
     pub(crate) fn state(self) -> TaskState {
-        // The field only ever holds what `with_state` put there.
-        TaskState::ALL[((self.0 & STATE) >> STATE_SHIFT) as usize % TaskState::ALL.len()]
+        STATES[((self.0 & STATE) >> STATE_SHIFT) as usize]
     }
 
     fn with_state(self, state: TaskState) -> Snapshot {
         Snapshot(self.0 & !STATE | (state as u64) << STATE_SHIFT)
     }
 
+    #[inline]
     pub(crate) fn is_completed(self) -> bool {
         self.state() == TaskState::Completed
     }
 
+    #[inline]
     pub(crate) fn is_forced(self) -> bool {
         self.is(FORCE)
     }
@@ -67,6 +76,7 @@ impl Snapshot {
         }
     }
 
+    #[inline]
     pub(crate) fn is(self, flag: u64) -> bool {
         self.0 & flag != 0
     }
@@ -126,6 +136,7 @@ impl Word {
         Word(AtomicU64::new(flags | references * REF))
     }
 
+    #[inline]
     pub(crate) fn load(&self) -> Snapshot {
         Snapshot(self.0.load(Acquire))
     }
@@ -147,6 +158,11 @@ impl Word {
     #[inline]
     pub(crate) fn begin_poll(&self) -> Option<Snapshot> {
         self.update(|word| {
+            // Shortcut: most tasks are polled once more, and the law changes nothing then.
+            if word.0 & (STATE | SCHEDULED | POLLING) == RUNNING | SCHEDULED {
+                let word = Snapshot(word.0 ^ (SCHEDULED | POLLING));
+                return Some((word, word));
+            }
             if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
                 return None;
             }
@@ -210,6 +226,7 @@ impl Word {
     }
 
     /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's.
+    #[inline]
     pub(crate) fn complete(&self, kept: bool) -> Ended {
         let ended = self.update(|word| {
             let (next, _) = word.step(TaskEvent::Complete)?;
@@ -222,17 +239,20 @@ impl Word {
     }
 
     /// Claims the result of a completed task: true for one caller only.
+    #[inline]
     pub(crate) fn claim(&self) -> bool {
         self.0.fetch_or(TAKEN, AcqRel) & TAKEN == 0
     }
 
     /// The handle hands its waker over; false if the task has completed meanwhile.
+    #[inline]
     pub(crate) fn give_waker(&self) -> bool {
         self.update(|word| (!word.is_completed()).then_some((Snapshot(word.0 | WAKER), ())))
             .is_some()
     }
 
     /// The handle takes its waker back; false if there is none or it is the completer's now.
+    #[inline]
     pub(crate) fn take_waker(&self) -> bool {
         self.update(|word| {
             let mine = word.is(WAKER) && !word.is_completed();
@@ -242,6 +262,7 @@ impl Word {
     }
 
     /// The handle goes: whether the caller has claimed the result and drops it.
+    #[inline]
     pub(crate) fn drop_handle(&self) -> bool {
         self.update(|word| {
             let claim = word.is_completed() && !word.is(KEPT | TAKEN);
@@ -251,11 +272,13 @@ impl Word {
         .unwrap_or(false)
     }
 
+    #[inline]
     pub(crate) fn add_reference(&self) {
         self.0.fetch_add(REF, Relaxed);
     }
 
     /// One reference fewer: whether it was the last.
+    #[inline]
     pub(crate) fn drop_reference(&self) -> bool {
         let was = self.0.fetch_sub(REF, Release);
         let last = was < 2 * REF;

@@ -21,8 +21,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Runs all interleavings in which threads are interrupted at most three times: more of them find
-/// no more, and take hours with three threads.
+/// Runs all interleavings in which threads are interrupted at most three times; without a bound,
+/// three threads would take hours.
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut builder = ::loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -137,7 +137,7 @@ fn a_broadcast_finds_receivers_that_are_about_to_wait() {
         let sending = thread::spawn(move || assert!(tx.send(1).is_ok()));
         let cx = live_cx();
         assert_eq!(block_on(two.recv(&cx)), Ok(1));
-        assert_eq!(block_on(two.recv(&cx)), Err(broadcast::RecvError::Disconnected));
+        assert_eq!(block_on(two.recv(&cx)), Err(broadcast::ListenError::Disconnected));
         receiving.join().unwrap();
         sending.join().unwrap();
     });

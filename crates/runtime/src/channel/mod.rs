@@ -37,6 +37,7 @@ mod shared;
 #[cfg(feature = "stream")]
 pub mod stream;
 #[cfg(test)]
+#[cfg_attr(loom, allow(dead_code, reason = "the models wake threads, not counters"))]
 mod testing;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -28,6 +28,7 @@ impl<'a, T> Recv<'a, T> {
         Recv { shared, cx, at, waits: false }
     }
 
+    #[inline]
     fn poll_with<R>(
         &mut self,
         context: &mut Context<'_>,
@@ -40,7 +41,7 @@ impl<'a, T> Recv<'a, T> {
         if !self.cx.may_go_on(context) {
             return Poll::Pending;
         }
-        let taken = self.shared.poll_recv(context.waker(), take);
+        let taken = self.shared.poll_recv(self.waits, context.waker(), take);
         self.waits = taken.is_pending();
         if self.waits {
             self.cx.waits(Wait::Recv, self.at);
@@ -48,6 +49,7 @@ impl<'a, T> Recv<'a, T> {
         taken.map_err(|_| RecvError::Disconnected)
     }
 
+    #[inline]
     fn forget(&mut self) {
         if std::mem::take(&mut self.waits) {
             self.shared.cancel_recv();
@@ -65,6 +67,7 @@ impl<T> Future for Recv<'_, T> {
 }
 
 impl<T> Drop for Recv<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         self.forget();
     }

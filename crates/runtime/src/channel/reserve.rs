@@ -26,12 +26,14 @@ struct Place<'a, T> {
 }
 
 impl<'a, T> Place<'a, T> {
+    #[inline]
     fn new(shared: &'a Arc<Shared<T>>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
         Place { shared, cx, at, place: None }
     }
 
     /// Reserves a slot and makes `P` of it before anybody is woken, so that the slot has an owner
     /// even if a waker panics.
+    #[inline]
     fn poll<P>(
         &mut self,
         context: &mut Context<'_>,
@@ -60,6 +62,7 @@ impl<'a, T> Place<'a, T> {
 }
 
 impl<T> Drop for Place<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         self.shared.leave(&mut self.place);
     }
@@ -164,10 +167,9 @@ impl<T> Future for Sending<'_, T> {
         if this.place.place.is_none()
             && this.place.cx.checkpoint().is_ok()
             && ambient::take_operation()
+            && let Poll::Ready(sent) = this.send_now()
         {
-            if let Poll::Ready(sent) = this.send_now() {
-                return Poll::Ready(sent);
-            }
+            return Poll::Ready(sent);
         }
         let Poll::Ready(reserved) = this.place.poll(context, |shared| Permit::new(shared)) else {
             return Poll::Pending;

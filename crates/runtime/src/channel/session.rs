@@ -2,9 +2,9 @@
 //!
 //! A plain [`Permit`](super::Permit) may be dropped: that gives its slot back. A [`TrackedPermit`]
 //! must be resolved by hand: sending commits it, aborting calls it off, each answered with a proof
-//! that only a resolution makes. Dropping one gives its slot back too, but is a leak: it is counted,
-//! and it panics where it happens, unless a panic is under way already or the runtime drops a task
-//! by force.
+//! that only a resolution makes. Dropping one gives its slot back too, but is a leak: it is
+//! counted, and it panics where it happens, unless a panic is under way already or the runtime
+//! drops a task by force.
 
 use std::cell::Cell;
 use std::fmt;
@@ -55,6 +55,7 @@ impl<T> Sender<T> {
 }
 
 /// A sending side with permits that are duties; a clone is a further one.
+#[must_use = "the channel disconnects with its last sender"]
 pub struct TrackedSender<T> {
     sender: Sender<T>,
     leaked: Arc<AtomicU64>,
@@ -187,7 +188,7 @@ thread_local! {
 
 /// Runs what drops a future by force: a permit that goes with it is recorded as leaked, but does
 /// not panic.
-#[cfg_attr(not(test), allow(dead_code, reason = "for whoever completes tasks by force"))]
+#[allow(dead_code, reason = "for whoever completes tasks by force")]
 pub(crate) fn dropping_by_force<R>(drops: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {

@@ -35,15 +35,20 @@ impl<T> Shared<T> {
     /// Asks for a slot, in line at `place` if it has one already.
     ///
     /// A waker is cloned only to be kept: the first look goes without.
+    #[inline]
     pub(super) fn poll_reserve(
         &self,
         place: &mut Option<WaiterId>,
         waker: &Waker,
     ) -> Poll<Granted> {
-        if let Poll::Ready(granted) = self.with(|channel| reserve_now(channel, place)) {
-            return Poll::Ready(granted);
+        match self.with(|channel| reserve_now(channel, place)) {
+            Poll::Ready(granted) => Poll::Ready(granted),
+            Poll::Pending => self.wait_in_line(place, waker.clone()),
         }
-        let token = waker.clone();
+    }
+
+    #[cold]
+    fn wait_in_line(&self, place: &mut Option<WaiterId>, token: Waker) -> Poll<Granted> {
         let (asked, _spare) = self.with(|channel| channel.reserve_with(place, token));
         match asked {
             Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
@@ -53,10 +58,17 @@ impl<T> Shared<T> {
     }
 
     /// Gives up a place in line, if there is one.
+    #[inline]
     pub(super) fn leave(&self, place: &mut Option<WaiterId>) {
         if let Some(waiter) = place.take() {
-            wake(self.with(|channel| channel.leave(waiter)).wake);
+            self.leave_line(waiter);
         }
+    }
+
+    #[cold]
+    fn leave_line(&self, waiter: WaiterId) {
+        let left = self.with(|channel| channel.leave(waiter));
+        wake(left.wake);
     }
 
     /// Fills a reserved slot, or hands the value back if the receiver is gone.
@@ -77,37 +89,43 @@ impl<T> Shared<T> {
     }
 
     /// Takes from the channel with `take`, or registers the receiver until there is something.
+    /// `again` is whether it may be registered already.
+    #[inline]
     pub(super) fn poll_recv<R>(
         &self,
+        again: bool,
         waker: &Waker,
         mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
-        let known = self.with(|channel| match take(channel) {
-            Err(TryRecvError::Empty) => {
-                Err(channel.receiver_waiting().is_some_and(|known| known.will_wake(waker)))
-            }
-            taken => Ok(taken),
-        });
-        let taken = match known {
-            Ok(taken) => taken,
-            Err(true) => return Poll::Pending,
-            Err(false) => {
-                let token = waker.clone();
-                let (taken, _spare) = self.with(|channel| match take(channel) {
-                    Err(TryRecvError::Empty) => wait_for_message(channel, token),
-                    taken => (taken, Some(token)),
-                });
-                taken
-            }
-        };
-        match taken {
-            Ok((value, sender)) => {
-                wake(sender);
-                Poll::Ready(Ok(value))
-            }
-            Err(TryRecvError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
-            Err(TryRecvError::Empty) => Poll::Pending,
+        match self.with(&mut take) {
+            Err(TryRecvError::Empty) if again && self.will_wake(waker) => Poll::Pending,
+            Err(TryRecvError::Empty) => self.wait_for_message(waker.clone(), take),
+            taken => received(taken),
         }
+    }
+
+    /// Whether the receiver sleeps, by this waker: then nothing has come since it was registered.
+    #[cold]
+    fn will_wake(&self, waker: &Waker) -> bool {
+        self.with(|channel| channel.receiver_waiting().is_some_and(|known| known.will_wake(waker)))
+    }
+
+    /// Registers the receiver, unless there is something after all.
+    #[cold]
+    fn wait_for_message<R>(
+        &self,
+        token: Waker,
+        mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
+    ) -> Poll<Result<R, Disconnected>> {
+        let (taken, _spare) = self.with(|channel| match take(channel) {
+            Err(TryRecvError::Empty) => {
+                let (answer, spare) = channel.recv_with(token);
+                debug_assert!(matches!(answer, Recv::Waiting), "it is empty under this very lock");
+                (Err(TryRecvError::Empty), spare)
+            }
+            taken => (taken, Some(token)),
+        });
+        received(taken)
     }
 
     /// Forgets that the receiver waits.
@@ -134,7 +152,7 @@ impl<T> Shared<T> {
 
     /// Closes both sides, as a region does that ends: neither side asked for it, so everybody
     /// who waits is woken. Messages nobody took are dropped.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for the regions that own channels"))]
+    #[allow(dead_code, reason = "for the regions that own channels")]
     pub(crate) fn close(&self) {
         let closed = self.with(|channel| {
             let closed = channel.close_receiver();
@@ -182,12 +200,15 @@ fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>)
     }
 }
 
-/// Registers the receiver of a channel that was found empty; the second answer is to be dropped.
-fn wait_for_message<T, R>(
-    channel: &mut Channel<T, Waker>,
-    token: Waker,
-) -> (Taken<R>, Option<Waker>) {
-    let (answer, spare) = channel.recv_with(token);
-    debug_assert!(matches!(answer, Recv::Waiting), "it was empty under this very lock");
-    (Err(TryRecvError::Empty), spare)
+/// Wakes the sender that has room now, and passes on what was taken.
+#[inline]
+fn received<R>(taken: Taken<R>) -> Poll<Result<R, Disconnected>> {
+    match taken {
+        Ok((value, sender)) => {
+            wake(sender);
+            Poll::Ready(Ok(value))
+        }
+        Err(TryRecvError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
+        Err(TryRecvError::Empty) => Poll::Pending,
+    }
 }

@@ -46,8 +46,10 @@ macro_rules! parts {
                         false
                     };
                     if !decided {
-                        let live = $(this.$part.is_live())||+;
-                        return if live { Poll::Pending } else { Poll::Ready(this.decision.settle()) };
+                        if $(this.$part.is_live())||+ {
+                            return Poll::Pending;
+                        }
+                        return Poll::Ready(this.decision.settle());
                     }
                     let cancelled = this.decision.cancel(<R as Rule<A::Output>>::KIND);
                     $(if let Err(panic) = this.$part.as_mut().call_off(&cancelled) {

@@ -28,6 +28,7 @@ macro_rules! claims {
         impl<$($life,)? 'c, $($T: ?Sized)?> Future for $name<$($life,)? 'c, $($T)?> {
             type Output = Result<$out, $error>;
 
+            #[inline]
             fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
                 Pin::new(&mut self.0).poll(task).map_ok(<$out>::new).map_err($refuse)
             }

@@ -47,6 +47,7 @@ impl Notify {
 
     /// Notifies the task that has waited longest. If none waits, the next one that does won't have
     /// to; several such notifications are stored as one.
+    #[inline]
     pub fn notify_one(&self) {
         self.pool.give(1);
     }
@@ -61,6 +62,7 @@ impl Notify {
 
     /// Waits to be notified. Cancel-safe: when dropped, a single notification that was meant for it
     /// goes to the next in line, or is stored.
+    #[inline]
     #[track_caller]
     pub fn notified<'a, 'c>(&'a self, cx: &'c Cx) -> Notified<'a, 'c> {
         let rounds = self.rounds.load(Ordering::Acquire);
@@ -93,6 +95,7 @@ pub struct Notified<'a, 'c> {
 impl Future for Notified<'_, '_> {
     type Output = Result<(), Cancelled>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         this.claim.check()?;

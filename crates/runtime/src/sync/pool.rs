@@ -12,8 +12,8 @@
 //!   head, in the hand of the giver: nobody can come between.
 //!
 //! Joining sets `WAITING` by a compare-and-swap that fails if permits came meanwhile; so a giver
-//! either leaves its permits to the one who joins or sees the bit and goes to the lock. A claim that
-//! is dropped or cancelled leaves the line, and gives back what it was granted and didn't know of.
+//! either leaves its permits to the one who joins or sees the bit and goes to the lock. A claim
+//! that is dropped or cancelled leaves the line, and gives back what it was granted unknowingly.
 
 use std::fmt;
 use std::task::Waker;
@@ -78,10 +78,17 @@ impl Pool {
         self.word.load(Ordering::Acquire) & CLOSED != 0
     }
 
+    /// Whether somebody is at the line right now.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn is_locked(&self) -> bool {
+        self.line.try_lock().is_err()
+    }
+
     /// Takes permits if nobody waits.
+    #[inline]
     pub(super) fn try_take(&self, count: usize) -> Result<(), Refusal> {
-        // Acquire: what the last holders did is seen by this one; and where the pool is closed, what
-        // was done before that.
+        // Acquire: what the last holders did is seen by this one; and where the pool is closed,
+        // what was done before that.
         let mut word = self.word.load(Ordering::Acquire);
         loop {
             let next = take(word, count)?;
@@ -94,12 +101,17 @@ impl Pool {
     }
 
     /// Gives permits to the head of the line, or leaves them free.
+    #[inline]
     pub(super) fn give(&self, count: usize) {
-        let given = self.give_freely(count);
-        if !given {
-            let mut wakes = Wakes::default();
-            self.settle(&mut lock(&self.line), count, &mut wakes);
+        let done = self.give_freely(count);
+        if !done {
+            self.give_waiters(count);
         }
+    }
+
+    fn give_waiters(&self, count: usize) {
+        let mut wakes = Wakes::default();
+        self.settle(&mut lock(&self.line), count, &mut wakes);
     }
 
     /// Calls everybody in the line.
@@ -125,6 +137,7 @@ impl Pool {
     }
 
     /// Leaves permits free; false if somebody waits for them.
+    #[inline]
     fn give_freely(&self, count: usize) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & WAITING == 0 {
@@ -163,10 +176,11 @@ impl Pool {
 
     fn raise(&self, word: usize, count: usize) -> usize {
         let free = (word / ONE).saturating_add(count).min(self.limit);
-        free * ONE | word % ONE
+        (free * ONE) | (word % ONE)
     }
 
     /// Takes permits or joins the line.
+    #[inline]
     pub(super) fn enter(
         &self,
         count: usize,
@@ -174,10 +188,14 @@ impl Pool {
         place: &mut Option<Place>,
     ) -> Option<Answer> {
         match self.try_take(count) {
-            Ok(()) => return Some(Answer::Granted),
-            Err(Refusal::Closed) => return Some(Answer::Closed),
-            Err(Refusal::Busy) => {}
+            Ok(()) => Some(Answer::Granted),
+            Err(Refusal::Closed) => Some(Answer::Closed),
+            Err(Refusal::Busy) => self.join(count, waker, place),
         }
+    }
+
+    /// Joins the line, unless there are permits after all.
+    fn join(&self, count: usize, waker: &Waker, place: &mut Option<Place>) -> Option<Answer> {
         let waker = waker.clone();
         let mut line = lock(&self.line);
         let mut word = self.word.load(Ordering::Relaxed);

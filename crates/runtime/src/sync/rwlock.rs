@@ -14,10 +14,11 @@ use crate::{CancelSafe, Cancelled, Cx};
 
 /// A lock that many may read or one may write, across awaits.
 ///
-/// Readers and writers stand in one line, so neither starves: readers next to each other at the head
-/// go in together, and a reader that comes after a waiting writer waits behind it. Hence a task
-/// that holds a read guard must not wait for another one of the same lock: a writer between the
-/// two would wait for the first and the second for the writer. No poison.
+/// Readers and writers stand in one line, so neither starves: readers next to each other at the
+/// head go in together, and a reader that comes after a waiting writer waits behind it. Hence a
+/// task that holds a read guard must not wait for another one of the same lock: a writer between
+/// the two would wait for the first and the second for the writer. A panic while it is held
+/// releases it; there is no poison.
 ///
 /// ```
 /// use asx_runtime::{Cancelled, Cx, sync::RwLock};

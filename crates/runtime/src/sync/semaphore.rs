@@ -55,6 +55,7 @@ impl Semaphore {
     }
 
     /// Waits for a permit. Cancel-safe: a dropped wait gives up its place in line.
+    #[inline]
     #[track_caller]
     pub fn acquire<'a, 'c>(&'a self, cx: &'c Cx) -> Acquire<'a, 'c> {
         self.acquire_many(cx, 1)
@@ -62,18 +63,21 @@ impl Semaphore {
 
     /// Waits for several permits at once: all or none. Cancel-safe: a dropped wait gives up its
     /// place in line.
+    #[inline]
     #[track_caller]
     pub fn acquire_many<'a, 'c>(&'a self, cx: &'c Cx, count: usize) -> Acquire<'a, 'c> {
         Acquire(Claim::new(cx, self, count, Wait::Lock))
     }
 
     /// Waits for a permit that keeps the semaphore alive instead of borrowing it.
+    #[inline]
     #[track_caller]
     pub fn acquire_owned<'c>(self: &Arc<Self>, cx: &'c Cx) -> AcquireOwned<'c> {
         self.acquire_many_owned(cx, 1)
     }
 
     /// Waits for several permits at once, which keep the semaphore alive.
+    #[inline]
     #[track_caller]
     pub fn acquire_many_owned<'c>(self: &Arc<Self>, cx: &'c Cx, count: usize) -> AcquireOwned<'c> {
         AcquireOwned(Claim::new(cx, self.clone(), count, Wait::Lock))

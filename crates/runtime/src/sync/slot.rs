@@ -15,6 +15,23 @@
 //!    the next one does.
 //! 5. A shared `Mutex` lets threads have the value in turns (`T: Send`), a shared `RwLock` also at
 //!    the same time (`T: Sync`). A shared guard shares the value: guards say so by a phantom `T`.
+//!
+//! So neither a lock nor a guard lets a `Cell` be used by two threads at once:
+//!
+//! ```compile_fail,E0277
+//! fn share<T: Sync>(_: T) {}
+//! share(asx_runtime::sync::Mutex::new(std::cell::Cell::new(0)).try_lock().unwrap());
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn share<T: Sync>(_: T) {}
+//! share(asx_runtime::sync::RwLock::new(std::cell::Cell::new(0)));
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn share<T: Sync>(_: T) {}
+//! share(asx_runtime::sync::Mutex::new(std::rc::Rc::new(0)));
+//! ```
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;

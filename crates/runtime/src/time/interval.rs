@@ -94,7 +94,7 @@ impl Interval {
     /// Cancel-checked, and cancel-safe: a tick is taken when this is done, or not at all.
     #[track_caller]
     pub fn tick<'a>(&'a mut self, cx: &'a Cx) -> Tick<'a> {
-        Tick { timer: Timer::new(cx, self.next), interval: self, at: Location::caller() }
+        Tick { timer: Timer::new(cx, self.next, false), interval: self, at: Location::caller() }
     }
 }
 

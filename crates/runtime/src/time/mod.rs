@@ -26,15 +26,22 @@ const BATCH: usize = 256;
 
 /// Timers that each carry a `T`.
 pub(crate) struct Timers<T> {
-    wheel: Mutex<Wheel<T>>,
+    start: Time,
+    /// Made with the first timer: it is large.
+    wheel: Mutex<Option<Box<Wheel<T>>>>,
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
 }
 
 impl<T> Timers<T> {
     pub(crate) fn new(now: Time) -> Timers<T> {
+        Timers { start: now, wheel: Mutex::new(None), next: AtomicU64::new(u64::MAX) }
+    }
+
+    #[inline(never)]
+    fn wheel(start: Time) -> Box<Wheel<T>> {
         let config = WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() };
-        Timers { wheel: Mutex::new(Wheel::new(config, now)), next: AtomicU64::new(u64::MAX) }
+        Box::new(Wheel::new(config, start))
     }
 
     /// Adds a timer; `None` if no more fit into memory.
@@ -46,6 +53,7 @@ impl<T> Timers<T> {
     ) -> Option<TimerHandle> {
         let (handle, earliest) = {
             let mut wheel = lock(&self.wheel);
+            let wheel = wheel.get_or_insert_with(|| Self::wheel(self.start));
             let handle = wheel.register(deadline, token).ok()?;
             let earliest = deadline.as_nanos() < self.next.load(Relaxed);
             if earliest {
@@ -62,11 +70,12 @@ impl<T> Timers<T> {
     /// Looks at what a timer carries, if it is still armed. No user code in `look`: it runs under
     /// the lock.
     pub(crate) fn look<R>(&self, handle: TimerHandle, look: impl FnOnce(&T) -> R) -> Option<R> {
-        lock(&self.wheel).get(handle).map(|(_, token)| look(token))
+        let wheel = lock(&self.wheel);
+        wheel.as_ref()?.get(handle).map(|(_, token)| look(token))
     }
 
     pub(crate) fn cancel(&self, handle: TimerHandle) {
-        let token = lock(&self.wheel).cancel(handle);
+        let token = lock(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle));
         drop(token);
     }
 
@@ -84,6 +93,7 @@ impl<T> Timers<T> {
         loop {
             let (count, next) = {
                 let mut wheel = lock(&self.wheel);
+                let wheel = wheel.as_mut()?;
                 let count = wheel.collect(now, BATCH, &mut due);
                 let next = wheel.next_deadline();
                 self.next.store(next.map_or(u64::MAX, Time::as_nanos), Relaxed);

@@ -21,8 +21,8 @@ pub struct Sleep<'a> {
 
 impl<'a> Sleep<'a> {
     #[track_caller]
-    pub(crate) fn new(cx: &'a Cx, deadline: Time) -> Sleep<'a> {
-        Sleep { timer: Timer::new(cx, deadline), at: Location::caller() }
+    pub(crate) fn new(cx: &'a Cx, deadline: Time, ahead: bool) -> Sleep<'a> {
+        Sleep { timer: Timer::new(cx, deadline, ahead), at: Location::caller() }
     }
 
     /// When it ends.

@@ -30,7 +30,7 @@ pin_project! {
 impl<'a, F> Timeout<'a, F> {
     pub(crate) fn new(cx: &'a Cx, kind: cancel::Kind, deadline: Time, body: F) -> Self {
         let body = Inside::new(Kind::Branch(Branch::with_deadline(deadline)), body);
-        Timeout { kind, timer: Timer::new(cx, deadline), body }
+        Timeout { kind, timer: Timer::new(cx, deadline, false), body }
     }
 }
 

@@ -12,11 +12,13 @@ pub(crate) struct Timer<'a> {
     cx: &'a Cx,
     deadline: Time,
     handle: Option<TimerHandle>,
+    /// The deadline was in the future when this was made: no need to look at the clock again.
+    ahead: bool,
 }
 
 impl<'a> Timer<'a> {
-    pub(crate) fn new(cx: &'a Cx, deadline: Time) -> Timer<'a> {
-        Timer { cx, deadline, handle: None }
+    pub(crate) fn new(cx: &'a Cx, deadline: Time, ahead: bool) -> Timer<'a> {
+        Timer { cx, deadline, handle: None, ahead }
     }
 
     pub(crate) fn cx(&self) -> &'a Cx {
@@ -30,28 +32,27 @@ impl<'a> Timer<'a> {
     /// Whether the time has come; if not, the waker is woken when it does. Only the last one is.
     pub(crate) fn poll(&mut self, waker: &Waker) -> bool {
         let core = self.cx.core();
-        let kept = match self.handle {
-            Some(handle) => core.timers.look(handle, |last| last.will_wake(waker)),
-            None => Some(false).filter(|_| core.host.now() < self.deadline),
-        };
-        match kept {
-            None => return true,
-            Some(true) => return false,
-            Some(false) => self.disarm(),
+        match self.handle {
+            None if !self.ahead && self.deadline <= core.host.now() => return true,
+            None => {}
+            Some(handle) => match core.timers.look(handle, |last| last.will_wake(waker)) {
+                None => {
+                    (self.handle, self.ahead) = (None, false);
+                    return true;
+                }
+                Some(true) => return false,
+                Some(false) => core.timers.cancel(handle),
+            },
         }
         self.handle = core.timers.register(&*core.host, self.deadline, waker.clone());
         false
-    }
-
-    fn disarm(&mut self) {
-        if let Some(handle) = self.handle.take() {
-            self.cx.core().timers.cancel(handle);
-        }
     }
 }
 
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
-        self.disarm();
+        if let Some(handle) = self.handle {
+            self.cx.core().timers.cancel(handle);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Why a broadcast receiver has no message.
+//! Why a broadcast subscriber has no message.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use crate::Cancelled;
 
 /// Why there is no message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecvError {
-    /// The receiver was too slow and missed this many messages. The next call gives the oldest
+pub enum ListenError {
+    /// The subscriber was too slow and missed this many messages. The next call gives the oldest
     /// that is left.
     Lagged(u64),
-    /// No message is left and no sender.
+    /// No message is left and no publisher.
     Disconnected,
     /// The task was asked to stop; no message was taken.
     Cancelled(Cancelled),
@@ -20,67 +20,67 @@ pub enum RecvError {
 
 /// Why there is no message now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TryRecvError {
+pub enum TryListenError {
     /// No message now.
     Empty,
-    /// The receiver was too slow and missed this many messages. The next call gives the oldest
+    /// The subscriber was too slow and missed this many messages. The next call gives the oldest
     /// that is left.
     Lagged(u64),
     /// No message now or ever.
     Disconnected,
 }
 
-impl RecvError {
+impl ListenError {
     /// The cancel that was seen, if that is why.
     pub fn into_cancelled(self) -> Option<Cancelled> {
         match self {
-            RecvError::Cancelled(cancelled) => Some(cancelled),
-            RecvError::Lagged(_) | RecvError::Disconnected => None,
+            ListenError::Cancelled(cancelled) => Some(cancelled),
+            ListenError::Lagged(_) | ListenError::Disconnected => None,
         }
     }
 }
 
-impl fmt::Display for RecvError {
+impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RecvError::Lagged(missed) => TryRecvError::Lagged(*missed).fmt(f),
-            RecvError::Disconnected => TryRecvError::Disconnected.fmt(f),
-            RecvError::Cancelled(cancelled) => cancelled.fmt(f),
+            ListenError::Lagged(missed) => TryListenError::Lagged(*missed).fmt(f),
+            ListenError::Disconnected => TryListenError::Disconnected.fmt(f),
+            ListenError::Cancelled(cancelled) => cancelled.fmt(f),
         }
     }
 }
 
-impl fmt::Display for TryRecvError {
+impl fmt::Display for TryListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TryRecvError::Empty => f.write_str(Status::Empty.text()),
-            TryRecvError::Lagged(missed) => write!(f, "too slow: {missed} messages missed"),
-            TryRecvError::Disconnected => f.write_str(Status::Disconnected.text()),
+            TryListenError::Empty => f.write_str(Status::Empty.text()),
+            TryListenError::Lagged(missed) => write!(f, "too slow: {missed} messages missed"),
+            TryListenError::Disconnected => f.write_str(Status::Disconnected.text()),
         }
     }
 }
 
-impl std::error::Error for RecvError {}
-impl std::error::Error for TryRecvError {}
+impl std::error::Error for ListenError {}
+impl std::error::Error for TryListenError {}
 
 /// Messages missed are a limit that was exceeded.
-impl Coded for TryRecvError {
+impl Coded for TryListenError {
     fn status(&self) -> Status {
         match self {
-            TryRecvError::Empty => Status::Empty,
-            TryRecvError::Lagged(_) => Status::ResourceExhausted,
-            TryRecvError::Disconnected => Status::Disconnected,
+            TryListenError::Empty => Status::Empty,
+            TryListenError::Lagged(_) => Status::ResourceExhausted,
+            TryListenError::Disconnected => Status::Disconnected,
         }
     }
 }
 
 /// Messages missed are a limit that was exceeded.
-impl Coded for RecvError {
+impl Coded for ListenError {
     fn status(&self) -> Status {
         match self {
-            RecvError::Lagged(_) => Status::ResourceExhausted,
-            RecvError::Disconnected => Status::Disconnected,
-            RecvError::Cancelled(_) => Status::Cancelled,
+            ListenError::Lagged(_) => Status::ResourceExhausted,
+            ListenError::Disconnected => Status::Disconnected,
+            ListenError::Cancelled(_) => Status::Cancelled,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Every message to everybody who listens.
 //!
-//! A receiver sees all messages sent since it subscribed, in order. Senders never wait: a receiver
-//! that falls more than the capacity behind misses the oldest messages, and learns exactly how
-//! many. A message is kept until all have seen it.
+//! A subscriber sees all messages sent since it subscribed, in order. Publishers never wait: a
+//! subscriber that falls more than the capacity behind misses the oldest messages, and learns
+//! exactly how many. A message is kept until all have seen it.
 
 mod error;
 mod ring;
@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc as Shared;
 use std::task::{Context, Poll};
 
-pub use error::{RecvError, TryRecvError};
+pub use error::{ListenError, TryListenError};
 use ring::Ring;
 
 use super::Disconnected;
@@ -24,7 +24,7 @@ use crate::cx::Wait;
 use crate::prim::{Arc, Mutex, lock};
 use crate::{CancelSafe, Cx};
 
-/// A channel that keeps up to `capacity` messages for receivers that are behind.
+/// A channel that keeps up to `capacity` messages for subscribers that are behind.
 ///
 /// ```
 /// let (tx, mut one) = asx_runtime::channel::broadcast(8);
@@ -37,48 +37,48 @@ use crate::{CancelSafe, Cx};
 /// # Panics
 /// If the capacity is 0.
 #[track_caller]
-pub fn broadcast<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+pub fn broadcast<T: Clone>(capacity: usize) -> (Publisher<T>, Subscriber<T>) {
     assert!(capacity > 0, "{}", super::ZeroCapacity);
     let ring = Arc::new(Mutex::new(Ring::new(capacity)));
-    (Sender { ring: ring.clone() }, Receiver { ring, next: 0 })
+    (Publisher { ring: ring.clone() }, Subscriber { ring, next: 0 })
 }
 
 /// A sending side; a clone is a further one.
-pub struct Sender<T> {
+pub struct Publisher<T> {
     ring: Arc<Mutex<Ring<T>>>,
 }
 
-impl<T> Sender<T> {
+impl<T> Publisher<T> {
     /// Sends to all who listen: how many. It never waits; if nobody listens, the value comes back.
     pub fn send(&self, value: T) -> Result<usize, Disconnected<T>> {
         let value = Shared::new(value);
-        let (receivers, unsent, waiting) = {
+        let (subscribers, unsent, waiting) = {
             let mut ring = lock(&self.ring);
-            match ring.receivers {
+            match ring.subscribers {
                 0 => (0, Some(value), Default::default()),
-                receivers => (receivers, ring.push(value), ring.line.wake_all()),
+                subscribers => (subscribers, ring.push(value), ring.line.wake_all()),
             }
         };
         line::wake_all(waiting);
         match unsent.map(Shared::into_inner) {
-            Some(Some(value)) if receivers == 0 => Err(Disconnected(value)),
-            _ => Ok(receivers),
+            Some(Some(value)) if subscribers == 0 => Err(Disconnected(value)),
+            _ => Ok(subscribers),
         }
     }
 
-    /// A further receiver, for all that is sent from now on.
-    pub fn subscribe(&self) -> Receiver<T> {
+    /// A further subscriber, for all that is sent from now on.
+    pub fn subscribe(&self) -> Subscriber<T> {
         let next = {
             let mut ring = lock(&self.ring);
-            ring.receivers += 1;
+            ring.subscribers += 1;
             ring.end()
         };
-        Receiver { ring: self.ring.clone(), next }
+        Subscriber { ring: self.ring.clone(), next }
     }
 
     /// How many listen.
-    pub fn receivers(&self) -> usize {
-        lock(&self.ring).receivers
+    pub fn subscribers(&self) -> usize {
+        lock(&self.ring).subscribers
     }
 
     /// How many messages are kept, because somebody has yet to see them.
@@ -92,94 +92,94 @@ impl<T> Sender<T> {
     }
 }
 
-impl<T> Clone for Sender<T> {
+impl<T> Clone for Publisher<T> {
     fn clone(&self) -> Self {
-        lock(&self.ring).senders += 1;
-        Sender { ring: self.ring.clone() }
+        lock(&self.ring).publishers += 1;
+        Publisher { ring: self.ring.clone() }
     }
 }
 
-impl<T> Drop for Sender<T> {
+impl<T> Drop for Publisher<T> {
     fn drop(&mut self) {
         let waiting = {
             let mut ring = lock(&self.ring);
-            ring.senders -= 1;
-            if ring.senders == 0 { ring.line.wake_all() } else { Default::default() }
+            ring.publishers -= 1;
+            if ring.publishers == 0 { ring.line.wake_all() } else { Default::default() }
         };
         line::wake_all(waiting);
     }
 }
 
-impl<T> fmt::Debug for Sender<T> {
+impl<T> fmt::Debug for Publisher<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").finish_non_exhaustive()
+        f.debug_struct("Publisher").finish_non_exhaustive()
     }
 }
 
 /// A receiving side, with its own place among the messages.
-pub struct Receiver<T> {
+pub struct Subscriber<T> {
     ring: Arc<Mutex<Ring<T>>>,
     /// The number of the next message.
     next: u64,
 }
 
-impl<T> Receiver<T> {
+impl<T> Subscriber<T> {
     /// Waits for the next message. Dropping the future takes none.
     #[track_caller]
-    pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Recv<'a, T> {
-        Recv { receiver: self, cx, at: Location::caller(), place: None }
+    pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Listen<'a, T> {
+        Listen { subscriber: self, cx, at: Location::caller(), place: None }
     }
 
-    /// How many messages wait for this receiver; those it missed are not counted.
+    /// How many messages wait for this subscriber; those it missed are not counted.
     pub fn len(&self) -> usize {
         let ring = lock(&self.ring);
         usize::try_from(ring.end() - self.next).map_or(ring.len(), |behind| behind.min(ring.len()))
     }
 
-    /// Whether no message waits for this receiver.
+    /// Whether no message waits for this subscriber.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-impl<T: Clone> Receiver<T> {
+impl<T: Clone> Subscriber<T> {
     /// Takes the next message if there is one.
-    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+    pub fn try_recv(&mut self) -> Result<T, TryListenError> {
         let taken = lock(&self.ring).take(&mut self.next);
         taken.map(Shared::unwrap_or_clone)
     }
 }
 
-impl<T> Drop for Receiver<T> {
+impl<T> Drop for Subscriber<T> {
     fn drop(&mut self) {
-        let _unseen = lock(&self.ring).remove_receiver(self.next);
+        let _unseen = lock(&self.ring).remove_subscriber(self.next);
     }
 }
 
-impl<T> fmt::Debug for Receiver<T> {
+impl<T> fmt::Debug for Subscriber<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("Subscriber").field("next", &self.next).finish_non_exhaustive()
     }
 }
 
-/// The future of [`Receiver::recv`].
+/// The future of [`Subscriber::recv`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct Recv<'a, T> {
-    receiver: &'a mut Receiver<T>,
+pub struct Listen<'a, T> {
+    subscriber: &'a mut Subscriber<T>,
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
 }
 
-impl<T: Clone> Future for Recv<'_, T> {
-    type Output = Result<T, RecvError>;
+impl<T: Clone> Future for Listen<'_, T> {
+    type Output = Result<T, ListenError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Recv { receiver, cx, at, place } = &mut *self;
-        let Receiver { ring, next } = &mut **receiver;
+        let Listen { subscriber, cx, at, place } = &mut *self;
+        let Subscriber { ring, next } = &mut **subscriber;
         if let Err(cancelled) = cx.checkpoint() {
             leave_line(ring, |ring| &mut ring.line, place);
-            return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
+            return Poll::Ready(Err(ListenError::Cancelled(cancelled)));
         }
         if !cx.may_go_on(context) {
             return Poll::Pending;
@@ -189,14 +189,16 @@ impl<T: Clone> Future for Recv<'_, T> {
             |ring| &mut ring.line,
             place,
             context.waker(),
-            |ring| Some(ring.take(next)).filter(|taken| !matches!(taken, Err(TryRecvError::Empty))),
+            |ring| {
+                Some(ring.take(next)).filter(|taken| !matches!(taken, Err(TryListenError::Empty)))
+            },
         );
         match taken {
             Poll::Ready(Ok(value)) => Poll::Ready(Ok(Shared::unwrap_or_clone(value))),
-            Poll::Ready(Err(TryRecvError::Lagged(missed))) => {
-                Poll::Ready(Err(RecvError::Lagged(missed)))
+            Poll::Ready(Err(TryListenError::Lagged(missed))) => {
+                Poll::Ready(Err(ListenError::Lagged(missed)))
             }
-            Poll::Ready(Err(_)) => Poll::Ready(Err(RecvError::Disconnected)),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(ListenError::Disconnected)),
             Poll::Pending => {
                 cx.waits(Wait::Recv, at);
                 Poll::Pending
@@ -205,10 +207,10 @@ impl<T: Clone> Future for Recv<'_, T> {
     }
 }
 
-impl<T> Drop for Recv<'_, T> {
+impl<T> Drop for Listen<'_, T> {
     fn drop(&mut self) {
-        leave_line(&self.receiver.ring, |ring| &mut ring.line, &mut self.place);
+        leave_line(&self.subscriber.ring, |ring| &mut ring.line, &mut self.place);
     }
 }
 
-impl<T: Clone> CancelSafe for Recv<'_, T> {}
+impl<T: Clone> CancelSafe for Listen<'_, T> {}

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::TryRecvError;
+use super::TryListenError;
 use crate::channel::line::Line;
 
 pub(super) struct Ring<T> {
@@ -16,22 +16,22 @@ pub(super) struct Ring<T> {
     messages: VecDeque<Message<T>>,
     /// The number of the message at the front.
     first: u64,
-    pub(super) senders: usize,
-    pub(super) receivers: usize,
+    pub(super) publishers: usize,
+    pub(super) subscribers: usize,
     pub(super) line: Line,
 }
 
 struct Message<T> {
     value: Arc<T>,
-    /// How many receivers have yet to see it.
+    /// How many subscribers have yet to see it.
     unseen: usize,
 }
 
 impl<T> Ring<T> {
-    /// A ring with one sender and one receiver.
+    /// A ring with one publisher and one subscriber.
     pub(super) fn new(capacity: usize) -> Self {
         let (messages, line) = (VecDeque::new(), Line::default());
-        Ring { capacity, messages, first: 0, senders: 1, receivers: 1, line }
+        Ring { capacity, messages, first: 0, publishers: 1, subscribers: 1, line }
     }
 
     /// The number of the next message to be sent.
@@ -46,21 +46,21 @@ impl<T> Ring<T> {
 
     /// Adds a message for everybody who listens: the one that made room for it, to be dropped.
     pub(super) fn push(&mut self, value: Arc<T>) -> Option<Arc<T>> {
-        self.messages.push_back(Message { value, unseen: self.receivers });
+        self.messages.push_back(Message { value, unseen: self.subscribers });
         (self.messages.len() > self.capacity).then(|| self.pop()).flatten()
     }
 
     /// The message with the number `next`, which moves on behind it. Who comes too late for some
     /// learns how many, and goes on with the oldest that is left.
-    pub(super) fn take(&mut self, next: &mut u64) -> Result<Arc<T>, TryRecvError> {
+    pub(super) fn take(&mut self, next: &mut u64) -> Result<Arc<T>, TryListenError> {
         if *next < self.first {
             let missed = self.first - std::mem::replace(next, self.first);
-            return Err(TryRecvError::Lagged(missed));
+            return Err(TryListenError::Lagged(missed));
         }
         let at = (*next - self.first) as usize;
         let Some(message) = self.messages.get_mut(at) else {
-            let gone = self.senders == 0;
-            return Err(if gone { TryRecvError::Disconnected } else { TryRecvError::Empty });
+            let gone = self.publishers == 0;
+            return Err(if gone { TryListenError::Disconnected } else { TryListenError::Empty });
         };
         *next += 1;
         message.unseen -= 1;
@@ -70,10 +70,10 @@ impl<T> Ring<T> {
         Ok(self.pop().expect("the last to see a message sees the oldest"))
     }
 
-    /// A receiver that has seen all before `next` is gone: the messages that only it had yet to
+    /// A subscriber that has seen all before `next` is gone: the messages that only it had yet to
     /// see, to be dropped.
-    pub(super) fn remove_receiver(&mut self, next: u64) -> Vec<Arc<T>> {
-        self.receivers -= 1;
+    pub(super) fn remove_subscriber(&mut self, next: u64) -> Vec<Arc<T>> {
+        self.subscribers -= 1;
         let seen = next.saturating_sub(self.first) as usize;
         self.messages.iter_mut().skip(seen).for_each(|message| message.unseen -= 1);
         let seen_by_all = self.messages.iter().take_while(|message| message.unseen == 0).count();

@@ -1,6 +1,6 @@
 //! The latest value, and word of its changes.
 //!
-//! A sender replaces the value; receivers look at it whenever they like and can wait until it
+//! A setter replaces the value; watchers look at it whenever they like and can wait until it
 //! changes. Who is slow skips the values in between, never the last one. Looking gives a shared
 //! snapshot and holds no lock, so it may be kept for as long as needed.
 
@@ -29,40 +29,40 @@ pub use wait::{Changed, Closed};
 /// assert!(!rx.has_changed());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn watch<T>(init: T) -> (Sender<T>, Receiver<T>) {
+pub fn watch<T>(init: T) -> (Setter<T>, Watcher<T>) {
     let state = Arc::new(Mutex::new(State {
         value: Snapshot::new(init),
         version: 0,
-        senders: 1,
-        receivers: 1,
+        setters: 1,
+        watchers: 1,
         changed: Line::default(),
         closed: Line::default(),
     }));
-    (Sender { state: state.clone() }, Receiver { state, seen: 0 })
+    (Setter { state: state.clone() }, Watcher { state, seen: 0 })
 }
 
 struct State<T> {
     value: Snapshot<T>,
     /// How often the value was replaced.
     version: u64,
-    senders: usize,
-    receivers: usize,
-    /// Receivers that wait for another version.
+    setters: usize,
+    watchers: usize,
+    /// Watchers that wait for another version.
     changed: Line,
-    /// Senders that wait for the last receiver to go.
+    /// Setters that wait for the last watcher to go.
     closed: Line,
 }
 
 /// A side that sets the value; a clone is a further one.
-pub struct Sender<T> {
+pub struct Setter<T> {
     state: Arc<Mutex<State<T>>>,
 }
 
-impl<T> Sender<T> {
+impl<T> Setter<T> {
     /// Sets the value. If nobody watches, it comes back and nothing changes.
     pub fn send(&self, value: T) -> Result<(), Disconnected<T>> {
         let value = Snapshot::new(value);
-        if let Err(unwatched) = self.publish(value, |state| state.receivers > 0) {
+        if let Err(unwatched) = self.publish(value, |state| state.watchers > 0) {
             return match Snapshot::into_inner(unwatched) {
                 Some(value) => Err(Disconnected(value)),
                 None => unreachable!("the value was not shared with anybody"),
@@ -79,7 +79,7 @@ impl<T> Sender<T> {
     }
 
     /// Changes the value, whether or not anybody watches. `change` gets a copy, so that nobody
-    /// waits for it; if another sender was faster, it is called again with a copy of that value.
+    /// waits for it; if another setter was faster, it is called again with a copy of that value.
     pub fn send_modify(&self, mut change: impl FnMut(&mut T))
     where
         T: Clone,
@@ -110,12 +110,12 @@ impl<T> Sender<T> {
 
     /// Whether nobody watches.
     pub fn is_closed(&self) -> bool {
-        lock(&self.state).receivers == 0
+        lock(&self.state).watchers == 0
     }
 
-    /// A further receiver, which has seen the value as it is now.
-    pub fn subscribe(&self) -> Receiver<T> {
-        Receiver::join(&self.state, |state| state.version)
+    /// A further watcher, which has seen the value as it is now.
+    pub fn subscribe(&self) -> Watcher<T> {
+        Watcher::join(&self.state, |state| state.version)
     }
 
     /// Replaces the value if `may`: the old one, else the new one.
@@ -137,44 +137,44 @@ impl<T> Sender<T> {
     }
 }
 
-impl<T> Clone for Sender<T> {
+impl<T> Clone for Setter<T> {
     fn clone(&self) -> Self {
-        lock(&self.state).senders += 1;
-        Sender { state: self.state.clone() }
+        lock(&self.state).setters += 1;
+        Setter { state: self.state.clone() }
     }
 }
 
-impl<T> Drop for Sender<T> {
+impl<T> Drop for Setter<T> {
     fn drop(&mut self) {
         let waiting = {
             let mut state = lock(&self.state);
-            state.senders -= 1;
-            if state.senders == 0 { state.changed.wake_all() } else { Default::default() }
+            state.setters -= 1;
+            if state.setters == 0 { state.changed.wake_all() } else { Default::default() }
         };
         line::wake_all(waiting);
     }
 }
 
-impl<T> fmt::Debug for Sender<T> {
+impl<T> fmt::Debug for Setter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").finish_non_exhaustive()
+        f.debug_struct("Setter").finish_non_exhaustive()
     }
 }
 
 /// A side that watches; a clone watches on its own, from the same version.
-pub struct Receiver<T> {
+pub struct Watcher<T> {
     state: Arc<Mutex<State<T>>>,
     /// The version seen last.
     seen: u64,
 }
 
-impl<T> Receiver<T> {
+impl<T> Watcher<T> {
     /// Waits until the value is another than the one seen last, which then counts as seen. Fails
-    /// when no sender is left, after the last value was seen, or the task is cancelled.
+    /// when no setter is left, after the last value was seen, or the task is cancelled.
     ///
     /// ```
-    /// # use asx_runtime::{Cx, channel::{RecvError, watch::Receiver}};
-    /// async fn until_ready(cx: &Cx, rx: &mut Receiver<bool>) -> Result<(), RecvError> {
+    /// # use asx_runtime::{Cx, channel::{RecvError, watch::Watcher}};
+    /// async fn until_ready(cx: &Cx, rx: &mut Watcher<bool>) -> Result<(), RecvError> {
     ///     while !*rx.borrow_and_update() {
     ///         rx.changed(cx).await?;
     ///     }
@@ -203,36 +203,36 @@ impl<T> Receiver<T> {
         lock(&self.state).version != self.seen
     }
 
-    /// Adds a receiver that has seen the version `seen` tells.
+    /// Adds a watcher that has seen the version `seen` tells.
     fn join(state: &Arc<Mutex<State<T>>>, seen: impl FnOnce(&State<T>) -> u64) -> Self {
         let seen = {
             let mut state = lock(state);
-            state.receivers += 1;
+            state.watchers += 1;
             seen(&state)
         };
-        Receiver { state: state.clone(), seen }
+        Watcher { state: state.clone(), seen }
     }
 }
 
-impl<T> Clone for Receiver<T> {
+impl<T> Clone for Watcher<T> {
     fn clone(&self) -> Self {
-        Receiver::join(&self.state, |_| self.seen)
+        Watcher::join(&self.state, |_| self.seen)
     }
 }
 
-impl<T> Drop for Receiver<T> {
+impl<T> Drop for Watcher<T> {
     fn drop(&mut self) {
         let waiting = {
             let mut state = lock(&self.state);
-            state.receivers -= 1;
-            if state.receivers == 0 { state.closed.wake_all() } else { Default::default() }
+            state.watchers -= 1;
+            if state.watchers == 0 { state.closed.wake_all() } else { Default::default() }
         };
         line::wake_all(waiting);
     }
 }
 
-impl<T> fmt::Debug for Receiver<T> {
+impl<T> fmt::Debug for Watcher<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").field("seen", &self.seen).finish_non_exhaustive()
+        f.debug_struct("Watcher").field("seen", &self.seen).finish_non_exhaustive()
     }
 }

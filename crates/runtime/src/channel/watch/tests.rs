@@ -27,7 +27,7 @@ fn a_snapshot_stays_as_it_was_and_holds_nobody_up() {
 }
 
 #[test]
-fn modifying_starts_over_when_another_sender_was_faster() {
+fn modifying_starts_over_when_another_setter_was_faster() {
     let (tx, rx) = watch(1);
     let (other, mut calls) = (tx.clone(), 0);
     tx.send_modify(|value| {
@@ -66,7 +66,7 @@ fn a_value_nobody_watches_comes_back_unless_it_is_to_replace() {
 }
 
 #[test]
-fn the_last_receiver_wakes_those_who_wait_for_the_close() {
+fn the_last_watcher_wakes_those_who_wait_for_the_close() {
     let (cx, (tx, rx)) = (live_cx(), watch(0));
     let other = rx.clone();
     let (mut one, mut two) = (Polls::new(tx.closed(&cx)), Polls::new(tx.closed(&cx)));

@@ -4,16 +4,16 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::{Receiver, Sender};
+use super::{Setter, Watcher};
 use crate::channel::RecvError;
 use crate::channel::line::{Place, leave_line, poll_line};
 use crate::cx::Wait;
 use crate::{CancelSafe, Cancelled, Cx};
 
-/// The future of [`Receiver::changed`].
+/// The future of [`Watcher::changed`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct Changed<'a, T> {
-    receiver: &'a mut Receiver<T>,
+    watcher: &'a mut Watcher<T>,
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
@@ -21,11 +21,11 @@ pub struct Changed<'a, T> {
 
 impl<'a, T> Changed<'a, T> {
     pub(super) fn new(
-        receiver: &'a mut Receiver<T>,
+        watcher: &'a mut Watcher<T>,
         cx: &'a Cx,
         at: &'static Location<'static>,
     ) -> Self {
-        Changed { receiver, cx, at, place: None }
+        Changed { watcher, cx, at, place: None }
     }
 }
 
@@ -33,8 +33,8 @@ impl<T> Future for Changed<'_, T> {
     type Output = Result<(), RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Changed { receiver, cx, at, place } = &mut *self;
-        let Receiver { state, seen } = &mut **receiver;
+        let Changed { watcher, cx, at, place } = &mut *self;
+        let Watcher { state, seen } = &mut **watcher;
         if let Err(cancelled) = cx.checkpoint() {
             leave_line(state, |state| &mut state.changed, place);
             return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
@@ -49,7 +49,7 @@ impl<T> Future for Changed<'_, T> {
                     *seen = state.version;
                     return Some(Ok(()));
                 }
-                (state.senders == 0).then_some(Err(RecvError::Disconnected))
+                (state.setters == 0).then_some(Err(RecvError::Disconnected))
             },
         );
         if found.is_pending() {
@@ -61,24 +61,24 @@ impl<T> Future for Changed<'_, T> {
 
 impl<T> Drop for Changed<'_, T> {
     fn drop(&mut self) {
-        leave_line(&self.receiver.state, |state| &mut state.changed, &mut self.place);
+        leave_line(&self.watcher.state, |state| &mut state.changed, &mut self.place);
     }
 }
 
 impl<T> CancelSafe for Changed<'_, T> {}
 
-/// The future of [`Sender::closed`].
+/// The future of [`Setter::closed`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct Closed<'a, T> {
-    sender: &'a Sender<T>,
+    setter: &'a Setter<T>,
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
 }
 
 impl<'a, T> Closed<'a, T> {
-    pub(super) fn new(sender: &'a Sender<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Closed { sender, cx, at, place: None }
+    pub(super) fn new(setter: &'a Setter<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
+        Closed { setter, cx, at, place: None }
     }
 }
 
@@ -86,18 +86,18 @@ impl<T> Future for Closed<'_, T> {
     type Output = Result<(), Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Closed { sender, cx, at, place } = &mut *self;
+        let Closed { setter, cx, at, place } = &mut *self;
         if let Err(cancelled) = cx.checkpoint() {
-            leave_line(&sender.state, |state| &mut state.closed, place);
+            leave_line(&setter.state, |state| &mut state.closed, place);
             return Poll::Ready(Err(cancelled));
         }
-        let (state, waker) = (&sender.state, context.waker());
+        let (state, waker) = (&setter.state, context.waker());
         let found = poll_line(
             state,
             |state| &mut state.closed,
             place,
             waker,
-            |state| (state.receivers == 0).then_some(Ok(())),
+            |state| (state.watchers == 0).then_some(Ok(())),
         );
         if found.is_pending() {
             cx.waits(Wait::Signal, at);
@@ -108,7 +108,7 @@ impl<T> Future for Closed<'_, T> {
 
 impl<T> Drop for Closed<'_, T> {
     fn drop(&mut self) {
-        leave_line(&self.sender.state, |state| &mut state.closed, &mut self.place);
+        leave_line(&self.setter.state, |state| &mut state.closed, &mut self.place);
     }
 }
 

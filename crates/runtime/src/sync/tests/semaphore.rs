@@ -1,7 +1,12 @@
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use super::{loose, now, waiting};
 use crate::CancelSafe;
+use crate::sync::claim::HasPool;
 use crate::sync::{AcquireError, Semaphore, TryAcquireError};
 
 #[test]
@@ -110,4 +115,49 @@ fn acquiring_is_cancel_safe_by_type() {
     let semaphore = Arc::new(Semaphore::new(1));
     safe(semaphore.acquire(&cx));
     safe(semaphore.acquire_owned(&cx));
+}
+
+/// Counts its wake and its drop, neither of which may find the line locked.
+struct Outside(Arc<Semaphore>, Arc<AtomicUsize>);
+
+impl Outside {
+    fn check(&self) {
+        assert!(!self.0.pool().is_locked());
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Wake for Outside {
+    fn wake(self: Arc<Self>) {
+        self.check();
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        self.check();
+    }
+}
+
+#[test]
+fn wakers_are_woken_and_dropped_outside_the_lock() {
+    let (cx, _) = loose();
+    let semaphore = Arc::new(Semaphore::new(0));
+    let seen = Arc::new(AtomicUsize::new(0));
+    let waker = || Waker::from(Arc::new(Outside(semaphore.clone(), seen.clone())));
+    let enter = |ends: &dyn Fn()| {
+        let mut wait = pin!(semaphore.acquire(&cx));
+        assert!(wait.as_mut().poll(&mut Context::from_waker(&waker())).is_pending());
+        // The line's is the only waker now; another task's replaces it.
+        assert!(wait.as_mut().poll(&mut Context::from_waker(&waker())).is_pending());
+        assert_eq!(seen.swap(0, Ordering::Relaxed), 1, "the first is dropped");
+        ends();
+    };
+    enter(&|| semaphore.add_permits(1));
+    assert_eq!(seen.swap(0, Ordering::Relaxed), 2, "woken and dropped");
+    semaphore.try_acquire().unwrap().forget();
+    enter(&|| {});
+    assert_eq!(seen.swap(0, Ordering::Relaxed), 1, "dropped with the wait");
+    enter(&|| semaphore.close());
+    assert_eq!(seen.swap(0, Ordering::Relaxed), 2, "woken and dropped");
 }

@@ -2,8 +2,8 @@
 
 use asx_kernel::rng::DetRng;
 
-use super::super::{Probe, loose};
-use super::{RUNS, STEPS, Waiter, pick};
+use super::super::Probe;
+use super::{Waiter, pick, runs};
 use crate::sync::Notify;
 use crate::{Cancelled, Cx};
 
@@ -106,13 +106,11 @@ impl<'a> Run<'a> {
 
 #[test]
 fn notifications_go_where_the_model_says() {
-    for seed in 0..RUNS {
-        let mut rng = DetRng::new(seed, 0);
+    runs(|mut rng, contexts| {
         let notify = Notify::new();
-        let contexts: Vec<_> = (0..STEPS).map(|_| loose()).collect();
         let mut run = Run { notify: &notify, stored: false, waiters: Vec::new() };
-        for (cx, cancel) in &contexts {
+        for (cx, cancel) in contexts {
             run.step(&mut rng, cx, cancel);
         }
-    }
+    });
 }

@@ -4,8 +4,8 @@ use std::task::Poll;
 
 use asx_kernel::rng::DetRng;
 
-use super::super::{Probe, loose};
-use super::{RUNS, STEPS, Waiter, pick};
+use super::super::Probe;
+use super::{Waiter, pick, runs};
 use crate::Cx;
 use crate::sync::slot::FULL;
 use crate::sync::{AcquireError, Mutex, RwLock, Semaphore, SemaphorePermit};
@@ -105,12 +105,15 @@ enum Call {
     Closed,
 }
 
+/// A waiter, what it wants and what it was called with.
+type Claimant<'a, S> = Waiter<'a, Result<<S as Subject>::Guard<'a>, AcquireError>, (usize, Call)>;
+
 struct Run<'a, S: Subject> {
     subject: &'a S,
     free: usize,
     closed: bool,
     /// In order of arrival; the called ones among them are no longer in the line.
-    waiters: Vec<Waiter<'a, Result<S::Guard<'a>, AcquireError>, (usize, Call)>>,
+    waiters: Vec<Claimant<'a, S>>,
     held: Vec<(S::Guard<'a>, usize)>,
 }
 
@@ -252,17 +255,15 @@ impl<'a, S: Subject> Run<'a, S> {
 }
 
 fn run<S: Subject>(make: impl Fn() -> (S, usize)) {
-    for seed in 0..RUNS {
-        let mut rng = DetRng::new(seed, 0);
+    runs(|mut rng, contexts| {
         let (subject, free) = make();
-        let contexts: Vec<_> = (0..STEPS).map(|_| loose()).collect();
         let (waiters, held) = (Vec::new(), Vec::new());
         let mut run = Run { subject: &subject, free, closed: false, waiters, held };
-        for (cx, cancel) in &contexts {
+        for (cx, cancel) in contexts {
             run.step(&mut rng, cx, cancel);
         }
         run.drain();
-    }
+    });
 }
 
 #[test]
