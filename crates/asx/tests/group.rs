@@ -76,7 +76,9 @@ fn only_children_that_were_woken_are_polled() {
                         index
                     }
                 };
-                (0..1000).for_each(|index| drop(g.add(enter(index))));
+                for index in 0..1000 {
+                    g.add(enter(index));
+                }
                 while polls() < 1000 {
                     cx.yield_now().await;
                 }

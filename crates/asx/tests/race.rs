@@ -95,7 +95,7 @@ fn the_one_written_first_wins_and_the_rest_never_begins() {
         rt.block_on(async |cx: Cx| {
             assert_eq!(race(&cx, part(1), part(2)).await, 1);
             assert_eq!(race_all(&cx, [part(3), part(4), part(5)]).await, Some(3));
-            assert_eq!(race_all(&cx, [part(6); 0]).await, None);
+            assert_eq!(race_all(&cx, [part(6)].into_iter().take(0)).await, None);
         });
         assert_eq!(begun.get(), 2);
     });

@@ -190,7 +190,7 @@ fn no_message_is_lost_by_losing() {
                 let mut fast = cx.interval(1.micros()).missed(MissedTicks::Delay);
                 loop {
                     select! {
-                        tick = fast.tick(&cx) => drop(tick?),
+                        tick = fast.tick(&cx) => { tick?; }
                         number = rx.recv(&cx) => match number {
                             Ok(number) => got.push(number),
                             Err(_) => break,

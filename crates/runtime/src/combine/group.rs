@@ -1,8 +1,8 @@
 //! A changing number of borrowing children in one task.
 //!
-//! The future of [`group`] polls the body and the children, each when it was woken. The body only
-//! leaves requests in [`Shared`] and takes results from there: so children go on whatever the body
-//! waits for, and a timeout in the body does not reach them.
+//! The future of [`group`], a [`Drive`], polls the body and the children, each when it was woken.
+//! The body only leaves requests in [`Shared`] and takes outputs from there: so children go on
+//! whatever the body waits for, and a timeout in the body does not reach them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,11 +12,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use asx_kernel::cancel::Kind;
-use pin_project_lite::pin_project;
-
-use super::children::{Children, Ready, Slot};
-use super::{Decision, Never, OnErr, Part};
+use super::children::{Children, Ready};
+use super::drive::Drive;
 use crate::cx::Wait;
 use crate::outcome::Cancelled;
 use crate::prim::{Mutex, lock};
@@ -31,7 +28,7 @@ use crate::{CancelSafe, Cx};
 ///
 /// Their outputs come from [`Group::next`] in the order they end; what is not taken is dropped. An
 /// error of the body asks all children to stop (`FailFast`), and so does a panic, which goes on here
-/// when all have ended.
+/// when all have ended. If this future itself is dropped half-way, so are the body and the children.
 ///
 /// ```
 /// # use asx_runtime::{Cancelled, Cx, group};
@@ -61,18 +58,16 @@ where
     C: Future,
 {
     let children = Children::new();
-    let slot = Slot::new(BODY, children.ready());
-    let waker = Waker::from(slot.clone());
     let shared = Arc::new(Shared::new(children.ready().clone()));
-    let body = Part::new(body(Group { cx, shared: shared.clone() }));
-    Drive { decision: Decision::new(cx), body, slot, waker, children, shared }
+    let body = body(Group { cx, shared: shared.clone() });
+    Drive::new(cx, body, children, shared)
 }
 
 /// A future of any type that may move to other threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The body's number in the queue of the woken; children count from 1.
-const BODY: u64 = 0;
+/// The body's number in the queue of the woken; children count from the next.
+pub(super) const BODY: u64 = 0;
 
 /// The group a body may add to; see [`group`].
 pub struct Group<'a, C: Future> {
@@ -111,12 +106,12 @@ impl<'a, C: Future> Group<'a, C> {
 
     /// Asks a child to stop (`User`). Its output comes as that of any other.
     pub fn cancel(&self, child: Child) {
-        self.shared.request(|inner| inner.cancels.push(child.0));
+        self.shared.request(|inner| inner.requests.cancels.push(child.0));
     }
 
     /// Asks all children there are now to stop (`User`).
     pub fn cancel_all(&self) {
-        self.shared.request(|inner| inner.cancel_before = inner.next);
+        self.shared.request(|inner| inner.requests.cancel_before = inner.next);
     }
 }
 
@@ -127,17 +122,14 @@ impl<C: Future> fmt::Debug for Group<'_, C> {
 }
 
 /// What the body and the driver tell each other.
-struct Shared<C: Future> {
+pub(super) struct Shared<C: Future> {
     ready: Arc<Ready>,
     inner: Mutex<Inner<C>>,
 }
 
 struct Inner<C: Future> {
     next: u64,
-    added: Vec<(u64, C)>,
-    cancels: Vec<u64>,
-    /// All children before this one are to stop.
-    cancel_before: u64,
+    requests: Requests<C>,
     /// Children added and not ended.
     live: usize,
     outputs: VecDeque<C::Output>,
@@ -146,13 +138,25 @@ struct Inner<C: Future> {
     closed: bool,
 }
 
+/// What the driver is to do.
+pub(super) struct Requests<C> {
+    pub(super) added: Vec<(u64, C)>,
+    pub(super) cancels: Vec<u64>,
+    /// All children before this one are to stop.
+    pub(super) cancel_before: u64,
+}
+
+impl<C> Default for Requests<C> {
+    fn default() -> Self {
+        Requests { added: Vec::new(), cancels: Vec::new(), cancel_before: 0 }
+    }
+}
+
 impl<C: Future> Shared<C> {
     fn new(ready: Arc<Ready>) -> Self {
         let inner = Inner {
             next: BODY + 1,
-            added: Vec::new(),
-            cancels: Vec::new(),
-            cancel_before: 0,
+            requests: Requests::default(),
             live: 0,
             outputs: VecDeque::new(),
             waiters: Vec::new(),
@@ -169,7 +173,7 @@ impl<C: Future> Shared<C> {
             drop(inner);
             drop(child);
         } else {
-            inner.added.push((id, child));
+            inner.requests.added.push((id, child));
             inner.live += 1;
             drop(inner);
             self.ready.wake_parent();
@@ -182,8 +186,12 @@ impl<C: Future> Shared<C> {
         self.ready.wake_parent();
     }
 
+    pub(super) fn take_requests(&self) -> Requests<C> {
+        std::mem::take(&mut lock(&self.inner).requests)
+    }
+
     /// A child has ended; one that panicked has no output.
-    fn ended(&self, output: Option<C::Output>) {
+    pub(super) fn ended(&self, output: Option<C::Output>) {
         let waiters = {
             let mut inner = lock(&self.inner);
             inner.live -= 1;
@@ -191,6 +199,21 @@ impl<C: Future> Shared<C> {
             std::mem::take(&mut inner.waiters)
         };
         waiters.into_iter().for_each(Waker::wake);
+    }
+
+    /// The body has ended.
+    pub(super) fn close(&self) {
+        lock(&self.inner).closed = true;
+    }
+
+    /// Whether all children have ended, those that were only just added too.
+    pub(super) fn is_quiet(&self) -> bool {
+        lock(&self.inner).live == 0
+    }
+
+    /// The outputs nobody takes any more.
+    pub(super) fn left_over(&self) -> VecDeque<C::Output> {
+        std::mem::take(&mut lock(&self.inner).outputs)
     }
 }
 
@@ -228,106 +251,5 @@ impl<C: Future> CancelSafe for NextChild<'_, C> {}
 impl<C: Future> fmt::Debug for NextChild<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NextChild").finish_non_exhaustive()
-    }
-}
-
-pin_project! {
-    /// Polls the body and the children.
-    #[project = DriveProj]
-    struct Drive<'a, C: Future, B: Future> {
-        decision: Decision<'a>,
-        #[pin]
-        body: Part<B>,
-        slot: Arc<Slot>,
-        waker: Waker,
-        children: Children<C>,
-        shared: Arc<Shared<C>>,
-    }
-}
-
-impl<C, B, T, E> Future for Drive<'_, C, B>
-where
-    C: Future,
-    B: Future<Output = Result<T, E>>,
-{
-    type Output = Result<T, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        if this.children.watch(this.decision.cx, cx.waker()) {
-            this.slot.mark();
-        }
-        while this.round() {
-            let cancelled = this.decision.cancel(Kind::FailFast);
-            this.body.cancel(&cancelled);
-            this.slot.mark();
-            this.children.cancel_before(u64::MAX, &cancelled);
-        }
-        if this.body.is_live() || !this.children.is_empty() || this.has_requests() {
-            return Poll::Pending;
-        }
-        // Nobody takes these any more; all children have ended.
-        let outputs = std::mem::take(&mut lock(&this.shared.inner).outputs);
-        drop(outputs);
-        this.decision.settle();
-        match this.body.take() {
-            Some(result) => Poll::Ready(result),
-            None => panic!("polled after it was done"),
-        }
-    }
-}
-
-impl<C, B, T, E> DriveProj<'_, '_, C, B>
-where
-    C: Future,
-    B: Future<Output = Result<T, E>>,
-{
-    /// Polls what was woken, first the children: whether all is to stop.
-    fn round(&mut self) -> bool {
-        self.take_requests();
-        let open = self.decision.is_open();
-        let (shared, decision) = (&*self.shared, &mut *self.decision);
-        self.children.poll_round(|_, end| {
-            let end = end.map_err(|panic| decision.hear::<C::Output, Never>(1, Err(panic)));
-            shared.ended(end.ok());
-            false
-        });
-        if self.slot.clear() {
-            self.poll_body();
-        }
-        open && !self.decision.is_open()
-    }
-
-    fn poll_body(&mut self) {
-        let end = self.body.as_mut().poll(&mut Context::from_waker(self.waker));
-        if let Poll::Ready(end) = end {
-            lock(&self.shared.inner).closed = true;
-            self.decision.hear::<_, OnErr>(0, end);
-        }
-    }
-
-    fn take_requests(&mut self) {
-        let (added, cancels, before) = {
-            let mut inner = lock(&self.shared.inner);
-            let before = std::mem::take(&mut inner.cancel_before);
-            (std::mem::take(&mut inner.added), std::mem::take(&mut inner.cancels), before)
-        };
-        let late = !added.is_empty() && !self.decision.is_open();
-        for (id, child) in added {
-            self.children.insert(id, child);
-        }
-        if !cancels.is_empty() || before > 0 {
-            let cancelled = self.decision.cancel(Kind::User);
-            self.children.cancel_before(before, &cancelled);
-            cancels.into_iter().for_each(|id| self.children.cancel(id, &cancelled));
-        }
-        if late {
-            let cancelled = self.decision.cancel(Kind::FailFast);
-            self.children.cancel_before(u64::MAX, &cancelled);
-        }
-    }
-
-    fn has_requests(&self) -> bool {
-        !lock(&self.shared.inner).added.is_empty()
     }
 }

@@ -10,6 +10,7 @@
 
 mod all;
 mod children;
+mod drive;
 mod group;
 mod join;
 mod part;
