@@ -135,7 +135,7 @@ pub(crate) struct Word(AtomicU64);
 impl Word {
     /// A created task, scheduled, with a handle and `references`.
     pub(crate) fn new(references: u64, flags: u64) -> Word {
-        Word(AtomicU64::new(flags | references * REF))
+        Word(AtomicU64::new(flags | (references * REF)))
     }
 
     #[inline]
