@@ -27,7 +27,7 @@ use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Alarm, Core};
 use crate::dump::{RegionInfo, TaskInfo};
 use crate::outcome::Cancelled;
-use crate::prim::{Mutex, MutexGuard, lock};
+use crate::short::{Held, ShortLock};
 use crate::stop::Grace;
 
 /// From forcing what is inside to forcing what is around it.
@@ -47,7 +47,7 @@ pub struct Region {
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
-    inner: Mutex<Inner>,
+    inner: ShortLock<Inner>,
 }
 
 /// What a child's failure means to a scope.
@@ -117,7 +117,7 @@ impl Region {
             budget,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
-            inner: Mutex::new(inner),
+            inner: ShortLock::new(inner),
         })
     }
 
@@ -135,8 +135,8 @@ impl Region {
         Ok(child)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        lock(&self.inner)
+    fn lock(&self) -> Held<'_, Inner> {
+        self.inner.lock()
     }
 
     pub(crate) fn region_id(&self) -> RegionId {

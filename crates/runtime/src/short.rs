@@ -11,7 +11,10 @@
 //!    false, through the guard, which cannot be sent to another thread.
 
 #[cfg(not(loom))]
-pub(crate) use here::ShortLock;
+pub(crate) use here::{Held, ShortLock};
+
+#[cfg(loom)]
+pub(crate) use crate::prim::MutexGuard as Held;
 
 /// Under loom the standard lock takes its place: loom cannot explore a spin.
 #[cfg(loom)]
@@ -23,14 +26,20 @@ impl<T> ShortLock<T> {
         ShortLock(crate::prim::Mutex::new(value))
     }
 
+    pub(crate) fn lock(&self) -> Held<'_, T> {
+        crate::prim::lock(&self.0)
+    }
+
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut crate::prim::lock(&self.0))
+        f(&mut self.lock())
     }
 }
 
 #[cfg(not(loom))]
 mod here {
     use std::cell::UnsafeCell;
+    use std::marker::PhantomData;
+    use std::ops::{Deref, DerefMut};
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
     use std::time::Duration;
@@ -47,13 +56,35 @@ mod here {
     // SAFETY: rule 1: the value is used by one thread at a time, as if it were sent there.
     unsafe impl<T: Send> Sync for ShortLock<T> {}
 
-    /// Lets go, by unwinding too.
-    struct Held<'a>(&'a AtomicBool);
+    /// The value, for as long as the lock is held.
+    pub(crate) struct Held<'a, T> {
+        lock: &'a ShortLock<T>,
+        /// Not for another thread.
+        here: PhantomData<*mut ()>,
+    }
 
-    impl Drop for Held<'_> {
+    impl<T> Drop for Held<'_, T> {
         #[inline]
         fn drop(&mut self) {
-            self.0.store(false, Release);
+            self.lock.held.store(false, Release);
+        }
+    }
+
+    impl<T> Deref for Held<'_, T> {
+        type Target = T;
+
+        #[inline]
+        fn deref(&self) -> &T {
+            // SAFETY: rule 1: held until the guard goes.
+            unsafe { &*self.lock.value.get() }
+        }
+    }
+
+    impl<T> DerefMut for Held<'_, T> {
+        #[inline]
+        fn deref_mut(&mut self) -> &mut T {
+            // SAFETY: rule 1: held until the guard goes.
+            unsafe { &mut *self.lock.value.get() }
         }
     }
 
@@ -62,15 +93,18 @@ mod here {
             ShortLock { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
         }
 
-        /// Runs `f` on the value, alone.
         #[inline]
-        pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        pub(crate) fn lock(&self) -> Held<'_, T> {
             if self.held.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
                 self.wait();
             }
-            let _held = Held(&self.held);
-            // SAFETY: rule 1: held until `_held` goes.
-            f(unsafe { &mut *self.value.get() })
+            Held { lock: self, here: PhantomData }
+        }
+
+        /// Runs `f` on the value, alone.
+        #[inline]
+        pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+            f(&mut self.lock())
         }
 
         #[cold]

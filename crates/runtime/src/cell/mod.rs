@@ -142,6 +142,8 @@ pub(crate) struct Blueprint {
 /// A cell whose future is not there yet.
 pub(crate) struct Fresh<F, T, E> {
     cell: NonNull<Cell<F, T, E>>,
+    /// Whether its context was made.
+    lent: bool,
 }
 
 impl<F, T, E> Fresh<F, T, E>
@@ -149,9 +151,9 @@ where
     F: Future<Output = Result<T, E>>,
 {
     pub(crate) fn new(plan: Blueprint) -> Self {
-        // References: the region's, the handle's.
+        // References: the region's, the handle's, the first context's.
         let header = Header {
-            word: Word::new(2, SCHEDULED | HANDLE),
+            word: Word::new(3, SCHEDULED | HANDLE),
             vtable: &Vtable {
                 poll: poll::<F, T, E>,
                 finish: finish::<F, T, E>,
@@ -173,22 +175,13 @@ where
             extra: plan.extra,
         };
         let cell = Box::new(Cell { header, stage: UnsafeCell::new(Stage::Empty) });
-        Fresh { cell: NonNull::from(Box::leak(cell)) }
-    }
-
-    fn header(&self) -> NonNull<Header> {
-        self.cell.cast()
-    }
-
-    /// A context for the future to be made with.
-    pub(crate) fn cx(&self) -> Cx {
-        // SAFETY: rule 1, both references of a new cell are held by `self`.
-        Cx::of(unsafe { TaskRef::borrowed(self.header()) })
+        Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
     }
 
     /// The finished cell, without a future if making it panicked: the task as its region knows it,
     /// and as its handle does.
-    pub(crate) fn with(self, future: Option<F>) -> (NonNull<Header>, TaskRef) {
+    pub(crate) fn with(mut self, future: Option<F>) -> (NonNull<Header>, TaskRef) {
+        drop(self.cx());
         let header = self.header();
         if let Some(future) = future {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
@@ -199,10 +192,24 @@ where
     }
 }
 
+impl<F, T, E> Fresh<F, T, E> {
+    fn header(&self) -> NonNull<Header> {
+        self.cell.cast()
+    }
+
+    /// The context for the future to be made with, once.
+    pub(crate) fn cx(&mut self) -> Option<Cx> {
+        // Rule 1: the context's reference of a new cell.
+        (!std::mem::replace(&mut self.lent, true))
+            .then(|| Cx::of(TaskRef { header: self.header() }))
+    }
+}
+
 impl<F, T, E> Drop for Fresh<F, T, E> {
     fn drop(&mut self) {
         let header: NonNull<Header> = self.cell.cast();
-        // Rule 1: the two references of a cell that became nothing.
+        // Rule 1: the references of a cell that became nothing, its context's if it was not made.
+        drop(self.cx());
         drop(TaskRef { header });
         drop(TaskRef { header });
     }
@@ -506,6 +513,10 @@ impl<T, E> Joint<T, E> {
 
 impl<T, E> Drop for Joint<T, E> {
     fn drop(&mut self) {
+        // Shortcut: of a task whose result was taken, nobody asks whether there is a handle.
+        if self.done {
+            return;
+        }
         self.task.word.take_waker();
         if self.task.word.drop_handle() {
             // SAFETY: rule 2, claimed just now.

@@ -219,7 +219,12 @@ impl Word {
     }
 
     /// The body has ended: whether the task ends cancelled. It moves to Finalizing if so.
+    #[inline]
     pub(crate) fn body_ended(&self) -> bool {
+        // Shortcut: only the task itself acknowledges, and the law changes nothing before that.
+        if !self.load().state().acknowledged() {
+            return false;
+        }
         self.update(|word| {
             let (next, _) = word.step(TaskEvent::BodyEnded)?;
             Some((next, next.state().acknowledged()))
