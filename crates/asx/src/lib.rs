@@ -132,7 +132,7 @@
 //! | | ends when | the others |
 //! |---|---|---|
 //! | [`join`], [`join_all`] | all have ended | |
-//! | [`try_join`], [`try_join_all`] | all have ended, or one failed | asked to stop, waited for |
+//! | [`try_join`], [`try_join_all`] | all have ended, or one has failed | stopped, waited for |
 //! | [`race`], [`race_all`] | one has ended | asked to stop, waited for |
 //! | [`group`] | the body and all it added have ended | if the body fails: the same |
 //! | [`select!`] | one is done | dropped: only for futures that lose nothing |

@@ -33,8 +33,8 @@ const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_m
 /// Nanoseconds. Tasks whose polls take less cost more to move to another core than to leave where
 /// they are.
 const SHORT_POLL: u64 = 700;
-/// Nanoseconds. What waits less than this in a queue had better wait: two tasks that feed each other
-/// are fastest on one core.
+/// Nanoseconds. What waits less than this in a queue had better wait: two tasks that feed each
+/// other are fastest on one core.
 const SHORT_WAIT: u64 = 10_000;
 
 thread_local! {

@@ -1,8 +1,8 @@
 //! Regions: who owns whom, and how a close goes through the tree.
 //!
 //! The order of things is the kernel's: [`RegionWord`] counts and says what is next,
-//! [`cascade`] goes from a task to its region to the parent. Here is the storage: one short lock per
-//! region, an intrusive list of its live tasks, and its live child regions. No user code and no
+//! [`cascade`] goes from a task to its region to the parent. Here is the storage: one short lock
+//! per region, an intrusive list of its live tasks, and its live child regions. No user code and no
 //! host call runs under the lock; locks of two regions are never held together.
 
 use std::collections::BTreeMap;

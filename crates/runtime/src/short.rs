@@ -3,8 +3,8 @@
 //! Channels lock for every message, and hold the lock for some ten nanoseconds in which nothing of
 //! the user's runs. Letting go of this lock is a plain store, about half of what an uncontended
 //! standard lock costs. The price is that who waits cannot be woken: it spins, then gives its
-//! processor away, then sleeps a little, so that a holder that was put to sleep gets to run whatever
-//! the priorities are. Where more than that happens under a lock, use a standard one.
+//! processor away, then sleeps a little, so that a holder that was put to sleep gets to run
+//! whatever the priorities are. Where more than that happens under a lock, use a standard one.
 //!
 //! # Rules
 //! 1. The value is touched only by who has changed `held` from false to true and not yet stored

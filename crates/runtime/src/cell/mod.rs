@@ -493,8 +493,8 @@ impl<T, E> Joint<T, E> {
         if !held && word.load().is_completed() {
             return false;
         }
-        // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile; the
-        // completer looks at the waker only if it finds `WAKER` set.
+        // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
+        // the completer looks at the waker only if it finds `WAKER` set.
         let slot = unsafe { &mut *self.task.waker.get() };
         match slot {
             Some(old) if old.will_wake(waker) => {}
