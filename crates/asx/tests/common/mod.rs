@@ -1,5 +1,7 @@
 //! What the tests of programs share.
 
+#![allow(dead_code, reason = "not all tests use all of it")]
+
 use std::sync::Mutex;
 
 use asx::Runtime;
@@ -27,7 +29,6 @@ impl Log {
 }
 
 /// Waits to be cancelled, cleans up for some polls, and logs why.
-#[allow(dead_code, reason = "not all tests use it")]
 pub(crate) async fn until_cancelled(cx: &Cx, log: &Log, who: &str) -> Cancelled {
     let cancelled = cx.cancelled().await;
     for _ in 0..3 {

@@ -23,8 +23,8 @@ use crate::{CancelSafe, Cx};
 ///
 /// Children run in this task, at the same time as the body, and may borrow what is around the
 /// group. They are of one type, that of the future made by the closure given to [`Group::add`]:
-/// call one `async fn` for all, or have them boxed, with `async |g: Group<'_, BoxFuture<'_, T>>|` and
-/// `g.add(|cx| Box::pin(..))`.
+/// call one `async fn` for all, or have them boxed, with `async |g: Group<'_, BoxFuture<'_, T>>|`
+/// and `g.add(|cx| Box::pin(..))`.
 ///
 /// Their outputs come from [`Group::next`] in the order they end; what is not taken is dropped. An
 /// error of the body asks all children to stop (`FailFast`), and so does a panic, which goes on
