@@ -29,7 +29,7 @@ pub mod sync;
 mod task;
 pub mod time;
 
-pub use self::core::{Core, Host, Settings};
+pub use self::core::{Core, Health, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use combine::{

@@ -24,7 +24,7 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
-use crate::core::{Alarm, Core};
+use crate::core::{Alarm, Core, Health};
 use crate::dump::{RegionInfo, TaskInfo};
 use crate::outcome::Cancelled;
 use crate::short::{Held, ShortLock};
@@ -268,6 +268,11 @@ impl Region {
             drop(inner);
             drop(old);
         }
+    }
+
+    /// What went wrong in the tasks of the runtime.
+    pub fn health(&self) -> Health {
+        self.core.health()
     }
 
     /// Stops everything inside gently, for good.
