@@ -25,6 +25,7 @@
 //!    return before that task has completed and its result has been taken.
 
 mod cancel;
+mod joiner;
 mod waker;
 mod word;
 
@@ -52,6 +53,7 @@ use crate::outcome::{Outcome, Panic, Stop};
 use crate::region::Region;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
+use joiner::Joiner;
 pub(crate) use waker::is_task_waker;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
@@ -76,7 +78,7 @@ pub(crate) struct Header {
     pub(crate) priority: u8,
     /// The priority its cleanup has: what `cleanup` says, to be read without the lock.
     cleanup_priority: AtomicU8,
-    waker: UnsafeCell<Option<Waker>>,
+    joiner: UnsafeCell<Joiner>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
     pub(crate) extra: Option<Box<Extra>>,
@@ -170,7 +172,7 @@ where
             pin: plan.pin,
             priority: plan.priority,
             cleanup_priority: AtomicU8::new(0),
-            waker: UnsafeCell::new(None),
+            joiner: UnsafeCell::default(),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
         };
@@ -323,9 +325,7 @@ impl Header {
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
-        if let Some(waker) = unsafe { &*self.waker.get() } {
-            waker.wake_by_ref();
-        }
+        unsafe { &*self.joiner.get() }.wake();
     }
 
     /// What bounds the task, if anything does.
@@ -502,11 +502,7 @@ impl<T, E> Joint<T, E> {
         }
         // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
         // the completer looks at the waker only if it finds `WAKER` set.
-        let slot = unsafe { &mut *self.task.waker.get() };
-        match slot {
-            Some(old) if old.will_wake(waker) => {}
-            _ => *slot = Some(waker.clone()),
-        }
+        unsafe { &mut *self.task.joiner.get() }.set(waker);
         word.give_waker()
     }
 }
