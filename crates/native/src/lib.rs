@@ -4,8 +4,10 @@
 //! * `worker`: what a thread runs next, and what it does when there is nothing;
 //! * `queue`, [`ring`]: a worker's run queue, from which the others steal;
 //! * [`idle`]: who sleeps, and who must be woken when there is work;
-//! * [`parker`]: how one thread sleeps.
+//! * [`parker`]: how one thread sleeps;
+//! * `blocking`: threads for jobs that block.
 
+mod blocking;
 pub mod idle;
 pub mod parker;
 mod prim;

@@ -7,6 +7,7 @@ use asx_kernel::lanes::{Lane, Lanes, Pending};
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
+use crate::blocking::Pool;
 use crate::idle::Idle;
 use crate::prim::atomic::Ordering::{Acquire, Release};
 use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -19,6 +20,7 @@ pub(crate) struct Shared {
     pub(crate) global: SharedLanes,
     pub(crate) remotes: Box<[Remote]>,
     pub(crate) closed: AtomicBool,
+    pub(crate) blocking: Arc<Pool>,
     start: Instant,
 }
 
@@ -112,7 +114,7 @@ impl SharedLanes {
 }
 
 impl Shared {
-    pub(crate) fn new(remotes: Box<[Remote]>) -> Arc<Shared> {
+    pub(crate) fn new(remotes: Box<[Remote]>, blocking: Arc<Pool>) -> Arc<Shared> {
         let idle = Idle::new(remotes.len());
         // The first place is for the thread that calls `block_on`.
         idle.leave();
@@ -121,6 +123,7 @@ impl Shared {
             global: SharedLanes::default(),
             remotes,
             closed: AtomicBool::new(false),
+            blocking,
             start: Instant::now(),
         })
     }
@@ -183,7 +186,7 @@ impl Host for Shared {
         here
     }
 
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        std::thread::spawn(job);
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        self.blocking.run(entry)
     }
 }

@@ -28,7 +28,9 @@ impl Host for Nowhere {
         None
     }
 
-    fn run_blocking(&self, _: Box<dyn FnOnce() + Send>) {}
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
 }
 
 impl Cx {
