@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -49,42 +50,44 @@ fn keys_of_one_type_are_distinct_and_an_arc_is_taken_as_it_is() {
     });
 }
 
-/// How deep the tree of tasks is, as each of its leaves saw it.
-async fn grow(cx: &Cx, left: u32, leaves: Arc<AtomicUsize>) -> Result<(), AppError> {
-    if left == 0 {
-        assert_eq!(cx.local(&DEPTH).as_deref(), Some(&3));
-        assert_eq!(user(cx).as_deref(), Some("ann"));
-        leaves.fetch_add(1, Ordering::Relaxed);
-        return Ok(());
-    }
-    let depth = cx.local(&DEPTH).map_or(0, |depth| *depth);
-    cx.with_local(&DEPTH, depth + 1, async |cx| {
-        cx.scope(async |s| {
-            for _ in 0..4 {
-                let leaves = leaves.clone();
-                drop(s.spawn(async move |cx: Cx| {
-                    cx.yield_now().await;
-                    Box::pin(grow(&cx, left - 1, leaves)).await
-                }));
-            }
-            Ok(())
+/// A tree of tasks, each level of which adds one to the depth.
+fn grow(cx: Cx, left: u32, leaves: Arc<AtomicUsize>) -> Growing {
+    Box::pin(async move {
+        if left == 0 {
+            assert_eq!(cx.local(&DEPTH).as_deref(), Some(&3));
+            assert_eq!(user(&cx).as_deref(), Some("ann"));
+            leaves.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        let depth = cx.local(&DEPTH).map_or(0, |depth| *depth);
+        cx.with_local(&DEPTH, depth + 1, async |cx| {
+            cx.scope(async |s| {
+                for _ in 0..4 {
+                    let leaves = leaves.clone();
+                    drop(s.spawn(async move |cx: Cx| {
+                        cx.yield_now().await;
+                        grow(cx, left - 1, leaves).await
+                    }));
+                }
+                Ok(())
+            })
+            .await
         })
         .await
     })
-    .await
 }
 
-fn assert_send<T: Send>(value: T) -> T {
-    value
-}
+type Growing = Pin<Box<dyn Future<Output = Result<(), AppError>> + Send>>;
 
 #[test]
 fn tasks_inherit_through_scopes() {
     on_each(|rt| {
         let leaves = Arc::new(AtomicUsize::new(0));
         let result = rt.block_on(async |cx: Cx| {
-            cx.with_local(&USER, String::from("ann"), async |cx| grow(cx, 3, leaves.clone()).await)
-                .await
+            cx.with_local(&USER, String::from("ann"), async |cx| {
+                grow(cx.clone(), 3, leaves.clone()).await
+            })
+            .await
         });
         assert_eq!((result, leaves.load(Ordering::Relaxed)), (Ok(()), 64));
     });
@@ -145,7 +148,7 @@ fn a_value_hides_no_cancel() {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.timeout(Duration::from_millis(1), async |cx| {
                 cx.with_local(&DEPTH, 1, async |cx| {
-                    assert_send(cx.sleep(Duration::from_secs(3600))).await?;
+                    cx.sleep(Duration::from_secs(3600)).await?;
                     Ok(())
                 })
                 .await

@@ -170,7 +170,7 @@ fn a_cancelled_local_task_cleans_up_and_is_dropped_at_home() {
             });
             if n % 2 == 1 {
                 // Some by another thread.
-                drop(s.spawn_blocking(move || Ok(drop(task.cancel()))));
+                drop(s.spawn_blocking(move || Ok(task.cancel())));
             }
         })
         .unwrap();
