@@ -109,3 +109,56 @@ where
     });
     (spawned, task)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::mem::take;
+    use std::sync::Mutex;
+
+    use asx_kernel::time::Time;
+
+    use super::*;
+    use crate::core::{Core, Host, Settings};
+    use crate::{Cancelled, Runnable, Stop};
+
+    /// Has no thread for jobs, and keeps what is scheduled.
+    #[derive(Default)]
+    struct NoThreads(Mutex<Vec<Runnable>>);
+
+    impl Host for NoThreads {
+        fn schedule(&self, entry: Runnable) {
+            self.0.lock().unwrap().push(entry);
+        }
+
+        fn now(&self) -> Time {
+            Time::ZERO
+        }
+
+        fn timer_moved(&self, _: Time) {}
+
+        fn here(&self) -> Option<u16> {
+            None
+        }
+
+        fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+            Err(entry)
+        }
+    }
+
+    #[test]
+    fn without_a_thread_the_job_ends_cancelled_and_never_runs() {
+        let host = Arc::new(NoThreads::default());
+        let region = Core::new(host.clone(), Settings::default()).root();
+        let held = Arc::new(());
+        let (job, plan) = (held.clone(), Plan { pin: BLOCKING, ..Plan::default() });
+        let job = move || -> Result<(), Cancelled> { unreachable!("{job:?}") };
+        let (spawned, mut task) = spawn_blocking(&region, plan, job);
+        assert_eq!(spawned, Err(Status::ResourceExhausted));
+        // Two entries: one ends the task, the other finds nothing to do.
+        let entries = take(&mut *host.0.lock().unwrap());
+        assert_eq!(entries.into_iter().map(Runnable::run).collect::<Vec<_>>(), [true, false]);
+        let Some(Err(Stop::Cancelled(cancelled))) = task.outcome() else { panic!("no cancel") };
+        assert_eq!(cancelled.kind(), Kind::ResourceUnavailable);
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+}

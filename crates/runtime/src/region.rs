@@ -135,6 +135,7 @@ impl Region {
     ) -> Result<Arc<Region>, Status> {
         let mut inner = self.lock();
         inner.word.state().admit(Operation::Create)?;
+        let budget = self.budget.meet(budget);
         let child = Region::build(self.core.clone(), Some(self.clone()), policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());

@@ -188,3 +188,87 @@ impl<T, E: fmt::Display> fmt::Display for NotReady<T, E> {
 }
 
 impl<T: fmt::Debug, E: std::error::Error> std::error::Error for NotReady<T, E> {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::Wake;
+
+    use super::*;
+    use crate::Runnable;
+    use crate::loose::loose_region;
+    use crate::spawn::{Plan, make};
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// A task that ends with 3 when its entry is run, and what waits for it to be ready.
+    fn started() -> (Runnable, Ready<u32>, Starting<u32, u32, Cancelled>) {
+        let word = Arc::new(Mutex::new(Word { said: None, waker: None }));
+        let (ready, region) = (Ready { word: word.clone() }, loose_region());
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&region, Plan::default(), |_| async { Ok(3) }) };
+        let starting = Starting { word, task: Some(task), at: Location::caller() };
+        (entry.unwrap().unwrap(), ready, starting)
+    }
+
+    #[test]
+    fn saying_so_wakes_who_waits_once() {
+        let (entry, ready, starting) = started();
+        let (count, mut starting) = (Arc::new(Count::default()), pin!(starting));
+        let waker = Waker::from(count.clone());
+        let mut context = Context::from_waker(&waker);
+        assert!(starting.as_mut().poll(&mut context).is_pending());
+        assert!(starting.as_mut().poll(&mut context).is_pending());
+        ready.set(5);
+        assert_eq!(count.0.load(SeqCst), 1);
+        let Poll::Ready(Ok((5, mut task))) = starting.as_mut().poll(&mut context) else {
+            panic!("not ready")
+        };
+        assert!(entry.run());
+        assert!(matches!(task.outcome(), Some(Ok(3))));
+    }
+
+    #[test]
+    fn the_end_wakes_who_waits_once() {
+        let (entry, _ready, starting) = started();
+        let (count, mut starting) = (Arc::new(Count::default()), pin!(starting));
+        let waker = Waker::from(count.clone());
+        let mut context = Context::from_waker(&waker);
+        assert!(starting.as_mut().poll(&mut context).is_pending());
+        assert!(entry.run());
+        assert_eq!(count.0.load(SeqCst), 1);
+        let polled = starting.as_mut().poll(&mut context);
+        assert!(matches!(polled, Poll::Ready(Err(NotReady::Ended(Ok(3))))));
+    }
+
+    #[test]
+    fn only_the_last_waker_is_woken() {
+        let (entry, ready, mut starting) = started();
+        let counts = [(); 2].map(|()| Arc::new(Count::default()));
+        for count in &counts {
+            let waker = Waker::from(count.clone());
+            assert!(Pin::new(&mut starting).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        ready.set(5);
+        assert_eq!(counts.map(|count| count.0.load(SeqCst)), [0, 1]);
+        assert!(entry.run());
+    }
+
+    #[test]
+    fn a_drop_cancels_the_task() {
+        let (entry, ready, starting) = started();
+        let task = starting.task.as_ref().unwrap().to_ref();
+        drop(starting);
+        assert!(task.word.load().state().in_cancel_lane());
+        ready.set(1);
+        assert!(entry.run());
+    }
+}
