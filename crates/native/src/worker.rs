@@ -133,7 +133,7 @@ impl Worker {
             }
             _ => {}
         }
-        if self.firing.get() {
+        if self.firing.get() && entry.pin().is_none() {
             self.shared.global.push(entry);
         } else if entry.is_plain() {
             self.queue.push(&self.remote().queue, entry);
@@ -222,7 +222,8 @@ impl Worker {
         if !self.is_alone() {
             let mut pinned = self.pinned.borrow_mut();
             if let Some((after, _)) = pinned.front() {
-                let gone = self.pushed.get() - self.queue.len(shared) as u64;
+                // Entries that were stolen from others are in the queue without having been pushed.
+                let gone = self.pushed.get().saturating_sub(self.queue.len(shared) as u64);
                 if gone >= *after {
                     return pinned.pop_front().map(|(_, entry)| entry);
                 }
