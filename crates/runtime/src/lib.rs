@@ -13,6 +13,8 @@ mod cx;
 mod dump;
 #[cfg(test)]
 mod loose;
+#[cfg(all(test, loom))]
+mod model;
 mod node;
 mod outcome;
 mod poll;

@@ -1,6 +1,6 @@
 //! Contexts outside any runtime, for tests of what only needs to know whether to stop.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
@@ -12,10 +12,15 @@ use crate::{Cancelled, Cx, Runnable};
 /// Runs nothing.
 struct Nowhere;
 
+/// Keeps an entry for ever: what looks for leaks finds it here.
+fn keep(entry: Option<Runnable>) {
+    static KEPT: Mutex<Vec<Runnable>> = Mutex::new(Vec::new());
+    KEPT.lock().unwrap().extend(entry);
+}
+
 impl Host for Nowhere {
     fn schedule(&self, entry: Runnable) {
-        // It stays scheduled for ever.
-        std::mem::forget(entry);
+        keep(Some(entry));
     }
 
     fn now(&self) -> Time {
@@ -42,7 +47,9 @@ impl Cx {
         };
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), body) };
-        std::mem::forget(entry);
-        (cx.unwrap(), move |reason| drop(task.cancel_with(reason)))
+        keep(entry.ok().flatten());
+        (cx.unwrap(), move |reason| {
+            task.cancel_with(reason);
+        })
     }
 }

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -27,6 +26,7 @@ use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Alarm, Core};
 use crate::dump::{RegionInfo, TaskInfo};
 use crate::outcome::Cancelled;
+use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::prim::{Mutex, MutexGuard, lock};
 use crate::stop::Grace;
 
