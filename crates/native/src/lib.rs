@@ -7,6 +7,7 @@
 //! * [`parker`]: how one thread sleeps.
 
 pub mod idle;
+mod metrics;
 pub mod parker;
 mod prim;
 mod queue;
@@ -15,4 +16,5 @@ mod runtime;
 mod shared;
 mod worker;
 
+pub use metrics::{Metrics, WorkerMetrics};
 pub use runtime::{Builder, Handle, Runtime};

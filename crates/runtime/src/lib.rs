@@ -8,6 +8,7 @@ mod budget;
 mod cancel_safe;
 mod cell;
 pub mod channel;
+mod combine;
 mod core;
 mod cx;
 mod dump;
@@ -22,15 +23,21 @@ mod prim;
 mod region;
 mod root;
 mod scope;
+mod select;
+mod short;
 mod spawn;
 mod stop;
 pub mod sync;
 mod task;
 pub mod time;
 
-pub use self::core::{Core, Host, Settings};
+pub use self::core::{Core, Health, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
+pub use combine::{
+    BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
+    race4, try_join, try_join_all, try_join3, try_join4,
+};
 pub use cx::{Cx, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
@@ -39,3 +46,9 @@ pub use root::Root;
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
 pub use stop::{Grace, Stopping};
 pub use task::Task;
+
+/// What [`select!`] expands to.
+#[doc(hidden)]
+pub mod __select {
+    pub use crate::select::{Branch, Either, Else, List, Nil, Select, cancel_safe, select};
+}

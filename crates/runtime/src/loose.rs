@@ -48,8 +48,9 @@ impl Cx {
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), body) };
         keep(entry.ok().flatten());
-        (cx.unwrap(), move |reason| {
+        let cancel = move |reason| {
             task.cancel_with(reason);
-        })
+        };
+        (cx.unwrap(), cancel)
     }
 }

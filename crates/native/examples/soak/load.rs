@@ -170,8 +170,7 @@ impl Driver {
             for _ in 0..count {
                 let (reply, answer) = oneshot::<Message>();
                 let mut answer = Expected(answer);
-                let (ledger, forget, pause) =
-                    (self.ledger.clone(), self.chance(20), self.pause());
+                let (ledger, forget, pause) = (self.ledger.clone(), self.chance(20), self.pause());
                 tasks.push(s.spawn(async move |cx| {
                     pause.run(&cx).await?;
                     if !forget && let Err(back) = reply.send(ledger.message()) {

@@ -25,6 +25,7 @@
 //!    return before that task has completed and its result has been taken.
 
 mod cancel;
+mod joiner;
 mod waker;
 mod word;
 
@@ -52,6 +53,8 @@ use crate::prim::UnsafeCell;
 use crate::region::Region;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
+use joiner::Joiner;
+pub(crate) use waker::is_task_waker;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
 pub(crate) use word::{Requested, Snapshot, Woken};
@@ -75,7 +78,7 @@ pub(crate) struct Header {
     pub(crate) priority: u8,
     /// The priority its cleanup has: what `cleanup` says, to be read without the lock.
     cleanup_priority: AtomicU8,
-    waker: UnsafeCell<Option<Waker>>,
+    joiner: UnsafeCell<Joiner>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
     pub(crate) extra: Option<Box<Extra>>,
@@ -141,6 +144,8 @@ pub(crate) struct Blueprint {
 /// A cell whose future is not there yet.
 pub(crate) struct Fresh<F, T, E> {
     cell: NonNull<Cell<F, T, E>>,
+    /// Whether its context was made.
+    lent: bool,
 }
 
 impl<F, T, E> Fresh<F, T, E>
@@ -148,9 +153,9 @@ where
     F: Future<Output = Result<T, E>>,
 {
     pub(crate) fn new(plan: Blueprint) -> Self {
-        // References: the region's, the handle's.
+        // References: the region's, the handle's, the first context's.
         let header = Header {
-            word: Word::new(2, SCHEDULED | HANDLE),
+            word: Word::new(3, SCHEDULED | HANDLE),
             vtable: &Vtable {
                 poll: poll::<F, T, E>,
                 finish: finish::<F, T, E>,
@@ -167,27 +172,18 @@ where
             pin: plan.pin,
             priority: plan.priority,
             cleanup_priority: AtomicU8::new(0),
-            waker: UnsafeCell::new(None),
+            joiner: UnsafeCell::new(Joiner::default()),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
         };
         let cell = Box::new(Cell { header, stage: UnsafeCell::new(Stage::Empty) });
-        Fresh { cell: NonNull::from(Box::leak(cell)) }
-    }
-
-    fn header(&self) -> NonNull<Header> {
-        self.cell.cast()
-    }
-
-    /// A context for the future to be made with.
-    pub(crate) fn cx(&self) -> Cx {
-        // SAFETY: rule 1, both references of a new cell are held by `self`.
-        Cx::of(unsafe { TaskRef::borrowed(self.header()) })
+        Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
     }
 
     /// The finished cell, without a future if making it panicked: the task as its region knows it,
     /// and as its handle does.
-    pub(crate) fn with(self, future: Option<F>) -> (NonNull<Header>, TaskRef) {
+    pub(crate) fn with(mut self, future: Option<F>) -> (NonNull<Header>, TaskRef) {
+        drop(self.cx());
         let header = self.header();
         if let Some(future) = future {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
@@ -198,10 +194,24 @@ where
     }
 }
 
+impl<F, T, E> Fresh<F, T, E> {
+    fn header(&self) -> NonNull<Header> {
+        self.cell.cast()
+    }
+
+    /// The context for the future to be made with, once.
+    pub(crate) fn cx(&mut self) -> Option<Cx> {
+        // Rule 1: the context's reference of a new cell.
+        (!std::mem::replace(&mut self.lent, true))
+            .then(|| Cx::of(TaskRef { header: self.header() }))
+    }
+}
+
 impl<F, T, E> Drop for Fresh<F, T, E> {
     fn drop(&mut self) {
         let header: NonNull<Header> = self.cell.cast();
-        // Rule 1: the two references of a cell that became nothing.
+        // Rule 1: the references of a cell that became nothing, its context's if it was not made.
+        drop(self.cx());
         drop(TaskRef { header });
         drop(TaskRef { header });
     }
@@ -314,12 +324,8 @@ impl Header {
     /// # Safety
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
-        self.waker.with(|waker| {
-            // SAFETY: the caller's promise.
-            if let Some(waker) = unsafe { &*waker } {
-                waker.wake_by_ref();
-            }
-        });
+        // SAFETY: the caller's promise.
+        self.joiner.with(|joiner| unsafe { &*joiner }.wake());
     }
 
     /// What bounds the task, if anything does.
@@ -494,21 +500,19 @@ impl<T, E> Joint<T, E> {
         if !held && word.load().is_completed() {
             return false;
         }
-        self.task.waker.with_mut(|slot| {
-            // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
-            // the completer looks at the waker only if it finds `WAKER` set.
-            let slot = unsafe { &mut *slot };
-            match slot {
-                Some(old) if old.will_wake(waker) => {}
-                _ => *slot = Some(waker.clone()),
-            }
-        });
+        // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
+        // the completer looks at the waker only if it finds `WAKER` set.
+        self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
         word.give_waker()
     }
 }
 
 impl<T, E> Drop for Joint<T, E> {
     fn drop(&mut self) {
+        // Shortcut: of a task whose result was taken, nobody asks whether there is a handle.
+        if self.done {
+            return;
+        }
         self.task.word.take_waker();
         if self.task.word.drop_handle() {
             // SAFETY: rule 2, claimed just now.

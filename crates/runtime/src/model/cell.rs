@@ -103,11 +103,16 @@ fn a_join_is_woken_exactly_if_it_waits() {
 fn a_result_nobody_takes_is_dropped_once() {
     explore_race(|swap| {
         let (place, name, drops) = (Place::new(), name(), Drops::default());
-        let value = drops.clone();
-        let task = place.spawn(&name, async move |_| Ok(value));
+        let (value, mut kept) = (drops.clone(), None);
+        let task = place.spawn(&name, |cx| {
+            kept = Some(cx);
+            async move { Ok(value) }
+        });
         let line = place.line.clone();
         race(swap, move || drop(task), move || line.run_one());
-        assert_eq!(drops.count(), 1);
+        // At once: not only with the cell, which somebody may keep for long.
+        assert!(drops.count() == 1 && !is_freed(&name));
+        drop(kept);
         assert!(is_freed(&name));
     });
 }
@@ -174,7 +179,11 @@ fn a_cell_is_freed_once_after_all_have_let_go() {
 fn a_cancel_finds_a_task_wherever_it_is() {
     explore_race(|swap| {
         let (place, name) = (Place::new(), name());
-        let task = place.spawn(&name, async move |cx: Cx| Ok(cx.checkpoint().is_err()));
+        let task = place.spawn(&name, async move |cx: Cx| {
+            // Woken while it is polled.
+            cx.yield_now().await;
+            Ok(cx.checkpoint().is_err())
+        });
         let (line, again) = (place.line.clone(), place.line.clone());
         let cancel = move || {
             let first = task.cancel();
