@@ -137,6 +137,11 @@ impl Core {
         }
     }
 
+    /// How many timers are armed: sleeps, timeouts, and what the runtime itself waits for.
+    pub fn live_timers(&self) -> usize {
+        self.timers.len() + self.alarms.len()
+    }
+
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Relaxed)
     }

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -28,6 +27,7 @@ use crate::core::{Alarm, Core, Health};
 use crate::dump::{RegionInfo, TaskInfo};
 use crate::local::Locals;
 use crate::outcome::Cancelled;
+use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::short::{Held, ShortLock};
 use crate::stop::Grace;
 

@@ -34,7 +34,6 @@ mod joiner;
 mod waker;
 mod word;
 
-use std::cell::UnsafeCell;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -55,6 +54,7 @@ use asx_kernel::time::Time;
 use crate::budget::Limits;
 use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
+use crate::prim::UnsafeCell;
 use crate::region::Region;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
@@ -77,7 +77,7 @@ pub(crate) struct Header {
     pub(crate) region: Arc<Region>,
     /// The number of its creation.
     pub(crate) id: u64,
-    links: UnsafeCell<Links>,
+    links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
     /// Which worker it is pinned to, or [`FREE`], or [`BLOCKING`].
@@ -173,13 +173,13 @@ where
             },
             region: plan.region,
             id: plan.id,
-            links: UnsafeCell::default(),
-            reason: UnsafeCell::default(),
-            cleanup: UnsafeCell::default(),
+            links: std::cell::UnsafeCell::default(),
+            reason: UnsafeCell::new(None),
+            cleanup: UnsafeCell::new(Allowance::default()),
             pin: plan.pin,
             priority: plan.priority,
             cleanup_priority: AtomicU8::new(0),
-            joiner: UnsafeCell::default(),
+            joiner: UnsafeCell::new(Joiner::default()),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
         };
@@ -194,7 +194,7 @@ where
         let header = self.header();
         if let Some(future) = future {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
-            unsafe { *(*self.cell.as_ptr()).stage.get() = Stage::Future(future) };
+            unsafe { with_stage::<F, T, E, _>(header, |stage| *stage = Stage::Future(future)) };
         }
         std::mem::forget(self);
         (header, TaskRef { header })
@@ -224,14 +224,17 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
     }
 }
 
-/// The typed cell of a header.
+/// Runs `f` on the stage of a typed cell.
 ///
 /// # Safety
-/// Rules 1 and 5.
-unsafe fn stage<F, T, E>(header: NonNull<Header>) -> *mut Stage<F, T, E> {
+/// Rules 1, 5, and 2 for as long as `f` runs.
+unsafe fn with_stage<F, T, E, R>(
+    header: NonNull<Header>,
+    f: impl FnOnce(&mut Stage<F, T, E>) -> R,
+) -> R {
     let cell = header.cast::<Cell<F, T, E>>().as_ptr();
-    // SAFETY: rules 1 and 5: the pointer is to a live cell of this type.
-    unsafe { (*cell).stage.get() }
+    // SAFETY: the caller's promise.
+    unsafe { (*cell).stage.with_mut(|stage| f(&mut *stage)) }
 }
 
 /// # Safety
@@ -240,47 +243,42 @@ unsafe fn poll<F, T, E>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<S
 where
     F: Future<Output = Result<T, E>>,
 {
-    // SAFETY: the caller's promise; the cell does not move, so that the future is pinned.
-    let stage = unsafe { &mut *stage::<F, T, E>(header) };
-    let Stage::Future(future) = stage else { return Poll::Ready(Severity::Panicked) };
-    // SAFETY: the future is in a cell on the heap and is dropped in place before it is overwritten.
-    let result = std::task::ready!(unsafe { Pin::new_unchecked(future) }.poll(cx));
-    *stage = Stage::Empty;
-    let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
-    *stage = Stage::Result(result.map_err(Stop::Err));
-    Poll::Ready(severity)
+    let step = |stage: &mut Stage<F, T, E>| {
+        let Stage::Future(future) = stage else { return Poll::Ready(Severity::Panicked) };
+        // SAFETY: the cell does not move, and the future is dropped in place before it is
+        // overwritten.
+        let result = std::task::ready!(unsafe { Pin::new_unchecked(future) }.poll(cx));
+        *stage = Stage::Empty;
+        let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
+        *stage = Stage::Result(result.map_err(Stop::Err));
+        Poll::Ready(severity)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, step) }
 }
 
 /// # Safety
 /// As [`poll`].
 unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
-    // SAFETY: the caller's promise.
-    let stage = unsafe { &mut *stage::<F, T, E>(header) };
     let stop = match verdict {
         Verdict::Cancelled(cancelled) => Stop::Cancelled(cancelled),
         Verdict::Panicked(panic) => Stop::Panicked(panic),
     };
-    // Whatever is there was emptied before: overwriting drops nothing of the user's.
-    debug_assert!(matches!(stage, Stage::Empty));
-    *stage = Stage::Result(Err(stop));
+    let step = |stage: &mut Stage<F, T, E>| {
+        // Whatever is there was emptied before: overwriting drops nothing of the user's.
+        debug_assert!(matches!(stage, Stage::Empty));
+        *stage = Stage::Result(Err(stop));
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, step) };
 }
 
 /// # Safety
 /// As [`poll`], or as the claimer or last reference of rule 2.
 unsafe fn discard<F, T, E>(header: NonNull<Header>) {
+    // An assignment drops in place, and holds even if the destructor panics.
     // SAFETY: the caller's promise.
-    let stage = unsafe { stage::<F, T, E>(header) };
-    struct Empty<F, T, E>(*mut Stage<F, T, E>);
-    impl<F, T, E> Drop for Empty<F, T, E> {
-        fn drop(&mut self) {
-            // SAFETY: rule 2 as held by `discard`; what was there is dropped, or is not to be
-            // touched again because its destructor panicked.
-            unsafe { self.0.write(Stage::Empty) }
-        }
-    }
-    let _after = Empty(stage);
-    // SAFETY: the caller's promise; the place is overwritten, not dropped again, by the guard.
-    unsafe { std::ptr::drop_in_place(stage) };
+    unsafe { with_stage::<F, T, E, _>(header, |stage| *stage = Stage::Empty) };
 }
 
 /// # Safety
@@ -288,9 +286,11 @@ unsafe fn discard<F, T, E>(header: NonNull<Header>) {
 unsafe fn take<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
     // SAFETY: the caller's promise.
     let (stage, into) = unsafe {
-        (&mut *stage::<F, T, E>(header), &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr())
+        let stage =
+            with_stage::<F, T, E, _>(header, |stage| std::mem::replace(stage, Stage::Empty));
+        (stage, &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr())
     };
-    if let Stage::Result(result) = std::mem::replace(stage, Stage::Empty) {
+    if let Stage::Result(result) = stage {
         *into = Some(result);
     }
 }
@@ -332,7 +332,7 @@ impl Header {
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
-        unsafe { &*self.joiner.get() }.wake();
+        self.joiner.with(|joiner| unsafe { &*joiner }.wake());
     }
 
     /// What bounds the task, if anything does.
@@ -514,7 +514,7 @@ impl<T, E> Joint<T, E> {
         }
         // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
         // the completer looks at the waker only if it finds `WAKER` set.
-        unsafe { &mut *self.task.joiner.get() }.set(waker);
+        self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
         word.give_waker()
     }
 }
