@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use asx_kernel::journal::WhenFull;
 use asx_runtime::{Core, Cx, Dump, Grace, Limits, Recorded, Region, Root, Settings, Stop};
 
+use crate::blocking::Pool;
 use crate::governor::Governor;
 use crate::idle::MAX_WORKERS;
+use crate::metrics::{Counters, Metrics};
 use crate::prim::atomic::AtomicBool;
-use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Release};
 use crate::queue::Queue;
 use crate::shared::{Clock, Remote, Rules, Shared, SharedLanes};
@@ -25,6 +26,7 @@ use crate::worker::Worker;
 pub struct Builder {
     workers: usize,
     name: String,
+    blocking_threads: usize,
     settings: Settings,
     rules: Rules,
 }
@@ -32,8 +34,13 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         let workers = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
-        let (settings, rules) = (Settings::default(), Rules::default());
-        Builder { workers, name: "asx".into(), settings, rules }
+        Builder {
+            workers,
+            name: "asx".into(),
+            blocking_threads: 512,
+            settings: Settings::default(),
+            rules: Rules::default(),
+        }
     }
 }
 
@@ -53,6 +60,13 @@ impl Builder {
     /// What the threads are called.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
+        self
+    }
+
+    /// How many threads there may be for blocking jobs; 512 unless set. They are started when they
+    /// are needed; when there are that many, jobs wait for one. 0 counts as 1.
+    pub fn blocking_threads(mut self, threads: usize) -> Self {
+        self.blocking_threads = threads.max(1);
         self
     }
 
@@ -93,12 +107,13 @@ impl Builder {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
                 let (queue, shared) = Queue::new();
-                let polls = AtomicU64::new(0);
-                (queue, Remote { queue: shared, lanes: SharedLanes::default(), polls })
+                let (lanes, counters) = (SharedLanes::default(), Counters::default());
+                (queue, Remote { queue: shared, lanes, counters })
             })
             .unzip();
+        let pool = Pool::new(self.blocking_threads, &self.name);
         let clock = Clock::Machine(Instant::now());
-        let shared = Shared::new(remotes.into(), self.rules.clone(), clock);
+        let shared = Shared::new(remotes.into(), pool, self.rules.clone(), clock);
         let core = shared.core(self.settings.clone());
         let mut workers = queues
             .into_iter()
@@ -217,6 +232,12 @@ impl Runtime {
         self.core.recorded()
     }
 
+    /// What the runtime has done so far.
+    pub fn metrics(&self) -> Metrics {
+        let workers = self.shared.remotes.iter().map(|remote| remote.counters.read()).collect();
+        Metrics { workers, health: self.root.health() }
+    }
+
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
     /// force after `grace.hard` more. No program starts afterwards.
     ///
@@ -319,6 +340,7 @@ impl Drop for Runtime {
             // A worker's thread does not panic: whatever runs on it is caught.
             let _ = thread.join();
         }
+        self.shared.blocking.close();
     }
 }
 

@@ -7,8 +7,10 @@ use asx_kernel::lanes::{Lane, Lanes, Pending, SchedulerConfig, TieBreak};
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
+use crate::blocking::Pool;
 use crate::governor::Governor;
 use crate::idle::Idle;
+use crate::metrics::Counters;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Release};
 use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::prim::{Mutex, lock};
@@ -20,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) global: SharedLanes,
     pub(crate) remotes: Box<[Remote]>,
     pub(crate) closed: AtomicBool,
+    pub(crate) blocking: Arc<Pool>,
     pub(crate) rules: Rules,
     clock: Clock,
 }
@@ -66,8 +69,8 @@ pub(crate) struct Remote {
     pub(crate) queue: queue::Shared,
     /// Everything else, and what others sent to this worker.
     pub(crate) lanes: SharedLanes,
-    /// How many tasks it has polled.
-    pub(crate) polls: AtomicU64,
+    /// What it has done.
+    pub(crate) counters: Counters,
 }
 
 /// The kernel's lanes behind a short lock, with counts to look at without it.
@@ -177,7 +180,12 @@ impl SharedLanes {
 }
 
 impl Shared {
-    pub(crate) fn new(remotes: Box<[Remote]>, rules: Rules, clock: Clock) -> Arc<Shared> {
+    pub(crate) fn new(
+        remotes: Box<[Remote]>,
+        blocking: Arc<Pool>,
+        rules: Rules,
+        clock: Clock,
+    ) -> Arc<Shared> {
         let idle = Idle::new(remotes.len());
         // The first place is for the thread that calls `block_on`.
         idle.leave();
@@ -188,6 +196,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             rules,
             clock,
+            blocking,
         })
     }
 
@@ -305,7 +314,7 @@ impl Host for Shared {
         here
     }
 
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        std::thread::spawn(job);
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        self.blocking.run(entry)
     }
 }

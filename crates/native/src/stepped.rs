@@ -12,7 +12,9 @@ use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
 use asx_runtime::{Core, Host, Region, Settings};
 
+use crate::blocking::Pool;
 use crate::governor::{Governor, View};
+use crate::metrics::Counters;
 use crate::prim::atomic::AtomicU64;
 use crate::queue::Queue;
 use crate::shared::{Clock, Remote, Rules, Shared, SharedLanes};
@@ -83,8 +85,8 @@ impl Stepped {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..setup.workers.max(1))
             .map(|_| {
                 let (queue, shared) = Queue::new();
-                let polls = AtomicU64::new(0);
-                (queue, Remote { queue: shared, lanes: SharedLanes::default(), polls })
+                let (lanes, counters) = (SharedLanes::default(), Counters::default());
+                (queue, Remote { queue: shared, lanes, counters })
             })
             .unzip();
         let advice = Arc::new(Advice::default());
@@ -95,7 +97,8 @@ impl Stepped {
             governor: Some(advice.clone()),
             exact: true,
         };
-        let shared = Shared::new(remotes.into(), rules, Clock::Manual(AtomicU64::new(0)));
+        let (pool, clock) = (Pool::new(1, "asx"), Clock::Manual(AtomicU64::new(0)));
+        let shared = Shared::new(remotes.into(), pool, rules, clock);
         let core = shared.core(setup.settings);
         let workers = queues.into_iter().zip(0..);
         let workers = workers

@@ -22,7 +22,7 @@ use asx_runtime::{Core, Dispatch, Host, Runnable};
 
 use crate::governor::View;
 use crate::idle::ParkKind;
-use crate::prim::atomic::Ordering::{Acquire, Relaxed};
+use crate::prim::atomic::Ordering::Acquire;
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared};
 
@@ -35,8 +35,8 @@ const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_m
 /// Nanoseconds. Tasks whose polls take less cost more to move to another core than to leave where
 /// they are.
 const SHORT_POLL: u64 = 700;
-/// Nanoseconds. What waits less than this in a queue had better wait: two tasks that feed each other
-/// are fastest on one core.
+/// Nanoseconds. What waits less than this in a queue had better wait: two tasks that feed each
+/// other are fastest on one core.
 const SHORT_WAIT: u64 = 10_000;
 
 thread_local! {
@@ -89,7 +89,6 @@ pub(crate) struct Worker {
     certificate: RefCell<Certificate>,
     rng: RefCell<DetRng>,
     ticks: Cell<u32>,
-    polls: Cell<u64>,
     /// How many polls there had been after the last decision between lanes.
     decided: Cell<u64>,
     /// How each choice came about is recorded.
@@ -113,7 +112,6 @@ impl Worker {
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             ticks: Cell::new(0),
-            polls: Cell::new(0),
             decided: Cell::new(0),
             recording: core.recording(),
             firing: Cell::new(false),
@@ -170,7 +168,7 @@ impl Worker {
             }
             _ => {}
         }
-        if self.firing.get() {
+        if self.firing.get() && entry.pin().is_none() {
             self.shared.global.push(entry);
         } else if entry.is_plain() {
             self.queue.push(&self.remote().queue, entry);
@@ -260,11 +258,10 @@ impl Worker {
         // Whoever was asked to stop while it waited has another entry in the cancel lane.
         let plain = lane != Lane::Cancel;
         let polled = match dispatch {
-            None => entry.run(plain),
+            None => entry.run_from(plain),
             Some(dispatch) => entry.run_recorded(plain, dispatch),
         };
-        self.polls.set(self.polls.get() + 1);
-        self.remote().polls.store(self.polls.get(), Relaxed);
+        self.remote().counters.polls.add(1);
         let ticks = self.ticks.get() + 1;
         self.ticks.set(ticks % POLLS_PER_LOOK);
         if ticks == POLLS_PER_LOOK && !self.shared.rules.exact {
@@ -301,7 +298,8 @@ impl Worker {
         if !self.is_alone() {
             let mut pinned = self.pinned.borrow_mut();
             if let Some((after, _)) = pinned.front() {
-                let gone = self.pushed.get() - self.queue.len(shared) as u64;
+                // Entries that were stolen from others are in the queue without having been pushed.
+                let gone = self.pushed.get().saturating_sub(self.queue.len(shared) as u64);
                 if gone >= *after {
                     return pinned.pop_front().map(|(_, entry)| entry);
                 }
@@ -322,7 +320,7 @@ impl Worker {
             ready: far.ready || near.ready || plain,
         };
         let mut fairness = self.fairness.borrow_mut();
-        if self.polls.get() != self.decided.get() {
+        if self.remote().counters.polls.get() != self.decided.get() {
             // Plain work went in between.
             fairness.parked();
         }
@@ -347,8 +345,9 @@ impl Worker {
         let streak = fairness.streak();
         self.certificate.borrow_mut().record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
-        self.decided.set(self.polls.get() + 1);
+        self.decided.set(self.remote().counters.polls.get() + 1);
         let Verdict { lane, fallback, limit } = verdict;
+        self.remote().counters.dispatched(lane, fallback);
         let worker = self.index;
         let dispatch = self.recording.then_some(Dispatch { worker, lane, streak, limit, fallback });
         Some(Found { entry, lane, dispatch })
@@ -400,7 +399,9 @@ impl Worker {
         idle.start_search();
         loop {
             self.fire_timers();
-            let entry = self.next().or_else(|| self.steal());
+            let entry = self
+                .next()
+                .or_else(|| self.steal().inspect(|_| self.remote().counters.steals.add(1)));
             if entry.is_some() || done() {
                 if idle.found_work() {
                     self.call_others();
@@ -426,6 +427,11 @@ impl Worker {
                 ParkKind::Last => timer,
                 ParkKind::Sleep | ParkKind::Closed => None,
             };
+            let counters = &self.remote().counters;
+            match kind {
+                ParkKind::Watch => counters.watches.add(1),
+                _ => counters.parks.add(1),
+            }
             idle.park(self.index.into(), timeout);
             watch = (watch * 2).min(WATCH.1);
         }
@@ -479,7 +485,7 @@ impl Worker {
     /// Whether another worker polls so slowly that its work is better moved here: as it did since
     /// it was looked at last.
     fn is_worth_moving(&self, victim: usize, waiting: u64) -> bool {
-        let polls = self.shared.remotes[victim].polls.load(Relaxed);
+        let polls = self.shared.remotes[victim].counters.polls.get();
         let now = self.shared.now().as_nanos();
         let seen = &mut self.seen.borrow_mut()[victim];
         let (then, before) = *seen;
@@ -501,7 +507,7 @@ impl Worker {
         while let Some(entry) = next().or_else(|| self.next_plain()) {
             match entry.pin() {
                 // Whatever was pinned here has ended; this drops its last entries.
-                Some(_) => drop(entry.run(false)),
+                Some(_) => drop(entry.run()),
                 None => self.shared.global.push(entry),
             }
         }

@@ -12,6 +12,7 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::lanes::Priority;
+use asx_kernel::status::{Coded, Status};
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 
@@ -188,13 +189,38 @@ impl Cx {
     /// Waits for a while.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep<'_> {
-        Sleep::new(self, self.now() + duration, !duration.is_zero())
+        let deadline = self.within_budget(self.now() + duration);
+        Sleep::new(self, deadline, !duration.is_zero())
     }
 
     /// Waits until a time; one that has passed is over at once.
     #[track_caller]
     pub fn sleep_until(&self, deadline: Time) -> Sleep<'_> {
-        Sleep::new(self, deadline, false)
+        Sleep::new(self, self.within_budget(deadline), false)
+    }
+
+    /// As [`sleep_until`](Cx::sleep_until), with the timer armed at once: an error if there can be
+    /// no such timer, if the task's deadline has passed (which cancels it), or if it is cancelled.
+    /// A time that has passed lets others run first.
+    #[track_caller]
+    pub fn try_sleep(&self, until: Time) -> Result<Sleep<'_>, Status> {
+        let left = self.task.limits().map(Limits::left);
+        let missed = left.and_then(|left| left.check_deadline(self.now()).err());
+        if let Some(exhausted) = missed
+            && !self.task.word.load().state().in_cancel_lane()
+        {
+            self.task.region.exhausted(&self.task, exhausted);
+            return Err(exhausted.status());
+        }
+        self.checkpoint().map_err(|_| Status::Cancelled)?;
+        Sleep::armed(self, self.within_budget(until))
+    }
+
+    /// No wait is longer than the task's budget.
+    #[inline]
+    fn within_budget(&self, end: Time) -> Time {
+        let deadline = self.task.limits().and_then(|limits| limits.left().deadline);
+        deadline.map_or(end, |deadline| end.min(deadline))
     }
 
     /// Runs `body`, and cancels it (`Timeout`) if it takes longer; it is then waited for, so that

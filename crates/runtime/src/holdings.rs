@@ -132,7 +132,7 @@ impl Region {
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
         let armed = Armed { owner: Owner::Region(self.clone()), wakes };
-        let handle = match self.core.timers.is_armed(old) {
+        let handle = match self.core.timers.look(old, |_| ()).is_some() {
             true => self.core.rearm(old, deadline, armed)?,
             false => self.core.arm(deadline, armed)?,
         };

@@ -33,7 +33,9 @@ pub struct Recorded {
     pub events: Vec<Event>,
     /// The digest of every event ever recorded.
     pub digest: u64,
-    /// How many events were not retained.
+    /// How many events were recorded.
+    pub recorded: u64,
+    /// How many of them were not retained.
     pub lost: u64,
 }
 
@@ -70,6 +72,7 @@ impl Core {
         Some(Recorded {
             events: book.journal.events().copied().collect(),
             digest: book.journal.digest(),
+            recorded: book.journal.recorded(),
             lost: book.journal.lost(),
         })
     }

@@ -4,10 +4,13 @@
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
 mod ambient;
+mod blocking;
 mod budget;
 mod cancel_safe;
 mod cell;
 pub mod channel;
+mod collect;
+mod combine;
 mod core;
 mod cx;
 mod dump;
@@ -15,10 +18,14 @@ mod grace;
 mod holdings;
 mod journal;
 mod limits;
+mod local;
 #[cfg(test)]
 mod loose;
+#[cfg(all(test, loom))]
+mod model;
 mod node;
 mod outcome;
+mod pinned;
 mod poll;
 mod prim;
 #[doc(hidden)]
@@ -26,23 +33,40 @@ pub mod probe;
 mod region;
 mod root;
 mod scope;
+mod select;
+mod short;
 mod spawn;
+mod start;
 mod stop;
+mod supervise;
 pub mod sync;
 mod task;
 pub mod time;
 
-pub use self::core::{Core, Host, Settings};
+pub use self::core::{Core, Health, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
+pub use combine::{
+    BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
+    race4, try_join, try_join_all, try_join3, try_join4,
+};
 pub use cx::{Cx, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use holdings::Obligation;
 pub use journal::{Dispatch, Recorded};
 pub use limits::Limits;
+pub use local::Local;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
 pub use region::{Policy, Region};
 pub use root::Root;
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
+pub use start::{NotReady, Ready, Starting};
 pub use stop::{Grace, Stopping};
+pub use supervise::Restart;
 pub use task::Task;
+
+/// What [`select!`] expands to.
+#[doc(hidden)]
+pub mod __select {
+    pub use crate::select::{Branch, Either, Else, List, Nil, Select, cancel_safe, select};
+}

@@ -50,15 +50,24 @@ impl Core {
         if self.is_refusing() { Err(Status::ResourceExhausted) } else { Ok(()) }
     }
 
-    /// Admits a task that will wait in this lane.
-    pub(crate) fn room_for_task(&self, lane: Lane) -> Result<(), Status> {
+    /// Whether a task that will wait in this lane has room.
+    pub(crate) fn room_for_more(&self, lane: Lane) -> Result<(), Status> {
         if let Some(quota) = &self.quota {
             self.room("tasks", quota.tasks.load(Relaxed), quota.limits.tasks)?;
             self.room_in(lane)?;
-            self.room_on_record()?;
-            return self.take("tasks", &quota.tasks, quota.limits.tasks);
         }
         self.room_on_record()
+    }
+
+    /// Admits a task that will wait in this lane.
+    #[inline]
+    pub(crate) fn room_for_task(&self, lane: Lane) -> Result<(), Status> {
+        if self.quota.is_none() && !self.recording() {
+            return Ok(());
+        }
+        self.room_for_more(lane)?;
+        let Some(quota) = &self.quota else { return Ok(()) };
+        self.take("tasks", &quota.tasks, quota.limits.tasks)
     }
 
     /// Refuses when a lane has reached its limit.

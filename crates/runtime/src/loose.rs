@@ -1,21 +1,27 @@
 //! Contexts outside any runtime, for tests of what only needs to know whether to stop.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
 use crate::core::{Core, Host, Settings};
+use crate::region::Region;
 use crate::spawn::{Plan, make};
 use crate::{Cancelled, Cx, Runnable};
 
 /// Runs nothing.
 struct Nowhere;
 
+/// Keeps an entry for ever: what looks for leaks finds it here.
+fn keep(entry: Option<Runnable>) {
+    static KEPT: Mutex<Vec<Runnable>> = Mutex::new(Vec::new());
+    KEPT.lock().unwrap().extend(entry);
+}
+
 impl Host for Nowhere {
     fn schedule(&self, entry: Runnable) {
-        // It stays scheduled for ever.
-        std::mem::forget(entry);
+        keep(Some(entry));
     }
 
     fn now(&self) -> Time {
@@ -28,13 +34,20 @@ impl Host for Nowhere {
         None
     }
 
-    fn run_blocking(&self, _: Box<dyn FnOnce() + Send>) {}
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
+}
+
+/// A region whose tasks run only when their entries are run by hand.
+pub(crate) fn loose_region() -> Arc<Region> {
+    Core::new(Arc::new(Nowhere), Settings::default()).root()
 }
 
 impl Cx {
     /// The context of a task that never runs, and a switch that cancels it.
     pub(crate) fn loose() -> (Cx, impl Fn(Reason)) {
-        let region = Core::new(Arc::new(Nowhere), Settings::default()).root();
+        let region = loose_region();
         let mut cx = None;
         let body = |own: Cx| {
             cx = Some(own);
@@ -42,7 +55,10 @@ impl Cx {
         };
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), body) };
-        std::mem::forget(entry);
-        (cx.unwrap(), move |reason| drop(task.cancel_with(reason)))
+        keep(entry.ok().flatten());
+        let cancel = move |reason| {
+            task.cancel_with(reason);
+        };
+        (cx.unwrap(), cancel)
     }
 }

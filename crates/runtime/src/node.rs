@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use asx_kernel::time::Time;
+use pin_project_lite::pin_project;
 
 use crate::ambient;
+use crate::local::Given;
 use crate::outcome::Cancelled;
 use crate::region::Region;
 
@@ -30,6 +32,8 @@ pub(crate) enum Kind {
     Scope(Arc<Region>),
     /// A branch that the same task may cancel.
     Branch(Branch),
+    /// A value that is seen inside.
+    Local(Given),
 }
 
 /// A cancel from inside the task.
@@ -83,6 +87,7 @@ impl Node {
     pub(crate) fn check(&self, observe: bool) -> Option<Verdict> {
         let cancelled = match &self.kind {
             Kind::Shield => return Some(Verdict::Shielded),
+            Kind::Local(_) => None,
             Kind::Scope(region) => region.body_cancel(observe),
             Kind::Branch(branch) => {
                 let cancelled = branch.cancel.borrow().clone();
@@ -102,10 +107,13 @@ impl Node {
     }
 }
 
-/// A future that is polled inside a node.
-pub(crate) struct Inside<F> {
-    pub(crate) node: Node,
-    future: F,
+pin_project! {
+    /// A future that is polled inside a node.
+    pub(crate) struct Inside<F> {
+        pub(crate) node: Node,
+        #[pin]
+        future: F,
+    }
 }
 
 impl<F> Inside<F> {
@@ -126,12 +134,7 @@ impl<F: Future> Future for Inside<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: `future` is pinned with the whole: nothing moves it out, there is no `Drop` impl,
-        // and `node` is only borrowed.
-        let (node, future) = unsafe {
-            let this = self.get_unchecked_mut();
-            (&this.node, Pin::new_unchecked(&mut this.future))
-        };
-        ambient::enter(node, || future.poll(cx))
+        let this = self.project();
+        ambient::enter(this.node, || this.future.poll(cx))
     }
 }

@@ -28,11 +28,17 @@ pub(crate) fn wake(task: &TaskRef) {
 
 impl Runnable {
     /// Polls the task once, if this entry is the one that counts and the task may be polled:
-    /// whether it did. `plain`: the entry comes from a queue of plainly ready work.
+    /// whether it did.
     ///
     /// A host calls this on the worker the task is pinned to, if it is.
+    pub fn run(self) -> bool {
+        self.run_from(false)
+    }
+
+    /// [`run`](Runnable::run). `plain`: the entry waited in another lane than that of cancels, so
+    /// that one whose task was asked to stop meanwhile is not the one that counts.
     #[inline]
-    pub fn run(self, plain: bool) -> bool {
+    pub fn run_from(self, plain: bool) -> bool {
         let header = self.header();
         // What is bounded may have no poll left: it is not running yet.
         let begun = header.word.begin_poll(header.extra.is_none(), plain);
@@ -67,8 +73,8 @@ impl Runnable {
         let operations = task.region.core.operations;
         let waker = task.lend_waker();
         let mut cx = Context::from_waker(&waker);
-        // SAFETY: `begin_poll` set `POLLING`; the host keeps to the pin.
         let polled = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: `begin_poll` set `POLLING`; the host keeps to the pin.
             ambient::with_task(&task, operations, || unsafe { task.poll(&mut cx) })
         }));
         match polled {
@@ -120,11 +126,17 @@ fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> May {
     match task.limits().map_or(budget::Poll::Taken, |limits| limits.consume_poll()) {
         budget::Poll::Taken => {}
         _ if task.is_finalizer() => return May::Never,
+        budget::Poll::Exhausted if task.is_blocking() => {
+            task.region.exhausted(task, Exhausted::Polls);
+        }
         budget::Poll::Exhausted => {
             task.region.exhausted(task, Exhausted::Polls);
             return May::Later;
         }
         budget::Poll::Overdrawn => {}
+    }
+    if task.is_blocking() && task.region.acknowledge(task).is_some() {
+        return May::Never;
     }
     if task.extra.is_some() && state == TaskState::Created {
         task.start();
@@ -133,13 +145,13 @@ fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> May {
 }
 
 /// A task that was never taken in ends cancelled.
-pub(crate) fn refuse(entry: Runnable) {
+pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     if entry.header().word.seize().is_none() {
         return entry.give_up();
     }
     let task = entry.into_task();
     let verdict = match discard(&task) {
-        None => Verdict::Cancelled(task.region.refusal()),
+        None => Verdict::Cancelled(why),
         Some(panic) => Verdict::Panicked(panic),
     };
     // SAFETY: `seize` set `POLLING`.
@@ -171,7 +183,10 @@ pub(crate) fn force(task: ManuallyDrop<TaskRef>) {
         Some(limits) if task.is_finalizer() => limits.polls(),
         _ => task.cleanup_used(),
     };
-    task.region.core.overrun(&task, polls);
+    // A job that ends like this never began.
+    if !task.is_blocking() {
+        task.region.core.overrun(&task, polls);
+    }
     let (severity, verdict) = match panic {
         None => (
             Severity::Cancelled,
@@ -207,12 +222,13 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
 
 /// Completes the task, whose result is in its cell, and lets its region go on.
 fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
-    if let Some(limits) = task.limits() {
-        limits.forget(&task.region.core);
-    }
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);
     let ended = task.complete(kept, severity, forced);
+    // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
+    if let Some(limits) = task.limits() {
+        limits.forget(&task.region.core);
+    }
     if ended.discard
         && let Some(panic) = discard_result(&task)
     {

@@ -11,10 +11,11 @@ use asx_kernel::budget::Budget;
 use asx_kernel::cancel::{Cleanup, Kind, Reason};
 #[cfg(not(loom))]
 use asx_kernel::channel::Channel;
+use asx_kernel::journal::EventKind;
 use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
-use asx_kernel::region::{RegionState, RegionWord};
+use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
@@ -22,7 +23,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::{Placement, TimerHandle};
 
 use crate::ambient;
-use crate::cell::{Activity, Runnable, TaskRef};
+use crate::cell::{Activity, Extra, Runnable, TaskRef};
 use crate::channel::OwnedPermit;
 use crate::channel::session::TrackedPermit;
 #[cfg(not(loom))]
@@ -32,7 +33,8 @@ use crate::channel::{
 use crate::cx::Cx;
 use crate::region::{Policy, Region};
 use crate::scope::Scope;
-use crate::{Core, poll};
+use crate::spawn::{Plan, failed, make};
+use crate::{Core, Task, poll};
 
 /// A task as its owner never sees it.
 #[derive(Clone)]
@@ -44,12 +46,17 @@ impl TaskProbe {
         TaskProbe(cx.task().clone())
     }
 
+    /// The task of a handle.
+    pub fn of_task<T, E>(task: &Task<T, E>) -> TaskProbe {
+        TaskProbe(task.to_ref())
+    }
+
     /// Its number.
     pub fn id(&self) -> u64 {
         self.0.id
     }
 
-    /// The number of its region.
+    /// Its region.
     pub fn region(&self) -> RegionProbe {
         RegionProbe(self.0.region.clone())
     }
@@ -125,8 +132,30 @@ impl TaskProbe {
 
     /// A waker of it.
     pub fn waker(&self) -> Waker {
-        self.0.clone().into_waker()
+        Waker::clone(&self.0.lend_waker())
     }
+}
+
+fn finalizing(region: &Region) -> Plan {
+    let extra = Some(Box::new(Extra { finalizer: true, ..Extra::default() }));
+    let budget = Some(region.finalizer_budget());
+    Plan { operation: Operation::SpawnFinalizer, extra, budget, ..Plan::default() }
+}
+
+/// The body of a task is over, and what it left to be done comes next.
+pub fn body_ended(cx: &Cx) {
+    let task = cx.task();
+    if !task.body_ended(Severity::Ok)
+        && !task.is_finalizer()
+        && let Some(limits) = task.limits()
+    {
+        limits.lift(&task.region.core);
+    }
+}
+
+/// An error came out of cleanup.
+pub fn cleanup_error(cx: &Cx) {
+    cx.task().note(EventKind::CleanupError {});
 }
 
 /// A reason as somebody asks for it here and now.
@@ -182,7 +211,7 @@ impl RegionProbe {
         budget: Budget,
         max_children: Option<usize>,
     ) -> Result<RegionProbe, Status> {
-        let child = self.0.open_child(policy, budget)?;
+        let child = self.0.open_child(policy, budget, None)?;
         child.lock().max_children = max_children;
         Ok(RegionProbe(child))
     }
@@ -190,6 +219,39 @@ impl RegionProbe {
     /// Its author is done.
     pub fn end(&self) {
         self.0.end();
+    }
+
+    /// Registers a finalizer that may fail.
+    pub fn defer<F, B, E>(&self, body: F) -> Result<(), Status>
+    where
+        F: FnOnce(Cx) -> B + Send + 'static,
+        B: Future<Output = Result<(), E>> + Send + 'static,
+        E: Send + 'static,
+    {
+        self.0.defer(Box::new(move |region| {
+            let plan = finalizing(region);
+            // SAFETY: Send and 'static.
+            unsafe { make(region, plan, body) }.0.ok().flatten()
+        }))
+    }
+
+    /// Starts a finalizer in a region that is finalizing.
+    pub fn spawn_finalizer<F, B, E>(&self, body: F) -> Result<(), Status>
+    where
+        F: FnOnce(Cx) -> B + Send + 'static,
+        B: Future<Output = Result<(), E>> + Send + 'static,
+        E: Send + 'static,
+    {
+        self.0.count_finalizer()?;
+        // SAFETY: Send and 'static.
+        let entry = unsafe { make(&self.0, finalizing(&self.0), body) }.0?;
+        entry.into_iter().for_each(|entry| self.0.core.host.schedule_globally(entry));
+        Ok(())
+    }
+
+    /// Records a task that failed to start.
+    pub fn spawn_failed<E>(&self, error: E) -> Result<Task<(), E>, Status> {
+        failed(&self.0, error)
     }
 
     /// Closes it with a reason: whether for the first time.

@@ -1,15 +1,14 @@
 //! Regions: who owns whom, and how a close goes through the tree.
 //!
 //! The order of things is the kernel's: [`RegionWord`] counts and says what is next,
-//! [`cascade`] goes from a task to its region to the parent. Here is the storage: one short lock per
-//! region, an intrusive list of its live tasks, and its live child regions. No user code and no
+//! [`cascade`] goes from a task to its region to the parent. Here is the storage: one short lock
+//! per region, an intrusive list of its live tasks, and its live child regions. No user code and no
 //! host call runs under the lock; locks of two regions are never held together.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use asx_kernel::arena::Key;
@@ -25,12 +24,14 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
-use crate::core::Core;
+use crate::core::{Core, Health};
 use crate::dump::{RegionInfo, TaskInfo};
 use crate::grace::Graces;
 use crate::holdings::Holdings;
+use crate::local::Locals;
 use crate::outcome::Cancelled;
-use crate::prim::{Mutex, MutexGuard, lock};
+use crate::prim::atomic::{AtomicBool, Ordering};
+use crate::short::{Held, ShortLock};
 use crate::stop::Grace;
 
 /// A region of the tree.
@@ -45,11 +46,13 @@ pub struct Region {
     pub(crate) unbounded: bool,
     /// Which child of its parent it is.
     order: u64,
+    /// What the tasks inside inherit from around it.
+    pub(crate) locals: Option<Arc<Locals>>,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
-    inner: Mutex<Inner>,
+    inner: ShortLock<Inner>,
 }
 
 /// What a child's failure means to a scope.
@@ -100,7 +103,7 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let root = Region::build(core, None, 0, Policy::CollectAll, Budget::INFINITE);
+        let root = Region::build(core, None, 0, Policy::CollectAll, Budget::INFINITE, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
         root
@@ -112,6 +115,7 @@ impl Region {
         order: u64,
         policy: Policy,
         budget: Budget,
+        locals: Option<Arc<Locals>>,
     ) -> Arc<Region> {
         let id = core.next_region();
         let inner = Inner {
@@ -142,9 +146,10 @@ impl Region {
             unbounded: budget == Budget::INFINITE,
             budget,
             order,
+            locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
-            inner: Mutex::new(inner),
+            inner: ShortLock::new(inner),
         })
     }
 
@@ -153,13 +158,15 @@ impl Region {
         self: &Arc<Self>,
         policy: Policy,
         budget: Budget,
+        locals: Option<Arc<Locals>>,
     ) -> Result<Arc<Region>, Status> {
         let mut inner = self.lock();
         inner.admit_child(&self.core)?;
         self.core.room_for_region()?;
         let (core, parent) = (self.core.clone(), Some(self.clone()));
         let order = inner.take_order();
-        let child = Region::build(core, parent, order, policy, self.budget.meet(budget));
+        let budget = self.budget.meet(budget);
+        let child = Region::build(core, parent, order, policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
@@ -174,8 +181,8 @@ impl Region {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        lock(&self.inner)
+    pub(crate) fn lock(&self) -> Held<'_, Inner> {
+        self.inner.lock()
     }
 
     pub(crate) fn region_id(&self) -> RegionId {
@@ -208,12 +215,27 @@ impl Region {
         Ok(())
     }
 
+    /// Whether a task with this budget of its own would be taken in, as far as can be told.
+    pub(crate) fn precheck(&self, own: Option<&Budget>) -> Result<(), Status> {
+        let timed = self.budget.deadline.or(own.and_then(|own| own.deadline)).is_some();
+        self.lock().admit_child(&self.core)?;
+        self.core.room_for_more(if timed { Lane::Timed } else { Lane::Ready })
+    }
+
     /// Registers a finalizer.
     pub(crate) fn defer(&self, finalizer: Finalizer) -> Result<(), Status> {
         let mut inner = self.lock();
         inner.admit(Operation::Defer)?;
         inner.word.finalizer_added();
         inner.finalizers.push(finalizer);
+        Ok(())
+    }
+
+    /// Counts a finalizer that is about to be spawned directly.
+    pub(crate) fn count_finalizer(&self) -> Result<(), Status> {
+        let mut inner = self.lock();
+        inner.admit(Operation::SpawnFinalizer)?;
+        inner.word.task_added();
         Ok(())
     }
 
@@ -380,6 +402,11 @@ impl Region {
             drop(inner);
             drop(old);
         }
+    }
+
+    /// What went wrong in the tasks of the runtime.
+    pub fn health(&self) -> Health {
+        self.core.health()
     }
 
     /// Stops everything inside gently, for good.

@@ -15,8 +15,8 @@ use crate::spawn::{Plan, spawn};
 
 /// A program: the task its body runs in, in a region of its own.
 ///
-/// Its future may borrow and need not be `Send`, so that [`Root::run`] keeps the thread until all of
-/// it is over.
+/// Its future may borrow and need not be `Send`, so that [`Root::run`] keeps the thread until all
+/// of it is over.
 #[derive(Debug)]
 pub struct Root;
 
@@ -37,7 +37,7 @@ impl Root {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        let region = parent.open_child(Policy::CollectAll, Budget::INFINITE)?;
+        let region = parent.open_child(Policy::CollectAll, Budget::INFINITE, None)?;
         let guard = AbortOnUnwind;
         let plan = Plan { pin: worker, ..Plan::default() };
         let mut value = None;

@@ -16,6 +16,8 @@ use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 
+use pin_project_lite::pin_project;
+
 use crate::cell::{Extra, claim_stop};
 use crate::cx::{Cx, Wait, look};
 use crate::node::{self, Inside};
@@ -65,6 +67,15 @@ impl Cx {
         self.scope_with(Policy::FailFast).run(body)
     }
 
+    /// Opens a region inside the innermost scope around the caller, with what it inherits.
+    pub(crate) fn open_region(
+        &self,
+        policy: Policy,
+        budget: Budget,
+    ) -> Result<Arc<Region>, Status> {
+        self.region().open_child(policy, self.inherited().meet(budget), self.locals())
+    }
+
     /// A scope with settings.
     #[track_caller]
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
@@ -97,7 +108,7 @@ impl<'a> ScopeBuilder<'a> {
         E: Send + 'static,
     {
         let cx = self.cx;
-        let region = match cx.region().open_child(self.policy, cx.inherited().meet(self.budget)) {
+        let region = match cx.open_region(self.policy, self.budget) {
             Ok(region) => region,
             Err(_) => {
                 // The region around is closing: whoever runs in it is being cancelled.
@@ -142,11 +153,14 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-/// The body of a scope: polled inside the scope's node, its panics caught.
-struct Body<'a, F> {
-    region: &'a Arc<Region>,
-    waker: Option<Waker>,
-    inside: Inside<F>,
+pin_project! {
+    /// The body of a scope: polled inside the scope's node, its panics caught.
+    struct Body<'a, F> {
+        region: &'a Arc<Region>,
+        waker: Option<Waker>,
+        #[pin]
+        inside: Inside<F>,
+    }
 }
 
 impl<'a, F> Body<'a, F> {
@@ -163,16 +177,12 @@ where
     type Output = Outcome<T, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: `inside` stays where it is: it is only ever pinned again, here.
-        let (this, inside) = unsafe {
-            let this = self.get_unchecked_mut();
-            let inside = Pin::new_unchecked(&mut *(&raw mut this.inside));
-            (this, inside)
-        };
+        let this = self.project();
         if this.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
             this.region.watch_body(cx.waker());
-            this.waker = Some(cx.waker().clone());
+            *this.waker = Some(cx.waker().clone());
         }
+        let inside = this.inside;
         let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));
         Poll::Ready(match polled {
             Ok(polled) => ready!(polled).map_err(Stop::Err),
@@ -266,7 +276,7 @@ impl<E: Send + 'static> Scope<E> {
         plan
     }
 
-    fn plan(&self) -> TaskBuilder<'_, E> {
+    pub(crate) fn plan(&self) -> TaskBuilder<'_, E> {
         TaskBuilder { scope: self, plan: Plan::default() }
     }
 
@@ -312,6 +322,12 @@ pub struct TaskBuilder<'a, E> {
     plan: Plan,
 }
 
+impl<'a, E> TaskBuilder<'a, E> {
+    pub(crate) fn into_parts(self) -> (&'a Arc<Region>, Plan) {
+        (&self.scope.region, self.plan)
+    }
+}
+
 impl<E: Send + 'static> TaskBuilder<'_, E> {
     fn extra(&mut self) -> &mut Extra {
         self.plan.extra.get_or_insert_default()
@@ -352,6 +368,13 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
         self.deadline(deadline)
     }
 
+    /// Has it stay on a worker.
+    #[doc(hidden)]
+    pub fn pinned_to(mut self, worker: u16) -> Self {
+        self.plan.pin = worker;
+        self
+    }
+
     /// Starts the task; see [`Scope::spawn`].
     pub fn spawn<F, B, T>(self, body: F) -> Task<T, E>
     where
@@ -370,6 +393,7 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
         B: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
     {
+        self.scope.region.precheck(self.plan.budget.as_ref())?;
         // SAFETY: Send and 'static.
         let (spawned, task) = unsafe { spawn(&self.scope.region, self.plan, body) };
         spawned.map(|()| task)

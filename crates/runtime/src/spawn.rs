@@ -1,6 +1,6 @@
 //! How a task comes to be.
 
-use std::future::Future;
+use std::future::{Future, Pending};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use asx_kernel::status::Status;
 use crate::Cx;
 use crate::budget::Limits;
 use crate::cell::{Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verdict};
-use crate::outcome::Panic;
+use crate::outcome::{Cancelled, Panic, Stop};
 use crate::poll;
 use crate::region::Region;
 use crate::task::Task;
@@ -57,6 +57,48 @@ where
         }
     });
     (spawned, task)
+}
+
+/// A task that could not be started: over at once, with this error.
+pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>, Status> {
+    region.precheck(None)?;
+    let plan = Blueprint {
+        region: region.clone(),
+        id: region.core.next_task(),
+        pin: FREE,
+        priority: budgeted(region, None, None).0,
+        extra: None,
+    };
+    let fresh = Fresh::<Pending<Result<T, E>>, T, E>::new(plan);
+    let (header, handle) = fresh.with_result(Err(Stop::Err(error)));
+    // SAFETY: the cell was made for these types, and this is its handle.
+    let task = Task::new(unsafe { Joint::new(handle) });
+    // SAFETY: new cells are scheduled.
+    let entry = unsafe { Runnable::new(header) };
+    match region.adopt(header, Operation::Create) {
+        Ok(()) => poll::end_unborn(entry, Severity::Err, None),
+        Err(status) => {
+            poll::refuse(entry, region.refusal());
+            return Err(status);
+        }
+    }
+    Ok(task)
+}
+
+/// A task that never was: over at once, cancelled for this reason.
+pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> {
+    let (header, handle) = Fresh::<Pending<Result<T, E>>, T, E>::new(Blueprint {
+        region: region.clone(),
+        id: region.core.next_task(),
+        pin: FREE,
+        priority: Priority::DEFAULT.0,
+        extra: None,
+    })
+    .with(None);
+    // SAFETY: new cells are scheduled.
+    poll::refuse(unsafe { Runnable::new(header) }, why);
+    // SAFETY: the cell was made for these types, and this is its handle.
+    Task::new(unsafe { Joint::new(handle) })
 }
 
 /// A task's effective priority, and its limits if it has any.
@@ -104,17 +146,18 @@ where
     B: Future<Output = Result<T, E>>,
 {
     let (priority, extra) = budgeted(region, plan.budget, plan.extra);
-    let fresh = Fresh::<B, T, E>::new(Blueprint {
+    let mut fresh = Fresh::<B, T, E>::new(Blueprint {
         region: region.clone(),
         id: region.core.next_task(),
         pin: plan.pin,
         priority,
         extra,
     });
-    let cx = fresh.cx();
-    let (future, panic) = match catch_unwind(AssertUnwindSafe(|| body(cx))) {
-        Ok(future) => (Some(future), None),
-        Err(payload) => (None, Some(Panic::new(payload))),
+    let made = fresh.cx().map(|cx| catch_unwind(AssertUnwindSafe(|| body(cx))));
+    let (future, panic) = match made {
+        Some(Ok(future)) => (Some(future), None),
+        Some(Err(payload)) => (None, Some(Panic::new(payload))),
+        None => (None, None),
     };
     let (header, handle) = fresh.with(future);
     // SAFETY: the cell was made for these types, and this is its handle.
@@ -138,7 +181,7 @@ where
             Ok(None)
         }
         (Err(status), _) => {
-            poll::refuse(entry);
+            poll::refuse(entry, region.refusal());
             Err(status)
         }
     };

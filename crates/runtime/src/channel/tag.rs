@@ -189,16 +189,15 @@ impl Claim<'_> {
     }
 }
 
-impl<T: Send> Scoped for Shared<T> {
-    fn release(&self) {
-        let Some(tag) = &self.tag else { return };
-        let permits: Vec<_> = lock(&tag.live).keys().copied().collect();
-        for permit in permits {
-            self.free(permit, Resolution::Abort);
+impl<T> Shared<T> {
+    /// Closes both sides, as a region does that ends: neither side asked for it, so everybody
+    /// who waits is woken. Messages nobody took are dropped.
+    pub(crate) fn close(&self) {
+        let (first, closed) =
+            self.with(|channel| (!channel.is_receiver_closed(), channel.close_receiver()));
+        if first {
+            self.note(EventKind::ReceiverGone { dropped: closed.messages.len() as u64 });
         }
-        let closed = self.with(Channel::close_receiver);
-        let dropped = closed.messages.len() as u64;
-        tag.note(None, EventKind::ReceiverGone { dropped });
         self.account();
         closed.wakes.into_iter().for_each(Waker::wake);
         drop(closed.messages);
@@ -206,6 +205,17 @@ impl<T: Send> Scoped for Shared<T> {
             self.drop_sender();
         }
         wake(closed.receiver);
+    }
+}
+
+impl<T: Send> Scoped for Shared<T> {
+    fn release(&self) {
+        let Some(tag) = &self.tag else { return };
+        let permits: Vec<_> = lock(&tag.live).keys().copied().collect();
+        for permit in permits {
+            self.free(permit, Resolution::Abort);
+        }
+        self.close();
     }
 }
 

@@ -1,7 +1,10 @@
 //! Time: the wheel of a runtime's timers, and the futures that wait for it.
 
+mod interval;
 mod sleep;
 mod timeout;
+mod timer;
+mod units;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -18,8 +21,10 @@ use crate::core::{Core, Host};
 use crate::prim::{Mutex, lock};
 use crate::region::Region;
 
+pub use interval::{Interval, MissedTicks, Tick};
 pub use sleep::Sleep;
 pub use timeout::Timeout;
+pub use units::DurationExt;
 
 /// Timers fired under one lock.
 const BATCH: usize = 256;
@@ -36,6 +41,13 @@ pub(crate) enum Owner {
     Task(u64),
     /// A region's timer.
     Region(Arc<Region>),
+}
+
+impl Armed {
+    /// Whether it wakes the same one as `waker`.
+    pub(crate) fn is(&self, waker: &Waker) -> bool {
+        self.wakes.as_ref().is_some_and(|own| own.will_wake(waker))
+    }
 }
 
 impl Owner {
@@ -110,9 +122,11 @@ impl<T> Timers<T> {
         Ok(handle)
     }
 
-    /// Whether a timer is still armed.
-    pub(crate) fn is_armed(&self, handle: TimerHandle) -> bool {
-        lock(&self.wheel).as_ref().is_some_and(|wheel| wheel.get(handle).is_some())
+    /// Looks at what a timer carries, if it is still armed. No user code in `look`: it runs under
+    /// the lock.
+    pub(crate) fn look<R>(&self, handle: TimerHandle, look: impl FnOnce(&T) -> R) -> Option<R> {
+        let wheel = lock(&self.wheel);
+        wheel.as_ref()?.get(handle).map(|(_, token)| look(token))
     }
 
     /// Takes a timer out, if it is still armed.
@@ -123,6 +137,11 @@ impl<T> Timers<T> {
     /// Looks at the wheel, if there is one.
     pub(crate) fn with_wheel<R>(&self, look: impl FnOnce(Option<&Wheel<T>>) -> R) -> R {
         look(lock(&self.wheel).as_deref())
+    }
+
+    /// How many timers are armed.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.wheel).as_ref().map_or(0, |wheel| wheel.len())
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
