@@ -2,7 +2,7 @@
 
 use crate::Conform;
 use asx_conformance::corpus::load;
-use asx_conformance::{Fixture, Host, Model, Report, corpus, parse_str, run_scenario};
+use asx_conformance::{Fixture, Host, Model, Native, Report, corpus, parse_str, run_scenario};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -42,10 +42,10 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
         return Ok(ExitCode::from(2));
     }
     let bar = progress(fixtures.len(), options.json);
-    let mut host = Model::new();
+    let mut host = host(&options.host);
     let judge = |fixture: &Fixture| {
         bar.set_message(fixture.stem().to_owned());
-        let verdict = judge(&mut host, fixture);
+        let verdict = judge(&mut *host, fixture);
         bar.inc(1);
         verdict
     };
@@ -58,6 +58,14 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
     }
     let failed = verdicts.iter().any(|verdict| !verdict.problems.is_empty());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The host of that name.
+pub(crate) fn host(name: &str) -> Box<dyn Host> {
+    match name {
+        "native" => Box::new(Native::new()),
+        _ => Box::new(Model::new()),
+    }
 }
 
 fn progress(total: usize, json: bool) -> ProgressBar {

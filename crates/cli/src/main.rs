@@ -56,7 +56,7 @@ enum Command {
 #[derive(Args, Default)]
 struct Conform {
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model"])]
+    #[arg(long, default_value = "model", value_parser = ["model", "native"])]
     host: String,
     /// Only ids that match this pattern (`*`, `?`).
     #[arg(long, value_name = "GLOB")]
@@ -76,6 +76,9 @@ struct Conform {
 struct Run {
     /// A scenario file, or the id of a built-in one.
     file: String,
+    /// The host to run on.
+    #[arg(long, default_value = "model", value_parser = ["model", "native"])]
+    host: String,
     /// Run under this seed only.
     #[arg(long)]
     seed: Option<u64>,
@@ -83,7 +86,7 @@ struct Run {
     #[arg(long)]
     json: bool,
     /// Write the fingerprint into the file; refused while anything else fails.
-    #[arg(long, conflicts_with_all = ["seed", "json"])]
+    #[arg(long, conflicts_with_all = ["seed", "json", "host"])]
     bless: bool,
 }
 

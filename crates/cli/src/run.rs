@@ -1,10 +1,8 @@
 //! `asx run`: one scenario, with its journal.
 
-use crate::conform::problems;
+use crate::conform::{host, problems};
 use crate::{Run, bless};
-use asx_conformance::{
-    Fixture, Model, Report, Scenario, corpus, parse_str, run_scenario, run_seeds,
-};
+use asx_conformance::{Fixture, Report, Scenario, corpus, parse_str, run_scenario, run_seeds};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,10 +18,10 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    let mut host = Model::new();
+    let mut host = host(&options.host);
     let report = match options.seed {
-        Some(seed) => run_seeds(&mut host, &scenario, &[seed]),
-        None => run_scenario(&mut host, &scenario),
+        Some(seed) => run_seeds(&mut *host, &scenario, &[seed]),
+        None => run_scenario(&mut *host, &scenario),
     };
     if options.bless {
         return bless::bless(&fixture, &report, out);

@@ -83,8 +83,9 @@ impl Refinement {
             | EventKind::CancelWitness { .. }
             | EventKind::TaskEnded { .. }
             | EventKind::Decision { .. } => self.look_at_task(event),
-            EventKind::ObligationReserved { .. }
-            | EventKind::ObligationResolved { .. } => self.look_at_obligation(event),
+            EventKind::ObligationReserved { .. } | EventKind::ObligationResolved { .. } => {
+                self.look_at_obligation(event)
+            }
             EventKind::TimerArmed { .. }
             | EventKind::TimerFired { .. }
             | EventKind::TimerCancelled { .. } => self.look_at_timer(event),
@@ -115,9 +116,10 @@ impl Refinement {
             return ensure(new, || "a region is opened twice".to_owned());
         }
         let lives = self.lives_inside(id);
-        let outstanding = self.obligations.values().any(|(region, state)| {
-            *region == Some(id) && *state == ObligationState::Reserved
-        });
+        let outstanding = self
+            .obligations
+            .values()
+            .any(|(region, state)| *region == Some(id) && *state == ObligationState::Reserved);
         let seen = self.regions.get_mut(&id).ok_or("an unknown region")?;
         match event.kind {
             EventKind::RegionMoved { from, to } => {
@@ -132,7 +134,9 @@ impl Refinement {
             }
             EventKind::RegionCancelled { strengthened, .. } => {
                 let first = !seen.cancelled && seen.state == RegionState::Open;
-                ensure(first != strengthened || !first, || "a first cancel that strengthens".into())?;
+                ensure(first != strengthened || !first, || {
+                    "a first cancel that strengthens".into()
+                })?;
                 seen.cancelled = true;
                 ensure(seen.state != RegionState::Closed, || "it is closed".to_owned())
             }
@@ -141,12 +145,10 @@ impl Refinement {
     }
 
     fn lives_inside(&self, region: u64) -> bool {
-        let task = |seen: &TaskSeen| {
-            seen.region == Some(region) && seen.state != TaskState::Completed
-        };
-        let child = |seen: &RegionSeen| {
-            seen.parent == Some(region) && seen.state != RegionState::Closed
-        };
+        let task =
+            |seen: &TaskSeen| seen.region == Some(region) && seen.state != TaskState::Completed;
+        let child =
+            |seen: &RegionSeen| seen.parent == Some(region) && seen.state != RegionState::Closed;
         self.tasks.values().any(task) || self.regions.values().any(child)
     }
 
@@ -181,7 +183,9 @@ impl Refinement {
             EventKind::TaskEnded { .. } => {
                 ensure(seen.state == TaskState::Completed, || "it is not over".to_owned())
             }
-            EventKind::Decision { lane, decision_seq, decision_hash, cancel_streak, limit, .. } => {
+            EventKind::Decision {
+                lane, decision_seq, decision_hash, cancel_streak, limit, ..
+            } => {
                 ensure(seen.state != TaskState::Completed, || "it is over".to_owned())?;
                 chain.extend(lane, id, cancel_streak as u32, limit as u32);
                 let linked = (chain.seq, chain.hash) == (decision_seq, decision_hash);

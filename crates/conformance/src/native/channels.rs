@@ -20,6 +20,14 @@ pub(super) enum Held {
 }
 
 impl Held {
+    /// Gives it back.
+    pub(super) fn abort(self) {
+        match self {
+            Held::Plain(permit) => permit.abort(),
+            Held::Tracked(permit) => drop(permit.abort()),
+        }
+    }
+
     fn id(&self) -> u64 {
         match self {
             Held::Plain(permit) => probe::permit_id(permit),

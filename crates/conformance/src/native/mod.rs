@@ -116,7 +116,6 @@ struct World {
 /// Who is who, and what became of it.
 #[derive(Default)]
 struct Book {
-    now: Time,
     failures: Vec<Failure>,
     names: Ordinals,
     tasks: Names<u64>,
@@ -142,7 +141,6 @@ struct TaskEntry {
     error: Option<ScriptError>,
     panic: Option<String>,
     cleanup_error: Option<String>,
-    overrun: bool,
 }
 
 impl World {
@@ -164,7 +162,6 @@ impl Book {
             error: None,
             panic: None,
             cleanup_error: None,
-            overrun: false,
         });
     }
 
@@ -261,12 +258,10 @@ impl Engine {
     }
 
     fn step(&mut self, worker: Option<usize>) -> Option<Step> {
-        let step = match worker {
+        match worker {
             Some(worker) => self.run.step_on(worker),
             None => self.run.step(),
-        };
-        self.world.note_overruns();
-        step
+        }
     }
 
     fn steps(&mut self, count: u64, worker: Option<usize>) -> Reply {
@@ -354,7 +349,7 @@ impl Drop for Engine {
             }
         }
         let book = core::mem::take(&mut *self.world.book());
-        drop(book);
+        book.permit.into_values().for_each(Held::abort);
     }
 }
 
@@ -364,17 +359,13 @@ impl World {
         book.names.name(Named::Task, task).map_or_else(|| task.to_string(), str::to_owned)
     }
 
-    /// Marks the tasks that were completed by force.
-    fn note_overruns(&self) {}
-
     fn quiescent(&self) -> Result<(), NotQuiescent> {
         let book = self.book();
         let live = |entry: &&TaskEntry| entry.probe.state() != TaskState::Completed;
         let open = |region: &&RegionProbe| region.state() != RegionState::Closed;
         let outstanding = book.region.values().map(|region| region.word().outstanding() as usize);
-        let holds = |channel: &&ChannelProbe<i64>| {
-            channel.look(|law| law.len() + law.reserved()) > 0
-        };
+        let holds =
+            |channel: &&ChannelProbe<i64>| channel.look(|law| law.len() + law.reserved()) > 0;
         Census {
             tasks: book.task.values().filter(live).count(),
             obligations: outstanding.sum(),

@@ -22,12 +22,14 @@ type By<'a, 'b> = Option<&'a Caller<'b>>;
 
 impl World {
     /// Does an op, for the script or for a task.
-    pub(super) fn operate(self: &Arc<Self>, op: &Op, mut caller: Option<Caller<'_>>) -> Poll<Reply> {
+    pub(super) fn operate(
+        self: &Arc<Self>,
+        op: &Op,
+        mut caller: Option<Caller<'_>>,
+    ) -> Poll<Reply> {
         let by = caller.as_ref();
         let answer = match op {
-            Op::Check(subject) => {
-                self.look(subject, scope(by)).map(Poll::Ready)
-            }
+            Op::Check(subject) => self.look(subject, scope(by)).map(Poll::Ready),
             Op::Law(law) => ready(crate::laws::answer(law, self.seed)),
             Op::Advance { when } => {
                 (self.clock)(when.from(self.now()));

@@ -223,7 +223,8 @@ impl TaskOps for Ops<'_, '_> {
             *self.wait = None;
             if let (Op::Reserve { permit, .. }, Poll::Ready(reply)) = (&step.op, &polled)
                 && reply.status == Status::Ok
-                && let Ok(id) = super::found(&self.world.book().permits, Some(&self.own.name), permit)
+                && let Ok(id) =
+                    super::found(&self.world.book().permits, Some(&self.own.name), permit)
             {
                 self.stack.push(Entry::Permit(id));
             }

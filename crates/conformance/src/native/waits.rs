@@ -8,12 +8,11 @@ use crate::scenario::{Name, Op, When};
 use crate::value::Value;
 use asx_kernel::outcome::Severity;
 use asx_kernel::status::Status;
+use asx_runtime::Cx;
 use asx_runtime::channel::{RecvError, SendError};
 use asx_runtime::probe::{ChannelProbe, RegionProbe, TaskProbe};
-use asx_runtime::Cx;
 use core::future::poll_fn;
 use std::sync::Arc;
-
 
 impl World {
     /// The future of an op, if the op is a checked one; in a shield nothing is seen.
@@ -67,9 +66,8 @@ impl World {
                     Err(status) => return Some(Box::pin(async move { status.into() })),
                 };
                 let (permit, tracked) = (permit.clone(), *tracked);
-                let reserve = async move |cx: &Cx| {
-                    world.reserve(cx, &channel, &name, &permit, tracked).await
-                };
+                let reserve =
+                    async move |cx: &Cx| world.reserve(cx, &channel, &name, &permit, tracked).await;
                 Box::pin(async move { hide(&cx, shielded, reserve).await })
             }
             Op::Recv { channel } => {
