@@ -269,6 +269,12 @@ impl Host for Shared {
         }
     }
 
+    fn on_behalf(&self, f: &mut dyn FnMut()) {
+        if let Some(f) = Worker::with(self, f, |worker, f| worker.as_outside(f)) {
+            f();
+        }
+    }
+
     fn unschedule(&self, task: u64) -> Option<Runnable> {
         let exact = self.rules.exact.then(|| self.lanes());
         exact.and_then(|mut lanes| lanes.find_map(|lanes| lanes.take_out(task)))

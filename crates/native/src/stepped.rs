@@ -133,11 +133,12 @@ impl Stepped {
     /// Moves the clock, and nothing else; a time that has passed changes nothing.
     pub fn advance(&mut self, to: Time) {
         self.shared.set_now(to);
+        self.core.advance_timers(self.now());
     }
 
     /// The next instant at which something happens by itself.
     pub fn next_wake(&self) -> Option<Time> {
-        self.core.next_timer()
+        self.core.next_wake()
     }
 
     /// Fires the timers that are due: how many.

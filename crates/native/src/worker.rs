@@ -93,7 +93,7 @@ pub(crate) struct Worker {
     decided: Cell<u64>,
     /// How each choice came about is recorded.
     recording: bool,
-    /// Timers are being fired: what they wake goes to the global lanes.
+    /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
     firing: Cell<bool>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
     seen: RefCell<Vec<(u64, u64)>>,
@@ -142,6 +142,13 @@ impl Worker {
             *source = (!worker.firing.get()).then_some(worker.index);
         });
         source
+    }
+
+    /// Runs `f`; what it makes runnable goes to the lanes of all.
+    pub(crate) fn as_outside(&self, f: &mut dyn FnMut()) {
+        let before = self.firing.replace(true);
+        f();
+        self.firing.set(before);
     }
 
     /// Whether this thread is running some worker.

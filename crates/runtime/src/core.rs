@@ -43,6 +43,12 @@ pub trait Host: Send + Sync + 'static {
     /// A timer was registered that is earlier than all others.
     fn timer_moved(&self, deadline: Time);
 
+    /// Does something to a task that is not that task's doing: what becomes runnable is nobody's
+    /// own work.
+    fn on_behalf(&self, f: &mut dyn FnMut()) {
+        f();
+    }
+
     /// Takes the entry of a task out of its queue, if the host can find it.
     fn unschedule(&self, _task: u64) -> Option<Runnable> {
         None
@@ -223,6 +229,19 @@ impl Core {
             (Some(timer), Some(alarm)) => Some(timer.min(alarm)),
             (timer, alarm) => timer.or(alarm),
         }
+    }
+
+    /// [`next_timer`](Core::next_timer), exactly: that may be too early after a timer was cancelled.
+    pub fn next_wake(&self) -> Option<Time> {
+        let timer = self.timers.with_wheel(|wheel| wheel?.next_deadline());
+        let alarm = self.alarms.with_wheel(|wheel| wheel?.next_deadline());
+        timer.into_iter().chain(alarm).min()
+    }
+
+    /// Brings the timers up to a time, and fires none.
+    pub fn advance_timers(&self, now: Time) {
+        self.timers.advance(now);
+        self.alarms.advance(now);
     }
 
     pub(crate) fn next_task(&self) -> u64 {

@@ -213,6 +213,9 @@ impl Cx {
             return Err(exhausted.status());
         }
         self.checkpoint().map_err(|_| Status::Cancelled)?;
+        if let Some(exhausted) = missed {
+            return Err(exhausted.status());
+        }
         Sleep::armed(self, self.within_budget(until))
     }
 

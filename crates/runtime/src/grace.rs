@@ -12,6 +12,7 @@ use asx_kernel::wheel::TimerHandle;
 
 use crate::cell::{FREE, Runnable, TaskRef};
 use crate::core::{Alarm, Core};
+use crate::cx::Wait;
 use crate::poll;
 use crate::region::Region;
 
@@ -82,20 +83,16 @@ impl Region {
         drop(rest.and_then(|alarm| self.core.alarms.cancel(alarm)));
     }
 
-    /// Ends by force what still lives in a closing region, innermost first: whoever only waits for
-    /// what is inside gets the chance to end by itself. What begins only then (finalizers) has the
-    /// same patience again.
+    /// Ends by force what still lives in a closing region. Whoever only waits for what is inside is
+    /// spared for a moment: it gets the chance to end by itself. What begins only then (finalizers)
+    /// has the same patience again.
     pub(crate) fn force(self: &Arc<Self>, again: Duration) {
-        let nested = {
-            let mut inner = self.lock();
-            inner.graces.force = None;
-            !inner.children.is_empty()
-        };
+        self.lock().graces.force = None;
         if self.has_tasks() {
             self.note(EventKind::GraceExpired {});
         }
-        self.force_inside();
-        self.force_after(if nested { again.min(FORCE_AGAIN) } else { again });
+        let spared = self.force_inside();
+        self.force_after(if spared { again.min(FORCE_AGAIN) } else { again });
     }
 
     fn has_tasks(&self) -> bool {
@@ -109,18 +106,23 @@ impl Region {
         children.iter().any(|child| child.has_tasks())
     }
 
-    fn force_inside(&self) {
+    /// Ends what is in here and below, own tasks first; whether anybody was spared.
+    fn force_inside(&self) -> bool {
         let mut tasks = Vec::new();
         let children: Vec<_> = {
             let inner = self.lock();
-            if inner.word.state() != RegionState::Open && inner.children.is_empty() {
+            if inner.word.state() != RegionState::Open {
                 // SAFETY: the region keeps its tasks alive, and its lock is held.
                 inner.each_task(|task| tasks.push(unsafe { TaskRef::borrowed(task) }));
             }
             inner.children.values().cloned().collect()
         };
+        let all = tasks.len();
+        let waits = |task: &TaskRef| matches!(task.wait(), Some((Wait::Scope | Wait::Join, _)));
+        tasks.retain(|task| children.is_empty() || !waits(task));
         tasks.iter().for_each(|task| self.force_task(task));
-        children.iter().for_each(|child| child.force_inside());
+        let spared = children.iter().map(|child| child.force_inside()).filter(|spared| *spared);
+        (spared.count() > 0) | (tasks.len() < all)
     }
 
     /// Ends a task now, if nobody polls it and it may be dropped here; else its next poll does.

@@ -46,7 +46,7 @@ impl Core {
     }
 
     /// Whether new work is refused because the record is full.
-    fn room_on_record(&self) -> Result<(), Status> {
+    pub(crate) fn room_on_record(&self) -> Result<(), Status> {
         if self.is_refusing() { Err(Status::ResourceExhausted) } else { Ok(()) }
     }
 

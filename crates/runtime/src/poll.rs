@@ -62,11 +62,12 @@ impl Runnable {
         match may_poll(&task, begun) {
             May::Go => {}
             May::Later => {
-                settle(&task);
+                task.region.core.host.on_behalf(&mut || settle(&task));
                 return false;
             }
             May::Never => {
-                force(task);
+                let (core, mut task) = (task.region.core.clone(), Some(task));
+                core.host.on_behalf(&mut || task.take().into_iter().for_each(force));
                 return false;
             }
         }

@@ -28,7 +28,7 @@ use crate::channel::OwnedPermit;
 use crate::channel::session::TrackedPermit;
 #[cfg(not(loom))]
 use crate::channel::{
-    Recv, RecvError, ReserveOwned, SendError, Sender, Shared, TryRecvError, TryReserveError, tagged,
+    Recv, RecvError, ReserveOwned, SendError, Sender, Shared, TryRecvError, tagged,
 };
 use crate::cx::Cx;
 use crate::region::{Policy, Region};
@@ -79,6 +79,10 @@ impl TaskProbe {
     /// Its budget as it stands.
     pub fn budget(&self) -> Budget {
         let free = Budget { priority: Priority(self.0.priority), ..Budget::INFINITE };
+        if self.state() == TaskState::Completed {
+            // Whoever is over has nothing left.
+            return Budget { poll_quota: 0, ..free };
+        }
         self.0.limits().map_or(free, |limits| limits.left())
     }
 
@@ -402,9 +406,10 @@ impl<T: Send + 'static> ChannelProbe<T> {
     pub fn new(
         core: &Arc<Core>,
         scope: Option<&RegionProbe>,
+        home: &RegionProbe,
         capacity: usize,
     ) -> Result<Self, Status> {
-        let shared = tagged(core, scope.map(|scope| &scope.0), capacity)?;
+        let shared = tagged(core, scope.map(|scope| &scope.0), Some(&home.0), capacity)?;
         Ok(ChannelProbe { shared })
     }
 
@@ -432,7 +437,7 @@ impl<T: Send + 'static> ChannelProbe<T> {
     }
 
     /// Reserves a slot whose permit is a duty, if one is free.
-    pub fn try_reserve_tracked(&self) -> Result<TrackedPermit<T>, TryReserveError> {
+    pub fn try_reserve_tracked(&self) -> Result<TrackedPermit<T>, Status> {
         TrackedPermit::try_reserve(&self.shared)
     }
 

@@ -88,7 +88,8 @@ impl World {
         match op {
             Op::Channel { name, capacity, region } => {
                 let region = region.as_ref().map(|region| self.region(region)).transpose()?;
-                let channel = ChannelProbe::new(&self.core, region.as_ref(), *capacity)?;
+                let channel =
+                    ChannelProbe::new(&self.core, region.as_ref(), &self.root, *capacity)?;
                 let mut book = self.book();
                 book.channels.bind(None, name, channel.id());
                 book.names.note(Named::Channel, channel.id(), &**name);
@@ -121,7 +122,7 @@ impl World {
             Op::TryReserve { channel, permit, tracked } => {
                 let channel = self.channel(channel)?;
                 let held = match tracked {
-                    true => Held::Tracked(channel.try_reserve_tracked().map_err(|e| e.status())?),
+                    true => Held::Tracked(channel.try_reserve_tracked()?),
                     false => {
                         let held = channel.with_sender(|sender| sender.try_reserve_owned());
                         Held::Plain(held.map_err(|error| error.status())?)

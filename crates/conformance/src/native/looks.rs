@@ -77,9 +77,21 @@ impl World {
 
     /// How a task has ended.
     pub(super) fn outcome_of(&self, task: u64) -> Option<Severity> {
-        self.last_event(|event| match event.kind {
+        let on_record = self.last_event(|event| match event.kind {
             EventKind::TaskEnded { outcome } if event.subject.task == Some(task) => Some(outcome),
             _ => None,
+        });
+        on_record.or_else(|| {
+            // The record may have forgotten it: then the handle is asked.
+            let mut book = self.book();
+            let entry = book.task.get_mut(&task)?;
+            let outcome = entry.handle.as_mut().and_then(|handle| handle.outcome());
+            let severity = outcome.map(|outcome| match outcome {
+                Ok(()) => Severity::Ok,
+                Err(stop) => stop.severity(),
+            });
+            entry.severity = entry.severity.or(severity);
+            entry.severity
         })
     }
 

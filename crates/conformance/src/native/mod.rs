@@ -22,6 +22,7 @@ use crate::value::Value;
 use asx_kernel::cancel::ChainLimits;
 use asx_kernel::journal::EventKind;
 use asx_kernel::lanes::Lane;
+use asx_kernel::outcome::Severity;
 use asx_kernel::quiescence::{Census, NotQuiescent};
 use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
@@ -141,6 +142,8 @@ struct TaskEntry {
     error: Option<ScriptError>,
     panic: Option<String>,
     cleanup_error: Option<String>,
+    /// How it has ended, as its handle said.
+    severity: Option<Severity>,
 }
 
 impl World {
@@ -162,6 +165,7 @@ impl Book {
             error: None,
             panic: None,
             cleanup_error: None,
+            severity: None,
         });
     }
 
@@ -294,14 +298,16 @@ impl Engine {
         for event in &recorded.events {
             if let (Some(task), EventKind::TaskEnded { outcome }) = (event.subject.task, event.kind)
             {
-                ended.insert(task, outcome.name());
+                ended.insert(task, outcome);
             }
         }
         let book = self.world.book();
-        let outcome = |(name, task): (&str, u64)| (name.to_owned(), ended.get(&task).copied());
-        let outcomes = book.tasks.iter().map(outcome).collect();
+        let tasks: Vec<_> = book.tasks.iter().map(|(name, id)| (name.to_owned(), id)).collect();
         let names = book.names.clone();
         drop(book);
+        let outcome = |task: u64| ended.get(&task).copied().or_else(|| self.world.outcome_of(task));
+        let outcome = |(name, task)| (name, outcome(task).map(Severity::name));
+        let outcomes = tasks.into_iter().map(outcome).collect();
         Record {
             digest: recorded.digest,
             events: recorded.events,

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 
 pub use asx_kernel::session::{AbortedProof, CommittedProof};
 use asx_kernel::session::{DropContext, LEAK_MESSAGE, PermitEffect, PermitEvent, PermitState};
+use asx_kernel::status::{Coded, Status};
 
 use super::permit::OwnedPermit;
 use super::reserve::ReserveOwned;
@@ -73,7 +74,12 @@ impl<T> TrackedSender<T> {
 
     /// Reserves a slot if one is free and nobody waits for one.
     pub fn try_reserve(&self) -> Result<TrackedPermit<T>, TryReserveError> {
-        let mut permit = TrackedPermit::try_reserve(&self.sender.shared)?;
+        let permit = TrackedPermit::try_reserve(&self.sender.shared);
+        let mut permit = permit.map_err(|status| match status {
+            Status::Full => TryReserveError::Full,
+            // A scope that takes no more obligations is as good as gone.
+            _ => TryReserveError::Disconnected,
+        })?;
         permit.leaked = self.leaked.clone();
         Ok(permit)
     }
@@ -142,10 +148,9 @@ impl<T> TrackedPermit<T> {
     }
 
     /// [`reserve`](TrackedPermit::reserve), if a slot is free.
-    pub(crate) fn try_reserve(shared: &Arc<Shared<T>>) -> Result<Self, TryReserveError> {
-        shared.try_reserve()?;
-        let permit = OwnedPermit::tracked(shared.clone());
-        let permit = permit.map_err(|_| TryReserveError::Disconnected)?;
+    pub(crate) fn try_reserve(shared: &Arc<Shared<T>>) -> Result<Self, Status> {
+        shared.try_reserve().map_err(|error| error.status())?;
+        let permit = OwnedPermit::tracked(shared.clone())?;
         Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0))))
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Tag {
     id: u64,
     /// The region it closes with.
     scope: Option<Arc<Region>>,
+    /// Who answers for permits that no task and no region holds.
+    home: Option<Arc<Region>>,
     /// Permits that are out.
     live: Mutex<BTreeMap<u64, Holder>>,
     senders_gone: AtomicBool,
@@ -63,7 +65,7 @@ impl Tag {
     /// The region a permit is an obligation of: its holder's, else the channel's.
     fn obliged(&self) -> Option<Arc<Region>> {
         let own = ambient::with_current(|task| task.region.clone());
-        own.or_else(|| self.scope.clone())
+        own.or_else(|| self.scope.clone()).or_else(|| self.home.clone())
     }
 
     /// A slot was reserved: the number of its permit. A tracked one is an obligation, which may be
@@ -224,6 +226,7 @@ impl<T: Send> Scoped for Shared<T> {
 pub(crate) fn tagged<T: Send + 'static>(
     core: &Arc<Core>,
     scope: Option<&Arc<Region>>,
+    home: Option<&Arc<Region>>,
     capacity: usize,
 ) -> Result<Arc<Shared<T>>, Status> {
     let law = Channel::new(capacity).map_err(|_| Status::InvalidArgument)?;
@@ -235,6 +238,7 @@ pub(crate) fn tagged<T: Send + 'static>(
         core: core.clone(),
         id: core.next_channel.fetch_add(1, Relaxed),
         scope: scope.cloned(),
+        home: home.cloned(),
         live: Mutex::default(),
         senders_gone: AtomicBool::new(false),
         counted: AtomicBool::new(true),
@@ -259,7 +263,7 @@ impl crate::Cx {
         &self,
         capacity: usize,
     ) -> Result<(super::Sender<T>, super::Receiver<T>), Status> {
-        let shared = tagged(self.core(), Some(&self.region()), capacity)?;
+        let shared = tagged(self.core(), Some(&self.region()), None, capacity)?;
         Ok((super::Sender { shared: shared.clone() }, super::Receiver { shared }))
     }
 }

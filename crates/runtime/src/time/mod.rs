@@ -134,6 +134,13 @@ impl<T> Timers<T> {
         lock(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle))
     }
 
+    /// Brings the wheel up to a time.
+    pub(crate) fn advance(&self, now: Time) {
+        if let Some(wheel) = lock(&self.wheel).as_mut() {
+            wheel.advance(now);
+        }
+    }
+
     /// Looks at the wheel, if there is one.
     pub(crate) fn with_wheel<R>(&self, look: impl FnOnce(Option<&Wheel<T>>) -> R) -> R {
         look(lock(&self.wheel).as_deref())
@@ -181,6 +188,7 @@ impl Core {
         if !self.recording() {
             return self.timers.register(host, deadline, armed);
         }
+        self.room_on_record()?;
         let at = deadline.as_nanos();
         let added = self.timers.register_with(host, deadline, |wheel| {
             let of_owner = armed.owner.subject(TimerHandle { id: 0, generation: 0 });
