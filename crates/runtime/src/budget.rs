@@ -1,5 +1,8 @@
 //! What is left of a task's budget, and the alarm for its deadline.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
@@ -8,11 +11,14 @@ use crate::cell::TaskRef;
 use crate::core::{Alarm, Core};
 use crate::prim::{Mutex, lock};
 
+/// No deadline.
+const NEVER: u64 = u64::MAX;
+
 /// A finite budget: the kernel's, counted down.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// Never changes, so that lanes need no lock.
-    pub(crate) deadline: Option<Time>,
+    /// In nanoseconds, `u64::MAX` for none: lanes look at it without the lock.
+    deadline: AtomicU64,
     left: Mutex<Left>,
 }
 
@@ -40,7 +46,14 @@ pub(crate) enum Poll {
 impl Limits {
     pub(crate) fn new(budget: Budget) -> Limits {
         let left = Mutex::new(Left { budget, alarm: None, polls: 0, noticed: false });
-        Limits { deadline: budget.deadline, left }
+        let deadline = budget.deadline.map_or(NEVER, Time::as_nanos);
+        Limits { deadline: AtomicU64::new(deadline), left }
+    }
+
+    /// When the time is up, unless the budget has been lifted.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        Some(self.deadline.load(Relaxed)).filter(|at| *at != NEVER).map(Time::from_nanos)
     }
 
     pub(crate) fn left(&self) -> Budget {
@@ -70,7 +83,7 @@ impl Limits {
 
     /// Has the task cancelled when its deadline comes.
     pub(crate) fn watch(&self, core: &Core, task: impl FnOnce() -> TaskRef) {
-        if let Some(deadline) = self.deadline {
+        if let Some(deadline) = self.deadline() {
             let alarm = core.alarms.register(&*core.host, deadline, Alarm::Deadline(task()));
             lock(&self.left).alarm = alarm.ok();
         }
@@ -79,6 +92,7 @@ impl Limits {
     /// An allowance for cleanup takes the place of the budget; the priority stays.
     pub(crate) fn lift(&self, core: &Core) {
         let mut left = lock(&self.left);
+        self.deadline.store(NEVER, Relaxed);
         left.budget = Budget { priority: left.budget.priority, ..Budget::INFINITE };
         drop(left);
         self.forget(core);

@@ -306,7 +306,7 @@ pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
 fn misses_deadline(task: &TaskRef) -> bool {
     let Some(limits) = task.limits() else { return false };
     let core = &task.region.core;
-    let missed = limits.deadline.is_some_and(|deadline| deadline <= core.host.now());
+    let missed = limits.deadline().is_some_and(|deadline| deadline <= core.host.now());
     if missed {
         limits.forget(core);
         task.region.exhausted(task, Exhausted::Deadline);

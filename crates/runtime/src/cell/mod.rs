@@ -357,7 +357,7 @@ impl Header {
 
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.limits()?.deadline
+        self.limits()?.deadline()
     }
 
     #[inline]
