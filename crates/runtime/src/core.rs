@@ -204,7 +204,8 @@ impl Core {
     /// deadlines at the same instant in the order of their tasks. Answers how many timers fired.
     pub fn fire_timers(&self, now: Time) -> usize {
         let fired = self.fire(now);
-        if self.alarms.next().is_some_and(|next| next <= now) {
+        // One may lead to another that is due at once.
+        while self.alarms.next().is_some_and(|next| next <= now) {
             self.ring_alarms(now);
         }
         fired

@@ -16,7 +16,7 @@ use crate::cx::Wait;
 use crate::poll;
 use crate::region::Region;
 
-/// From forcing what is inside to forcing what is around it.
+/// From forcing what can be ended at once to forcing the rest.
 const FORCE_AGAIN: Duration = Duration::from_millis(10);
 
 /// The alarms of one region.
@@ -91,8 +91,8 @@ impl Region {
         if self.has_tasks() {
             self.note(EventKind::GraceExpired {});
         }
-        let spared = self.force_inside();
-        self.force_after(if spared { again.min(FORCE_AGAIN) } else { again });
+        let rest = self.force_inside();
+        self.force_after(if rest { FORCE_AGAIN } else { again });
     }
 
     fn has_tasks(&self) -> bool {
@@ -106,7 +106,8 @@ impl Region {
         children.iter().any(|child| child.has_tasks())
     }
 
-    /// Ends what is in here and below, own tasks first; whether anybody was spared.
+    /// Ends what is in here and below, own tasks first; whether anybody was spared, or is to end
+    /// with its next poll.
     fn force_inside(&self) -> bool {
         let mut tasks = Vec::new();
         let children: Vec<_> = {
@@ -120,13 +121,13 @@ impl Region {
         let all = tasks.len();
         let waits = |task: &TaskRef| matches!(task.wait(), Some((Wait::Scope | Wait::Join, _)));
         tasks.retain(|task| children.is_empty() || !waits(task));
-        tasks.iter().for_each(|task| self.force_task(task));
-        let spared = children.iter().map(|child| child.force_inside()).filter(|spared| *spared);
-        (spared.count() > 0) | (tasks.len() < all)
+        let ended = tasks.iter().filter(|task| self.force_task(task)).count();
+        let rest = children.iter().filter(|child| child.force_inside()).count();
+        rest > 0 || ended < all
     }
 
     /// Ends a task now, if nobody polls it and it may be dropped here; else its next poll does.
-    fn force_task(&self, task: &TaskRef) {
+    fn force_task(&self, task: &TaskRef) -> bool {
         let host = &*self.core.host;
         let here = task.pin == FREE || host.here() == Some(task.pin);
         if here && let Some(scheduled) = task.word.seize() {
@@ -139,11 +140,13 @@ impl Region {
             }
             // SAFETY: rule 1 of cells: the reference of the region, which goes with the task's end.
             let task = unsafe { TaskRef::from_raw(task.as_ptr()) };
-            return poll::force(ManuallyDrop::new(task));
+            poll::force(ManuallyDrop::new(task));
+            return true;
         }
         if task.word.force() {
             // SAFETY: it was made scheduled just now.
             host.schedule(unsafe { Runnable::new(task.as_ptr()) });
         }
+        task.word.load().is_completed()
     }
 }

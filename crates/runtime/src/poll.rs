@@ -1,5 +1,6 @@
 //! The one place where tasks are woken, polled and completed.
 
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll};
@@ -112,7 +113,7 @@ enum May {
 /// Takes a poll from what the task is allowed.
 #[inline]
 fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
-    let plain = task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_forced();
+    let plain = task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_ending();
     if plain { May::Go } else { may_poll_bounded(task, begun) }
 }
 
@@ -123,6 +124,9 @@ fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> May {
     }
     if state.acknowledged() {
         return if task.consume_cleanup() { May::Go } else { May::Never };
+    }
+    if begun.is_cleaning() {
+        return if task.consume_natural() { May::Go } else { May::Never };
     }
     match task.limits().map_or(budget::Poll::Taken, |limits| limits.consume_poll()) {
         budget::Poll::Taken => {}
@@ -178,16 +182,16 @@ fn discard(task: &TaskRef) -> Option<Panic> {
 
 /// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
 pub(crate) fn force(task: ManuallyDrop<TaskRef>) {
-    let dropped = || dropping_by_force(|| discard(&task));
-    let panic = ambient::with_task(&task, u32::MAX, dropped);
     let polls = match task.limits() {
         Some(limits) if task.is_finalizer() => limits.polls(),
         _ => task.cleanup_used(),
     };
     // A job that ends like this never began.
-    if !task.is_blocking() {
-        task.region.core.overrun(&task, polls);
-    }
+    let outer = OVERRUN.replace(Some(polls).filter(|_| !task.is_blocking()));
+    let dropped = || dropping_by_force(|| discard(&task));
+    let panic = ambient::with_task(&task, u32::MAX, dropped);
+    note_overrun(&task);
+    OVERRUN.set(outer);
     let (severity, verdict) = match panic {
         None => (
             Severity::Cancelled,
@@ -198,6 +202,18 @@ pub(crate) fn force(task: ManuallyDrop<TaskRef>) {
     // SAFETY: only called by the poller, after a discard.
     unsafe { task.finish(verdict) };
     end(task, severity, true);
+}
+
+thread_local! {
+    /// A task is being ended by force after so many polls, and that is not on record yet.
+    static OVERRUN: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Records that a task is ended by force, if it is and nobody has.
+pub(crate) fn note_overrun(task: &TaskRef) {
+    if let Some(polls) = OVERRUN.take() {
+        task.region.core.overrun(task, polls);
+    }
 }
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.

@@ -149,12 +149,19 @@ fn finalizing(region: &Region) -> Plan {
 /// The body of a task is over, and what it left to be done comes next.
 pub fn body_ended(cx: &Cx) {
     let task = cx.task();
-    if !task.body_ended(Severity::Ok)
-        && !task.is_finalizer()
-        && let Some(limits) = task.limits()
-    {
+    if task.body_ended(Severity::Ok) || task.is_finalizer() {
+        return;
+    }
+    if let Some(limits) = task.limits() {
         limits.lift(&task.region.core);
     }
+    task.begin_cleaning();
+}
+
+/// Called by a future that is dropped by force: what it had to resolve is resolved, and its waits
+/// end next.
+pub fn resolved(cx: &Cx) {
+    poll::note_overrun(cx.task());
 }
 
 /// An error came out of cleanup.

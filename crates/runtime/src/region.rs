@@ -641,8 +641,10 @@ impl Inner {
     }
 
     fn add_to_fold(&mut self, task: &TaskRef, severity: Severity) {
-        let reason = task.reason();
+        let mut reason = task.reason();
         if severity == Severity::Cancelled {
+            // Ended by force without having been asked to stop.
+            reason.get_or_insert_with(|| task.region.reason_to_force(task));
             // Many tasks cancelled at once share their reason: one says it all.
             let same = |old: &Arc<Reason>| reason.as_ref().is_some_and(|new| Arc::ptr_eq(old, new));
             if self.folded.as_ref().is_some_and(same) {

@@ -4,14 +4,7 @@ use crate::scenario::{Checked, Op, Scenario, ScriptStep};
 use asx_kernel::status::Status;
 
 /// Scenarios whose point is something that a future or a handle does not have.
-const BY_ID: [(&str, &str); 3] = [
-    ("cleanup-overrun-frees-everything", ONE_DROP),
-    ("finalization-cancel-budget-006", ONE_DROP),
-    ("sched-late-joiners", "a handle has one awaiter"),
-];
-
-const ONE_DROP: &str = "a task ended by force is dropped in one go: its wait goes with its permits, \
-    before the record of it";
+const BY_ID: [(&str, &str); 1] = [("sched-late-joiners", "a handle has one awaiter")];
 
 /// Whether the scenario can be run; if not, why.
 pub(super) fn can_run(scenario: &Scenario) -> Result<(), String> {

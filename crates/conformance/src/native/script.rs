@@ -189,6 +189,8 @@ impl Drop for Script {
                 channels::lose(&self.world, id);
             }
         }
+        probe::resolved(&self.cx);
+        self.wait = None;
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::cancel::{Cleanup, Phase, Reason};
+use asx_kernel::cancel::{Cleanup, Kind, Phase, Reason};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::{TaskEffect, TaskState};
@@ -24,6 +24,8 @@ pub(super) struct Allowance {
     priority: u8,
     /// Polls used up.
     used: u16,
+    /// What is left for cleanup after an end without a cancel.
+    natural: u16,
 }
 
 impl From<Allowance> for Cleanup {
@@ -92,6 +94,25 @@ impl Header {
         self.with_cancel(|_, allowance| {
             let left = allowance.polls > 0;
             allowance.polls = allowance.polls.saturating_sub(1);
+            allowance.used = allowance.used.saturating_add(left.into());
+            left
+        })
+    }
+
+    /// The body has ended by itself, and cleanup comes next: it is bounded too.
+    pub(crate) fn begin_cleaning(&self) {
+        self.with_cancel(|reason, allowance| {
+            let user = u16::try_from(Kind::User.cleanup().polls).unwrap_or(u16::MAX);
+            allowance.natural = if reason.is_some() { allowance.polls } else { user };
+        });
+        self.word.begin_cleaning();
+    }
+
+    /// Takes one poll from what cleanup after an end without a cancel is allowed.
+    pub(crate) fn consume_natural(&self) -> bool {
+        self.with_cancel(|_, allowance| {
+            let left = allowance.natural > 0;
+            allowance.natural = allowance.natural.saturating_sub(1);
             allowance.used = allowance.used.saturating_add(left.into());
             left
         })

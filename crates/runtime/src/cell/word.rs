@@ -18,6 +18,7 @@
 //!   get the waker back; once it has, the waker is the completer's.
 //! - `TAKEN`: somebody has claimed the result (or its destruction). Set once, by one.
 //! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
+//! - `CLEANING`: the body has ended by itself, and polls of what it left are bounded.
 //! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
 
@@ -34,6 +35,7 @@ const TAKEN: u64 = 1 << 4;
 const KEPT: u64 = 1 << 5;
 const FORCE: u64 = 1 << 6;
 const LOCK: u64 = 1 << 7;
+const CLEANING: u64 = 1 << 11;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const REF: u64 = 1 << 16;
@@ -67,6 +69,18 @@ impl Snapshot {
     #[inline]
     pub(crate) fn is_forced(self) -> bool {
         self.is(FORCE)
+    }
+
+    /// Whether the polls of a task that is not being cancelled are bounded by its end.
+    #[inline]
+    pub(crate) fn is_cleaning(self) -> bool {
+        self.is(CLEANING)
+    }
+
+    /// Whether the next poll may be anything but a plain one.
+    #[inline]
+    pub(crate) fn is_ending(self) -> bool {
+        self.is(FORCE | CLEANING)
     }
 
     /// Runnable, running, or waiting for a wake.
@@ -177,6 +191,11 @@ impl Word {
             let next = if step { word.step(TaskEvent::Poll)?.0 } else { word };
             Some((Snapshot(next.0 ^ (SCHEDULED | POLLING)), word))
         })
+    }
+
+    /// The body has ended by itself; what it left to be done is bounded.
+    pub(crate) fn begin_cleaning(&self) {
+        self.0.fetch_or(CLEANING, AcqRel);
     }
 
     /// The poll that has begun goes on: the kernel's step.

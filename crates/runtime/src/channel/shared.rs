@@ -213,6 +213,7 @@ impl<T> Shared<T> {
         mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         if !self.is_usable() {
+            self.cancel_recv();
             return Poll::Ready(Err(Disconnected(())));
         }
         if is_task_waker(waker) {
