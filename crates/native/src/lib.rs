@@ -66,6 +66,7 @@
 
 mod blocking;
 pub mod idle;
+mod metrics;
 pub mod parker;
 mod prim;
 mod queue;
@@ -74,4 +75,5 @@ mod runtime;
 mod shared;
 mod worker;
 
+pub use metrics::{Metrics, WorkerMetrics};
 pub use runtime::{Builder, Handle, Runtime};

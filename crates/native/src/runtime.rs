@@ -11,8 +11,8 @@ use asx_runtime::{Cx, Dump, Grace, Region, Root, Settings, Stop};
 
 use crate::blocking::Pool;
 use crate::idle::MAX_WORKERS;
+use crate::metrics::{Counters, Metrics};
 use crate::prim::atomic::AtomicBool;
-use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Release};
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared, SharedLanes};
@@ -78,8 +78,8 @@ impl Builder {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
                 let (queue, shared) = Queue::new();
-                let polls = AtomicU64::new(0);
-                (queue, Remote { queue: shared, lanes: SharedLanes::default(), polls })
+                let (lanes, counters) = (SharedLanes::default(), Counters::default());
+                (queue, Remote { queue: shared, lanes, counters })
             })
             .unzip();
         let shared = Shared::new(remotes.into(), Pool::new(self.blocking_threads, &self.name));
@@ -174,6 +174,12 @@ impl Runtime {
     /// What lives, where, and what it waits for.
     pub fn dump(&self) -> Dump {
         Dump::of(&self.root)
+    }
+
+    /// What the runtime has done so far.
+    pub fn metrics(&self) -> Metrics {
+        let workers = self.shared.remotes.iter().map(|remote| remote.counters.read()).collect();
+        Metrics { workers, health: self.root.health() }
     }
 
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by

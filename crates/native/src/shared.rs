@@ -9,8 +9,9 @@ use asx_runtime::{Core, Host, Runnable, Settings};
 
 use crate::blocking::Pool;
 use crate::idle::Idle;
+use crate::metrics::Counters;
 use crate::prim::atomic::Ordering::{Acquire, Release};
-use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use crate::prim::atomic::{AtomicBool, AtomicUsize};
 use crate::prim::{Mutex, lock};
 use crate::queue;
 use crate::worker::Worker;
@@ -30,8 +31,8 @@ pub(crate) struct Remote {
     pub(crate) queue: queue::Shared,
     /// Everything else, and what others sent to this worker.
     pub(crate) lanes: SharedLanes,
-    /// How many tasks it has polled.
-    pub(crate) polls: AtomicU64,
+    /// What it has done.
+    pub(crate) counters: Counters,
 }
 
 /// The kernel's lanes behind a short lock, with counts to look at without it.

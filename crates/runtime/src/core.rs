@@ -39,6 +39,17 @@ pub trait Host: Send + Sync + 'static {
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable>;
 }
 
+/// What went wrong in tasks without anybody having to notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Wakes of tasks that were over.
+    pub stale_wakes: u64,
+    /// Tasks ended by force.
+    pub overruns: u64,
+    /// Panics in the destructors of results nobody wanted.
+    pub lost_panics: u64,
+}
+
 /// What a host decides for its tasks.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -145,6 +156,14 @@ impl Core {
     pub(crate) fn wake_stopping(&self) {
         let waiters = std::mem::take(&mut *lock(&self.stop_waiters));
         waiters.into_values().for_each(Waker::wake);
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        Health {
+            stale_wakes: self.stale_wakes.load(Relaxed),
+            overruns: self.overruns.load(Relaxed),
+            lost_panics: self.lost_panics.load(Relaxed),
+        }
     }
 
     /// A waker outlived its task.

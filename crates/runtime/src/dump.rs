@@ -100,8 +100,8 @@ impl RegionInfo {
         let parent = self.parent.map_or("null".into(), |id| id.to_string());
         let reason = self.reason.as_ref().map_or("null".into(), |r| quoted(&r.to_string()));
         format!(
-            "{{\"id\":{},\"parent\":{parent},\"state\":\"{}\",\"finalizers\":{},\"reason\":{reason},\
-             \"tasks\":[{}]}}",
+            "{{\"id\":{},\"parent\":{parent},\"state\":\"{}\",\"finalizers\":{},\
+             \"reason\":{reason},\"tasks\":[{}]}}",
             self.id,
             self.state.name(),
             self.finalizers,

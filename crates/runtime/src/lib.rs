@@ -10,6 +10,7 @@ mod cancel_safe;
 mod cell;
 pub mod channel;
 mod collect;
+mod combine;
 mod core;
 mod cx;
 mod dump;
@@ -24,6 +25,8 @@ mod prim;
 mod region;
 mod root;
 mod scope;
+mod select;
+mod short;
 mod spawn;
 mod start;
 mod stop;
@@ -32,9 +35,13 @@ pub mod sync;
 mod task;
 pub mod time;
 
-pub use self::core::{Core, Host, Settings};
+pub use self::core::{Core, Health, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
+pub use combine::{
+    BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
+    race4, try_join, try_join_all, try_join3, try_join4,
+};
 pub use cx::{Cx, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use local::Local;
@@ -46,3 +53,9 @@ pub use start::{NotReady, Ready, Starting};
 pub use stop::{Grace, Stopping};
 pub use supervise::Restart;
 pub use task::Task;
+
+/// What [`select!`] expands to.
+#[doc(hidden)]
+pub mod __select {
+    pub use crate::select::{Branch, Either, Else, List, Nil, Select, cancel_safe, select};
+}

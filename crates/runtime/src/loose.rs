@@ -14,10 +14,8 @@ use crate::{Cancelled, Cx, Runnable};
 struct Nowhere;
 
 impl Host for Nowhere {
-    fn schedule(&self, entry: Runnable) {
-        // It stays scheduled for ever.
-        std::mem::forget(entry);
-    }
+    // It stays scheduled for ever.
+    fn schedule(&self, _: Runnable) {}
 
     fn now(&self) -> Time {
         Time::ZERO
@@ -49,8 +47,10 @@ impl Cx {
             std::future::pending::<Result<(), Cancelled>>()
         };
         // SAFETY: Send and 'static.
-        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
-        std::mem::forget(entry);
-        (cx.unwrap(), move |reason| drop(task.cancel_with(reason)))
+        let (_, task) = unsafe { make(&region, Plan::default(), body) };
+        let cancel = move |reason| {
+            task.cancel_with(reason);
+        };
+        (cx.unwrap(), cancel)
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use asx_kernel::time::Time;
+use pin_project_lite::pin_project;
 
 use crate::ambient;
 use crate::local::Given;
@@ -106,10 +107,13 @@ impl Node {
     }
 }
 
-/// A future that is polled inside a node.
-pub(crate) struct Inside<F> {
-    pub(crate) node: Node,
-    future: F,
+pin_project! {
+    /// A future that is polled inside a node.
+    pub(crate) struct Inside<F> {
+        pub(crate) node: Node,
+        #[pin]
+        future: F,
+    }
 }
 
 impl<F> Inside<F> {
@@ -130,12 +134,7 @@ impl<F: Future> Future for Inside<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: `future` is pinned with the whole: nothing moves it out, there is no `Drop` impl,
-        // and `node` is only borrowed.
-        let (node, future) = unsafe {
-            let this = self.get_unchecked_mut();
-            (&this.node, Pin::new_unchecked(&mut this.future))
-        };
-        ambient::enter(node, || future.poll(cx))
+        let this = self.project();
+        ambient::enter(this.node, || this.future.poll(cx))
     }
 }

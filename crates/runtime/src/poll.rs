@@ -44,8 +44,8 @@ impl Runnable {
         let operations = task.region.core.operations;
         let waker = task.lend_waker();
         let mut cx = Context::from_waker(&waker);
-        // SAFETY: `begin_poll` set `POLLING`; the host keeps to the pin.
         let polled = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: `begin_poll` set `POLLING`; the host keeps to the pin.
             ambient::with_task(&task, operations, || unsafe { task.poll(&mut cx) })
         }));
         match polled {

@@ -1,8 +1,8 @@
 //! Regions: who owns whom, and how a close goes through the tree.
 //!
 //! The order of things is the kernel's: [`RegionWord`] counts and says what is next,
-//! [`cascade`] goes from a task to its region to the parent. Here is the storage: one short lock per
-//! region, an intrusive list of its live tasks, and its live child regions. No user code and no
+//! [`cascade`] goes from a task to its region to the parent. Here is the storage: one short lock
+//! per region, an intrusive list of its live tasks, and its live child regions. No user code and no
 //! host call runs under the lock; locks of two regions are never held together.
 
 use std::collections::BTreeMap;
@@ -24,11 +24,11 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
-use crate::core::{Alarm, Core};
+use crate::core::{Alarm, Core, Health};
 use crate::dump::{RegionInfo, TaskInfo};
 use crate::local::Locals;
 use crate::outcome::Cancelled;
-use crate::prim::{Mutex, MutexGuard, lock};
+use crate::short::{Held, ShortLock};
 use crate::stop::Grace;
 
 /// From forcing what is inside to forcing what is around it.
@@ -50,7 +50,7 @@ pub struct Region {
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
-    inner: Mutex<Inner>,
+    inner: ShortLock<Inner>,
 }
 
 /// What a child's failure means to a scope.
@@ -122,7 +122,7 @@ impl Region {
             locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
-            inner: Mutex::new(inner),
+            inner: ShortLock::new(inner),
         })
     }
 
@@ -142,8 +142,8 @@ impl Region {
         Ok(child)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        lock(&self.inner)
+    fn lock(&self) -> Held<'_, Inner> {
+        self.inner.lock()
     }
 
     pub(crate) fn region_id(&self) -> RegionId {
@@ -275,6 +275,11 @@ impl Region {
             drop(inner);
             drop(old);
         }
+    }
+
+    /// What went wrong in the tasks of the runtime.
+    pub fn health(&self) -> Health {
+        self.core.health()
     }
 
     /// Stops everything inside gently, for good.

@@ -15,8 +15,8 @@ use crate::spawn::{Plan, spawn};
 
 /// A program: the task its body runs in, in a region of its own.
 ///
-/// Its future may borrow and need not be `Send`, so that [`Root::run`] keeps the thread until all of
-/// it is over.
+/// Its future may borrow and need not be `Send`, so that [`Root::run`] keeps the thread until all
+/// of it is over.
 #[derive(Debug)]
 pub struct Root;
 

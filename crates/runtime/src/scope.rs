@@ -16,6 +16,8 @@ use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 
+use pin_project_lite::pin_project;
+
 use crate::cell::{Extra, claim_stop};
 use crate::cx::{Cx, Wait, look};
 use crate::node::{self, Inside};
@@ -151,11 +153,14 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-/// The body of a scope: polled inside the scope's node, its panics caught.
-struct Body<'a, F> {
-    region: &'a Arc<Region>,
-    waker: Option<Waker>,
-    inside: Inside<F>,
+pin_project! {
+    /// The body of a scope: polled inside the scope's node, its panics caught.
+    struct Body<'a, F> {
+        region: &'a Arc<Region>,
+        waker: Option<Waker>,
+        #[pin]
+        inside: Inside<F>,
+    }
 }
 
 impl<'a, F> Body<'a, F> {
@@ -172,16 +177,12 @@ where
     type Output = Outcome<T, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: `inside` stays where it is: it is only ever pinned again, here.
-        let (this, inside) = unsafe {
-            let this = self.get_unchecked_mut();
-            let inside = Pin::new_unchecked(&mut *(&raw mut this.inside));
-            (this, inside)
-        };
+        let this = self.project();
         if this.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
             this.region.watch_body(cx.waker());
-            this.waker = Some(cx.waker().clone());
+            *this.waker = Some(cx.waker().clone());
         }
+        let inside = this.inside;
         let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));
         Poll::Ready(match polled {
             Ok(polled) => ready!(polled).map_err(Stop::Err),

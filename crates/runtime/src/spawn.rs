@@ -109,17 +109,18 @@ where
     B: Future<Output = Result<T, E>>,
 {
     let (priority, extra) = budgeted(region, plan.budget, plan.extra);
-    let fresh = Fresh::<B, T, E>::new(Blueprint {
+    let mut fresh = Fresh::<B, T, E>::new(Blueprint {
         region: region.clone(),
         id: region.core.next_id(),
         pin: plan.pin,
         priority,
         extra,
     });
-    let cx = fresh.cx();
-    let (future, panic) = match catch_unwind(AssertUnwindSafe(|| body(cx))) {
-        Ok(future) => (Some(future), None),
-        Err(payload) => (None, Some(Panic::new(payload))),
+    let made = fresh.cx().map(|cx| catch_unwind(AssertUnwindSafe(|| body(cx))));
+    let (future, panic) = match made {
+        Some(Ok(future)) => (Some(future), None),
+        Some(Err(payload)) => (None, Some(Panic::new(payload))),
+        None => (None, None),
     };
     let (header, handle) = fresh.with(future);
     // SAFETY: the cell was made for these types, and this is its handle.

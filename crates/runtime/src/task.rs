@@ -42,7 +42,7 @@ impl<T, E> Task<T, E> {
         self.cancel_as(Kind::User)
     }
 
-    /// Asks the task to stop, for a reason: true the first time. Later reasons can only be stronger.
+    /// Asks the task to stop, for a reason: true the first time. Later ones can only be stronger.
     pub fn cancel_with(&self, reason: Reason) -> bool {
         let task = self.joint.task();
         let cleanup = reason.kind.cleanup();

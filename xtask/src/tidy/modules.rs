@@ -16,7 +16,8 @@ pub(super) fn unreachable(tree: &Tree, findings: &mut Findings) {
         }
     }
     for (file, _) in tree.sources() {
-        if !reached.contains(&file.path) {
+        // What must not compile is compiled by the test that says so.
+        if !reached.contains(&file.path) && !file.path.contains("/tests/ui/") {
             findings.add(
                 file,
                 1,

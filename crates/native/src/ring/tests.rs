@@ -32,7 +32,7 @@ fn one_owner_sees_a_bounded_queue() {
     let (mut full, mut empty) = (0, 0);
     for n in 0..100_000 {
         // Long runs of one kind, so that both ends are met.
-        let pushes = if n / 1000 % 2 == 0 { 7 } else { 1 };
+        let pushes = if (n / (4 * CAPACITY)).is_multiple_of(2) { 7 } else { 1 };
         if rng.next_u64() % 8 < pushes {
             let pushed = ring.push(entry(n));
             if model.len() == CAPACITY {

@@ -30,6 +30,7 @@
 //!    return before that task has completed and its result has been taken.
 
 mod cancel;
+mod joiner;
 mod waker;
 mod word;
 
@@ -57,6 +58,8 @@ use crate::outcome::{Outcome, Panic, Stop};
 use crate::region::Region;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
+use joiner::Joiner;
+pub(crate) use waker::is_task_waker;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
 pub(crate) use word::{Requested, Snapshot, Woken};
@@ -82,7 +85,7 @@ pub(crate) struct Header {
     pub(crate) priority: u8,
     /// The priority its cleanup has: what `cleanup` says, to be read without the lock.
     cleanup_priority: AtomicU8,
-    waker: UnsafeCell<Option<Waker>>,
+    joiner: UnsafeCell<Joiner>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
     pub(crate) extra: Option<Box<Extra>>,
@@ -148,6 +151,8 @@ pub(crate) struct Blueprint {
 /// A cell whose future is not there yet.
 pub(crate) struct Fresh<F, T, E> {
     cell: NonNull<Cell<F, T, E>>,
+    /// Whether its context was made.
+    lent: bool,
 }
 
 impl<F, T, E> Fresh<F, T, E>
@@ -155,9 +160,9 @@ where
     F: Future<Output = Result<T, E>>,
 {
     pub(crate) fn new(plan: Blueprint) -> Self {
-        // References: the region's, the handle's.
+        // References: the region's, the handle's, the first context's.
         let header = Header {
-            word: Word::new(2, SCHEDULED | HANDLE),
+            word: Word::new(3, SCHEDULED | HANDLE),
             vtable: &Vtable {
                 poll: poll::<F, T, E>,
                 finish: finish::<F, T, E>,
@@ -174,27 +179,18 @@ where
             pin: plan.pin,
             priority: plan.priority,
             cleanup_priority: AtomicU8::new(0),
-            waker: UnsafeCell::new(None),
+            joiner: UnsafeCell::default(),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
         };
         let cell = Box::new(Cell { header, stage: UnsafeCell::new(Stage::Empty) });
-        Fresh { cell: NonNull::from(Box::leak(cell)) }
-    }
-
-    fn header(&self) -> NonNull<Header> {
-        self.cell.cast()
-    }
-
-    /// A context for the future to be made with.
-    pub(crate) fn cx(&self) -> Cx {
-        // SAFETY: rule 1, both references of a new cell are held by `self`.
-        Cx::of(unsafe { TaskRef::borrowed(self.header()) })
+        Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
     }
 
     /// The finished cell, without a future if making it panicked: the task as its region knows it,
     /// and as its handle does.
-    pub(crate) fn with(self, future: Option<F>) -> (NonNull<Header>, TaskRef) {
+    pub(crate) fn with(mut self, future: Option<F>) -> (NonNull<Header>, TaskRef) {
+        drop(self.cx());
         let header = self.header();
         if let Some(future) = future {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
@@ -205,10 +201,24 @@ where
     }
 }
 
+impl<F, T, E> Fresh<F, T, E> {
+    fn header(&self) -> NonNull<Header> {
+        self.cell.cast()
+    }
+
+    /// The context for the future to be made with, once.
+    pub(crate) fn cx(&mut self) -> Option<Cx> {
+        // Rule 1: the context's reference of a new cell.
+        (!std::mem::replace(&mut self.lent, true))
+            .then(|| Cx::of(TaskRef { header: self.header() }))
+    }
+}
+
 impl<F, T, E> Drop for Fresh<F, T, E> {
     fn drop(&mut self) {
         let header: NonNull<Header> = self.cell.cast();
-        // Rule 1: the two references of a cell that became nothing.
+        // Rule 1: the references of a cell that became nothing, its context's if it was not made.
+        drop(self.cx());
         drop(TaskRef { header });
         drop(TaskRef { header });
     }
@@ -322,9 +332,7 @@ impl Header {
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
-        if let Some(waker) = unsafe { &*self.waker.get() } {
-            waker.wake_by_ref();
-        }
+        unsafe { &*self.joiner.get() }.wake();
     }
 
     /// What bounds the task, if anything does.
@@ -504,19 +512,19 @@ impl<T, E> Joint<T, E> {
         if !held && word.load().is_completed() {
             return false;
         }
-        // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile; the
-        // completer looks at the waker only if it finds `WAKER` set.
-        let slot = unsafe { &mut *self.task.waker.get() };
-        match slot {
-            Some(old) if old.will_wake(waker) => {}
-            _ => *slot = Some(waker.clone()),
-        }
+        // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
+        // the completer looks at the waker only if it finds `WAKER` set.
+        unsafe { &mut *self.task.joiner.get() }.set(waker);
         word.give_waker()
     }
 }
 
 impl<T, E> Drop for Joint<T, E> {
     fn drop(&mut self) {
+        // Shortcut: of a task whose result was taken, nobody asks whether there is a handle.
+        if self.done {
+            return;
+        }
         self.task.word.take_waker();
         if self.task.word.drop_handle() {
             // SAFETY: rule 2, claimed just now.

@@ -8,6 +8,12 @@ use super::{Header, TaskRef};
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
+/// Whether a waker is a task's: cloning it counts a reference and does nothing else.
+#[inline]
+pub(crate) fn is_task_waker(waker: &Waker) -> bool {
+    std::ptr::eq(waker.vtable(), &VTABLE)
+}
+
 fn header(data: *const ()) -> NonNull<Header> {
     NonNull::new(data.cast_mut().cast()).unwrap_or(NonNull::dangling())
 }
@@ -36,14 +42,6 @@ unsafe fn drop_waker(data: *const ()) {
 }
 
 impl TaskRef {
-    /// A waker that owns this reference.
-    pub(crate) fn into_waker(self) -> Waker {
-        let data = self.into_raw().as_ptr().cast_const().cast();
-        // SAFETY: the functions above keep the contract of wakers: they are thread-safe and count
-        // one reference per waker.
-        unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) }
-    }
-
     /// A waker for as long as the task is borrowed; it owns no reference.
     pub(crate) fn lend_waker(&self) -> ManuallyDrop<Waker> {
         let data = self.as_ptr().as_ptr().cast_const().cast();

@@ -2,10 +2,10 @@
 //! of references.
 //!
 //! ```text
-//!  63                 16 15   11 10   8   7     6     5     4     3      2       1        0
-//! +------------------------+----------+--------+-----+-----+-----+------+-------+---------+
-//! | references             |          | state  |FORCE|KEPT |TAKEN|WAKER |HANDLE |POLLING  | SCHEDULED
-//! +------------------------+----------+--------+-----+-----+-----+------+-------+---------+
+//!  63          16 15   11 10   8    7     6     5     4      3      2       1         0
+//! +--------------+-------+-------+------+-----+------+-----+-----+------+-------+---------+
+//! | references   |       | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
+//! +--------------+-------+-------+------+-----+------+-----+-----+------+-------+---------+
 //! ```
 //! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
 //!
@@ -135,7 +135,7 @@ pub(crate) struct Word(AtomicU64);
 impl Word {
     /// A created task, scheduled, with a handle and `references`.
     pub(crate) fn new(references: u64, flags: u64) -> Word {
-        Word(AtomicU64::new(flags | references * REF))
+        Word(AtomicU64::new(flags | (references * REF)))
     }
 
     #[inline]
@@ -219,7 +219,12 @@ impl Word {
     }
 
     /// The body has ended: whether the task ends cancelled. It moves to Finalizing if so.
+    #[inline]
     pub(crate) fn body_ended(&self) -> bool {
+        // Shortcut: only the task itself acknowledges, and the law changes nothing before that.
+        if !self.load().state().acknowledged() {
+            return false;
+        }
         self.update(|word| {
             let (next, _) = word.step(TaskEvent::BodyEnded)?;
             Some((next, next.state().acknowledged()))

@@ -7,12 +7,11 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use asx_kernel::channel::{Channel, TrySendError, WaiterId};
+use asx_kernel::channel::WaiterId;
 
 use super::permit::{OwnedPermit, Permit};
 use super::shared::{Shared, wake};
 use super::{Disconnected, SendError};
-use crate::ambient;
 use crate::cx::Wait;
 use crate::prim::Arc;
 use crate::{CancelSafe, Cx};
@@ -136,25 +135,6 @@ impl<'a, T> Sending<'a, T> {
     ) -> Self {
         Sending { place: Place::new(shared, cx, at), value: Some(value) }
     }
-
-    /// Both phases under one lock, for the common case: there is room and nobody waits.
-    #[inline]
-    fn send_now(&mut self) -> Poll<Result<(), SendError<T>>> {
-        let Some(value) = self.value.take() else { return Poll::Ready(Ok(())) };
-        match self.place.shared.with(|channel: &mut Channel<T, _>| channel.try_send(value)) {
-            Ok(receiver) => {
-                wake(receiver);
-                Poll::Ready(Ok(()))
-            }
-            Err(TrySendError::Disconnected(value)) => {
-                Poll::Ready(Err(SendError::Disconnected(value)))
-            }
-            Err(TrySendError::Full(value)) => {
-                self.value = Some(value);
-                Poll::Pending
-            }
-        }
-    }
 }
 
 impl<T> Future for Sending<'_, T> {
@@ -162,23 +142,25 @@ impl<T> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        // The wait below looks for a cancel again, and reports it.
-        if this.place.place.is_none()
-            && this.place.cx.checkpoint().is_ok()
-            && ambient::take_operation()
-            && let Poll::Ready(sent) = this.send_now()
-        {
-            return Poll::Ready(sent);
+        let Sending { place: Place { shared, cx, at, place }, value } = &mut *self;
+        if value.is_none() {
+            return Poll::Ready(Ok(()));
         }
-        let Poll::Ready(reserved) = this.place.poll(context, |shared| Permit::new(shared)) else {
+        if let Err(cancelled) = cx.checkpoint() {
+            shared.leave(place);
+            return match value.take() {
+                Some(value) => Poll::Ready(Err(SendError::Cancelled(value, cancelled))),
+                None => Poll::Ready(Ok(())),
+            };
+        }
+        if !cx.may_go_on(context) {
             return Poll::Pending;
-        };
-        let Some(value) = this.value.take() else { return Poll::Ready(Ok(())) };
-        Poll::Ready(match reserved {
-            Ok(permit) => permit.try_send(value).map_err(SendError::from),
-            Err(error) => Err(error.map(|()| value)),
-        })
+        }
+        let sent = shared.poll_send(place, value, context.waker());
+        if sent.is_pending() {
+            cx.waits(Wait::Reserve, at);
+        }
+        sent.map_err(SendError::from)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Every method has the same three steps: ask the law under the lock, release the lock, do what
 //! the law answered. Waking, cloning or dropping a waker and dropping a message are the users'
-//! code, and are always done after the lock is released.
+//! code, and are always done after the lock is released. One exception: cloning the waker of a task
+//! of ours only counts, and may be done inside.
 
 use std::task::{Poll, Waker};
 
@@ -11,10 +12,12 @@ use asx_kernel::channel::{
 };
 
 use super::Disconnected;
-use crate::prim::{Arc, Mutex, lock};
+use crate::cell::is_task_waker;
+use crate::prim::Arc;
+use crate::short::ShortLock;
 
 pub(crate) struct Shared<T> {
-    channel: Mutex<Channel<T, Waker>>,
+    channel: ShortLock<Channel<T, Waker>>,
 }
 
 /// A slot was reserved: who is to be woken, once the slot has its permit.
@@ -22,14 +25,14 @@ pub(super) type Granted = Result<Option<Waker>, Disconnected>;
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
-        let channel = Mutex::new(Channel::new(capacity)?);
+        let channel = ShortLock::new(Channel::new(capacity)?);
         Ok(Arc::new(Shared { channel }))
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
     #[inline]
     pub(super) fn with<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
-        ask(&mut lock(&self.channel))
+        self.channel.with(ask)
     }
 
     /// Asks for a slot, in line at `place` if it has one already.
@@ -41,20 +44,56 @@ impl<T> Shared<T> {
         place: &mut Option<WaiterId>,
         waker: &Waker,
     ) -> Poll<Granted> {
-        match self.with(|channel| reserve_now(channel, place)) {
+        let plain = is_task_waker(waker);
+        let (granted, _spare) = self.with(|channel| match reserve_now(channel, place) {
+            Poll::Pending if plain => line_up(channel, place, waker.clone()),
+            granted => (granted, None),
+        });
+        match granted {
             Poll::Ready(granted) => Poll::Ready(granted),
+            Poll::Pending if plain => Poll::Pending,
             Poll::Pending => self.wait_in_line(place, waker.clone()),
         }
     }
 
+    /// Sends `value` as [`poll_reserve`](Shared::poll_reserve) and [`fill`](Shared::fill) would, at
+    /// once if there is a slot.
+    #[inline]
+    pub(super) fn poll_send(
+        &self,
+        place: &mut Option<WaiterId>,
+        value: &mut Option<T>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Disconnected<T>>> {
+        let plain = is_task_waker(waker);
+        let (sent, _spare) = self.with(|channel| match reserve_now(channel, place) {
+            Poll::Ready(granted) => (fill_granted(channel, granted, value), None),
+            Poll::Pending if plain => match line_up(channel, place, waker.clone()) {
+                (Poll::Ready(granted), spare) => (fill_granted(channel, granted, value), spare),
+                (Poll::Pending, spare) => (None, spare),
+            },
+            Poll::Pending => (None, None),
+        });
+        let sent = match sent {
+            Some(sent) => sent,
+            None if plain => return Poll::Pending,
+            None => match self.wait_in_line(place, waker.clone()) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(granted) => {
+                    match self.with(|channel| fill_granted(channel, granted, value)) {
+                        Some(sent) => sent,
+                        None => return Poll::Ready(Ok(())),
+                    }
+                }
+            },
+        };
+        Poll::Ready(sent.map(|wakes| wakes.into_iter().for_each(wake)))
+    }
+
     #[cold]
     fn wait_in_line(&self, place: &mut Option<WaiterId>, token: Waker) -> Poll<Granted> {
-        let (asked, _spare) = self.with(|channel| channel.reserve_with(place, token));
-        match asked {
-            Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
-            Ok(Reserve::Waiting(_)) => Poll::Pending,
-            Err(_) => Poll::Ready(Err(Disconnected(()))),
-        }
+        let (asked, _spare) = self.with(|channel| line_up(channel, place, token));
+        asked
     }
 
     /// Gives up a place in line, if there is one.
@@ -97,6 +136,18 @@ impl<T> Shared<T> {
         waker: &Waker,
         mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
+        if is_task_waker(waker) {
+            let (taken, _spare) = self.with(|channel| match take(channel) {
+                Err(TryRecvError::Empty) => {
+                    let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
+                    let token = (!known).then(|| waker.clone());
+                    let spare = token.and_then(|token| channel.recv_with(token).1);
+                    (Err(TryRecvError::Empty), spare)
+                }
+                taken => (taken, None),
+            });
+            return received(taken);
+        }
         match self.with(&mut take) {
             Err(TryRecvError::Empty) if again && self.will_wake(waker) => Poll::Pending,
             Err(TryRecvError::Empty) => self.wait_for_message(waker.clone(), take),
@@ -198,6 +249,41 @@ fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>)
         Ok(Reserve::Waiting(_)) => Poll::Pending,
         Err(_) => Poll::Ready(Err(Disconnected(()))),
     }
+}
+
+/// Takes a place in line, or a slot if there is one after all. The waker that is not kept is to be
+/// dropped after the lock.
+fn line_up<T>(
+    channel: &mut Channel<T, Waker>,
+    place: &mut Option<WaiterId>,
+    token: Waker,
+) -> (Poll<Granted>, Option<Waker>) {
+    let (asked, spare) = channel.reserve_with(place, token);
+    let granted = match asked {
+        Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
+        Ok(Reserve::Waiting(_)) => Poll::Pending,
+        Err(_) => Poll::Ready(Err(Disconnected(()))),
+    };
+    (granted, spare)
+}
+
+/// Whom to wake: the next in line, and the receiver.
+type Wakes = [Option<Waker>; 2];
+
+/// Fills a slot that was granted under the same lock; `None` without a value.
+fn fill_granted<T>(
+    channel: &mut Channel<T, Waker>,
+    granted: Granted,
+    value: &mut Option<T>,
+) -> Option<Result<Wakes, Disconnected<T>>> {
+    let value = value.take()?;
+    Some(match granted {
+        Err(_) => Err(Disconnected(value)),
+        Ok(next) => match channel.send(value) {
+            Sent::Queued { wake: receiver } => Ok([next, receiver]),
+            Sent::Refused { value } | Sent::NoPermit { value } => Err(Disconnected(value)),
+        },
+    })
 }
 
 /// Wakes the sender that has room now, and passes on what was taken.

@@ -1,7 +1,10 @@
 //! Time: the wheel of a runtime's timers, and the futures that wait for it.
 
+mod interval;
 mod sleep;
 mod timeout;
+mod timer;
+mod units;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,8 +16,10 @@ use asx_kernel::wheel::{TimerHandle, Wheel, WheelConfig};
 use crate::core::Host;
 use crate::prim::{Mutex, lock};
 
+pub use interval::{Interval, MissedTicks, Tick};
 pub use sleep::Sleep;
 pub use timeout::Timeout;
+pub use units::DurationExt;
 
 /// Timers fired under one lock.
 const BATCH: usize = 256;
@@ -62,9 +67,11 @@ impl<T> Timers<T> {
         Some(handle)
     }
 
-    /// Whether a timer is still armed.
-    pub(crate) fn is_armed(&self, handle: TimerHandle) -> bool {
-        lock(&self.wheel).as_ref().is_some_and(|wheel| wheel.get(handle).is_some())
+    /// Looks at what a timer carries, if it is still armed. No user code in `look`: it runs under
+    /// the lock.
+    pub(crate) fn look<R>(&self, handle: TimerHandle, look: impl FnOnce(&T) -> R) -> Option<R> {
+        let wheel = lock(&self.wheel);
+        wheel.as_ref()?.get(handle).map(|(_, token)| look(token))
     }
 
     pub(crate) fn cancel(&self, handle: TimerHandle) {

@@ -1,30 +1,36 @@
 //! Bounding how long a part of a task may take.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use asx_kernel::cancel;
 use asx_kernel::time::Time;
-use asx_kernel::wheel::TimerHandle;
+use pin_project_lite::pin_project;
 
+use super::timer::Timer;
 use crate::node::{Branch, Inside, Kind};
 use crate::{Cancelled, Cx};
 
-/// The future of [`Cx::timeout`] and [`Cx::deadline`].
-#[must_use = "futures do nothing unless awaited"]
-pub struct Timeout<'a, F> {
-    cx: &'a Cx,
-    kind: cancel::Kind,
-    deadline: Time,
-    timer: Option<TimerHandle>,
-    body: Inside<F>,
+pin_project! {
+    /// The future of [`Cx::timeout`] and [`Cx::deadline`].
+    ///
+    /// One inside another can only tighten it: the outer one's cancel reaches everything inside,
+    /// whatever time the inner one has left.
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Timeout<'a, F> {
+        kind: cancel::Kind,
+        timer: Timer<'a>,
+        #[pin]
+        body: Inside<F>,
+    }
 }
 
 impl<'a, F> Timeout<'a, F> {
     pub(crate) fn new(cx: &'a Cx, kind: cancel::Kind, deadline: Time, body: F) -> Self {
         let body = Inside::new(Kind::Branch(Branch::with_deadline(deadline)), body);
-        Timeout { cx, kind, deadline, timer: None, body }
+        Timeout { kind, timer: Timer::new(cx, deadline, false), body }
     }
 }
 
@@ -36,44 +42,28 @@ where
     type Output = Result<T, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: `body` stays where it is: it is only ever pinned again, here.
-        let this = unsafe { self.get_unchecked_mut() };
+        let mut this = self.project();
         loop {
-            // SAFETY: as above.
-            let body = unsafe { Pin::new_unchecked(&mut this.body) };
-            if let Poll::Ready(result) = body.poll(cx) {
+            if let Poll::Ready(result) = this.body.as_mut().poll(cx) {
                 let seen = this.body.branch().and_then(Branch::seen);
                 return Poll::Ready(match (result, seen) {
                     (Ok(_), Some(cancelled)) => Err(cancelled.into()),
                     (result, _) => result,
                 });
             }
-            let Some(branch) = this.body.branch() else { return Poll::Pending };
-            if branch.is_cancelled() {
+            let Some(branch) = this.body.branch().filter(|branch| !branch.is_cancelled()) else {
                 return Poll::Pending;
-            }
-            let core = this.cx.core();
-            let over = match this.timer {
-                Some(timer) => !core.timers.is_armed(timer),
-                None => this.deadline <= core.host.now(),
             };
-            if !over {
-                if this.timer.is_none() {
-                    let waker = cx.waker().clone();
-                    this.timer = core.timers.register(&*core.host, this.deadline, waker);
-                }
+            if !this.timer.poll(cx.waker()) {
                 return Poll::Pending;
             }
-            this.timer = None;
-            branch.cancel(this.cx.task().region.reason(this.kind).into());
+            branch.cancel(this.timer.cx().task().region.reason(*this.kind).into());
         }
     }
 }
 
-impl<F> Drop for Timeout<'_, F> {
-    fn drop(&mut self) {
-        if let Some(timer) = self.timer {
-            self.cx.core().timers.cancel(timer);
-        }
+impl<F> fmt::Debug for Timeout<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Timeout({})", self.timer.deadline())
     }
 }

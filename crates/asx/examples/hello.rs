@@ -1,0 +1,29 @@
+//! Two greeters, one listener; everything has ended when `main` returns.
+//!
+//! `cargo run -p asx --example hello`
+
+use asx::prelude::*;
+
+#[asx::main(workers = 2)]
+async fn main(cx: &Cx) -> Result<(), Cancelled> {
+    let (tx, mut rx) = channel::bounded(4);
+    cx.scope(async |s| {
+        for name in ["Ada", "Grace"] {
+            let tx = tx.clone();
+            drop(s.task(name).spawn(async move |cx: Cx| {
+                for round in 1..=3 {
+                    cx.sleep(10.millis()).await?;
+                    let Ok(permit) = tx.reserve(&cx).await else { break };
+                    permit.send(format!("hello {round} from {name}"));
+                }
+                Ok(())
+            }));
+        }
+        drop(tx);
+        while let Ok(hello) = rx.recv(cx).await {
+            println!("{hello}");
+        }
+        Ok(())
+    })
+    .await
+}

@@ -1,0 +1,252 @@
+//! Structured concurrency for Rust: every task has an owner, cancellation is a protocol, and no
+//! message is half-sent.
+//!
+//! ```
+//! use asx::prelude::*;
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) -> Result<(), Cancelled> {
+//!     let words = ["every", "task", "has", "an", "owner"];
+//!     let total = cx
+//!         .scope(async |s| {
+//!             let tasks = words.map(|word| s.spawn(async move |_cx: Cx| Ok(word.len())));
+//!             let mut total = 0;
+//!             for task in tasks {
+//!                 total += task.await.unwrap_or(0);
+//!             }
+//!             Ok::<_, Cancelled>(total)
+//!         })
+//!         .await?; // everything started in the scope has ended here
+//!     assert_eq!(total, 19);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # 1. The context
+//!
+//! A [`Cx`] is what a task gets its powers from: time, scopes, and the question whether to stop.
+//! Nothing is ambient: what has no context cannot wait, spawn or sleep. It is a cheap clone; a task
+//! owns one and lends it (`cx: &Cx`) to what it calls.
+//!
+//! A runtime gives the first one: [`main`](macro@main) makes a runtime around `main`, and
+//! [`Runtime`] is for programs that want it in their own hands.
+//!
+//! ```
+//! use asx::prelude::*;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let runtime = asx::Runtime::builder().workers(2).build()?;
+//! let text = String::from("borrowed");
+//! let length = runtime.block_on(async |cx: Cx| {
+//!     cx.yield_now().await;
+//!     text.len()
+//! });
+//! assert_eq!(length, 8);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # 2. Scopes and tasks
+//!
+//! [`Cx::scope`] opens a scope; [`Scope::spawn`] starts a task in it, which may run on another
+//! thread. The scope returns when everything in it has ended. There are no detached tasks: a
+//! [`Task`] handle that is dropped leaves the task to its scope.
+//!
+//! The first error of a child asks the others to stop, waits for them, and is the result of the
+//! scope:
+//!
+//! ```
+//! use asx::prelude::*;
+//!
+//! #[derive(Debug, PartialEq)]
+//! enum AppError {
+//!     Cancelled,
+//!     Refused(u32),
+//! }
+//!
+//! impl From<Cancelled> for AppError {
+//!     fn from(_: Cancelled) -> Self {
+//!         AppError::Cancelled
+//!     }
+//! }
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) {
+//!     let result: Result<(), AppError> = cx
+//!         .scope(async |s| {
+//!             drop(s.spawn(async |cx: Cx| {
+//!                 cx.sleep(60.minutes()).await?; // ends early, with an error: `?` is the way out
+//!                 Ok(())
+//!             }));
+//!             drop(s.spawn(async |_cx: Cx| Err::<(), _>(AppError::Refused(7))));
+//!             Ok(())
+//!         })
+//!         .await;
+//!     assert_eq!(result, Err(AppError::Refused(7)));
+//! }
+//! ```
+//!
+//! What a task comes to is an [`Outcome`]: a value, or a [`Stop`] that says whether it failed, was
+//! cancelled or panicked.
+//!
+//! # 3. Cancellation
+//!
+//! To cancel is to ask. The task goes on until it looks: every operation that waits (`sleep`,
+//! `recv`, `reserve`, locks, the await of a task) looks, and so does [`Cx::checkpoint`]. It then
+//! gets [`Cancelled`], which says why, and cleans up; who asked waits for it. So an error type has
+//! a `From<Cancelled>`, and `?` does the rest.
+//!
+//! * [`Cx::shield`] runs what must not be interrupted.
+//! * [`Scope::defer`] registers what is to run last.
+//! * [`Cx::timeout`] asks a part of the task to stop when time is up; inside another it can only
+//!   tighten it.
+//!
+//! ```
+//! use asx::prelude::*;
+//! use asx::cancel::Kind;
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) {
+//!     let mut flushed = false;
+//!     let result: Result<(), Cancelled> = cx
+//!         .timeout(1.millis(), async |cx| {
+//!             let slow = cx.sleep(60.minutes()).await;
+//!             cx.shield(async |cx| {
+//!                 cx.yield_now().await;
+//!                 flushed = true;
+//!             })
+//!             .await;
+//!             slow
+//!         })
+//!         .await;
+//!     assert_eq!(result.unwrap_err().kind(), Kind::Timeout);
+//!     assert!(flushed);
+//! }
+//! ```
+//!
+//! # 4. Several things at once
+//!
+//! Tasks of a scope run in parallel and own what they use. Within one task things run concurrently
+//! and may borrow:
+//!
+//! | | ends when | the others |
+//! |---|---|---|
+//! | [`join`], [`join_all`] | all have ended | |
+//! | [`try_join`], [`try_join_all`] | all have ended, or one has failed | stopped, waited for |
+//! | [`race`], [`race_all`] | one has ended | asked to stop, waited for |
+//! | [`group`] | the body and all it added have ended | if the body fails: the same |
+//! | [`select!`] | one is done | dropped: only for futures that lose nothing |
+//!
+//! ```
+//! use asx::prelude::*;
+//!
+//! async fn ask(cx: &Cx, server: &str, takes: u64) -> Result<String, Cancelled> {
+//!     cx.sleep(takes.millis()).await?;
+//!     Ok(format!("an answer from {server}"))
+//! }
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) -> Result<(), Cancelled> {
+//!     let (near, far) = (String::from("near"), String::from("far"));
+//!     let first = race(
+//!         cx,
+//!         async |cx| ask(cx, &far, 3_600_000).await,
+//!         async |cx| ask(cx, &near, 1).await,
+//!     );
+//!     assert_eq!(first.await?, "an answer from near");
+//!
+//!     let both = try_join(
+//!         cx,
+//!         async |cx| ask(cx, &near, 1).await,
+//!         async |cx| ask(cx, &far, 2).await,
+//!     );
+//!     assert_eq!(both.await?.1, "an answer from far");
+//!
+//!     let lengths = group(cx, async |g| {
+//!         for server in [&near, &far] {
+//!             g.add(async move |cx| ask(cx, server, 1).await);
+//!         }
+//!         let mut lengths = Vec::new();
+//!         while let Some(answer) = g.next(cx).await? {
+//!             lengths.push(answer?.len());
+//!         }
+//!         lengths.sort();
+//!         Ok::<_, Cancelled>(lengths)
+//!     });
+//!     assert_eq!(lengths.await?, [18, 19]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # 5. Channels
+//!
+//! A send has two phases. `reserve` waits for a slot and can be cancelled with nothing at stake;
+//! the [`Permit`](channel::Permit) it gives cannot fail half-way. See [`channel`] for more than the
+//! bounded one, and [`sync`] for locks and signals.
+//!
+//! ```
+//! use asx::prelude::*;
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) -> Result<(), Cancelled> {
+//!     let (tx, mut rx) = channel::bounded(8);
+//!     cx.scope(async |s| {
+//!         drop(s.task("feed").spawn(async move |cx: Cx| {
+//!             for order in 0..20 {
+//!                 let Ok(permit) = tx.reserve(&cx).await else { break };
+//!                 permit.send(order);
+//!             }
+//!             Ok(())
+//!         }));
+//!         let mut beat = cx.interval(1.secs());
+//!         let mut sum = 0;
+//!         loop {
+//!             select! {
+//!                 order = rx.recv(cx) => match order {
+//!                     Ok(order) => sum += order,
+//!                     Err(_) => break,
+//!                 },
+//!                 tick = beat.tick(cx) => {
+//!                     tick?;
+//!                     println!("still here");
+//!                 }
+//!             }
+//!         }
+//!         assert_eq!(sum, 190);
+//!         Ok::<_, Cancelled>(())
+//!     })
+//!     .await
+//! }
+//! ```
+
+pub use asx_kernel::budget::Budget;
+pub use asx_kernel::ids::TaskId;
+pub use asx_kernel::lanes::Priority;
+pub use asx_kernel::status::Status;
+pub use asx_macros::main;
+pub use asx_native::{Builder, Handle, Runtime};
+pub use asx_runtime::{
+    BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, NextChild, Outcome, Panic,
+    Policy, RegionInfo, Scope, ScopeBuilder, Stop, Stopping, Task, TaskBuilder, TaskInfo, YieldNow,
+    channel, group, join, join_all, join3, join4, race, race_all, race3, race4, select, sync,
+    try_join, try_join_all, try_join3, try_join4,
+};
+
+/// Why something was asked to stop.
+pub mod cancel {
+    pub use asx_kernel::cancel::{Kind, Reason};
+}
+
+/// Sleeps, timeouts, intervals, and how to say how long.
+pub mod time {
+    pub use asx_kernel::time::Time;
+    pub use asx_runtime::time::*;
+}
+
+/// What most programs use: `use asx::prelude::*;`.
+pub mod prelude {
+    pub use asx_runtime::time::DurationExt;
+    pub use asx_runtime::{
+        Cancelled, Cx, Outcome, Scope, Stop, Task, channel, group, join, race, select, try_join,
+    };
+}

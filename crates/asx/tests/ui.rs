@@ -1,0 +1,7 @@
+//! What must not compile, and how the compiler says so.
+
+#[test]
+fn misuse_is_explained() {
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("tests/ui/*.rs");
+}

@@ -1,0 +1,2 @@
+#[asx::main]
+fn main() {}

@@ -1,0 +1,78 @@
+//! What the functions under our attributes have in common.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Error, FnArg, ItemFn, Result, ReturnType, Signature, Type};
+
+/// An async function that takes at most a context.
+pub(crate) struct Entry {
+    pub(crate) function: ItemFn,
+    argument: Argument,
+}
+
+enum Argument {
+    None,
+    Borrowed(Span),
+    Owned(Span),
+}
+
+impl Entry {
+    /// `attribute` is for messages: `#[asx::main]`.
+    pub(crate) fn new(function: ItemFn, attribute: &str) -> Result<Entry> {
+        let signature = &function.sig;
+        if signature.asyncness.is_none() {
+            let what = format!("`{attribute}` is for an `async fn`: add `async`");
+            return Err(Error::new_spanned(signature.fn_token, what));
+        }
+        if !signature.generics.params.is_empty() {
+            let what = format!("a function under `{attribute}` has no generic parameters");
+            return Err(Error::new_spanned(&signature.generics, what));
+        }
+        let argument = argument(signature, attribute)?;
+        Ok(Entry { function, argument })
+    }
+
+    /// An async closure from an owned context, which calls the function.
+    pub(crate) fn closure(&self) -> TokenStream {
+        let name = &self.function.sig.ident;
+        match self.argument {
+            // Errors of type are the author's: they show at the argument.
+            Argument::None => quote!(async |_: ::asx::Cx| #name().await),
+            Argument::Borrowed(span) => {
+                let cx = quote_spanned!(span=> &cx);
+                quote!(async |cx: ::asx::Cx| #name(#cx).await)
+            }
+            Argument::Owned(span) => {
+                let cx = quote_spanned!(span=> cx);
+                quote!(async |cx: ::asx::Cx| #name(#cx).await)
+            }
+        }
+    }
+
+    pub(crate) fn output(&self) -> &ReturnType {
+        &self.function.sig.output
+    }
+}
+
+fn argument(signature: &Signature, attribute: &str) -> Result<Argument> {
+    let mut inputs = signature.inputs.iter();
+    let argument = match inputs.next() {
+        None => Argument::None,
+        Some(FnArg::Typed(typed)) => match &*typed.ty {
+            Type::Reference(_) => Argument::Borrowed(typed.ty.span()),
+            _ => Argument::Owned(typed.ty.span()),
+        },
+        Some(receiver) => {
+            return Err(Error::new_spanned(receiver, "not a method: there is no self"));
+        }
+    };
+    match inputs.next() {
+        None => Ok(argument),
+        Some(more) => {
+            let what =
+                format!("a function under `{attribute}` takes the context, `cx: &Cx`, alone");
+            Err(Error::new_spanned(more, what))
+        }
+    }
+}
