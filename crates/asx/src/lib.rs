@@ -226,10 +226,10 @@ pub use asx_kernel::status::Status;
 pub use asx_macros::main;
 pub use asx_native::{Builder, Handle, Runtime};
 pub use asx_runtime::{
-    BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, NextChild, Outcome, Panic,
-    Policy, RegionInfo, Scope, ScopeBuilder, Stop, Stopping, Task, TaskBuilder, TaskInfo, YieldNow,
-    channel, group, join, join_all, join3, join4, race, race_all, race3, race4, select, sync,
-    try_join, try_join_all, try_join3, try_join4,
+    BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Local, NextChild, NotReady,
+    Outcome, Panic, Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, Starting, Stop,
+    Stopping, Task, TaskBuilder, TaskInfo, YieldNow, channel, group, join, join_all, join3, join4,
+    race, race_all, race3, race4, select, sync, try_join, try_join_all, try_join3, try_join4,
 };
 
 /// Why something was asked to stop.

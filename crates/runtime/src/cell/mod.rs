@@ -20,12 +20,12 @@
 //!    by whoever has set the `LOCK` bit of the word.
 //! 5. *Type*. The vtable was made for the type of the cell it is in.
 //! 6. *Threads*. A future that is not `Send` is polled and dropped on one thread: its cell is
-//!    pinned to the worker that this thread is, and a host polls pinned tasks on the worker they are
-//!    pinned to, by the same thread as long as such a task lives. A future is dropped in two
-//!    places: in a poll step (its end, a panic, an end by force), which is a poll of the host's; and
+//!    pinned to the worker that this thread is, and a host polls pinned tasks on the worker they
+//!    are pinned to, by the same thread as long as such a task lives. A future is dropped in two
+//!    places: in a poll step (its end, a panic, an end by force), which the host takes there; and
 //!    when its region refuses it, which the spawner does, who made it. Nothing else drops one: the
-//!    region's reference keeps the cell until the task has completed, and by then the stage holds a
-//!    result, whose types are `Send`. So the handle and the last reference may go anywhere.
+//!    region's reference keeps the cell until the task has completed, and by then the stage holds
+//!    a result, whose types are `Send`. So the handle and the last reference may go anywhere.
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
 //! 8. *Holds*. See `stage`.
