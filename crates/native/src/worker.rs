@@ -133,7 +133,7 @@ impl Worker {
             }
             _ => {}
         }
-        if self.firing.get() {
+        if self.firing.get() && entry.pin().is_none() {
             self.shared.global.push(entry);
         } else if entry.is_plain() {
             self.queue.push(&self.remote().queue, entry);
