@@ -318,6 +318,14 @@ impl Region {
     /// Ends by force what still lives in a closing region, innermost first: whoever only waits for
     /// what is inside gets the chance to end by itself.
     pub(crate) fn force(self: &Arc<Self>) {
+        if self.force_innermost() {
+            let (host, again) = (&*self.core.host, Alarm::Force(self.clone()));
+            self.core.alarms.register(host, host.now() + FORCE_AGAIN, again);
+        }
+    }
+
+    /// Ends by force what has no region inside; whether there are such that have.
+    fn force_innermost(&self) -> bool {
         let mut entries = Vec::new();
         let children: Vec<_> = {
             let inner = self.lock();
@@ -333,11 +341,10 @@ impl Region {
             inner.children.values().cloned().collect()
         };
         self.core.host.schedule_all(entries);
-        if !children.is_empty() {
-            let (host, again) = (&*self.core.host, Alarm::Force(self.clone()));
-            self.core.alarms.register(host, host.now() + FORCE_AGAIN, again);
+        for child in &children {
+            child.force_innermost();
         }
-        children.iter().for_each(|child| child.force());
+        !children.is_empty()
     }
 
     /// What is inside, for people.
