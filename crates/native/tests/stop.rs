@@ -7,10 +7,10 @@ use std::time::Duration;
 use asx_native::Runtime;
 use asx_runtime::{Cancelled, Cx, Grace, Scope};
 
-const GRACE: Grace = Grace { soft: Duration::from_millis(5), hard: Duration::from_millis(50) };
+const SOON: Duration = Duration::from_millis(5);
 
-/// Runs a program, stops it when `tasks` live, and wants all of it to end.
-fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize) {
+/// Runs a program, stops it when `tasks` live, and wants all of it to end, and no alarm to be left.
+fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, patience: Duration) {
     for workers in [1, 2, 4] {
         let runtime = Arc::new(Runtime::builder().workers(workers).build().unwrap());
         let program = thread::spawn({
@@ -20,10 +20,11 @@ fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize) {
         while runtime.dump().tasks() < tasks {
             thread::yield_now();
         }
-        if let Err(left) = runtime.shutdown(GRACE) {
+        if let Err(left) = runtime.shutdown(Grace { soft: SOON, hard: patience }) {
             panic!("{workers} workers leave:\n{left}");
         }
         program.join().unwrap();
+        assert_eq!(runtime.dump().timers, 0);
     }
 }
 
@@ -40,7 +41,7 @@ fn tasks_that_were_asked_twice_can_be_ended_by_force() {
         });
         let _ = scope.await;
     }
-    stop(program, 5);
+    stop(program, 5, SOON);
 }
 
 /// Its wakes come from timers, and it is in the cancel lane: neither takes it elsewhere.
@@ -57,5 +58,5 @@ fn a_program_stays_on_its_thread_when_it_is_cancelled() {
         })
         .await;
     }
-    stop(program, 1);
+    stop(program, 1, Duration::from_secs(600));
 }

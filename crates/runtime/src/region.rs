@@ -21,6 +21,8 @@ use asx_kernel::outcome::{Fold, Severity, Stop};
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
+use asx_kernel::time::Time;
+use asx_kernel::wheel::TimerHandle;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Alarm, Core, Health};
@@ -71,6 +73,8 @@ struct Inner {
     fold: Fold<(), ()>,
     /// The reason that was added to the fold last.
     folded: Option<Arc<Reason>>,
+    /// What a close makes needless: the steps of a gentle stop.
+    alarms: Vec<TimerHandle>,
     /// Who waits for the close.
     waiter: Option<Waker>,
     /// Who is told when the body is to stop.
@@ -105,6 +109,7 @@ impl Region {
             failure: None,
             fold: Fold::default(),
             folded: None,
+            alarms: Vec::new(),
             waiter: None,
             body: None,
         };
@@ -311,16 +316,31 @@ impl Region {
         let host = &*self.core.host;
         self.stop();
         let cancel = host.now() + soft;
-        self.core.alarms.register(host, cancel, Alarm::Cancel(self.clone(), kind));
-        self.core.alarms.register(host, cancel + hard, Alarm::Force(self.clone()));
+        let weak = || Arc::downgrade(self);
+        self.arm([(cancel, Alarm::Cancel(weak(), kind)), (cancel + hard, Alarm::Force(weak()))]);
+    }
+
+    /// Sets alarms that go with the region.
+    fn arm<const N: usize>(&self, alarms: [(Time, Alarm); N]) {
+        let timers = &self.core.alarms;
+        let armed = alarms.map(|(at, alarm)| timers.register(&*self.core.host, at, alarm));
+        let mut inner = self.lock();
+        if inner.word.state() != RegionState::Closed {
+            return inner.alarms.extend(armed.into_iter().flatten());
+        }
+        drop(inner);
+        armed.into_iter().flatten().for_each(|alarm| timers.cancel(alarm));
     }
 
     /// Ends by force what still lives in a closing region, innermost first: whoever only waits for
     /// what is inside gets the chance to end by itself.
     pub(crate) fn force(self: &Arc<Self>) {
         if self.force_innermost() {
-            let (host, again) = (&*self.core.host, Alarm::Force(self.clone()));
-            self.core.alarms.register(host, host.now() + FORCE_AGAIN, again);
+            // All that was set before has rung, or is of no use any more.
+            let old = std::mem::take(&mut self.lock().alarms);
+            old.into_iter().for_each(|alarm| self.core.alarms.cancel(alarm));
+            let again = self.core.host.now() + FORCE_AGAIN;
+            self.arm([(again, Alarm::Force(Arc::downgrade(self)))]);
         }
     }
 
@@ -551,10 +571,11 @@ impl<'a> RegionStore for Tree<'a> {
     fn account_leaks(&mut self, _: Self::Region) {}
 
     fn closed(&mut self, region: Self::Region) -> Option<Self::Region> {
-        let (waiter, fold) = {
+        let (waiter, fold, alarms) = {
             let mut inner = region.lock();
-            (inner.waiter.take(), inner.fold.clone())
+            (inner.waiter.take(), inner.fold.clone(), std::mem::take(&mut inner.alarms))
         };
+        alarms.into_iter().for_each(|alarm| region.core.alarms.cancel(alarm));
         let parent = region.parent.as_ref();
         if let Some(parent) = parent {
             let mut inner = parent.lock();
