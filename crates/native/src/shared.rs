@@ -7,6 +7,7 @@ use asx_kernel::lanes::{Lane, Lanes, Pending};
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
+use crate::blocking::Pool;
 use crate::idle::Idle;
 use crate::metrics::Counters;
 use crate::prim::atomic::Ordering::{Acquire, Release};
@@ -20,6 +21,7 @@ pub(crate) struct Shared {
     pub(crate) global: SharedLanes,
     pub(crate) remotes: Box<[Remote]>,
     pub(crate) closed: AtomicBool,
+    pub(crate) blocking: Arc<Pool>,
     start: Instant,
 }
 
@@ -113,7 +115,7 @@ impl SharedLanes {
 }
 
 impl Shared {
-    pub(crate) fn new(remotes: Box<[Remote]>) -> Arc<Shared> {
+    pub(crate) fn new(remotes: Box<[Remote]>, blocking: Arc<Pool>) -> Arc<Shared> {
         let idle = Idle::new(remotes.len());
         // The first place is for the thread that calls `block_on`.
         idle.leave();
@@ -122,6 +124,7 @@ impl Shared {
             global: SharedLanes::default(),
             remotes,
             closed: AtomicBool::new(false),
+            blocking,
             start: Instant::now(),
         })
     }
@@ -184,7 +187,7 @@ impl Host for Shared {
         here
     }
 
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        std::thread::spawn(job);
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        self.blocking.run(entry)
     }
 }

@@ -222,7 +222,8 @@ impl Worker {
         if !self.is_alone() {
             let mut pinned = self.pinned.borrow_mut();
             if let Some((after, _)) = pinned.front() {
-                let gone = self.pushed.get() - self.queue.len(shared) as u64;
+                // Entries that were stolen from others are in the queue without having been pushed.
+                let gone = self.pushed.get().saturating_sub(self.queue.len(shared) as u64);
                 if gone >= *after {
                     return pinned.pop_front().map(|(_, entry)| entry);
                 }

@@ -35,8 +35,8 @@ pub trait Host: Send + Sync + 'static {
     /// The worker the calling thread is, if it is one of this host.
     fn here(&self) -> Option<u16>;
 
-    /// Runs a job on a thread where it may block.
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
+    /// Runs an entry on a thread where it may block; gives it back if there is none to be had.
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable>;
 }
 
 /// What went wrong in tasks without anybody having to notice.

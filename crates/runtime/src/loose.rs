@@ -6,6 +6,7 @@ use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
 use crate::core::{Core, Host, Settings};
+use crate::region::Region;
 use crate::spawn::{Plan, make};
 use crate::{Cancelled, Cx, Runnable};
 
@@ -33,13 +34,20 @@ impl Host for Nowhere {
         None
     }
 
-    fn run_blocking(&self, _: Box<dyn FnOnce() + Send>) {}
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
+}
+
+/// A region whose tasks run only when their entries are run by hand.
+pub(crate) fn loose_region() -> Arc<Region> {
+    Core::new(Arc::new(Nowhere), Settings::default()).root()
 }
 
 impl Cx {
     /// The context of a task that never runs, and a switch that cancels it.
     pub(crate) fn loose() -> (Cx, impl Fn(Reason)) {
-        let region = Core::new(Arc::new(Nowhere), Settings::default()).root();
+        let region = loose_region();
         let mut cx = None;
         let body = |own: Cx| {
             cx = Some(own);

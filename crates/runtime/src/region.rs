@@ -27,6 +27,7 @@ use asx_kernel::wheel::TimerHandle;
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Alarm, Core, Health};
 use crate::dump::{RegionInfo, TaskInfo};
+use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::short::{Held, ShortLock};
@@ -45,6 +46,8 @@ pub struct Region {
     pub(crate) budget: Budget,
     /// Whether that is nothing.
     pub(crate) unbounded: bool,
+    /// What the tasks inside inherit from around it.
+    pub(crate) locals: Option<Arc<Locals>>,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
@@ -89,7 +92,7 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        Region::build(core, None, Policy::CollectAll, Budget::INFINITE)
+        Region::build(core, None, Policy::CollectAll, Budget::INFINITE, None)
     }
 
     fn build(
@@ -97,6 +100,7 @@ impl Region {
         parent: Option<Arc<Region>>,
         policy: Policy,
         budget: Budget,
+        locals: Option<Arc<Locals>>,
     ) -> Arc<Region> {
         let id = core.next_id();
         let inner = Inner {
@@ -120,6 +124,7 @@ impl Region {
             policy,
             unbounded: budget == Budget::INFINITE,
             budget,
+            locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             inner: ShortLock::new(inner),
@@ -131,10 +136,12 @@ impl Region {
         self: &Arc<Self>,
         policy: Policy,
         budget: Budget,
+        locals: Option<Arc<Locals>>,
     ) -> Result<Arc<Region>, Status> {
         let mut inner = self.lock();
         inner.word.state().admit(Operation::Create)?;
-        let child = Region::build(self.core.clone(), Some(self.clone()), policy, budget);
+        let budget = self.budget.meet(budget);
+        let child = Region::build(self.core.clone(), Some(self.clone()), policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         Ok(child)

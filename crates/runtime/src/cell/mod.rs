@@ -20,7 +20,12 @@
 //!    by whoever has set the `LOCK` bit of the word.
 //! 5. *Type*. The vtable was made for the type of the cell it is in.
 //! 6. *Threads*. A future that is not `Send` is polled and dropped on one thread: its cell is
-//!    pinned, and a host polls pinned tasks on the worker they are pinned to.
+//!    pinned to the worker that this thread is, and a host polls pinned tasks on the worker they are
+//!    pinned to, by the same thread as long as such a task lives. A future is dropped in two
+//!    places: in a poll step (its end, a panic, an end by force), which is a poll of the host's; and
+//!    when its region refuses it, which the spawner does, who made it. Nothing else drops one: the
+//!    region's reference keeps the cell until the task has completed, and by then the stage holds a
+//!    result, whose types are `Send`. So the handle and the last reference may go anywhere.
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
 
@@ -61,6 +66,8 @@ pub(crate) use word::{Requested, Snapshot, Woken};
 
 /// A task that may run on any worker.
 pub(crate) const FREE: u16 = u16::MAX;
+/// A task that may block the thread it runs on; see `blocking`.
+pub(crate) const BLOCKING: u16 = u16::MAX - 1;
 
 /// What is common to all tasks.
 #[repr(C)]
@@ -73,7 +80,7 @@ pub(crate) struct Header {
     links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
-    /// Which worker it is pinned to, or [`FREE`].
+    /// Which worker it is pinned to, or [`FREE`], or [`BLOCKING`].
     pub(crate) pin: u16,
     pub(crate) priority: u8,
     /// The priority its cleanup has: what `cleanup` says, to be read without the lock.
@@ -344,6 +351,11 @@ impl Header {
         self.extra.as_ref().is_some_and(|extra| extra.finalizer)
     }
 
+    #[inline]
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.pin == BLOCKING
+    }
+
     /// Notes what the task is about to wait for, and where.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
@@ -578,7 +590,7 @@ impl Runnable {
     /// The worker the task is pinned to: only there may it be run.
     #[inline]
     pub fn pin(&self) -> Option<u16> {
-        Some(self.header().pin).filter(|pin| *pin != FREE)
+        Some(self.header().pin).filter(|pin| *pin < BLOCKING)
     }
 
     /// Whether the task is in the ready lane at the usual priority: most are.
