@@ -25,6 +25,8 @@
 //!    return before that task has completed and its result has been taken.
 
 mod cancel;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod waker;
 mod word;
 
