@@ -14,6 +14,8 @@ mod lanes;
 mod pipeline;
 #[path = "../examples/shutdown.rs"]
 mod shutdown;
+#[path = "../examples/supervision.rs"]
+mod supervision;
 
 use asx::prelude::*;
 use common::on_each;
@@ -72,5 +74,22 @@ fn a_fan_out_fails_fast_with_its_error_or_each_on_its_own() {
             let each = fan_out::each(&cx, &["home", "missing"]).await;
             assert_eq!(each, [Ok(4), Err(Missing("missing"))]);
         });
+    });
+}
+
+#[test]
+fn a_supervised_task_lives_again_until_it_fails_too_often() {
+    on_each(|runtime| {
+        let lines = runtime.block_on(async |cx: Cx| supervision::counters(&cx).await);
+        let expected = [
+            "steady: life 1",
+            "steady: life 2",
+            "steady: life 3",
+            "steady ended well",
+            "hopeless: life 1",
+            "hopeless: life 2",
+            "hopeless failed for good in life 2",
+        ];
+        assert_eq!(lines, expected);
     });
 }

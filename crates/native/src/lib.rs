@@ -4,9 +4,69 @@
 //! * `worker`: what a thread runs next, and what it does when there is nothing;
 //! * `queue`, [`ring`]: a worker's run queue, from which the others steal;
 //! * [`idle`]: who sleeps, and who must be woken when there is work;
-//! * [`parker`]: how one thread sleeps.
+//! * [`parker`]: how one thread sleeps;
+//! * `blocking`: threads for jobs that block.
+//!
+//! Besides plain tasks a scope has jobs that block, tasks that stay on their thread, tasks that are
+//! started again when they fail, and tasks that say when they are ready; and all of them see the
+//! values that were set around their scope:
+//!
+//! ```
+//! use std::rc::Rc;
+//! use std::time::Duration;
+//!
+//! use asx_native::Runtime;
+//! use asx_runtime::{Cancelled, Cx, Local, Ready, Restart, Scope};
+//!
+//! static USER: Local<String> = Local::new();
+//!
+//! async fn program(cx: &Cx) -> Result<(), Cancelled> {
+//!     cx.scope(async |s: Scope<Cancelled>| {
+//!         // Its one poll is on a thread that may block.
+//!         let file = s.spawn_blocking(|| Ok(std::fs::read("no such file").is_err()));
+//!         assert!(file.await.unwrap());
+//!
+//!         // Not `Send`: it never leaves this thread.
+//!         let local = s.spawn_local(async |cx: Cx| {
+//!             let shared = Rc::new(1);
+//!             cx.yield_now().await;
+//!             Ok(*shared)
+//!         });
+//!         assert_eq!(local.await.unwrap(), 1);
+//!
+//!         // Whoever starts it goes on when it listens.
+//!         let server = s.start(async |cx: Cx, ready: Ready<u16>| {
+//!             assert_eq!(*cx.local(&USER).unwrap(), "ann");
+//!             ready.set(8080);
+//!             cx.cancelled().await;
+//!             Ok(())
+//!         });
+//!         let (port, server) = server.await.unwrap();
+//!         assert_eq!(port, 8080);
+//!         server.cancel();
+//!
+//!         // The first life panics, the second ends well.
+//!         let mut life = 0;
+//!         let kept = s.supervise("kept", Restart::times(3, Duration::from_secs(60)), move || {
+//!             life += 1;
+//!             async move |_cx: Cx| Ok(assert!(life > 1))
+//!         });
+//!         kept.await.unwrap();
+//!         Ok(())
+//!     })
+//!     .await
+//! }
+//!
+//! let runtime = Runtime::builder().workers(2).blocking_threads(4).build()?;
+//! runtime.block_on(async |cx: Cx| {
+//!     cx.with_local(&USER, String::from("ann"), async |cx| program(cx).await).await
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod blocking;
 pub mod idle;
+mod metrics;
 pub mod parker;
 mod prim;
 mod queue;
@@ -15,4 +75,5 @@ mod runtime;
 mod shared;
 mod worker;
 
+pub use metrics::{Metrics, WorkerMetrics};
 pub use runtime::{Builder, Handle, Runtime};

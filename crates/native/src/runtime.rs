@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use asx_runtime::{Cx, Dump, Grace, Region, Root, Settings, Stop};
 
+use crate::blocking::Pool;
 use crate::idle::MAX_WORKERS;
+use crate::metrics::{Counters, Metrics};
 use crate::prim::atomic::AtomicBool;
-use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Release};
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared, SharedLanes};
@@ -23,13 +24,19 @@ use crate::worker::Worker;
 pub struct Builder {
     workers: usize,
     name: String,
+    blocking_threads: usize,
     settings: Settings,
 }
 
 impl Default for Builder {
     fn default() -> Self {
         let workers = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
-        Builder { workers, name: "asx".into(), settings: Settings::default() }
+        Builder {
+            workers,
+            name: "asx".into(),
+            blocking_threads: 512,
+            settings: Settings::default(),
+        }
     }
 }
 
@@ -52,6 +59,13 @@ impl Builder {
         self
     }
 
+    /// How many threads there may be for blocking jobs; 512 unless set. They are started when they
+    /// are needed; when there are that many, jobs wait for one. 0 counts as 1.
+    pub fn blocking_threads(mut self, threads: usize) -> Self {
+        self.blocking_threads = threads.max(1);
+        self
+    }
+
     /// How many channel and lock operations that need not wait a task may do in one poll before it
     /// lets others run; 128 unless set, `None` for any number.
     pub fn operations_per_poll(mut self, operations: Option<u32>) -> Self {
@@ -64,11 +78,11 @@ impl Builder {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
                 let (queue, shared) = Queue::new();
-                let polls = AtomicU64::new(0);
-                (queue, Remote { queue: shared, lanes: SharedLanes::default(), polls })
+                let (lanes, counters) = (SharedLanes::default(), Counters::default());
+                (queue, Remote { queue: shared, lanes, counters })
             })
             .unzip();
-        let shared = Shared::new(remotes.into());
+        let shared = Shared::new(remotes.into(), Pool::new(self.blocking_threads, &self.name));
         let core = shared.core(self.settings.clone());
         let mut workers = queues
             .into_iter()
@@ -160,6 +174,12 @@ impl Runtime {
     /// What lives, where, and what it waits for.
     pub fn dump(&self) -> Dump {
         Dump::of(&self.root)
+    }
+
+    /// What the runtime has done so far.
+    pub fn metrics(&self) -> Metrics {
+        let workers = self.shared.remotes.iter().map(|remote| remote.counters.read()).collect();
+        Metrics { workers, health: self.root.health() }
     }
 
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
@@ -264,6 +284,7 @@ impl Drop for Runtime {
             // A worker's thread does not panic: whatever runs on it is caught.
             let _ = thread.join();
         }
+        self.shared.blocking.close();
     }
 }
 

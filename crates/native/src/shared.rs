@@ -7,9 +7,11 @@ use asx_kernel::lanes::{Lane, Lanes, Pending};
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
+use crate::blocking::Pool;
 use crate::idle::Idle;
+use crate::metrics::Counters;
 use crate::prim::atomic::Ordering::{Acquire, Release};
-use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use crate::prim::atomic::{AtomicBool, AtomicUsize};
 use crate::prim::{Mutex, lock};
 use crate::queue;
 use crate::worker::Worker;
@@ -19,6 +21,7 @@ pub(crate) struct Shared {
     pub(crate) global: SharedLanes,
     pub(crate) remotes: Box<[Remote]>,
     pub(crate) closed: AtomicBool,
+    pub(crate) blocking: Arc<Pool>,
     start: Instant,
 }
 
@@ -28,8 +31,8 @@ pub(crate) struct Remote {
     pub(crate) queue: queue::Shared,
     /// Everything else, and what others sent to this worker.
     pub(crate) lanes: SharedLanes,
-    /// How many tasks it has polled.
-    pub(crate) polls: AtomicU64,
+    /// What it has done.
+    pub(crate) counters: Counters,
 }
 
 /// The kernel's lanes behind a short lock, with counts to look at without it.
@@ -112,7 +115,7 @@ impl SharedLanes {
 }
 
 impl Shared {
-    pub(crate) fn new(remotes: Box<[Remote]>) -> Arc<Shared> {
+    pub(crate) fn new(remotes: Box<[Remote]>, blocking: Arc<Pool>) -> Arc<Shared> {
         let idle = Idle::new(remotes.len());
         // The first place is for the thread that calls `block_on`.
         idle.leave();
@@ -121,6 +124,7 @@ impl Shared {
             global: SharedLanes::default(),
             remotes,
             closed: AtomicBool::new(false),
+            blocking,
             start: Instant::now(),
         })
     }
@@ -183,7 +187,7 @@ impl Host for Shared {
         here
     }
 
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        std::thread::spawn(job);
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        self.blocking.run(entry)
     }
 }

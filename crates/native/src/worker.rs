@@ -20,7 +20,7 @@ use asx_kernel::time::Time;
 use asx_runtime::{Core, Host, Runnable};
 
 use crate::idle::ParkKind;
-use crate::prim::atomic::Ordering::{Acquire, Relaxed};
+use crate::prim::atomic::Ordering::Acquire;
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared};
 
@@ -72,7 +72,6 @@ pub(crate) struct Worker {
     certificate: RefCell<Certificate>,
     rng: RefCell<DetRng>,
     ticks: Cell<u32>,
-    polls: Cell<u64>,
     /// Timers are being fired: what they wake goes to the global lanes.
     firing: Cell<bool>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
@@ -90,7 +89,6 @@ impl Worker {
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(0, index.into())),
             ticks: Cell::new(0),
-            polls: Cell::new(0),
             firing: Cell::new(false),
             seen: RefCell::new(vec![(0, 0); shared.remotes.len()]),
             shared,
@@ -135,7 +133,7 @@ impl Worker {
             }
             _ => {}
         }
-        if self.firing.get() {
+        if self.firing.get() && entry.pin().is_none() {
             self.shared.global.push(entry);
         } else if entry.is_plain() {
             self.queue.push(&self.remote().queue, entry);
@@ -189,8 +187,7 @@ impl Worker {
 
     fn poll(&self, entry: Runnable) {
         entry.run();
-        self.polls.set(self.polls.get() + 1);
-        self.remote().polls.store(self.polls.get(), Relaxed);
+        self.remote().counters.polls.add(1);
         let ticks = self.ticks.get() + 1;
         self.ticks.set(ticks % POLLS_PER_LOOK);
         if ticks == POLLS_PER_LOOK {
@@ -225,7 +222,8 @@ impl Worker {
         if !self.is_alone() {
             let mut pinned = self.pinned.borrow_mut();
             if let Some((after, _)) = pinned.front() {
-                let gone = self.pushed.get() - self.queue.len(shared) as u64;
+                // Entries that were stolen from others are in the queue without having been pushed.
+                let gone = self.pushed.get().saturating_sub(self.queue.len(shared) as u64);
                 if gone >= *after {
                     return pinned.pop_front().map(|(_, entry)| entry);
                 }
@@ -253,6 +251,7 @@ impl Worker {
         let streak = fairness.streak();
         self.certificate.borrow_mut().record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
+        self.remote().counters.dispatched(verdict.lane, verdict.fallback);
         Some(entry)
     }
 
@@ -263,7 +262,9 @@ impl Worker {
         idle.start_search();
         loop {
             self.fire_timers();
-            let entry = self.next().or_else(|| self.steal());
+            let entry = self
+                .next()
+                .or_else(|| self.steal().inspect(|_| self.remote().counters.steals.add(1)));
             if entry.is_some() || done() {
                 if idle.found_work() {
                     self.call_others();
@@ -286,6 +287,11 @@ impl Worker {
                 ParkKind::Last => timer,
                 ParkKind::Sleep | ParkKind::Closed => None,
             };
+            let counters = &self.remote().counters;
+            match kind {
+                ParkKind::Watch => counters.watches.add(1),
+                _ => counters.parks.add(1),
+            }
             idle.park(self.index.into(), timeout);
             watch = (watch * 2).min(WATCH.1);
         }
@@ -331,7 +337,7 @@ impl Worker {
     /// Whether another worker polls so slowly that its work is better moved here: as it did since
     /// it was looked at last.
     fn is_worth_moving(&self, victim: usize, waiting: u64) -> bool {
-        let polls = self.shared.remotes[victim].polls.load(Relaxed);
+        let polls = self.shared.remotes[victim].counters.polls.get();
         let now = self.shared.now().as_nanos();
         let seen = &mut self.seen.borrow_mut()[victim];
         let (then, before) = *seen;

@@ -284,3 +284,44 @@ fn a_dump_names_what_waits_and_where() {
         assert!(json.contains("\"name\":\"sleeper\",\"state\":\"Running\""), "{json}");
     });
 }
+
+#[test]
+fn metrics_count_polls_by_lane_and_what_went_wrong() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let result: Result<(), AppError> = cx
+                .scope(async |s| {
+                    for _ in 0..10 {
+                        drop(s.spawn(async |cx: Cx| {
+                            cx.cancelled().await;
+                            loop {
+                                cx.yield_now().await;
+                            }
+                            #[allow(unreachable_code)]
+                            Ok(())
+                        }));
+                    }
+                    drop(s.task("timed").within(Duration::from_secs(3600)).spawn(
+                        async |cx: Cx| {
+                            cx.yield_now().await;
+                            Ok(())
+                        },
+                    ));
+                    cx.sleep(Duration::from_millis(2)).await?;
+                    s.cancel();
+                    Ok(())
+                })
+                .await;
+            assert_eq!(result, Ok(()));
+        });
+        let metrics = rt.metrics();
+        let sum = |of: fn(&asx_native::WorkerMetrics) -> u64| metrics.workers.iter().map(of).sum();
+        let timed: u64 = sum(|worker| worker.timed);
+        let cancel: u64 = sum(|worker| worker.cancel + worker.fallbacks);
+        assert_eq!(metrics.health.overruns, 10);
+        assert_eq!(timed, 2);
+        // Each is polled for its cleanup 200 times, and once more to see that this was too often.
+        assert!(cancel >= 2000, "{metrics:?}");
+        assert!(sum(|worker| worker.ready) >= 12, "{metrics:?}");
+    });
+}

@@ -35,8 +35,19 @@ pub trait Host: Send + Sync + 'static {
     /// The worker the calling thread is, if it is one of this host.
     fn here(&self) -> Option<u16>;
 
-    /// Runs a job on a thread where it may block.
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
+    /// Runs an entry on a thread where it may block; gives it back if there is none to be had.
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable>;
+}
+
+/// What went wrong in tasks without anybody having to notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Wakes of tasks that were over.
+    pub stale_wakes: u64,
+    /// Tasks ended by force.
+    pub overruns: u64,
+    /// Panics in the destructors of results nobody wanted.
+    pub lost_panics: u64,
 }
 
 /// What a host decides for its tasks.
@@ -126,6 +137,11 @@ impl Core {
         }
     }
 
+    /// How many timers are armed: sleeps, timeouts, and what the runtime itself waits for.
+    pub fn live_timers(&self) -> usize {
+        self.timers.len() + self.alarms.len()
+    }
+
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Relaxed)
     }
@@ -145,6 +161,14 @@ impl Core {
     pub(crate) fn wake_stopping(&self) {
         let waiters = std::mem::take(&mut *lock(&self.stop_waiters));
         waiters.into_values().for_each(Waker::wake);
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        Health {
+            stale_wakes: self.stale_wakes.load(Relaxed),
+            overruns: self.overruns.load(Relaxed),
+            lost_panics: self.lost_panics.load(Relaxed),
+        }
     }
 
     /// A waker outlived its task.

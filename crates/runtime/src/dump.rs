@@ -16,6 +16,8 @@ use crate::region::Region;
 pub struct Dump {
     /// Parents before children.
     pub regions: Vec<RegionInfo>,
+    /// How many timers are armed in the whole runtime: sleeps, timeouts, deadlines, graces.
+    pub timers: usize,
 }
 
 /// One region.
@@ -46,6 +48,8 @@ pub struct TaskInfo {
     pub state: TaskState,
     /// Whether it runs, could run or waits.
     pub activity: Activity,
+    /// Whether it is a blocking job: on a thread of its own once it runs.
+    pub blocking: bool,
     /// What it waited for last, and where.
     pub waits: Option<(&'static str, &'static Location<'static>)>,
 }
@@ -58,6 +62,7 @@ impl TaskInfo {
             name: task.extra.as_ref().and_then(|extra| extra.name.clone()),
             state: word.state(),
             activity: word.activity(),
+            blocking: task.is_blocking(),
             waits: task.wait().map(|(on, at)| (on.text(), at)),
         }
     }
@@ -68,7 +73,7 @@ impl Dump {
     pub fn of(region: &Region) -> Dump {
         let mut regions = Vec::new();
         region.describe(&mut regions);
-        Dump { regions }
+        Dump { regions, timers: region.core.live_timers() }
     }
 
     /// How many tasks live.
@@ -87,7 +92,7 @@ impl Dump {
     /// The same as one JSON object.
     pub fn to_json(&self) -> String {
         let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
-        format!("{{\"regions\":[{}]}}", regions.join(","))
+        format!("{{\"regions\":[{}],\"timers\":{}}}", regions.join(","), self.timers)
     }
 }
 
@@ -115,11 +120,12 @@ impl TaskInfo {
             None => ("null".into(), "null".into()),
         };
         format!(
-            "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"waits_for\":{on},\
-             \"at\":{at}}}",
+            "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"blocking\":{},\
+             \"waits_for\":{on},\"at\":{at}}}",
             self.id,
             self.state.name(),
-            self.activity
+            self.activity,
+            self.blocking
         )
     }
 }
@@ -167,6 +173,10 @@ impl fmt::Display for TaskInfo {
         }
         write!(f, " {}", self.state.name())?;
         match (self.activity, self.waits) {
+            (Activity::Running, _) if self.blocking => write!(f, ", running a blocking job"),
+            (Activity::Runnable, _) if self.blocking => {
+                write!(f, ", waits for a thread for a blocking job")
+            }
             (Activity::Running, _) => write!(f, ", running"),
             (Activity::Runnable, _) => write!(f, ", runnable"),
             (Activity::Waiting, Some((on, at))) => write!(f, ", waits for {on} at {at}"),

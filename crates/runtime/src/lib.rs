@@ -4,18 +4,24 @@
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
 mod ambient;
+mod blocking;
 mod budget;
 mod cancel_safe;
 mod cell;
 pub mod channel;
+mod collect;
 mod combine;
 mod core;
 mod cx;
 mod dump;
+mod local;
 #[cfg(test)]
 mod loose;
+#[cfg(all(test, loom))]
+mod model;
 mod node;
 mod outcome;
+mod pinned;
 mod poll;
 mod prim;
 mod region;
@@ -24,12 +30,14 @@ mod scope;
 mod select;
 mod short;
 mod spawn;
+mod start;
 mod stop;
+mod supervise;
 pub mod sync;
 mod task;
 pub mod time;
 
-pub use self::core::{Core, Host, Settings};
+pub use self::core::{Core, Health, Host, Settings};
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use combine::{
@@ -38,11 +46,14 @@ pub use combine::{
 };
 pub use cx::{Cx, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
+pub use local::Local;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
 pub use region::{Policy, Region};
 pub use root::Root;
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
+pub use start::{NotReady, Ready, Starting};
 pub use stop::{Grace, Stopping};
+pub use supervise::Restart;
 pub use task::Task;
 
 /// What [`select!`] expands to.

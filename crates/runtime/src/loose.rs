@@ -1,20 +1,28 @@
 //! Contexts outside any runtime, for tests of what only needs to know whether to stop.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
 use crate::core::{Core, Host, Settings};
+use crate::region::Region;
 use crate::spawn::{Plan, make};
 use crate::{Cancelled, Cx, Runnable};
 
 /// Runs nothing.
 struct Nowhere;
 
+/// Keeps an entry for ever: what looks for leaks finds it here.
+fn keep(entry: Option<Runnable>) {
+    static KEPT: Mutex<Vec<Runnable>> = Mutex::new(Vec::new());
+    KEPT.lock().unwrap().extend(entry);
+}
+
 impl Host for Nowhere {
-    // It stays scheduled for ever.
-    fn schedule(&self, _: Runnable) {}
+    fn schedule(&self, entry: Runnable) {
+        keep(Some(entry));
+    }
 
     fn now(&self) -> Time {
         Time::ZERO
@@ -26,20 +34,28 @@ impl Host for Nowhere {
         None
     }
 
-    fn run_blocking(&self, _: Box<dyn FnOnce() + Send>) {}
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
+}
+
+/// A region whose tasks run only when their entries are run by hand.
+pub(crate) fn loose_region() -> Arc<Region> {
+    Core::new(Arc::new(Nowhere), Settings::default()).root()
 }
 
 impl Cx {
     /// The context of a task that never runs, and a switch that cancels it.
     pub(crate) fn loose() -> (Cx, impl Fn(Reason)) {
-        let region = Core::new(Arc::new(Nowhere), Settings::default()).root();
+        let region = loose_region();
         let mut cx = None;
         let body = |own: Cx| {
             cx = Some(own);
             std::future::pending::<Result<(), Cancelled>>()
         };
         // SAFETY: Send and 'static.
-        let (_, task) = unsafe { make(&region, Plan::default(), body) };
+        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+        keep(entry.ok().flatten());
         let cancel = move |reason| {
             task.cancel_with(reason);
         };

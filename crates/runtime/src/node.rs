@@ -11,6 +11,7 @@ use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
 use crate::ambient;
+use crate::local::Given;
 use crate::outcome::Cancelled;
 use crate::region::Region;
 
@@ -31,6 +32,8 @@ pub(crate) enum Kind {
     Scope(Arc<Region>),
     /// A branch that the same task may cancel.
     Branch(Branch),
+    /// A value that is seen inside.
+    Local(Given),
 }
 
 /// A cancel from inside the task.
@@ -84,6 +87,7 @@ impl Node {
     pub(crate) fn check(&self, observe: bool) -> Option<Verdict> {
         let cancelled = match &self.kind {
             Kind::Shield => return Some(Verdict::Shielded),
+            Kind::Local(_) => None,
             Kind::Scope(region) => region.body_cancel(observe),
             Kind::Branch(branch) => {
                 let cancelled = branch.cancel.borrow().clone();

@@ -34,7 +34,10 @@ impl Runnable {
         // From here on the entry is the task itself.
         let task = self.into_task();
         if !may_poll(&task, begun) {
-            task.region.core.overrun(task.id);
+            // A job that ends like this never began.
+            if !task.is_blocking() {
+                task.region.core.overrun(task.id);
+            }
             force(task);
             return true;
         }
@@ -63,7 +66,8 @@ impl Runnable {
 }
 
 /// Takes a poll from what the task is allowed; false if it is to end by force. One without polls
-/// left is asked to stop, and polled on.
+/// left is asked to stop, and polled on, unless it is a blocking job: those look at nothing once
+/// they run, so that a cancel is seen for them here.
 #[inline]
 fn may_poll(task: &TaskRef, begun: Snapshot) -> bool {
     let plain = task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_forced();
@@ -78,22 +82,25 @@ fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> bool {
     if state.acknowledged() {
         return task.consume_cleanup();
     }
-    let Some(limits) = task.limits() else { return true };
-    let allowed = limits.consume_poll();
-    if !allowed && !task.is_finalizer() && !state.in_cancel_lane() {
-        task.region.exhausted(task, Exhausted::Polls);
+    if task.limits().is_some_and(|limits| !limits.consume_poll()) {
+        if task.is_finalizer() {
+            return false;
+        }
+        if !state.in_cancel_lane() {
+            task.region.exhausted(task, Exhausted::Polls);
+        }
     }
-    allowed || !task.is_finalizer()
+    !task.is_blocking() || task.region.acknowledge(task).is_none()
 }
 
 /// A task that was never taken in ends cancelled.
-pub(crate) fn refuse(entry: Runnable) {
+pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     if entry.header().word.begin_poll().is_none() {
         return entry.give_up();
     }
     let task = entry.into_task();
     let verdict = match discard(&task) {
-        None => Verdict::Cancelled(task.region.refusal()),
+        None => Verdict::Cancelled(why),
         Some(panic) => Verdict::Panicked(panic),
     };
     // SAFETY: `begin_poll` set `POLLING`.
@@ -144,12 +151,13 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
         // SAFETY: only called by the poller, after a discard.
         unsafe { task.finish(verdict) };
     }
-    if let Some(limits) = task.limits() {
-        limits.forget(&task.region.core);
-    }
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);
     let ended = task.word.complete(kept);
+    // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
+    if let Some(limits) = task.limits() {
+        limits.forget(&task.region.core);
+    }
     if ended.discard
         && let Some(panic) = discard_result(&task)
     {

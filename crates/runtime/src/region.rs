@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -24,9 +23,11 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
-use crate::core::{Alarm, Core};
+use crate::core::{Alarm, Core, Health};
 use crate::dump::{RegionInfo, TaskInfo};
+use crate::local::Locals;
 use crate::outcome::Cancelled;
+use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::short::{Held, ShortLock};
 use crate::stop::Grace;
 
@@ -43,6 +44,8 @@ pub struct Region {
     pub(crate) budget: Budget,
     /// Whether that is nothing.
     pub(crate) unbounded: bool,
+    /// What the tasks inside inherit from around it.
+    pub(crate) locals: Option<Arc<Locals>>,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
@@ -85,7 +88,7 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        Region::build(core, None, Policy::CollectAll, Budget::INFINITE)
+        Region::build(core, None, Policy::CollectAll, Budget::INFINITE, None)
     }
 
     fn build(
@@ -93,6 +96,7 @@ impl Region {
         parent: Option<Arc<Region>>,
         policy: Policy,
         budget: Budget,
+        locals: Option<Arc<Locals>>,
     ) -> Arc<Region> {
         let id = core.next_id();
         let inner = Inner {
@@ -115,6 +119,7 @@ impl Region {
             policy,
             unbounded: budget == Budget::INFINITE,
             budget,
+            locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             inner: ShortLock::new(inner),
@@ -126,10 +131,12 @@ impl Region {
         self: &Arc<Self>,
         policy: Policy,
         budget: Budget,
+        locals: Option<Arc<Locals>>,
     ) -> Result<Arc<Region>, Status> {
         let mut inner = self.lock();
         inner.word.state().admit(Operation::Create)?;
-        let child = Region::build(self.core.clone(), Some(self.clone()), policy, budget);
+        let budget = self.budget.meet(budget);
+        let child = Region::build(self.core.clone(), Some(self.clone()), policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         Ok(child)
@@ -268,6 +275,11 @@ impl Region {
             drop(inner);
             drop(old);
         }
+    }
+
+    /// What went wrong in the tasks of the runtime.
+    pub fn health(&self) -> Health {
+        self.core.health()
     }
 
     /// Stops everything inside gently, for good.

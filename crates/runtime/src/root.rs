@@ -37,7 +37,7 @@ impl Root {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        let region = parent.open_child(Policy::CollectAll, Budget::INFINITE)?;
+        let region = parent.open_child(Policy::CollectAll, Budget::INFINITE, None)?;
         let guard = AbortOnUnwind;
         let plan = Plan { pin: worker, ..Plan::default() };
         let mut value = None;

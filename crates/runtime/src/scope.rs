@@ -67,6 +67,15 @@ impl Cx {
         self.scope_with(Policy::FailFast).run(body)
     }
 
+    /// Opens a region inside the innermost scope around the caller, with what it inherits.
+    pub(crate) fn open_region(
+        &self,
+        policy: Policy,
+        budget: Budget,
+    ) -> Result<Arc<Region>, Status> {
+        self.region().open_child(policy, self.inherited().meet(budget), self.locals())
+    }
+
     /// A scope with settings.
     #[track_caller]
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
@@ -99,7 +108,7 @@ impl<'a> ScopeBuilder<'a> {
         E: Send + 'static,
     {
         let cx = self.cx;
-        let region = match cx.region().open_child(self.policy, cx.inherited().meet(self.budget)) {
+        let region = match cx.open_region(self.policy, self.budget) {
             Ok(region) => region,
             Err(_) => {
                 // The region around is closing: whoever runs in it is being cancelled.
@@ -263,7 +272,7 @@ impl<E: Send + 'static> Scope<E> {
         plan
     }
 
-    fn plan(&self) -> TaskBuilder<'_, E> {
+    pub(crate) fn plan(&self) -> TaskBuilder<'_, E> {
         TaskBuilder { scope: self, plan: Plan::default() }
     }
 
@@ -305,6 +314,12 @@ impl<E: Send + 'static> Scope<E> {
 pub struct TaskBuilder<'a, E> {
     scope: &'a Scope<E>,
     plan: Plan,
+}
+
+impl<'a, E> TaskBuilder<'a, E> {
+    pub(crate) fn into_parts(self) -> (&'a Arc<Region>, Plan) {
+        (&self.scope.region, self.plan)
+    }
 }
 
 impl<E: Send + 'static> TaskBuilder<'_, E> {

@@ -1,6 +1,6 @@
 //! How a task comes to be.
 
-use std::future::Future;
+use std::future::{Future, Pending};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use asx_kernel::status::Status;
 use crate::Cx;
 use crate::budget::Limits;
 use crate::cell::{Blueprint, Extra, FREE, Fresh, Joint, Runnable};
-use crate::outcome::Panic;
+use crate::outcome::{Cancelled, Panic};
 use crate::poll;
 use crate::region::Region;
 use crate::task::Task;
@@ -56,6 +56,22 @@ where
         }
     });
     (spawned, task)
+}
+
+/// A task that never was: over at once, cancelled for this reason.
+pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> {
+    let (header, handle) = Fresh::<Pending<Result<T, E>>, T, E>::new(Blueprint {
+        region: region.clone(),
+        id: region.core.next_id(),
+        pin: FREE,
+        priority: Priority::DEFAULT.0,
+        extra: None,
+    })
+    .with(None);
+    // SAFETY: new cells are scheduled.
+    poll::refuse(unsafe { Runnable::new(header) }, why);
+    // SAFETY: the cell was made for these types, and this is its handle.
+    Task::new(unsafe { Joint::new(handle) })
 }
 
 /// A task's effective priority, and its limits if it has any.
@@ -128,7 +144,7 @@ where
             Ok(None)
         }
         (Err(status), _) => {
-            poll::refuse(entry);
+            poll::refuse(entry, region.refusal());
             Err(status)
         }
     };

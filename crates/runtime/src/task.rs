@@ -39,7 +39,7 @@ impl<T, E> Task<T, E> {
 
     /// Asks the task to stop, because the user wants it: true the first time.
     pub fn cancel(&self) -> bool {
-        self.cancel_with(self.joint.task().region.reason(Kind::User))
+        self.cancel_as(Kind::User)
     }
 
     /// Asks the task to stop, for a reason: true the first time. Later ones can only be stronger.
@@ -47,6 +47,11 @@ impl<T, E> Task<T, E> {
         let task = self.joint.task();
         let cleanup = reason.kind.cleanup();
         task.region.cancel_task(task, &Arc::new(reason), cleanup)
+    }
+
+    /// Asks the task to stop, for a reason of this kind: true the first time.
+    pub fn cancel_as(&self, kind: Kind) -> bool {
+        self.cancel_with(self.joint.task().region.reason(kind))
     }
 
     /// Whether the task has ended.
@@ -65,7 +70,7 @@ impl<T, E> Task<T, E> {
 
     /// What was said to the task that awaits, unless it is that this one failed: then the outcome
     /// tells more.
-    fn awaiter_cancelled(&self) -> Option<Cancelled> {
+    pub(crate) fn awaiter_cancelled(&self) -> Option<Cancelled> {
         let cancelled = ambient::with_current(|task| cx::look(task, true))??;
         let reason = cancelled.reason();
         let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id());
@@ -85,6 +90,11 @@ impl<T, E> Future for Task<T, E> {
 }
 
 impl<T, E> Task<T, E> {
+    /// Has `waker` woken at the end of the task: false if it has ended already.
+    pub(crate) fn watch_end(&mut self, waker: &Waker) -> bool {
+        self.joint.register(waker)
+    }
+
     /// Waits for the end, whatever was said to who waits.
     pub(crate) fn poll_end(&mut self, waker: &Waker) -> Poll<Outcome<T, E>> {
         loop {

@@ -26,8 +26,8 @@ impl Host for Keeps {
         Some(0)
     }
 
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        job();
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
     }
 }
 

@@ -34,8 +34,10 @@ impl Header {
     /// Runs `f` on the cancel, alone.
     fn with_cancel<R>(&self, f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R) -> R {
         self.word.lock_cancel();
-        // SAFETY: rule 4: the bit is set by this thread.
-        let answer = unsafe { f(&mut *self.reason.get(), &mut *self.cleanup.get()) };
+        let answer = self.reason.with_mut(|reason| {
+            // SAFETY: rule 4: the bit is set by this thread.
+            self.cleanup.with_mut(|cleanup| unsafe { f(&mut *reason, &mut *cleanup) })
+        });
         self.word.unlock_cancel();
         answer
     }

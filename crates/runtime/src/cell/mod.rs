@@ -20,17 +20,22 @@
 //!    by whoever has set the `LOCK` bit of the word.
 //! 5. *Type*. The vtable was made for the type of the cell it is in.
 //! 6. *Threads*. A future that is not `Send` is polled and dropped on one thread: its cell is
-//!    pinned, and a host polls pinned tasks on the worker they are pinned to.
+//!    pinned to the worker that this thread is, and a host polls pinned tasks on the worker they are
+//!    pinned to, by the same thread as long as such a task lives. A future is dropped in two
+//!    places: in a poll step (its end, a panic, an end by force), which is a poll of the host's; and
+//!    when its region refuses it, which the spawner does, who made it. Nothing else drops one: the
+//!    region's reference keeps the cell until the task has completed, and by then the stage holds a
+//!    result, whose types are `Send`. So the handle and the last reference may go anywhere.
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
 
 mod cancel;
+mod joiner;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod waker;
 mod word;
 
-use std::cell::UnsafeCell;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -51,9 +56,11 @@ use asx_kernel::time::Time;
 use crate::budget::Limits;
 use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
+use crate::prim::UnsafeCell;
 use crate::region::Region;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
+use joiner::Joiner;
 pub(crate) use waker::is_task_waker;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
@@ -61,6 +68,8 @@ pub(crate) use word::{Requested, Snapshot, Woken};
 
 /// A task that may run on any worker.
 pub(crate) const FREE: u16 = u16::MAX;
+/// A task that may block the thread it runs on; see `blocking`.
+pub(crate) const BLOCKING: u16 = u16::MAX - 1;
 
 /// What is common to all tasks.
 #[repr(C)]
@@ -70,15 +79,15 @@ pub(crate) struct Header {
     pub(crate) region: Arc<Region>,
     /// The number of its creation.
     pub(crate) id: u64,
-    links: UnsafeCell<Links>,
+    links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
-    /// Which worker it is pinned to, or [`FREE`].
+    /// Which worker it is pinned to, or [`FREE`], or [`BLOCKING`].
     pub(crate) pin: u16,
     pub(crate) priority: u8,
     /// The priority its cleanup has: what `cleanup` says, to be read without the lock.
     cleanup_priority: AtomicU8,
-    waker: UnsafeCell<Option<Waker>>,
+    joiner: UnsafeCell<Joiner>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
     pub(crate) extra: Option<Box<Extra>>,
@@ -166,13 +175,13 @@ where
             },
             region: plan.region,
             id: plan.id,
-            links: UnsafeCell::default(),
-            reason: UnsafeCell::default(),
-            cleanup: UnsafeCell::default(),
+            links: std::cell::UnsafeCell::default(),
+            reason: UnsafeCell::new(None),
+            cleanup: UnsafeCell::new(Allowance::default()),
             pin: plan.pin,
             priority: plan.priority,
             cleanup_priority: AtomicU8::new(0),
-            waker: UnsafeCell::new(None),
+            joiner: UnsafeCell::new(Joiner::default()),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
         };
@@ -187,7 +196,7 @@ where
         let header = self.header();
         if let Some(future) = future {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
-            unsafe { *(*self.cell.as_ptr()).stage.get() = Stage::Future(future) };
+            unsafe { with_stage::<F, T, E, _>(header, |stage| *stage = Stage::Future(future)) };
         }
         std::mem::forget(self);
         (header, TaskRef { header })
@@ -217,14 +226,17 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
     }
 }
 
-/// The typed cell of a header.
+/// Runs `f` on the stage of a typed cell.
 ///
 /// # Safety
-/// Rules 1 and 5.
-unsafe fn stage<F, T, E>(header: NonNull<Header>) -> *mut Stage<F, T, E> {
+/// Rules 1, 5, and 2 for as long as `f` runs.
+unsafe fn with_stage<F, T, E, R>(
+    header: NonNull<Header>,
+    f: impl FnOnce(&mut Stage<F, T, E>) -> R,
+) -> R {
     let cell = header.cast::<Cell<F, T, E>>().as_ptr();
-    // SAFETY: rules 1 and 5: the pointer is to a live cell of this type.
-    unsafe { (*cell).stage.get() }
+    // SAFETY: the caller's promise.
+    unsafe { (*cell).stage.with_mut(|stage| f(&mut *stage)) }
 }
 
 /// # Safety
@@ -233,47 +245,42 @@ unsafe fn poll<F, T, E>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<S
 where
     F: Future<Output = Result<T, E>>,
 {
-    // SAFETY: the caller's promise; the cell does not move, so that the future is pinned.
-    let stage = unsafe { &mut *stage::<F, T, E>(header) };
-    let Stage::Future(future) = stage else { return Poll::Ready(Severity::Panicked) };
-    // SAFETY: the future is in a cell on the heap and is dropped in place before it is overwritten.
-    let result = std::task::ready!(unsafe { Pin::new_unchecked(future) }.poll(cx));
-    *stage = Stage::Empty;
-    let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
-    *stage = Stage::Result(result.map_err(Stop::Err));
-    Poll::Ready(severity)
+    let step = |stage: &mut Stage<F, T, E>| {
+        let Stage::Future(future) = stage else { return Poll::Ready(Severity::Panicked) };
+        // SAFETY: the cell does not move, and the future is dropped in place before it is
+        // overwritten.
+        let result = std::task::ready!(unsafe { Pin::new_unchecked(future) }.poll(cx));
+        *stage = Stage::Empty;
+        let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
+        *stage = Stage::Result(result.map_err(Stop::Err));
+        Poll::Ready(severity)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, step) }
 }
 
 /// # Safety
 /// As [`poll`].
 unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
-    // SAFETY: the caller's promise.
-    let stage = unsafe { &mut *stage::<F, T, E>(header) };
     let stop = match verdict {
         Verdict::Cancelled(cancelled) => Stop::Cancelled(cancelled),
         Verdict::Panicked(panic) => Stop::Panicked(panic),
     };
-    // Whatever is there was emptied before: overwriting drops nothing of the user's.
-    debug_assert!(matches!(stage, Stage::Empty));
-    *stage = Stage::Result(Err(stop));
+    let step = |stage: &mut Stage<F, T, E>| {
+        // Whatever is there was emptied before: overwriting drops nothing of the user's.
+        debug_assert!(matches!(stage, Stage::Empty));
+        *stage = Stage::Result(Err(stop));
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, step) };
 }
 
 /// # Safety
 /// As [`poll`], or as the claimer or last reference of rule 2.
 unsafe fn discard<F, T, E>(header: NonNull<Header>) {
+    // An assignment drops in place, and holds even if the destructor panics.
     // SAFETY: the caller's promise.
-    let stage = unsafe { stage::<F, T, E>(header) };
-    struct Empty<F, T, E>(*mut Stage<F, T, E>);
-    impl<F, T, E> Drop for Empty<F, T, E> {
-        fn drop(&mut self) {
-            // SAFETY: rule 2 as held by `discard`; what was there is dropped, or is not to be
-            // touched again because its destructor panicked.
-            unsafe { self.0.write(Stage::Empty) }
-        }
-    }
-    let _after = Empty(stage);
-    // SAFETY: the caller's promise; the place is overwritten, not dropped again, by the guard.
-    unsafe { std::ptr::drop_in_place(stage) };
+    unsafe { with_stage::<F, T, E, _>(header, |stage| *stage = Stage::Empty) };
 }
 
 /// # Safety
@@ -281,9 +288,11 @@ unsafe fn discard<F, T, E>(header: NonNull<Header>) {
 unsafe fn take<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
     // SAFETY: the caller's promise.
     let (stage, into) = unsafe {
-        (&mut *stage::<F, T, E>(header), &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr())
+        let stage =
+            with_stage::<F, T, E, _>(header, |stage| std::mem::replace(stage, Stage::Empty));
+        (stage, &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr())
     };
-    if let Stage::Result(result) = std::mem::replace(stage, Stage::Empty) {
+    if let Stage::Result(result) = stage {
         *into = Some(result);
     }
 }
@@ -325,9 +334,7 @@ impl Header {
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
-        if let Some(waker) = unsafe { &*self.waker.get() } {
-            waker.wake_by_ref();
-        }
+        self.joiner.with(|joiner| unsafe { &*joiner }.wake());
     }
 
     /// What bounds the task, if anything does.
@@ -344,6 +351,11 @@ impl Header {
     #[inline]
     pub(crate) fn is_finalizer(&self) -> bool {
         self.extra.as_ref().is_some_and(|extra| extra.finalizer)
+    }
+
+    #[inline]
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.pin == BLOCKING
     }
 
     /// Notes what the task is about to wait for, and where.
@@ -504,11 +516,7 @@ impl<T, E> Joint<T, E> {
         }
         // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
         // the completer looks at the waker only if it finds `WAKER` set.
-        let slot = unsafe { &mut *self.task.waker.get() };
-        match slot {
-            Some(old) if old.will_wake(waker) => {}
-            _ => *slot = Some(waker.clone()),
-        }
+        self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
         word.give_waker()
     }
 }
@@ -584,7 +592,7 @@ impl Runnable {
     /// The worker the task is pinned to: only there may it be run.
     #[inline]
     pub fn pin(&self) -> Option<u16> {
-        Some(self.header().pin).filter(|pin| *pin != FREE)
+        Some(self.header().pin).filter(|pin| *pin < BLOCKING)
     }
 
     /// Whether the task is in the ready lane at the usual priority: most are.

@@ -1,6 +1,7 @@
 //! What a cell answers without the law, against the law.
 
 use super::*;
+use crate::loose::loose_region;
 use crate::spawn::{Plan, make};
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
@@ -8,10 +9,9 @@ use asx_kernel::task::TaskState;
 
 /// A task that is never polled, and its entry.
 fn task(budget: Budget) -> (Runnable, crate::Task<(), ()>) {
-    let (cx, _) = Cx::loose();
     let plan = Plan { budget: Some(budget), ..Plan::default() };
     // SAFETY: Send and 'static.
-    let (entry, task) = unsafe { make(&cx.task().region, plan, async |_: Cx| Ok(())) };
+    let (entry, task) = unsafe { make(&loose_region(), plan, async |_: Cx| Ok(())) };
     (entry.unwrap().unwrap(), task)
 }
 
@@ -52,5 +52,7 @@ fn plain_means_the_ready_lane_at_the_usual_priority() {
         check(TaskState::Cancelling);
         assert!(word.body_ended());
         check(TaskState::Finalizing);
+        // The request asked for one more poll, which ends it.
+        assert!(word.end_poll() && entry.run());
     }
 }

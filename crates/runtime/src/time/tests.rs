@@ -24,7 +24,9 @@ impl Host for Told {
         None
     }
 
-    fn run_blocking(&self, _: Box<dyn FnOnce() + Send>) {}
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
 }
 
 /// Armed timers: deadline, order of arming, handle.

@@ -1,0 +1,154 @@
+//! Threads for jobs that block.
+//!
+//! A job goes to a thread that waits for one; if none does, to a new thread; if there are as many
+//! as may be, it queues. A thread that has waited for long in vain ends. A thread never ends
+//! while something is queued, so that a queue always has somebody to serve it.
+//!
+//! At the end of the runtime no task lives, hence no job: what is left in the queue are entries of
+//! jobs that were cancelled, which have nothing to run.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use asx_runtime::Runnable;
+
+/// How long a thread without a job is kept.
+const KEEP: Duration = Duration::from_secs(10);
+
+/// What a thread runs.
+pub(crate) trait Job: Send + 'static {
+    /// Runs it; never panics.
+    fn run(self);
+}
+
+impl Job for Runnable {
+    fn run(self) {
+        Runnable::run(self);
+    }
+}
+
+pub(crate) struct Pool<J = Runnable> {
+    /// How many threads there may be.
+    most: usize,
+    name: String,
+    keep: Duration,
+    state: Mutex<State<J>>,
+    /// There is a job for a waiting thread, or the end has come.
+    changed: Condvar,
+}
+
+struct State<J> {
+    queue: VecDeque<J>,
+    /// Threads that wait for a job, those included that were just notified.
+    waiting: usize,
+    threads: HashMap<u64, JoinHandle<()>>,
+    /// Threads ever started.
+    started: u64,
+    closed: bool,
+}
+
+impl<J: Job> Pool<J> {
+    pub(crate) fn new(most: usize, name: &str) -> Arc<Pool<J>> {
+        Pool::keeping(most, name, KEEP)
+    }
+
+    fn keeping(most: usize, name: &str, keep: Duration) -> Arc<Pool<J>> {
+        let state = State {
+            queue: VecDeque::new(),
+            waiting: 0,
+            threads: HashMap::new(),
+            started: 0,
+            closed: false,
+        };
+        Arc::new(Pool {
+            most,
+            name: format!("{name}-blocking"),
+            keep,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Has the job run; gives it back if there is no thread and none can be started.
+    pub(crate) fn run(self: &Arc<Self>, job: J) -> Result<(), J> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(job);
+        }
+        // Each queued job has a waiting thread before this one may have one.
+        if state.queue.len() < state.waiting {
+            state.queue.push_back(job);
+            drop(state);
+            self.changed.notify_one();
+            return Ok(());
+        }
+        if state.threads.len() < self.most {
+            self.start(&mut state);
+        }
+        if state.threads.is_empty() {
+            return Err(job);
+        }
+        state.queue.push_back(job);
+        Ok(())
+    }
+
+    /// Starts a thread if the system has one to spare.
+    fn start(self: &Arc<Self>, state: &mut State<J>) {
+        let (id, pool) = (state.started, self.clone());
+        let thread = thread::Builder::new().name(format!("{}-{id}", self.name));
+        // The new thread waits for the lock first, so that it is known before it can end.
+        if let Ok(handle) = thread.spawn(move || pool.serve(id)) {
+            state.started += 1;
+            state.threads.insert(id, handle);
+        }
+    }
+
+    fn serve(&self, id: u64) {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.queue.pop_front() {
+                drop(state);
+                job.run();
+                state = self.lock();
+                continue;
+            }
+            if state.closed {
+                return;
+            }
+            state.waiting += 1;
+            let waited = self.changed.wait_timeout(state, self.keep);
+            let (guard, timeout) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = guard;
+            state.waiting -= 1;
+            if timeout.timed_out() && state.queue.is_empty() && !state.closed {
+                state.threads.remove(&id);
+                return;
+            }
+        }
+    }
+
+    /// Ends all threads, and waits for them.
+    pub(crate) fn close(&self) {
+        let threads = {
+            let mut state = self.lock();
+            state.closed = true;
+            std::mem::take(&mut state.threads)
+        };
+        self.changed.notify_all();
+        for thread in threads.into_values() {
+            // A thread cannot wait for itself. None panics: whatever runs on it is caught.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

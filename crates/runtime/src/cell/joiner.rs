@@ -1,0 +1,78 @@
+//! Who waits for the end of a task, in one word: a task of ours as a reference, any other waker in
+//! a box.
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::task::Waker;
+
+use super::{Header, TaskRef, is_task_waker};
+
+/// Set in the word of a boxed waker: both kinds of pointers are even.
+const BOXED: usize = 1;
+
+/// Nobody, or somebody.
+#[derive(Default)]
+pub(super) struct Joiner(Option<NonNull<()>>);
+
+enum Kind {
+    Task(ManuallyDrop<TaskRef>),
+    Other(NonNull<Waker>),
+}
+
+impl Joiner {
+    fn kind(&self) -> Option<Kind> {
+        let word = self.0?;
+        if word.addr().get() & BOXED == 0 {
+            // SAFETY: rule 1: the reference that `set` put here, which stays here.
+            return Some(Kind::Task(ManuallyDrop::new(unsafe { TaskRef::from_raw(word.cast()) })));
+        }
+        let address = word.as_ptr().map_addr(|address| address & !BOXED);
+        NonNull::new(address.cast()).map(Kind::Other)
+    }
+
+    /// Has `waker` woken in place of who was here before.
+    pub(super) fn set(&mut self, waker: &Waker) {
+        let known = match self.kind() {
+            Some(Kind::Task(task)) => is_task_waker(waker) && waker.data() == address(&task),
+            // SAFETY: the box that `set` put here.
+            Some(Kind::Other(old)) => unsafe { old.as_ref() }.will_wake(waker),
+            None => false,
+        };
+        if known {
+            return;
+        }
+        let new = if is_task_waker(waker) {
+            ManuallyDrop::new(waker.clone()).data().cast_mut()
+        } else {
+            let boxed = Box::into_raw(Box::new(waker.clone())).cast::<()>();
+            boxed.map_addr(|address| address | BOXED)
+        };
+        drop(std::mem::replace(self, Joiner(NonNull::new(new))));
+    }
+
+    pub(super) fn wake(&self) {
+        match self.kind() {
+            Some(Kind::Task(task)) => crate::poll::wake(&task),
+            // SAFETY: the box that `set` put here.
+            Some(Kind::Other(waker)) => unsafe { waker.as_ref() }.wake_by_ref(),
+            None => {}
+        }
+    }
+}
+
+impl Drop for Joiner {
+    fn drop(&mut self) {
+        match self.kind() {
+            Some(Kind::Task(task)) => drop(ManuallyDrop::into_inner(task)),
+            // SAFETY: the box that `set` put here.
+            Some(Kind::Other(waker)) => drop(unsafe { Box::from_raw(waker.as_ptr()) }),
+            None => {}
+        }
+    }
+}
+
+fn address(task: &TaskRef) -> *const () {
+    task.as_ptr().as_ptr().cast_const().cast()
+}
+
+const _: () = assert!(align_of::<Header>() > BOXED && align_of::<Waker>() > BOXED);
