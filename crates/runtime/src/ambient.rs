@@ -22,28 +22,36 @@ struct Current {
     node: *const Node,
 }
 
-thread_local! {
-    static CURRENT: Cell<Current> = const {
-        Cell::new(Current { task: ptr::null(), node: ptr::null() })
-    };
-}
+const NOTHING: Current = Current { task: ptr::null(), node: ptr::null() };
 
+#[cfg(not(loom))]
 thread_local! {
+    static CURRENT: Cell<Current> = const { Cell::new(NOTHING) };
     /// How many more operations the poll may do at once.
     static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static CURRENT: Cell<Current> = Cell::new(NOTHING);
+    static LEFT: Cell<u32> = Cell::new(u32::MAX);
+}
+
+fn current() -> Current {
+    CURRENT.with(Cell::get)
 }
 
 /// Takes one of the operations a poll may do at once; false if none is left. `u32::MAX` of them
 /// are never used up.
 pub(crate) fn take_operation() -> bool {
-    match LEFT.get() {
+    LEFT.with(|operations| match operations.get() {
         u32::MAX => true,
         0 => false,
         left => {
-            LEFT.set(left - 1);
+            operations.set(left - 1);
             true
         }
-    }
+    })
 }
 
 /// Puts back what was current.
@@ -51,30 +59,31 @@ struct Restore(Current);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        CURRENT.set(self.0);
+        CURRENT.with(|current| current.set(self.0));
     }
 }
 
 /// Runs `f` as part of a poll of `task`, which may do so many operations at once.
 pub(crate) fn with_task<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
-    LEFT.set(operations);
-    let _restore = Restore(CURRENT.replace(Current { task, node: ptr::null() }));
+    LEFT.with(|left| left.set(operations));
+    let now = Current { task, node: ptr::null() };
+    let _restore = Restore(CURRENT.with(|current| current.replace(now)));
     f()
 }
 
 /// Runs `f` inside `node`.
 pub(crate) fn enter<R>(node: &Node, f: impl FnOnce() -> R) -> R {
-    let outer = CURRENT.get();
+    let outer = current();
     let _restore = Restore(outer);
     node.set_outer(outer.node);
-    CURRENT.set(Current { node, ..outer });
+    CURRENT.with(|current| current.set(Current { node, ..outer }));
     f()
 }
 
 /// The task this thread is polling.
 pub(crate) fn with_current<R>(f: impl FnOnce(&TaskRef) -> R) -> Option<R> {
     // SAFETY: rules 1 and 2.
-    unsafe { CURRENT.get().task.as_ref() }.map(f)
+    unsafe { current().task.as_ref() }.map(f)
 }
 
 /// Looks at the chain of `task` from the inside out, if this thread is polling it: the first
@@ -83,7 +92,7 @@ pub(crate) fn find<R>(
     task: &Header,
     mut look: impl FnMut(&Node) -> Option<R>,
 ) -> Result<Option<R>, Elsewhere> {
-    let current = CURRENT.get();
+    let current = current();
     // SAFETY: rules 1 and 2.
     let here =
         unsafe { current.task.as_ref() }.is_some_and(|here| ptr::eq(&raw const **here, task));

@@ -16,6 +16,8 @@ use crate::region::Region;
 pub struct Dump {
     /// Parents before children.
     pub regions: Vec<RegionInfo>,
+    /// How many timers are armed in the whole runtime: sleeps, timeouts, deadlines, graces.
+    pub timers: usize,
 }
 
 /// One region.
@@ -71,7 +73,7 @@ impl Dump {
     pub fn of(region: &Region) -> Dump {
         let mut regions = Vec::new();
         region.describe(&mut regions);
-        Dump { regions }
+        Dump { regions, timers: region.core.live_timers() }
     }
 
     /// How many tasks live.
@@ -90,7 +92,7 @@ impl Dump {
     /// The same as one JSON object.
     pub fn to_json(&self) -> String {
         let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
-        format!("{{\"regions\":[{}]}}", regions.join(","))
+        format!("{{\"regions\":[{}],\"timers\":{}}}", regions.join(","), self.timers)
     }
 }
 

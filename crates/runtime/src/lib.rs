@@ -17,6 +17,8 @@ mod dump;
 mod local;
 #[cfg(test)]
 mod loose;
+#[cfg(all(test, loom))]
+mod model;
 mod node;
 mod outcome;
 mod pinned;

@@ -151,12 +151,13 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
         // SAFETY: only called by the poller, after a discard.
         unsafe { task.finish(verdict) };
     }
-    if let Some(limits) = task.limits() {
-        limits.forget(&task.region.core);
-    }
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);
     let ended = task.word.complete(kept);
+    // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
+    if let Some(limits) = task.limits() {
+        limits.forget(&task.region.core);
+    }
     if ended.discard
         && let Some(panic) = discard_result(&task)
     {

@@ -12,6 +12,33 @@ pub(crate) use std::{hint::spin_loop, thread::yield_now};
 #[cfg(loom)]
 pub(crate) use loom::{hint::spin_loop, thread::yield_now};
 
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+
+/// The standard cell with loom's face: who touches what is inside says from when until when.
+#[cfg(not(loom))]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        UnsafeCell(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Lends what is inside, to be looked at.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// Lends what is inside, to be changed.
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
+
 /// Locks. No user code runs under any of our locks, so that a poisoned one still holds sound data.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -28,19 +28,19 @@
 //!    a result, whose types are `Send`. So the handle and the last reference may go anywhere.
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
+//! 8. *Holds*. See `stage`.
 
 mod cancel;
 mod joiner;
+mod stage;
 mod waker;
 mod word;
 
-use std::cell::UnsafeCell;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::Location;
-use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,10 +55,11 @@ use asx_kernel::time::Time;
 use crate::budget::Limits;
 use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
+use crate::prim::UnsafeCell;
 use crate::region::Region;
 use crate::{Cancelled, Cx};
-use cancel::Allowance;
 use joiner::Joiner;
+use stage::{Holds, Slot, Stage};
 pub(crate) use waker::is_task_waker;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
@@ -77,14 +78,17 @@ pub(crate) struct Header {
     pub(crate) region: Arc<Region>,
     /// The number of its creation.
     pub(crate) id: u64,
-    links: UnsafeCell<Links>,
+    links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
-    cleanup: UnsafeCell<Allowance>,
+    /// Polls of cleanup that are left.
+    cleanup: UnsafeCell<u16>,
     /// Which worker it is pinned to, or [`FREE`], or [`BLOCKING`].
     pub(crate) pin: u16,
     pub(crate) priority: u8,
-    /// The priority its cleanup has: what `cleanup` says, to be read without the lock.
+    /// The priority its cleanup has; written like `cleanup`, read without the lock.
     cleanup_priority: AtomicU8,
+    /// What the stage holds (rule 8).
+    holds: std::cell::UnsafeCell<Holds>,
     joiner: UnsafeCell<Joiner>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
@@ -130,13 +134,15 @@ pub(crate) enum Verdict {
 #[repr(C)]
 struct Cell<F, T, E> {
     header: Header,
-    stage: UnsafeCell<Stage<F, T, E>>,
+    slot: UnsafeCell<Slot<F, T, E>>,
 }
 
-enum Stage<F, T, E> {
-    Empty,
-    Future(F),
-    Result(Outcome<T, E>),
+impl<F, T, E> Drop for Cell<F, T, E> {
+    fn drop(&mut self) {
+        let holds = self.header.holds.get_mut();
+        // SAFETY: rule 2, the last reference.
+        self.slot.with_mut(|slot| Stage { holds, slot: unsafe { &mut *slot } }.clear());
+    }
 }
 
 /// How a cell is made.
@@ -173,17 +179,18 @@ where
             },
             region: plan.region,
             id: plan.id,
-            links: UnsafeCell::default(),
-            reason: UnsafeCell::default(),
-            cleanup: UnsafeCell::default(),
+            links: std::cell::UnsafeCell::default(),
+            reason: UnsafeCell::new(None),
+            cleanup: UnsafeCell::new(0),
             pin: plan.pin,
             priority: plan.priority,
             cleanup_priority: AtomicU8::new(0),
-            joiner: UnsafeCell::default(),
+            holds: std::cell::UnsafeCell::new(Holds::Nothing),
+            joiner: UnsafeCell::new(Joiner::default()),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
         };
-        let cell = Box::new(Cell { header, stage: UnsafeCell::new(Stage::Empty) });
+        let cell = Box::new(Cell { header, slot: UnsafeCell::new(Slot::EMPTY) });
         Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
     }
 
@@ -194,7 +201,7 @@ where
         let header = self.header();
         if let Some(future) = future {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
-            unsafe { *(*self.cell.as_ptr()).stage.get() = Stage::Future(future) };
+            unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_future(future)) };
         }
         std::mem::forget(self);
         (header, TaskRef { header })
@@ -224,14 +231,20 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
     }
 }
 
-/// The typed cell of a header.
+/// Runs `f` on the stage of a typed cell.
 ///
 /// # Safety
-/// Rules 1 and 5.
-unsafe fn stage<F, T, E>(header: NonNull<Header>) -> *mut Stage<F, T, E> {
+/// Rules 1, 5, and 2 for as long as `f` runs.
+unsafe fn with_stage<F, T, E, R>(
+    header: NonNull<Header>,
+    f: impl FnOnce(Stage<'_, F, T, E>) -> R,
+) -> R {
     let cell = header.cast::<Cell<F, T, E>>().as_ptr();
-    // SAFETY: rules 1 and 5: the pointer is to a live cell of this type.
-    unsafe { (*cell).stage.get() }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let holds = &mut *(*cell).header.holds.get();
+        (*cell).slot.with_mut(|slot| f(Stage { holds, slot: &mut *slot }))
+    }
 }
 
 /// # Safety
@@ -240,58 +253,46 @@ unsafe fn poll<F, T, E>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<S
 where
     F: Future<Output = Result<T, E>>,
 {
-    // SAFETY: the caller's promise; the cell does not move, so that the future is pinned.
-    let stage = unsafe { &mut *stage::<F, T, E>(header) };
-    let Stage::Future(future) = stage else { return Poll::Ready(Severity::Panicked) };
-    // SAFETY: the future is in a cell on the heap and is dropped in place before it is overwritten.
-    let result = std::task::ready!(unsafe { Pin::new_unchecked(future) }.poll(cx));
-    *stage = Stage::Empty;
-    let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
-    *stage = Stage::Result(result.map_err(Stop::Err));
-    Poll::Ready(severity)
+    let step = |mut stage: Stage<'_, F, T, E>| {
+        let Some(future) = stage.future() else { return Poll::Ready(Severity::Panicked) };
+        let result = std::task::ready!(future.poll(cx));
+        let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
+        stage.set_result(result.map_err(Stop::Err));
+        Poll::Ready(severity)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, step) }
 }
 
 /// # Safety
 /// As [`poll`].
 unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
-    // SAFETY: the caller's promise.
-    let stage = unsafe { &mut *stage::<F, T, E>(header) };
     let stop = match verdict {
         Verdict::Cancelled(cancelled) => Stop::Cancelled(cancelled),
         Verdict::Panicked(panic) => Stop::Panicked(panic),
     };
-    // Whatever is there was emptied before: overwriting drops nothing of the user's.
-    debug_assert!(matches!(stage, Stage::Empty));
-    *stage = Stage::Result(Err(stop));
+    let step = |mut stage: Stage<'_, F, T, E>| {
+        debug_assert!(stage.is_empty(), "what was there is the user's, and dropped before");
+        stage.set_result(Err(stop));
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, step) };
 }
 
 /// # Safety
 /// As [`poll`], or as the claimer or last reference of rule 2.
 unsafe fn discard<F, T, E>(header: NonNull<Header>) {
     // SAFETY: the caller's promise.
-    let stage = unsafe { stage::<F, T, E>(header) };
-    struct Empty<F, T, E>(*mut Stage<F, T, E>);
-    impl<F, T, E> Drop for Empty<F, T, E> {
-        fn drop(&mut self) {
-            // SAFETY: rule 2 as held by `discard`; what was there is dropped, or is not to be
-            // touched again because its destructor panicked.
-            unsafe { self.0.write(Stage::Empty) }
-        }
-    }
-    let _after = Empty(stage);
-    // SAFETY: the caller's promise; the place is overwritten, not dropped again, by the guard.
-    unsafe { std::ptr::drop_in_place(stage) };
+    unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.clear()) };
 }
 
 /// # Safety
 /// Rules 1, 2 (the claimer) and 5; `into` is an `Option<Outcome<T, E>>`.
 unsafe fn take<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
     // SAFETY: the caller's promise.
-    let (stage, into) = unsafe {
-        (&mut *stage::<F, T, E>(header), &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr())
-    };
-    if let Stage::Result(result) = std::mem::replace(stage, Stage::Empty) {
-        *into = Some(result);
+    unsafe {
+        let into = &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr();
+        *into = with_stage::<F, T, E, _>(header, |mut stage| stage.take_result());
     }
 }
 
@@ -332,7 +333,7 @@ impl Header {
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
-        unsafe { &*self.joiner.get() }.wake();
+        self.joiner.with(|joiner| unsafe { &*joiner }.wake());
     }
 
     /// What bounds the task, if anything does.
@@ -514,7 +515,7 @@ impl<T, E> Joint<T, E> {
         }
         // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
         // the completer looks at the waker only if it finds `WAKER` set.
-        unsafe { &mut *self.task.joiner.get() }.set(waker);
+        self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
         word.give_waker()
     }
 }

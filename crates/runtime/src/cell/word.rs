@@ -205,7 +205,11 @@ impl Word {
                 return None;
             }
             let (next, effect) = word.step(TaskEvent::RequestCancel)?;
-            let enqueue = effect == TaskEffect::Requested && !word.is(POLLING);
+            if effect != TaskEffect::Requested {
+                // Said before: there is nothing new to run for.
+                return Some((next, Requested::Live { effect, enqueue: false, extra: false }));
+            }
+            let enqueue = !word.is(POLLING);
             let extra = enqueue && word.is(SCHEDULED);
             let next = Snapshot(next.0 | SCHEDULED);
             Some((next, Requested::Live { effect, enqueue, extra }))
@@ -312,5 +316,13 @@ impl Word {
             self.0.load(Acquire);
         }
         last
+    }
+}
+
+/// Nothing touches the word of a cell that is freed: loom reports if something might.
+#[cfg(loom)]
+impl Drop for Word {
+    fn drop(&mut self) {
+        self.0.with_mut(|_| ());
     }
 }

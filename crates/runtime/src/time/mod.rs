@@ -79,6 +79,11 @@ impl<T> Timers<T> {
         drop(token);
     }
 
+    /// How many timers are armed.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.wheel).as_ref().map_or(0, |wheel| wheel.len())
+    }
+
     pub(crate) fn next(&self) -> Option<Time> {
         Some(self.next.load(Relaxed)).filter(|next| *next != u64::MAX).map(Time::from_nanos)
     }

@@ -1,0 +1,147 @@
+//! Regions: the last task, the end, the close and the force, all at once.
+
+use asx_kernel::cancel::Kind;
+use loom::thread;
+
+use super::*;
+use crate::outcome::Stop;
+
+/// Has a counting waker told of the close of a region.
+fn watch_close(region: &Region) -> Arc<Wakes> {
+    let (wakes, waker) = Wakes::new();
+    assert!(!region.poll_closed(&waker));
+    wakes
+}
+
+/// Guards that the last of several to finish closes the region, once, and tells the waiter and the
+/// parent.
+#[test]
+fn the_last_task_the_end_and_a_close_close_once() {
+    explore(|| {
+        let parent = Place::new();
+        let place = parent.child(Policy::CollectAll);
+        let name = name();
+        drop(place.spawn(&name, async |_| Ok(())));
+        let (closed, around) = (watch_close(&place.region), watch_close(&parent.region));
+        let (line, region) = (place.line.clone(), place.region.clone());
+        let runs = thread::spawn(move || line.run_all());
+        let closes = thread::spawn(move || region.close_as(Kind::User));
+        place.region.end();
+        runs.join().unwrap();
+        closes.join().unwrap();
+        place.line.run_all();
+        assert!(place.region.poll_closed(Waker::noop()));
+        assert_eq!((closed.count(), around.count()), (1, 0));
+        parent.finish();
+        assert_eq!((closed.count(), around.count()), (1, 1));
+        assert!(is_freed(&name));
+    });
+}
+
+/// Guards that who asks for the close while it happens hears of it.
+#[test]
+fn who_waits_for_a_close_is_told() {
+    explore_race(|swap| {
+        let place = Place::new();
+        let name = name();
+        drop(place.spawn(&name, async |_| Ok(())));
+        place.region.end();
+        let (line, region) = (place.line.clone(), place.region.clone());
+        let (wakes, waker) = Wakes::new();
+        let wait = move || region.poll_closed(&waker);
+        let (closed, _) = race(swap, wait, move || line.run_all());
+        assert_eq!(wakes.count(), usize::from(!closed));
+        assert!(place.region.poll_closed(Waker::noop()));
+    });
+}
+
+/// Guards that admission and the walk through the tasks are under one lock.
+#[test]
+fn a_task_is_refused_or_cancelled_when_its_region_closes() {
+    explore_race(|swap| {
+        let place = Place::new();
+        let name = name();
+        let (closing, spawning, named) = (place.clone(), place.clone(), name.clone());
+        let close = move || closing.region.close_as(Kind::User);
+        let spawn = move || spawning.spawn(&named, async |cx: Cx| Ok(cx.checkpoint().is_err()));
+        let ((), mut task) = race(swap, close, spawn);
+        assert!(task.is_finished() || !place.region.poll_closed(Waker::noop()));
+        place.line.run_all();
+        assert!(matches!(task.outcome(), Some(Err(Stop::Cancelled(_)))));
+        drop(task);
+        place.finish();
+        assert!(is_freed(&name));
+    });
+}
+
+/// Guards the same for regions inside, and that what closes inside reaches the region around.
+#[test]
+fn a_region_is_refused_or_closed_when_the_one_around_closes() {
+    explore_race(|swap| {
+        let place = Place::new();
+        let (closing, opening) = (place.clone(), place.clone());
+        let close = move || closing.region.close_as(Kind::User);
+        let open = move || opening.region.open_child(Policy::CollectAll, Budget::INFINITE);
+        let ((), opened) = race(swap, close, open);
+        if let Ok(inner) = opened {
+            assert!(inner.body_cancel(false).is_some());
+            assert!(inner.poll_closed(Waker::noop()));
+        }
+        assert!(place.region.poll_closed(Waker::noop()));
+    });
+}
+
+/// Guards the order in a scope: the body's waker is noted before the body looks.
+#[test]
+fn a_close_reaches_a_body_that_is_about_to_wait() {
+    explore_race(|swap| {
+        let place = Place::new();
+        let region = place.region.clone();
+        let (wakes, waker) = Wakes::new();
+        let watched = place.region.clone();
+        let body = move || {
+            watched.watch_body(&waker);
+            watched.body_cancel(true).is_some()
+        };
+        let close = move || region.close_as(Kind::User);
+        let (seen, ()) = race(swap, body, close);
+        assert!(seen || wakes.count() == 1, "the body waits and nobody tells it");
+        assert!(place.region.body_cancel(true).is_some());
+    });
+}
+
+/// Guards the entry a force makes, and that a task is ended by one: its own end or the force.
+#[test]
+fn a_force_and_an_end_of_its_own_end_a_task_once() {
+    explore_race(|swap| {
+        let place = Place::new();
+        let (gate, name, drops) = (Gate::new(), name(), Drops::default());
+        let (pass, held) = (gate.clone().pass(), drops.clone());
+        let mut task = place.spawn(&name, async move |_| {
+            let _held = held;
+            pass.await;
+            Ok(7)
+        });
+        let closed = watch_close(&place.region);
+        place.region.close_as(Kind::User);
+        place.line.run_all();
+        let waker = gate.waker();
+        gate.open();
+        let (line, forced) = (place.line.clone(), place.clone());
+        let end = move || {
+            waker.wake();
+            line.run_one();
+        };
+        let force = move || {
+            forced.region.force();
+            forced.line.run_one();
+        };
+        race(swap, end, force);
+        place.line.run_all();
+        assert!(matches!(task.outcome(), Some(Ok(7) | Err(Stop::Cancelled(_)))));
+        assert_eq!(drops.count(), 1);
+        assert_eq!(closed.count(), 1);
+        drop((task, gate));
+        assert!(is_freed(&name));
+    });
+}
