@@ -228,9 +228,12 @@ fn panics_and_handles_that_go_elsewhere_move_no_future() {
                                 })
                             });
                             // Awaited or dropped on whatever worker this one runs on.
-                            drop(own.spawn(async move |_cx: Cx| match task.await {
-                                Ok(value) => Ok(assert_eq!(value, n)),
-                                Err(stop) => Ok(assert!(matches!(stop, Stop::Panicked(_)))),
+                            drop(own.spawn(async move |_cx: Cx| {
+                                match task.await {
+                                    Ok(value) => assert_eq!(value, n),
+                                    Err(stop) => assert!(matches!(stop, Stop::Panicked(_))),
+                                }
+                                Ok(())
                             }));
                             Ok(())
                         }));

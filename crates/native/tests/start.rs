@@ -119,7 +119,10 @@ fn in_a_closing_scope_nothing_is_ready() {
             let _: Result<(), Stop<AppError>> = cx
                 .try_scope(async |s| {
                     s.cancel();
-                    let starting = s.start(async |_cx: Cx, ready: Ready<()>| Ok(ready.set(())));
+                    let starting = s.start(async |_cx: Cx, ready: Ready<()>| {
+                        ready.set(());
+                        Ok(())
+                    });
                     let ended = cx.shield(async |_| starting.await).await;
                     assert!(matches!(ended, Err(NotReady::Ended(Err(Stop::Cancelled(_))))));
                     Ok(())

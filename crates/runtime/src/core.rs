@@ -1,9 +1,9 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use asx_kernel::budget::Exhausted;
@@ -69,17 +69,21 @@ pub(crate) enum Alarm {
     /// A task's deadline.
     Deadline(TaskRef),
     /// A region that was told to stop is cancelled.
-    Cancel(Arc<Region>, Kind),
+    Cancel(Weak<Region>, Kind),
     /// What still lives in a region is ended by force.
-    Force(Arc<Region>),
+    Force(Weak<Region>),
 }
 
 impl Alarm {
     fn ring(self) {
         match self {
             Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
-            Alarm::Cancel(region, kind) => region.close_as(kind),
-            Alarm::Force(region) => region.force(),
+            Alarm::Cancel(region, kind) => {
+                region.upgrade().inspect(|region| region.close_as(kind));
+            }
+            Alarm::Force(region) => {
+                region.upgrade().inspect(Region::force);
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ use asx_kernel::outcome::{Fold, Severity, Stop};
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
+use asx_kernel::time::Time;
+use asx_kernel::wheel::TimerHandle;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Alarm, Core, Health};
@@ -74,6 +76,8 @@ struct Inner {
     fold: Fold<(), ()>,
     /// The reason that was added to the fold last.
     folded: Option<Arc<Reason>>,
+    /// What a close makes needless: the steps of a gentle stop.
+    alarms: Vec<TimerHandle>,
     /// Who waits for the close.
     waiter: Option<Waker>,
     /// Who is told when the body is to stop.
@@ -109,6 +113,7 @@ impl Region {
             failure: None,
             fold: Fold::default(),
             folded: None,
+            alarms: Vec::new(),
             waiter: None,
             body: None,
         };
@@ -318,13 +323,36 @@ impl Region {
         let host = &*self.core.host;
         self.stop();
         let cancel = host.now() + soft;
-        self.core.alarms.register(host, cancel, Alarm::Cancel(self.clone(), kind));
-        self.core.alarms.register(host, cancel + hard, Alarm::Force(self.clone()));
+        let weak = || Arc::downgrade(self);
+        self.arm([(cancel, Alarm::Cancel(weak(), kind)), (cancel + hard, Alarm::Force(weak()))]);
+    }
+
+    /// Sets alarms that go with the region.
+    fn arm<const N: usize>(&self, alarms: [(Time, Alarm); N]) {
+        let timers = &self.core.alarms;
+        let armed = alarms.map(|(at, alarm)| timers.register(&*self.core.host, at, alarm));
+        let mut inner = self.lock();
+        if inner.word.state() != RegionState::Closed {
+            return inner.alarms.extend(armed.into_iter().flatten());
+        }
+        drop(inner);
+        armed.into_iter().flatten().for_each(|alarm| timers.cancel(alarm));
     }
 
     /// Ends by force what still lives in a closing region, innermost first: whoever only waits for
     /// what is inside gets the chance to end by itself.
     pub(crate) fn force(self: &Arc<Self>) {
+        if self.force_innermost() {
+            // All that was set before has rung, or is of no use any more.
+            let old = std::mem::take(&mut self.lock().alarms);
+            old.into_iter().for_each(|alarm| self.core.alarms.cancel(alarm));
+            let again = self.core.host.now() + FORCE_AGAIN;
+            self.arm([(again, Alarm::Force(Arc::downgrade(self)))]);
+        }
+    }
+
+    /// Ends by force what has no region inside; whether there are such that have.
+    fn force_innermost(&self) -> bool {
         let mut entries = Vec::new();
         let children: Vec<_> = {
             let inner = self.lock();
@@ -340,11 +368,10 @@ impl Region {
             inner.children.values().cloned().collect()
         };
         self.core.host.schedule_all(entries);
-        if !children.is_empty() {
-            let (host, again) = (&*self.core.host, Alarm::Force(self.clone()));
-            self.core.alarms.register(host, host.now() + FORCE_AGAIN, again);
+        for child in &children {
+            child.force_innermost();
         }
-        children.iter().for_each(|child| child.force());
+        !children.is_empty()
     }
 
     /// What is inside, for people.
@@ -551,10 +578,11 @@ impl<'a> RegionStore for Tree<'a> {
     fn account_leaks(&mut self, _: Self::Region) {}
 
     fn closed(&mut self, region: Self::Region) -> Option<Self::Region> {
-        let (waiter, fold) = {
+        let (waiter, fold, alarms) = {
             let mut inner = region.lock();
-            (inner.waiter.take(), inner.fold.clone())
+            (inner.waiter.take(), inner.fold.clone(), std::mem::take(&mut inner.alarms))
         };
+        alarms.into_iter().for_each(|alarm| region.core.alarms.cancel(alarm));
         let parent = region.parent.as_ref();
         if let Some(parent) = parent {
             let mut inner = parent.lock();

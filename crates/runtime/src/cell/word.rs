@@ -208,7 +208,11 @@ impl Word {
                 return None;
             }
             let (next, effect) = word.step(TaskEvent::RequestCancel)?;
-            let enqueue = effect == TaskEffect::Requested && !word.is(POLLING);
+            if effect != TaskEffect::Requested {
+                // Said before: there is nothing new to run for.
+                return Some((next, Requested::Live { effect, enqueue: false, extra: false }));
+            }
+            let enqueue = !word.is(POLLING);
             let extra = enqueue && word.is(SCHEDULED);
             let next = Snapshot(next.0 | SCHEDULED);
             Some((next, Requested::Live { effect, enqueue, extra }))

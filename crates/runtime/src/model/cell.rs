@@ -268,3 +268,30 @@ fn of_two_cancels_one_is_first_and_the_stronger_stays() {
         assert!(is_freed(&name));
     });
 }
+
+/// Guards that a further request leaves a task that waits as it is: it can be woken.
+#[test]
+fn a_task_that_was_cancelled_twice_can_still_be_woken() {
+    explore_race(|swap| {
+        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let pass = gate.clone().pass();
+        let mut task = place.spawn(&name, async move |_| {
+            pass.await;
+            Ok(7)
+        });
+        task.cancel();
+        place.line.run_all();
+        let waker = gate.waker();
+        let wake = move || {
+            gate.open();
+            waker.wake();
+        };
+        let cancel = move || {
+            assert!(!task.cancel(), "it was asked before");
+            task
+        };
+        ((), task) = race(swap, wake, cancel);
+        assert_eq!(place.line.run_all(), 0);
+        assert!(matches!(task.outcome(), Some(Ok(7))), "it is deaf");
+    });
+}

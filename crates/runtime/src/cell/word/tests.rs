@@ -17,8 +17,8 @@ fn on<R>(word: Snapshot, operation: impl FnOnce(&Word) -> R) -> (R, Snapshot) {
     let cell = Word(AtomicU64::new(word.0 | REFERENCES));
     let answer = operation(&cell);
     let after = cell.load().0;
-    assert_eq!(after & !(FLAGS - 1 | STATE), REFERENCES, "nobody counts here");
-    (answer, Snapshot(after & (FLAGS - 1 | STATE)))
+    assert_eq!(after & !((FLAGS - 1) | STATE), REFERENCES, "nobody counts here");
+    (answer, Snapshot(after & ((FLAGS - 1) | STATE)))
 }
 
 fn law(word: Snapshot, event: TaskEvent) -> Result<(TaskState, TaskEffect), Status> {
