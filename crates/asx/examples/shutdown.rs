@@ -21,7 +21,7 @@ pub(crate) fn day(runtime: &Runtime) -> Vec<String> {
         let log = log.clone();
         move || log.lock().unwrap().push(String::from(line))
     };
-    // A handle goes anywhere: to a signal handler, to another thread, or, as here, into the program.
+    // A handle goes anywhere: to a signal handler, to another thread, or into the program itself.
     let handle = runtime.handle();
     let (sold, swept, closed) = (
         note("the clerk finishes the sale"),

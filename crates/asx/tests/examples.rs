@@ -46,7 +46,7 @@ fn a_pipeline_never_holds_more_than_its_channels_and_hands() {
 fn a_shutdown_lets_everybody_finish_and_the_finalizer_last() {
     on_each(|runtime| {
         let mut lines = shutdown::day(runtime);
-        // On a machine that stands still for a while the cleaner may be asked before the clerk ends.
+        // If the machine stands still for a while the cleaner may be asked before the clerk ends.
         lines[..2].sort();
         let end = ["the books are closed", "the program was stopped: Shutdown"];
         assert_eq!(lines[..2], ["the cleaner puts the broom away", "the clerk finishes the sale"]);
