@@ -33,6 +33,8 @@
 mod cancel;
 mod joiner;
 mod stage;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod waker;
 mod word;
 

@@ -4,8 +4,8 @@
 //! would make most cells eight bytes larger).
 //!
 //! # Rule
-//! 8. *Holds*. `holds` says which field of the union is initialised. It is changed together with the
-//!    union, by who may touch the stage (rule 2).
+//! 8. *Holds*. `holds` says which field of the union is initialised. It is changed together with
+//!    the union, by who may touch the stage (rule 2).
 
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
