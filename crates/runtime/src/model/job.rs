@@ -21,7 +21,7 @@ fn a_job_runs_or_was_cancelled_before() {
         let entry = entry.unwrap_or_default().unwrap();
         let line = place.line.clone();
         let cancel = move || {
-            let first = task.cancel();
+            let first = task.cancel("model");
             line.run_one();
             (task, first)
         };
