@@ -10,33 +10,13 @@ use asx_kernel::cancel::{Cleanup, Reason};
 
 use super::Header;
 
-/// The kernel's [`Cleanup`], small.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Allowance {
-    polls: u16,
-    priority: u8,
-}
-
-impl From<Cleanup> for Allowance {
-    fn from(cleanup: Cleanup) -> Self {
-        let polls = u16::try_from(cleanup.polls).unwrap_or(u16::MAX);
-        Allowance { polls, priority: cleanup.priority }
-    }
-}
-
-impl From<Allowance> for Cleanup {
-    fn from(allowance: Allowance) -> Self {
-        Cleanup { polls: allowance.polls.into(), priority: allowance.priority }
-    }
-}
-
 impl Header {
-    /// Runs `f` on the cancel, alone.
-    fn with_cancel<R>(&self, f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R) -> R {
+    /// Runs `f` on the reason and the polls of cleanup that are left, alone.
+    fn with_cancel<R>(&self, f: impl FnOnce(&mut Option<Arc<Reason>>, &mut u16) -> R) -> R {
         self.word.lock_cancel();
         let answer = self.reason.with_mut(|reason| {
             // SAFETY: rule 4: the bit is set by this thread.
-            self.cleanup.with_mut(|cleanup| unsafe { f(&mut *reason, &mut *cleanup) })
+            self.cleanup.with_mut(|polls| unsafe { f(&mut *reason, &mut *polls) })
         });
         self.word.unlock_cancel();
         answer
@@ -49,24 +29,27 @@ impl Header {
 
     /// Adds a request: the stronger reason stays, the allowances combine.
     pub(crate) fn strengthen(&self, new: &Arc<Reason>, cleanup: Cleanup) {
-        let priority = self.with_cancel(|reason, allowance| {
-            match reason {
-                None => *allowance = cleanup.into(),
-                Some(_) => *allowance = Cleanup::from(*allowance).combine(cleanup).into(),
-            }
+        self.with_cancel(|reason, polls| {
+            let allowed = match reason {
+                None => cleanup,
+                Some(_) => {
+                    let priority = self.cleanup_priority.load(Relaxed);
+                    Cleanup { polls: (*polls).into(), priority }.combine(cleanup)
+                }
+            };
+            *polls = u16::try_from(allowed.polls).unwrap_or(u16::MAX);
+            self.cleanup_priority.store(allowed.priority, Relaxed);
             if reason.as_ref().is_none_or(|old| old.weaker_than(new)) {
                 *reason = Some(new.clone());
             }
-            allowance.priority
         });
-        self.cleanup_priority.fetch_max(priority, Relaxed);
     }
 
     /// Takes one poll from the allowance; false if none is left.
     pub(crate) fn consume_cleanup(&self) -> bool {
-        self.with_cancel(|_, allowance| {
-            let left = allowance.polls > 0;
-            allowance.polls = allowance.polls.saturating_sub(1);
+        self.with_cancel(|_, polls| {
+            let left = *polls > 0;
+            *polls = polls.saturating_sub(1);
             left
         })
     }

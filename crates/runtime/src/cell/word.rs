@@ -21,6 +21,9 @@
 //! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use asx_kernel::task::{TaskEffect, TaskEvent, TaskState};
 
 use crate::prim::atomic::AtomicU64;
