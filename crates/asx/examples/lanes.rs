@@ -38,7 +38,7 @@ pub(crate) async fn order(cx: &Cx) -> Result<Vec<&'static str>, Cancelled> {
         drop(s.task("urgent").priority(200).spawn(logs("urgent")));
         drop(s.task("due later").within(60.minutes()).spawn(logs("due later")));
         drop(s.task("due soon").within(30.minutes()).spawn(logs("due soon")));
-        waiting.cancel();
+        waiting.cancel("done with");
         Ok::<_, Cancelled>(())
     })
     .await?;

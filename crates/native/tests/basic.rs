@@ -141,7 +141,7 @@ fn finalizers_run_last_in_reverse_order() {
                     })
                     .unwrap();
                 }
-                s.cancel();
+                s.cancel("done with");
                 Ok(())
             })
             .await
@@ -208,7 +208,7 @@ fn a_task_that_never_stops_cleaning_up_is_ended_by_force() {
                     Ok::<(), AppError>(())
                 });
                 cx.yield_now().await;
-                task.cancel();
+                task.cancel("done with");
                 match task.await {
                     Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
                     other => panic!("{other:?}"),
@@ -272,7 +272,7 @@ fn a_dump_names_what_waits_and_where() {
                     }));
                     cx.sleep(Duration::from_millis(2)).await?;
                     let dump = handle.dump();
-                    s.cancel();
+                    s.cancel("done with");
                     Ok((dump.to_string(), dump.to_json()))
                 })
                 .await;
@@ -308,7 +308,7 @@ fn metrics_count_polls_by_lane_and_what_went_wrong() {
                         },
                     ));
                     cx.sleep(Duration::from_millis(2)).await?;
-                    s.cancel();
+                    s.cancel("done with");
                     Ok(())
                 })
                 .await;

@@ -36,6 +36,7 @@ mod supervise;
 pub mod sync;
 mod task;
 pub mod time;
+mod why;
 
 pub use self::core::{Core, Health, Host, Settings};
 pub use cancel_safe::CancelSafe;
@@ -55,6 +56,7 @@ pub use start::{NotReady, Ready, Starting};
 pub use stop::{Grace, Stopping};
 pub use supervise::Restart;
 pub use task::Task;
+pub use why::Why;
 
 /// What [`select!`] expands to.
 #[doc(hidden)]

@@ -186,7 +186,7 @@ fn a_cancel_finds_a_task_wherever_it_is() {
         });
         let (line, again) = (place.line.clone(), place.line.clone());
         let cancel = move || {
-            let first = task.cancel();
+            let first = task.cancel("model");
             again.run_one();
             (task, first)
         };
@@ -224,7 +224,7 @@ fn a_cancel_and_a_wake_leave_no_entry_behind() {
             waker.wake();
             line.run_one();
         });
-        let first = task.cancel();
+        let first = task.cancel("model");
         place.line.run_one();
         waking.join().unwrap();
         place.line.run_all();
@@ -279,7 +279,7 @@ fn a_task_that_was_cancelled_twice_can_still_be_woken() {
             pass.await;
             Ok(7)
         });
-        task.cancel();
+        task.cancel("model");
         place.line.run_all();
         let waker = gate.waker();
         let wake = move || {
@@ -287,7 +287,7 @@ fn a_task_that_was_cancelled_twice_can_still_be_woken() {
             waker.wake();
         };
         let cancel = move || {
-            assert!(!task.cancel(), "it was asked before");
+            assert!(!task.cancel("model"), "it was asked before");
             task
         };
         ((), task) = race(swap, wake, cancel);
