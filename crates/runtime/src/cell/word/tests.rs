@@ -30,6 +30,12 @@ fn with(word: Snapshot, state: TaskState, set: u64, clear: u64) -> u64 {
     (word.with_state(state).0 | set) & !clear
 }
 
+/// Whether there is an entry for the task: who makes this true puts one into a queue, or else
+/// every later wake would rely on an entry that is not there.
+fn in_queue(word: Snapshot) -> bool {
+    word.is(SCHEDULED) && !word.is(POLLING)
+}
+
 #[test]
 fn a_poll_begins_as_the_law_says_for_who_holds_the_only_entry() {
     for word in every_word() {
@@ -83,8 +89,9 @@ fn a_request_is_the_law_s_and_makes_one_entry_at_most() {
         let enqueue = first && !word.is(POLLING);
         let extra = enqueue && word.is(SCHEDULED);
         assert_eq!(requested, Requested::Live { effect, enqueue, extra }, "{:b}", word.0);
-        let scheduled = if first { SCHEDULED } else { 0 };
-        assert_eq!(after.0, with(word, state, scheduled, 0), "{:b}", word.0);
+        let set = if first { SCHEDULED } else { 0 };
+        assert_eq!(after.0, with(word, state, set, 0), "{:b}", word.0);
+        assert_eq!(in_queue(after), in_queue(word) || enqueue, "{:b}", word.0);
     }
 }
 
@@ -132,9 +139,16 @@ fn wakes_make_one_entry_and_no_step() {
 
         let (forced, after) = on(word, Word::force);
         assert_eq!((forced, after.0), (free, word.0 | SCHEDULED | FORCE), "{:b}", word.0);
+        assert_eq!(
+            in_queue(after),
+            in_queue(word) || forced || (word.is_completed() && !word.is(POLLING)),
+            "{:b}",
+            word.0
+        );
 
         let (again, after) = on(word, Word::end_poll);
         assert_eq!((again, after.0), (word.is(SCHEDULED), word.0 & !POLLING), "{:b}", word.0);
+        assert_eq!(in_queue(after), again, "{:b}", word.0);
     }
 }
 
