@@ -6,6 +6,14 @@ use asx::prelude::*;
 
 #[asx::main(workers = 2)]
 async fn main(cx: &Cx) -> Result<(), Cancelled> {
+    for hello in greetings(cx).await? {
+        println!("{hello}");
+    }
+    Ok(())
+}
+
+/// What the listener hears.
+pub(crate) async fn greetings(cx: &Cx) -> Result<Vec<String>, Cancelled> {
     let (tx, mut rx) = channel::bounded(4);
     cx.scope(async |s| {
         for name in ["Ada", "Grace"] {
@@ -19,11 +27,12 @@ async fn main(cx: &Cx) -> Result<(), Cancelled> {
                 Ok(())
             }));
         }
-        drop(tx);
+        drop(tx); // the last sender to go ends the loop below
+        let mut heard = Vec::new();
         while let Ok(hello) = rx.recv(cx).await {
-            println!("{hello}");
+            heard.push(hello);
         }
-        Ok(())
+        Ok(heard)
     })
     .await
 }

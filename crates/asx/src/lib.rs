@@ -224,12 +224,13 @@ pub use asx_kernel::ids::TaskId;
 pub use asx_kernel::lanes::Priority;
 pub use asx_kernel::status::Status;
 pub use asx_macros::main;
-pub use asx_native::{Builder, Handle, Runtime};
+pub use asx_native::{Builder, Handle, Metrics, Runtime, WorkerMetrics};
 pub use asx_runtime::{
-    BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, NextChild, Outcome, Panic,
-    Policy, RegionInfo, Scope, ScopeBuilder, Stop, Stopping, Task, TaskBuilder, TaskInfo, YieldNow,
-    channel, group, join, join_all, join3, join4, race, race_all, race3, race4, select, sync,
-    try_join, try_join_all, try_join3, try_join4,
+    BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Health, Local, NextChild,
+    NotReady, Outcome, Panic, Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, Starting,
+    Stop, Stopping, Task, TaskBuilder, TaskInfo, UntilCancelled, Why, YieldNow, channel, group,
+    join, join_all, join3, join4, race, race_all, race3, race4, select, sync, try_join,
+    try_join_all, try_join3, try_join4,
 };
 
 /// Why something was asked to stop.
@@ -250,3 +251,8 @@ pub mod prelude {
         Cancelled, Cx, Outcome, Scope, Stop, Task, channel, group, join, race, select, try_join,
     };
 }
+
+/// The programs in the README run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

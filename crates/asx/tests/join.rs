@@ -138,7 +138,7 @@ fn a_cancel_of_the_task_reaches_every_part() {
                     Ok(())
                 });
                 rx.recv(&cx).await.unwrap();
-                task.cancel();
+                task.cancel("done with");
                 assert!(
                     matches!(task.await, Err(Stop::Cancelled(why)) if why.kind() == Kind::User)
                 );

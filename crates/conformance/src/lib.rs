@@ -31,8 +31,3 @@ pub use native::Native;
 pub use parse::{SchemaError, parse_str};
 pub use run::{Report, SeedRun, run_scenario, run_seeds};
 pub use scenario::Scenario;
-
-/// The code in the README runs.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -44,7 +44,7 @@
 //!         });
 //!         let (port, server) = server.await.unwrap();
 //!         assert_eq!(port, 8080);
-//!         server.cancel();
+//!         server.cancel("closing time");
 //!
 //!         // The first life panics, the second ends well.
 //!         let mut life = 0;

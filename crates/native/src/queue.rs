@@ -5,6 +5,9 @@
 //! 1. A pointer in a ring or backlog came from [`Runnable::into_raw`], and both hand each pointer
 //!    out once; so it is turned back once.
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 

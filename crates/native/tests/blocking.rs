@@ -56,12 +56,12 @@ fn jobs_block_no_worker() {
             cx.scope(async |s| {
                 for _ in 0..8 {
                     let meet = meet.clone();
-                    drop(s.spawn_blocking(move || Ok(drop(meet.wait()))));
+                    drop(s.spawn_blocking(move || Ok(meet.wait().is_leader())));
                 }
                 // Runs although eight jobs block, and lets them go.
                 let (meet, task) = (meet.clone(), s.spawn(async |_cx: Cx| Ok(())));
                 task.await.unwrap();
-                cx.spawn_blocking(move || drop(meet.wait())).await.unwrap();
+                cx.spawn_blocking(move || meet.wait().is_leader()).await.unwrap();
                 Ok(())
             })
             .await
@@ -87,7 +87,7 @@ fn a_cancel_before_the_start_prevents_the_run_and_does_not_wait_for_a_thread() {
                     .collect();
                 let mut kinds = Vec::new();
                 for task in queued {
-                    assert!(task.cancel());
+                    assert!(task.cancel("done with"));
                     // It ends although the only thread is taken.
                     match task.await {
                         Err(Stop::Cancelled(cancelled)) => kinds.push(cancelled.kind()),
@@ -117,7 +117,7 @@ fn a_job_that_runs_is_waited_for_and_keeps_its_outcome() {
                     task = Some(s.task("job").spawn_blocking(job));
                     begun.recv().unwrap();
                     drop(s.task("queued").spawn_blocking(|| Ok(())));
-                    s.cancel();
+                    s.cancel("done with");
                     // The region has been told; the job holds it until the gate opens.
                     let now = handle.dump().to_string();
                     assert!(
@@ -217,7 +217,7 @@ fn a_job_can_look_whether_to_stop() {
                     }
                 });
                 begun.recv().unwrap();
-                task.cancel();
+                task.cancel("done with");
                 Ok(task.await)
             })
             .await
@@ -232,7 +232,7 @@ fn a_closing_scope_takes_no_job() {
         rt.block_on(async |cx: Cx| {
             let _: Result<(), Stop<AppError>> = cx
                 .try_scope(async |s| {
-                    s.cancel();
+                    s.cancel("done with");
                     let own = s.spawn_blocking(|| -> Result<(), _> { unreachable!() });
                     let any = cx.spawn_blocking(|| -> u32 { unreachable!() });
                     assert!(own.is_finished() && any.is_finished());
@@ -313,7 +313,7 @@ fn many_jobs_and_cancels_from_many_tasks_all_end() {
                                         Ok(ran.fetch_add(1, Ordering::Relaxed))
                                     });
                                     if n % 3 == 0 {
-                                        job.cancel();
+                                        job.cancel("done with");
                                     }
                                     match job.await {
                                         Ok(_) => ok += 1,

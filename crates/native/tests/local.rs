@@ -125,13 +125,13 @@ fn finalizers_jobs_and_local_tasks_inherit_too() {
                 cx.scope(async |s| {
                     let see = |cx: &Cx, count: &AtomicUsize| {
                         assert_eq!(user(cx).as_deref(), Some("ann"));
-                        count.fetch_add(1, Ordering::Relaxed);
+                        Ok(count.fetch_add(1, Ordering::Relaxed))
                     };
                     let [a, b, c, d] = [(); 4].map(|()| count.clone());
-                    s.defer(async move |cx: Cx| see(&cx, &a)).unwrap();
-                    drop(s.spawn_blocking(move || Ok(see(&Cx::current().unwrap(), &b))));
-                    drop(s.spawn_local(async move |cx: Cx| Ok(see(&cx, &c))));
-                    cx.spawn_blocking(move || see(&Cx::current().unwrap(), &d)).await.unwrap();
+                    s.defer(async move |cx: Cx| drop(see(&cx, &a))).unwrap();
+                    drop(s.spawn_blocking(move || see(&Cx::current().unwrap(), &b)));
+                    drop(s.spawn_local(async move |cx: Cx| see(&cx, &c)));
+                    cx.spawn_blocking(move || see(&Cx::current().unwrap(), &d)).await.unwrap()?;
                     Ok(())
                 })
                 .await

@@ -170,7 +170,7 @@ fn a_cancelled_local_task_cleans_up_and_is_dropped_at_home() {
             });
             if n % 2 == 1 {
                 // Some by another thread.
-                drop(s.spawn_blocking(move || Ok(task.cancel())));
+                drop(s.spawn_blocking(move || Ok(task.cancel("done with"))));
             }
         })
         .unwrap();
@@ -228,9 +228,12 @@ fn panics_and_handles_that_go_elsewhere_move_no_future() {
                                 })
                             });
                             // Awaited or dropped on whatever worker this one runs on.
-                            drop(own.spawn(async move |_cx: Cx| match task.await {
-                                Ok(value) => Ok(assert_eq!(value, n)),
-                                Err(stop) => Ok(assert!(matches!(stop, Stop::Panicked(_)))),
+                            drop(own.spawn(async move |_cx: Cx| {
+                                match task.await {
+                                    Ok(value) => assert_eq!(value, n),
+                                    Err(stop) => assert!(matches!(stop, Stop::Panicked(_))),
+                                }
+                                Ok(())
                             }));
                             Ok(())
                         }));
@@ -276,7 +279,7 @@ fn a_closing_scope_drops_a_local_future_at_home() {
         rt.block_on(async |cx: Cx| {
             let _: Result<(), Stop<AppError>> = cx
                 .try_scope(async |s| {
-                    s.cancel();
+                    s.cancel("done with");
                     let task =
                         s.spawn_local(|_| watch.over(std::future::pending::<Result<(), _>>()));
                     assert!(task.is_finished());

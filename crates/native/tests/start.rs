@@ -26,7 +26,7 @@ fn whoever_starts_a_task_goes_on_when_it_is_ready() {
                     });
                     let (said, task) = starting.await.unwrap();
                     assert_eq!((said, task.is_finished()), (n, false));
-                    task.cancel();
+                    task.cancel("done with");
                     assert!(matches!(task.await, Err(Stop::Cancelled(_))));
                 }
                 Ok(1)
@@ -118,8 +118,11 @@ fn in_a_closing_scope_nothing_is_ready() {
         rt.block_on(async |cx: Cx| {
             let _: Result<(), Stop<AppError>> = cx
                 .try_scope(async |s| {
-                    s.cancel();
-                    let starting = s.start(async |_cx: Cx, ready: Ready<()>| Ok(ready.set(())));
+                    s.cancel("done with");
+                    let starting = s.start(async |_cx: Cx, ready: Ready<()>| {
+                        ready.set(());
+                        Ok(())
+                    });
                     let ended = cx.shield(async |_| starting.await).await;
                     assert!(matches!(ended, Err(NotReady::Ended(Err(Stop::Cancelled(_))))));
                     Ok(())
@@ -154,7 +157,7 @@ fn a_cancel_of_who_waits_cancels_what_starts() {
                     other => panic!("{other:?}"),
                 });
                 cx.yield_now().await;
-                waits.cancel();
+                waits.cancel("done with");
                 assert!(matches!(waits.await, Err(Stop::Cancelled(_))));
                 // Dropped half-way it is cancelled too.
                 drop(never_ready(&s, kinds));
@@ -216,7 +219,7 @@ fn a_cancel_of_who_collects_is_not_mistaken_for_an_outcome() {
                     let collected: Result<_, asx_runtime::Cancelled> = cx
                         .timeout(Duration::from_millis(1), async |cx| cx.outcomes([forever]).await)
                         .await;
-                    s.cancel();
+                    s.cancel("done with");
                     Ok(collected.unwrap_err().kind())
                 })
                 .await

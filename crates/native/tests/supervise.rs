@@ -113,7 +113,7 @@ fn a_cancel_ends_the_task_and_the_restarts() {
                 while lives.load(Ordering::Relaxed) == 0 {
                     cx.yield_now().await;
                 }
-                task.cancel();
+                task.cancel("done with");
                 match task.await {
                     Err(Stop::Cancelled(cancelled)) => Ok(cancelled.kind()),
                     other => panic!("{other:?}"),
@@ -144,7 +144,7 @@ fn a_cancel_ends_the_wait_before_a_restart() {
                 }
                 let dump = handle.dump().to_string();
                 assert!(dump.contains("\"supervisor of worker\""), "{dump}");
-                s.cancel();
+                s.cancel("done with");
                 Ok(())
             })
             .await

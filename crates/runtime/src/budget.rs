@@ -1,6 +1,6 @@
 //! What is left of a task's budget, and the alarm for its deadline.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use asx_kernel::budget::{Budget, Exhausted};
@@ -11,14 +11,13 @@ use crate::cell::TaskRef;
 use crate::core::{Alarm, Core};
 use crate::prim::{Mutex, lock};
 
-/// No deadline.
-const NEVER: u64 = u64::MAX;
-
 /// A finite budget: the kernel's, counted down.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// In nanoseconds, `u64::MAX` for none: lanes look at it without the lock.
-    deadline: AtomicU64,
+    /// Never changes: lanes look at it without the lock.
+    deadline: Option<Time>,
+    /// Whether it no longer counts.
+    lifted: AtomicBool,
     left: Mutex<Left>,
 }
 
@@ -46,14 +45,13 @@ pub(crate) enum Poll {
 impl Limits {
     pub(crate) fn new(budget: Budget) -> Limits {
         let left = Mutex::new(Left { budget, alarm: None, polls: 0, noticed: false });
-        let deadline = budget.deadline.map_or(NEVER, Time::as_nanos);
-        Limits { deadline: AtomicU64::new(deadline), left }
+        Limits { deadline: budget.deadline, lifted: AtomicBool::new(false), left }
     }
 
     /// When the time is up, unless the budget has been lifted.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Time> {
-        Some(self.deadline.load(Relaxed)).filter(|at| *at != NEVER).map(Time::from_nanos)
+        self.deadline.filter(|_| !self.lifted.load(Relaxed))
     }
 
     pub(crate) fn left(&self) -> Budget {
@@ -92,7 +90,7 @@ impl Limits {
     /// An allowance for cleanup takes the place of the budget; the priority stays.
     pub(crate) fn lift(&self, core: &Core) {
         let mut left = lock(&self.left);
-        self.deadline.store(NEVER, Relaxed);
+        self.lifted.store(true, Relaxed);
         left.budget = Budget { priority: left.budget.priority, ..Budget::INFINITE };
         drop(left);
         self.forget(core);

@@ -1,9 +1,9 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -110,9 +110,9 @@ pub(crate) enum Alarm {
     /// A task's deadline.
     Deadline(TaskRef),
     /// A region that was told to stop is cancelled, and forced after so long.
-    Cancel(Arc<Region>, Kind, Option<Duration>),
+    Cancel(Weak<Region>, Kind, Option<Duration>),
     /// What still lives in a region is ended by force, and again after so long.
-    Force(Arc<Region>, Duration),
+    Force(Weak<Region>, Duration),
 }
 
 impl Alarm {
@@ -120,12 +120,15 @@ impl Alarm {
         match self {
             Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
             Alarm::Cancel(region, kind, force_after) => {
+                let Some(region) = region.upgrade() else { return };
                 region.close_as(kind);
                 if let Some(after) = force_after {
                     region.force_after(after);
                 }
             }
-            Alarm::Force(region, again) => region.force(again),
+            Alarm::Force(region, again) => {
+                region.upgrade().inspect(|region| region.force(again));
+            }
         }
     }
 }

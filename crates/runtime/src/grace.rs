@@ -56,7 +56,7 @@ impl Region {
 
     fn cancel_after(self: &Arc<Self>, soft: Duration, kind: Kind, force: Option<Duration>) {
         let host = &*self.core.host;
-        let (when, alarm) = (host.now() + soft, Alarm::Cancel(self.clone(), kind, force));
+        let (when, alarm) = (host.now() + soft, Alarm::Cancel(Arc::downgrade(self), kind, force));
         let Ok(alarm) = self.core.alarms.register(host, when, alarm) else { return };
         let mut inner = self.lock();
         if inner.word.state() == RegionState::Closed {
@@ -70,7 +70,7 @@ impl Region {
     pub(crate) fn force_after(self: &Arc<Self>, after: Duration) {
         let host = &*self.core.host;
         let when = host.now() + after;
-        let alarm = Alarm::Force(self.clone(), after);
+        let alarm = Alarm::Force(Arc::downgrade(self), after);
         let Ok(alarm) = self.core.alarms.register(host, when, alarm) else { return };
         let mut inner = self.lock();
         let earlier = inner.graces.force.is_some_and(|(earlier, _)| earlier <= when);

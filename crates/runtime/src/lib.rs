@@ -42,6 +42,7 @@ mod supervise;
 pub mod sync;
 mod task;
 pub mod time;
+mod why;
 
 pub use self::core::{Core, Health, Host, Settings};
 pub use cancel_safe::CancelSafe;
@@ -50,7 +51,7 @@ pub use combine::{
     BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
     race4, try_join, try_join_all, try_join3, try_join4,
 };
-pub use cx::{Cx, YieldNow};
+pub use cx::{Cx, UntilCancelled, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use holdings::Obligation;
 pub use journal::{Dispatch, Recorded};
@@ -64,6 +65,7 @@ pub use start::{NotReady, Ready, Starting};
 pub use stop::{Grace, Stopping};
 pub use supervise::Restart;
 pub use task::Task;
+pub use why::Why;
 
 /// What [`select!`] expands to.
 #[doc(hidden)]

@@ -33,6 +33,17 @@ use crate::node::{Inside, Kind, Node};
 ///     println!("hello {}", user.as_deref().map_or("stranger", String::as_str));
 /// }
 /// ```
+///
+/// A constant has no place of its own, so it is no key:
+///
+/// ```compile_fail,E0716
+/// # use asx_runtime::{Cx, Local};
+/// const USER: Local<String> = Local::new();
+///
+/// fn user(cx: &Cx) -> bool {
+///     cx.local(&USER).is_some()
+/// }
+/// ```
 pub struct Local<T> {
     /// Gives every key an address of its own; as it could change, a `const` is no key.
     _place: AtomicU8,

@@ -14,7 +14,15 @@ impl<E: Send + 'static> Scope<E> {
     /// must be a worker's; elsewhere nothing starts, and the handle says so. The body itself is
     /// called at once, here.
     ///
-    /// What it gives has to be `Send`, since the handle may be awaited anywhere.
+    /// What it gives has to be `Send`, since the handle may be awaited anywhere:
+    ///
+    /// ```compile_fail,E0277
+    /// # use asx_runtime::{Cancelled, Cx, Scope};
+    /// # use std::rc::Rc;
+    /// fn start(s: &Scope<Cancelled>) {
+    ///     drop(s.spawn_local(async |_cx: Cx| Ok(Rc::new(1))));
+    /// }
+    /// ```
     pub fn spawn_local<F, B, T>(&self, body: F) -> Task<T, E>
     where
         F: FnOnce(Cx) -> B,

@@ -42,7 +42,7 @@ impl Runnable {
     pub fn run_from(self, plain: bool) -> bool {
         let header = self.header();
         // What is bounded may have no poll left: it is not running yet.
-        let begun = header.word.begin_poll(header.extra.is_none(), plain);
+        let begun = header.word.begin(header.extra.is_none(), plain);
         self.run_begun(begun)
     }
 
@@ -76,7 +76,7 @@ impl Runnable {
         let waker = task.lend_waker();
         let mut cx = Context::from_waker(&waker);
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: `begin_poll` set `POLLING`; the host keeps to the pin.
+            // SAFETY: `begin` set `POLLING`; the host keeps to the pin.
             ambient::with_task(&task, operations, || unsafe { task.poll(&mut cx) })
         }));
         match polled {

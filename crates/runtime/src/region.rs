@@ -615,7 +615,7 @@ impl Inner {
         let order = self.take_order();
         // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
         unsafe {
-            task.as_ref().links().order = order;
+            task.as_ref().order.store(order as u32, Ordering::Relaxed);
             task.as_ref().links().prev = self.last;
             match self.last {
                 Some(last) => last.as_ref().links().next = Some(task),
@@ -658,9 +658,7 @@ impl Inner {
             (Severity::Ok, _) => Ok(()),
             _ => Err(Stop::Err(())),
         };
-        // SAFETY: rule 4 of cells: `self` is locked.
-        let order = unsafe { task.links() }.order;
-        self.fold.add(order, outcome);
+        self.fold.add(task.order.load(Ordering::Relaxed).into(), outcome);
     }
 }
 

@@ -25,6 +25,7 @@ use crate::outcome::{Cancelled, Outcome, Panic, Stop};
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make, spawn};
 use crate::task::Task;
+use crate::why::Why;
 
 impl Cx {
     /// Opens a scope and runs `body` in it. It returns when everything started in the scope has
@@ -304,14 +305,11 @@ impl<E: Send + 'static> Scope<E> {
         }))
     }
 
-    /// Asks everything in the scope to stop, its body too.
-    pub fn cancel(&self) {
-        self.cancel_as(Kind::User);
-    }
-
-    /// Asks everything in the scope to stop, for a reason of this kind.
-    pub fn cancel_as(&self, kind: Kind) {
-        self.region.close_as(kind);
+    /// Asks everything in the scope to stop, its body too. See [`Task::cancel`].
+    pub fn cancel(&self, why: impl Into<Why>) {
+        let why = why.into();
+        let cleanup = why.kind.cleanup();
+        self.region.close(Arc::new(why.reason(&self.region)), cleanup);
     }
 }
 

@@ -123,7 +123,7 @@ impl<V, T, E> Starting<V, T, E> {
 
     fn give_up(&mut self) {
         if let Some(task) = self.task.take() {
-            task.cancel_as(Kind::LinkedExit);
+            task.cancel(Kind::LinkedExit);
         }
     }
 }

@@ -101,7 +101,7 @@ where
         let stop = match outcome {
             Ok(()) => return Ok(()),
             Err(Stop::Cancelled(cancelled)) => {
-                // Whichever of the two was cancelled, both are now: what this returns counts no more.
+                // Whichever of the two was cancelled, both are now: what this returns is ignored.
                 if cx.checkpoint().is_ok() {
                     cx.cancel_self(cancelled.reason());
                 }

@@ -11,11 +11,11 @@ use asx_kernel::arena::Key;
 use asx_kernel::cancel::{Kind, Reason};
 use asx_kernel::ids::TaskId;
 
-use crate::CancelSafe;
 use crate::ambient;
 use crate::cell::{Joint, TaskRef};
 use crate::cx::{self, Wait};
 use crate::outcome::{Cancelled, Outcome, Stop};
+use crate::{CancelSafe, Why};
 
 /// A task's handle. Awaiting it gives the outcome; dropping it changes nothing, since the scope
 /// owns the task.
@@ -37,21 +37,18 @@ impl<T, E> Task<T, E> {
         TaskId(Key { generation: self.joint.task().id, index: 0 })
     }
 
-    /// Asks the task to stop, because the user wants it: true the first time.
-    pub fn cancel(&self) -> bool {
-        self.cancel_as(Kind::User)
+    /// Asks the task to stop: true the first time. Later reasons can only be stronger.
+    ///
+    /// The reason is a [`Kind`], or a word for people (then the kind is `User`).
+    pub fn cancel(&self, why: impl Into<Why>) -> bool {
+        let why = why.into();
+        self.cancel_with(why.reason(&self.joint.task().region))
     }
 
-    /// Asks the task to stop, for a reason: true the first time. Later ones can only be stronger.
-    pub fn cancel_with(&self, reason: Reason) -> bool {
+    pub(crate) fn cancel_with(&self, reason: Reason) -> bool {
         let task = self.joint.task();
         let cleanup = reason.kind.cleanup();
         task.region.cancel_task(task, &Arc::new(reason), cleanup)
-    }
-
-    /// Asks the task to stop, for a reason of this kind: true the first time.
-    pub fn cancel_as(&self, kind: Kind) -> bool {
-        self.cancel_with(self.joint.task().region.reason(kind))
     }
 
     /// Whether the task has ended.

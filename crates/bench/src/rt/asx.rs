@@ -130,7 +130,7 @@ impl<const WORKERS: usize> Tasks for Asx<WORKERS> {
                 }
                 running.zero().await;
                 clock = Clock::wall();
-                s.cancel();
+                s.cancel("done with");
                 Ok::<(), Error>(())
             })
             .await?;
@@ -155,7 +155,7 @@ impl<const WORKERS: usize> Tasks for Asx<WORKERS> {
             }
             running.zero().await;
             let figure = growth.per(tasks);
-            s.cancel();
+            s.cancel("done with");
             Ok(figure)
         })
     }
@@ -301,7 +301,7 @@ impl<const WORKERS: usize> Service for Asx<WORKERS> {
                 for (n, task) in others {
                     assert_eq!(task.await.expect("no error"), n);
                 }
-                stuck.cancel();
+                stuck.cancel("done with");
                 assert!(stuck.await.is_err());
             }
             drop(queue);

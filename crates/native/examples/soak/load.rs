@@ -81,10 +81,10 @@ impl Driver {
             match self.rng.below(4) {
                 0 => drop(task),
                 1 => {
-                    task.cancel();
+                    task.cancel("done with");
                 }
                 2 => {
-                    task.cancel();
+                    task.cancel("done with");
                     let _ = task.await;
                 }
                 _ => {
@@ -380,9 +380,9 @@ async fn send(
 fn cancel_from_outside(scope: &Scope<End>, thread: bool) {
     let scope = scope.clone();
     if thread {
-        drop(std::thread::spawn(move || scope.cancel()));
+        drop(std::thread::spawn(move || scope.cancel("done with")));
     } else {
-        scope.cancel();
+        scope.cancel("done with");
     }
 }
 
@@ -399,10 +399,10 @@ fn nest(cx: Cx, depth: usize, at: usize, pause: Pause, live: Arc<AtomicUsize>) -
             let inner = s.spawn(move |cx| nest(cx, depth - 1, at, pause, below));
             pause.run(&cx).await?;
             if depth <= at + 1 {
-                s.cancel();
+                s.cancel("done with");
             }
             if depth == 1 {
-                inner.cancel();
+                inner.cancel("done with");
             }
             Ok(())
         });

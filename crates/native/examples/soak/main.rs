@@ -103,6 +103,5 @@ fn stop_under_load(runtime: Runtime) -> Result<(), String> {
     let stopped = runtime.shutdown(GRACE);
     stopped.map_err(|dump| format!("the shutdown left:\n{dump}"))?;
     program.join().map_err(|_| "the program that was shut down panicked")?;
-    let left = runtime.dump().tasks();
-    if left == 0 { Ok(()) } else { Err(format!("{left} tasks are left after the shutdown")) }
+    settled(&runtime, "after the shutdown")
 }

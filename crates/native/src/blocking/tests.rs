@@ -47,7 +47,9 @@ fn jobs_that_block_do_not_keep_others_from_running() {
     let meet = Arc::new(std::sync::Barrier::new(9));
     for _ in 0..8 {
         let meet = meet.clone();
-        run(&pool, move || drop(meet.wait()));
+        run(&pool, move || {
+            meet.wait();
+        });
     }
     meet.wait();
     assert_eq!(pool.lock().started, 8);

@@ -17,32 +17,18 @@ use super::word::{Ended, Requested, Snapshot};
 use super::{Header, Runnable};
 use crate::journal::Dispatch;
 
-/// The kernel's [`Cleanup`], small.
+/// What cleanup a task is allowed, in polls. Its priority is in the header.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Allowance {
     polls: u16,
-    priority: u8,
     /// Polls used up.
     used: u16,
     /// What is left for cleanup after an end without a cancel.
     natural: u16,
 }
 
-impl From<Allowance> for Cleanup {
-    fn from(allowance: Allowance) -> Self {
-        Cleanup { polls: allowance.polls.into(), priority: allowance.priority }
-    }
-}
-
-impl Allowance {
-    fn set(&mut self, cleanup: Cleanup) {
-        self.polls = u16::try_from(cleanup.polls).unwrap_or(u16::MAX);
-        self.priority = cleanup.priority;
-    }
-}
-
 impl Header {
-    /// Runs `f` on the cancel, alone.
+    /// Runs `f` on the reason and the allowance, alone.
     fn with_cancel<R>(&self, f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R) -> R {
         self.word.lock_cancel();
         let answer = self.reason.with_mut(|reason| {
@@ -60,7 +46,10 @@ impl Header {
 
     /// What cleanup is still allowed, if the task was asked to stop.
     pub(crate) fn cleanup(&self) -> Option<Cleanup> {
-        self.with_cancel(|reason, allowance| reason.as_ref().map(|_| Cleanup::from(*allowance)))
+        let priority = self.cleanup_priority.load(Relaxed);
+        self.with_cancel(|reason, allowance| {
+            reason.as_ref().map(|_| Cleanup { polls: allowance.polls.into(), priority })
+        })
     }
 
     /// Asks the task to stop: the stronger reason stays, the allowances combine.
@@ -70,17 +59,18 @@ impl Header {
             if before.is_completed() {
                 return Requested::Completed;
             }
-            let priority = allowance.priority;
-            match reason {
-                None => allowance.set(cleanup),
-                Some(_) => allowance.set(Cleanup::from(*allowance).combine(cleanup)),
-            }
+            let priority = self.cleanup_priority.load(Relaxed);
+            let allowed = match reason {
+                None => cleanup,
+                Some(_) => Cleanup { polls: allowance.polls.into(), priority }.combine(cleanup),
+            };
+            allowance.polls = u16::try_from(allowed.polls).unwrap_or(u16::MAX);
+            self.cleanup_priority.store(allowed.priority, Relaxed);
             if reason.as_ref().is_none_or(|old| old.weaker_than(new)) {
                 *reason = Some(new.clone());
             }
-            self.cleanup_priority.fetch_max(allowance.priority, Relaxed);
             let own = self.priority;
-            let moves = allowance.priority.max(own) != priority.max(own);
+            let moves = allowed.priority.max(own) != priority.max(own);
             let requested = self.word.request_cancel(moves);
             if let Requested::Live { effect, .. } = requested {
                 self.note_requested(effect, before.state(), reason, allowance);
@@ -187,7 +177,7 @@ impl Header {
         })
     }
 
-    /// [`Word::begin_poll`](super::word::Word::begin_poll), on the record.
+    /// [`Word::begin`](super::word::Word::begin), on the record.
     #[cold]
     pub(crate) fn begin_on_record(
         &self,
@@ -196,7 +186,7 @@ impl Header {
         dispatch: Option<Dispatch>,
     ) -> Option<Snapshot> {
         self.with_cancel(|_, _| {
-            let before = self.word.begin_poll(step, plain)?;
+            let before = self.word.begin(step, plain)?;
             if let Some(dispatch) = dispatch {
                 self.region.core.note_dispatch(self.subject(), dispatch);
             }

@@ -20,17 +20,21 @@
 //!    by whoever has set the `LOCK` bit of the word.
 //! 5. *Type*. The vtable was made for the type of the cell it is in.
 //! 6. *Threads*. A future that is not `Send` is polled and dropped on one thread: its cell is
-//!    pinned to the worker that this thread is, and a host polls pinned tasks on the worker they are
-//!    pinned to, by the same thread as long as such a task lives. A future is dropped in two
-//!    places: in a poll step (its end, a panic, an end by force), which is a poll of the host's; and
+//!    pinned to the worker that this thread is, and a host polls pinned tasks on the worker they
+//!    are pinned to, by the same thread as long as such a task lives. A future is dropped in two
+//!    places: in a poll step (its end, a panic, an end by force), which the host takes there; and
 //!    when its region refuses it, which the spawner does, who made it. Nothing else drops one: the
-//!    region's reference keeps the cell until the task has completed, and by then the stage holds a
-//!    result, whose types are `Send`. So the handle and the last reference may go anywhere.
+//!    region's reference keeps the cell until the task has completed, and by then the stage holds
+//!    a result, whose types are `Send`. So the handle and the last reference may go anywhere.
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
+//! 8. *Holds*. See `stage`.
 
 mod cancel;
 mod joiner;
+mod stage;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod waker;
 mod word;
 
@@ -39,11 +43,10 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::Location;
-use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
 use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Reason;
@@ -59,6 +62,7 @@ use crate::region::Region;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
 use joiner::Joiner;
+use stage::{Holds, Slot, Stage};
 pub(crate) use waker::is_task_waker;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
@@ -83,8 +87,12 @@ pub(crate) struct Header {
     /// Which worker it is pinned to, or [`FREE`], or [`BLOCKING`].
     pub(crate) pin: u16,
     pub(crate) priority: u8,
-    /// The priority its cleanup has: what `cleanup` says, to be read without the lock.
+    /// The priority its cleanup has; written like `cleanup`, read without the lock.
     cleanup_priority: AtomicU8,
+    /// Which child of its region it is; written under the region's lock.
+    pub(crate) order: AtomicU32,
+    /// What the stage holds (rule 8).
+    holds: std::cell::UnsafeCell<Holds>,
     joiner: UnsafeCell<Joiner>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
@@ -109,8 +117,6 @@ pub(crate) struct Extra {
 pub(crate) struct Links {
     pub(crate) prev: Option<NonNull<Header>>,
     pub(crate) next: Option<NonNull<Header>>,
-    /// Which child of its region it is.
-    pub(crate) order: u64,
 }
 
 /// Operations that need the types of a cell.
@@ -132,13 +138,15 @@ pub(crate) enum Verdict {
 #[repr(C)]
 struct Cell<F, T, E> {
     header: Header,
-    stage: UnsafeCell<Stage<F, T, E>>,
+    slot: UnsafeCell<Slot<F, T, E>>,
 }
 
-enum Stage<F, T, E> {
-    Empty,
-    Future(F),
-    Result(Outcome<T, E>),
+impl<F, T, E> Drop for Cell<F, T, E> {
+    fn drop(&mut self) {
+        let holds = self.header.holds.get_mut();
+        // SAFETY: rule 2, the last reference.
+        self.slot.with_mut(|slot| Stage { holds, slot: unsafe { &mut *slot } }.clear());
+    }
 }
 
 /// How a cell is made.
@@ -178,14 +186,16 @@ where
             links: std::cell::UnsafeCell::default(),
             reason: UnsafeCell::new(None),
             cleanup: UnsafeCell::new(Allowance::default()),
+            order: AtomicU32::new(0),
             pin: plan.pin,
             priority: plan.priority,
             cleanup_priority: AtomicU8::new(0),
+            holds: std::cell::UnsafeCell::new(Holds::Nothing),
             joiner: UnsafeCell::new(Joiner::default()),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
         };
-        let cell = Box::new(Cell { header, stage: UnsafeCell::new(Stage::Empty) });
+        let cell = Box::new(Cell { header, slot: UnsafeCell::new(Slot::EMPTY) });
         Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
     }
 
@@ -196,7 +206,7 @@ where
         let header = self.header();
         if let Some(future) = future {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
-            unsafe { with_stage::<F, T, E, _>(header, |stage| *stage = Stage::Future(future)) };
+            unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_future(future)) };
         }
         std::mem::forget(self);
         (header, TaskRef { header })
@@ -207,7 +217,7 @@ where
         drop(self.cx());
         let header = self.header();
         // SAFETY: rule 2, nobody else knows the cell; rule 1.
-        unsafe { with_stage::<F, T, E, _>(header, |stage| *stage = Stage::Result(result)) };
+        unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_result(result)) };
         std::mem::forget(self);
         (header, TaskRef { header })
     }
@@ -242,11 +252,14 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
 /// Rules 1, 5, and 2 for as long as `f` runs.
 unsafe fn with_stage<F, T, E, R>(
     header: NonNull<Header>,
-    f: impl FnOnce(&mut Stage<F, T, E>) -> R,
+    f: impl FnOnce(Stage<'_, F, T, E>) -> R,
 ) -> R {
     let cell = header.cast::<Cell<F, T, E>>().as_ptr();
     // SAFETY: the caller's promise.
-    unsafe { (*cell).stage.with_mut(|stage| f(&mut *stage)) }
+    unsafe {
+        let holds = &mut *(*cell).header.holds.get();
+        (*cell).slot.with_mut(|slot| f(Stage { holds, slot: &mut *slot }))
+    }
 }
 
 /// # Safety
@@ -255,16 +268,14 @@ unsafe fn poll<F, T, E>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<S
 where
     F: Future<Output = Result<T, E>>,
 {
-    let step = |stage: &mut Stage<F, T, E>| {
-        let Stage::Future(future) = stage else { return Poll::Ready(Severity::Panicked) };
-        // SAFETY: the cell does not move, and the future is dropped in place before it is
-        // overwritten.
-        let result = std::task::ready!(unsafe { Pin::new_unchecked(future) }.poll(cx));
+    let step = |mut stage: Stage<'_, F, T, E>| {
+        let Some(future) = stage.future() else { return Poll::Ready(Severity::Panicked) };
+        let result = std::task::ready!(future.poll(cx));
         let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
+        // Before what the future still holds is dropped.
         // SAFETY: rule 1.
         unsafe { header.as_ref() }.body_ended(severity);
-        *stage = Stage::Empty;
-        *stage = Stage::Result(result.map_err(Stop::Err));
+        stage.set_result(result.map_err(Stop::Err));
         Poll::Ready(severity)
     };
     // SAFETY: the caller's promise.
@@ -278,10 +289,9 @@ unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
         Verdict::Cancelled(cancelled) => Stop::Cancelled(cancelled),
         Verdict::Panicked(panic) => Stop::Panicked(panic),
     };
-    let step = |stage: &mut Stage<F, T, E>| {
-        // Whatever is there was emptied before: overwriting drops nothing of the user's.
-        debug_assert!(matches!(stage, Stage::Empty));
-        *stage = Stage::Result(Err(stop));
+    let step = |mut stage: Stage<'_, F, T, E>| {
+        debug_assert!(stage.is_empty(), "what was there is the user's, and dropped before");
+        stage.set_result(Err(stop));
     };
     // SAFETY: the caller's promise.
     unsafe { with_stage::<F, T, E, _>(header, step) };
@@ -290,22 +300,17 @@ unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
 /// # Safety
 /// As [`poll`], or as the claimer or last reference of rule 2.
 unsafe fn discard<F, T, E>(header: NonNull<Header>) {
-    // An assignment drops in place, and holds even if the destructor panics.
     // SAFETY: the caller's promise.
-    unsafe { with_stage::<F, T, E, _>(header, |stage| *stage = Stage::Empty) };
+    unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.clear()) };
 }
 
 /// # Safety
 /// Rules 1, 2 (the claimer) and 5; `into` is an `Option<Outcome<T, E>>`.
 unsafe fn take<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
     // SAFETY: the caller's promise.
-    let (stage, into) = unsafe {
-        let stage =
-            with_stage::<F, T, E, _>(header, |stage| std::mem::replace(stage, Stage::Empty));
-        (stage, &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr())
-    };
-    if let Stage::Result(result) = stage {
-        *into = Some(result);
+    unsafe {
+        let into = &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr();
+        *into = with_stage::<F, T, E, _>(header, |mut stage| stage.take_result());
     }
 }
 

@@ -22,6 +22,9 @@
 //! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use asx_kernel::task::{TaskEffect, TaskEvent, TaskState};
 
 use crate::prim::atomic::AtomicU64;
@@ -176,7 +179,7 @@ impl Word {
     /// A task that was asked to stop while it waited in a queue of `plain` work has another entry
     /// in the cancel lane, and that is the one that counts.
     #[inline]
-    pub(crate) fn begin_poll(&self, step: bool, plain: bool) -> Option<Snapshot> {
+    pub(crate) fn begin(&self, step: bool, plain: bool) -> Option<Snapshot> {
         self.update(|word| {
             // Shortcut: most tasks are polled once more, and the law changes nothing then.
             if word.0 & (STATE | SCHEDULED | POLLING) == RUNNING | SCHEDULED {

@@ -212,5 +212,5 @@ impl Wake for Slot {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

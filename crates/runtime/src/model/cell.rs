@@ -63,7 +63,7 @@ fn two_wakes_at_once_make_one_entry() {
     });
 }
 
-/// Guards the hand-over of the join waker and of the result: `give_waker`, `take_waker`, `complete`.
+/// Guards the hand-over of the join waker and the result: `give_waker`, `take_waker`, `complete`.
 #[test]
 fn a_join_is_woken_exactly_if_it_waits() {
     explore_race(|swap| {
@@ -186,7 +186,7 @@ fn a_cancel_finds_a_task_wherever_it_is() {
         });
         let (line, again) = (place.line.clone(), place.line.clone());
         let cancel = move || {
-            let first = task.cancel();
+            let first = task.cancel("model");
             again.run_one();
             (task, first)
         };
@@ -224,7 +224,7 @@ fn a_cancel_and_a_wake_leave_no_entry_behind() {
             waker.wake();
             line.run_one();
         });
-        let first = task.cancel();
+        let first = task.cancel("model");
         place.line.run_one();
         waking.join().unwrap();
         place.line.run_all();
@@ -266,5 +266,32 @@ fn of_two_cancels_one_is_first_and_the_stronger_stays() {
         }
         drop(task);
         assert!(is_freed(&name));
+    });
+}
+
+/// Guards that a further request leaves a task that waits as it is: it can be woken.
+#[test]
+fn a_task_that_was_cancelled_twice_can_still_be_woken() {
+    explore_race(|swap| {
+        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let pass = gate.clone().pass();
+        let mut task = place.spawn(&name, async move |_| {
+            pass.await;
+            Ok(7)
+        });
+        task.cancel("model");
+        place.line.run_all();
+        let waker = gate.waker();
+        let wake = move || {
+            gate.open();
+            waker.wake();
+        };
+        let cancel = move || {
+            assert!(!task.cancel("model"), "it was asked before");
+            task
+        };
+        ((), task) = race(swap, wake, cancel);
+        assert_eq!(place.line.run_all(), 0);
+        assert!(matches!(task.outcome(), Some(Ok(7))), "it is deaf");
     });
 }

@@ -1,11 +1,12 @@
 //! Every interleaving of the task cell and of regions, explored by loom.
 //!
 //! The host here is a line of entries: whoever takes one runs it, so that a model's threads are its
-//! workers. A lost wake shows as a task that has not ended when the line is empty; an entry too many
-//! as one that finds nothing to run; a missing ordering as a race, since loom watches what the cells
-//! hold; a wrong count of references as a name that is still shared, or no longer.
+//! workers. A lost wake shows as a task that has not ended when the line is empty; an entry too
+//! many as one that finds nothing to run; a missing ordering as a race, since loom watches what the
+//! cells hold; a wrong count of references as a name that is still shared, or no longer.
 
 mod cell;
+mod job;
 mod region;
 
 use std::collections::VecDeque;
@@ -77,7 +78,9 @@ impl Host for Line {
         None
     }
 
-    fn run_blocking(&self, _: Box<dyn FnOnce() + Send>) {}
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
 }
 
 impl Line {
@@ -108,7 +111,7 @@ impl Place {
 
     /// A region inside.
     fn child(&self, policy: Policy) -> Place {
-        let region = self.region.open_child(policy, Budget::INFINITE).unwrap();
+        let region = self.region.open_child(policy, Budget::INFINITE, None).unwrap();
         Place { line: self.line.clone(), region }
     }
 
@@ -154,7 +157,8 @@ impl From<Cancelled> for Fault {
     }
 }
 
-/// Counts the drops of its clones. The count is none of loom's: no model depends on when it changes.
+/// Counts the drops of its clones. The count is none of loom's: no model depends on when it
+/// changes.
 #[derive(Clone, Default)]
 struct Drops(Arc<AtomicUsize>);
 

@@ -2,6 +2,8 @@
 
 mod interval;
 mod sleep;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod timeout;
 mod timer;
 mod units;

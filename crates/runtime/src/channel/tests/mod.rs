@@ -2,6 +2,7 @@
 
 mod ends;
 mod recv;
+mod wakers;
 
 use super::testing::{Polls, live_cx, reason};
 use super::*;

@@ -1,0 +1,77 @@
+//! Many at once, typed errors: the first failure stops the rest, or each fails on its own.
+//!
+//! `cargo run -p asx --example fan_out`
+
+use asx::Policy;
+use asx::prelude::*;
+
+/// Why a page did not come. A cancel is one of the reasons, so that `?` works on all that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum FetchError {
+    Cancelled,
+    Missing(&'static str),
+}
+
+impl From<Cancelled> for FetchError {
+    fn from(_: Cancelled) -> Self {
+        FetchError::Cancelled
+    }
+}
+
+#[asx::main(workers = 2)]
+async fn main(cx: &Cx) -> Result<(), FetchError> {
+    println!("all there: {:?}", all(cx, &["home", "news"]).await);
+    println!("one missing: {:?}", all(cx, &["home", "missing", "slow"]).await);
+    println!("each on its own: {:?}", each(cx, &["home", "missing"]).await);
+    Ok(())
+}
+
+/// All pages, or the first error: then the rest has been asked to stop, and has stopped.
+pub(crate) async fn all(cx: &Cx, pages: &[&'static str]) -> Result<Vec<usize>, FetchError> {
+    cx.scope(async |s| {
+        let start = |page| s.task(page).spawn(async move |cx: Cx| fetch(&cx, page).await);
+        let tasks: Vec<_> = pages.iter().copied().map(start).collect();
+        let mut sizes = Vec::new();
+        for task in tasks {
+            match task.await {
+                Ok(size) => sizes.push(size),
+                // This one failed, or another did and everything here is to stop.
+                Err(Stop::Err(error)) => return Err(error),
+                Err(Stop::Cancelled(cancelled)) => return Err(cancelled.into()),
+                Err(Stop::Panicked(panic)) => panic.resume(),
+            }
+        }
+        Ok(sizes)
+    })
+    .await // the scope's error is the first cause, whatever its body made of it
+}
+
+/// How each page fared.
+pub(crate) async fn each(cx: &Cx, pages: &[&'static str]) -> Vec<Result<usize, FetchError>> {
+    let body = async |s: Scope<FetchError>| {
+        let start = |page| s.task(page).spawn(async move |cx: Cx| fetch(&cx, page).await);
+        let tasks: Vec<_> = pages.iter().copied().map(start).collect();
+        let mut results = Vec::new();
+        for task in tasks {
+            results.push(match task.await {
+                Ok(size) => Ok(size),
+                Err(Stop::Err(error)) => Err(error),
+                Err(_) => Err(FetchError::Cancelled),
+            });
+        }
+        Ok(results)
+    };
+    cx.scope_with(Policy::CollectAll).run(body).await.unwrap_or_default()
+}
+
+/// Stands for the network.
+async fn fetch(cx: &Cx, page: &'static str) -> Result<usize, FetchError> {
+    match page {
+        "missing" => Err(FetchError::Missing(page)),
+        "slow" => Ok(cx.sleep(60.minutes()).await.map(|()| 0)?), // ends early when another fails
+        page => {
+            cx.yield_now().await;
+            Ok(page.len())
+        }
+    }
+}

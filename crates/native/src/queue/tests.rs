@@ -1,0 +1,109 @@
+//! The queue against a plain one, with the entries of real tasks.
+
+use super::*;
+use asx_kernel::rng::DetRng;
+use asx_kernel::time::Time;
+use asx_runtime::{Cancelled, Core, Cx, Host, Root, Settings};
+use std::sync::Arc;
+use std::task::Waker;
+
+/// Keeps what is scheduled.
+#[derive(Default)]
+struct Keeps(Mutex<VecDeque<Runnable>>);
+
+impl Host for Keeps {
+    fn schedule(&self, entry: Runnable) {
+        lock(&self.0).push_back(entry);
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    fn timer_moved(&self, _: Time) {}
+
+    fn here(&self) -> Option<u16> {
+        Some(0)
+    }
+
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
+}
+
+/// Runs a program of `tasks` tasks that each yield a few times; `drive` gets what they schedule
+/// and is called until all is over.
+fn with_tasks(tasks: usize, mut drive: impl FnMut(&Keeps)) {
+    let host = Arc::new(Keeps::default());
+    let core = Core::new(host.clone(), Settings::default());
+    let body = async |cx: Cx| {
+        let all = cx.scope(async |s| {
+            for _ in 0..tasks {
+                drop(s.spawn(async |cx: Cx| {
+                    for _ in 0..3 {
+                        cx.yield_now().await;
+                    }
+                    Ok(())
+                }));
+            }
+            Ok::<_, Cancelled>(())
+        });
+        all.await.unwrap();
+    };
+    // SAFETY: only this thread runs tasks.
+    let ran = unsafe { Root::run(&core.root(), 0, body, Waker::noop(), || drive(&host)) };
+    ran.unwrap().unwrap();
+}
+
+#[test]
+fn entries_leave_in_the_order_they_came_however_many_there_are() {
+    let (queue, shared) = Queue::new();
+    let mut model = VecDeque::new();
+    let mut rng = DetRng::new(3, 0);
+    let (mut longest, mut emptied) = (0, 0);
+    with_tasks(4 * CAPACITY, |host| {
+        let incoming = std::mem::take(&mut *lock(&host.0));
+        for entry in incoming {
+            model.push_back(entry.id());
+            queue.push(&shared, entry);
+        }
+        longest = longest.max(model.len());
+        for _ in 0..rng.next_u64() % (2 * CAPACITY as u64) {
+            assert_eq!((queue.len(&shared), shared.len()), (model.len(), model.len()));
+            let entry = queue.pop(&shared);
+            assert_eq!(entry.as_ref().map(Runnable::id), model.pop_front());
+            let Some(entry) = entry else { break };
+            assert!(entry.run());
+        }
+        emptied += usize::from(shared.is_empty());
+    });
+    assert!(longest > 2 * CAPACITY && emptied > 0, "{longest} {emptied}");
+    assert!(model.is_empty() && queue.pop(&shared).is_none());
+}
+
+#[test]
+fn a_thief_takes_older_entries_in_order_from_ring_and_backlog() {
+    for held in [1, 2, 5, CAPACITY, CAPACITY + 1, 3 * CAPACITY] {
+        let (victim, shared) = Queue::new();
+        let (thief, own) = Queue::new();
+        let mut known = VecDeque::new();
+        with_tasks(held, |host| {
+            let incoming = std::mem::take(&mut *lock(&host.0));
+            for entry in incoming {
+                known.push_back(entry.id());
+                victim.push(&shared, entry);
+            }
+            // The thief's entries are a run from the old end; the rest stays as it was.
+            let mut taken = Vec::new();
+            let first = thief.steal(&shared);
+            let more = std::iter::from_fn(|| thief.pop(&own));
+            for entry in first.into_iter().chain(more) {
+                taken.push(entry.id());
+                assert!(entry.run());
+            }
+            assert!(taken.iter().eq(known.drain(..taken.len()).collect::<Vec<_>>().iter()));
+            assert_eq!(shared.len(), known.len());
+            assert!(!taken.is_empty() || known.is_empty());
+        });
+    }
+}

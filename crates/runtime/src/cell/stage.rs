@@ -1,0 +1,82 @@
+//! The part of a cell that depends on its task: the future, then the result, in the same place.
+//!
+//! Which of the two is there, a byte in the header says, where it costs nothing (a tag of its own
+//! would make most cells eight bytes larger).
+//!
+//! # Rule
+//! 8. *Holds*. `holds` says which field of the union is initialised. It is changed together with
+//!    the union, by who may touch the stage (rule 2).
+
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+
+use crate::outcome::Outcome;
+
+/// What is in a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    Nothing,
+    Future,
+    Result,
+}
+
+pub(super) union Slot<F, T, E> {
+    nothing: (),
+    future: ManuallyDrop<F>,
+    result: ManuallyDrop<Outcome<T, E>>,
+}
+
+impl<F, T, E> Slot<F, T, E> {
+    pub(super) const EMPTY: Self = Slot { nothing: () };
+}
+
+/// A stage in the hands of who may touch it.
+pub(super) struct Stage<'a, F, T, E> {
+    pub(super) holds: &'a mut Holds,
+    pub(super) slot: &'a mut Slot<F, T, E>,
+}
+
+impl<F, T, E> Stage<'_, F, T, E> {
+    /// Drops what is there, whose panic comes out; the stage is empty then too.
+    pub(super) fn clear(&mut self) {
+        match std::mem::replace(self.holds, Holds::Nothing) {
+            Holds::Nothing => {}
+            // SAFETY: rule 8: it was there, and from now on is not.
+            Holds::Future => unsafe { ManuallyDrop::drop(&mut self.slot.future) },
+            // SAFETY: as above.
+            Holds::Result => unsafe { ManuallyDrop::drop(&mut self.slot.result) },
+        }
+    }
+
+    pub(super) fn set_future(&mut self, future: F) {
+        self.clear();
+        self.slot.future = ManuallyDrop::new(future);
+        *self.holds = Holds::Future;
+    }
+
+    pub(super) fn set_result(&mut self, result: Outcome<T, E>) {
+        self.clear();
+        self.slot.result = ManuallyDrop::new(result);
+        *self.holds = Holds::Result;
+    }
+
+    /// The future, which stays where it is until it is dropped.
+    pub(super) fn future(&mut self) -> Option<Pin<&mut F>> {
+        // SAFETY: rule 8; a cell does not move, and `clear` drops the future in place.
+        (*self.holds == Holds::Future)
+            .then(|| unsafe { Pin::new_unchecked(&mut *self.slot.future) })
+    }
+
+    pub(super) fn take_result(&mut self) -> Option<Outcome<T, E>> {
+        if *self.holds != Holds::Result {
+            return None;
+        }
+        *self.holds = Holds::Nothing;
+        // SAFETY: rule 8: it was there, and from now on is not.
+        Some(unsafe { ManuallyDrop::take(&mut self.slot.result) })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        *self.holds == Holds::Nothing
+    }
+}

@@ -1,0 +1,213 @@
+//! The word against the kernel's law, for every word there can be: six states and eight flags.
+
+use super::*;
+use asx_kernel::status::Status;
+
+const FLAGS: u64 = 1 << STATE_SHIFT;
+const REFERENCES: u64 = 3 * REF;
+
+/// Every state with every set of flags.
+fn every_word() -> impl Iterator<Item = Snapshot> {
+    let states = TaskState::ALL.into_iter();
+    states.flat_map(|state| (0..FLAGS).map(move |flags| Snapshot(flags).with_state(state)))
+}
+
+/// What an operation answers on a word, and the word it leaves.
+fn on<R>(word: Snapshot, operation: impl FnOnce(&Word) -> R) -> (R, Snapshot) {
+    let cell = Word(AtomicU64::new(word.0 | REFERENCES));
+    let answer = operation(&cell);
+    let after = cell.load().0;
+    assert_eq!(after & !((FLAGS - 1) | STATE), REFERENCES, "nobody counts here");
+    (answer, Snapshot(after & ((FLAGS - 1) | STATE)))
+}
+
+fn law(word: Snapshot, event: TaskEvent) -> Result<(TaskState, TaskEffect), Status> {
+    word.state().step(event)
+}
+
+/// The word with another state and other flags.
+fn with(word: Snapshot, state: TaskState, set: u64, clear: u64) -> u64 {
+    (word.with_state(state).0 | set) & !clear
+}
+
+/// Whether there is an entry for the task: who makes this true puts one into a queue, or else
+/// every later wake would rely on an entry that is not there.
+fn in_queue(word: Snapshot) -> bool {
+    word.is(SCHEDULED) && !word.is(POLLING)
+}
+
+#[test]
+fn a_poll_begins_as_the_law_says_for_who_holds_the_only_entry() {
+    for word in every_word() {
+        let mine = word.is(SCHEDULED) && !word.is(POLLING);
+        let expected = match law(word, TaskEvent::Poll) {
+            Ok((state, TaskEffect::None)) if mine => Some(with(word, state, POLLING, SCHEDULED)),
+            Ok((_, TaskEffect::None)) | Err(_) => None,
+            Ok(effect) => panic!("a poll has no effect: {effect:?}"),
+        };
+        let (begun, after) = on(word, |cell| cell.begin(true, false));
+        assert_eq!(begun.map(|begun| begun.0), expected.map(|_| word.0), "{:b}", word.0);
+        assert_eq!(after.0, expected.unwrap_or(word.0), "{:b}", word.0);
+    }
+}
+
+#[test]
+fn an_entry_of_plain_work_does_not_count_once_the_task_is_in_the_cancel_lane() {
+    for word in every_word() {
+        let (counts, after) = on(word, |cell| cell.begin(true, false));
+        let (plain, unchanged) = on(word, |cell| cell.begin(true, true));
+        if word.state().in_cancel_lane() {
+            assert!(plain.is_none() && unchanged.0 == word.0, "{:b}", word.0);
+        } else {
+            assert_eq!((plain.is_some(), unchanged.0), (counts.is_some(), after.0));
+        }
+    }
+}
+
+#[test]
+fn a_poll_that_waits_for_its_step_takes_it_later() {
+    for word in every_word() {
+        let (at_once, after) = on(word, |cell| cell.begin(true, false));
+        let (held, later) = on(word, |cell| {
+            let held = cell.begin(false, false);
+            if held.is_some() {
+                cell.start();
+            }
+            held
+        });
+        assert_eq!((at_once.is_some(), after.0), (held.is_some(), later.0), "{:b}", word.0);
+    }
+}
+
+#[test]
+fn a_body_ends_as_the_law_says() {
+    for word in every_word() {
+        let expected = match law(word, TaskEvent::BodyEnded) {
+            Ok((state, _)) => (state.acknowledged(), with(word, state, 0, 0)),
+            Err(_) => (false, word.0),
+        };
+        let (cancelled, after) = on(word, Word::body_ended);
+        assert_eq!((cancelled, after.0), expected, "{:b}", word.0);
+    }
+}
+
+/// A request in between takes nothing away from the look without a lock in `body_ended`: it makes
+/// nobody acknowledge.
+#[test]
+fn only_an_acknowledgement_makes_a_task_end_cancelled() {
+    use TaskEvent::*;
+    for state in TaskState::ALL {
+        for event in [Poll, RequestCancel, BodyEnded, Complete] {
+            let Ok((next, _)) = state.step(event) else { continue };
+            assert!(state.acknowledged() || !next.acknowledged(), "{state:?} {event:?}");
+        }
+    }
+}
+
+#[test]
+fn a_request_is_the_law_s_and_makes_one_entry_at_most() {
+    for word in every_word() {
+        let (requested, after) = on(word, |cell| cell.request_cancel(false));
+        if word.is_completed() {
+            assert_eq!((requested, after.0), (Requested::Completed, word.0));
+            continue;
+        }
+        let (state, effect) = law(word, TaskEvent::RequestCancel).unwrap();
+        let first = effect == TaskEffect::Requested;
+        // Until it was seen each request wakes.
+        let wakes = state == TaskState::CancelRequested;
+        let enqueue = wakes && !word.is(POLLING) && (first || !word.is(SCHEDULED));
+        let extra = enqueue && word.is(SCHEDULED);
+        assert_eq!(requested, Requested::Live { effect, enqueue, extra }, "{:b}", word.0);
+        let set = if wakes { SCHEDULED } else { 0 };
+        assert_eq!(after.0, with(word, state, set, 0), "{:b}", word.0);
+        assert_eq!(in_queue(after), in_queue(word) || enqueue, "{:b}", word.0);
+    }
+}
+
+#[test]
+fn a_request_is_acknowledged_as_the_law_says() {
+    for word in every_word() {
+        let expected = law(word, TaskEvent::Acknowledge).ok();
+        let (effect, after) = on(word, Word::acknowledge);
+        assert_eq!(effect, expected.map(|(_, effect)| effect), "{:b}", word.0);
+        let state = expected.map_or(word.state(), |(state, _)| state);
+        assert_eq!(after.0, with(word, state, 0, 0), "{:b}", word.0);
+    }
+}
+
+#[test]
+fn a_task_completes_once_as_the_law_says() {
+    for (word, kept) in every_word().flat_map(|word| [(word, false), (word, true)]) {
+        let (ended, after) = on(word, |cell| cell.complete(kept));
+        let Ok((state, _)) = law(word, TaskEvent::Complete) else {
+            assert_eq!(ended, Ended { wake_joiner: false, discard: false });
+            assert_eq!(after.0, word.0, "a second completion changes nothing");
+            continue;
+        };
+        let discard = !kept && !word.is(HANDLE);
+        assert_eq!(ended, Ended { wake_joiner: word.is(WAKER), discard }, "{:b}", word.0);
+        let set = if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
+        assert_eq!(after.0, with(word, state, set, POLLING | SCHEDULED), "{:b}", word.0);
+    }
+}
+
+/// One `fetch_or` or `fetch_and` each: the state stays, and of all wakes between two polls one
+/// makes an entry.
+#[test]
+fn wakes_make_one_entry_and_no_step() {
+    for word in every_word() {
+        let free = !word.is_completed() && !word.is(SCHEDULED) && !word.is(POLLING);
+        let (woken, after) = on(word, Word::wake);
+        let expected = match (word.is_completed(), free) {
+            (true, _) => Woken::Stale,
+            (false, true) => Woken::Enqueue,
+            (false, false) => Woken::Pending,
+        };
+        assert_eq!((woken, after.0), (expected, word.0 | SCHEDULED), "{:b}", word.0);
+        assert_ne!(on(after, Word::wake).0, Woken::Enqueue, "{:b}", word.0);
+
+        let (forced, after) = on(word, Word::force);
+        assert_eq!((forced, after.0), (free, word.0 | SCHEDULED | FORCE), "{:b}", word.0);
+        assert_eq!(
+            in_queue(after),
+            in_queue(word) || forced || (word.is_completed() && !word.is(POLLING)),
+            "{:b}",
+            word.0
+        );
+
+        let (again, after) = on(word, Word::end_poll);
+        assert_eq!((again, after.0), (word.is(SCHEDULED), word.0 & !POLLING), "{:b}", word.0);
+        assert_eq!(in_queue(after), again, "{:b}", word.0);
+    }
+}
+
+/// A handle whose result was taken goes without a word: its drop would claim nothing, and nothing
+/// anybody does afterwards depends on the bit it leaves.
+#[test]
+fn nobody_asks_for_the_handle_of_a_result_that_was_taken() {
+    let taken = every_word().filter(|word| word.is_completed() && word.is(TAKEN));
+    for word in taken {
+        assert!(!on(word, Word::take_waker).0 && !on(word, Word::drop_handle).0);
+        let (with, without) = (Snapshot(word.0 | HANDLE), Snapshot(word.0 & !HANDLE));
+        fn same<R: PartialEq + std::fmt::Debug>(
+            [with, without]: [Snapshot; 2],
+            operation: impl Fn(&Word) -> R,
+        ) {
+            let ((a, left), (b, right)) = (on(with, &operation), on(without, &operation));
+            assert_eq!((a, left.0 & !HANDLE), (b, right.0 & !HANDLE), "{:b}", with.0);
+        }
+        let both = [with, without];
+        same(both, |cell| cell.begin(true, false).is_some());
+        same(both, Word::force);
+        same(both, Word::end_poll);
+        same(both, Word::wake);
+        same(both, |cell| cell.request_cancel(false));
+        same(both, Word::acknowledge);
+        same(both, Word::body_ended);
+        same(both, |cell| cell.complete(false));
+        same(both, |cell| cell.complete(true));
+        same(both, Word::claim);
+        same(both, Word::give_waker);
+    }
+}

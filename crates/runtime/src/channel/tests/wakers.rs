@@ -1,0 +1,122 @@
+//! Tasks' own wakers take a shorter way: their clone only counts, so that it is made under the
+//! lock. It must lead to the same end as the way of all other wakers.
+
+use asx_kernel::rng::DetRng;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use super::*;
+use crate::cell::{Activity, is_task_waker};
+use crate::channel::testing::Count;
+
+/// Somebody who waits: by a task's waker or by any other.
+enum Who {
+    Task(Cx),
+    Other(Arc<Count>),
+}
+
+impl Who {
+    fn task() -> Who {
+        let (cx, _) = Cx::loose();
+        // As if it had been polled once: it waits for a wake now.
+        assert!(cx.task().word.begin(true, false).is_some() && !cx.task().word.end_poll());
+        Who::Task(cx)
+    }
+
+    fn waker(&self) -> Waker {
+        match self {
+            Who::Task(cx) => Waker::clone(&cx.task().lend_waker()),
+            Who::Other(count) => Waker::from(count.clone()),
+        }
+    }
+
+    /// Whether it was woken since the last call.
+    fn woken(&self) -> bool {
+        match self {
+            Who::Task(cx) => {
+                let word = &cx.task().word;
+                let woken = word.load().activity() == Activity::Runnable;
+                assert!(!woken || (word.begin(true, false).is_some() && !word.end_poll()));
+                woken
+            }
+            Who::Other(count) => count.wakes() > 0,
+        }
+    }
+}
+
+/// What one step came to, as the users see it.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Reserved(Poll<bool>),
+    Sent(Poll<bool>),
+    Received(Poll<Option<u64>>),
+    Nothing,
+}
+
+/// One channel, three senders and a receiver, driven by a random stream.
+fn history(seed: u64, capacity: usize, who: impl Fn() -> Who) -> Vec<(Seen, [bool; 4], usize)> {
+    let mut rng = DetRng::new(seed, 0);
+    let people: [Who; 4] = std::array::from_fn(|_| who());
+    let (tx, rx) = bounded::<u64>(capacity);
+    let shared = &*tx.shared;
+    let (mut places, mut again, mut permits) = ([None; 3], false, 0);
+    let mut seen = Vec::new();
+    for n in 0..200 {
+        let sender = (rng.next_u64() % 3) as usize;
+        let (place, waker) = (&mut places[sender], people[sender].waker());
+        let step = match rng.next_u64() % 7 {
+            0 | 1 => Seen::Reserved(shared.poll_reserve(place, &waker).map(|granted| {
+                permits += usize::from(granted.is_ok());
+                granted.map(crate::channel::shared::wake).is_ok()
+            })),
+            2 | 3 => {
+                Seen::Sent(shared.poll_send(place, &mut Some(n), &waker).map(|sent| sent.is_ok()))
+            }
+            4 | 5 => {
+                let waker = people[3].waker();
+                let got = shared.poll_recv(again, &waker, |channel| channel.try_recv());
+                again = got.is_pending();
+                Seen::Received(got.map(Result::ok))
+            }
+            _ if permits > 0 && n % 2 == 0 => {
+                permits -= 1;
+                Seen::Sent(Poll::Ready(shared.fill(0, n).is_ok()))
+            }
+            _ => {
+                shared.leave(place);
+                Seen::Nothing
+            }
+        };
+        check(&tx);
+        seen.push((step, std::array::from_fn(|n| people[n].woken()), tx.len()));
+    }
+    (0..permits).for_each(|_| shared.free(0, asx_kernel::session::Resolution::Abort));
+    places.iter_mut().for_each(|place| shared.leave(place));
+    drop(rx);
+    seen
+}
+
+#[test]
+fn tasks_and_others_are_served_and_woken_alike() {
+    let (mut waits, mut wakes) = (0, 0);
+    for (seed, capacity) in (0..100).flat_map(|seed| [(seed, 1), (seed, 2)]) {
+        let tasks = history(seed, capacity, Who::task);
+        let others = history(seed, capacity, || Who::Other(Arc::default()));
+        assert_eq!(tasks, others);
+        waits += tasks.iter().filter(|(seen, ..)| *seen == Seen::Sent(Poll::Pending)).count();
+        wakes += tasks.iter().filter(|(_, woken, _)| woken.contains(&true)).count();
+    }
+    assert!(waits > 1000 && wakes > 1000, "{waits} {wakes}");
+}
+
+#[test]
+fn the_clone_of_a_task_s_waker_counts_and_does_nothing_else() {
+    let (cx, _) = Cx::loose();
+    let lent = cx.task().lend_waker();
+    assert!(is_task_waker(&lent) && !is_task_waker(Waker::noop()));
+    let before = cx.task().word.load().activity();
+    let clone = Waker::clone(&lent);
+    assert!(is_task_waker(&clone) && clone.will_wake(&lent));
+    drop(clone);
+    assert_eq!(cx.task().word.load().activity(), before);
+}
