@@ -191,7 +191,8 @@ impl Word {
             if plain && word.state().in_cancel_lane() {
                 return None;
             }
-            let next = if step { word.step(TaskEvent::Poll)?.0 } else { word };
+            let (stepped, _) = word.step(TaskEvent::Poll)?;
+            let next = if step { stepped } else { word };
             Some((Snapshot(next.0 ^ (SCHEDULED | POLLING)), word))
         })
     }
