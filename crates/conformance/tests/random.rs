@@ -216,7 +216,7 @@ fn journal(run: &SeedRun) -> Vec<String> {
 #[test]
 fn the_same_steps_on_both() {
     let (mut model, mut native) = (Model::new(), Native::new());
-    let count = std::env::var("ASX_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    let count = std::env::var("ASX_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
     for seed in 0..count {
         let text = Draw { rng: DetRng::new(seed, 0), names: 0 }.scenario();
         let scenario = parse_str("random", &text);

@@ -1,0 +1,200 @@
+//! Several workers: another order, the same ends, and a record the laws allow.
+
+use asx_conformance::{Host, Model, Native, Record, Scenario, corpus, parse_str, refine};
+use asx_kernel::journal::{Event, EventKind};
+use asx_native::Runtime;
+use asx_runtime::{Cancelled, Cx, Policy, Scope};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What does not depend on the order: how each named task ended, which phases its cancel went
+/// through, and how each obligation was closed.
+#[derive(Debug, PartialEq, Eq)]
+struct Ends {
+    outcomes: BTreeMap<String, Option<&'static str>>,
+    phases: BTreeMap<String, BTreeSet<&'static str>>,
+    obligations: BTreeMap<&'static str, usize>,
+}
+
+fn ends(record: &Record) -> Ends {
+    let (mut phases, mut obligations) = (BTreeMap::new(), BTreeMap::new());
+    for event in &record.events {
+        match event.kind {
+            EventKind::CancelWitness { phase, .. } => {
+                let task = event.subject.task.and_then(|task| {
+                    record.names.name(asx_conformance::pattern::Named::Task, task)
+                });
+                let of_task: &mut BTreeSet<_> =
+                    phases.entry(task.unwrap_or("?").to_owned()).or_default();
+                of_task.insert(phase.name());
+            }
+            EventKind::ObligationResolved { to, .. } => {
+                *obligations.entry(to.name()).or_insert(0) += 1;
+            }
+            _ => {}
+        }
+    }
+    Ends { outcomes: record.outcomes.clone(), phases, obligations }
+}
+
+/// Plays a scenario's ops, whatever they answer.
+fn play(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> Record {
+    host.start(scenario, seed);
+    fn all(host: &mut dyn Host, steps: &[asx_conformance::scenario::ScriptStep]) {
+        for step in steps {
+            if let asx_conformance::scenario::Op::Repeat { times, body } = &step.op {
+                (0..*times).for_each(|_| all(host, body));
+                continue;
+            }
+            host.apply(&step.op);
+            host.check().unwrap_or_else(|wrong| panic!("after op {}: {wrong}", step.name));
+        }
+    }
+    all(host, &scenario.setup);
+    all(host, &scenario.steps);
+    host.record()
+}
+
+/// Whether what happens between two ops of the script depends on the order of dispatches: then so
+/// may the ends.
+fn is_stepped(scenario: &Scenario) -> bool {
+    let text = format!("{:?} {:?}", scenario.setup, scenario.steps);
+    text.contains("StepOn")
+}
+
+#[test]
+fn two_and_four_workers_come_to_the_same_ends_by_legal_steps() {
+    let mut same = 0;
+    let mut other = Vec::new();
+    for fixture in corpus() {
+        let Ok(scenario) = parse_str(&fixture.file, &fixture.text) else { continue };
+        let scenario = Arc::new(scenario);
+        let native = Native::new();
+        if native.can_run(&scenario).is_err() || is_stepped(&scenario) {
+            continue;
+        }
+        let expected = ends(&play(&mut Model::new(), &scenario, 0));
+        for workers in [2, 4] {
+            // Every op is followed by a check of the record against the laws.
+            let got = ends(&play(&mut Native::with_workers(workers), &scenario, 0));
+            if got == expected { same += 1 } else { other.push((scenario.id.clone(), workers)) }
+        }
+    }
+    assert!(other.is_empty(), "{other:?}");
+    assert!(same > 300, "{same}");
+}
+
+/// Tasks that talk, sleep, promise, are cancelled and fail, in nested scopes. Which ends there are
+/// is the same in every order.
+async fn program(cx: Cx) {
+    let outer = cx.scope_with(Policy::CollectAll).run(async |outer: Scope<Cancelled>| {
+        for _ in 0..20 {
+            let work = async |cx: Cx| {
+                let inner = cx.scope_with(Policy::CollectAll).run(|scope| part(&cx, scope));
+                inner.await.map_err(|_| cx.checkpoint().expect_err("only a cancel ends it"))
+            };
+            drop(outer.spawn(work));
+        }
+        Ok(())
+    });
+    assert!(outer.await.is_ok());
+}
+
+/// One inner scope.
+async fn part(cx: &Cx, scope: Scope<Cancelled>) -> Result<(), Cancelled> {
+    let (tx, mut rx) = cx.channel::<u32>(2).expect("the scope is open");
+    for n in 0..4 {
+        let tx = tx.clone();
+        drop(scope.spawn(async move |cx: Cx| {
+            for _ in 0..8 {
+                tx.send(&cx, n).await.map_err(|_| cx.checkpoint().unwrap_err())?;
+                cx.yield_now().await;
+            }
+            cx.obligation().expect("the scope is open").commit().expect("it is new");
+            Ok(())
+        }));
+    }
+    drop(tx);
+    let stuck = scope.spawn(async |cx: Cx| {
+        cx.sleep(Duration::from_secs(3600)).await?;
+        Ok(())
+    });
+    drop(scope.spawn(async |cx: Cx| -> Result<(), Cancelled> {
+        let leaked = cx.obligation().expect("the scope is open");
+        drop(leaked);
+        cx.sleep(Duration::from_micros(200)).await?;
+        std::panic::resume_unwind(Box::new("on purpose"))
+    }));
+    scope.defer(async |cx: Cx| cx.yield_now().await).expect("the scope is open");
+    let mut received = 0;
+    while rx.recv(cx).await.is_ok() {
+        received += 1;
+    }
+    assert_eq!(received, 32);
+    stuck.cancel(asx_kernel::cancel::Kind::User);
+    Ok(())
+}
+
+/// How often each end of a task, a region and an obligation is on record.
+fn tally(events: &[Event]) -> BTreeMap<String, usize> {
+    let mut tally = BTreeMap::new();
+    for event in events {
+        let end = match event.kind {
+            EventKind::TaskEnded { outcome } => format!("task {}", outcome.name()),
+            EventKind::RegionOutcome { outcome } => format!("region {}", outcome.name()),
+            EventKind::ObligationResolved { to, .. } => format!("obligation {}", to.name()),
+            EventKind::CancelWitness { phase, .. } => format!("cancel {}", phase.name()),
+            EventKind::Sent { .. } => "sent".to_owned(),
+            EventKind::Received {} => "received".to_owned(),
+            _ => continue,
+        };
+        *tally.entry(end).or_insert(0) += 1;
+    }
+    tally
+}
+
+#[test]
+fn threads_leave_a_record_the_laws_allow_and_come_to_the_same_ends() {
+    let mut first = None;
+    for workers in [1, 2, 4, 4, 4] {
+        let runtime = Runtime::builder().workers(workers).journal(usize::MAX).build().unwrap();
+        runtime.block_on(program);
+        let journal = runtime.journal().unwrap();
+        assert_eq!(journal.lost, 0);
+        refine::check(&journal.events).unwrap_or_else(|wrong| panic!("{workers}: {wrong}"));
+        let tally = tally(&journal.events);
+        assert_eq!(&tally, first.get_or_insert_with(|| tally.clone()), "{workers} workers");
+    }
+    let tally = first.unwrap();
+    assert_eq!(tally["task Panicked"], 20);
+    assert_eq!(tally["obligation Leaked"], 20);
+    assert_eq!((tally["sent"], tally["received"]), (640, 640));
+}
+
+#[test]
+fn a_record_that_breaks_a_law_is_found() {
+    let runtime = Runtime::builder().workers(2).journal(usize::MAX).build().unwrap();
+    runtime.block_on(program);
+    let events = runtime.journal().unwrap().events;
+    let broken = |harm: &dyn Fn(&mut Vec<Event>)| {
+        let mut events = events.clone();
+        harm(&mut events);
+        (0..).zip(&mut events).for_each(|(seq, event)| event.seq = seq);
+        refine::check(&events).unwrap_err()
+    };
+    let find = |is: fn(&EventKind) -> bool| events.iter().position(|e| is(&e.kind)).unwrap();
+    let moved = find(|kind| matches!(kind, EventKind::TaskMoved { .. }));
+    assert!(broken(&|events| _ = events.remove(moved)).contains("it was Created"));
+    let twice = broken(&|events| events.insert(moved, events[moved]));
+    assert!(twice.contains("it was Running"), "{twice}");
+    let sent = find(|kind| matches!(kind, EventKind::Sent { permit: Some(_) }));
+    assert!(broken(&|events| events.insert(sent, events[sent])).contains("no such permit"));
+    let resolved = find(|kind| matches!(kind, EventKind::ObligationResolved { .. }));
+    let twice = broken(&|events| events.insert(resolved, events[resolved]));
+    assert!(twice.contains("it was resolved before"), "{twice}");
+    let decided = find(|kind| matches!(kind, EventKind::Decision { .. }));
+    assert!(broken(&|events| _ = events.remove(decided)).contains("the chain of decisions"));
+    let closed = find(|kind| matches!(kind, EventKind::RegionOutcome { .. }));
+    assert!(broken(&|events| _ = events.remove(closed - 1)).contains("it is not closed"));
+}
