@@ -197,7 +197,7 @@ fn a_cancel_finds_a_task_wherever_it_is() {
             Some(Ok(false)) => {}
             Some(Err(Stop::Cancelled(cancelled))) => {
                 assert!(first);
-                assert_eq!(cancelled.reason().kind, Kind::User);
+                assert_eq!(cancelled.reason().kind, Kind::Shutdown);
             }
             _ => panic!("the end does not say what the body saw"),
         }
