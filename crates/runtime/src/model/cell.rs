@@ -185,8 +185,10 @@ fn a_cancel_finds_a_task_wherever_it_is() {
             Ok(cx.checkpoint().is_err())
         });
         let (line, again) = (place.line.clone(), place.line.clone());
+        // Not the kind that is said where no reason was noted.
+        let reason = place.region.reason(Kind::Shutdown);
         let cancel = move || {
-            let first = task.cancel("model");
+            let first = task.cancel_with(reason);
             again.run_one();
             (task, first)
         };
