@@ -192,7 +192,7 @@ fn a_cancel_finds_a_task_wherever_it_is() {
             again.run_one();
             (task, first)
         };
-        let ((mut task, first), _) = race(swap, cancel, move || line.run_one());
+        let ((mut task, first), _) = race(swap, cancel, move || line.run_all());
         place.line.run_all();
         match task.outcome() {
             // It was cancelled too late to see it, or not at all.
