@@ -228,9 +228,9 @@ pub use asx_native::{Builder, Handle, Metrics, Runtime, WorkerMetrics};
 pub use asx_runtime::{
     BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Health, Local, NextChild,
     NotReady, Outcome, Panic, Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, Starting,
-    Stop, Stopping, Task, TaskBuilder, TaskInfo, Why, YieldNow, channel, group, join, join_all,
-    join3, join4, race, race_all, race3, race4, select, sync, try_join, try_join_all, try_join3,
-    try_join4,
+    Stop, Stopping, Task, TaskBuilder, TaskInfo, UntilCancelled, Why, YieldNow, channel, group,
+    join, join_all, join3, join4, race, race_all, race3, race4, select, sync, try_join,
+    try_join_all, try_join3, try_join4,
 };
 
 /// Why something was asked to stop.

@@ -2,7 +2,8 @@
 //! cost of the channel itself. Where a peer has two phases, both are taken.
 //!
 //! `asx` is the bare law, as a single-threaded host uses it; `asx_mutex` is the law under a lock
-//! taken once per call, as a threaded host uses it, and the fair one to set beside the peers.
+//! taken once per call; both are the kernel's. `two_phase` is the same through the channels that
+//! users have.
 
 use std::hint::black_box;
 use std::sync::Mutex;
@@ -17,15 +18,22 @@ const CYCLES: u64 = 200_000;
 
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
-    let case = |peer, run: fn() -> f64| Case::new("channel_cycle", peer, run);
-    vec![
-        case("asx", asx),
-        case("asx_mutex", asx_mutex),
-        case("tokio", tokio),
-        case("flume", flume),
-        case("kanal", kanal),
-        case("crossbeam", crossbeam),
-    ]
+    let case = |workload, peer, run: fn() -> f64| Case::new(workload, peer, run);
+    let peers = |workload| {
+        let peers = [
+            ("tokio", tokio as fn() -> f64),
+            ("flume", flume),
+            ("kanal", kanal),
+            ("crossbeam", crossbeam),
+        ];
+        peers.map(|(peer, run)| case(workload, peer, run))
+    };
+    let mut cases = vec![case("channel_cycle", "asx", asx)];
+    cases.push(case("channel_cycle", "asx_mutex", asx_mutex));
+    cases.extend(peers("channel_cycle"));
+    cases.push(case("two_phase", "asx", users));
+    cases.extend(peers("two_phase"));
+    cases
 }
 
 /// Nanoseconds per cycle; `cycle` answers the number it received.
@@ -52,6 +60,14 @@ fn asx_mutex() -> f64 {
         channel.lock().ok()?.try_reserve().ok()?;
         let _ = black_box(channel.lock().ok()?.send(number));
         channel.lock().ok()?.try_recv().ok().map(|(number, _)| number)
+    })
+}
+
+fn users() -> f64 {
+    let (sender, mut receiver) = asx_runtime::channel::bounded(CAPACITY);
+    timed(|number| {
+        sender.try_reserve().ok()?.send(number);
+        receiver.try_recv().ok()
     })
 }
 

@@ -301,13 +301,12 @@ fn metrics_count_polls_by_lane_and_what_went_wrong() {
                             Ok(())
                         }));
                     }
-                    drop(s.task("timed").within(Duration::from_secs(3600)).spawn(
-                        async |cx: Cx| {
-                            cx.yield_now().await;
-                            Ok(())
-                        },
-                    ));
-                    cx.sleep(Duration::from_millis(2)).await?;
+                    let timed = s.task("timed").within(Duration::from_secs(3600));
+                    let timed = timed.spawn(async |cx: Cx| {
+                        cx.yield_now().await;
+                        Ok(())
+                    });
+                    timed.await.unwrap();
                     s.cancel("done with");
                     Ok(())
                 })
@@ -322,6 +321,6 @@ fn metrics_count_polls_by_lane_and_what_went_wrong() {
         assert_eq!(timed, 2);
         // Each is polled for its cleanup 200 times, and once more to see that this was too often.
         assert!(cancel >= 2000, "{metrics:?}");
-        assert!(sum(|worker| worker.ready) >= 12, "{metrics:?}");
+        assert!(sum(|worker| worker.ready) >= 2, "{metrics:?}");
     });
 }

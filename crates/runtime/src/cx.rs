@@ -15,6 +15,7 @@ use asx_kernel::lanes::Priority;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 
+use crate::CancelSafe;
 use crate::ambient;
 use crate::budget::Limits;
 use crate::cell::TaskRef;
@@ -227,15 +228,8 @@ impl Cx {
 
     /// Waits until the task, or the part of it this is called in, is asked to stop: why.
     #[track_caller]
-    pub fn cancelled(&self) -> impl Future<Output = Cancelled> + use<'_> {
-        let at = Location::caller();
-        std::future::poll_fn(move |_| match self.checkpoint() {
-            Err(cancelled) => Poll::Ready(cancelled),
-            Ok(()) => {
-                self.waits(Wait::Cancel, at);
-                Poll::Pending
-            }
-        })
+    pub fn cancelled(&self) -> UntilCancelled<'_> {
+        UntilCancelled { cx: self, at: Location::caller() }
     }
 }
 
@@ -263,6 +257,31 @@ impl fmt::Debug for Cx {
         write!(f, "Cx({})", self.id())
     }
 }
+
+/// The future of [`Cx::cancelled`].
+#[must_use = "futures do nothing unless awaited"]
+#[derive(Debug)]
+pub struct UntilCancelled<'a> {
+    cx: &'a Cx,
+    at: &'static Location<'static>,
+}
+
+impl Future for UntilCancelled<'_> {
+    type Output = Cancelled;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Cancelled> {
+        // A request wakes the task.
+        match self.cx.checkpoint() {
+            Err(cancelled) => Poll::Ready(cancelled),
+            Ok(()) => {
+                self.cx.waits(Wait::Cancel, self.at);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl CancelSafe for UntilCancelled<'_> {}
 
 /// The future of [`Cx::yield_now`].
 #[must_use = "futures do nothing unless awaited"]

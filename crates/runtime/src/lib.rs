@@ -45,7 +45,7 @@ pub use combine::{
     BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
     race4, try_join, try_join_all, try_join3, try_join4,
 };
-pub use cx::{Cx, YieldNow};
+pub use cx::{Cx, UntilCancelled, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use local::Local;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};

@@ -6,6 +6,7 @@
 //! hold; a wrong count of references as a name that is still shared, or no longer.
 
 mod cell;
+mod job;
 mod region;
 
 use std::collections::VecDeque;
@@ -77,7 +78,9 @@ impl Host for Line {
         None
     }
 
-    fn run_blocking(&self, _: Box<dyn FnOnce() + Send>) {}
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
 }
 
 impl Line {
@@ -108,7 +111,7 @@ impl Place {
 
     /// A region inside.
     fn child(&self, policy: Policy) -> Place {
-        let region = self.region.open_child(policy, Budget::INFINITE).unwrap();
+        let region = self.region.open_child(policy, Budget::INFINITE, None).unwrap();
         Place { line: self.line.clone(), region }
     }
 

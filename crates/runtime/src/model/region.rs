@@ -81,7 +81,7 @@ fn a_region_is_refused_or_closed_when_the_one_around_closes() {
         let place = Place::new();
         let (closing, opening) = (place.clone(), place.clone());
         let close = move || closing.region.close_as(Kind::User);
-        let open = move || opening.region.open_child(Policy::CollectAll, Budget::INFINITE);
+        let open = move || opening.region.open_child(Policy::CollectAll, Budget::INFINITE, None);
         let ((), opened) = race(swap, close, open);
         if let Ok(inner) = opened {
             assert!(inner.body_cancel(false).is_some());
