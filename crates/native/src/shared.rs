@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use asx_kernel::lanes::{Lane, Lanes, Pending};
+use asx_kernel::lanes::{Lane, Lanes, Pending, Place, Priority};
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
@@ -43,6 +43,13 @@ pub(crate) struct SharedLanes {
     len: [AtomicUsize; 3],
     /// Those that any worker may run.
     stealable: AtomicUsize,
+    /// Those of the ready lane that go before, or with, entries of the usual priority.
+    leading: AtomicUsize,
+}
+
+/// Whether an entry of the usual priority does not go before one at this place.
+fn leads(place: Place) -> bool {
+    matches!(place, Place::Ready(priority) if priority >= Priority::DEFAULT)
 }
 
 impl SharedLanes {
@@ -50,14 +57,16 @@ impl SharedLanes {
         let (place, pinned) = (entry.place(), entry.pin().is_some());
         let mut lanes = lock(&self.lanes);
         lanes.push(place, entry, pinned);
+        self.leading.fetch_add(usize::from(leads(place)), Release);
         self.count(&lanes, place.lane());
     }
 
     pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
         let mut lanes = lock(&self.lanes);
         for entry in entries {
-            let pinned = entry.pin().is_some();
-            lanes.push(entry.place(), entry, pinned);
+            let (place, pinned) = (entry.place(), entry.pin().is_some());
+            lanes.push(place, entry, pinned);
+            self.leading.fetch_add(usize::from(leads(place)), Release);
         }
         Lane::ALL.into_iter().for_each(|lane| self.count(&lanes, lane));
     }
@@ -98,9 +107,20 @@ impl SharedLanes {
             return None;
         }
         let mut lanes = lock(&self.lanes);
-        let entry = lanes.pop(lane);
-        self.count(&lanes, lane);
-        entry.map(|(_, entry)| entry)
+        let (place, entry) = lanes.pop(lane)?;
+        self.taken(&lanes, place);
+        Some(entry)
+    }
+
+    /// Takes a ready entry that an entry of the usual priority does not go before.
+    pub(crate) fn pop_leading(&self) -> Option<Runnable> {
+        // The lane is in the order of priorities: if there is one, it is the first.
+        (self.leading.load(Acquire) > 0).then(|| self.pop(Lane::Ready)).flatten()
+    }
+
+    fn taken(&self, lanes: &Lanes<Runnable>, place: Place) {
+        self.leading.fetch_sub(usize::from(leads(place)), Release);
+        self.count(lanes, place.lane());
     }
 
     pub(crate) fn steal(&self) -> Option<Runnable> {
@@ -109,7 +129,7 @@ impl SharedLanes {
         }
         let mut lanes = lock(&self.lanes);
         let (place, entry) = Lane::ALL.into_iter().find_map(|lane| lanes.steal_from(lane))?;
-        self.count(&lanes, place.lane());
+        self.taken(&lanes, place);
         Some(entry)
     }
 }

@@ -69,6 +69,8 @@ pub(crate) struct Worker {
     /// Entries ever pushed to the queue.
     pushed: Cell<u64>,
     fairness: RefCell<Fairness>,
+    /// Whether a streak is to end with the next dispatch of another kind.
+    in_streak: Cell<bool>,
     certificate: RefCell<Certificate>,
     rng: RefCell<DetRng>,
     ticks: Cell<u32>,
@@ -86,6 +88,7 @@ impl Worker {
             pinned: RefCell::default(),
             pushed: Cell::new(0),
             fairness: RefCell::new(Fairness::new(FairnessConfig::default())),
+            in_streak: Cell::new(false),
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(0, index.into())),
             ticks: Cell::new(0),
@@ -206,7 +209,7 @@ impl Worker {
     /// The next entry of those this worker sees.
     fn next(&self) -> Option<Runnable> {
         let (global, local) = (&self.shared.global, &self.remote().lanes);
-        if global.is_special() || local.total() > 0 {
+        if global.is_special() || local.total() > 0 || self.in_streak.get() {
             return self.decide();
         }
         if global.total() > 0
@@ -244,13 +247,18 @@ impl Worker {
         };
         let mut fairness = self.fairness.borrow_mut();
         let verdict = fairness.decide(pending, Suggestion::NoPreference)?;
-        let entry = global
-            .pop(verdict.lane)
-            .or_else(|| local.pop(verdict.lane))
-            .or_else(|| (verdict.lane == Lane::Ready).then(|| self.next_plain()).flatten())?;
+        let entry = global.pop(verdict.lane).or_else(|| match verdict.lane {
+            // Plain entries are in the same lane, behind the higher priorities.
+            Lane::Ready => {
+                let plain = local.pop_leading().or_else(|| self.next_plain());
+                plain.or_else(|| local.pop(Lane::Ready))
+            }
+            lane => local.pop(lane),
+        })?;
         let streak = fairness.streak();
         self.certificate.borrow_mut().record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
+        self.in_streak.set(fairness.streak() > 0 || fairness.timed_streak() > 0);
         self.remote().counters.dispatched(verdict.lane, verdict.fallback);
         Some(entry)
     }
@@ -281,6 +289,7 @@ impl Worker {
                 continue;
             }
             self.fairness.borrow_mut().parked();
+            self.in_streak.set(false);
             let timer = self.core.next_timer().map(|next| round_up(next) - self.shared.now());
             let timeout = match kind {
                 ParkKind::Watch => Some(timer.map_or(watch, |timer| timer.min(watch))),
