@@ -2,10 +2,12 @@
 
 use crate::report::Report;
 use crate::shell::{cargo, run as sh};
-use crate::{Result, bare, bench, check, conform, deny, fuzz, no_args, tidy};
+use crate::{Result, bare, bench, check, conform, deny, fuzz, loom, memory, no_args, soak, tidy};
 
 /// Long enough to reach every operation of a target, short enough for every push.
 const FUZZ_SECONDS: u32 = 5;
+/// The same for the run of everything at once.
+const SOAK_SECONDS: u32 = 10;
 
 pub(crate) fn run(args: &[String]) -> Result {
     no_args(args)?;
@@ -19,6 +21,10 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("conform", conform::section);
     report.section("deny", deny::section);
     report.section("fuzz", || fuzz::section(FUZZ_SECONDS));
+    report.section("loom", loom::section);
+    report.section("soak", || soak::section(SOAK_SECONDS));
+    report.section("asan", memory::asan_section);
+    report.section("valgrind", memory::valgrind_section);
     report.section("bench", bench::section);
     report.finish()
 }

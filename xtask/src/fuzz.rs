@@ -6,7 +6,7 @@
 //! `fuzz/artifacts/`.
 
 use crate::report::Verdict;
-use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
+use crate::shell::{cargo, host, root, run as sh, target_dir, works};
 use crate::{Result, apt};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -128,10 +128,4 @@ fn run_target(binary: &Path, target: &str, seconds: u32) -> Result {
         let found = artifacts.strip_prefix(root()).unwrap_or(&artifacts).display();
         format!("target {target} failed; to replay: {} {found}/<input>", binary.display())
     })
-}
-
-fn host() -> Result<String> {
-    let version = output(&mut command("rustc", &["-vV"]))?;
-    let line = version.lines().find_map(|line| line.strip_prefix("host: "));
-    line.map(str::to_owned).ok_or(String::from("rustc does not name its host"))
 }

@@ -9,9 +9,12 @@ mod conform;
 mod deny;
 mod fuzz;
 mod json;
+mod loom;
+mod memory;
 mod mutants;
 mod report;
 mod shell;
+mod soak;
 mod tidy;
 
 use std::process::ExitCode;
@@ -41,6 +44,25 @@ const CHORES: &[Chore] = &[
         usage: "[--seconds N] [TARGET]",
         about: "run the fuzz targets, or one",
         run: fuzz::run,
+    },
+    Chore { name: "loom", usage: "", about: "every interleaving of the models", run: loom::run },
+    Chore {
+        name: "asan",
+        usage: "",
+        about: "tests under the address sanitizer, leaks included",
+        run: memory::asan,
+    },
+    Chore {
+        name: "valgrind",
+        usage: "[ARGS]",
+        about: "tests under valgrind; arguments go to cargo test",
+        run: memory::valgrind,
+    },
+    Chore {
+        name: "soak",
+        usage: "[--seconds N] [--seed N]",
+        about: "everything at once, at random, for a while",
+        run: soak::run,
     },
     Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
     Chore {

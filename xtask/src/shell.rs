@@ -67,6 +67,13 @@ pub(crate) fn works(program: &str, args: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
+/// The name of the machine that compiles, as targets are named.
+pub(crate) fn host() -> Result<String> {
+    let version = output(&mut command("rustc", &["-vV"]))?;
+    let line = version.lines().find_map(|line| line.strip_prefix("host: "));
+    line.map(str::to_owned).ok_or(String::from("rustc does not name its host"))
+}
+
 fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -63,7 +63,7 @@ fn two_wakes_at_once_make_one_entry() {
     });
 }
 
-/// Guards the hand-over of the join waker and of the result: `give_waker`, `take_waker`, `complete`.
+/// Guards the hand-over of the join waker and the result: `give_waker`, `take_waker`, `complete`.
 #[test]
 fn a_join_is_woken_exactly_if_it_waits() {
     explore_race(|swap| {

@@ -1,9 +1,9 @@
 //! Every interleaving of the task cell and of regions, explored by loom.
 //!
 //! The host here is a line of entries: whoever takes one runs it, so that a model's threads are its
-//! workers. A lost wake shows as a task that has not ended when the line is empty; an entry too many
-//! as one that finds nothing to run; a missing ordering as a race, since loom watches what the cells
-//! hold; a wrong count of references as a name that is still shared, or no longer.
+//! workers. A lost wake shows as a task that has not ended when the line is empty; an entry too
+//! many as one that finds nothing to run; a missing ordering as a race, since loom watches what the
+//! cells hold; a wrong count of references as a name that is still shared, or no longer.
 
 mod cell;
 mod job;
@@ -157,7 +157,8 @@ impl From<Cancelled> for Fault {
     }
 }
 
-/// Counts the drops of its clones. The count is none of loom's: no model depends on when it changes.
+/// Counts the drops of its clones. The count is none of loom's: no model depends on when it
+/// changes.
 #[derive(Clone, Default)]
 struct Drops(Arc<AtomicUsize>);
 

@@ -1,0 +1,29 @@
+//! `cargo xtask loom`: every interleaving of the models beside our atomics and locks.
+//!
+//! Under `--cfg loom` the crates' primitives are loom's, and their unit tests the models. Release,
+//! because a model runs its threads some hundred thousand times.
+
+use crate::report::Verdict;
+use crate::shell::{cargo, run as sh, target_dir};
+use crate::{Result, no_args};
+
+const CRATES: [&str; 2] = ["asx-runtime", "asx-native"];
+
+pub(crate) fn run(args: &[String]) -> Result {
+    no_args(args)?;
+    CRATES.into_iter().try_for_each(explore)
+}
+
+pub(crate) fn section() -> Verdict {
+    match run(&[]) {
+        Ok(()) => Verdict::Passed(CRATES.join(", ")),
+        Err(why) => Verdict::Failed(why),
+    }
+}
+
+fn explore(name: &str) -> Result {
+    let mut test = cargo("test --quiet --release --lib --package");
+    // A directory of its own: the flag changes every crate.
+    test.arg(name).arg("--target-dir").arg(target_dir().join("loom"));
+    sh(test.env("RUSTFLAGS", "--cfg loom"))
+}

@@ -1,0 +1,60 @@
+//! `cargo xtask asan`, `cargo xtask valgrind`: tests under a memory checker, leaks included.
+//!
+//! The first needs a nightly compiler and sees every access of our code; the second needs none and
+//! runs what is shipped, some twenty times slower. Miri and the thread sanitizer are not here: both
+//! need parts of a toolchain that can't be had everywhere.
+
+use crate::report::Verdict;
+use crate::shell::{cargo, host, run as sh, target_dir, works};
+use crate::{Result, apt, no_args};
+
+const TESTS: &str = "--quiet --lib --tests -p asx-runtime -p asx-native";
+/// What is shown and counts: memory that nothing points to any more.
+const VALGRIND: &str = "valgrind --quiet --fair-sched=yes --error-exitcode=9 --leak-check=full \
+                        --show-leak-kinds=definite --errors-for-leak-kinds=definite";
+
+pub(crate) fn asan(args: &[String]) -> Result {
+    no_args(args)?;
+    if !has_nightly() {
+        return Err(String::from(NO_NIGHTLY));
+    }
+    let mut test = cargo(&format!("+nightly test {TESTS} --target"));
+    // Naming the target keeps the flags away from build scripts.
+    test.arg(host()?).arg("--target-dir").arg(target_dir().join("asan"));
+    sh(test.env("RUSTFLAGS", "-Zsanitizer=address"))
+}
+
+pub(crate) fn asan_section() -> Verdict {
+    if has_nightly() { asan(&[]).into() } else { Verdict::Skipped(String::from(NO_NIGHTLY)) }
+}
+
+const NO_NIGHTLY: &str = "sanitizers need a nightly compiler (rustup toolchain install nightly)";
+
+fn has_nightly() -> bool {
+    works("cargo", &["+nightly", "--version"])
+}
+
+/// All tests, unless arguments for `cargo test` say which.
+pub(crate) fn valgrind(args: &[String]) -> Result {
+    if !works("valgrind", &["--version"]) {
+        apt::install(&["valgrind"])?;
+    }
+    let mut test = cargo("test --release");
+    match args {
+        [] => test.args(TESTS.split_whitespace()),
+        args => test.args(args),
+    };
+    let runner = format!("CARGO_TARGET_{}_RUNNER", host()?.replace('-', "_").to_uppercase());
+    sh(test.env(runner, VALGRIND))
+}
+
+/// The programs on threads only: the rest has no more to show for its time.
+pub(crate) fn valgrind_section() -> Verdict {
+    if !works("valgrind", &["--version"])
+        && let Err(why) = apt::install(&["valgrind"])
+    {
+        return Verdict::Skipped(format!("valgrind can't be had: {why}"));
+    }
+    let subset = ["--quiet", "-p", "asx-native", "--test", "stop", "--test", "basic"];
+    valgrind(&subset.map(String::from)).into()
+}
