@@ -50,10 +50,8 @@ impl Draw {
             13 => format!(r#"{{ op = "spend", cost = {n} }}"#),
             14 => r#"{ op = "is_cancelled" }"#.to_owned(),
             15 => {
-                let tracked = self.below(3) == 0;
-                format!(
-                    r#"{{ op = "reserve", channel = "{channel}", permit = "{name}", tracked = {tracked} }}"#
-                )
+                let rest = if self.below(3) == 0 { ", tracked = true" } else { "" };
+                format!(r#"{{ op = "reserve", channel = "{channel}", permit = "{name}"{rest} }}"#)
             }
             16 => format!(r#"{{ op = "shield", body = [{}] }}"#, self.body(2, true, own)),
             17 => format!(r#"{{ op = "cleanup", body = [{}] }}"#, self.body(2, true, own)),
@@ -92,9 +90,8 @@ impl Draw {
                     3 => format!(", priority = {}", 126 + n),
                     _ => String::new(),
                 };
-                format!(
-                    r#"{{ op = "spawn", task = "t{task}", as = "{name}", in = "{region}"{budget} }}"#
-                )
+                let place = format!("in = \"{region}\"{budget}");
+                format!(r#"{{ op = "spawn", task = "t{task}", as = "{name}", {place} }}"#)
             }
             6..=8 => match some_task(self, tasks) {
                 Some(task) => {

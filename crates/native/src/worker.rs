@@ -210,7 +210,7 @@ impl Worker {
         }
     }
 
-    /// Takes one step of a run that is stepped: the task that was polled, and the lane it came from.
+    /// Takes one step of a run that is stepped: the task that was polled, and its lane.
     /// `None`: the one that was chosen had no poll left, or there is none.
     pub(crate) fn step(&self) -> Option<(u64, Lane)> {
         let _here = Here::enter(self);

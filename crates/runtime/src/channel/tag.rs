@@ -255,8 +255,8 @@ pub(crate) fn tagged<T: Send + 'static>(
 #[cfg(not(loom))]
 impl crate::Cx {
     /// A [`bounded`](super::bounded()) channel of the innermost scope around the caller: when the
-    /// scope closes, after its finalizers, the channel is closed on both sides, and permits that are
-    /// still out are aborted.
+    /// scope closes, after its finalizers, the channel is closed on both sides, and permits that
+    /// are still out are aborted.
     ///
     /// Fails if the capacity is 0, if the scope is closing, or if there are too many channels.
     pub fn channel<T: Send + 'static>(
