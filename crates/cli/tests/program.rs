@@ -29,6 +29,18 @@ fn wrong() -> String {
 }
 
 #[test]
+fn the_native_runtime_is_a_host_that_says_what_it_cannot_run() {
+    let output = asx(&["conform", "--host", "native", "--filter", "ch-*"]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    assert!(out.contains("native: ") && out.contains(" 0 failed, "), "{out}");
+    assert!(out.contains("skipped ch-linearity-001: types forbid it"), "{out}");
+    let (model, native) =
+        (asx(&["run", "ch-fifo-001"]), asx(&["run", "ch-fifo-001", "--host", "native"]));
+    assert_eq!(text(&model.stdout), text(&native.stdout));
+}
+
+#[test]
 fn without_a_command_the_corpus_is_run() {
     let output = asx(&[]);
     let out = text(&output.stdout);

@@ -210,8 +210,8 @@ impl Worker {
         }
     }
 
-    /// Takes one step of a run that is stepped: the task that was polled, and the lane it came
-    /// from. `None`: the one that was chosen had no poll left, or there is none.
+    /// Takes one step of a run that is stepped: the task that was polled, and its lane.
+    /// `None`: the one that was chosen had no poll left, or there is none.
     pub(crate) fn step(&self) -> Option<(u64, Lane)> {
         let _here = Here::enter(self);
         let found = self.decide()?;

@@ -8,15 +8,19 @@ mod blocking;
 mod budget;
 mod cancel_safe;
 mod cell;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod channel;
 mod collect;
 mod combine;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod core;
 mod cx;
 mod dump;
 mod grace;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod holdings;
 mod journal;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod limits;
 mod local;
 #[cfg(test)]
@@ -29,6 +33,7 @@ mod pinned;
 mod poll;
 mod prim;
 #[doc(hidden)]
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod probe;
 mod region;
 mod root;

@@ -9,6 +9,8 @@
 
 mod tree;
 
+mod watch;
+
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -27,7 +29,6 @@ use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
-use crate::dump::{RegionInfo, TaskInfo};
 use crate::grace::Graces;
 use crate::holdings::Holdings;
 use crate::local::Locals;
@@ -376,22 +377,6 @@ impl Region {
         Budget { poll_quota: cleanup.polls, priority, ..Budget::INFINITE }
     }
 
-    /// How it has closed.
-    pub(crate) fn outcome(&self) -> Option<Severity> {
-        let inner = self.lock();
-        (inner.word.state() == RegionState::Closed).then(|| inner.fold.severity())
-    }
-
-    /// Why it is closing.
-    pub(crate) fn cancel_reason(&self) -> Option<Arc<Reason>> {
-        self.lock().cancel.as_ref().map(|(reason, _)| reason.clone())
-    }
-
-    /// The number of the task that failed first, in a fail-fast region.
-    pub(crate) fn failed_task(&self) -> Option<u64> {
-        self.lock().failure.as_ref().map(|task| task.id)
-    }
-
     /// Why a task is not taken in.
     pub(crate) fn refusal(&self) -> Cancelled {
         self.body_cancel(false).unwrap_or_else(|| self.reason(Kind::ParentCancelled).into())
@@ -417,31 +402,6 @@ impl Region {
         self.stop_within(grace.soft, grace.hard, Kind::Shutdown);
     }
 
-    /// Whether the region is closed; if not, the waker is woken when it is, unless another one is
-    /// given meanwhile.
-    pub fn poll_closed(&self, waker: &Waker) -> bool {
-        self.watch_close(0, waker).is_some()
-    }
-
-    /// How the region has closed; if it has not, the waker is woken when it does. `place` is where
-    /// it is noted.
-    pub(crate) fn watch_close(&self, place: u64, waker: &Waker) -> Option<Severity> {
-        let mut inner = self.lock();
-        if inner.word.state() == RegionState::Closed {
-            return Some(inner.fold.severity());
-        }
-        let old = inner.waiters.insert(place, waker.clone());
-        drop(inner);
-        drop(old);
-        None
-    }
-
-    /// Forgets a waker noted by [`watch_close`](Region::watch_close).
-    pub(crate) fn forget_close(&self, place: u64) {
-        let waker = self.lock().waiters.remove(&place);
-        drop(waker);
-    }
-
     /// Tells everything inside that it is about to be stopped.
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::AcqRel) {
@@ -454,28 +414,6 @@ impl Region {
     pub(crate) fn is_stopping(&self) -> bool {
         let around = std::iter::successors(Some(self), |region| region.parent.as_deref());
         around.into_iter().any(|region| region.stopping.load(Ordering::Acquire))
-    }
-
-    /// What is inside, for people.
-    pub(crate) fn describe(&self, into: &mut Vec<RegionInfo>) {
-        let children: Vec<_> = {
-            let inner = self.lock();
-            let mut tasks = Vec::new();
-            inner.each_task(|task| {
-                // SAFETY: the region keeps its tasks alive, and its lock is held.
-                tasks.push(TaskInfo::of(unsafe { task.as_ref() }));
-            });
-            into.push(RegionInfo {
-                id: self.id,
-                parent: self.parent.as_ref().map(|parent| parent.id),
-                state: inner.word.state(),
-                finalizers: inner.word.finalizers(),
-                reason: inner.cancel.as_ref().map(|(reason, _)| reason.clone()),
-                tasks,
-            });
-            inner.children.values().cloned().collect()
-        };
-        children.iter().for_each(|child| child.describe(into));
     }
 
     /// Asks one task of this region to stop: true the first time.

@@ -1,9 +1,9 @@
 //! The native host: scenarios over the real runtime, on workers that are stepped.
 //!
 //! Regions, tasks, channels and timers are those of `asx-runtime`, run by the workers of
-//! `asx-native` under a manual clock. A scripted task is a real future ([`script`]) that drives its
+//! `asx-native` under a manual clock. A scripted task is a real future (`script`) that drives its
 //! `BodyRunner` from inside its polls. What the journal says is what the runtime recorded: the host
-//! itself records nothing. Names and what a check cannot ask the runtime are kept in [`Book`].
+//! itself records nothing. Names and what a check cannot ask the runtime are kept in `Book`.
 
 mod able;
 mod channels;

@@ -1,0 +1,76 @@
+//! Looking at regions, and waiting for their close.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use asx_kernel::cancel::Reason;
+use asx_kernel::outcome::Severity;
+use asx_kernel::region::RegionState;
+
+use super::Region;
+use crate::dump::{RegionInfo, TaskInfo};
+
+impl Region {
+    /// Whether the region is closed; if not, the waker is woken when it is, unless another one is
+    /// given meanwhile.
+    pub fn poll_closed(&self, waker: &Waker) -> bool {
+        self.watch_close(0, waker).is_some()
+    }
+
+    /// How the region has closed; if it has not, the waker is woken when it does. `place` is where
+    /// it is noted.
+    pub(crate) fn watch_close(&self, place: u64, waker: &Waker) -> Option<Severity> {
+        let mut inner = self.lock();
+        if inner.word.state() == RegionState::Closed {
+            return Some(inner.fold.severity());
+        }
+        let old = inner.waiters.insert(place, waker.clone());
+        drop(inner);
+        drop(old);
+        None
+    }
+
+    /// Forgets a waker noted by [`watch_close`](Region::watch_close).
+    pub(crate) fn forget_close(&self, place: u64) {
+        let waker = self.lock().waiters.remove(&place);
+        drop(waker);
+    }
+
+    /// How it has closed.
+    pub(crate) fn outcome(&self) -> Option<Severity> {
+        let inner = self.lock();
+        (inner.word.state() == RegionState::Closed).then(|| inner.fold.severity())
+    }
+
+    /// Why it is closing.
+    pub(crate) fn cancel_reason(&self) -> Option<Arc<Reason>> {
+        self.lock().cancel.as_ref().map(|(reason, _)| reason.clone())
+    }
+
+    /// The number of the task that failed first, in a fail-fast region.
+    pub(crate) fn failed_task(&self) -> Option<u64> {
+        self.lock().failure.as_ref().map(|task| task.id)
+    }
+
+    /// What is inside, for people.
+    pub(crate) fn describe(&self, into: &mut Vec<RegionInfo>) {
+        let children: Vec<_> = {
+            let inner = self.lock();
+            let mut tasks = Vec::new();
+            inner.each_task(|task| {
+                // SAFETY: the region keeps its tasks alive, and its lock is held.
+                tasks.push(TaskInfo::of(unsafe { task.as_ref() }));
+            });
+            into.push(RegionInfo {
+                id: self.id,
+                parent: self.parent.as_ref().map(|parent| parent.id),
+                state: inner.word.state(),
+                finalizers: inner.word.finalizers(),
+                reason: inner.cancel.as_ref().map(|(reason, _)| reason.clone()),
+                tasks,
+            });
+            inner.children.values().cloned().collect()
+        };
+        children.iter().for_each(|child| child.describe(into));
+    }
+}
