@@ -50,8 +50,9 @@ impl Draw {
             13 => format!(r#"{{ op = "spend", cost = {n} }}"#),
             14 => r#"{ op = "is_cancelled" }"#.to_owned(),
             15 => {
-                let rest = if self.below(3) == 0 { ", tracked = true" } else { "" };
-                format!(r#"{{ op = "reserve", channel = "{channel}", permit = "{name}"{rest} }}"#)
+                let tracked = self.below(3) == 0;
+                let what = format!(r#"channel = "{channel}", permit = "{name}""#);
+                format!(r#"{{ op = "reserve", {what}, tracked = {tracked} }}"#)
             }
             16 => format!(r#"{{ op = "shield", body = [{}] }}"#, self.body(2, true, own)),
             17 => format!(r#"{{ op = "cleanup", body = [{}] }}"#, self.body(2, true, own)),
@@ -90,8 +91,8 @@ impl Draw {
                     3 => format!(", priority = {}", 126 + n),
                     _ => String::new(),
                 };
-                let place = format!("in = \"{region}\"{budget}");
-                format!(r#"{{ op = "spawn", task = "t{task}", as = "{name}", {place} }}"#)
+                let what = format!(r#"task = "t{task}", as = "{name}", in = "{region}""#);
+                format!(r#"{{ op = "spawn", {what}{budget} }}"#)
             }
             6..=8 => match some_task(self, tasks) {
                 Some(task) => {

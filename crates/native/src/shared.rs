@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use asx_kernel::lanes::{Lane, Lanes, Pending, SchedulerConfig, TieBreak};
+use asx_kernel::lanes::{Lane, Lanes, Pending, Place, Priority, SchedulerConfig, TieBreak};
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
@@ -81,6 +81,13 @@ pub(crate) struct SharedLanes {
     len: [AtomicUsize; 3],
     /// Those that any worker may run.
     stealable: AtomicUsize,
+    /// Those of the ready lane that go before, or with, entries of the usual priority.
+    leading: AtomicUsize,
+}
+
+/// Whether an entry of the usual priority does not go before one at this place.
+fn leads(place: Place) -> bool {
+    matches!(place, Place::Ready(priority) if priority >= Priority::DEFAULT)
 }
 
 impl SharedLanes {
@@ -88,16 +95,28 @@ impl SharedLanes {
         let (place, pinned) = (entry.place(), entry.pin().is_some());
         let mut lanes = lock(&self.lanes);
         lanes.push(place, entry, pinned);
+        self.came(place);
         self.count(&lanes, place.lane());
     }
 
     pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
         let mut lanes = lock(&self.lanes);
         for entry in entries {
-            let pinned = entry.pin().is_some();
-            lanes.push(entry.place(), entry, pinned);
+            let (place, pinned) = (entry.place(), entry.pin().is_some());
+            lanes.push(place, entry, pinned);
+            self.came(place);
         }
         Lane::ALL.into_iter().for_each(|lane| self.count(&lanes, lane));
+    }
+
+    /// Only under the lock.
+    fn came(&self, place: Place) {
+        self.leading.store(self.leading.load(Acquire) + usize::from(leads(place)), Release);
+    }
+
+    fn left(&self, lanes: &Lanes<Runnable>, place: Place) {
+        self.leading.store(self.leading.load(Acquire) - usize::from(leads(place)), Release);
+        self.count(lanes, place.lane());
     }
 
     fn count(&self, lanes: &Lanes<Runnable>, lane: Lane) {
@@ -136,17 +155,23 @@ impl SharedLanes {
             return None;
         }
         let mut lanes = lock(&self.lanes);
-        let entry = lanes.pop(lane);
-        self.count(&lanes, lane);
-        entry.map(|(_, entry)| entry)
+        let (place, entry) = lanes.pop(lane)?;
+        self.left(&lanes, place);
+        Some(entry)
+    }
+
+    /// Takes a ready entry that one of the usual priority does not go before.
+    pub(crate) fn pop_leading(&self) -> Option<Runnable> {
+        // The lane is in the order of priorities: if there is one, it is the first.
+        (self.leading.load(Acquire) > 0).then(|| self.pop(Lane::Ready)).flatten()
     }
 
     /// Takes one of the ready entries that share the highest priority.
     pub(crate) fn pop_tied(&self, pick: impl FnOnce(usize) -> usize) -> Option<Runnable> {
         let mut lanes = lock(&self.lanes);
-        let entry = lanes.pop_ready_tied(pick);
-        self.count(&lanes, Lane::Ready);
-        entry.map(|(_, entry)| entry)
+        let (place, entry) = lanes.pop_ready_tied(pick)?;
+        self.left(&lanes, place);
+        Some(entry)
     }
 
     /// Takes the first entry in one of the lanes that any worker may run.
@@ -156,7 +181,7 @@ impl SharedLanes {
         }
         let mut lanes = lock(&self.lanes);
         let (place, entry) = wanted.iter().find_map(|lane| lanes.steal_from(*lane))?;
-        self.count(&lanes, place.lane());
+        self.left(&lanes, place);
         Some((place.lane(), entry))
     }
 
@@ -170,12 +195,12 @@ impl SharedLanes {
     fn take_out(&self, task: u64) -> Option<Runnable> {
         let mut lanes = lock(&self.lanes);
         let of_task = |lane: Lane| {
-            lanes.iter(lane).find(|(_, _, entry)| entry.id() == task).map(|(id, ..)| (lane, id))
+            lanes.iter(lane).find(|(_, _, entry)| entry.id() == task).map(|(id, at, _)| (at, id))
         };
-        let (lane, id) = Lane::ALL.into_iter().find_map(of_task)?;
-        let entry = lanes.remove(id);
-        self.count(&lanes, lane);
-        entry
+        let (place, id) = Lane::ALL.into_iter().find_map(of_task)?;
+        let entry = lanes.remove(id)?;
+        self.left(&lanes, place);
+        Some(entry)
     }
 }
 

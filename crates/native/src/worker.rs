@@ -210,8 +210,8 @@ impl Worker {
         }
     }
 
-    /// Takes one step of a run that is stepped: the task that was polled, and its lane.
-    /// `None`: the one that was chosen had no poll left, or there is none.
+    /// Takes one step of a run that is stepped: the task that was polled, and the lane it came
+    /// from. `None`: the one that was chosen had no poll left, or there is none.
     pub(crate) fn step(&self) -> Option<(u64, Lane)> {
         let _here = Here::enter(self);
         let found = self.decide()?;
@@ -371,15 +371,17 @@ impl Worker {
     /// The first entry of a lane: global, then local.
     fn take(&self, lane: Lane) -> Option<Runnable> {
         let local = &self.remote().lanes;
-        let seeded = self.shared.rules.tie_break == TieBreak::Seeded && lane == Lane::Ready;
-        self.shared
-            .global
-            .pop(lane)
-            .or_else(|| match seeded {
-                true => local.pop_tied(|count| self.pick(count)),
-                false => local.pop(lane),
-            })
-            .or_else(|| (lane == Lane::Ready).then(|| self.next_plain()).flatten())
+        let seeded = self.shared.rules.tie_break == TieBreak::Seeded;
+        self.shared.global.pop(lane).or_else(|| match lane {
+            Lane::Ready if seeded => {
+                local.pop_tied(|count| self.pick(count)).or_else(|| self.next_plain())
+            }
+            // Plain entries are of the same lane, behind the higher priorities.
+            Lane::Ready => {
+                local.pop_leading().or_else(|| self.next_plain()).or_else(|| local.pop(Lane::Ready))
+            }
+            lane => local.pop(lane),
+        })
     }
 
     /// A random choice.
@@ -483,6 +485,7 @@ impl Worker {
     }
 
     fn stolen(&self, lane: Lane, entry: Runnable) -> Found {
+        self.remote().counters.dispatched(lane, false);
         let fairness = self.fairness.borrow();
         let (worker, streak, limit) = (self.index, fairness.streak(), fairness.base_limit());
         let dispatch = Dispatch { worker, lane, streak, limit, fallback: false };

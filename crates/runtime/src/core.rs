@@ -235,7 +235,7 @@ impl Core {
         }
     }
 
-    /// [`next_timer`](Core::next_timer), exactly: that may be too early after a cancel.
+    /// [`next_timer`](Core::next_timer), exactly: that one may be early after a cancelled timer.
     pub fn next_wake(&self) -> Option<Time> {
         let timer = self.timers.with_wheel(|wheel| wheel?.next_deadline());
         let alarm = self.alarms.with_wheel(|wheel| wheel?.next_deadline());

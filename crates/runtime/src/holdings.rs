@@ -1,7 +1,8 @@
 //! What a region holds besides tasks and regions: obligations, timers, channels.
 //!
 //! All of it is given back when the region closes, after its finalizers: channels are closed and
-//! timers cancelled, in the order of their making; obligations nobody resolved are leaks.
+//! timers cancelled, in the order of their making; obligations nobody resolved are leaks, on
+//! record.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;

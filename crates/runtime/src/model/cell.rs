@@ -187,19 +187,21 @@ fn a_cancel_finds_a_task_wherever_it_is() {
             Ok(cx.checkpoint().is_err())
         });
         let (line, again) = (place.line.clone(), place.line.clone());
+        // Not the kind that is said where no reason was noted.
+        let reason = place.region.reason(Kind::Shutdown);
         let cancel = move || {
-            let first = task.cancel("model");
+            let first = task.cancel_with(reason);
             again.run_one();
             (task, first)
         };
-        let ((mut task, first), _) = race(swap, cancel, move || line.run_one());
+        let ((mut task, first), _) = race(swap, cancel, move || line.run_all());
         place.line.run_all();
         match task.outcome() {
             // It was cancelled too late to see it, or not at all.
             Some(Ok(false)) => {}
             Some(Err(Stop::Cancelled(cancelled))) => {
                 assert!(first);
-                assert_eq!(cancelled.reason().kind, Kind::User);
+                assert_eq!(cancelled.reason().kind, Kind::Shutdown);
             }
             _ => panic!("the end does not say what the body saw"),
         }

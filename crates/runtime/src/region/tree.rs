@@ -1,0 +1,80 @@
+//! What the kernel's cascade asks of the regions.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::task::Waker;
+
+use asx_kernel::cascade::{self, RegionStore};
+use asx_kernel::journal::EventKind;
+use asx_kernel::region::{RegionState, RegionWord};
+
+use super::Region;
+
+/// The regions as the kernel's cascade sees them: each is named by a reference that lives as long
+/// as the one the walk began with, since a region keeps its parent.
+pub(super) struct Tree<'a>(PhantomData<&'a Arc<Region>>);
+
+impl<'a> Tree<'a> {
+    pub(super) fn settle(region: &'a Arc<Region>) {
+        cascade::settle(&mut Tree(PhantomData), region);
+    }
+}
+
+impl<'a> RegionStore for Tree<'a> {
+    type Region = &'a Arc<Region>;
+
+    fn with_word<R>(&mut self, region: Self::Region, f: impl FnOnce(&mut RegionWord) -> R) -> R {
+        let word = &mut region.lock().word;
+        let from = word.state();
+        let answer = f(word);
+        let to = word.state();
+        if from != to {
+            // Here and not in `moved`: under the lock steps are in order on the record.
+            region.note(EventKind::RegionMoved { from, to });
+        }
+        answer
+    }
+
+    fn moved(&mut self, _: Self::Region, _: RegionState, _: RegionState) {}
+
+    fn cancel_children(&mut self, region: Self::Region) {
+        region.cancel_inside();
+    }
+
+    fn start_finalizer(&mut self, region: Self::Region) {
+        let finalizer = region.lock().finalizers.pop();
+        if let Some(entry) = finalizer.and_then(|finalizer| finalizer(region)) {
+            region.core.host.schedule_globally(entry);
+        }
+    }
+
+    fn release(&mut self, region: Self::Region) {
+        region.release_holdings();
+    }
+
+    fn account_leaks(&mut self, region: Self::Region) {
+        region.account_leaks();
+    }
+
+    fn closed(&mut self, region: Self::Region) -> Option<Self::Region> {
+        let (waiters, fold) = {
+            let mut inner = region.lock();
+            let outcome = inner.fold.severity();
+            region.note(EventKind::RegionOutcome { outcome });
+            region.core.region_done();
+            let graces = std::mem::take(&mut inner.graces);
+            drop(graces.cancel(&region.core));
+            (std::mem::take(&mut inner.waiters), inner.fold.clone())
+        };
+        let parent = region.parent.as_ref();
+        if let Some(parent) = parent {
+            let mut inner = parent.lock();
+            inner.children.remove(&region.id);
+            if let Some(outcome) = fold.outcome() {
+                inner.fold.add(region.order, outcome.clone());
+            }
+        }
+        waiters.into_values().for_each(Waker::wake);
+        parent
+    }
+}
