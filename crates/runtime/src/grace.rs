@@ -68,6 +68,9 @@ impl Region {
 
     /// Has what still lives after a while ended by force; of several whiles the shortest counts.
     pub(crate) fn force_after(self: &Arc<Self>, after: Duration) {
+        if self.lock().word.state() == RegionState::Closed {
+            return;
+        }
         let host = &*self.core.host;
         let when = host.now() + after;
         let alarm = Alarm::Force(Arc::downgrade(self), after);
@@ -108,7 +111,7 @@ impl Region {
 
     /// Ends what is in here and below, own tasks first; whether anybody was spared, or is to end
     /// with its next poll.
-    fn force_inside(&self) -> bool {
+    pub(crate) fn force_inside(&self) -> bool {
         let mut tasks = Vec::new();
         let children: Vec<_> = {
             let inner = self.lock();

@@ -133,7 +133,7 @@ fn a_force_and_an_end_of_its_own_end_a_task_once() {
             line.run_one();
         };
         let force = move || {
-            forced.region.force(std::time::Duration::from_millis(1));
+            forced.region.force_inside();
             forced.line.run_one();
         };
         race(swap, end, force);
