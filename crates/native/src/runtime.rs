@@ -104,6 +104,10 @@ impl Builder {
 
     /// Starts the threads.
     pub fn build(self) -> io::Result<Runtime> {
+        if self.name.contains('\0') {
+            let what = "the name of a runtime's threads has a zero byte in it";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
                 let (queue, shared) = Queue::new();

@@ -324,3 +324,10 @@ fn metrics_count_polls_by_lane_and_what_went_wrong() {
         assert!(sum(|worker| worker.ready) >= 2, "{metrics:?}");
     });
 }
+
+#[test]
+fn a_name_no_thread_can_have_is_refused() {
+    let refused = Runtime::builder().workers(2).name("a\0b").build().unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(refused.to_string().contains("zero byte"), "{refused}");
+}

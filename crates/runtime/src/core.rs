@@ -272,7 +272,9 @@ impl Core {
     /// Has `waker` woken at the next soft stop anywhere; `place` is where it is noted.
     pub(crate) fn watch_stop(&self, place: &mut Option<u64>, waker: &Waker) {
         let place = *place.get_or_insert_with(|| self.next_place());
-        let old = lock(&self.stop_waiters).insert(place, waker.clone());
+        // Cloned and dropped outside the lock.
+        let waker = waker.clone();
+        let old = lock(&self.stop_waiters).insert(place, waker);
         drop(old);
     }
 

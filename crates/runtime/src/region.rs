@@ -384,12 +384,13 @@ impl Region {
 
     /// Has the waker woken when the body is to stop.
     pub(crate) fn watch_body(&self, waker: &Waker) {
-        let mut inner = self.lock();
-        if inner.body.as_ref().is_none_or(|old| !old.will_wake(waker)) {
-            let old = inner.body.replace(waker.clone());
-            drop(inner);
-            drop(old);
+        if self.lock().body.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            return;
         }
+        // Cloned and dropped outside the lock.
+        let waker = waker.clone();
+        let old = self.lock().body.replace(waker);
+        drop(old);
     }
 
     /// What went wrong in the tasks of the runtime.

@@ -109,12 +109,13 @@ pub struct Starting<V, T, E> {
 impl<V, T, E> Starting<V, T, E> {
     /// What was said; else `waker` is told.
     fn hear(&self, waker: &Waker) -> Option<V> {
+        // Cloned and dropped outside the lock.
+        let waker = waker.clone();
         let (said, old) = {
             let mut word = lock(&self.word);
             match word.said.take() {
                 Some(said) => (Some(said), word.waker.take()),
-                None if word.waker.as_ref().is_some_and(|old| old.will_wake(waker)) => (None, None),
-                None => (None, word.waker.replace(waker.clone())),
+                None => (None, word.waker.replace(waker)),
             }
         };
         drop(old);

@@ -142,7 +142,8 @@ pub(super) struct Ready {
 #[derive(Default)]
 struct Woken {
     queue: Vec<u64>,
-    parent: Option<Waker>,
+    /// Shared, so that under the lock only our own count changes.
+    parent: Option<Arc<Waker>>,
 }
 
 impl Ready {
@@ -157,19 +158,20 @@ impl Ready {
     }
 
     fn watch(&self, waker: &Waker) {
-        let mut inner = lock(&self.inner);
-        if inner.parent.as_ref().is_none_or(|old| !old.will_wake(waker)) {
-            let old = inner.parent.replace(waker.clone());
-            drop(inner);
-            drop(old);
+        if lock(&self.inner).parent.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            return;
         }
+        // Cloned and dropped outside the lock.
+        let waker = Arc::new(waker.clone());
+        let old = lock(&self.inner).parent.replace(waker);
+        drop(old);
     }
 
     /// Wakes the task.
     pub(super) fn wake_parent(&self) {
         let parent = lock(&self.inner).parent.clone();
         if let Some(parent) = parent {
-            parent.wake();
+            parent.wake_by_ref();
         }
     }
 }

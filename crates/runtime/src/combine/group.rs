@@ -231,6 +231,8 @@ impl<C: Future> Future for NextChild<'_, C> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.cx.checkpoint()?;
+        // Cloned before the lock and, if it is not needed, dropped after it.
+        let waker = cx.waker().clone();
         let mut inner = lock(&self.shared.inner);
         if let Some(output) = inner.outputs.pop_front() {
             return Poll::Ready(Ok(Some(output)));
@@ -238,8 +240,8 @@ impl<C: Future> Future for NextChild<'_, C> {
         if inner.live == 0 {
             return Poll::Ready(Ok(None));
         }
-        if !inner.waiters.iter().any(|waiter| waiter.will_wake(cx.waker())) {
-            inner.waiters.push(cx.waker().clone());
+        if !inner.waiters.iter().any(|waiter| waiter.will_wake(&waker)) {
+            inner.waiters.push(waker);
         }
         drop(inner);
         self.cx.waits(Wait::Join, self.at);

@@ -20,11 +20,13 @@ impl Region {
     /// How the region has closed; if it has not, the waker is woken when it does. `place` is where
     /// it is noted.
     pub(crate) fn watch_close(&self, place: u64, waker: &Waker) -> Option<Severity> {
+        // Cloned before the lock and, if it is not needed, dropped after it.
+        let waker = waker.clone();
         let mut inner = self.lock();
         if inner.word.state() == RegionState::Closed {
             return Some(inner.fold.severity());
         }
-        let old = inner.waiters.insert(place, waker.clone());
+        let old = inner.waiters.insert(place, waker);
         drop(inner);
         drop(old);
         None
