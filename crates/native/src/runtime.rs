@@ -128,6 +128,7 @@ impl Builder {
             root: core.root(),
             core: core.clone(),
             first: Mutex::new(first),
+            freed: Condvar::new(),
             threads: Vec::new(),
             shared: shared.clone(),
         };
@@ -160,6 +161,8 @@ pub struct Runtime {
     core: Arc<Core>,
     /// The worker of the thread that calls `block_on`.
     first: Mutex<Option<Worker>>,
+    /// It is free again.
+    freed: Condvar,
     threads: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
 }
@@ -179,17 +182,18 @@ impl Runtime {
     ///
     /// The body may borrow and need not be `Send`. Its panic goes on here.
     ///
+    /// One program runs at a time: while another thread is in here, this one waits for it.
+    ///
     /// # Panics
-    /// If the calling thread is running tasks, since it would wait for itself; or if another thread
-    /// is in `block_on` of the same runtime.
+    /// If the calling thread is running tasks, since it would wait for itself; after a
+    /// [`shutdown`](Runtime::shutdown); or if the program was ended by force.
     pub fn block_on<F, B, T>(&self, body: F) -> T
     where
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
         assert!(!Worker::is_here(), "block_on inside a task would wait for itself");
-        let place = || self.first.lock().unwrap_or_else(|e| e.into_inner());
-        let worker = place().take().expect("another thread is in block_on of this runtime");
+        let worker = self.take_place();
         self.shared.idle.join();
         let signal = Arc::new(Signal { shared: self.shared.clone(), set: AtomicBool::new(false) });
         let waker = Waker::from(signal.clone());
@@ -201,7 +205,7 @@ impl Runtime {
         let outcome = unsafe { Root::run(&self.root, worker.index, body, &waker, drive) };
         worker.hand_over();
         self.shared.idle.leave();
-        *place() = Some(worker);
+        self.give_place(worker);
         match outcome {
             Ok(Ok(value)) => value,
             Ok(Err(Stop::Panicked(panic))) => panic.resume(),
@@ -213,6 +217,22 @@ impl Runtime {
 }
 
 impl Runtime {
+    /// The worker of the calling thread, once no other thread has it.
+    fn take_place(&self) -> Worker {
+        let mut place = self.first.lock().unwrap_or_else(|e| e.into_inner());
+        loop {
+            match place.take() {
+                Some(worker) => return worker,
+                None => place = self.freed.wait(place).unwrap_or_else(|e| e.into_inner()),
+            }
+        }
+    }
+
+    fn give_place(&self, worker: Worker) {
+        *self.first.lock().unwrap_or_else(|e| e.into_inner()) = Some(worker);
+        self.freed.notify_one();
+    }
+
     /// What other threads need to look at the runtime and to stop it.
     pub fn handle(&self) -> Handle {
         Handle { root: self.root.clone() }
@@ -267,7 +287,7 @@ impl Runtime {
                 }
                 worker.hand_over();
                 self.shared.idle.leave();
-                *self.first.lock().unwrap_or_else(|e| e.into_inner()) = Some(worker);
+                self.give_place(worker);
             }
             None => {
                 while !closed && !late() {

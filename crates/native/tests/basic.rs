@@ -331,3 +331,22 @@ fn a_name_no_thread_can_have_is_refused() {
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
     assert!(refused.to_string().contains("zero byte"), "{refused}");
 }
+
+#[test]
+fn a_second_program_waits_for_the_first() {
+    on_each(|rt| {
+        let (entered, enter) = std::sync::mpsc::channel();
+        let over = AtomicUsize::new(0);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                rt.block_on(async |cx: Cx| {
+                    entered.send(()).unwrap();
+                    cx.sleep(Duration::from_millis(20)).await.unwrap();
+                    over.store(1, Ordering::SeqCst);
+                });
+            });
+            enter.recv().unwrap();
+            assert_eq!(rt.block_on(async |_cx| over.load(Ordering::SeqCst)), 1);
+        });
+    });
+}
