@@ -350,3 +350,69 @@ fn a_second_program_waits_for_the_first() {
         });
     });
 }
+
+/// How far a task that always finds a message has come when another one gets to run.
+fn passed_before_another_runs(operations: Option<u32>) -> usize {
+    let rt = Runtime::builder().current_thread().operations_per_poll(operations).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let result: Result<usize, AppError> = cx
+            .scope(async |s| {
+                let done = Arc::new(AtomicUsize::new(0));
+                let count = done.clone();
+                let busy = s.spawn(async move |cx: Cx| {
+                    let (tx, mut rx) = asx_runtime::channel::bounded(1);
+                    for n in 0..2000_usize {
+                        tx.send(&cx, n).await.unwrap();
+                        rx.recv(&cx).await.unwrap();
+                        count.store(n + 1, Ordering::Relaxed);
+                    }
+                    Ok(())
+                });
+                let other = s.spawn(async move |_: Cx| Ok(done.load(Ordering::Relaxed)));
+                let seen = other.await.unwrap();
+                busy.await.unwrap();
+                Ok(seen)
+            })
+            .await;
+        result.unwrap()
+    })
+}
+
+#[test]
+fn a_task_that_always_finds_something_to_do_starves_nobody() {
+    assert_eq!(passed_before_another_runs(Some(128)), 64);
+    assert_eq!(passed_before_another_runs(Some(10)), 5);
+    assert_eq!(passed_before_another_runs(None), 2000);
+}
+
+/// A poll that does not return until another task has run: that one must be taken from its queue.
+#[test]
+fn what_waits_behind_a_poll_that_blocks_is_run_by_another_worker() {
+    let rt = Runtime::builder().workers(2).build().unwrap();
+    let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
+        cx.scope(async |s| {
+            for _ in 0..20 {
+                let (scope, ran) = (s.clone(), Arc::new(AtomicUsize::new(0)));
+                let blocks = s.spawn(async move |_: Cx| {
+                    let flag = ran.clone();
+                    drop(scope.spawn(async move |_: Cx| {
+                        flag.store(1, Ordering::Release);
+                        Ok(())
+                    }));
+                    // Far beyond what a watcher needs: only a queue nobody looks at takes longer.
+                    let patience = std::time::Instant::now() + Duration::from_secs(30);
+                    while ran.load(Ordering::Acquire) == 0 {
+                        assert!(std::time::Instant::now() < patience, "nobody took it");
+                        std::thread::yield_now();
+                    }
+                    Ok(())
+                });
+                blocks.await.unwrap();
+                cx.yield_now().await;
+            }
+            Ok(())
+        })
+        .await
+    });
+    assert_eq!(result, Ok(()));
+}
