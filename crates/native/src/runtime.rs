@@ -138,6 +138,7 @@ impl Builder {
                 while !worker.is_closed() {
                     worker.run(|| worker.is_closed());
                 }
+                worker.hand_over();
             };
             runtime.threads.push(thread::Builder::new().name(name).spawn(run)?);
         }
@@ -365,6 +366,7 @@ impl Drop for Runtime {
             let _ = thread.join();
         }
         self.shared.blocking.close();
+        self.shared.expire_if_closed();
     }
 }
 
@@ -390,5 +392,38 @@ impl Wake for Signal {
     fn wake_by_ref(self: &Arc<Self>) {
         self.set.store(true, Release);
         self.shared.idle.notify_worker(0);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use asx_runtime::{Cancelled, Scope};
+
+    #[test]
+    fn entries_that_come_late_keep_nothing() {
+        for round in 0..100 {
+            let runtime = Runtime::builder().workers(1 + round % 3).build().unwrap();
+            let shared = Arc::downgrade(&runtime.shared);
+            let result: Result<(), Cancelled> = runtime.block_on(async |cx: Cx| {
+                cx.scope(async |s: Scope<Cancelled>| {
+                    for _ in 0..20 {
+                        let own = s.clone();
+                        drop(s.spawn(async move |_cx: Cx| {
+                            let local = own.spawn_local(async move |cx: Cx| {
+                                cx.yield_now().await;
+                                Ok(())
+                            });
+                            drop(own.spawn_blocking(move || Ok(local.cancel("late"))));
+                            Ok(())
+                        }));
+                    }
+                    Ok(())
+                })
+                .await
+            });
+            drop(runtime);
+            assert!(shared.upgrade().is_none(), "round {round}: {result:?}");
+        }
     }
 }

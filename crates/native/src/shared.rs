@@ -191,6 +191,17 @@ impl SharedLanes {
         wanted.iter().any(|lane| lanes.stealable(*lane) > 0)
     }
 
+    /// Empties the lanes when no worker will.
+    fn expire(&self) {
+        let next = || {
+            let mut lanes = lock(&self.lanes);
+            let (place, entry) = Lane::ALL.into_iter().find_map(|lane| lanes.pop(lane))?;
+            self.left(&lanes, place);
+            Some(entry)
+        };
+        std::iter::from_fn(next).for_each(Runnable::expire);
+    }
+
     /// Takes the entry of a task out.
     fn take_out(&self, task: u64) -> Option<Runnable> {
         let mut lanes = lock(&self.lanes);
@@ -257,8 +268,26 @@ impl Shared {
             Some(remote) => {
                 remote.lanes.push(entry);
                 self.idle.notify_worker(worker.into());
+                self.expire_if_closed();
             }
             None => unreachable!("tasks are pinned to workers that exist"),
+        }
+    }
+
+    /// Puts an entry where any worker takes it.
+    fn send_to_any(&self, entry: Runnable) {
+        self.global.push(entry);
+        self.idle.notify_remote();
+        self.expire_if_closed();
+    }
+
+    /// Empties the lanes of what nobody will take any more: entries of tasks that have ended, which came late.
+    /// They would keep the runtime's memory, as it would keep them.
+    pub(crate) fn expire_if_closed(&self) {
+        // Whoever adds an entry looks after that whether the end has come; whoever brings the end
+        // empties them after that. Between the two is the lock, so one of them sees the other.
+        if self.closed.load(Acquire) {
+            self.lanes().for_each(SharedLanes::expire);
         }
     }
 }
@@ -273,10 +302,7 @@ impl Host for Shared {
         if let Some(entry) = rest {
             match entry.pin() {
                 Some(pin) => self.send_to(pin, entry),
-                None => {
-                    self.global.push(entry);
-                    self.idle.notify_remote();
-                }
+                None => self.send_to_any(entry),
             }
         }
     }
@@ -287,10 +313,7 @@ impl Host for Shared {
         }
         match entry.pin() {
             Some(pin) => self.send_to(pin, entry),
-            None => {
-                self.global.push(entry);
-                self.idle.notify_remote();
-            }
+            None => self.send_to_any(entry),
         }
     }
 
@@ -321,6 +344,7 @@ impl Host for Shared {
                 entries.into_iter().partition(|entry| entry.pin().is_some());
             self.global.push_all(free);
             self.idle.notify_remote();
+            self.expire_if_closed();
             pinned.into_iter().for_each(|entry| self.schedule(entry));
         }
     }

@@ -53,6 +53,13 @@ impl Runnable {
         self.run_begun(begun)
     }
 
+    /// Gives up an entry that came so late that its task has ended; of any other nothing is known.
+    pub fn expire(self) {
+        if self.header().word.load().is_completed() {
+            self.give_up();
+        }
+    }
+
     fn run_begun(self, begun: Option<Snapshot>) -> bool {
         let Some(begun) = begun else {
             self.give_up();
