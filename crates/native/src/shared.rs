@@ -187,6 +187,9 @@ impl SharedLanes {
 
     /// Whether an entry in one of the lanes may be run by any worker.
     pub(crate) fn has_stealable(&self, wanted: &[Lane]) -> bool {
+        if self.stealable() == 0 || wanted.iter().all(|lane| self.len(*lane) == 0) {
+            return false;
+        }
         let lanes = lock(&self.lanes);
         wanted.iter().any(|lane| lanes.stealable(*lane) > 0)
     }

@@ -220,7 +220,7 @@ impl Core {
             Alarm::Deadline(task) => deadlines.push((expired.deadline, task)),
             other => rest.push(other),
         });
-        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id));
+        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id()));
         for (_, task) in deadlines {
             task.region.exhausted(&task, Exhausted::Deadline);
         }

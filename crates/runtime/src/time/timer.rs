@@ -26,7 +26,7 @@ impl<'a> Timer<'a> {
     /// A timer that is armed at once, also for a time that has passed.
     pub(crate) fn armed(cx: &'a Cx, deadline: Time) -> Result<Timer<'a>, Status> {
         let wakes = Some(Waker::clone(&cx.task().lend_waker()));
-        let armed = Armed { owner: Owner::Task(cx.task().id), wakes };
+        let armed = Armed { owner: Owner::Task(cx.task().id()), wakes };
         let handle = Some(cx.core().arm(deadline, armed)?);
         Ok(Timer { cx, deadline, handle, ahead: false })
     }
@@ -54,7 +54,7 @@ impl<'a> Timer<'a> {
                 Some(false) => drop(core.disarm(handle)),
             },
         }
-        let owner = Owner::Task(self.cx.task().id);
+        let owner = Owner::Task(self.cx.task().id());
         let armed = Armed { owner, wakes: Some(waker.clone()) };
         self.handle = core.arm(self.deadline, armed).ok();
         false
