@@ -29,7 +29,9 @@
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
 //! 8. *Holds*. See `stage`.
+//! 9. *Boxes*. See `armed`.
 
+mod armed;
 mod cancel;
 mod joiner;
 mod stage;
@@ -60,6 +62,7 @@ use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
 use crate::region::Region;
 use crate::{Cancelled, Cx};
+pub(crate) use armed::Armed;
 use cancel::Allowance;
 use joiner::Joiner;
 use stage::{Holds, Slot, Stage};
