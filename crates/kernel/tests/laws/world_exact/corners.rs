@@ -527,5 +527,21 @@ fn of_equal_outcomes_a_region_keeps_that_of_the_child_created_first() {
     assert_eq!(w.region(region).unwrap().fold, expected("inside"));
     w.wake(first).unwrap();
     fail(&mut w, "first");
-    assert_eq!(w.region(region).unwrap().fold, expected("first"));
+    let view = w.region(region).unwrap();
+    assert_eq!((view.fold, view.outcome), (expected("first"), None));
+    w.close_region(region, ask(Kind::User), None).unwrap();
+    assert_eq!(w.region(region).unwrap().outcome, Some(Severity::Err));
+}
+
+#[test]
+fn of_two_graces_the_shorter_counts_whichever_came_first() {
+    for (first, second) in [(10, 3), (3, 10)] {
+        let mut w = world();
+        let region = open(&mut w, ROOT);
+        spawn(&mut w, region);
+        w.close_region(region, ask(Kind::User), Some(ms(first))).unwrap();
+        w.close_region(region, ask(Kind::User), Some(ms(second))).unwrap();
+        poll(&mut w, PollEnd::Pending);
+        assert_eq!(idle(&mut w), Some(Time::from_millis(3)));
+    }
 }
