@@ -9,7 +9,7 @@ use asx_kernel::journal::{Event, EventKind, Journal, Subject, WhenFull};
 use asx_kernel::lanes::{DecisionChain, Lane};
 
 use crate::core::Core;
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, lock_unseen};
 
 /// How a dispatch came about, as a worker knows it.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ impl Recorder {
     }
 
     fn is_refusing(&self) -> bool {
-        lock(&self.book).journal.is_refusing()
+        lock_unseen(&self.book).journal.is_refusing()
     }
 }
 
@@ -68,7 +68,7 @@ impl Core {
 
     /// What was recorded so far, if anything is.
     pub fn recorded(&self) -> Option<Recorded> {
-        let book = lock(&self.recorder.as_ref()?.book);
+        let book = lock_unseen(&self.recorder.as_ref()?.book);
         Some(Recorded {
             events: book.journal.events().copied().collect(),
             digest: book.journal.digest(),
@@ -92,7 +92,7 @@ impl Core {
 
     #[cold]
     fn write(&self, recorder: &Recorder, subject: Subject, kind: EventKind) {
-        let mut book = lock(&recorder.book);
+        let mut book = lock_unseen(&recorder.book);
         // The time is read under the lock, so that it never goes back from event to event.
         let now = self.host.now();
         book.journal.record(now, subject, kind);
@@ -103,7 +103,7 @@ impl Core {
     pub(crate) fn note_dispatch(&self, subject: Subject, dispatch: Dispatch) {
         let Some(recorder) = &self.recorder else { return };
         let Dispatch { worker, lane, streak, limit, fallback } = dispatch;
-        let book = &mut *lock(&recorder.book);
+        let book = &mut *lock_unseen(&recorder.book);
         book.chain.extend(lane, subject.task.unwrap_or(0), streak, limit);
         let kind = EventKind::Decision {
             worker: worker.into(),

@@ -29,6 +29,7 @@ use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
+use crate::footprint::Object;
 use crate::grace::Graces;
 use crate::holdings::Holdings;
 use crate::local::Locals;
@@ -54,6 +55,7 @@ pub struct Region {
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
+    object: Object,
     inner: ShortLock<Inner>,
 }
 
@@ -144,6 +146,7 @@ impl Region {
             locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
+            object: Object::new(),
             inner: ShortLock::new(inner),
         })
     }
@@ -185,6 +188,8 @@ impl Region {
 
     /// Takes a new task in; refused when the region is not open.
     pub(crate) fn adopt(&self, task: NonNull<Header>, operation: Operation) -> Result<(), Status> {
+        // Those who come or go without being the last do not see each other.
+        self.object.read();
         let mut inner = self.lock();
         if operation == Operation::Create {
             // SAFETY: the caller has made it just now.
@@ -243,7 +248,9 @@ impl Region {
             self.core.task_done();
             inner.word.is_ending() || inner.word.state() != RegionState::Open
         };
+        self.object.read();
         if settle {
+            self.object.write();
             Tree::settle(self);
         }
     }
@@ -253,6 +260,7 @@ impl Region {
         if self.policy != Policy::FailFast {
             return false;
         }
+        self.object.write();
         let mut inner = self.lock();
         let first = inner.failure.is_none() && inner.word.state() != RegionState::Finalizing;
         if first {
@@ -295,12 +303,14 @@ impl Region {
 
     /// The author of the scope is done: close when nothing lives inside any more.
     pub(crate) fn end(self: &Arc<Self>) {
+        self.object.write();
         self.lock().word.end();
         Tree::settle(self);
     }
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
     pub(crate) fn close(self: &Arc<Self>, reason: Arc<Reason>, cleanup: Cleanup) {
+        self.object.write();
         let (first, tell, body) = {
             let mut inner = self.lock();
             if inner.word.state() == RegionState::Closed {
@@ -349,6 +359,7 @@ impl Region {
 
     /// The cancel of this region as the body of its scope sees it.
     pub(crate) fn body_cancel(&self, _observe: bool) -> Option<Cancelled> {
+        self.object.read();
         if !self.cancelled.load(Ordering::Acquire) {
             return None;
         }

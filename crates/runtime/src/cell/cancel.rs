@@ -15,6 +15,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 
 use super::word::{Ended, Requested, Snapshot};
 use super::{Header, Runnable};
+use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 
 /// What cleanup a task is allowed, in polls. Its priority is in the header.
@@ -66,6 +67,7 @@ impl Header {
 
     /// Asks the task to stop: the stronger reason stays, the allowances combine.
     pub(crate) fn request(&self, new: &Arc<Reason>, cleanup: Cleanup) -> Requested {
+        Object::of_task(self.id(), Part::Turn).write();
         self.word.lock_cancel();
         let before = self.word.load();
         if before.is_completed() {

@@ -58,6 +58,7 @@ use asx_kernel::time::Time;
 
 use crate::budget::Limits;
 use crate::cx::Wait;
+use crate::footprint::{Object, Part};
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
 use crate::region::Region;
@@ -533,6 +534,7 @@ impl<T, E> Joint<T, E> {
 
     /// The result of a task that has ended, once.
     pub(crate) fn try_take(&mut self) -> Option<Outcome<T, E>> {
+        Object::of_task(self.task.id(), Part::End).read();
         if self.done || !self.task.word.load().is_completed() {
             return None;
         }
