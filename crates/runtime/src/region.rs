@@ -35,6 +35,7 @@ use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::short::{Held, ShortLock};
+use crate::spans::Span;
 use crate::stop::Grace;
 use tree::Tree;
 
@@ -56,6 +57,7 @@ pub struct Region {
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
+    pub(crate) span: Span,
     inner: ShortLock<Inner>,
 }
 
@@ -110,6 +112,7 @@ impl Region {
         let root = Region::build(core, None, 0, Policy::CollectAll, Budget::INFINITE, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
+        root.span.open_region(&root);
         root
     }
 
@@ -153,6 +156,7 @@ impl Region {
             locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
+            span: Span::default(),
             inner: ShortLock::new(inner),
         })
     }
@@ -174,6 +178,8 @@ impl Region {
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
+        drop(inner);
+        child.span.open_region(&child);
         Ok(child)
     }
 
@@ -187,6 +193,12 @@ impl Region {
 
     pub(crate) fn lock(&self) -> Held<'_, Inner> {
         self.inner.lock()
+    }
+
+    /// The region around it.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn parent(&self) -> Option<&Region> {
+        self.parent.as_deref()
     }
 
     pub(crate) fn region_id(&self) -> RegionId {
@@ -283,6 +295,7 @@ impl Region {
     pub(crate) fn fail(self: &Arc<Self>, kind: Kind, task: u64) {
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task, index: 0 }));
         let (reason, cleanup) = (Arc::new(reason), kind.cleanup());
+        self.span.cancel_requested(&reason);
         let body = {
             let mut inner = self.lock();
             inner.failed = Some(reason.clone());
@@ -313,6 +326,7 @@ impl Region {
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
     pub(crate) fn close(self: &Arc<Self>, reason: Arc<Reason>, cleanup: Cleanup) {
+        self.span.cancel_requested(&reason);
         let (first, tell, body) = {
             let mut inner = self.lock();
             if inner.word.state() == RegionState::Closed {
@@ -407,6 +421,7 @@ impl Region {
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::AcqRel) {
             self.core.note(Subject::default(), EventKind::SoftStop {});
+            self.span.soft_stop();
             self.core.wake_stopping();
         }
     }
@@ -424,6 +439,7 @@ impl Region {
         reason: &Arc<Reason>,
         cleanup: Cleanup,
     ) -> bool {
+        task.span.cancel_requested(reason);
         // SAFETY: the caller keeps the task alive.
         let (first, entry) = unsafe { request(task.as_ptr(), reason, cleanup) };
         if let Some(entry) = entry {
@@ -446,7 +462,9 @@ impl Region {
         if let Some(limits) = task.limits() {
             limits.lift(&self.core);
         }
-        task.reason().map(Cancelled::from)
+        let seen = task.reason();
+        task.span.cancel_seen(seen.as_deref());
+        seen.map(Cancelled::from)
     }
 
     /// The reason a task is ended by force for.

@@ -59,6 +59,7 @@ use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
 use crate::region::Region;
+use crate::spans::Span;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
 use joiner::Joiner;
@@ -97,6 +98,7 @@ pub(crate) struct Header {
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
     pub(crate) extra: Option<Box<Extra>>,
+    pub(crate) span: Span,
 }
 
 // SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
@@ -170,6 +172,7 @@ where
     F: Future<Output = Result<T, E>>,
 {
     pub(crate) fn new(plan: Blueprint) -> Self {
+        let span = Span::of_task(&plan);
         // References: the region's, the handle's, the first context's.
         let header = Header {
             word: Word::new(3, SCHEDULED | HANDLE),
@@ -194,6 +197,7 @@ where
             joiner: UnsafeCell::new(Joiner::default()),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
+            span,
         };
         let cell = Box::new(Cell { header, slot: UnsafeCell::new(Slot::EMPTY) });
         Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
@@ -449,6 +453,7 @@ impl TaskRef {
     /// # Safety
     /// As [`TaskRef::poll`].
     pub(crate) unsafe fn finish(&self, verdict: Verdict) {
+        self.span.verdict(&verdict);
         // SAFETY: rule 5 and the caller's promise.
         unsafe { (self.vtable.finish)(self.header, verdict) }
     }
