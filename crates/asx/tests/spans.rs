@@ -245,7 +245,10 @@ fn a_scope_opened_in_a_users_span_is_inside_it() {
     let lines = heard(async |cx: Cx| {
         let request = info_span!("request", id = 7);
         let scope = cx.scope(async |s| {
-            drop(s.spawn(async |_cx: Cx| Ok(info!("served"))));
+            drop(s.spawn(async |_cx: Cx| {
+                info!("served");
+                Ok(())
+            }));
             Ok::<_, Cancelled>(())
         });
         let result: Result<(), Cancelled> = tracing::Instrument::instrument(scope, request).await;
