@@ -122,8 +122,8 @@ mod on {
             debug!(target: "asx", parent: self.id(), kind, reason, "cancel requested");
         }
 
-        pub(crate) fn cancel_seen(&self, reason: Option<&Reason>) {
-            let kind = reason.map(|reason| reason.kind.name());
+        pub(crate) fn cancel_seen(&self, reason: &Reason) {
+            let kind = reason.kind.name();
             trace!(target: "asx", parent: self.id(), kind, "cancel seen");
         }
 
@@ -174,7 +174,7 @@ mod off {
         #[inline(always)] pub(crate) fn within<R>(&self, f: impl FnOnce() -> R) -> R { f() }
         #[inline(always)] pub(crate) fn end(&self, _: Severity) {}
         #[inline(always)] pub(crate) fn cancel_requested(&self, _: &Reason) {}
-        #[inline(always)] pub(crate) fn cancel_seen(&self, _: Option<&Reason>) {}
+        #[inline(always)] pub(crate) fn cancel_seen(&self, _: &Reason) {}
         #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
         #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
