@@ -19,6 +19,7 @@ mod on {
     use std::sync::{Mutex, MutexGuard, OnceLock};
 
     use asx_kernel::cancel::Reason;
+    use asx_kernel::lanes::Priority;
     use asx_kernel::outcome::Severity;
     use tracing::field::Empty;
     use tracing::{Id, debug, error, info_span, trace, warn};
@@ -67,9 +68,9 @@ mod on {
 
         /// The span of a task about to be made.
         pub(crate) fn of_task(plan: &Blueprint) -> Span {
-            let name = plan.extra.as_ref().and_then(|extra| extra.name.as_deref());
-            let (id, priority) = (plan.id, plan.priority);
-            let parent = plan.region.span.id();
+            let (id, parent, extra) = (plan.id, plan.region.span.id(), plan.extra.as_ref());
+            let name = extra.and_then(|extra| extra.name.as_deref());
+            let priority = extra.map_or(Priority::DEFAULT, |extra| extra.priority).0;
             let span = Span::default();
             span.set(info_span!(
                 target: "asx", parent: parent, "task", id, name, priority, outcome = Empty

@@ -105,7 +105,7 @@ pub(crate) struct Header {
 
 /// What a task costs besides its future and its two words of the allocator.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Header>() == 88);
+const _: () = assert!(size_of::<Header>() == 88 + size_of::<Span>());
 
 // SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
 unsafe impl Sync for Header {}
