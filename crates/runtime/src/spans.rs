@@ -85,7 +85,8 @@ mod on {
             let around = around.or_else(|| parent.and_then(|parent| parent.span.id()));
             let (id, parent) = (region.id, parent.map(|parent| parent.id));
             self.set(info_span!(
-                target: "asx", parent: around, "region", id, parent, policy = ?region.policy, outcome = Empty
+                target: "asx", parent: around, "region",
+                id, parent, policy = ?region.policy, outcome = Empty
             ));
             // It is known to others already, and may have been closed.
             if let Some(outcome) = region.outcome() {
