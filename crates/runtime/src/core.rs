@@ -306,6 +306,7 @@ impl Core {
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
         self.overruns.fetch_add(1, Relaxed);
         task.note(EventKind::CleanupOverrun { polls });
+        task.span.overrun(polls);
     }
 
     /// The destructor of a result nobody wanted panicked.

@@ -106,6 +106,8 @@ impl Region {
         }
         let count = outstanding.len() as u64;
         self.note(EventKind::UnresolvedObligations { count });
+        drop(inner);
+        self.span.leaked(&outstanding);
     }
 }
 

@@ -44,6 +44,7 @@ mod root;
 mod scope;
 mod select;
 mod short;
+mod spans;
 mod spawn;
 mod start;
 mod stop;

@@ -170,6 +170,7 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     };
     // SAFETY: `seize` set `POLLING`.
     unsafe { task.finish(verdict) };
+    task.span.end(Severity::Cancelled);
     task.word.complete(false);
     drop(ManuallyDrop::into_inner(task));
 }
@@ -249,6 +250,7 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
 
 /// Completes the task, whose result is in its cell, and lets its region go on.
 fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
+    task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);
     Object::of_task(task.id(), Part::End).write();

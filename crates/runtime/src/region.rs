@@ -36,6 +36,7 @@ use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::short::{Held, ShortLock};
+use crate::spans::Span;
 use crate::stop::Grace;
 use tree::Tree;
 
@@ -56,6 +57,7 @@ pub struct Region {
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
     object: Object,
+    pub(crate) span: Span,
     inner: ShortLock<Inner>,
 }
 
@@ -107,6 +109,7 @@ impl Region {
         let root = Region::build(core, None, Policy::CollectAll, Budget::INFINITE, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
+        root.span.open_region(&root);
         root
     }
 
@@ -147,6 +150,7 @@ impl Region {
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             object: Object::new(),
+            span: Span::default(),
             inner: ShortLock::new(inner),
         })
     }
@@ -167,6 +171,8 @@ impl Region {
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
+        drop(inner);
+        child.span.open_region(&child);
         Ok(child)
     }
 
@@ -180,6 +186,12 @@ impl Region {
 
     pub(crate) fn lock(&self) -> Held<'_, Inner> {
         self.inner.lock()
+    }
+
+    /// The region around it.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn parent(&self) -> Option<&Region> {
+        self.parent.as_deref()
     }
 
     pub(crate) fn region_id(&self) -> RegionId {
@@ -279,6 +291,7 @@ impl Region {
     pub(crate) fn fail(self: &Arc<Self>, kind: Kind, task: u64) {
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task, index: 0 }));
         let (reason, cleanup) = (Arc::new(reason), kind.cleanup());
+        self.span.cancel_requested(&reason);
         let body = {
             let mut inner = self.lock();
             inner.failed = Some(reason.clone());
@@ -311,6 +324,7 @@ impl Region {
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
     pub(crate) fn close(self: &Arc<Self>, reason: Arc<Reason>, cleanup: Cleanup) {
         self.object.write();
+        self.span.cancel_requested(&reason);
         let (first, tell, body) = {
             let mut inner = self.lock();
             if inner.word.state() == RegionState::Closed {
@@ -406,6 +420,7 @@ impl Region {
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::AcqRel) {
             self.core.note(Subject::default(), EventKind::SoftStop {});
+            self.span.soft_stop();
             self.core.wake_stopping();
         }
     }
@@ -423,6 +438,7 @@ impl Region {
         reason: &Arc<Reason>,
         cleanup: Cleanup,
     ) -> bool {
+        task.span.cancel_requested(reason);
         // SAFETY: the caller keeps the task alive.
         let (first, entry) = unsafe { request(task.as_ptr(), reason, cleanup) };
         if let Some(entry) = entry {
@@ -445,6 +461,7 @@ impl Region {
         if let Some(limits) = task.limits() {
             limits.lift(&self.core);
         }
+        task.span.cancel_seen(&reason);
         Some(Cancelled::from(reason))
     }
 
