@@ -576,3 +576,22 @@ fn only_a_finalizer_arms_timers_in_a_region_that_finalizes() {
     assert_eq!(begin(&mut w), outside);
     assert!(w.arm(region, SleepUntil::After(ms(1)), None).is_err());
 }
+
+#[test]
+fn what_was_seen_of_one_is_not_taken_for_another() {
+    let mut w = world();
+    let [a, b, waiter] = [0, 1, 2].map(|_| spawn(&mut w, ROOT));
+    for _ in [a, b] {
+        poll(&mut w, PollEnd::Pending);
+    }
+    assert_eq!(begin(&mut w), waiter);
+    for task in [a, b] {
+        assert_eq!(w.join(waiter, task), Ok(Poll::Pending));
+    }
+    end(&mut w, waiter, PollEnd::Pending);
+    w.wake(a).unwrap();
+    poll(&mut w, failed());
+    assert_eq!(begin(&mut w), waiter);
+    assert_eq!(w.join(waiter, b), Ok(Poll::Pending));
+    assert_eq!(w.join(waiter, a), Ok(Poll::Ready(Severity::Err)));
+}
