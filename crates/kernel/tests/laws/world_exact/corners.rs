@@ -591,6 +591,8 @@ fn what_was_seen_of_one_is_not_taken_for_another() {
     end(&mut w, waiter, PollEnd::Pending);
     w.wake(a).unwrap();
     poll(&mut w, failed());
+    // Who waited in time gets the outcome though the task is gone.
+    w.release_task(a).unwrap();
     assert_eq!(begin(&mut w), waiter);
     assert_eq!(w.join(waiter, b), Ok(Poll::Pending));
     assert_eq!(w.join(waiter, a), Ok(Poll::Ready(Severity::Err)));
