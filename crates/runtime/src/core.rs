@@ -252,6 +252,17 @@ impl Core {
         self.next_task.fetch_add(1, Relaxed)
     }
 
+    /// Numbers and times begin anew, as for a first program. Only when the last one is over.
+    #[cfg(feature = "lab")]
+    pub fn renumber(&self) {
+        let kinds = [&self.next_task, &self.next_channel, &self.next_permit, &self.next_obligation];
+        kinds.into_iter().chain([&self.next_place]).for_each(|next| next.store(1, Relaxed));
+        // The root stays.
+        self.next_region.store(2, Relaxed);
+        self.timers.restart();
+        self.alarms.restart();
+    }
+
     pub(crate) fn tasks_made(&self) -> u64 {
         self.next_task.load(Relaxed) - 1
     }
