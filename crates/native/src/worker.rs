@@ -13,16 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, TieBreak, Verdict,
-    steal_order,
+    Certificate, Fairness, FairnessConfig, Lane, Pending, TieBreak, Verdict, steal_order,
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
 use asx_runtime::{Core, Dispatch, Host, Runnable};
 
-use crate::governor::View;
 use crate::idle::ParkKind;
-use crate::prim::atomic::Ordering::Acquire;
+use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared};
 
@@ -149,6 +147,17 @@ impl Worker {
         let before = self.firing.replace(true);
         f();
         self.firing.set(before);
+    }
+
+    /// Calls `f` as this worker.
+    pub(crate) fn act<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _here = Here::enter(self);
+        f()
+    }
+
+    /// How many tasks live that must run here.
+    pub(crate) fn pins(&self) -> usize {
+        self.remote().pins.load(Relaxed)
     }
 
     /// Whether this thread is running some worker.
@@ -331,7 +340,7 @@ impl Worker {
             // Plain work went in between.
             fairness.parked();
         }
-        let suggestion = self.suggestion(pending);
+        let suggestion = self.shared.suggestion(pending, local, &self.core);
         let limit = fairness.limit(suggestion);
         let own = fairness.decide(pending, suggestion);
         let (verdict, entry) = match own {
@@ -358,14 +367,6 @@ impl Worker {
         let worker = self.index;
         let dispatch = self.recording.then_some(Dispatch { worker, lane, streak, limit, fallback });
         Some(Found { entry, lane, dispatch })
-    }
-
-    /// What the governor advises.
-    fn suggestion(&self, pending: Pending) -> Suggestion {
-        let Some(governor) = &self.shared.rules.governor else { return Suggestion::NoPreference };
-        let (global, local) = (&self.shared.global, &self.remote().lanes);
-        let seen = |lane| global.len(lane) + local.len(lane);
-        governor.suggest(View { pending, cancel: seen(Lane::Cancel), timed: seen(Lane::Timed) })
     }
 
     /// The first entry of a lane: global, then local.
