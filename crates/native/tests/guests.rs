@@ -11,7 +11,7 @@ use std::time::Duration;
 use asx_native::{BlockOnError, Runtime};
 use asx_runtime::channel::bounded;
 use asx_runtime::sync::Notify;
-use asx_runtime::{Cx, Scope, Stop};
+use asx_runtime::{Cx, Grace, Scope, Stop};
 use common::{AppError, ends, on_each};
 
 /// Fails if it is dropped elsewhere than it was made.
@@ -467,49 +467,64 @@ fn a_panic_of_a_guest_is_its_own() {
     });
 }
 
+/// Shuts a runtime down while programs run on several threads, which wait until they are cancelled,
+/// or for ever: how each ended.
+fn shut_down(rt: &Runtime, grace: Grace, for_ever: bool) -> Vec<Result<(), BlockOnError>> {
+    let (entered, enter) = mpsc::channel();
+    let program = move |entered: mpsc::Sender<()>| {
+        rt.try_block_on(async |cx: Cx| {
+            let ended: Result<(), Stop<AppError>> = cx
+                .try_scope(async |s| {
+                    let home = AtHome::new();
+                    drop(s.spawn_local(async move |cx: Cx| {
+                        cx.cancelled().await;
+                        home.check();
+                        Ok(())
+                    }));
+                    drop(s.spawn(async |cx: Cx| {
+                        cx.sleep(Duration::from_secs(3600)).await?;
+                        Ok(())
+                    }));
+                    entered.send(()).unwrap();
+                    if for_ever {
+                        std::future::pending::<()>().await;
+                    }
+                    cx.cancelled().await;
+                    Ok(())
+                })
+                .await;
+            drop(ended);
+        })
+    };
+    thread::scope(|threads| {
+        let start = |_| threads.spawn(|| program(entered.clone()));
+        let programs: Vec<_> = (0..6).map(start).collect();
+        (0..6).for_each(|_| enter.recv().unwrap());
+        rt.shutdown(grace).expect("nothing lives");
+        let late = rt.try_block_on(async |_cx| unreachable!("not called"));
+        assert!(matches!(late, Err::<(), _>(BlockOnError::ShutDown)), "{late:?}");
+        programs.into_iter().map(|program| program.join().unwrap()).collect()
+    })
+}
+
 #[test]
 fn a_shutdown_ends_programs_on_all_threads() {
+    let grace = Grace { soft: Duration::from_millis(1), hard: Duration::from_secs(100) };
+    ends(move || {
+        on_each(|rt| {
+            let ended = shut_down(rt, grace, false);
+            assert!(ended.iter().all(|ended| ended.is_ok()), "{ended:?}");
+        });
+    });
+}
+
+#[test]
+fn a_shutdown_ends_programs_by_force_on_all_threads() {
     ends(|| {
         on_each(|rt| {
-            let (entered, enter) = mpsc::channel();
-            thread::scope(|threads| {
-                for n in 0..6 {
-                    let entered = entered.clone();
-                    threads.spawn(move || {
-                        let ended = rt.try_block_on(async |cx: Cx| {
-                            let done: Result<(), Stop<AppError>> = cx
-                                .try_scope(async |s| {
-                                    let home = AtHome::new();
-                                    drop(s.spawn_local(async move |cx: Cx| {
-                                        cx.cancelled().await;
-                                        home.check();
-                                        Ok(())
-                                    }));
-                                    drop(s.spawn(async |cx: Cx| {
-                                        cx.sleep(Duration::from_secs(3600)).await?;
-                                        Ok(())
-                                    }));
-                                    entered.send(()).unwrap();
-                                    match n % 2 {
-                                        0 => drop(cx.cancelled().await),
-                                        _ => std::future::pending().await,
-                                    }
-                                    Ok(())
-                                })
-                                .await;
-                            drop(done);
-                        });
-                        match n % 2 {
-                            0 => ended.unwrap(),
-                            _ => assert!(matches!(ended, Err(BlockOnError::Ended(_))), "{ended:?}"),
-                        }
-                    });
-                }
-                (0..6).for_each(|_| enter.recv().unwrap());
-                rt.shutdown(Duration::from_millis(2)).expect("nothing lives");
-                let late = rt.try_block_on(async |_cx| unreachable!("not called"));
-                assert!(matches!(late, Err::<(), _>(BlockOnError::ShutDown)), "{late:?}");
-            });
+            let by_force = |ended: &_| matches!(ended, Err(BlockOnError::Ended(_)));
+            let ended = shut_down(rt, Duration::from_millis(1).into(), true);
+            assert!(ended.iter().all(by_force), "{ended:?}");
         });
     });
 }
