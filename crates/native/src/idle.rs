@@ -58,7 +58,8 @@
 //! (none Active, none Searching) sleeps only until the next timer. This duty ends when it gets up,
 //! or when some worker becomes Active and so may arm other timers: that one, or one after it, will
 //! be the last again. Who arms a timer from outside calls [`notify_timers`](Idle::notify_timers); a
-//! worker that does and then runs on calls `notify_local`, so that somebody watches.
+//! worker that does and then runs on calls `notify_local`, so that somebody watches, unless it knows
+//! that somebody gets up soon.
 
 #![forbid(unsafe_code)]
 

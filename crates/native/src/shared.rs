@@ -12,13 +12,13 @@ use asx_runtime::{Core, Host, Runnable, Settings};
 use crate::blocking::Pool;
 use crate::governor::{Governor, View};
 use crate::guest::{GUESTS, Guest, Seat};
-use crate::idle::Idle;
+use crate::idle::{Idle, ParkKind};
 use crate::metrics::Counters;
-use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use crate::prim::{Mutex, lock};
 use crate::queue;
-use crate::worker::Worker;
+use crate::worker::{LATE, Worker};
 
 pub(crate) struct Shared {
     pub(crate) idle: Idle,
@@ -29,6 +29,9 @@ pub(crate) struct Shared {
     pub(crate) rules: Rules,
     /// Where guests sit, each made when it is first taken.
     pub(crate) seats: Box<[OnceLock<Box<Seat>>]>,
+    /// When, at the latest, one gets up by itself to look at the timers: of those that sleep until
+    /// woken, and the one that sleeps until the next timer. Nanoseconds; `u64::MAX`: none does.
+    relief: [AtomicU64; 2],
     clock: Clock,
 }
 
@@ -256,6 +259,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             rules,
             seats: (0..GUESTS).map(|_| OnceLock::new()).collect(),
+            relief: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
         })
@@ -283,6 +287,15 @@ impl Shared {
             closing: core.closing_regions(),
             obligations: core.closing_obligations(),
         })
+    }
+
+    /// Where one that parks like this says when it gets up.
+    pub(crate) fn relief_of(&self, kind: ParkKind) -> Option<&AtomicU64> {
+        match kind {
+            ParkKind::Sleep => Some(&self.relief[0]),
+            ParkKind::Last => Some(&self.relief[1]),
+            ParkKind::Watch | ParkKind::Closed => None,
+        }
     }
 
     /// Moves a manual clock; a time that has passed already changes nothing.
@@ -427,9 +440,16 @@ impl Host for Shared {
         }
     }
 
-    fn timer_moved(&self, _: Time) {
-        // A worker looks at the timers before it sleeps.
-        if Worker::with(self, (), |_, ()| ()).is_some() {
+    fn timer_moved(&self, deadline: Time) {
+        let by_worker = |_: &Worker, ()| {
+            // It looks at the timers before it sleeps. Should this poll hold it up, another does.
+            fence(SeqCst);
+            let late = (deadline + LATE).as_nanos();
+            if self.relief.iter().all(|relief| relief.load(Relaxed) > late) {
+                self.idle.notify_local();
+            }
+        };
+        if Worker::with(self, (), by_worker).is_some() {
             self.idle.notify_timers();
         }
     }

@@ -20,12 +20,16 @@ use asx_kernel::time::Time;
 use asx_runtime::{Core, Dispatch, Host, Runnable};
 
 use crate::idle::ParkKind;
+use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared};
 
 /// Sleepers get up for timers at multiples of this, so that one wake serves many.
 const SLACK: u64 = 1_000_000;
+/// How late a timer may be when the workers that are awake are held up by polls that do not return,
+/// and another sleeps.
+pub(crate) const LATE: Duration = Duration::from_millis(20);
 /// Polls between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 64;
 /// How long a watcher waits at first, and at most.
@@ -405,7 +409,7 @@ impl Worker {
     /// There is nothing to run here: looks around, then parks.
     fn wait(&self, done: &impl Fn() -> bool) {
         let idle = &self.shared.idle;
-        let mut watch = WATCH.0;
+        let (mut watch, mut timers) = (WATCH.0, false);
         idle.start_search();
         loop {
             self.fire_timers();
@@ -431,11 +435,17 @@ impl Worker {
                 continue;
             }
             self.fairness.borrow_mut().parked();
-            let timer = self.core.next_timer().map(|next| round_up(next) - self.shared.now());
+            let (next, now) = (self.core.next_timer(), self.shared.now());
+            let timer = next.map(|next| round_up(next) - now);
+            // Where there were timers just now there will be some again.
+            let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
+            let relief = self.shared.relief_of(kind);
+            let until = relief.zip(next.or(recent)).and_then(|(at, next)| stand_by(at, next));
             let timeout = match kind {
                 ParkKind::Watch => Some(timer.map_or(watch, |timer| timer.min(watch))),
                 ParkKind::Last => timer,
-                ParkKind::Sleep | ParkKind::Closed => None,
+                ParkKind::Sleep => until.map(|until| until - now),
+                ParkKind::Closed => None,
             };
             let counters = &self.remote().counters;
             match kind {
@@ -443,6 +453,9 @@ impl Worker {
                 _ => counters.parks.add(1),
             }
             idle.park(self.index.into(), timeout);
+            if let (Some(relief), Some(until)) = (relief, until) {
+                let _ = relief.compare_exchange(until.as_nanos(), u64::MAX, Relaxed, Relaxed);
+            }
             watch = (watch * 2).min(WATCH.1);
         }
     }
@@ -532,4 +545,12 @@ impl Worker {
 /// The first instant not before `time` that sleepers get up at.
 fn round_up(time: Time) -> Time {
     Time::from_nanos(time.as_nanos().div_ceil(SLACK).saturating_mul(SLACK))
+}
+
+/// When to get up at the latest: a while after the next timer is due, should whoever looks at the
+/// timers be held up then; unless another one does so.
+fn stand_by(relief: &AtomicU64, next: Time) -> Option<Time> {
+    let until = next + LATE;
+    let before = relief.fetch_min(until.as_nanos(), Relaxed);
+    (before > until.as_nanos()).then_some(until)
 }

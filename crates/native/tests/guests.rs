@@ -135,7 +135,7 @@ async fn short_program(cx: &Cx, n: u64) -> u64 {
                 home.check();
                 cx.yield_now().await;
                 home.check();
-                if n % 3 == 0 {
+                if n.is_multiple_of(3) {
                     cx.sleep(Duration::from_micros(100)).await?;
                 }
                 home.check();
@@ -153,12 +153,12 @@ async fn short_program(cx: &Cx, n: u64) -> u64 {
                     }
                     Ok(2)
                 });
-                if n % 4 == 0 {
+                if n.is_multiple_of(4) {
                     cx.sleep(Duration::from_micros(300)).await?;
                 }
                 Ok(stays.await.unwrap())
             });
-            let job = (n % 8 == 0).then(|| s.spawn_blocking(|| Ok(4)));
+            let job = n.is_multiple_of(8).then(|| s.spawn_blocking(|| Ok(4)));
             let mut sum = free.await.unwrap() + local.await.unwrap();
             if let Some(job) = job {
                 sum += job.await.unwrap();
@@ -179,7 +179,7 @@ fn many_short_programs_on_many_threads_all_end() {
                         for n in 0..100 {
                             let n = n + 7 * thread;
                             let sum = rt.block_on(async |cx: Cx| short_program(&cx, n).await);
-                            assert_eq!(sum, if n % 8 == 0 { 7 } else { 3 });
+                            assert_eq!(sum, if n.is_multiple_of(8) { 7 } else { 3 });
                         }
                     });
                 }
