@@ -14,13 +14,13 @@ use asx_kernel::lanes::Lane;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
-use crate::cell::{Runnable, TaskRef};
+use crate::cell::{Armed, Runnable, TaskRef};
 use crate::journal::Recorder;
 use crate::limits::{Limits, Quota};
 use crate::outcome::Panic;
 use crate::prim::{Mutex, lock};
 use crate::region::Region;
-use crate::time::{Armed, Timers};
+use crate::time::Timers;
 
 /// Where and when things run: threads, queues, the clock.
 pub trait Host: Send + Sync + 'static {
@@ -229,7 +229,7 @@ impl Core {
             Alarm::Deadline(task) => deadlines.push((expired.deadline, task)),
             other => rest.push(other),
         });
-        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id));
+        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id()));
         for (_, task) in deadlines {
             task.region.exhausted(&task, Exhausted::Deadline);
         }

@@ -137,7 +137,7 @@ impl Region {
             if scheduled {
                 // The entry that is in some queue outlives the task: it needs its own reference.
                 task.word.add_reference();
-                if let Some(entry) = host.unschedule(task.id) {
+                if let Some(entry) = host.unschedule(task.id()) {
                     entry.give_up();
                 }
             }

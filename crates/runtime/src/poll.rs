@@ -225,14 +225,15 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
 fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Option<Verdict>) {
-    let cancelled = task.word.load().state().acknowledged();
-    if cancelled && verdict.is_none() {
-        let reason = task.region.reason_of(&task);
+    let word = task.word.load();
+    if word.state().acknowledged() && verdict.is_none() {
         severity = Severity::Cancelled;
-        verdict = Some(match discard(&task) {
-            None => Verdict::Cancelled(Cancelled::from(reason)),
-            Some(panic) => Verdict::Panicked(panic),
-        });
+        // Without a handle nobody will ask.
+        let reason = word.has_handle().then(|| task.region.reason_of(&task));
+        verdict = match discard(&task) {
+            None => reason.map(|reason| Verdict::Cancelled(Cancelled::from(reason))),
+            Some(panic) => Some(Verdict::Panicked(panic)),
+        };
     }
     if let Some(verdict) = verdict {
         if matches!(verdict, Verdict::Panicked(_)) {
@@ -256,14 +257,14 @@ fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
     if ended.discard
         && let Some(panic) = discard_result(&task)
     {
-        task.region.core.lost_panic(task.id, &panic);
+        task.region.core.lost_panic(task.id(), &panic);
     }
     if ended.wake_joiner {
         // SAFETY: completed here, and `WAKER` was set.
         unsafe { task.wake_joiner() };
     }
     if kept {
-        task.region.fail(Kind::FailFast, task.id);
+        task.region.fail(Kind::FailFast, task.id());
     }
     task.region.task_done(&task, severity);
     if task.is_pinned() {

@@ -22,7 +22,7 @@ use asx_kernel::cancel::{Cleanup, Kind, Reason};
 use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::{Lane, Priority};
-use asx_kernel::outcome::{Fold, Severity, Stop};
+use asx_kernel::outcome::Severity;
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
@@ -48,8 +48,6 @@ pub struct Region {
     pub(crate) budget: Budget,
     /// Whether that is nothing.
     pub(crate) unbounded: bool,
-    /// Which child of its parent it is.
-    order: u64,
     /// What the tasks inside inherit from around it.
     pub(crate) locals: Option<Arc<Locals>>,
     /// Whether tasks may see that they are about to be stopped.
@@ -85,12 +83,9 @@ pub(crate) struct Inner {
     pub(crate) shut: bool,
     /// How many children may live at once.
     pub(crate) max_children: Option<usize>,
-    /// Children so far: their numbers tell the order of creation.
-    created: u64,
     pub(crate) holdings: Option<Box<Holdings>>,
-    fold: Fold<(), ()>,
-    /// The reason that was added to the fold last.
-    folded: Option<Arc<Reason>>,
+    /// The fold of the outcomes so far, as far as anybody sees it.
+    fold: Severity,
     /// What happens when patience is over, while the region is not closed.
     pub(crate) graces: Graces,
     /// Who waits for the close, in the order of asking.
@@ -107,7 +102,7 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let root = Region::build(core, None, 0, Policy::CollectAll, Budget::INFINITE, None);
+        let root = Region::build(core, None, Policy::CollectAll, Budget::INFINITE, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
         root
@@ -116,7 +111,6 @@ impl Region {
     fn build(
         core: Arc<Core>,
         parent: Option<Arc<Region>>,
-        order: u64,
         policy: Policy,
         budget: Budget,
         locals: Option<Arc<Locals>>,
@@ -134,10 +128,8 @@ impl Region {
             failed: None,
             shut: false,
             max_children: None,
-            created: 0,
             holdings: None,
-            fold: Fold::default(),
-            folded: None,
+            fold: Severity::Ok,
             graces: Graces::default(),
             waiters: BTreeMap::new(),
             body: None,
@@ -149,7 +141,6 @@ impl Region {
             policy,
             unbounded: budget == Budget::INFINITE,
             budget,
-            order,
             locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
@@ -168,9 +159,8 @@ impl Region {
         inner.admit_child(&self.core)?;
         self.core.room_for_region()?;
         let (core, parent) = (self.core.clone(), Some(self.clone()));
-        let order = inner.take_order();
         let budget = self.budget.meet(budget);
-        let child = Region::build(core, parent, order, policy, budget, locals);
+        let child = Region::build(core, parent, policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
@@ -213,7 +203,7 @@ impl Region {
         if self.core.recording() {
             // SAFETY: the caller has made it just now.
             let task = unsafe { task.as_ref() };
-            let (priority, finalizer) = (task.priority, task.is_finalizer());
+            let (priority, finalizer) = (task.priority().0, task.is_finalizer());
             task.note(EventKind::TaskSpawned { priority, finalizer });
         }
         Ok(())
@@ -247,9 +237,7 @@ impl Region {
     pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity) {
         let settle = {
             let mut inner = self.lock();
-            if severity != Severity::Ok {
-                inner.add_to_fold(task, severity);
-            }
+            inner.add_to_fold(severity);
             inner.unlink(task.as_ptr());
             inner.word.task_done();
             self.core.task_done();
@@ -439,23 +427,23 @@ impl Region {
     pub(crate) fn exhausted(&self, task: &TaskRef, what: Exhausted) {
         let kind = what.kind();
         task.note(EventKind::BudgetExhausted { kind });
-        let reason = self.reason(kind).with_task(TaskId(Key { generation: task.id, index: 0 }));
+        let reason = self.reason(kind).with_task(TaskId(Key { generation: task.id(), index: 0 }));
         self.cancel_task(task, &Arc::new(reason), kind.cleanup());
     }
 
     /// The task sees its cancel, if there is one.
     pub(crate) fn acknowledge(&self, task: &Header) -> Option<Cancelled> {
-        task.acknowledge()?;
+        let reason = task.acknowledge()?;
         if let Some(limits) = task.limits() {
             limits.lift(&self.core);
         }
-        task.reason().map(Cancelled::from)
+        Some(Cancelled::from(reason))
     }
 
     /// The reason a task is ended by force for.
     pub(crate) fn reason_to_force(&self, task: &Header) -> Arc<Reason> {
         let out_of_polls = || {
-            let task = TaskId(Key { generation: task.id, index: 0 });
+            let task = TaskId(Key { generation: task.id(), index: 0 });
             Arc::new(self.reason(Kind::PollQuota).with_task(task))
         };
         task.reason().unwrap_or_else(out_of_polls)
@@ -550,17 +538,9 @@ impl Inner {
         }
     }
 
-    /// The number of the next child.
-    fn take_order(&mut self) -> u64 {
-        self.created += 1;
-        self.created
-    }
-
     fn push(&mut self, task: NonNull<Header>) {
-        let order = self.take_order();
         // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
         unsafe {
-            task.as_ref().order.store(order as u32, Ordering::Relaxed);
             task.as_ref().links().prev = self.last;
             match self.last {
                 Some(last) => last.as_ref().links().next = Some(task),
@@ -585,24 +565,37 @@ impl Inner {
         }
     }
 
-    fn add_to_fold(&mut self, task: &TaskRef, severity: Severity) {
-        let mut reason = task.reason();
-        if severity == Severity::Cancelled {
-            // Ended by force without having been asked to stop.
-            reason.get_or_insert_with(|| task.region.reason_to_force(task));
-            // Many tasks cancelled at once share their reason: one says it all.
-            let same = |old: &Arc<Reason>| reason.as_ref().is_some_and(|new| Arc::ptr_eq(old, new));
-            if self.folded.as_ref().is_some_and(same) {
-                return;
+    /// A child has ended like this.
+    fn add_to_fold(&mut self, severity: Severity) {
+        // Shortcut: of the fold only the severity is ever seen, and that is the worst one.
+        self.fold = self.fold.max(severity);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use asx_kernel::outcome::{Fold, Outcome, Stop};
+
+    use super::*;
+
+    #[test]
+    fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
+        let root = crate::loose::loose_region();
+        let outcomes: [Outcome<(), ()>; 4] = [
+            Ok(()),
+            Err(Stop::Err(())),
+            Err(Stop::Cancelled(root.reason(Kind::User))),
+            Err(Stop::Panicked("".into())),
+        ];
+        let severities = Severity::ALL;
+        for picks in 0..4_usize.pow(4) {
+            let (mut fold, mut worst) = (Fold::default(), Severity::Ok);
+            for (order, place) in [(2, 1), (1, 4), (4, 16), (3, 64)] {
+                let pick = picks / place % 4;
+                fold.add(order, outcomes[pick].clone());
+                worst = worst.max(severities[pick]);
             }
-            self.folded = reason.clone();
+            assert_eq!(fold.severity(), worst);
         }
-        let outcome = match (severity, reason) {
-            (Severity::Cancelled, Some(reason)) => Err(Stop::Cancelled((*reason).clone())),
-            (Severity::Panicked, _) => Err(Stop::Panicked("".into())),
-            (Severity::Ok, _) => Ok(()),
-            _ => Err(Stop::Err(())),
-        };
-        self.fold.add(task.order.load(Ordering::Relaxed).into(), outcome);
     }
 }

@@ -51,7 +51,7 @@ impl Tag {
     }
 
     fn note(&self, task: Option<u64>, kind: EventKind) {
-        let task = task.or_else(|| ambient::with_current(|task| task.id));
+        let task = task.or_else(|| ambient::with_current(|task| task.id()));
         let (region, channel) = (self.scope.as_ref().map(|scope| scope.id), Some(self.id));
         self.core.note(Subject { task, region, channel, timer: None }, kind);
     }
@@ -78,7 +78,7 @@ impl Tag {
             }
             None => None,
         };
-        let task = ambient::with_current(|task| task.id);
+        let task = ambient::with_current(|task| task.id());
         let permit = self.core.next_permit.fetch_add(1, Relaxed);
         lock(&self.live).insert(permit, Holder { task, obligation });
         self.note(task, EventKind::SendReserved { permit });

@@ -11,7 +11,6 @@ mod units;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Waker;
 use std::time::Duration;
 
 use asx_kernel::journal::{EventKind, Subject};
@@ -19,6 +18,7 @@ use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
+use crate::cell::Armed;
 use crate::core::{Core, Host};
 use crate::prim::{Mutex, lock};
 use crate::region::Region;
@@ -31,37 +31,12 @@ pub use units::DurationExt;
 /// Timers fired under one lock.
 const BATCH: usize = 256;
 
-/// A timer of somebody's: whose it is, and who is woken.
-pub(crate) struct Armed {
-    pub(crate) owner: Owner,
-    pub(crate) wakes: Option<Waker>,
-}
-
 /// Whose timer it is.
 pub(crate) enum Owner {
     /// A task's own wait.
     Task(u64),
     /// A region's timer.
     Region(Arc<Region>),
-}
-
-impl Armed {
-    /// Whether it wakes the same one as `waker`.
-    pub(crate) fn is(&self, waker: &Waker) -> bool {
-        self.wakes.as_ref().is_some_and(|own| own.will_wake(waker))
-    }
-}
-
-impl Owner {
-    fn subject(&self, handle: TimerHandle) -> Subject {
-        let timer = Some(handle.generation);
-        match self {
-            Owner::Task(id) => Subject { task: Some(*id), timer, ..Subject::default() },
-            Owner::Region(region) => {
-                Subject { region: Some(region.id), timer, ..Subject::default() }
-            }
-        }
-    }
 }
 
 /// Timers that each carry a `T`.
@@ -193,7 +168,7 @@ impl Core {
         self.room_on_record()?;
         let at = deadline.as_nanos();
         let added = self.timers.register_with(host, deadline, |wheel| {
-            let of_owner = armed.owner.subject(TimerHandle { id: 0, generation: 0 });
+            let of_owner = armed.subject(TimerHandle { id: 0, generation: 0 });
             let handle = wheel.register(deadline, armed)?;
             let subject = Subject { timer: Some(handle.generation), ..of_owner };
             self.note(subject, EventKind::TimerArmed { deadline: at });
@@ -213,7 +188,9 @@ impl Core {
     /// Takes a timer out: whose it was, and whom it would have woken, if it was still armed.
     pub(crate) fn disarm(&self, handle: TimerHandle) -> Option<Armed> {
         let armed = self.timers.cancel(handle)?;
-        self.note(armed.owner.subject(handle), EventKind::TimerCancelled {});
+        if self.recording() {
+            self.note(armed.subject(handle), EventKind::TimerCancelled {});
+        }
         Some(armed)
     }
 
@@ -226,12 +203,12 @@ impl Core {
     ) -> Result<TimerHandle, Status> {
         let (host, mut before) = (&*self.host, None);
         let updated = self.timers.register_with(host, deadline, |wheel| {
-            let of_owner = armed.owner.subject(old);
+            let of_owner = armed.subject(old);
             let (handle, replaced) = wheel.update(old, deadline, armed)?;
             let subject = Subject { timer: Some(handle.generation), ..of_owner };
             self.note(subject, EventKind::TimerArmed { deadline: deadline.as_nanos() });
             if let Some(armed) = &replaced {
-                self.note(armed.owner.subject(old), EventKind::TimerCancelled {});
+                self.note(armed.subject(old), EventKind::TimerCancelled {});
             }
             before = replaced;
             Ok(handle)
@@ -245,14 +222,11 @@ impl Core {
         let mut fired = 0;
         self.timers.fire(now, |Expired { handle, deadline, token }| {
             fired += 1;
-            let deadline = deadline.as_nanos();
-            self.note(token.owner.subject(handle), EventKind::TimerFired { deadline });
-            if let Owner::Region(region) = &token.owner {
-                region.forget_timer(handle);
+            if self.recording() {
+                let deadline = deadline.as_nanos();
+                self.note(token.subject(handle), EventKind::TimerFired { deadline });
             }
-            if let Some(waker) = token.wakes {
-                waker.wake();
-            }
+            token.fire(handle);
         });
         fired
     }

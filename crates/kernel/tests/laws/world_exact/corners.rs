@@ -502,3 +502,46 @@ fn a_cancel_knows_who_asked_and_what_was_said() {
     assert_eq!((reason.origin_task, reason.message.as_deref()), (Some(asks), Some("enough")));
     assert_eq!((reason.origin_region, reason.kind), (ROOT, Kind::LinkedExit));
 }
+
+#[test]
+fn of_equal_outcomes_a_region_keeps_that_of_the_child_created_first() {
+    let error = |message: &str| TaskError { status: None, message: message.into() };
+    let fail = |w: &mut W, message| poll(w, PollEnd::Failed(error(message)));
+    let expected = |message| Some(Err(Stop::Err(error(message))));
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    // A task, a region, a task; they end last to first.
+    let first = spawn(&mut w, region);
+    let inner = open(&mut w, region);
+    let inside = spawn(&mut w, inner);
+    let last = spawn(&mut w, region);
+    for _ in 0..3 {
+        poll(&mut w, PollEnd::Pending);
+    }
+    w.wake(last).unwrap();
+    fail(&mut w, "last");
+    assert_eq!(w.region(region).unwrap().fold, expected("last"));
+    w.wake(inside).unwrap();
+    fail(&mut w, "inside");
+    w.close_region(inner, ask(Kind::User), None).unwrap();
+    assert_eq!(w.region(region).unwrap().fold, expected("inside"));
+    w.wake(first).unwrap();
+    fail(&mut w, "first");
+    let view = w.region(region).unwrap();
+    assert_eq!((view.fold, view.outcome), (expected("first"), None));
+    w.close_region(region, ask(Kind::User), None).unwrap();
+    assert_eq!(w.region(region).unwrap().outcome, Some(Severity::Err));
+}
+
+#[test]
+fn of_two_graces_the_shorter_counts_whichever_came_first() {
+    for (first, second) in [(10, 3), (3, 10)] {
+        let mut w = world();
+        let region = open(&mut w, ROOT);
+        spawn(&mut w, region);
+        w.close_region(region, ask(Kind::User), Some(ms(first))).unwrap();
+        w.close_region(region, ask(Kind::User), Some(ms(second))).unwrap();
+        poll(&mut w, PollEnd::Pending);
+        assert_eq!(idle(&mut w), Some(Time::from_millis(3)));
+    }
+}
