@@ -12,7 +12,7 @@ use asx_runtime::{Core, Host, Runnable, Settings};
 use crate::blocking::Pool;
 use crate::governor::{Governor, View};
 use crate::guest::{GUESTS, Guest, Seat};
-use crate::idle::{Idle, ParkKind};
+use crate::idle::Idle;
 use crate::metrics::Counters;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) seats: Box<[OnceLock<Box<Seat>>]>,
     /// When, at the latest, one gets up by itself to look at the timers: of those that sleep until
     /// woken, and the one that sleeps until the next timer. Nanoseconds; `u64::MAX`: none does.
-    relief: [AtomicU64; 2],
+    pub(crate) relief: [AtomicU64; 2],
     clock: Clock,
 }
 
@@ -297,15 +297,6 @@ impl Shared {
             closing: core.closing_regions(),
             obligations: core.closing_obligations(),
         })
-    }
-
-    /// Where one that parks like this says when it gets up.
-    pub(crate) fn relief_of(&self, kind: ParkKind) -> Option<&AtomicU64> {
-        match kind {
-            ParkKind::Sleep => Some(&self.relief[0]),
-            ParkKind::Last => Some(&self.relief[1]),
-            ParkKind::Watch | ParkKind::Closed => None,
-        }
     }
 
     /// Moves a manual clock; a time that has passed already changes nothing.

@@ -20,6 +20,7 @@ use asx_kernel::time::Time;
 use asx_runtime::{Core, Dispatch, Host, Runnable};
 
 use crate::idle::ParkKind;
+use crate::parker::Woken;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
@@ -439,24 +440,41 @@ impl Worker {
             let timer = next.map(|next| round_up(next) - now);
             // Where there were timers just now there will be some again.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
-            let relief = self.shared.relief_of(kind);
-            let until = relief.zip(next.or(recent)).and_then(|(at, next)| stand_by(at, next));
-            let timeout = match kind {
-                ParkKind::Watch => Some(timer.map_or(watch, |timer| timer.min(watch))),
-                ParkKind::Last => timer,
-                ParkKind::Sleep => until.map(|until| until - now),
-                ParkKind::Closed => None,
-            };
             let counters = &self.remote().counters;
             match kind {
                 ParkKind::Watch => counters.watches.add(1),
                 _ => counters.parks.add(1),
             }
-            idle.park(self.index.into(), timeout);
-            if let (Some(relief), Some(until)) = (relief, until) {
-                let _ = relief.compare_exchange(until.as_nanos(), u64::MAX, Relaxed, Relaxed);
+            match kind {
+                ParkKind::Watch => {
+                    let span = timer.map_or(watch, |timer| timer.min(watch));
+                    idle.park(self.index.into(), Some(span));
+                }
+                ParkKind::Last => {
+                    let until = StandBy::at(&self.shared.relief[1], next);
+                    idle.park(self.index.into(), timer);
+                    drop(until);
+                }
+                ParkKind::Sleep | ParkKind::Closed => self.sleep(next.or(recent)),
             }
             watch = (watch * 2).min(WATCH.1);
+        }
+    }
+
+    /// Sleeps until woken, or until a timer is late: then whoever looks at the timers is held up.
+    /// As long as none is, this one stays asleep in the eyes of the others.
+    fn sleep(&self, mut next: Option<Time>) {
+        let (idle, me) = (&self.shared.idle, usize::from(self.index));
+        loop {
+            let by = StandBy::at(&self.shared.relief[0], next);
+            let span = by.as_ref().map(|by| by.until - self.shared.now());
+            let woken = idle.rest(me, span);
+            drop(by);
+            next = self.core.next_timer();
+            if woken == Woken::Notified || next.is_some_and(|next| next + LATE <= self.shared.now())
+            {
+                return idle.cancel_park(me);
+            }
         }
     }
 
@@ -547,10 +565,23 @@ fn round_up(time: Time) -> Time {
     Time::from_nanos(time.as_nanos().div_ceil(SLACK).saturating_mul(SLACK))
 }
 
-/// When to get up at the latest: a while after the next timer is due, should whoever looks at the
-/// timers be held up then; unless another one does so.
-fn stand_by(relief: &AtomicU64, next: Time) -> Option<Time> {
-    let until = next + LATE;
-    let before = relief.fetch_min(until.as_nanos(), Relaxed);
-    (before > until.as_nanos()).then_some(until)
+/// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says so,
+/// for as long as this lives, unless another does already.
+struct StandBy<'a> {
+    relief: &'a AtomicU64,
+    until: Time,
+}
+
+impl<'a> StandBy<'a> {
+    fn at(relief: &'a AtomicU64, next: Option<Time>) -> Option<StandBy<'a>> {
+        let until = next? + LATE;
+        let before = relief.fetch_min(until.as_nanos(), Relaxed);
+        (before > until.as_nanos()).then_some(StandBy { relief, until })
+    }
+}
+
+impl Drop for StandBy<'_> {
+    fn drop(&mut self) {
+        let _ = self.relief.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
+    }
 }

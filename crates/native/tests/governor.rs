@@ -31,8 +31,8 @@ impl Governor for Spy {
     }
 }
 
-/// Opens a scope, shows it, and starts a task in it that says so when it is cancelled; which has made
-/// a promise before if it is `obliged`.
+/// Opens a scope, shows it, and starts a task in it that says so when it is cancelled; which has
+/// made a promise before if it is `obliged`.
 async fn opens(
     cx: &Cx,
     scopes: Arc<Mutex<Vec<Scope<AppError>>>>,
@@ -80,7 +80,10 @@ fn passed_by(adaptive: Adaptive, obliged: bool) -> (usize, Vec<(View, Suggestion
                 scope.cancel("done with");
             }
             let timed = say("timed");
-            drop(s.task("timed").within(HOUR).spawn(async move |_cx: Cx| Ok(timed())));
+            drop(s.task("timed").within(HOUR).spawn(async move |_cx: Cx| {
+                timed();
+                Ok(())
+            }));
             Ok(())
         })
         .await
@@ -142,7 +145,10 @@ fn plain_work_asks_nobody() {
     let result: Result<(), AppError> = runtime.block_on(async |cx: Cx| {
         cx.scope(async |s| {
             for _ in 0..100 {
-                drop(s.spawn(async |cx: Cx| Ok(cx.yield_now().await)));
+                drop(s.spawn(async |cx: Cx| {
+                    cx.yield_now().await;
+                    Ok(())
+                }));
             }
             Ok(())
         })
