@@ -565,8 +565,8 @@ fn round_up(time: Time) -> Time {
     Time::from_nanos(time.as_nanos().div_ceil(SLACK).saturating_mul(SLACK))
 }
 
-/// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says so,
-/// for as long as this lives, unless another does already.
+/// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
+/// so, for as long as this lives, unless another does already.
 struct StandBy<'a> {
     relief: &'a AtomicU64,
     until: Time,
