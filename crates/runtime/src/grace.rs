@@ -93,6 +93,7 @@ impl Region {
         self.lock().graces.force = None;
         if self.has_tasks() {
             self.note(EventKind::GraceExpired {});
+            self.span.grace_expired();
         }
         let rest = self.force_inside();
         self.force_after(if rest { FORCE_AGAIN } else { again });

@@ -116,6 +116,8 @@ impl Region {
         }
         let count = outstanding.len() as u64;
         self.note(EventKind::UnresolvedObligations { count });
+        drop(inner);
+        self.span.leaked(&outstanding);
     }
 }
 

@@ -69,6 +69,7 @@ impl<'a> RegionStore for Tree<'a> {
             drop(graces.cancel(&region.core));
             (std::mem::take(&mut inner.waiters), inner.fold)
         };
+        region.span.end(fold);
         let parent = region.parent.as_ref();
         if let Some(parent) = parent {
             let mut inner = parent.lock();
