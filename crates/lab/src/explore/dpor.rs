@@ -1,0 +1,420 @@
+//! Dynamic partial order reduction: every class of runs once.
+//!
+//! Two neighbouring steps that touch nothing in common can be swapped without anyone noticing; runs
+//! that differ only so are one class. After each run this looks at its *races*: pairs of dependent
+//! steps of two tasks with nothing between them. For each, a run is owed in which the second comes
+//! first: the steps that do not need the first one, then a step of the second one's task. It is
+//! added to the *wakeup tree* of the state before the first step, unless a task that was already
+//! tried there covers it. Tried tasks *sleep* until a step that depends on theirs is taken, so that
+//! no class is entered twice.
+//!
+//! One poll touches several objects, and which ones may change when a race is reversed. So the last
+//! step of what is owed is held to be unknown: nothing is taken to commute with it because of what
+//! it touched in the run where the race was seen. The price is a redundant run now and then (a run
+//! in which all that can go on sleeps); without it classes are lost.
+//!
+//! Choices inside steps are all tried. A step that ends the run early depends on all others, and one
+//! that keeps another task from running races with that task.
+//!
+//! *Guaranteed*: the classes and the failures of [`Dfs`], in no more runs, given what a driver
+//! [promises](super).
+
+use super::dfs::Dfs;
+use super::tally::Tally;
+use super::trace::{Print, Race, Trace, pick_hash};
+use super::wakeup::{First, NONE, Owed, Wakeups};
+use super::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+use asx_kernel::rng::GOLDEN;
+
+/// The object that stands for the cancels that are left.
+const LIMIT: u64 = 0x6C69_6D69_7420_6F66;
+
+/// Every class of runs once. See the [table](super) for when to use it.
+#[derive(Debug)]
+pub struct Dpor {
+    trace: Trace,
+    wakeups: Wakeups,
+    /// The state before each step of the current run; those from `depth` on are spare.
+    states: Vec<State>,
+    depth: usize,
+    /// The first step of this run that was not taken by the run before.
+    fresh: usize,
+    /// The next step of this run, and the next choice in it.
+    at: usize,
+    pick: usize,
+    is_inside: bool,
+    /// Everything that can go on sleeps: the rest of the run is known.
+    is_blocked: bool,
+    has_diverged: bool,
+    /// The trees of the state after the last one.
+    guide: u32,
+    owed: Owed,
+    /// At most so many cancels in a run; whether this step asked for one, and how many it got.
+    cancels: usize,
+    asked: bool,
+    injected: usize,
+    /// Scratch: a step's footprint with the limit of cancels as one more object.
+    footprint: Vec<Access>,
+    tally: Tally,
+    /// What does the work once a choice was made between two steps.
+    whole: Option<Box<Dfs>>,
+}
+
+/// The state before a step, and what was and will be tried from there.
+#[derive(Debug)]
+struct State {
+    enabled: Vec<u32>,
+    /// The tasks whose next step is covered elsewhere, and what it touches.
+    sleep: Vec<(u32, Print)>,
+    /// How many of them slept from the start.
+    inherited: usize,
+    wakeups: u32,
+    task: u32,
+    /// Where the task was among the enabled.
+    index: usize,
+    /// The choices in the step: count and value.
+    picks: Vec<(u32, u32)>,
+    /// What the step touched, over all choices.
+    print: Print,
+    /// A hash of what it touched this time.
+    check: u64,
+    /// Cancels in the steps before, and in this one.
+    cancels: usize,
+    injected: usize,
+}
+
+impl Default for Dpor {
+    fn default() -> Self {
+        Dpor::new()
+    }
+}
+
+impl Dpor {
+    /// An exploration from the start.
+    pub fn new() -> Dpor {
+        Dpor {
+            trace: Trace::new(),
+            wakeups: Wakeups::new(),
+            states: Vec::new(),
+            depth: 0,
+            fresh: 0,
+            at: 0,
+            pick: 0,
+            is_inside: false,
+            is_blocked: false,
+            has_diverged: false,
+            guide: NONE,
+            owed: Owed::default(),
+            cancels: usize::MAX,
+            asked: false,
+            injected: 0,
+            footprint: Vec::new(),
+            tally: Tally::default(),
+            whole: None,
+        }
+    }
+
+    /// At most so many injected cancels in a run: the space is that of a program that refuses more.
+    pub fn with_cancels(mut self, cancels: usize) -> Dpor {
+        self.cancels = cancels;
+        self
+    }
+
+    /// The failures found, in the order of first sight.
+    pub fn failures(&self) -> &[u64] {
+        match &self.whole {
+            Some(whole) => whole.failures(),
+            None => &self.tally.failures,
+        }
+    }
+
+    /// Moves to the next branch that is owed. `false` if there is none.
+    fn advance(&mut self) -> bool {
+        while let Some(last) = self.depth.checked_sub(1) {
+            let state = &mut self.states[last];
+            while let Some((count, value)) = state.picks.last_mut() {
+                *value += 1;
+                if value < count {
+                    return true;
+                }
+                state.picks.pop();
+            }
+            state.sleep.push((state.task, state.print));
+            if let Some(child) = state.wake(&mut self.wakeups) {
+                self.guide = child;
+                return true;
+            }
+            self.depth = last;
+        }
+        false
+    }
+
+    /// The state before a step that no run took from here.
+    fn enter(&mut self, enabled: &[TaskPath]) -> usize {
+        if self.states.len() == self.depth {
+            self.states.push(State::new());
+        }
+        let (past, rest) = self.states.split_at_mut(self.depth);
+        let state = &mut rest[0];
+        state.enabled.clear();
+        state.enabled.extend(enabled.iter().map(|path| self.trace.tasks.of(path.0)));
+        state.sleep.clear();
+        state.cancels = 0;
+        state.index = 0;
+        let mut default = None;
+        if let Some((past, step)) = past.last().zip(self.trace.steps.last()) {
+            let awake = |(_, print): &&(u32, Print)| print.is_independent(step.print);
+            state.sleep.extend(past.sleep.iter().filter(awake));
+            state.cancels = past.cancels + past.injected;
+            default = Some(past.task);
+        }
+        state.inherited = state.sleep.len();
+        state.wakeups = std::mem::replace(&mut self.guide, NONE);
+        if let Some(child) = state.wake(&mut self.wakeups) {
+            self.guide = child;
+        } else {
+            let is_awake = |task: &&u32| state.sleep.iter().all(|(asleep, _)| asleep != *task);
+            let mut choices = state.enabled.iter().filter(is_awake);
+            let first = choices.clone().next().copied();
+            match choices.find(|task| Some(**task) == default).copied().or(first) {
+                Some(task) => state.start(task),
+                None => {
+                    self.is_blocked = true;
+                    return 0;
+                }
+            }
+        }
+        self.depth += 1;
+        self.find(enabled)
+    }
+
+    /// Where the task of the current step is among the enabled.
+    fn find(&mut self, enabled: &[TaskPath]) -> usize {
+        let state = &mut self.states[self.at];
+        let path = TaskPath(self.trace.tasks.name(state.task));
+        if enabled.get(state.index) == Some(&path) {
+            return state.index;
+        }
+        let found = enabled.iter().position(|other| *other == path);
+        self.has_diverged |= found.is_none();
+        state.index = found.unwrap_or(0);
+        state.index
+    }
+
+    /// Owes a run in which `task` takes its step before the one numbered `step`.
+    fn reverse(&mut self, step: u32, task: u32) {
+        let state = &mut self.states[step as usize];
+        self.owed.without(&self.trace, step, task);
+        let (owed, trace) = (&mut self.owed, &self.trace);
+        let covers = |(task, print): &(u32, Print)| owed.first(trace, *task, Some(*print));
+        if state.sleep.iter().any(|asleep| covers(asleep) != First::No) {
+            return;
+        }
+        self.wakeups.insert(&mut state.wakeups, trace, owed);
+    }
+
+    /// Owes what the races of this run ask for.
+    fn reverse_races(&mut self) {
+        let mut next = 0;
+        while let Some(Race { step, task }) = self.trace.race(next) {
+            let could_run = self.states[step as usize].enabled.contains(&task);
+            if could_run || !self.trace.writes_task(step, task) {
+                self.reverse(step, task);
+            }
+            next += 1;
+        }
+    }
+
+    /// Notes the tasks that the last step kept from running.
+    fn note_disabled(&mut self, enabled: &[TaskPath]) {
+        let Some(last) = self.at.checked_sub(1) else { return };
+        for index in 0..self.states[last].enabled.len() {
+            let task = self.states[last].enabled[index];
+            let path = TaskPath(self.trace.tasks.name(task));
+            if task != self.states[last].task && !enabled.contains(&path) {
+                self.trace.disables(task);
+            }
+        }
+    }
+}
+
+impl Strategy for Dpor {
+    fn begin(&mut self) -> bool {
+        if let Some(whole) = &mut self.whole {
+            return whole.begin();
+        }
+        if self.tally.progress.exhausted.is_some() {
+            return false;
+        }
+        if self.tally.progress.runs > 0 && !self.advance() {
+            self.tally.exhaust();
+            return false;
+        }
+        self.fresh = self.depth.saturating_sub(1);
+        self.trace.truncate(self.fresh);
+        (self.at, self.pick, self.is_inside) = (0, 0, false);
+        (self.is_blocked, self.has_diverged) = (false, false);
+        true
+    }
+
+    fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
+        if let Some(whole) = &mut self.whole {
+            return whole.pick_task(enabled);
+        }
+        (self.is_inside, self.pick, self.asked, self.injected) = (true, 0, false, 0);
+        if self.is_blocked {
+            return 0;
+        }
+        if self.at > self.fresh {
+            self.note_disabled(enabled);
+        }
+        if self.at == self.depth { self.enter(enabled) } else { self.find(enabled) }
+    }
+
+    fn pick(&mut self, point: Point, count: usize) -> usize {
+        if let Some(whole) = &mut self.whole {
+            return whole.pick(point, count);
+        }
+        if !self.is_inside {
+            // This run is wasted; the next one starts anew.
+            self.whole = Some(Box::new(Dfs::new()));
+            return 0;
+        }
+        if self.is_blocked {
+            return 0;
+        }
+        let state = &mut self.states[self.at];
+        if point == Point::Cancel && self.cancels != usize::MAX {
+            self.asked = true;
+            if state.cancels + self.injected >= self.cancels {
+                return 0;
+            }
+        }
+        if self.pick == state.picks.len() {
+            state.picks.push((count as u32, 0));
+        }
+        let (known, value) = state.picks[self.pick];
+        self.has_diverged |= known != count as u32;
+        self.pick += 1;
+        self.injected += usize::from(point == Point::Cancel && value > 0);
+        (value as usize).min(count - 1)
+    }
+
+    fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
+        if let Some(whole) = &mut self.whole {
+            return whole.stepped(task, footprint);
+        }
+        self.is_inside = false;
+        if self.is_blocked {
+            return;
+        }
+        let state = &mut self.states[self.at];
+        let check = check(footprint);
+        if self.at < self.fresh {
+            self.has_diverged |= check != state.check;
+        } else {
+            let picks = state.picks.iter().fold(0, |hash, (_, value)| pick_hash(hash, *value));
+            if self.asked {
+                self.footprint.clear();
+                self.footprint.extend_from_slice(footprint);
+                self.footprint.push(Access { object: LIMIT, write: self.injected > 0 });
+                self.trace.push(task, picks, &self.footprint);
+            } else {
+                self.trace.push(task, picks, footprint);
+            }
+            state.injected = self.injected;
+            state.check = check;
+            state.print = state.print.union(self.trace.steps[self.at].print);
+        }
+        self.at += 1;
+    }
+
+    fn end(&mut self, verdict: Verdict) {
+        if let Some(whole) = &mut self.whole {
+            return whole.end(verdict);
+        }
+        self.tally.ended(verdict);
+        if self.has_diverged || self.at != self.trace.steps.len() {
+            self.tally.progress.diverged += 1;
+            return;
+        }
+        if self.is_blocked {
+            self.tally.progress.redundant += 1;
+            return self.reverse_races();
+        }
+        if matches!(verdict, Verdict::Stopped(_)) {
+            self.trace.stop();
+            if let Some(last) = self.at.checked_sub(1) {
+                self.states[last].print = Print::ALL;
+            }
+        }
+        if verdict != Verdict::Cut {
+            self.note_disabled(&[]);
+        }
+        self.reverse_races();
+        self.tally.class(self.trace.class());
+    }
+
+    fn progress(&self) -> Progress {
+        if let Some(whole) = &self.whole {
+            return whole.progress();
+        }
+        let mut progress = self.tally.progress;
+        // The share of the tree that lies behind, if all branches of a state were equal.
+        let (mut share, mut left) = (0.0, 1.0);
+        for state in &self.states[..self.depth] {
+            let done = state.sleep.len() - state.inherited;
+            left /= (done + 1 + self.wakeups.count(state.wakeups)) as f64;
+            share += left * done as f64;
+            for (count, value) in &state.picks {
+                left /= f64::from(*count);
+                share += left * f64::from(*value);
+            }
+        }
+        share += if self.depth == 0 { 1.0 } else { left };
+        progress.expected = Some(progress.runs as f64 / share);
+        progress
+    }
+}
+
+impl State {
+    fn new() -> State {
+        State {
+            enabled: Vec::new(),
+            sleep: Vec::new(),
+            inherited: 0,
+            wakeups: NONE,
+            task: 0,
+            index: 0,
+            picks: Vec::new(),
+            print: Print::default(),
+            check: 0,
+            cancels: 0,
+            injected: 0,
+        }
+    }
+
+    /// Starts with the first tree that nobody covers meanwhile; gives its subtrees.
+    fn wake(&mut self, wakeups: &mut Wakeups) -> Option<u32> {
+        while let Some((task, child)) = wakeups.pop(&mut self.wakeups) {
+            if self.sleep.iter().all(|(asleep, _)| *asleep != task) {
+                self.start(task);
+                return Some(child);
+            }
+            wakeups.discard(child);
+        }
+        None
+    }
+
+    fn start(&mut self, task: u32) {
+        (self.task, self.print) = (task, Print::default());
+        self.picks.clear();
+    }
+}
+
+/// A hash of a footprint as it was given.
+fn check(footprint: &[Access]) -> u64 {
+    footprint.iter().fold(0, |hash: u64, access| {
+        (hash.rotate_left(5) ^ access.object ^ u64::from(access.write)).wrapping_mul(GOLDEN)
+    })
+}

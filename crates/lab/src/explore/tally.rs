@@ -1,0 +1,79 @@
+//! What an exploration has seen: runs, failures, classes.
+
+use super::Verdict;
+use super::index::Hashes;
+use asx_kernel::rng::mix64;
+
+/// How far an exploration is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Runs that ended.
+    pub runs: u64,
+    /// How many of them failed.
+    pub failures: u64,
+    /// How many of them were cut short.
+    pub cut: u64,
+    /// How many of them were found, on the way, to equal an earlier run.
+    pub redundant: u64,
+    /// How many of them did not do what the same decisions had led to before. The driver is then
+    /// not deterministic, and nothing is certified.
+    pub diverged: u64,
+    /// How many runs the whole exploration takes, estimated; nothing if it has no end.
+    pub expected: Option<f64>,
+    /// The proof that all was seen.
+    pub exhausted: Option<Certificate>,
+}
+
+/// The whole of a space that was explored to its end: the classes of its runs.
+///
+/// Two runs are in one class if one becomes the other by swapping neighbouring steps that touch
+/// nothing in common, or only read it. Two explorations that saw the same classes have equal
+/// certificates, in whatever order they saw them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// How many classes there are.
+    pub classes: u64,
+    /// A hash of the set of classes.
+    pub hash: u64,
+}
+
+/// The counters behind [`Progress`].
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) progress: Progress,
+    /// The failures seen, in the order of first sight.
+    pub(super) failures: Vec<u64>,
+    classes: Hashes,
+    hash: u64,
+}
+
+impl Tally {
+    /// Counts a run.
+    pub(super) fn ended(&mut self, verdict: Verdict) {
+        self.progress.runs += 1;
+        self.progress.cut += u64::from(verdict == Verdict::Cut);
+        if let Some(failure) = verdict.failure() {
+            self.progress.failures += 1;
+            if !self.failures.contains(&failure) {
+                self.failures.push(failure);
+            }
+        }
+    }
+
+    /// Counts the class of a run.
+    pub(super) fn class(&mut self, class: u64) {
+        if self.classes.insert(class) {
+            self.hash = self.hash.wrapping_add(mix64(class));
+        } else {
+            self.progress.redundant += 1;
+        }
+    }
+
+    /// The space is explored to its end; a proof of it unless something was missed on the way.
+    pub(super) fn exhaust(&mut self) {
+        if self.progress.cut == 0 && self.progress.diverged == 0 {
+            let classes = self.classes.len() as u64;
+            self.progress.exhausted = Some(Certificate { classes, hash: self.hash });
+        }
+    }
+}

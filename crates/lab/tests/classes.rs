@@ -1,0 +1,45 @@
+//! Reduction against full search: the same classes, the same failures, never more runs.
+
+mod program;
+
+use asx_lab::explore::{Dfs, Dpor, Strategy};
+use program::{Machine, generate};
+
+/// Above this the full search of a program is not finished.
+const MOST: u64 = 4_000;
+
+#[test]
+fn reduction_sees_the_classes_and_failures_of_a_full_search() {
+    let (mut compared, mut classes, mut full, mut reduced, mut redundant) = (0, 0, 0, 0, 0);
+    let wanted = std::env::var("ASX_LAB_PROGRAMS").map_or(1_500, |count| count.parse().unwrap());
+    let mut seed = 0;
+    while compared < wanted {
+        seed += 1;
+        let program = generate(seed);
+        let mut machine = Machine::new(&program);
+        let mut dfs = Dfs::new();
+        while dfs.progress().runs < MOST && dfs.begin() {
+            machine.run(&mut dfs);
+        }
+        let Some(expected) = dfs.progress().exhausted else { continue };
+        let mut dpor = Dpor::new();
+        while dpor.begin() {
+            machine.run(&mut dpor);
+            assert!(dpor.progress().runs <= dfs.progress().runs, "{seed}: {program:?}");
+        }
+        let progress = dpor.progress();
+        assert_eq!(progress.exhausted, Some(expected), "{seed}: {program:?} {progress:?}");
+        let sorted = |failures: &[u64]| {
+            let mut failures = failures.to_vec();
+            failures.sort_unstable();
+            failures
+        };
+        assert_eq!(sorted(dpor.failures()), sorted(dfs.failures()), "{seed}: {program:?}");
+        compared += 1;
+        classes += expected.classes;
+        full += dfs.progress().runs;
+        reduced += progress.runs;
+        redundant += progress.redundant;
+    }
+    println!("{compared} of {seed} programs, {classes} classes: {full} runs, {reduced} reduced, {redundant} redundant");
+}

@@ -1,0 +1,3 @@
+//! Programs whose bug is known, and what makes them right.
+
+use super::{Op, Program};
