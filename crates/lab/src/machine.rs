@@ -316,9 +316,10 @@ impl LabHost {
         }
         let times = state.pick(Point::Cancel, 3);
         // After a first cancel the program is another one: its points are not those to cover.
-        if !std::mem::replace(&mut state.disturbed, state.disturbed || times > 0) {
+        if !state.disturbed {
             state.coverage.seen(point, times);
         }
+        state.disturbed |= times > 0;
         (times > 0).then_some((id, times))
     }
 }
