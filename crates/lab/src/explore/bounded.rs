@@ -26,6 +26,8 @@ pub struct Limits {
 impl Limits {
     /// No limits.
     pub const NONE: Limits = Limits { preemptions: usize::MAX, cancels: usize::MAX };
+
+    pub(super) const ZERO: Limits = Limits { preemptions: 0, cancels: 0 };
 }
 
 /// Every schedule with few disturbances, then with more. See the [table](super) for when to use
@@ -66,11 +68,14 @@ impl Strategy for Bounded {
             return false;
         }
         while !self.dfs.start() {
-            if !self.dfs.is_limited {
+            let (limits, refused, most) = (self.limits(), self.dfs.refused, self.most);
+            if refused == Limits::ZERO {
                 self.dfs.tally.exhaust();
                 return false;
             }
-            if self.limits() == self.most {
+            let more_switches = refused.preemptions > 0 && limits.preemptions < most.preemptions;
+            let more_cancels = refused.cancels > 0 && limits.cancels < most.cancels;
+            if !more_switches && !more_cancels {
                 return false;
             }
             self.level += 1;

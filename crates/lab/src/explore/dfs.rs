@@ -24,10 +24,10 @@ pub struct Dfs {
     last: Option<TaskPath>,
     picks: u64,
     limits: Limits,
-    /// What is left of the limits in this run, and whether they ever kept an option from being
-    /// tried.
+    /// What is left of the limits in this run.
     left: Limits,
-    pub(super) is_limited: bool,
+    /// How often each of them kept options from being tried.
+    pub(super) refused: Limits,
     has_diverged: bool,
     is_over: bool,
     pub(super) tally: Tally,
@@ -70,7 +70,7 @@ impl Dfs {
             picks: 0,
             limits,
             left: limits,
-            is_limited: false,
+            refused: Limits::ZERO,
             has_diverged: false,
             is_over: false,
             tally: Tally::default(),
@@ -81,7 +81,7 @@ impl Dfs {
     pub(super) fn restart(&mut self, limits: Limits) {
         self.path.clear();
         self.trace.truncate(0);
-        (self.limits, self.is_limited, self.is_over) = (limits, false, false);
+        (self.limits, self.refused, self.is_over) = (limits, Limits::ZERO, false);
     }
 
     /// Sets up the next path. `false` if there is none.
@@ -137,7 +137,7 @@ impl Strategy for Dfs {
         let default = current.unwrap_or(0);
         let mut picked = default;
         if current.is_some() && self.left.preemptions == 0 {
-            self.is_limited = true;
+            self.refused.preemptions += 1;
         } else {
             // The default is the first option, the others follow in their order.
             picked = match self.decide(enabled.len()) {
@@ -153,7 +153,7 @@ impl Strategy for Dfs {
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
         if point == Point::Cancel && self.left.cancels == 0 {
-            self.is_limited = true;
+            self.refused.cancels += 1;
             return 0;
         }
         let picked = self.decide(count);
@@ -164,7 +164,9 @@ impl Strategy for Dfs {
 
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
         if self.step >= self.fresh {
-            self.trace.push(task, self.picks, footprint);
+            self.trace.push(task, self.picks, footprint, None);
+        } else {
+            self.has_diverged |= !self.trace.is_step(self.step, task, footprint);
         }
         self.picks = 0;
         self.step += 1;

@@ -24,7 +24,6 @@ use super::tally::Tally;
 use super::trace::{Print, Race, Trace, pick_hash};
 use super::wakeup::{First, NONE, Owed, Wakeups};
 use super::{Access, Point, Progress, Strategy, TaskPath, Verdict};
-use asx_kernel::rng::GOLDEN;
 
 /// The object that stands for the cancels that are left.
 const LIMIT: u64 = 0x6C69_6D69_7420_6F66;
@@ -53,8 +52,6 @@ pub struct Dpor {
     cancels: usize,
     asked: bool,
     injected: usize,
-    /// Scratch: a step's footprint with the limit of cancels as one more object.
-    footprint: Vec<Access>,
     tally: Tally,
     /// What does the work once a choice was made between two steps.
     whole: Option<Box<Dfs>>,
@@ -76,8 +73,6 @@ struct State {
     picks: Vec<(u32, u32)>,
     /// What the step touched, over all choices.
     print: Print,
-    /// A hash of what it touched this time.
-    check: u64,
     /// Cancels in the steps before, and in this one.
     cancels: usize,
     injected: usize,
@@ -108,7 +103,6 @@ impl Dpor {
             cancels: usize::MAX,
             asked: false,
             injected: 0,
-            footprint: Vec::new(),
             tally: Tally::default(),
             whole: None,
         }
@@ -309,21 +303,13 @@ impl Strategy for Dpor {
             return;
         }
         let state = &mut self.states[self.at];
-        let check = check(footprint);
         if self.at < self.fresh {
-            self.has_diverged |= check != state.check;
+            self.has_diverged |= !self.trace.is_step(self.at, task, footprint);
         } else {
             let picks = state.picks.iter().fold(0, |hash, (_, value)| pick_hash(hash, *value));
-            if self.asked {
-                self.footprint.clear();
-                self.footprint.extend_from_slice(footprint);
-                self.footprint.push(Access { object: LIMIT, write: self.injected > 0 });
-                self.trace.push(task, picks, &self.footprint);
-            } else {
-                self.trace.push(task, picks, footprint);
-            }
+            let limit = Access { object: LIMIT, write: self.injected > 0 };
+            self.trace.push(task, picks, footprint, self.asked.then_some(limit));
             state.injected = self.injected;
-            state.check = check;
             state.print = state.print.union(self.trace.steps[self.at].print);
         }
         self.at += 1;
@@ -388,7 +374,6 @@ impl State {
             index: 0,
             picks: Vec::new(),
             print: Print::default(),
-            check: 0,
             cancels: 0,
             injected: 0,
         }
@@ -410,11 +395,4 @@ impl State {
         (self.task, self.print) = (task, Print::default());
         self.picks.clear();
     }
-}
-
-/// A hash of a footprint as it was given.
-fn check(footprint: &[Access]) -> u64 {
-    footprint.iter().fold(0, |hash: u64, access| {
-        (hash.rotate_left(5) ^ access.object ^ u64::from(access.write)).wrapping_mul(GOLDEN)
-    })
 }

@@ -1,5 +1,6 @@
 //! Dense numbers for 64-bit names, given out in the order of first sight and kept for good.
 
+use super::TaskPath;
 use asx_kernel::rng::GOLDEN;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -51,5 +52,33 @@ impl Hasher for Fold {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+/// The tasks that can run, by number: looked up only where the list has changed.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    pub(super) index: Index,
+    paths: Vec<TaskPath>,
+    numbers: Vec<u32>,
+}
+
+impl Roster {
+    /// The numbers of these tasks, in the same order.
+    pub(super) fn of(&mut self, tasks: &[TaskPath]) -> &[u32] {
+        self.paths.resize(tasks.len(), TaskPath(0));
+        self.numbers.resize(tasks.len(), u32::MAX);
+        let known = self.paths.iter_mut().zip(&mut self.numbers);
+        for (task, (path, number)) in tasks.iter().zip(known) {
+            if *path != *task || *number == u32::MAX {
+                (*path, *number) = (*task, self.index.of(task.0));
+            }
+        }
+        &self.numbers
+    }
+
+    /// One of the numbers last given.
+    pub(super) fn number(&self, at: usize) -> u32 {
+        self.numbers[at]
     }
 }

@@ -42,17 +42,33 @@
 //!   then knows nothing better than [`Dfs`].
 
 mod bounded;
+mod decisions;
 mod dfs;
 mod dpor;
 mod index;
+mod pct;
+mod pos;
+mod random;
+mod replay;
+mod shrink;
 mod tally;
+mod token;
 mod trace;
+mod uniform;
 mod wakeup;
 
 pub use bounded::{Bounded, Limits};
+pub use decisions::{Decision, Decisions, Deviation, Recorder, Schedule};
 pub use dfs::Dfs;
 pub use dpor::Dpor;
+pub use pct::Pct;
+pub use pos::Pos;
+pub use random::Random;
+pub use replay::{Diverged, Follow, Replay};
+pub use shrink::{Shrunk, shrink};
 pub use tally::{Certificate, Progress};
+pub use token::TokenError;
+pub use uniform::Uniform;
 
 /// A task by where it was spawned: a hash of the spawn path, the same in every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -24,6 +24,15 @@ pub struct Progress {
     pub exhausted: Option<Certificate>,
 }
 
+impl Progress {
+    /// Counts a run.
+    pub(super) fn count(&mut self, verdict: Verdict) {
+        self.runs += 1;
+        self.failures += u64::from(verdict.failure().is_some());
+        self.cut += u64::from(verdict == Verdict::Cut);
+    }
+}
+
 /// The whole of a space that was explored to its end: the classes of its runs.
 ///
 /// Two runs are in one class if one becomes the other by swapping neighbouring steps that touch
@@ -50,13 +59,9 @@ pub(super) struct Tally {
 impl Tally {
     /// Counts a run.
     pub(super) fn ended(&mut self, verdict: Verdict) {
-        self.progress.runs += 1;
-        self.progress.cut += u64::from(verdict == Verdict::Cut);
-        if let Some(failure) = verdict.failure() {
-            self.progress.failures += 1;
-            if !self.failures.contains(&failure) {
-                self.failures.push(failure);
-            }
+        self.progress.count(verdict);
+        if let Some(failure) = verdict.failure().filter(|it| !self.failures.contains(it)) {
+            self.failures.push(failure);
         }
     }
 

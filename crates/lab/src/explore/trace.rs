@@ -21,6 +21,13 @@ pub(super) fn pick_hash(hash: u64, value: u32) -> u64 {
     mix64(hash.rotate_left(9) ^ u64::from(value) ^ GOLDEN) | 1
 }
 
+/// A hash of a footprint as it was given.
+fn check(footprint: &[Access]) -> u64 {
+    footprint.iter().fold(0, |hash: u64, access| {
+        (hash.rotate_left(5) ^ access.object ^ u64::from(access.write)).wrapping_mul(GOLDEN)
+    })
+}
+
 /// The objects of a step as bit sets, folded to 128 bits: what is disjoint here is independent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Print {
@@ -38,10 +45,16 @@ impl Print {
     }
 
     pub(super) fn union(self, other: Print) -> Print {
-        Print {
-            touched: self.touched | other.touched,
-            written: self.written | other.written,
+        Print { touched: self.touched | other.touched, written: self.written | other.written }
+    }
+
+    /// The footprint folded by the objects' names.
+    pub(super) fn folded(footprint: &[Access]) -> Print {
+        let mut print = Print::default();
+        for access in footprint {
+            print.add((mix64(access.object) >> 57) as u32, access.write);
         }
+        print
     }
 
     fn add(&mut self, object: u32, write: bool) {
@@ -60,6 +73,8 @@ pub(super) struct Step {
     pub(super) has_picks: bool,
     pub(super) print: Print,
     hash: u64,
+    /// A hash of what it touched, in the order given.
+    check: u64,
     /// The sum of the hashes up to this step.
     class: u64,
     /// Where its objects, and its races, begin.
@@ -130,6 +145,13 @@ impl Trace {
         self.before(later)[earlier as usize / 64] >> (earlier % 64) & 1 == 1
     }
 
+    /// Whether a step that was taken is this one.
+    pub(super) fn is_step(&self, number: usize, task: TaskPath, footprint: &[Access]) -> bool {
+        let is_same =
+            |step: &Step| self.tasks.name(step.task) == task.0 && step.check == check(footprint);
+        self.steps.get(number).is_some_and(is_same)
+    }
+
     /// The races of the run, by number.
     pub(super) fn race(&self, at: usize) -> Option<Race> {
         self.races.get(at).copied()
@@ -144,9 +166,10 @@ impl Trace {
     /// Whether a step wrote the object that is a task.
     pub(super) fn writes_task(&self, step: u32, task: u32) -> bool {
         let object = self.tasks.name(task);
-        let end = self.steps.get(step as usize + 1).map_or(self.touched.len(), |next| {
-            next.touched as usize
-        });
+        let end = self
+            .steps
+            .get(step as usize + 1)
+            .map_or(self.touched.len(), |next| next.touched as usize);
         let mut objects = self.touched[self.steps[step as usize].touched as usize..end].iter();
         let Some(object) = objects.find(|number| self.objects.name(**number) == object) else {
             return false;
@@ -171,8 +194,15 @@ impl Trace {
         self.steps.truncate(len);
     }
 
-    /// Adds a step; `picks` is a hash of the choices made in it, 0 if there were none.
-    pub(super) fn push(&mut self, task: TaskPath, picks: u64, footprint: &[Access]) {
+    /// Adds a step; `picks` is a hash of the choices made in it, 0 if there were none, and `extra` an
+    /// object that it touched besides.
+    pub(super) fn push(
+        &mut self,
+        task: TaskPath,
+        picks: u64,
+        footprint: &[Access],
+        extra: Option<Access>,
+    ) {
         let number = self.steps.len() as u32;
         if number as usize >= self.width * 64 {
             self.widen();
@@ -181,12 +211,13 @@ impl Trace {
         let mut print = Print::default();
         let mut hash = mix64(task.0 ^ picks.rotate_left(17));
         self.direct.clear();
-        for access in footprint.iter().copied().chain([Access::write(task.0)]) {
+        for access in footprint.iter().copied().chain(extra).chain([Access::write(task.0)]) {
             hash = hash.wrapping_add(self.touch(number, access, &mut print));
         }
         let task = self.tasks.of(task.0);
         let class = self.class().wrapping_add(mix64(hash));
-        self.steps.push(Step { task, has_picks: picks != 0, print, hash, class, touched, races });
+        let (has_picks, check) = (picks != 0, check(footprint));
+        self.steps.push(Step { task, has_picks, print, hash, check, class, touched, races });
         self.order(number);
     }
 
