@@ -41,5 +41,7 @@ fn reduction_sees_the_classes_and_failures_of_a_full_search() {
         reduced += progress.runs;
         redundant += progress.redundant;
     }
-    println!("{compared} of {seed} programs, {classes} classes: {full} runs, {reduced} reduced, {redundant} redundant");
+    println!(
+        "{compared} of {seed} programs, {classes} classes: {full} runs, {reduced} reduced, {redundant} redundant"
+    );
 }

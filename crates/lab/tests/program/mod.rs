@@ -23,8 +23,14 @@ pub enum Op {
     Write(usize, i64),
     /// Stores the register plus a constant.
     Store(usize, i64),
+    /// Adds the register to a variable.
+    AddTo(usize),
     /// Reads one variable and, if it has the value, writes another.
-    Branch { test: usize, value: i64, then: usize },
+    Branch {
+        test: usize,
+        value: i64,
+        then: usize,
+    },
     /// Touches the variable whose number is the register's value.
     Indirect,
     Lock(usize),
@@ -193,6 +199,11 @@ impl<'p> Machine<'p> {
             Op::Read(from) => self.register[task] = self.read(from),
             Op::Write(to, value) => self.write(to, value),
             Op::Store(to, plus) => self.write(to, self.register[task] + plus),
+            Op::AddTo(to) => {
+                if self.register[task] != 0 {
+                    self.write(to, self.values[to] + self.register[task]);
+                }
+            }
             Op::Branch { test, value, then } => {
                 if self.read(test) == value {
                     self.write(then, value + 1);
