@@ -141,8 +141,10 @@ pub struct HostEvent {
 pub struct Record {
     /// The retained journal.
     pub events: Vec<Event>,
-    /// Its digest.
+    /// The digest of all events that were recorded.
     pub digest: u64,
+    /// How many events were recorded.
+    pub recorded: u64,
     /// Host-only events.
     pub host_events: Vec<HostEvent>,
     /// Who is who in the journal.

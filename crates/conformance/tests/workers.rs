@@ -1,9 +1,10 @@
 //! Several workers: another order, the same ends, and a record the laws allow.
 
-use asx_conformance::{Host, Model, Native, Record, Scenario, corpus, parse_str, refine};
+use asx_conformance::{Host, Model, Native, Record, Scenario, corpus, parse_str};
 use asx_kernel::journal::{Event, EventKind};
 use asx_native::Runtime;
 use asx_runtime::{Cancelled, Cx, Policy, Scope};
+use asx_trace::refine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
