@@ -157,3 +157,157 @@ words! {
     TaskState = TaskState::from_name;
     &'static str = |word| EXHAUSTIBLE.into_iter().find(|known| *known == word);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Value;
+    use crate::{Codec, Header, Reader, Record, Writer};
+    use alloc::string::String;
+    use alloc::vec::Vec;
+    use asx_kernel::journal::{Event, Field, Subject};
+    use asx_kernel::time::Time;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// Gives the same number everywhere, and these words one after the other.
+    struct Sample<'a> {
+        number: u64,
+        words: &'a [&'a str],
+    }
+
+    impl Take for Sample<'_> {
+        fn number(&mut self, _: &'static str) -> Result<u64, ErrorKind> {
+            Ok(self.number)
+        }
+
+        fn hash(&mut self, _: &'static str) -> Result<u64, ErrorKind> {
+            Ok(!self.number)
+        }
+
+        fn maybe(&mut self, _: &'static str) -> Result<Option<u64>, ErrorKind> {
+            Ok(Some(self.number).filter(|number| number % 2 == 0))
+        }
+
+        fn flag(&mut self, _: &'static str) -> Result<bool, ErrorKind> {
+            Ok(self.number.is_multiple_of(2))
+        }
+
+        fn text(&mut self, _: &'static str) -> Result<&str, ErrorKind> {
+            let (first, rest) = self.words.split_first().expect("no kind has more words");
+            self.words = rest;
+            Ok(first)
+        }
+
+        fn pairs(&mut self, _: &'static str) -> Result<Vec<(String, Value)>, ErrorKind> {
+            Ok(Vec::new())
+        }
+
+        fn head(&mut self) -> Result<(u64, Time, Subject), ErrorKind> {
+            Ok((0, Time::from_nanos(0), Subject::default()))
+        }
+    }
+
+    /// Every word of every enum a field can have.
+    fn vocabulary() -> BTreeMap<&'static str, Vec<&'static str>> {
+        fn names<T: Copy, const N: usize>(
+            all: [T; N],
+            name: fn(T) -> &'static str,
+        ) -> Vec<&'static str> {
+            all.into_iter().map(name).collect()
+        }
+        BTreeMap::from([
+            ("kind", names(Kind::ALL, Kind::name)),
+            ("phase", names(Phase::ALL, Phase::name)),
+            ("lane", names(Lane::ALL, Lane::name)),
+            ("obligation", names(ObligationState::ALL, ObligationState::name)),
+            ("region", names(RegionState::ALL, RegionState::name)),
+            ("severity", names(Severity::ALL, Severity::name)),
+            ("task", names(TaskState::ALL, TaskState::name)),
+            ("what", EXHAUSTIBLE.to_vec()),
+        ])
+    }
+
+    /// Every kind with every combination of words, for two numbers.
+    fn every_kind() -> Vec<EventKind> {
+        let all: BTreeSet<&str> = vocabulary().into_values().flatten().collect();
+        let mut kinds: Vec<EventKind> = Vec::new();
+        for (code, number) in (0..=255).flat_map(|code| [(code, 7), (code, 250)]) {
+            for (first, second) in all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))) {
+                let mut sample = Sample { number, words: &[first, second] };
+                let built = build(code, &mut sample);
+                if let Ok(Some(kind)) = built
+                    && !kinds.iter().rev().take(100).any(|known| *known == kind)
+                {
+                    kinds.push(kind);
+                }
+            }
+        }
+        kinds
+    }
+
+    #[test]
+    fn every_kind_with_every_word_is_built_from_what_it_shows() {
+        let kinds = every_kind();
+        let names: BTreeSet<&str> = kinds.iter().map(EventKind::name).collect();
+        assert_eq!(names, EventKind::NAMES.iter().copied().collect());
+        let mut words: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+        for kind in &kinds {
+            assert_eq!(kind_code(kind.name()), Some(kind.code()));
+            assert!(kind.code() < 0xf0, "the other tags of the binary codec are above");
+            kind.visit(|field, value| {
+                if let Field::Word(word) = value {
+                    words.entry((kind.name(), field)).or_default().insert(word);
+                }
+            });
+        }
+        let known = vocabulary();
+        for ((kind, field), seen) in words {
+            let enumeration = match (kind, field) {
+                (_, "kind" | "phase" | "lane" | "what") => field,
+                (_, "outcome") => "severity",
+                ("obligation_resolved", _) => "obligation",
+                ("region_moved", _) => "region",
+                ("task_moved", _) => "task",
+                other => panic!("a field nobody knows: {other:?}"),
+            };
+            assert_eq!(seen, known[enumeration].iter().copied().collect(), "{kind} {field}");
+        }
+    }
+
+    #[test]
+    fn every_kind_with_every_word_comes_back_from_both_codecs() {
+        let events: Vec<Event> = (0..)
+            .zip(every_kind())
+            .map(|(seq, kind)| {
+                let id = |bit: u64| Some(seq).filter(|_| seq >> bit & 1 == 1);
+                let subject = Subject { task: id(0), region: id(1), timer: id(2), channel: id(3) };
+                Event { seq, time: Time::from_nanos(seq * seq), subject, kind }
+            })
+            .collect();
+        let mut digests = BTreeSet::new();
+        for codec in [Codec::Json, Codec::Binary] {
+            let mut writer = Writer::new(Vec::new(), codec, &Header::new("p", "h")).unwrap();
+            for event in &events {
+                writer.write(&(*event).into()).unwrap();
+            }
+            let bytes = writer.finish().unwrap();
+            let mut read = Reader::open(&bytes[..]).unwrap().map(Result::unwrap);
+            for event in &events {
+                assert_eq!(read.next(), Some(Record::Event(*event)));
+            }
+            let Some(Record::End(end)) = read.next() else { panic!("no end") };
+            digests.insert(end.digest);
+        }
+        assert_eq!((digests.len(), events.len() > 200), (1, true));
+    }
+
+    #[test]
+    fn no_other_code_or_word_is_taken() {
+        let mut sample = Sample { number: 1, words: &["Open", "open"] };
+        assert_eq!(build(6, &mut sample), Ok(None));
+        let word = String::from("open");
+        assert_eq!(build(2, &mut sample), Err(ErrorKind::Word { field: "to", word }));
+        let mut sample = Sample { number: 256, words: &[] };
+        assert_eq!(build(10, &mut sample), Err(ErrorKind::Range { field: "priority" }));
+    }
+}

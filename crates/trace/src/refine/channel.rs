@@ -65,14 +65,14 @@ impl ChannelSeen {
     fn look(&mut self, event: &Event) -> Judged {
         match event.kind {
             EventKind::SendReserved { .. } => {
-                self.is_open("channel_reserve")?;
+                self.is_open("channel_reserve", "reserved although an end is gone")?;
                 self.reserved += 1;
                 self.stop_waiting(event.subject.task);
                 self.fits()
             }
             EventKind::SendWaiting {} => {
                 *self.waiting.entry(event.subject.task).or_insert(0) += 1;
-                self.is_open("channel_wait")
+                self.is_open("channel_wait", "a sender waits although an end is gone")
             }
             EventKind::SendLeft {} => {
                 let there = self.stop_waiting(event.subject.task);
@@ -118,8 +118,8 @@ impl ChannelSeen {
         }
     }
 
-    fn is_open(&self, code: &'static str) -> Judged {
-        ensure(!self.receiver_gone && !self.senders_gone, code, "its other end or its own is gone")
+    fn is_open(&self, code: &'static str, text: &str) -> Judged {
+        ensure(!self.receiver_gone && !self.senders_gone, code, text)
     }
 
     /// Never more messages and permits than there is room.

@@ -69,7 +69,7 @@ impl Refinement {
         let seen = seen.ok_or_else(|| breach("unknown_region", "an unknown region"))?;
         match event.kind {
             EventKind::RegionMoved { from, to } => {
-                let was = || format!("it was {}", seen.state.name());
+                let was = || format!("the region was {}", seen.state.name());
                 ensure(seen.state == from, "region_state", was())?;
                 from.check(to).map_err(|_| breach("region_step", "no such step of a region"))?;
                 seen.may_be(to)?;
@@ -91,7 +91,7 @@ impl Refinement {
                 ensure(closed, "region_unclosed", "it is not closed")?;
                 ensure(!seen.told, "region_told", "its outcome was told before")?;
                 seen.told = true;
-                let (fold, parent) = (seen.fold, seen.parent.filter(|_| true));
+                let (fold, parent) = (seen.fold, seen.parent);
                 let text = format!("what is inside came to {}", fold.name());
                 ensure(outcome == fold, "region_fold", text)?;
                 let parent = parent.and_then(|parent| self.regions.get_mut(&parent));
@@ -135,7 +135,7 @@ impl Refinement {
                 let slot = self.obligations.get_mut(&obligation);
                 let text = "an unknown obligation";
                 let (owner, state) = slot.ok_or_else(|| breach("unknown_obligation", text))?;
-                ensure(*owner == region, "obligation_owner", "it is another region's")?;
+                ensure(*owner == region, "obligation_owner", "the obligation is another region's")?;
                 let text = "it was resolved before";
                 state.check(to).map_err(|_| breach("obligation_resolved", text))?;
                 *state = to;

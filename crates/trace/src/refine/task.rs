@@ -15,6 +15,8 @@ pub(super) struct TaskSeen {
     region: u64,
     /// Phase, severity and allowance of its cancel.
     witness: Option<(Phase, u8, u64)>,
+    /// It was completed by force.
+    forced: bool,
     ended: bool,
 }
 
@@ -50,8 +52,9 @@ impl Refinement {
                 ensure(!seen.ended, "task_ended", "it has ended before")?;
                 seen.ended = true;
                 let cancelled = outcome == Severity::Cancelled;
+                let was = seen.witness.is_some() || seen.forced;
                 let text = "it ends as cancelled but never was";
-                ensure(!cancelled || seen.witness.is_some(), "task_uncancelled", text)?;
+                ensure(!cancelled || was, "task_uncancelled", text)?;
                 if let Some(home) = self.regions.get_mut(&region) {
                     home.fold = home.fold.join(outcome);
                 }
@@ -68,6 +71,10 @@ impl Refinement {
                 let told = DecisionChain { seq: decision_seq, hash: decision_hash };
                 self.decided(id, lane, [cancel_streak, limit], told)
             }
+            EventKind::CleanupOverrun { .. } => {
+                seen.forced = true;
+                Ok(())
+            }
             EventKind::StaleWake {} => {
                 let over = seen.state == TaskState::Completed;
                 ensure(over, "task_fresh", "it is not over, so no wake is stale")
@@ -83,7 +90,7 @@ impl Refinement {
         let home = home.filter(|home| home.state == wanted);
         home.ok_or_else(|| breach("task_home", text()))?.tasks += 1;
         let (state, region) = (TaskState::Created, region.unwrap_or(0));
-        let seen = TaskSeen { state, region, witness: None, ended: false };
+        let seen = TaskSeen { state, region, witness: None, forced: false, ended: false };
         let new = self.tasks.insert(id, seen).is_none();
         ensure(new, "task_twice", "a task is spawned twice")
     }
@@ -94,11 +101,11 @@ impl Refinement {
         };
         self.chain.extend(lane, task, streak, limit);
         let (seq, hash) = (self.chain.seq, self.chain.hash);
-        let text = || format!("this is decision {seq}");
+        let text = || format!("the chain of decisions is broken: this is number {seq}");
         if told.seq != seq {
             return Err(breach("decision_seq", text()));
         }
-        ensure(told.hash == hash, "decision_hash", "the chain of decisions is broken")
+        ensure(told.hash == hash, "decision_hash", "the chain of decisions is broken: another hash")
     }
 }
 
