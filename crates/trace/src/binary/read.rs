@@ -108,7 +108,10 @@ impl<S: Source> BinaryReader<S> {
     fn length(&mut self) -> Result<u64, ErrorKind> {
         let mut length = 0;
         for shift in (0..28).step_by(7) {
-            let byte = self.input.byte()?.ok_or(ErrorKind::Truncated)?;
+            let Some(byte) = self.input.byte()? else {
+                self.at = self.input.offset;
+                return Err(ErrorKind::Truncated);
+            };
             length |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 let wanted = "a block that is not empty";

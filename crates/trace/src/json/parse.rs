@@ -138,21 +138,17 @@ impl Scan<'_> {
     }
 
     fn value(&mut self) -> Result<Token, ErrorKind> {
-        for (word, token) in [
-            (&b"null"[..], Token::Null),
-            (b"true", Token::Flag(true)),
-            (b"false", Token::Flag(false)),
-        ] {
-            if self.line[self.at..].starts_with(word) {
-                self.at += word.len();
-                return Ok(token);
-            }
-        }
-        match self.peek() {
-            Some(b'"') => self.text().map(Token::Text),
-            Some(b'0'..=b'9') => self.number().map(Token::Number),
-            _ => Err(ErrorKind::Syntax { wanted: "a text, a whole number, true, false or null" }),
-        }
+        let (word, token) = match self.peek() {
+            Some(b'"') => return self.text().map(Token::Text),
+            Some(b'0'..=b'9') => return self.number().map(Token::Number),
+            Some(b'n') => (&b"null"[..], Token::Null),
+            Some(b't') => (&b"true"[..], Token::Flag(true)),
+            _ => (&b"false"[..], Token::Flag(false)),
+        };
+        let there = self.line[self.at..].starts_with(word);
+        self.ensure(there, "a text, a whole number, true, false or null")?;
+        self.at += word.len();
+        Ok(token)
     }
 
     fn number(&mut self) -> Result<u64, ErrorKind> {
@@ -176,6 +172,13 @@ impl Scan<'_> {
         // Where the next byte of the text goes: behind `at` as soon as something was escaped.
         let mut end = start;
         loop {
+            let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+            let plain = self.line[self.at..].iter().position(is_special);
+            let plain = plain.unwrap_or(self.line.len() - self.at);
+            if end < self.at {
+                self.line.copy_within(self.at..self.at + plain, end);
+            }
+            (self.at, end) = (self.at + plain, end + plain);
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -184,10 +187,6 @@ impl Scan<'_> {
                         self.line[end] = byte;
                         end += 1;
                     }
-                }
-                Some(byte @ 0x20..) => {
-                    self.line[end] = byte;
-                    (self.at, end) = (self.at + 1, end + 1);
                 }
                 _ => return Err(ErrorKind::Syntax { wanted: "`\"` at the end of the text" }),
             }
