@@ -170,6 +170,11 @@ impl Ordinals {
         self.0.get(&(kind, ordinal)).map(String::as_str)
     }
 
+    /// Every name with what it names.
+    pub fn iter(&self) -> impl Iterator<Item = (Named, u64, &str)> {
+        self.0.iter().map(|((kind, ordinal), name)| (*kind, *ordinal, name.as_str()))
+    }
+
     /// Whether an ordinal has this name, in full or without its task's.
     pub fn is_called(&self, kind: Named, ordinal: u64, name: &str) -> bool {
         self.name(kind, ordinal)

@@ -56,4 +56,4 @@ pub use kinds::{EXHAUSTIBLE, kind_code};
 pub use limits::Limits;
 pub use reader::Reader;
 pub use record::{Choice, Class, End, Header, HostEvent, Label, Mark, Record, VERSION, Value};
-pub use writer::{Codec, Writer};
+pub use writer::{Codec, Writer, json_line};

@@ -6,6 +6,7 @@ use crate::input::Sink;
 use crate::json::JsonWriter;
 use crate::limits::Limits;
 use crate::record::{End, Header, Record};
+use alloc::string::String;
 use asx_kernel::digest::Digest;
 
 /// How a trace is written down.
@@ -132,4 +133,18 @@ impl<S: Sink> Writer<S> {
         self.flush()?;
         Ok(self.sink)
     }
+}
+
+/// A record as the line of JSON that a trace has for it, without its end.
+///
+/// ```
+/// use asx_trace::{Class, Label, json_line};
+/// let line = json_line(&Label { class: Class::Task, number: 1, text: "feed".into() }.into())?;
+/// assert_eq!(line, r#"{"record":"label","class":"task","number":1,"text":"feed"}"#);
+/// # Ok::<(), asx_trace::ErrorKind>(())
+/// ```
+pub fn json_line(record: &Record) -> Result<String, ErrorKind> {
+    let mut writer = JsonWriter::new(Limits::default());
+    let line = writer.record(record)?;
+    Ok(String::from_utf8_lossy(line).trim_end().into())
 }
