@@ -71,7 +71,7 @@ impl Report {
 
 /// Reads a trace to its end and checks it.
 pub fn verify<S: Source>(reader: &mut Reader<S>, strict: bool) -> Report {
-    let mut checker = Checker::new(reader.header(), strict);
+    let mut checker = Checker::new(reader.header(), reader.place(), strict);
     while let Some(record) = reader.next() {
         match record {
             Ok(record) => checker.look(&record, reader.place()),
@@ -111,14 +111,14 @@ enum Mention {
 }
 
 impl Checker {
-    /// Begins with a trace's header.
-    pub fn new(header: &Header, strict: bool) -> Checker {
+    /// Begins with a trace's header, which stands at `place`.
+    pub fn new(header: &Header, place: Place, strict: bool) -> Checker {
         let mut checker = Checker {
             strict,
             complete: header.complete,
             workers: header.workers,
             record: 0,
-            place: Place::Nowhere,
+            place,
             first: None,
             next_seq: 0,
             events: 0,
