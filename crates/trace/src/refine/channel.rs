@@ -79,14 +79,14 @@ impl ChannelSeen {
                 ensure(there, "channel_left", "a sender leaves that did not wait")
             }
             EventKind::Sent { permit } => {
-                self.reserved -= u64::from(permit.is_some());
+                self.reserved = self.reserved.saturating_sub(u64::from(permit.is_some()));
                 ensure(!self.receiver_gone, "channel_unheard", "sent although nobody receives")?;
                 ensure(!self.senders_gone, "channel_unsent", "sent although nobody sends")?;
                 self.queued += 1;
                 self.fits()
             }
             EventKind::SendRefused { .. } => {
-                self.reserved -= 1;
+                self.reserved = self.reserved.saturating_sub(1);
                 ensure(
                     self.receiver_gone,
                     "channel_refused",
@@ -94,7 +94,7 @@ impl ChannelSeen {
                 )
             }
             EventKind::SendAborted { .. } => {
-                self.reserved -= 1;
+                self.reserved = self.reserved.saturating_sub(1);
                 Ok(())
             }
             EventKind::Evicted {} => self.take("channel_evicted", "evicted although it is empty"),

@@ -92,7 +92,7 @@ impl Refinement {
                 self.seen = u64::MAX;
                 return Ok(());
             }
-            self.seen += 1;
+            self.seen = self.seen.saturating_add(1);
             self.look(event).map_err(|wrong| format!("{event}: {wrong}"))?;
         }
         Ok(())
