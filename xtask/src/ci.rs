@@ -30,13 +30,17 @@ pub(crate) fn run(args: &[String]) -> Result {
 }
 
 fn tests() -> Result {
+    // What is off by default is tested where it is.
+    let features = format!("{} --all-features", check::WITH_FEATURES);
     if !check::has_nextest() {
-        return sh(&mut cargo("test --workspace"));
+        sh(&mut cargo("test --workspace"))?;
+        return sh(&mut cargo(&format!("test {features}")));
     }
     sh(&mut cargo("nextest run --workspace --no-tests pass"))?;
+    sh(&mut cargo(&format!("nextest run {features} --no-tests pass")))?;
     sh(&mut cargo("test --workspace --doc"))
 }
 
 fn rustdoc() -> Result {
-    sh(cargo("doc --quiet --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+    sh(cargo("doc --quiet --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings"))
 }

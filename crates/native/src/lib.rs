@@ -79,5 +79,7 @@ pub mod stepped;
 mod worker;
 
 pub use governor::{Adaptive, Governor, View};
+#[doc(hidden)]
+pub use metrics::count_polls;
 pub use metrics::{Metrics, WorkerMetrics};
 pub use runtime::{Builder, Handle, Runtime};

@@ -105,10 +105,6 @@ impl Shared {
     pub(crate) fn len(&self) -> usize {
         self.ring.len() + self.backlog.len.load(Acquire)
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 impl Backlog {

@@ -73,6 +73,13 @@ pub(crate) struct Remote {
     pub(crate) counters: Counters,
 }
 
+impl Remote {
+    /// How many entries others may take.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len() + self.lanes.stealable()
+    }
+}
+
 /// The kernel's lanes behind a short lock, with counts to look at without it.
 #[derive(Default)]
 pub(crate) struct SharedLanes {
@@ -187,6 +194,9 @@ impl SharedLanes {
 
     /// Whether an entry in one of the lanes may be run by any worker.
     pub(crate) fn has_stealable(&self, wanted: &[Lane]) -> bool {
+        if self.stealable() == 0 || wanted.iter().all(|lane| self.len(*lane) == 0) {
+            return false;
+        }
         let lanes = lock(&self.lanes);
         wanted.iter().any(|lane| lanes.stealable(*lane) > 0)
     }
@@ -281,7 +291,7 @@ impl Shared {
         self.expire_if_closed();
     }
 
-    /// Empties the lanes of what nobody will take any more: entries of tasks that have ended, which came late.
+    /// Empties the lanes of what nobody will take any more: late entries of tasks that have ended.
     /// They would keep the runtime's memory, as it would keep them.
     pub(crate) fn expire_if_closed(&self) {
         // Whoever adds an entry looks after that whether the end has come; whoever brings the end

@@ -452,8 +452,7 @@ impl Worker {
         let others = self.shared.remotes.iter();
         self.shared.global.total() > 0
             || self.remote().lanes.total() > 0
-            || others.clone().any(|remote| remote.lanes.stealable() > 0)
-            || (last && others.clone().any(|remote| !remote.queue.is_empty()))
+            || (last && others.clone().any(|remote| remote.waiting() > 0))
             || self.core.next_timer().is_some_and(|next| next <= self.shared.now())
     }
 
@@ -461,7 +460,7 @@ impl Worker {
     fn call_others(&self) {
         if self.shared.global.total() > 0 {
             self.shared.idle.notify_remote();
-        } else if self.shared.remotes.iter().any(|remote| !remote.queue.is_empty()) {
+        } else if self.shared.remotes.iter().any(|remote| remote.waiting() > 0) {
             self.shared.idle.notify_local();
         }
     }
@@ -474,13 +473,14 @@ impl Worker {
         let start = self.rng.borrow_mut().next_u64() as usize % (workers - 1);
         steal_order(me, workers, start).find_map(|victim| {
             let remote = &self.shared.remotes[victim];
+            let waiting = remote.waiting() as u64;
+            if waiting == 0 || !self.is_worth_moving(victim, waiting) {
+                return None;
+            }
             if let Some((lane, entry)) = remote.lanes.steal(&Lane::ALL) {
                 return Some(self.stolen(lane, entry));
             }
-            let waiting = remote.queue.len() as u64;
-            let worth = waiting > 0 && self.is_worth_moving(victim, waiting);
-            let entry = worth.then(|| self.queue.steal(&remote.queue)).flatten()?;
-            Some(self.stolen(Lane::Ready, entry))
+            self.queue.steal(&remote.queue).map(|entry| self.stolen(Lane::Ready, entry))
         })
     }
 

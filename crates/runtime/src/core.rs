@@ -14,13 +14,13 @@ use asx_kernel::lanes::Lane;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
-use crate::cell::{Runnable, TaskRef};
+use crate::cell::{Armed, Runnable, TaskRef};
 use crate::journal::Recorder;
 use crate::limits::{Limits, Quota};
 use crate::outcome::Panic;
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
-use crate::time::{Armed, Timers};
+use crate::time::Timers;
 
 /// Where and when things run: threads, queues, the clock.
 pub trait Host: Send + Sync + 'static {
@@ -220,7 +220,7 @@ impl Core {
             Alarm::Deadline(task) => deadlines.push((expired.deadline, task)),
             other => rest.push(other),
         });
-        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id));
+        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id()));
         for (_, task) in deadlines {
             task.region.exhausted(&task, Exhausted::Deadline);
         }
@@ -274,17 +274,17 @@ impl Core {
         let place = *place.get_or_insert_with(|| self.next_place());
         // Cloned and dropped outside the lock.
         let waker = waker.clone();
-        let old = lock(&self.stop_waiters).insert(place, waker);
+        let old = lock_unseen(&self.stop_waiters).insert(place, waker);
         drop(old);
     }
 
     pub(crate) fn forget_stop(&self, place: u64) {
-        let waker = lock(&self.stop_waiters).remove(&place);
+        let waker = lock_unseen(&self.stop_waiters).remove(&place);
         drop(waker);
     }
 
     pub(crate) fn wake_stopping(&self) {
-        let waiters = std::mem::take(&mut *lock(&self.stop_waiters));
+        let waiters = std::mem::take(&mut *lock_unseen(&self.stop_waiters));
         waiters.into_values().for_each(Waker::wake);
     }
 
@@ -306,6 +306,7 @@ impl Core {
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
         self.overruns.fetch_add(1, Relaxed);
         task.note(EventKind::CleanupOverrun { polls });
+        task.span.overrun(polls);
     }
 
     /// The destructor of a result nobody wanted panicked.

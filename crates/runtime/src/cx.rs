@@ -11,7 +11,6 @@ use std::time::Duration;
 use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
-use asx_kernel::lanes::Priority;
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
@@ -104,7 +103,7 @@ impl Cx {
 
     /// The id of the task.
     pub fn id(&self) -> TaskId {
-        TaskId(asx_kernel::arena::Key { generation: self.task.id, index: 0 })
+        TaskId(asx_kernel::arena::Key { generation: self.task.id(), index: 0 })
     }
 
     /// Whether to stop: an error once the task, or the part of it this is called in, was asked to.
@@ -159,7 +158,7 @@ impl Cx {
 
     /// What the task is bounded by: what is left of it.
     pub fn budget(&self) -> Budget {
-        let free = Budget { priority: Priority(self.task.priority), ..Budget::INFINITE };
+        let free = Budget { priority: self.task.priority(), ..Budget::INFINITE };
         self.task.limits().map_or(free, Limits::left).meet(self.inherited())
     }
 

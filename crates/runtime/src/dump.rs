@@ -58,7 +58,7 @@ impl TaskInfo {
     pub(crate) fn of(task: &Header) -> TaskInfo {
         let word = task.word.load();
         TaskInfo {
-            id: task.id,
+            id: task.id(),
             name: task.extra.as_ref().and_then(|extra| extra.name.clone()),
             state: word.state(),
             activity: word.activity(),

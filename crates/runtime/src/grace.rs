@@ -93,6 +93,7 @@ impl Region {
         self.lock().graces.force = None;
         if self.has_tasks() {
             self.note(EventKind::GraceExpired {});
+            self.span.grace_expired();
         }
         let rest = self.force_inside();
         self.force_after(if rest { FORCE_AGAIN } else { again });
@@ -137,7 +138,7 @@ impl Region {
             if scheduled {
                 // The entry that is in some queue outlives the task: it needs its own reference.
                 task.word.add_reference();
-                if let Some(entry) = host.unschedule(task.id) {
+                if let Some(entry) = host.unschedule(task.id()) {
                     entry.give_up();
                 }
             }

@@ -20,8 +20,9 @@ use asx_kernel::wheel::TimerHandle;
 
 use crate::Cx;
 use crate::ambient;
+use crate::cell::Armed;
 use crate::region::{Inner, Region};
-use crate::time::{Armed, Owner};
+use crate::time::Owner;
 
 /// What one region holds.
 #[derive(Default)]
@@ -105,6 +106,8 @@ impl Region {
         }
         let count = outstanding.len() as u64;
         self.note(EventKind::UnresolvedObligations { count });
+        drop(inner);
+        self.span.leaked(&outstanding);
     }
 }
 
@@ -117,8 +120,8 @@ impl Region {
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
-        let handle =
-            self.core.arm(deadline, Armed { owner: Owner::Region(self.clone()), wakes })?;
+        let armed = Armed::boxed(Owner::Region(self.clone()), wakes);
+        let handle = self.core.arm(deadline, armed)?;
         self.keep_timer(handle)
     }
 
@@ -131,7 +134,7 @@ impl Region {
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
-        let armed = Armed { owner: Owner::Region(self.clone()), wakes };
+        let armed = Armed::boxed(Owner::Region(self.clone()), wakes);
         let handle = match self.core.timers.look(old, |_| ()).is_some() {
             true => self.core.rearm(old, deadline, armed)?,
             false => self.core.arm(deadline, armed)?,

@@ -14,11 +14,13 @@ use crate::ambient;
 use crate::budget;
 use crate::cell::{Runnable, Snapshot, TaskRef, Verdict, Woken};
 use crate::channel::session::dropping_by_force;
+use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
 
 /// A waker of the task was used.
 pub(crate) fn wake(task: &TaskRef) {
+    Object::of_task(task.id(), Part::Turn).read();
     match task.word.wake() {
         // SAFETY: it was made scheduled just now.
         Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
@@ -168,6 +170,7 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     };
     // SAFETY: `seize` set `POLLING`.
     unsafe { task.finish(verdict) };
+    task.span.end(Severity::Cancelled);
     task.word.complete(false);
     drop(ManuallyDrop::into_inner(task));
 }
@@ -225,14 +228,15 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
 fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Option<Verdict>) {
-    let cancelled = task.word.load().state().acknowledged();
-    if cancelled && verdict.is_none() {
-        let reason = task.region.reason_of(&task);
+    let word = task.word.load();
+    if word.state().acknowledged() && verdict.is_none() {
         severity = Severity::Cancelled;
-        verdict = Some(match discard(&task) {
-            None => Verdict::Cancelled(Cancelled::from(reason)),
-            Some(panic) => Verdict::Panicked(panic),
-        });
+        // Without a handle nobody will ask.
+        let reason = word.has_handle().then(|| task.region.reason_of(&task));
+        verdict = match discard(&task) {
+            None => reason.map(|reason| Verdict::Cancelled(Cancelled::from(reason))),
+            Some(panic) => Some(Verdict::Panicked(panic)),
+        };
     }
     if let Some(verdict) = verdict {
         if matches!(verdict, Verdict::Panicked(_)) {
@@ -246,8 +250,10 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
 
 /// Completes the task, whose result is in its cell, and lets its region go on.
 fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
+    task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);
+    Object::of_task(task.id(), Part::End).write();
     let ended = task.complete(kept, severity, forced);
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
@@ -256,14 +262,14 @@ fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
     if ended.discard
         && let Some(panic) = discard_result(&task)
     {
-        task.region.core.lost_panic(task.id, &panic);
+        task.region.core.lost_panic(task.id(), &panic);
     }
     if ended.wake_joiner {
         // SAFETY: completed here, and `WAKER` was set.
         unsafe { task.wake_joiner() };
     }
     if kept {
-        task.region.fail(Kind::FailFast, task.id);
+        task.region.fail(Kind::FailFast, task.id());
     }
     task.region.task_done(&task, severity);
     // The region's reference.

@@ -12,7 +12,7 @@ use asx_kernel::cancel::{Cleanup, Kind, Reason};
 #[cfg(not(loom))]
 use asx_kernel::channel::Channel;
 use asx_kernel::journal::EventKind;
-use asx_kernel::lanes::{Lane, Priority};
+use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::{Operation, RegionState, RegionWord};
@@ -53,7 +53,7 @@ impl TaskProbe {
 
     /// Its number.
     pub fn id(&self) -> u64 {
-        self.0.id
+        self.0.id()
     }
 
     /// Its region.
@@ -78,7 +78,7 @@ impl TaskProbe {
 
     /// Its budget as it stands.
     pub fn budget(&self) -> Budget {
-        let free = Budget { priority: Priority(self.0.priority), ..Budget::INFINITE };
+        let free = Budget { priority: self.0.priority(), ..Budget::INFINITE };
         if self.state() == TaskState::Completed {
             // Whoever is over has nothing left.
             return Budget { poll_quota: 0, ..free };

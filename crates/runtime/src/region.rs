@@ -22,19 +22,21 @@ use asx_kernel::cancel::{Cleanup, Kind, Reason};
 use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::{Lane, Priority};
-use asx_kernel::outcome::{Fold, Severity, Stop};
+use asx_kernel::outcome::Severity;
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
+use crate::footprint::Object;
 use crate::grace::Graces;
 use crate::holdings::Holdings;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::short::{Held, ShortLock};
+use crate::spans::Span;
 use crate::stop::Grace;
 use tree::Tree;
 
@@ -48,14 +50,14 @@ pub struct Region {
     pub(crate) budget: Budget,
     /// Whether that is nothing.
     pub(crate) unbounded: bool,
-    /// Which child of its parent it is.
-    order: u64,
     /// What the tasks inside inherit from around it.
     pub(crate) locals: Option<Arc<Locals>>,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
+    object: Object,
+    pub(crate) span: Span,
     inner: ShortLock<Inner>,
 }
 
@@ -85,12 +87,9 @@ pub(crate) struct Inner {
     pub(crate) shut: bool,
     /// How many children may live at once.
     pub(crate) max_children: Option<usize>,
-    /// Children so far: their numbers tell the order of creation.
-    created: u64,
     pub(crate) holdings: Option<Box<Holdings>>,
-    fold: Fold<(), ()>,
-    /// The reason that was added to the fold last.
-    folded: Option<Arc<Reason>>,
+    /// The fold of the outcomes so far, as far as anybody sees it.
+    fold: Severity,
     /// What happens when patience is over, while the region is not closed.
     pub(crate) graces: Graces,
     /// Who waits for the close, in the order of asking.
@@ -107,16 +106,16 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let root = Region::build(core, None, 0, Policy::CollectAll, Budget::INFINITE, None);
+        let root = Region::build(core, None, Policy::CollectAll, Budget::INFINITE, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
+        root.span.open_region(&root);
         root
     }
 
     fn build(
         core: Arc<Core>,
         parent: Option<Arc<Region>>,
-        order: u64,
         policy: Policy,
         budget: Budget,
         locals: Option<Arc<Locals>>,
@@ -134,10 +133,8 @@ impl Region {
             failed: None,
             shut: false,
             max_children: None,
-            created: 0,
             holdings: None,
-            fold: Fold::default(),
-            folded: None,
+            fold: Severity::Ok,
             graces: Graces::default(),
             waiters: BTreeMap::new(),
             body: None,
@@ -149,10 +146,11 @@ impl Region {
             policy,
             unbounded: budget == Budget::INFINITE,
             budget,
-            order,
             locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
+            object: Object::new(),
+            span: Span::default(),
             inner: ShortLock::new(inner),
         })
     }
@@ -168,12 +166,13 @@ impl Region {
         inner.admit_child(&self.core)?;
         self.core.room_for_region()?;
         let (core, parent) = (self.core.clone(), Some(self.clone()));
-        let order = inner.take_order();
         let budget = self.budget.meet(budget);
-        let child = Region::build(core, parent, order, policy, budget, locals);
+        let child = Region::build(core, parent, policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
+        drop(inner);
+        child.span.open_region(&child);
         Ok(child)
     }
 
@@ -189,12 +188,20 @@ impl Region {
         self.inner.lock()
     }
 
+    /// The region around it.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn parent(&self) -> Option<&Region> {
+        self.parent.as_deref()
+    }
+
     pub(crate) fn region_id(&self) -> RegionId {
         RegionId(Key { generation: self.id, index: 0 })
     }
 
     /// Takes a new task in; refused when the region is not open.
     pub(crate) fn adopt(&self, task: NonNull<Header>, operation: Operation) -> Result<(), Status> {
+        // Those who come or go without being the last do not see each other.
+        self.object.read();
         let mut inner = self.lock();
         if operation == Operation::Create {
             // SAFETY: the caller has made it just now.
@@ -213,7 +220,7 @@ impl Region {
         if self.core.recording() {
             // SAFETY: the caller has made it just now.
             let task = unsafe { task.as_ref() };
-            let (priority, finalizer) = (task.priority, task.is_finalizer());
+            let (priority, finalizer) = (task.priority().0, task.is_finalizer());
             task.note(EventKind::TaskSpawned { priority, finalizer });
         }
         Ok(())
@@ -247,15 +254,15 @@ impl Region {
     pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity) {
         let settle = {
             let mut inner = self.lock();
-            if severity != Severity::Ok {
-                inner.add_to_fold(task, severity);
-            }
+            inner.add_to_fold(severity);
             inner.unlink(task.as_ptr());
             inner.word.task_done();
             self.core.task_done();
             inner.word.is_ending() || inner.word.state() != RegionState::Open
         };
+        self.object.read();
         if settle {
+            self.object.write();
             Tree::settle(self);
         }
     }
@@ -265,6 +272,7 @@ impl Region {
         if self.policy != Policy::FailFast {
             return false;
         }
+        self.object.write();
         let mut inner = self.lock();
         let first = inner.failure.is_none() && inner.word.state() != RegionState::Finalizing;
         if first {
@@ -283,6 +291,7 @@ impl Region {
     pub(crate) fn fail(self: &Arc<Self>, kind: Kind, task: u64) {
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task, index: 0 }));
         let (reason, cleanup) = (Arc::new(reason), kind.cleanup());
+        self.span.cancel_requested(&reason);
         let body = {
             let mut inner = self.lock();
             inner.failed = Some(reason.clone());
@@ -307,12 +316,15 @@ impl Region {
 
     /// The author of the scope is done: close when nothing lives inside any more.
     pub(crate) fn end(self: &Arc<Self>) {
+        self.object.write();
         self.lock().word.end();
         Tree::settle(self);
     }
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
     pub(crate) fn close(self: &Arc<Self>, reason: Arc<Reason>, cleanup: Cleanup) {
+        self.object.write();
+        self.span.cancel_requested(&reason);
         let (first, tell, body) = {
             let mut inner = self.lock();
             if inner.word.state() == RegionState::Closed {
@@ -361,6 +373,7 @@ impl Region {
 
     /// The cancel of this region as the body of its scope sees it.
     pub(crate) fn body_cancel(&self, _observe: bool) -> Option<Cancelled> {
+        self.object.read();
         if !self.cancelled.load(Ordering::Acquire) {
             return None;
         }
@@ -407,6 +420,7 @@ impl Region {
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::AcqRel) {
             self.core.note(Subject::default(), EventKind::SoftStop {});
+            self.span.soft_stop();
             self.core.wake_stopping();
         }
     }
@@ -424,6 +438,7 @@ impl Region {
         reason: &Arc<Reason>,
         cleanup: Cleanup,
     ) -> bool {
+        task.span.cancel_requested(reason);
         // SAFETY: the caller keeps the task alive.
         let (first, entry) = unsafe { request(task.as_ptr(), reason, cleanup) };
         if let Some(entry) = entry {
@@ -436,23 +451,24 @@ impl Region {
     pub(crate) fn exhausted(&self, task: &TaskRef, what: Exhausted) {
         let kind = what.kind();
         task.note(EventKind::BudgetExhausted { kind });
-        let reason = self.reason(kind).with_task(TaskId(Key { generation: task.id, index: 0 }));
+        let reason = self.reason(kind).with_task(TaskId(Key { generation: task.id(), index: 0 }));
         self.cancel_task(task, &Arc::new(reason), kind.cleanup());
     }
 
     /// The task sees its cancel, if there is one.
     pub(crate) fn acknowledge(&self, task: &Header) -> Option<Cancelled> {
-        task.acknowledge()?;
+        let reason = task.acknowledge()?;
         if let Some(limits) = task.limits() {
             limits.lift(&self.core);
         }
-        task.reason().map(Cancelled::from)
+        task.span.cancel_seen(&reason);
+        Some(Cancelled::from(reason))
     }
 
     /// The reason a task is ended by force for.
     pub(crate) fn reason_to_force(&self, task: &Header) -> Arc<Reason> {
         let out_of_polls = || {
-            let task = TaskId(Key { generation: task.id, index: 0 });
+            let task = TaskId(Key { generation: task.id(), index: 0 });
             Arc::new(self.reason(Kind::PollQuota).with_task(task))
         };
         task.reason().unwrap_or_else(out_of_polls)
@@ -547,17 +563,9 @@ impl Inner {
         }
     }
 
-    /// The number of the next child.
-    fn take_order(&mut self) -> u64 {
-        self.created += 1;
-        self.created
-    }
-
     fn push(&mut self, task: NonNull<Header>) {
-        let order = self.take_order();
         // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
         unsafe {
-            task.as_ref().order.store(order as u32, Ordering::Relaxed);
             task.as_ref().links().prev = self.last;
             match self.last {
                 Some(last) => last.as_ref().links().next = Some(task),
@@ -582,24 +590,37 @@ impl Inner {
         }
     }
 
-    fn add_to_fold(&mut self, task: &TaskRef, severity: Severity) {
-        let mut reason = task.reason();
-        if severity == Severity::Cancelled {
-            // Ended by force without having been asked to stop.
-            reason.get_or_insert_with(|| task.region.reason_to_force(task));
-            // Many tasks cancelled at once share their reason: one says it all.
-            let same = |old: &Arc<Reason>| reason.as_ref().is_some_and(|new| Arc::ptr_eq(old, new));
-            if self.folded.as_ref().is_some_and(same) {
-                return;
+    /// A child has ended like this.
+    fn add_to_fold(&mut self, severity: Severity) {
+        // Shortcut: of the fold only the severity is ever seen, and that is the worst one.
+        self.fold = self.fold.max(severity);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use asx_kernel::outcome::{Fold, Outcome, Stop};
+
+    use super::*;
+
+    #[test]
+    fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
+        let root = crate::loose::loose_region();
+        let outcomes: [Outcome<(), ()>; 4] = [
+            Ok(()),
+            Err(Stop::Err(())),
+            Err(Stop::Cancelled(root.reason(Kind::User))),
+            Err(Stop::Panicked("".into())),
+        ];
+        let severities = Severity::ALL;
+        for picks in 0..4_usize.pow(4) {
+            let (mut fold, mut worst) = (Fold::default(), Severity::Ok);
+            for (order, place) in [(2, 1), (1, 4), (4, 16), (3, 64)] {
+                let pick = picks / place % 4;
+                fold.add(order, outcomes[pick].clone());
+                worst = worst.max(severities[pick]);
             }
-            self.folded = reason.clone();
+            assert_eq!(fold.severity(), worst);
         }
-        let outcome = match (severity, reason) {
-            (Severity::Cancelled, Some(reason)) => Err(Stop::Cancelled((*reason).clone())),
-            (Severity::Panicked, _) => Err(Stop::Panicked("".into())),
-            (Severity::Ok, _) => Ok(()),
-            _ => Err(Stop::Err(())),
-        };
-        self.fold.add(task.order.load(Ordering::Relaxed).into(), outcome);
     }
 }

@@ -66,8 +66,7 @@ pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>,
         region: region.clone(),
         id: region.core.next_task(),
         pin: FREE,
-        priority: budgeted(region, None, None).0,
-        extra: None,
+        extra: budgeted(region, None, None),
     };
     let fresh = Fresh::<Pending<Result<T, E>>, T, E>::new(plan);
     let (header, handle) = fresh.with_result(Err(Stop::Err(error)));
@@ -91,7 +90,6 @@ pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> 
         region: region.clone(),
         id: region.core.next_task(),
         pin: FREE,
-        priority: Priority::DEFAULT.0,
         extra: None,
     })
     .with(None);
@@ -101,15 +99,11 @@ pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> 
     Task::new(unsafe { Joint::new(handle) })
 }
 
-/// A task's effective priority, and its limits if it has any.
+/// With a task's effective priority, and its limits if it has any.
 #[inline]
-fn budgeted(
-    region: &Region,
-    own: Option<Budget>,
-    extra: Option<Box<Extra>>,
-) -> (u8, Option<Box<Extra>>) {
+fn budgeted(region: &Region, own: Option<Budget>, extra: Option<Box<Extra>>) -> Option<Box<Extra>> {
     if own.is_none() && region.unbounded {
-        return (Priority::DEFAULT.0, extra);
+        return extra;
     }
     if extra.as_ref().is_some_and(|extra| extra.finalizer) {
         return finalizing(own.unwrap_or_default(), extra);
@@ -117,19 +111,21 @@ fn budgeted(
     let default = Budget { priority: Priority::DEFAULT, ..Budget::INFINITE };
     let budget = region.budget.meet(own.unwrap_or(default));
     let free = Budget { priority: budget.priority, ..Budget::INFINITE };
-    if budget == free {
-        return (budget.priority.0, extra);
+    if budget == default {
+        return extra;
     }
     let mut extra = extra.unwrap_or_default();
-    extra.limits = Some(Limits::new(budget));
-    (budget.priority.0, Some(extra))
+    extra.priority = budget.priority;
+    extra.limits = (budget != free).then(|| Limits::new(budget));
+    Some(extra)
 }
 
 /// The same for a finalizer, which has the allowance of its region's close and nothing else.
-fn finalizing(allowed: Budget, extra: Option<Box<Extra>>) -> (u8, Option<Box<Extra>>) {
+fn finalizing(allowed: Budget, extra: Option<Box<Extra>>) -> Option<Box<Extra>> {
     let mut extra = extra.unwrap_or_default();
+    extra.priority = allowed.priority;
     extra.limits = Some(Limits::new(allowed));
-    (allowed.priority.0, Some(extra))
+    Some(extra)
 }
 
 /// Makes a task in a region: its first entry, unless it is over already, and its handle.
@@ -145,12 +141,11 @@ where
     F: FnOnce(Cx) -> B,
     B: Future<Output = Result<T, E>>,
 {
-    let (priority, extra) = budgeted(region, plan.budget, plan.extra);
+    let extra = budgeted(region, plan.budget, plan.extra);
     let mut fresh = Fresh::<B, T, E>::new(Blueprint {
         region: region.clone(),
         id: region.core.next_task(),
         pin: plan.pin,
-        priority,
         extra,
     });
     let made = fresh.cx().map(|cx| catch_unwind(AssertUnwindSafe(|| body(cx))));

@@ -34,7 +34,7 @@ impl<T, E> Task<T, E> {
 
     /// The id.
     pub fn id(&self) -> TaskId {
-        TaskId(Key { generation: self.joint.task().id, index: 0 })
+        TaskId(Key { generation: self.joint.task().id(), index: 0 })
     }
 
     /// Asks the task to stop: true the first time. Later reasons can only be stronger.

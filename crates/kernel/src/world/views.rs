@@ -11,6 +11,8 @@ record! {
         pub state: RegionState = record.word.state(),
         /// The fold of its children's outcomes, once Closed.
         pub outcome: Option<Severity> = record.outcome(),
+        /// That fold so far, with its payload: of equals that of the child created first.
+        pub fold: Option<TaskOutcome> = record.fold.outcome().cloned(),
         /// The first failure, in a fail-fast region.
         pub first_cause: Option<TaskOutcome> = record.first_cause.clone(),
         /// Why it was closed, if with a reason.

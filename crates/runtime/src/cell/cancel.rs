@@ -15,6 +15,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 
 use super::word::{Ended, Requested, Snapshot};
 use super::{Header, Runnable};
+use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 
 /// What cleanup a task is allowed, in polls. Its priority is in the header.
@@ -31,12 +32,24 @@ impl Header {
     /// Runs `f` on the reason and the allowance, alone.
     fn with_cancel<R>(&self, f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R) -> R {
         self.word.lock_cancel();
-        let answer = self.reason.with_mut(|reason| {
-            // SAFETY: rule 4: the bit is set by this thread.
-            self.cleanup.with_mut(|cleanup| unsafe { f(&mut *reason, &mut *cleanup) })
-        });
+        // SAFETY: rule 4: the bit is set by this thread.
+        let answer = unsafe { self.with_locked_cancel(f) };
         self.word.unlock_cancel();
         answer
+    }
+
+    /// Runs `f` on the reason and the allowance.
+    ///
+    /// # Safety
+    /// Rule 4: the caller has set the bit.
+    unsafe fn with_locked_cancel<R>(
+        &self,
+        f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R,
+    ) -> R {
+        self.reason.with_mut(|reason| {
+            // SAFETY: the caller's promise.
+            self.cleanup.with_mut(|cleanup| unsafe { f(&mut *reason, &mut *cleanup) })
+        })
     }
 
     /// The reason, if the task was asked to stop.
@@ -54,29 +67,55 @@ impl Header {
 
     /// Asks the task to stop: the stronger reason stays, the allowances combine.
     pub(crate) fn request(&self, new: &Arc<Reason>, cleanup: Cleanup) -> Requested {
-        self.with_cancel(|reason, allowance| {
-            let before = self.word.load();
-            if before.is_completed() {
-                return Requested::Completed;
+        Object::of_task(self.id(), Part::Turn).write();
+        self.word.lock_cancel();
+        let before = self.word.load();
+        if before.is_completed() {
+            self.word.unlock_cancel();
+            return Requested::Completed;
+        }
+        // SAFETY: rule 4: the bit is set by this thread.
+        let moves = unsafe {
+            self.with_locked_cancel(|reason, allowance| {
+                self.combine(reason, allowance, new, cleanup)
+            })
+        };
+        if !self.region.core.recording() {
+            return self.word.request_cancel(moves, true);
+        }
+        let requested = self.word.request_cancel(moves, false);
+        if let Requested::Live { effect, .. } = requested {
+            // SAFETY: as above.
+            unsafe {
+                self.with_locked_cancel(|reason, allowance| {
+                    self.note_requested(effect, before.state(), reason, allowance);
+                });
             }
-            let priority = self.cleanup_priority.load(Relaxed);
-            let allowed = match reason {
-                None => cleanup,
-                Some(_) => Cleanup { polls: allowance.polls.into(), priority }.combine(cleanup),
-            };
-            allowance.polls = u16::try_from(allowed.polls).unwrap_or(u16::MAX);
-            self.cleanup_priority.store(allowed.priority, Relaxed);
-            if reason.as_ref().is_none_or(|old| old.weaker_than(new)) {
-                *reason = Some(new.clone());
-            }
-            let own = self.priority;
-            let moves = allowed.priority.max(own) != priority.max(own);
-            let requested = self.word.request_cancel(moves);
-            if let Requested::Live { effect, .. } = requested {
-                self.note_requested(effect, before.state(), reason, allowance);
-            }
-            requested
-        })
+        }
+        self.word.unlock_cancel();
+        requested
+    }
+
+    /// Adds a request to those there were: whether the place in the cancel lane is another now.
+    fn combine(
+        &self,
+        reason: &mut Option<Arc<Reason>>,
+        allowance: &mut Allowance,
+        new: &Arc<Reason>,
+        cleanup: Cleanup,
+    ) -> bool {
+        let priority = self.cleanup_priority.load(Relaxed);
+        let allowed = match reason {
+            None => cleanup,
+            Some(_) => Cleanup { polls: allowance.polls.into(), priority }.combine(cleanup),
+        };
+        allowance.polls = u16::try_from(allowed.polls).unwrap_or(u16::MAX);
+        self.cleanup_priority.store(allowed.priority, Relaxed);
+        if reason.as_ref().is_none_or(|old| old.weaker_than(new)) {
+            *reason = Some(new.clone());
+        }
+        let own = self.priority().0;
+        allowed.priority.max(own) != priority.max(own)
     }
 
     /// Takes one poll from the allowance; false if none is left.
@@ -113,11 +152,20 @@ impl Header {
         self.with_cancel(|_, allowance| allowance.used.into())
     }
 
-    /// The task sees the request; `None` if there is none to see.
-    pub(crate) fn acknowledge(&self) -> Option<TaskEffect> {
-        if !self.region.core.recording() {
-            return self.word.acknowledge();
+    /// The task sees the request: why; `None` if there is none to see.
+    pub(crate) fn acknowledge(&self) -> Option<Arc<Reason>> {
+        if self.region.core.recording() {
+            return self.acknowledge_on_record();
         }
+        self.word.acknowledge_and_lock()?;
+        // SAFETY: rule 4: the bit is set by this thread.
+        let reason = unsafe { self.with_locked_cancel(|reason, _| reason.clone()) };
+        self.word.unlock_cancel();
+        reason
+    }
+
+    #[cold]
+    fn acknowledge_on_record(&self) -> Option<Arc<Reason>> {
         self.with_cancel(|reason, allowance| {
             let from = self.word.load().state();
             let effect = self.word.acknowledge()?;
@@ -125,7 +173,7 @@ impl Header {
             if effect == TaskEffect::Acknowledged {
                 self.note_witness(reason, allowance, Phase::Cancelling, false);
             }
-            Some(effect)
+            reason.clone()
         })
     }
 
@@ -140,8 +188,11 @@ impl Header {
         cancelled
     }
 
-    #[cold]
     fn cancelled_body_ended(&self, severity: Severity) {
+        if !self.region.core.recording() {
+            self.word.body_ended();
+            return;
+        }
         if severity == Severity::Err {
             self.note(EventKind::CleanupError {});
         }
@@ -168,11 +219,14 @@ impl Header {
         self.with_cancel(|reason, allowance| {
             let from = self.word.load().state();
             let ended = self.word.complete(kept);
-            self.note_moved(from);
-            if from.acknowledged() || forced {
-                self.note_witness(reason, allowance, Phase::Completed, false);
-            }
-            self.note(EventKind::TaskEnded { outcome: severity });
+            let witnessed = from.acknowledged() || forced;
+            let witness = self.witness(reason, allowance, Phase::Completed, false);
+            let events = [
+                self.moved(from),
+                witness.filter(|_| witnessed),
+                Some(EventKind::TaskEnded { outcome: severity }),
+            ];
+            self.region.core.note_all(self.subject(), events.into_iter().flatten());
             ended
         })
     }
@@ -187,10 +241,12 @@ impl Header {
     ) -> Option<Snapshot> {
         self.with_cancel(|_, _| {
             let before = self.word.begin(step, plain)?;
-            if let Some(dispatch) = dispatch {
-                self.region.core.note_dispatch(self.subject(), dispatch);
+            let moved = self.moved(before.state());
+            let (core, subject) = (&self.region.core, self.subject());
+            match dispatch {
+                Some(dispatch) => core.note_dispatch(subject, dispatch, moved),
+                None => core.note_all(subject, moved),
             }
-            self.note_moved(before.state());
             Some(before)
         })
     }
@@ -206,7 +262,7 @@ impl Header {
     }
 
     pub(crate) fn subject(&self) -> Subject {
-        Subject { task: Some(self.id), region: Some(self.region.id), ..Subject::default() }
+        Subject { task: Some(self.id()), region: Some(self.region.id), ..Subject::default() }
     }
 
     /// Records something about the task.
@@ -217,13 +273,15 @@ impl Header {
         }
     }
 
+    /// That the state is another than before, if it is.
+    fn moved(&self, from: TaskState) -> Option<EventKind> {
+        let to = self.word.load().state();
+        (from != to).then_some(EventKind::TaskMoved { from, to })
+    }
+
     /// Records that the state is another than before; whether it is.
     fn note_moved(&self, from: TaskState) -> bool {
-        let to = self.word.load().state();
-        if from != to {
-            self.note(EventKind::TaskMoved { from, to });
-        }
-        from != to
+        self.moved(from).inspect(|moved| self.note(*moved)).is_some()
     }
 
     fn note_requested(
@@ -241,6 +299,18 @@ impl Header {
         }
     }
 
+    /// How far the cancel has come, if there is one.
+    fn witness(
+        &self,
+        reason: &Option<Arc<Reason>>,
+        allowance: &Allowance,
+        phase: Phase,
+        strengthened: bool,
+    ) -> Option<EventKind> {
+        let (kind, polls) = (reason.as_ref()?.kind, allowance.polls.into());
+        Some(EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened })
+    }
+
     /// Records how far the cancel has come.
     fn note_witness(
         &self,
@@ -249,9 +319,8 @@ impl Header {
         phase: Phase,
         strengthened: bool,
     ) {
-        let Some(reason) = reason else { return };
-        let (kind, polls) = (reason.kind, allowance.polls.into());
-        self.note(EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened });
+        let witness = self.witness(reason, allowance, phase, strengthened);
+        witness.into_iter().for_each(|witness| self.note(witness));
     }
 }
 

@@ -29,7 +29,9 @@
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
 //! 8. *Holds*. See `stage`.
+//! 9. *Boxes*. See `armed`.
 
+mod armed;
 mod cancel;
 mod joiner;
 mod stage;
@@ -46,7 +48,7 @@ use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Reason;
@@ -56,10 +58,13 @@ use asx_kernel::time::Time;
 
 use crate::budget::Limits;
 use crate::cx::Wait;
+use crate::footprint::{Object, Part};
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
 use crate::region::Region;
+use crate::spans::Span;
 use crate::{Cancelled, Cx};
+pub(crate) use armed::Armed;
 use cancel::Allowance;
 use joiner::Joiner;
 use stage::{Holds, Slot, Stage};
@@ -79,25 +84,29 @@ pub(crate) struct Header {
     pub(crate) word: Word,
     vtable: &'static Vtable,
     pub(crate) region: Arc<Region>,
-    /// The number of its creation.
-    pub(crate) id: u64,
     links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
     /// Which worker it is pinned to, or [`FREE`], or [`BLOCKING`].
     pub(crate) pin: u16,
-    pub(crate) priority: u8,
+    /// The lower part of the number of its creation; in two parts so that nothing is padded.
+    id: u32,
+    /// The rest of it.
+    id_high: u16,
     /// The priority its cleanup has; written like `cleanup`, read without the lock.
     cleanup_priority: AtomicU8,
-    /// Which child of its region it is; written under the region's lock.
-    pub(crate) order: AtomicU32,
     /// What the stage holds (rule 8).
     holds: std::cell::UnsafeCell<Holds>,
     joiner: UnsafeCell<Joiner>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
     pub(crate) extra: Option<Box<Extra>>,
+    pub(crate) span: Span,
 }
+
+/// What a task costs besides its future and its two words of the allocator.
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Header>() == 88 + size_of::<Span>());
 
 // SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
 unsafe impl Sync for Header {}
@@ -105,11 +114,18 @@ unsafe impl Sync for Header {}
 unsafe impl Send for Header {}
 
 /// What few tasks have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Extra {
     pub(crate) name: Option<Arc<str>>,
+    pub(crate) priority: Priority,
     pub(crate) finalizer: bool,
     pub(crate) limits: Option<Limits>,
+}
+
+impl Default for Extra {
+    fn default() -> Self {
+        Extra { name: None, priority: Priority::DEFAULT, finalizer: false, limits: None }
+    }
 }
 
 /// Neighbours among the tasks of a region.
@@ -154,7 +170,6 @@ pub(crate) struct Blueprint {
     pub(crate) region: Arc<Region>,
     pub(crate) id: u64,
     pub(crate) pin: u16,
-    pub(crate) priority: u8,
     pub(crate) extra: Option<Box<Extra>>,
 }
 
@@ -170,6 +185,7 @@ where
     F: Future<Output = Result<T, E>>,
 {
     pub(crate) fn new(plan: Blueprint) -> Self {
+        let span = Span::of_task(&plan);
         // References: the region's, the handle's, the first context's.
         let header = Header {
             word: Word::new(3, SCHEDULED | HANDLE),
@@ -182,18 +198,18 @@ where
                 free: free::<F, T, E>,
             },
             region: plan.region,
-            id: plan.id,
             links: std::cell::UnsafeCell::default(),
             reason: UnsafeCell::new(None),
             cleanup: UnsafeCell::new(Allowance::default()),
-            order: AtomicU32::new(0),
             pin: plan.pin,
-            priority: plan.priority,
+            id: plan.id as u32,
+            id_high: (plan.id >> 32) as u16,
             cleanup_priority: AtomicU8::new(0),
             holds: std::cell::UnsafeCell::new(Holds::Nothing),
             joiner: UnsafeCell::new(Joiner::default()),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
+            span,
         };
         let cell = Box::new(Cell { header, slot: UnsafeCell::new(Slot::EMPTY) });
         Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
@@ -354,6 +370,17 @@ impl Header {
         self.joiner.with(|joiner| unsafe { &*joiner }.wake());
     }
 
+    /// The number of its creation, up to 2^48: more tasks than a runtime lives to see.
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        u64::from(self.id_high) << 32 | u64::from(self.id)
+    }
+
+    #[inline]
+    pub(crate) fn priority(&self) -> Priority {
+        self.extra.as_ref().map_or(Priority::DEFAULT, |extra| extra.priority)
+    }
+
     /// What bounds the task, if anything does.
     #[inline]
     pub(crate) fn limits(&self) -> Option<&Limits> {
@@ -363,6 +390,11 @@ impl Header {
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.limits()?.deadline()
+    }
+
+    /// Whether neither priority nor deadline tell it from the usual.
+    fn is_unbounded(&self) -> bool {
+        self.priority() == Priority::DEFAULT && self.deadline().is_none()
     }
 
     #[inline]
@@ -449,6 +481,7 @@ impl TaskRef {
     /// # Safety
     /// As [`TaskRef::poll`].
     pub(crate) unsafe fn finish(&self, verdict: Verdict) {
+        self.span.verdict(&verdict);
         // SAFETY: rule 5 and the caller's promise.
         unsafe { (self.vtable.finish)(self.header, verdict) }
     }
@@ -506,6 +539,7 @@ impl<T, E> Joint<T, E> {
 
     /// The result of a task that has ended, once.
     pub(crate) fn try_take(&mut self) -> Option<Outcome<T, E>> {
+        Object::of_task(self.task.id(), Part::End).read();
         if self.done || !self.task.word.load().is_completed() {
             return None;
         }
@@ -616,15 +650,14 @@ impl Runnable {
     #[inline]
     pub fn is_plain(&self) -> bool {
         let header = self.header();
-        header.priority == Priority::DEFAULT.0
-            && header.deadline().is_none()
+        (header.extra.is_none() || header.is_unbounded())
             && !header.word.load().state().in_cancel_lane()
     }
 
     /// Where the task belongs in the lanes.
     pub fn place(&self) -> Place {
         let header = self.header();
-        let own = Priority(header.priority);
+        let own = header.priority();
         if header.word.load().state().in_cancel_lane() {
             return Place::Cancel(own.max(Priority(header.cleanup_priority.load(Relaxed))));
         }
@@ -636,7 +669,7 @@ impl Runnable {
 
     /// The number of the task.
     pub fn id(&self) -> u64 {
-        self.header().id
+        self.header().id()
     }
 
     /// The entry as a pointer, for a queue of pointers.

@@ -14,6 +14,12 @@ pub(crate) fn is_task_waker(waker: &Waker) -> bool {
     std::ptr::eq(waker.vtable(), &VTABLE)
 }
 
+/// The task whose waker it is, if it is one.
+#[inline]
+pub(crate) fn task_of(waker: &Waker) -> Option<NonNull<Header>> {
+    is_task_waker(waker).then(|| header(waker.data()))
+}
+
 fn header(data: *const ()) -> NonNull<Header> {
     NonNull::new(data.cast_mut().cast()).unwrap_or(NonNull::dangling())
 }

@@ -86,6 +86,12 @@ impl Snapshot {
         self.is(FORCE | CLEANING)
     }
 
+    /// Whether somebody may still ask for the result.
+    #[inline]
+    pub(crate) fn has_handle(self) -> bool {
+        self.is(HANDLE)
+    }
+
     /// Runnable, running, or waiting for a wake.
     pub(crate) fn activity(self) -> Activity {
         match (self.is(POLLING), self.is(SCHEDULED)) {
@@ -241,8 +247,9 @@ impl Word {
     }
 
     /// Asks the task to stop, for a reason that has been noted: who sees the request finds it.
-    /// `moves`: its place in the cancel lane is another than before.
-    pub(crate) fn request_cancel(&self, moves: bool) -> Requested {
+    /// `moves`: its place in the cancel lane is another than before. `unlock`: the caller has the
+    /// cancel lock and gives it back with the same step.
+    pub(crate) fn request_cancel(&self, moves: bool, unlock: bool) -> Requested {
         self.update(|word| {
             if word.is_completed() {
                 return None;
@@ -253,15 +260,38 @@ impl Word {
             let queued = word.is(SCHEDULED) && !word.is(POLLING);
             let extra = queued && (effect == TaskEffect::Requested || moves);
             let enqueue = extra || (wakes && !word.is(SCHEDULED | POLLING));
-            let next = Snapshot(next.0 | if wakes { SCHEDULED } else { 0 });
+            let next = next.0 | if wakes { SCHEDULED } else { 0 };
+            let next = Snapshot(next & if unlock { !LOCK } else { !0 });
             Some((next, Requested::Live { effect, enqueue, extra }))
         })
-        .unwrap_or(Requested::Completed)
+        .unwrap_or_else(|| {
+            if unlock {
+                self.unlock_cancel();
+            }
+            Requested::Completed
+        })
     }
 
     /// The task sees the request; `None` if there is none to see.
     pub(crate) fn acknowledge(&self) -> Option<TaskEffect> {
         self.update(|word| word.step(TaskEvent::Acknowledge))
+    }
+
+    /// [`acknowledge`](Word::acknowledge) and [`lock_cancel`](Word::lock_cancel) in one step.
+    pub(crate) fn acknowledge_and_lock(&self) -> Option<TaskEffect> {
+        loop {
+            let effect = self.update(|word| {
+                if word.is(LOCK) {
+                    return Some((word, None));
+                }
+                let (next, effect) = word.step(TaskEvent::Acknowledge)?;
+                Some((Snapshot(next.0 | LOCK), Some(effect)))
+            })?;
+            if effect.is_some() {
+                return effect;
+            }
+            crate::prim::yield_now();
+        }
     }
 
     /// The body has ended: whether the task ends cancelled. It moves to Finalizing if so.

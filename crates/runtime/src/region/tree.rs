@@ -59,20 +59,19 @@ impl<'a> RegionStore for Tree<'a> {
     fn closed(&mut self, region: Self::Region) -> Option<Self::Region> {
         let (waiters, fold) = {
             let mut inner = region.lock();
-            let outcome = inner.fold.severity();
+            let outcome = inner.fold;
             region.note(EventKind::RegionOutcome { outcome });
             region.core.region_done();
             let graces = std::mem::take(&mut inner.graces);
             drop(graces.cancel(&region.core));
-            (std::mem::take(&mut inner.waiters), inner.fold.clone())
+            (std::mem::take(&mut inner.waiters), inner.fold)
         };
+        region.span.end(fold);
         let parent = region.parent.as_ref();
         if let Some(parent) = parent {
             let mut inner = parent.lock();
             inner.children.remove(&region.id);
-            if let Some(outcome) = fold.outcome() {
-                inner.fold.add(region.order, outcome.clone());
-            }
+            inner.add_to_fold(fold);
         }
         waiters.into_values().for_each(Waker::wake);
         parent

@@ -24,7 +24,7 @@ impl Region {
         let waker = waker.clone();
         let mut inner = self.lock();
         if inner.word.state() == RegionState::Closed {
-            return Some(inner.fold.severity());
+            return Some(inner.fold);
         }
         let old = inner.waiters.insert(place, waker);
         drop(inner);
@@ -41,7 +41,7 @@ impl Region {
     /// How it has closed.
     pub(crate) fn outcome(&self) -> Option<Severity> {
         let inner = self.lock();
-        (inner.word.state() == RegionState::Closed).then(|| inner.fold.severity())
+        (inner.word.state() == RegionState::Closed).then(|| inner.fold)
     }
 
     /// Why it is closing.
@@ -51,7 +51,7 @@ impl Region {
 
     /// The number of the task that failed first, in a fail-fast region.
     pub(crate) fn failed_task(&self) -> Option<u64> {
-        self.lock().failure.as_ref().map(|task| task.id)
+        self.lock().failure.as_ref().map(|task| task.id())
     }
 
     /// What is inside, for people.

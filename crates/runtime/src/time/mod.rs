@@ -11,7 +11,6 @@ mod units;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Waker;
 use std::time::Duration;
 
 use asx_kernel::journal::{EventKind, Subject};
@@ -19,8 +18,9 @@ use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
+use crate::cell::Armed;
 use crate::core::{Core, Host};
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
 
 pub use interval::{Interval, MissedTicks, Tick};
@@ -31,37 +31,12 @@ pub use units::DurationExt;
 /// Timers fired under one lock.
 const BATCH: usize = 256;
 
-/// A timer of somebody's: whose it is, and who is woken.
-pub(crate) struct Armed {
-    pub(crate) owner: Owner,
-    pub(crate) wakes: Option<Waker>,
-}
-
 /// Whose timer it is.
 pub(crate) enum Owner {
     /// A task's own wait.
     Task(u64),
     /// A region's timer.
     Region(Arc<Region>),
-}
-
-impl Armed {
-    /// Whether it wakes the same one as `waker`.
-    pub(crate) fn is(&self, waker: &Waker) -> bool {
-        self.wakes.as_ref().is_some_and(|own| own.will_wake(waker))
-    }
-}
-
-impl Owner {
-    fn subject(&self, handle: TimerHandle) -> Subject {
-        let timer = Some(handle.generation);
-        match self {
-            Owner::Task(id) => Subject { task: Some(*id), timer, ..Subject::default() },
-            Owner::Region(region) => {
-                Subject { region: Some(region.id), timer, ..Subject::default() }
-            }
-        }
-    }
 }
 
 /// Timers that each carry a `T`.
@@ -103,7 +78,7 @@ impl<T> Timers<T> {
         add: impl FnOnce(&mut Wheel<T>) -> Result<TimerHandle, RegisterError<T>>,
     ) -> Result<TimerHandle, Status> {
         let (added, earliest) = {
-            let mut wheel = lock(&self.wheel);
+            let mut wheel = lock_unseen(&self.wheel);
             let wheel = wheel.get_or_insert_with(|| self.wheel());
             if self.config.max_timer_duration != Duration::MAX {
                 // Distances are measured from the wheel's own time.
@@ -127,30 +102,30 @@ impl<T> Timers<T> {
     /// Looks at what a timer carries, if it is still armed. No user code in `look`: it runs under
     /// the lock.
     pub(crate) fn look<R>(&self, handle: TimerHandle, look: impl FnOnce(&T) -> R) -> Option<R> {
-        let wheel = lock(&self.wheel);
+        let wheel = lock_unseen(&self.wheel);
         wheel.as_ref()?.get(handle).map(|(_, token)| look(token))
     }
 
     /// Takes a timer out, if it is still armed.
     pub(crate) fn cancel(&self, handle: TimerHandle) -> Option<T> {
-        lock(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle))
+        lock_unseen(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle))
     }
 
     /// Brings the wheel up to a time.
     pub(crate) fn advance(&self, now: Time) {
-        if let Some(wheel) = lock(&self.wheel).as_mut() {
+        if let Some(wheel) = lock_unseen(&self.wheel).as_mut() {
             wheel.advance(now);
         }
     }
 
     /// Looks at the wheel, if there is one.
     pub(crate) fn with_wheel<R>(&self, look: impl FnOnce(Option<&Wheel<T>>) -> R) -> R {
-        look(lock(&self.wheel).as_deref())
+        look(lock_unseen(&self.wheel).as_deref())
     }
 
     /// How many timers are armed.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.wheel).as_ref().map_or(0, |wheel| wheel.len())
+        lock_unseen(&self.wheel).as_ref().map_or(0, |wheel| wheel.len())
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
@@ -167,7 +142,7 @@ impl<T> Timers<T> {
         let mut due = Vec::new();
         loop {
             let (count, next) = {
-                let mut wheel = lock(&self.wheel);
+                let mut wheel = lock_unseen(&self.wheel);
                 let wheel = wheel.as_mut()?;
                 let count = wheel.collect(now, BATCH, &mut due);
                 let next = wheel.next_deadline();
@@ -193,7 +168,7 @@ impl Core {
         self.room_on_record()?;
         let at = deadline.as_nanos();
         let added = self.timers.register_with(host, deadline, |wheel| {
-            let of_owner = armed.owner.subject(TimerHandle { id: 0, generation: 0 });
+            let of_owner = armed.subject(TimerHandle { id: 0, generation: 0 });
             let handle = wheel.register(deadline, armed)?;
             let subject = Subject { timer: Some(handle.generation), ..of_owner };
             self.note(subject, EventKind::TimerArmed { deadline: at });
@@ -213,7 +188,9 @@ impl Core {
     /// Takes a timer out: whose it was, and whom it would have woken, if it was still armed.
     pub(crate) fn disarm(&self, handle: TimerHandle) -> Option<Armed> {
         let armed = self.timers.cancel(handle)?;
-        self.note(armed.owner.subject(handle), EventKind::TimerCancelled {});
+        if self.recording() {
+            self.note(armed.subject(handle), EventKind::TimerCancelled {});
+        }
         Some(armed)
     }
 
@@ -226,12 +203,12 @@ impl Core {
     ) -> Result<TimerHandle, Status> {
         let (host, mut before) = (&*self.host, None);
         let updated = self.timers.register_with(host, deadline, |wheel| {
-            let of_owner = armed.owner.subject(old);
+            let of_owner = armed.subject(old);
             let (handle, replaced) = wheel.update(old, deadline, armed)?;
             let subject = Subject { timer: Some(handle.generation), ..of_owner };
             self.note(subject, EventKind::TimerArmed { deadline: deadline.as_nanos() });
             if let Some(armed) = &replaced {
-                self.note(armed.owner.subject(old), EventKind::TimerCancelled {});
+                self.note(armed.subject(old), EventKind::TimerCancelled {});
             }
             before = replaced;
             Ok(handle)
@@ -245,14 +222,11 @@ impl Core {
         let mut fired = 0;
         self.timers.fire(now, |Expired { handle, deadline, token }| {
             fired += 1;
-            let deadline = deadline.as_nanos();
-            self.note(token.owner.subject(handle), EventKind::TimerFired { deadline });
-            if let Owner::Region(region) = &token.owner {
-                region.forget_timer(handle);
+            if self.recording() {
+                let deadline = deadline.as_nanos();
+                self.note(token.subject(handle), EventKind::TimerFired { deadline });
             }
-            if let Some(waker) = token.wakes {
-                waker.wake();
-            }
+            token.fire(handle);
         });
         fired
     }

@@ -6,29 +6,52 @@ use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use super::{Armed, Owner};
 use crate::Cx;
+use crate::cell::Armed;
 
 /// At most one timer of the wheel, which is taken out again when this is dropped.
 pub(crate) struct Timer<'a> {
     cx: &'a Cx,
     deadline: Time,
-    handle: Option<TimerHandle>,
+    /// The handle of the timer, without what it would be padded with.
+    generation: u64,
+    slot: u32,
     /// The deadline was in the future when this was made: no need to look at the clock again.
     ahead: bool,
 }
 
+/// No timer: the wheel has fewer slots.
+const NONE: u32 = u32::MAX;
+
 impl<'a> Timer<'a> {
     pub(crate) fn new(cx: &'a Cx, deadline: Time, ahead: bool) -> Timer<'a> {
-        Timer { cx, deadline, handle: None, ahead }
+        Timer { cx, deadline, generation: 0, slot: NONE, ahead }
     }
 
     /// A timer that is armed at once, also for a time that has passed.
     pub(crate) fn armed(cx: &'a Cx, deadline: Time) -> Result<Timer<'a>, Status> {
-        let wakes = Some(Waker::clone(&cx.task().lend_waker()));
-        let armed = Armed { owner: Owner::Task(cx.task().id), wakes };
-        let handle = Some(cx.core().arm(deadline, armed)?);
-        Ok(Timer { cx, deadline, handle, ahead: false })
+        let mut timer = Timer::new(cx, deadline, false);
+        timer.arm(&cx.task().lend_waker())?;
+        Ok(timer)
+    }
+
+    fn arm(&mut self, waker: &Waker) -> Result<(), Status> {
+        let core = self.cx.core();
+        let armed = Armed::by_task(self.cx.task(), waker.clone(), core.recording());
+        self.keep(Some(core.arm(self.deadline, armed)?));
+        Ok(())
+    }
+
+    fn keep(&mut self, handle: Option<TimerHandle>) {
+        let slot = handle.and_then(|handle| u32::try_from(handle.id).ok());
+        self.slot = slot.unwrap_or(NONE);
+        self.generation = handle.map_or(0, |handle| handle.generation);
+    }
+
+    #[inline]
+    fn handle(&self) -> Option<TimerHandle> {
+        let (id, generation) = (self.slot.into(), self.generation);
+        (self.slot != NONE).then_some(TimerHandle { id, generation })
     }
 
     pub(crate) fn cx(&self) -> &'a Cx {
@@ -42,28 +65,30 @@ impl<'a> Timer<'a> {
     /// Whether the time has come; if not, the waker is woken when it does. Only the last one is.
     pub(crate) fn poll(&mut self, waker: &Waker) -> bool {
         let core = self.cx.core();
-        match self.handle {
+        match self.handle() {
             None if !self.ahead && self.deadline <= core.host.now() => return true,
             None => {}
             Some(handle) => match core.timers.look(handle, |last| last.is(waker)) {
                 None => {
-                    (self.handle, self.ahead) = (None, false);
+                    self.keep(None);
+                    self.ahead = false;
                     return true;
                 }
                 Some(true) => return false,
-                Some(false) => drop(core.disarm(handle)),
+                Some(false) => {
+                    self.keep(None);
+                    drop(core.disarm(handle));
+                }
             },
         }
-        let owner = Owner::Task(self.cx.task().id);
-        let armed = Armed { owner, wakes: Some(waker.clone()) };
-        self.handle = core.arm(self.deadline, armed).ok();
+        let _ = self.arm(waker);
         false
     }
 }
 
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
-        if let Some(handle) = self.handle {
+        if let Some(handle) = self.handle() {
             drop(self.cx.core().disarm(handle));
         }
     }

@@ -502,3 +502,98 @@ fn a_cancel_knows_who_asked_and_what_was_said() {
     assert_eq!((reason.origin_task, reason.message.as_deref()), (Some(asks), Some("enough")));
     assert_eq!((reason.origin_region, reason.kind), (ROOT, Kind::LinkedExit));
 }
+
+#[test]
+fn of_equal_outcomes_a_region_keeps_that_of_the_child_created_first() {
+    let error = |message: &str| TaskError { status: None, message: message.into() };
+    let fail = |w: &mut W, message| poll(w, PollEnd::Failed(error(message)));
+    let expected = |message| Some(Err(Stop::Err(error(message))));
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    // A task, a region, a task; they end last to first.
+    let first = spawn(&mut w, region);
+    let inner = open(&mut w, region);
+    let inside = spawn(&mut w, inner);
+    let last = spawn(&mut w, region);
+    for _ in 0..3 {
+        poll(&mut w, PollEnd::Pending);
+    }
+    w.wake(last).unwrap();
+    fail(&mut w, "last");
+    assert_eq!(w.region(region).unwrap().fold, expected("last"));
+    w.wake(inside).unwrap();
+    fail(&mut w, "inside");
+    w.close_region(inner, ask(Kind::User), None).unwrap();
+    assert_eq!(w.region(region).unwrap().fold, expected("inside"));
+    w.wake(first).unwrap();
+    fail(&mut w, "first");
+    let view = w.region(region).unwrap();
+    assert_eq!((view.fold, view.outcome), (expected("first"), None));
+    w.close_region(region, ask(Kind::User), None).unwrap();
+    assert_eq!(w.region(region).unwrap().outcome, Some(Severity::Err));
+}
+
+#[test]
+fn of_two_graces_the_shorter_counts_whichever_came_first() {
+    for (first, second) in [(10, 3), (3, 10)] {
+        let mut w = world();
+        let region = open(&mut w, ROOT);
+        spawn(&mut w, region);
+        w.close_region(region, ask(Kind::User), Some(ms(first))).unwrap();
+        w.close_region(region, ask(Kind::User), Some(ms(second))).unwrap();
+        poll(&mut w, PollEnd::Pending);
+        assert_eq!(idle(&mut w), Some(Time::from_millis(3)));
+    }
+}
+
+#[test]
+fn a_second_cancel_leaves_a_task_where_it_stands() {
+    let mut w = world();
+    let [a, b] = [0, 1].map(|_| spawn(&mut w, ROOT));
+    for task in [a, b, a] {
+        w.cancel_task(task, ask(Kind::User)).unwrap();
+    }
+    // In line before `b` still, though asked last; once it has seen the cancel, nobody wakes it.
+    assert_eq!(begin(&mut w), a);
+    assert_eq!(w.checkpoint(a), Err(Status::Cancelled));
+    end(&mut w, a, PollEnd::Pending);
+    w.cancel_task(a, ask(Kind::Shutdown)).unwrap();
+    assert_eq!(w.task(a).unwrap().lane, None);
+    assert_eq!(begin(&mut w), b);
+}
+
+#[test]
+fn only_a_finalizer_arms_timers_in_a_region_that_finalizes() {
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    w.defer(region, 7).unwrap();
+    w.close_region(region, ask(Kind::User), None).unwrap();
+    assert_eq!(w.region(region).unwrap().state, RegionState::Finalizing);
+    let finalizer = begin(&mut w);
+    assert!(w.arm(region, SleepUntil::After(ms(1)), None).is_ok());
+    end(&mut w, finalizer, PollEnd::Pending);
+    let outside = spawn(&mut w, ROOT);
+    assert_eq!(begin(&mut w), outside);
+    assert!(w.arm(region, SleepUntil::After(ms(1)), None).is_err());
+}
+
+#[test]
+fn what_was_seen_of_one_is_not_taken_for_another() {
+    let mut w = world();
+    let [a, b, waiter] = [0, 1, 2].map(|_| spawn(&mut w, ROOT));
+    for _ in [a, b] {
+        poll(&mut w, PollEnd::Pending);
+    }
+    assert_eq!(begin(&mut w), waiter);
+    for task in [a, b] {
+        assert_eq!(w.join(waiter, task), Ok(Poll::Pending));
+    }
+    end(&mut w, waiter, PollEnd::Pending);
+    w.wake(a).unwrap();
+    poll(&mut w, failed());
+    // Who waited in time gets the outcome though the task is gone.
+    w.release_task(a).unwrap();
+    assert_eq!(begin(&mut w), waiter);
+    assert_eq!(w.join(waiter, b), Ok(Poll::Pending));
+    assert_eq!(w.join(waiter, a), Ok(Poll::Ready(Severity::Err)));
+}

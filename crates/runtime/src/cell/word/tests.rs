@@ -108,7 +108,11 @@ fn only_an_acknowledgement_makes_a_task_end_cancelled() {
 #[test]
 fn a_request_is_the_law_s_and_makes_one_entry_at_most() {
     for word in every_word() {
-        let (requested, after) = on(word, |cell| cell.request_cancel(false));
+        let (requested, after) = on(word, |cell| cell.request_cancel(false, false));
+        // With the lock given back it is the same step.
+        let locked = Snapshot(word.0 | LOCK);
+        let (unlocking, unlocked) = on(locked, |cell| cell.request_cancel(false, true));
+        assert_eq!((unlocking, unlocked.0), (requested, after.0 & !LOCK), "{:b}", word.0);
         if word.is_completed() {
             assert_eq!((requested, after.0), (Requested::Completed, word.0));
             continue;
@@ -132,6 +136,11 @@ fn a_request_is_acknowledged_as_the_law_says() {
         let expected = law(word, TaskEvent::Acknowledge).ok();
         let (effect, after) = on(word, Word::acknowledge);
         assert_eq!(effect, expected.map(|(_, effect)| effect), "{:b}", word.0);
+        if !word.is(LOCK) {
+            let (same, locked) = on(word, Word::acknowledge_and_lock);
+            let lock = if effect.is_some() { LOCK } else { 0 };
+            assert_eq!((same, locked.0), (effect, after.0 | lock), "{:b}", word.0);
+        }
         let state = expected.map_or(word.state(), |(state, _)| state);
         assert_eq!(after.0, with(word, state, 0, 0), "{:b}", word.0);
     }
@@ -203,7 +212,7 @@ fn nobody_asks_for_the_handle_of_a_result_that_was_taken() {
         same(both, Word::force);
         same(both, Word::end_poll);
         same(both, Word::wake);
-        same(both, |cell| cell.request_cancel(false));
+        same(both, |cell| cell.request_cancel(false, false));
         same(both, Word::acknowledge);
         same(both, Word::body_ended);
         same(both, |cell| cell.complete(false));
