@@ -231,7 +231,7 @@ fn diff_shows_where_two_traces_part() {
     let lines = |sign| out.lines().filter(move |line| line.starts_with(sign));
     assert!(lines("- ").next().expect("a line").ends_with("from=Created to=Completed"), "{out}");
     assert!(lines("+ ").next().expect("a line").ends_with("from=Created to=Running"), "{out}");
-    assert!(lines("  ").count() > 0 && lines("- ").last().expect("a line").contains(&a));
+    assert!(lines("  ").count() > 0 && lines("- ").next_back().expect("a line").contains(&a));
     let object = json(&["trace", "diff", &a, &b, "--json"]);
     assert_eq!(object["same"], false);
     assert_eq!(object["difference"]["left"].as_array().map(Vec::len), Some(5));

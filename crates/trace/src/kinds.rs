@@ -30,7 +30,10 @@ macro_rules! kinds {
         }
 
         /// Builds the kind with this code; `None` if there is none.
-        pub(crate) fn build(code: u64, from: &mut impl Take) -> Result<Option<EventKind>, ErrorKind> {
+        pub(crate) fn build(
+            code: u64,
+            from: &mut impl Take,
+        ) -> Result<Option<EventKind>, ErrorKind> {
             Ok(Some(match code {
                 $($code => EventKind::$variant {
                     $($field: Part::take(from, stringify!($field))?,)*

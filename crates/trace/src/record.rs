@@ -73,7 +73,10 @@ macro_rules! records {
         }
     )*};
 }
-records!(Event => Event, Choice => Choice, Label => Label, HostEvent => Host, Mark => Mark, End => End);
+
+records! {
+    Event => Event, Choice => Choice, Label => Label, HostEvent => Host, Mark => Mark, End => End
+}
 
 /// A free choice.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -251,7 +251,8 @@ fn both_codecs_have_one_digest_and_the_binary_one_is_small() {
 
 #[test]
 fn members_may_come_in_any_order_with_any_escape_and_blanks() {
-    let text = "{ \"complete\" : true , \"meta\":{ }, \"workers\":1,\"seed\":0,\"host\":\"\\u0068\",\
+    let text = "{ \"complete\" : true , \"meta\":{ }, \"workers\":1,\"seed\":0,\
+        \"host\":\"\\u0068\",\
         \"program\":\"\\ud83d\\ude00\\/\",\"version\":1,\"record\":\"header\"}\r\n\
         {\"text\":\"b\",\"record\":\"label\",\"number\":3,\"class\":\"timer\"}\n";
     let mut reader = Reader::open(text.as_bytes()).unwrap();
