@@ -291,7 +291,9 @@ pub use asx_kernel::ids::TaskId;
 pub use asx_kernel::lanes::Priority;
 pub use asx_kernel::status::Status;
 pub use asx_macros::main;
-pub use asx_native::{Builder, Handle, Metrics, Runtime, WorkerMetrics};
+pub use asx_native::{
+    Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics,
+};
 pub use asx_runtime::{
     BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Health, Local, NextChild,
     NotReady, Outcome, Panic, Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, Starting,

@@ -54,6 +54,15 @@ impl Region {
         }
     }
 
+    /// Ends by force whatever lives in the regions inside, which are closed; this one stays open.
+    #[cfg(feature = "lab")]
+    pub fn abandon(&self) {
+        let children: Vec<_> = self.lock().children.values().cloned().collect();
+        for child in children {
+            child.shutdown_after(Duration::ZERO, Some(Duration::ZERO));
+        }
+    }
+
     fn cancel_after(self: &Arc<Self>, soft: Duration, kind: Kind, force: Option<Duration>) {
         let host = &*self.core.host;
         let (when, alarm) = (host.now() + soft, Alarm::Cancel(Arc::downgrade(self), kind, force));

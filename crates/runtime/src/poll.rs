@@ -272,6 +272,9 @@ fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
         task.region.fail(Kind::FailFast, task.id());
     }
     task.region.task_done(&task, severity);
+    if task.is_pinned() {
+        task.region.core.host.pinned(task.pin, false);
+    }
     // The region's reference.
     drop(ManuallyDrop::into_inner(task));
 }

@@ -77,7 +77,7 @@ pub(crate) struct Inner {
     last: Option<NonNull<Header>>,
     pub(crate) children: BTreeMap<u64, Arc<Region>>,
     finalizers: Vec<Finalizer>,
-    cancel: Option<(Arc<Reason>, Cleanup)>,
+    pub(crate) cancel: Option<(Arc<Reason>, Cleanup)>,
     /// The cancel is a failure among equals: it reaches them as what it is.
     targeted: bool,
     failure: Option<TaskRef>,
@@ -332,7 +332,10 @@ impl Region {
             }
             let kind = reason.kind;
             let (reason, cleanup) = match inner.cancel.take() {
-                None => (reason, cleanup),
+                None => {
+                    self.core.region_closing(inner.outstanding());
+                    (reason, cleanup)
+                }
                 Some((old, allowed)) => {
                     let stronger = old.weaker_than(&reason);
                     (if stronger { reason } else { old }, allowed.combine(cleanup))

@@ -407,6 +407,11 @@ impl Header {
         self.pin == BLOCKING
     }
 
+    #[inline]
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pin < BLOCKING
+    }
+
     /// Notes what the task is about to wait for, and where.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {

@@ -60,6 +60,16 @@ impl<T> Timers<T> {
         Box::new(Wheel::new(self.config.clone(), self.start))
     }
 
+    /// Goes back to the first time, with no timer.
+    #[cfg(feature = "lab")]
+    pub(crate) fn restart(&self) {
+        let mut wheel = lock_unseen(&self.wheel);
+        if wheel.as_ref().is_some_and(|wheel| !wheel.is_empty() || wheel.now() != self.start) {
+            *wheel = None;
+        }
+        self.next.store(u64::MAX, Relaxed);
+    }
+
     /// Adds a timer.
     pub(crate) fn register(
         &self,

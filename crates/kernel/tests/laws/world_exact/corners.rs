@@ -597,3 +597,17 @@ fn what_was_seen_of_one_is_not_taken_for_another() {
     assert_eq!(w.join(waiter, b), Ok(Poll::Pending));
     assert_eq!(w.join(waiter, a), Ok(Poll::Ready(Severity::Err)));
 }
+
+#[test]
+fn a_closed_channel_has_no_line_to_leave() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let sender = waiting_sender(&mut w, channel);
+    w.drop_receiver(channel).unwrap();
+    assert_eq!(begin(&mut w), sender);
+    log(&mut w);
+    end(&mut w, sender, PollEnd::Ready);
+    let events = log(&mut w);
+    assert!(!events.iter().any(|event| event.starts_with("send_left")), "{events:?}");
+}
