@@ -78,7 +78,10 @@ impl ChannelSeen {
                 self.reserved -= i64::from(permit.is_some());
             }
             EventKind::SendRefused { .. } | EventKind::SendAborted { .. } => self.reserved -= 1,
-            EventKind::Evicted {} | EventKind::Received {} => self.queued -= 1,
+            // A count of dropped messages may be any number, so this cannot be taken for granted.
+            EventKind::Evicted {} | EventKind::Received {} => {
+                self.queued = self.queued.saturating_sub(1);
+            }
             EventKind::ReceiverGone { dropped } => {
                 self.queued = self.queued.saturating_sub_unsigned(dropped);
             }
