@@ -1,8 +1,8 @@
 //! `asx run`: one scenario, with its journal.
 
 use crate::conform::{host, problems};
-use crate::{Run, bless};
-use asx_conformance::{Fixture, Report, Scenario, corpus, parse_str, run_scenario, run_seeds};
+use crate::{Run, bless, trace};
+use asx_conformance::{Fixture, Report, Scenario, corpus, parse_str, run_seeds};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,13 +18,21 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
+    let seeds = options.seed.as_ref().map_or(&scenario.seeds[..], std::slice::from_ref);
+    if options.trace.is_some() && seeds.len() != 1 {
+        eprintln!("asx: a trace is of one run, and there are {} seeds: --seed", seeds.len());
+        return Ok(ExitCode::from(2));
+    }
     let mut host = host(&options.host);
-    let report = match options.seed {
-        Some(seed) => run_seeds(&mut *host, &scenario, &[seed]),
-        None => run_scenario(&mut *host, &scenario),
-    };
+    let report = run_seeds(&mut *host, &scenario, seeds);
     if options.bless {
         return bless::bless(&fixture, &report, out);
+    }
+    if let (Some(path), Some(run)) = (&options.trace, report.runs.first())
+        && let Err(wrong) = trace::record(path, &scenario, &report, run)
+    {
+        eprintln!("asx: {wrong}");
+        return Ok(ExitCode::from(2));
     }
     if options.json {
         write_json(&report, out)?;

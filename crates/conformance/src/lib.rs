@@ -18,7 +18,6 @@ pub mod names;
 pub mod native;
 pub mod parse;
 pub mod pattern;
-pub mod refine;
 pub mod run;
 pub mod scenario;
 pub mod value;

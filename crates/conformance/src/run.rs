@@ -45,6 +45,8 @@ pub struct SeedRun {
     pub failures: Vec<Failure>,
     /// Whether the only failure is the fingerprint.
     pub only_fingerprint: bool,
+    /// What the run left behind.
+    pub record: Record,
     /// How to see it again.
     pub repro: String,
 }
@@ -83,6 +85,7 @@ fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun
         only_fingerprint: before == 0 && !failures.is_empty(),
         failures,
         repro: format!("asx run {} --seed {seed}", scenario.file),
+        record,
     }
 }
 

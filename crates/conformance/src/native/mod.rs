@@ -16,7 +16,6 @@ use crate::host::{Failure, Host, Ordinals, Record, Reply};
 use crate::laws;
 use crate::names::Names;
 use crate::pattern::Named;
-use crate::refine::Refinement;
 use crate::scenario::{Name, Op, Scenario, Settings};
 use crate::value::Value;
 use asx_kernel::cancel::ChainLimits;
@@ -32,6 +31,7 @@ use asx_kernel::wheel::{Coalesce, TimerHandle, WheelConfig};
 use asx_native::stepped::{Setup, Step, Stepped};
 use asx_runtime::probe::{ChannelProbe, RegionProbe, TaskProbe};
 use asx_runtime::{Core, Limits, Task};
+use asx_trace::refine::Refinement;
 use channels::Held;
 use core::task::Poll;
 use script::{Caller, ScriptError};
@@ -310,6 +310,7 @@ impl Engine {
         let outcomes = tasks.into_iter().map(outcome).collect();
         Record {
             digest: recorded.digest,
+            recorded: recorded.recorded,
             events: recorded.events,
             host_events: Vec::new(),
             names,
