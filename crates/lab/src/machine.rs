@@ -22,9 +22,7 @@ use std::task::{Wake, Waker};
 
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
-use asx_runtime::{
-    Core, Cx, Dump, Host, Region, Root, Runnable, Settings, Stop, footprint,
-};
+use asx_runtime::{Core, Cx, Dump, Host, Region, Root, Runnable, Settings, Stop, footprint};
 
 use crate::explore::{Access, Decisions, Point, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
@@ -84,7 +82,8 @@ impl Machine {
         self.core.renumber();
         let signal = Arc::new(Signal(AtomicBool::new(false)));
         let waker = Waker::from(signal.clone());
-        let mut run = Run { machine: self, signal: &signal, most: plan.steps, steps: 0, finding: None };
+        let mut run =
+            Run { machine: self, signal: &signal, most: plan.steps, steps: 0, finding: None };
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&run.machine.root, 0, body, &waker, || run.drive()) };
         let (steps, finding) = (run.steps, run.finding.take());
@@ -296,12 +295,13 @@ impl LabHost {
         if !state.plan.is_some_and(|plan| plan.transparent) {
             touched.push(Access::write(ELSEWHERE));
         }
-        let made = footprint::end(|accesses| {
-            touched.extend(accesses.iter().map(|access| Access {
-                object: state.name(access.object),
-                write: access.write,
-            }));
-        });
+        let made =
+            footprint::end(|accesses| {
+                touched.extend(accesses.iter().map(|access| Access {
+                    object: state.name(access.object),
+                    write: access.write,
+                }));
+            });
         state.known(id).made = made;
         state.current = 0;
         if ask && let Some(strategy) = &mut state.strategy {
@@ -362,7 +362,11 @@ impl State {
         let (id, part) = ((object >> 2) as usize, object & 3);
         match self.tasks.get(id) {
             Some(known) if id > 0 && part > 0 && part < 3 => {
-                if part == 1 { known.path } else { mix64(known.path ^ part) }
+                if part == 1 {
+                    known.path
+                } else {
+                    mix64(known.path ^ part)
+                }
             }
             _ => object,
         }
