@@ -72,6 +72,7 @@ pub struct Check<F> {
     seed: u64,
     how: How,
     steps: u64,
+    latency: u64,
     time: Option<Duration>,
     cancels: bool,
     transparent: bool,
@@ -107,6 +108,7 @@ where
         seed: 0,
         how: How::Mixed,
         steps,
+        latency: 1000,
         time: None,
         cancels: false,
         transparent: false,
@@ -135,6 +137,13 @@ impl<F> Check<F> {
     /// How many polls a run may take before it counts as endless; 10 000 unless set.
     pub fn steps(mut self, steps: u64) -> Self {
         self.steps = steps;
+        self
+    }
+
+    /// How many polls a task may take from when it is asked to stop to where it sees that; 1000
+    /// unless set.
+    pub fn cancel_latency(mut self, polls: u64) -> Self {
+        self.latency = polls;
         self
     }
 
@@ -328,8 +337,8 @@ where
     }
 
     fn once(&mut self, strategy: &mut Option<Box<dyn Strategy + Send>>) -> Option<Failure> {
-        let Check { steps, cancels, transparent, .. } = *self.check;
-        let plan = Plan { steps, cancels, transparent };
+        let Check { steps, latency, cancels, transparent, .. } = *self.check;
+        let plan = Plan { steps, latency, cancels, transparent };
         let judge = match plan.cancels {
             true => Judged::judge_disturbed,
             false => Judged::judge,

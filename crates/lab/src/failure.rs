@@ -4,7 +4,8 @@ use std::fmt;
 
 use asx_kernel::digest::Digest;
 use asx_kernel::status::Status;
-use asx_runtime::{Cancelled, Dump, Panic};
+use asx_runtime::waits::Hold;
+use asx_runtime::{Cancelled, Panic};
 
 use crate::explore::Verdict;
 
@@ -17,12 +18,22 @@ pub enum Kind {
     Error,
     /// Nothing can run any more, and not everything has ended.
     Deadlock,
+    /// A task waits, and nobody has a waker of it.
+    LostWakeup,
+    /// A task waits for what was given to a future of its own that it keeps and does not poll.
+    Futurelock,
     /// It went on for longer than it may.
     Livelock,
+    /// A task was asked to stop, and did not look for a long time.
+    Unheeded,
+    /// A task was ended by force: its cleanup took more polls than it is allowed.
+    Overrun,
     /// Something was left behind.
     Leak,
     /// The program was ended from within.
     Ended,
+    /// Something came from where the lab has no control.
+    Foreign,
 }
 
 impl Kind {
@@ -32,9 +43,14 @@ impl Kind {
             Kind::Panic => "panic",
             Kind::Error => "error",
             Kind::Deadlock => "deadlock",
+            Kind::LostWakeup => "lost wakeup",
+            Kind::Futurelock => "futurelock",
             Kind::Livelock => "livelock",
+            Kind::Unheeded => "unheeded cancel",
+            Kind::Overrun => "overrun",
             Kind::Leak => "leak",
             Kind::Ended => "ended",
+            Kind::Foreign => "foreign",
         }
     }
 }
@@ -51,7 +67,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(kind: Kind, message: impl Into<String>) -> Finding {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Finding {
         Finding { kind, message: message.into(), detail: String::new() }
     }
 
@@ -71,14 +87,51 @@ impl Finding {
         Finding::new(Kind::Ended, status.name())
     }
 
-    pub(crate) fn deadlock(dump: Dump) -> Finding {
-        let message = format!("{} tasks wait, and nobody is left to wake them", dump.tasks());
-        Finding { detail: dump.to_string(), ..Finding::new(Kind::Deadlock, message) }
+    /// With more of who waits for what.
+    pub(crate) fn with_detail(mut self, detail: &str) -> Finding {
+        self.detail.push_str(detail);
+        self
     }
 
-    pub(crate) fn endless(dump: Dump, steps: u64) -> Finding {
-        let message = format!("not over after {steps} polls");
-        Finding { detail: dump.to_string(), ..Finding::new(Kind::Livelock, message) }
+    pub(crate) fn endless_poll(task: u64) -> Finding {
+        Finding::new(Kind::Livelock, format!("a poll of t{task} does not end"))
+    }
+
+    pub(crate) fn unheeding(task: u64, polls: u64) -> Finding {
+        let message = format!("t{task} was asked to stop, and did not look in {polls} polls");
+        Finding::new(Kind::Unheeded, message)
+    }
+
+    pub(crate) fn foreign() -> Finding {
+        let message = "another thread has woken a task: its timing is beyond control";
+        Finding::new(Kind::Foreign, message)
+    }
+
+    pub(crate) fn forced(tasks: u64) -> Option<Finding> {
+        let message = || format!("{tasks} tasks did not end within their cleanup allowance");
+        (tasks > 0).then(|| Finding::new(Kind::Overrun, message()))
+    }
+
+    pub(crate) fn lost_panics(count: u64) -> Option<Finding> {
+        let message = || format!("{count} results panicked when they were dropped");
+        (count > 0).then(|| Finding::new(Kind::Panic, message()))
+    }
+
+    pub(crate) fn leaked_obligations(count: usize) -> Option<Finding> {
+        let message = || format!("{count} obligations were neither committed nor aborted");
+        (count > 0).then(|| Finding::new(Kind::Leak, message()))
+    }
+
+    pub(crate) fn leaked_permits(held: &[Hold]) -> Option<Finding> {
+        let message = || format!("{} locks or permits were never released", held.len());
+        let mut finding = (!held.is_empty()).then(|| Finding::new(Kind::Leak, message()))?;
+        for Hold { task, at } in held {
+            finding.detail += &match at {
+                Some(at) => format!("taken by t{task} at {at}\n"),
+                None => format!("taken by t{task}\n"),
+            };
+        }
+        Some(finding)
     }
 
     pub(crate) fn leaked_timers(count: usize) -> Finding {
@@ -103,7 +156,10 @@ impl Failure {
     /// A number that says whether two failures are the same one.
     pub fn id(&self) -> u64 {
         let Finding { kind, message, .. } = &self.finding;
-        Digest::new().word(*kind as u64).bytes(message.as_bytes()).value()
+        // The others name tasks and counts, which differ from order to order.
+        let says_what = matches!(kind, Kind::Panic | Kind::Error | Kind::Ended);
+        let message = if says_what { message.as_bytes() } else { b"" };
+        Digest::new().word(*kind as u64).bytes(message).value()
     }
 
     pub(crate) fn verdict(&self) -> Verdict {

@@ -8,9 +8,11 @@
 mod check;
 pub mod explore;
 mod failure;
+mod host;
 #[allow(unsafe_code, reason = "it promises to keep pinned tasks on its thread")]
 mod machine;
 mod quiet;
+mod stuck;
 
 pub use check::{Check, Found, How, Judged, Report, check};
 pub use failure::{Failure, Finding, Kind};

@@ -272,6 +272,7 @@ impl Cx {
 /// Whether the task, or the part of it that is being polled here, is to stop. `observe`: it counts
 /// as seen.
 pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
+    crate::footprint::breathe();
     let here = match ambient::find(task, |node| node.check(observe)) {
         Ok(Some(Verdict::Shielded)) => return None,
         Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),

@@ -7,7 +7,14 @@
 //! nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Access, begin, end, touch};
+pub use on::{Access, begin, end, take_endless, touch};
+#[cfg(feature = "lab")]
+pub(crate) use on::{breathe, is_on};
+
+/// A place where a poll that goes on for ever can be stopped.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn breathe() {}
 
 /// Something polls have in common.
 #[cfg(not(feature = "lab"))]
@@ -72,31 +79,61 @@ mod on {
         on: bool,
         path: u64,
         made: u64,
+        /// Uses of things so far.
+        uses: u32,
     }
 
+    const NONE: Poll = Poll { on: false, path: 0, made: 0, uses: 0 };
+
+    /// More uses than a poll has that ends.
+    const ENDLESS: u32 = 1 << 18;
+
     thread_local! {
-        static POLL: Cell<Poll> = const { Cell::new(Poll { on: false, path: 0, made: 0 }) };
+        static POLL: Cell<Poll> = const { Cell::new(NONE) };
+        static STOPPED: Cell<bool> = const { Cell::new(false) };
         static TOUCHED: RefCell<Vec<Access>> = const { RefCell::new(Vec::new()) };
     }
 
     /// A poll begins on this thread, of the task with this name, which has made so many things.
     pub fn begin(path: u64, made: u64) {
-        POLL.set(Poll { on: true, path, made });
+        POLL.set(Poll { on: true, path, made, uses: 0 });
         TOUCHED.with_borrow_mut(Vec::clear);
     }
 
     /// The poll is over: how many things the task has made, and, to `look`, what was touched.
     pub fn end(look: impl FnOnce(&[Access])) -> u64 {
-        let Poll { made, .. } = POLL.replace(Poll { on: false, path: 0, made: 0 });
+        let Poll { made, .. } = POLL.replace(NONE);
         TOUCHED.with_borrow(|touched| look(touched));
         made
     }
 
+    /// Whether a poll is going on that is watched.
+    pub(crate) fn is_on() -> bool {
+        POLL.get().on
+    }
+
+    /// Ends a poll that has used more than one that ends: by a panic, where no lock is held.
+    pub(crate) fn breathe() {
+        let poll = POLL.get();
+        if poll.uses >= ENDLESS && !std::thread::panicking() {
+            POLL.set(Poll { uses: 0, ..poll });
+            STOPPED.set(true);
+            panic!("a poll that does not end");
+        }
+    }
+
+    /// Whether a poll was ended because it went on for ever, since this was asked last.
+    pub fn take_endless() -> bool {
+        STOPPED.take()
+    }
+
     /// Notes a use of something with a name of its own: of whatever else programs share.
     pub fn touch(object: u64, write: bool) {
-        if !POLL.get().on {
+        let poll = POLL.get();
+        if !poll.on {
             return;
         }
+        POLL.set(Poll { uses: poll.uses.saturating_add(1), ..poll });
         TOUCHED.with_borrow_mut(|touched| {
             match touched.iter_mut().find(|access| access.object == object) {
                 Some(access) => access.write |= write,

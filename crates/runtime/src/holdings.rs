@@ -116,6 +116,7 @@ impl Region {
         }
         let count = outstanding.len() as u64;
         self.note(EventKind::UnresolvedObligations { count });
+        crate::waits::leaked(outstanding.len());
         drop(inner);
         self.span.leaked(&outstanding);
     }

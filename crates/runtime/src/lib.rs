@@ -52,6 +52,10 @@ mod supervise;
 pub mod sync;
 mod task;
 pub mod time;
+#[cfg(feature = "lab")]
+pub mod waits;
+#[cfg(not(feature = "lab"))]
+mod waits;
 mod why;
 
 pub use self::core::{Core, Health, Host, Settings};

@@ -14,6 +14,7 @@ use asx_kernel::ids::TaskId;
 use crate::ambient;
 use crate::cell::{Joint, TaskRef};
 use crate::cx::{self, Wait};
+use crate::footprint::{self, Object, Part};
 use crate::outcome::{Cancelled, Outcome, Stop};
 use crate::{CancelSafe, Why};
 
@@ -53,7 +54,10 @@ impl<T, E> Task<T, E> {
 
     /// Whether the task has ended.
     pub fn is_finished(&self) -> bool {
-        self.joint.task().word.load().is_completed()
+        let task = self.joint.task();
+        footprint::breathe();
+        Object::of_task(task.id(), Part::End).read();
+        task.word.load().is_completed()
     }
 
     /// The outcome of a task that has ended, once.

@@ -324,6 +324,19 @@ impl Header {
     }
 }
 
+#[cfg(feature = "lab")]
+impl Runnable {
+    /// Whether the task was asked to stop and has not seen it.
+    pub fn is_unheeding(&self) -> bool {
+        self.header().word.load().state() == asx_kernel::task::TaskState::CancelRequested
+    }
+
+    /// Has dumps say of the task only what it waits for after the next poll.
+    pub fn forget_wait(&self) {
+        self.header().clear_wait();
+    }
+}
+
 impl Runnable {
     /// Makes one entry of two of the same task: the one in excess gives its reference back.
     ///

@@ -50,6 +50,15 @@ impl Joiner {
         drop(std::mem::replace(self, Joiner(NonNull::new(new))));
     }
 
+    /// The number of the task that waits, if it is one.
+    #[cfg(feature = "lab")]
+    pub(super) fn task(&self) -> Option<u64> {
+        match self.kind()? {
+            Kind::Task(task) => Some(task.id()),
+            Kind::Other(_) => None,
+        }
+    }
+
     pub(super) fn wake(&self) {
         match self.kind() {
             Some(Kind::Task(task)) => crate::poll::wake(&task),
@@ -63,7 +72,10 @@ impl Joiner {
 impl Drop for Joiner {
     fn drop(&mut self) {
         match self.kind() {
-            Some(Kind::Task(task)) => drop(ManuallyDrop::into_inner(task)),
+            Some(Kind::Task(task)) => {
+                task.wakers.fewer();
+                drop(ManuallyDrop::into_inner(task));
+            }
             // SAFETY: the box that `set` put here.
             Some(Kind::Other(waker)) => drop(unsafe { Box::from_raw(waker.as_ptr()) }),
             None => {}

@@ -63,12 +63,15 @@ use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
 use crate::region::Region;
 use crate::spans::Span;
+use crate::waits::Wakers;
 use crate::{Cancelled, Cx};
 pub(crate) use armed::Armed;
 use cancel::Allowance;
 use joiner::Joiner;
 use stage::{Holds, Slot, Stage};
 pub(crate) use waker::is_task_waker;
+#[cfg(feature = "lab")]
+pub(crate) use waker::task_number;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
 pub(crate) use word::{Requested, Snapshot, Woken};
@@ -102,11 +105,12 @@ pub(crate) struct Header {
     wait: AtomicUsize,
     pub(crate) extra: Option<Box<Extra>>,
     pub(crate) span: Span,
+    pub(crate) wakers: Wakers,
 }
 
 /// What a task costs besides its future and its two words of the allocator.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Header>() == 88 + size_of::<Span>());
+const _: () = assert!(size_of::<Header>() == 88 + size_of::<Span>() + size_of::<Wakers>());
 
 // SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
 unsafe impl Sync for Header {}
@@ -210,6 +214,7 @@ where
             wait: AtomicUsize::new(0),
             extra: plan.extra,
             span,
+            wakers: Wakers::default(),
         };
         let cell = Box::new(Cell { header, slot: UnsafeCell::new(Slot::EMPTY) });
         Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
@@ -417,6 +422,21 @@ impl Header {
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
         const { assert!(align_of::<Location<'static>>() >= 8) };
         self.wait.store(std::ptr::from_ref(at).expose_provenance() | on as usize, Relaxed);
+    }
+
+    /// The task waits for nothing that is known.
+    #[cfg(feature = "lab")]
+    fn clear_wait(&self) {
+        self.wait.store(0, Relaxed);
+    }
+
+    /// Who waits for the end of the task, if it is a task.
+    #[cfg(feature = "lab")]
+    pub(crate) fn joined_by(&self) -> Option<u64> {
+        let waits = self.word.load().has_waker() && !self.word.load().is_completed();
+        // SAFETY: rule 3: with `WAKER` set nobody changes it; whoever owns the handle would have to
+        // be polled meanwhile, on the thread that asks.
+        waits.then(|| self.joiner.with(|joiner| unsafe { &*joiner }.task()))?
     }
 
     /// What the task waited for last.

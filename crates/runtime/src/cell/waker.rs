@@ -20,6 +20,13 @@ pub(crate) fn task_of(waker: &Waker) -> Option<NonNull<Header>> {
     is_task_waker(waker).then(|| header(waker.data()))
 }
 
+/// The number of the task whose waker it is, if it is one.
+#[cfg(feature = "lab")]
+pub(crate) fn task_number(waker: &Waker) -> Option<u64> {
+    // SAFETY: rule 1: the waker keeps the cell alive.
+    task_of(waker).map(|task| unsafe { task.as_ref() }.id())
+}
+
 fn header(data: *const ()) -> NonNull<Header> {
     NonNull::new(data.cast_mut().cast()).unwrap_or(NonNull::dangling())
 }
@@ -27,12 +34,14 @@ fn header(data: *const ()) -> NonNull<Header> {
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: rule 1: the waker that is cloned keeps the cell alive.
     let task = unsafe { TaskRef::borrowed(header(data)) };
+    task.wakers.more();
     RawWaker::new(task.into_raw().as_ptr().cast_const().cast(), &VTABLE)
 }
 
 unsafe fn wake(data: *const ()) {
     // SAFETY: rule 1: the waker's own reference, which ends here.
     let task = unsafe { TaskRef::from_raw(header(data)) };
+    task.wakers.fewer();
     crate::poll::wake(&task);
 }
 
@@ -44,7 +53,8 @@ unsafe fn wake_by_ref(data: *const ()) {
 
 unsafe fn drop_waker(data: *const ()) {
     // SAFETY: rule 1: the waker's own reference, which ends here.
-    drop(unsafe { TaskRef::from_raw(header(data)) });
+    let task = unsafe { TaskRef::from_raw(header(data)) };
+    task.wakers.fewer();
 }
 
 impl TaskRef {

@@ -92,6 +92,12 @@ impl Snapshot {
         self.is(HANDLE)
     }
 
+    /// Whether somebody waits for the end.
+    #[cfg(feature = "lab")]
+    pub(crate) fn has_waker(self) -> bool {
+        self.is(WAKER)
+    }
+
     /// Runnable, running, or waiting for a wake.
     pub(crate) fn activity(self) -> Activity {
         match (self.is(POLLING), self.is(SCHEDULED)) {

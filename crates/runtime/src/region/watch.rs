@@ -54,6 +54,32 @@ impl Region {
         self.lock().failure.as_ref().map(|task| task.id())
     }
 
+    /// Who waits for whom inside.
+    #[cfg(feature = "lab")]
+    pub(crate) fn survey(&self, into: &mut crate::waits::Survey) {
+        use crate::cell::task_number;
+        use crate::waits::{On, Waiter};
+        let children: Vec<_> = {
+            let inner = self.lock();
+            let closers: Vec<_> = inner.waiters.values().filter_map(task_number).collect();
+            // One of the region's, and one of the body's as long as it is there.
+            let for_cancels = if inner.word.is_ending() { 1 } else { 2 };
+            let body = inner.body.as_ref().and_then(task_number);
+            into.bodies.extend(body.map(|body| (body, for_cancels)));
+            inner.each_task(|task| {
+                // SAFETY: the region keeps its tasks alive, and its lock is held.
+                let header = unsafe { task.as_ref() };
+                let id = header.id();
+                into.edges.extend(header.joined_by().map(|by| (by, On::End(id))));
+                into.edges.extend(closers.iter().map(|by| (*by, On::Close(id))));
+                let wakers = header.wakers.count();
+                into.tasks.push(Waiter { task: TaskInfo::of(header), wakers, on: Vec::new() });
+            });
+            inner.children.values().cloned().collect()
+        };
+        children.iter().for_each(|child| child.survey(into));
+    }
+
     /// What is inside, for people.
     pub(crate) fn describe(&self, into: &mut Vec<RegionInfo>) {
         let children: Vec<_> = {

@@ -12,6 +12,7 @@ use super::AcquireError;
 use super::line::Place;
 use super::pool::{Answer, Pool, Refusal};
 use crate::cx::Wait;
+use crate::waits::Note;
 use crate::{Cancelled, Cx};
 
 /// What has a pool.
@@ -39,6 +40,8 @@ pub(super) struct Claim<'c, H: Home> {
     home: Option<H>,
     wants: usize,
     place: Option<Place>,
+    /// While it is in the line.
+    note: Note,
     on: Wait,
     at: &'static Location<'static>,
 }
@@ -46,7 +49,8 @@ pub(super) struct Claim<'c, H: Home> {
 impl<'c, H: Home> Claim<'c, H> {
     #[track_caller]
     pub(super) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
-        Claim { cx, home: Some(home), wants, place: None, on, at: Location::caller() }
+        let (note, at) = (Note::default(), Location::caller());
+        Claim { cx, home: Some(home), wants, place: None, note, on, at }
     }
 
     /// The cancel check that comes first in every poll: leaves the line if it fails.
@@ -59,16 +63,27 @@ impl<'c, H: Home> Claim<'c, H> {
         let pool = self.home.as_deref().expect("a future is not polled once it is ready").pool();
         let answer = match self.place {
             Some(_) => pool.look(&mut self.place, task.waker()),
-            None => pool.enter(self.wants, task.waker(), &mut self.place),
+            None => {
+                let answer = pool.enter(self.wants, task.waker(), &mut self.place);
+                if answer.is_none() {
+                    self.note = Note::waits(pool, self.at);
+                }
+                answer
+            }
         };
         let permits = match answer {
             None => return Step::Waits,
-            Some(Answer::Closed) => return Step::Closed,
+            Some(Answer::Closed) => {
+                self.note = Note::default();
+                return Step::Closed;
+            }
             Some(Answer::Granted) => self.wants,
             Some(Answer::Excused) => 0,
         };
+        self.note = Note::default();
         let home = self.home.take().expect("it was there above");
-        Step::Has(Held { home, permits })
+        let note = Note::holds(home.pool(), Some(self.at));
+        Step::Has(Held { home, permits, note })
     }
 
     /// Says what the task waits for, which is the last thing before it does.
@@ -80,6 +95,7 @@ impl<'c, H: Home> Claim<'c, H> {
     /// Leaves the line, if in it.
     pub(super) fn withdraw(&mut self) {
         if let (Some(home), Some(place)) = (self.home.take(), self.place.take()) {
+            self.note = Note::default();
             home.pool().leave(place, self.wants);
         }
     }
@@ -133,12 +149,16 @@ impl<H: Home> fmt::Debug for Claim<'_, H> {
 pub(super) struct Held<H: Home> {
     home: H,
     permits: usize,
+    /// For as long as it is held.
+    #[allow(dead_code, reason = "what matters is when it is dropped")]
+    note: Note,
 }
 
 impl<H: Home> Held<H> {
     pub(super) fn try_new(home: H, count: usize) -> Result<Self, Refusal> {
         home.pool().try_take(count)?;
-        Ok(Held { home, permits: count })
+        let note = Note::holds(home.pool(), None);
+        Ok(Held { home, permits: count, note })
     }
 
     pub(super) fn home(&self) -> &H {

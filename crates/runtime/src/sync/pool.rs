@@ -22,6 +22,7 @@ use super::line::{Left, Line, Look, Place, Wakes};
 use crate::footprint::Object;
 use crate::prim::atomic::{AtomicUsize, Ordering};
 use crate::prim::{Mutex, lock};
+use crate::{footprint, waits};
 
 /// No more permits are granted.
 const CLOSED: usize = 1;
@@ -89,6 +90,7 @@ impl Pool {
     /// Takes permits if nobody waits.
     #[inline]
     pub(super) fn try_take(&self, count: usize) -> Result<(), Refusal> {
+        footprint::breathe();
         Object::COMMON.write();
         // Acquire: what the last holders did is seen by this one; and where the pool is closed,
         // what was done before that.
@@ -170,6 +172,7 @@ impl Pool {
             && let Some(waker) = line.call(Answer::Granted)
         {
             word -= wants * ONE;
+            waits::granted(self, &waker);
             wakes.push(waker);
         }
         if line.len() == 0 {

@@ -1,0 +1,265 @@
+//! Who waits for whom, for hosts that explain why nothing goes on.
+//!
+//! With the feature `lab`, and while a host has [begun](crate::footprint::begin) a poll on its
+//! thread, each wait for permits of a pool and each hold of them is on a list of that thread. With
+//! what regions and cells know (who joins whom, who waits for which close) that is a graph, which
+//! [`waiters`] draws. Each task also counts its wakers: one that waits and has none is lost. Without
+//! the feature all of this is nothing, and costs nothing.
+
+#[cfg(feature = "lab")]
+pub use on::{Hold, On, Waiter, clear, held, leaked, take_leaked, waiters};
+#[cfg(feature = "lab")]
+pub(crate) use on::{Note, Survey, Wakers, granted};
+
+/// How many wakers of a task there are.
+#[cfg(not(feature = "lab"))]
+#[derive(Default)]
+pub(crate) struct Wakers;
+
+#[cfg(not(feature = "lab"))]
+impl Wakers {
+    #[inline(always)]
+    pub(crate) fn more(&self) {}
+
+    #[inline(always)]
+    pub(crate) fn fewer(&self) {}
+}
+
+/// A wait or a hold that is on the list.
+#[cfg(not(feature = "lab"))]
+#[derive(Debug, Default)]
+pub(crate) struct Note;
+
+#[cfg(not(feature = "lab"))]
+impl Note {
+    #[inline(always)]
+    pub(crate) fn waits<P>(_: &P, _: &'static std::panic::Location<'static>) -> Note {
+        Note
+    }
+
+    #[inline(always)]
+    pub(crate) fn holds<P>(_: &P, _: Option<&'static std::panic::Location<'static>>) -> Note {
+        Note
+    }
+}
+
+/// The head of the line of a pool was given what it waited for.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn granted<P>(_: &P, _: &std::task::Waker) {}
+
+/// Obligations of a region were not resolved.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn leaked(_: usize) {}
+
+#[cfg(feature = "lab")]
+mod on {
+    use std::cell::{Cell, RefCell};
+    use std::panic::Location;
+    use std::ptr;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::task::Waker;
+
+    use crate::dump::TaskInfo;
+    use crate::region::Region;
+    use crate::{ambient, cell, footprint};
+
+    /// A task that lives, and what keeps it.
+    #[derive(Clone, Debug)]
+    pub struct Waiter {
+        /// Which, and where it waits.
+        pub task: TaskInfo,
+        /// Wakers of it that something other than a cancel of a scope may use.
+        pub wakers: usize,
+        /// Those that it waits for, as far as it is known.
+        pub on: Vec<On>,
+    }
+
+    /// What one task waits for another to do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum On {
+        /// To end.
+        End(u64),
+        /// To end, so that a scope can close.
+        Close(u64),
+        /// To release what it took there.
+        Release(u64, Option<&'static Location<'static>>),
+        /// To look: it was given a lock or permit that it asked for there.
+        Look(u64, &'static Location<'static>),
+    }
+
+    impl On {
+        /// The other task.
+        pub fn task(self) -> u64 {
+            match self {
+                On::End(task) | On::Close(task) | On::Release(task, _) | On::Look(task, _) => task,
+            }
+        }
+    }
+
+    /// A lock or permit somebody has taken.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Hold {
+        /// Who took it.
+        pub task: u64,
+        /// Where, if it had to ask.
+        pub at: Option<&'static Location<'static>>,
+    }
+
+    #[derive(Default)]
+    pub(crate) struct Wakers(AtomicUsize);
+
+    impl Wakers {
+        pub(crate) fn more(&self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+
+        pub(crate) fn fewer(&self) {
+            self.0.fetch_sub(1, Relaxed);
+        }
+
+        pub(crate) fn count(&self) -> usize {
+            self.0.load(Relaxed)
+        }
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum What {
+        Waits,
+        Granted,
+        Holds,
+    }
+
+    struct Entry {
+        number: u64,
+        pool: usize,
+        task: u64,
+        at: Option<&'static Location<'static>>,
+        what: What,
+    }
+
+    thread_local! {
+        static LIST: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+        static NEXT: Cell<u64> = const { Cell::new(1) };
+        static LEAKED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// On the list under this number; 0: not on it.
+    #[derive(Debug, Default)]
+    pub(crate) struct Note(u64);
+
+    impl Note {
+        /// The task that is being polled waits for permits of a pool.
+        pub(crate) fn waits<P>(pool: &P, at: &'static Location<'static>) -> Note {
+            Note::new(pool, Some(at), What::Waits)
+        }
+
+        /// The task that is being polled has taken some.
+        pub(crate) fn holds<P>(pool: &P, at: Option<&'static Location<'static>>) -> Note {
+            Note::new(pool, at, What::Holds)
+        }
+
+        fn new<P>(pool: &P, at: Option<&'static Location<'static>>, what: What) -> Note {
+            if !footprint::is_on() {
+                return Note(0);
+            }
+            let number = NEXT.get();
+            NEXT.set(number + 1);
+            let task = ambient::with_current(|task| task.id()).unwrap_or(0);
+            let pool = ptr::from_ref(pool).addr();
+            LIST.with_borrow_mut(|list| list.push(Entry { number, pool, task, at, what }));
+            Note(number)
+        }
+    }
+
+    impl Drop for Note {
+        fn drop(&mut self) {
+            if self.0 == 0 {
+                return;
+            }
+            // A guard in a thread's own storage may outlive the list.
+            let _ = LIST.try_with(|list| {
+                let mut list = list.borrow_mut();
+                if let Some(at) = list.iter().rposition(|entry| entry.number == self.0) {
+                    list.remove(at);
+                }
+            });
+        }
+    }
+
+    pub(crate) fn granted<P>(pool: &P, waker: &Waker) {
+        let (pool, Some(task)) = (ptr::from_ref(pool).addr(), cell::task_number(waker)) else {
+            return;
+        };
+        LIST.with_borrow_mut(|list| {
+            let waits = |entry: &&mut Entry| {
+                entry.pool == pool && entry.task == task && entry.what == What::Waits
+            };
+            if let Some(entry) = list.iter_mut().find(waits) {
+                entry.what = What::Granted;
+            }
+        });
+    }
+
+    /// Obligations of a region were not resolved.
+    pub fn leaked(count: usize) {
+        LEAKED.set(LEAKED.get() + count);
+    }
+
+    /// How many obligations have leaked on this thread since this was asked last.
+    pub fn take_leaked() -> usize {
+        LEAKED.take()
+    }
+
+    /// What is held that was taken since the last [`clear`].
+    pub fn held() -> Vec<Hold> {
+        LIST.with_borrow(|list| {
+            let holds = list.iter().filter(|entry| entry.what == What::Holds);
+            holds.map(|entry| Hold { task: entry.task, at: entry.at }).collect()
+        })
+    }
+
+    /// Forgets all waits and holds of this thread.
+    pub fn clear() {
+        LIST.with_borrow_mut(Vec::clear);
+        LEAKED.set(0);
+    }
+
+    /// What the regions know.
+    #[derive(Default)]
+    pub(crate) struct Survey {
+        pub(crate) tasks: Vec<Waiter>,
+        /// Who waits for which task, and for what of it.
+        pub(crate) edges: Vec<(u64, On)>,
+        /// Who is the body of a scope, and how many of its wakers are for cancels only.
+        pub(crate) bodies: Vec<(u64, usize)>,
+    }
+
+    /// Everything that lives in a region and below it, and who waits for whom.
+    pub fn waiters(region: &Arc<Region>) -> Vec<Waiter> {
+        let mut survey = Survey::default();
+        region.survey(&mut survey);
+        LIST.with_borrow(|list| {
+            for waits in list.iter().filter(|entry| entry.what == What::Waits) {
+                let others = list.iter().filter(|other| other.pool == waits.pool);
+                survey.edges.extend(others.filter_map(|other| match (other.what, other.at) {
+                    (What::Holds, at) => Some((waits.task, On::Release(other.task, at))),
+                    (What::Granted, Some(at)) => Some((waits.task, On::Look(other.task, at))),
+                    _ => None,
+                }));
+            }
+        });
+        let Survey { mut tasks, edges, bodies } = survey;
+        for waiter in &mut tasks {
+            let id = waiter.task.id;
+            let own = edges.iter().filter(|(from, _)| *from == id);
+            waiter.on = own.map(|(_, on)| *on).collect();
+            let own = bodies.iter().filter(|(body, _)| *body == id);
+            let for_cancels = own.map(|(_, wakers)| wakers).sum();
+            waiter.wakers = waiter.wakers.saturating_sub(for_cancels);
+        }
+        tasks
+    }
+}
