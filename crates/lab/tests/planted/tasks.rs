@@ -1,0 +1,187 @@
+//! Tasks, scopes, races and what they leave behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use asx_lab::check;
+use asx_runtime::sync::{Mutex, Notify};
+use asx_runtime::{Cancelled, Cx, Scope, Task, channel, race};
+
+use super::planted;
+
+type Handle = Task<(), Cancelled>;
+
+/// Each of two waits for the other's end.
+async fn join_circle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let (to_one, mut from_two) = channel::oneshot::<Handle>();
+        let (to_two, mut from_one) = channel::oneshot::<Handle>();
+        let one = s.task("one").spawn(async move |cx: Cx| {
+            if let Ok(two) = from_two.recv(&cx).await {
+                let _ = two.await;
+            }
+            Ok(())
+        });
+        let two = s.task("two").spawn(async move |cx: Cx| {
+            let one = from_one.recv(&cx).await;
+            if let Ok(one) = one
+                && BUG
+            {
+                let _ = one.await;
+            }
+            Ok(())
+        });
+        let _ = to_one.send(two);
+        let _ = to_two.send(one);
+        Ok(())
+    })
+    .await
+}
+planted!(join_circle_is_found: join_circle, Deadlock, 0, Proved);
+
+/// A task waits for what happens after the scope that waits for the task.
+async fn after_the_scope<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    let over = Arc::new(Notify::new());
+    let told = over.clone();
+    cx.scope(async |s: Scope<Cancelled>| {
+        drop(s.spawn(async move |cx: Cx| told.notified(&cx).await));
+        if !BUG {
+            over.notify_one();
+        }
+        Ok(())
+    })
+    .await?;
+    over.notify_one();
+    Ok(())
+}
+planted!(after_the_scope_is_found: after_the_scope, Deadlock, 0, Proved);
+
+/// Two ways to pay race, and the one that loses has paid too.
+async fn loser_pays<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    let paid = AtomicU32::new(0);
+    let pay = async |cx: &Cx| {
+        paid.fetch_add(1, Relaxed);
+        cx.yield_now().await;
+        if cx.checkpoint().is_err() && !BUG {
+            paid.fetch_sub(1, Relaxed);
+        }
+    };
+    race(&cx, pay, pay).await;
+    assert_eq!(paid.load(Relaxed), 1, "paid twice");
+    Ok(())
+}
+planted!(loser_pays_is_found: loser_pays, Panic, 0, Proved);
+
+/// A loser is through with its cleanup when the race is over: there is no way to lose it.
+#[test]
+fn a_race_is_over_when_its_losers_are() {
+    let report = check(async |cx: Cx| {
+        let cleaned = AtomicBool::new(false);
+        let winner = async |cx: &Cx| cx.yield_now().await;
+        let loser = async |cx: &Cx| {
+            cx.cancelled().await;
+            for _ in 0..5 {
+                cx.yield_now().await;
+            }
+            cleaned.store(true, Relaxed);
+        };
+        race(&cx, winner, loser).await;
+        assert!(cleaned.load(Relaxed));
+    })
+    .run();
+    assert!(report.failure.is_none() && report.proof.is_some(), "{report}");
+}
+
+/// Tries again and again without letting anybody else do something.
+async fn hot_retry<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let lock = Arc::new(Mutex::new(0));
+        let other = lock.clone();
+        drop(s.spawn(async move |cx: Cx| {
+            let _guard = other.lock(&cx).await?;
+            cx.yield_now().await;
+            Ok(())
+        }));
+        drop(s.spawn(async move |cx: Cx| {
+            if BUG {
+                while lock.try_lock().is_none() {}
+            } else {
+                drop(lock.lock(&cx).await?);
+            }
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+planted!(hot_retry_is_found: hot_retry, Livelock, 1, Proved);
+
+/// Two who each wait politely until the other has gone first.
+async fn after_you<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let wants = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+        for me in 0..2_usize {
+            let wants = wants.clone();
+            drop(s.spawn(async move |cx: Cx| {
+                wants[me].store(true, Relaxed);
+                cx.yield_now().await;
+                while wants[1 - me].load(Relaxed) && (BUG || me == 1) {
+                    cx.yield_now().await;
+                    cx.checkpoint()?;
+                }
+                wants[me].store(false, Relaxed);
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await
+}
+planted!(after_you_is_found: after_you, Livelock, 2, Passes);
+
+/// A promise that is neither kept nor called off on one of the ways out.
+async fn broken_promise<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let (tx, mut rx) = channel::bounded::<u32>(1);
+        drop(s.spawn(async move |cx: Cx| {
+            cx.yield_now().await;
+            let _ = tx.try_send(1);
+            Ok(())
+        }));
+        drop(s.spawn(async move |cx: Cx| {
+            let promise = cx.obligation().expect("the scope is open");
+            cx.yield_now().await;
+            match rx.try_recv() {
+                Ok(_) => promise.commit().expect("it is open"),
+                Err(_) if BUG => {}
+                Err(_) => promise.abort().expect("it is open"),
+            }
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+planted!(broken_promise_is_found: broken_promise, Leak, 1, Proved);
+
+/// The first spawned is done first, or so it seems.
+async fn spawn_order<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let done = Arc::new(AtomicBool::new(false));
+        let first = done.clone();
+        let task = s.task("first").priority(255).spawn(async move |_cx: Cx| {
+            first.store(true, Relaxed);
+            Ok(())
+        });
+        drop(s.task("second").priority(1).spawn(async move |_cx: Cx| {
+            if !BUG {
+                let _ = task.await;
+            }
+            assert!(done.load(Relaxed), "the important one was not first");
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+planted!(spawn_order_is_found: spawn_order, Panic, 1, Proved);
