@@ -6,11 +6,11 @@ use crate::report::Verdict;
 use crate::shell::{cargo, partial_output};
 
 pub(crate) fn section() -> Verdict {
-    let both = run("model", false).and_then(|model| Ok((model, run("native", true)?)));
-    match both {
-        Ok((model, native)) => {
-            Verdict::Passed(format!("{model} on the model, {native} on threads"))
-        }
+    let all = || Ok((run("model", false)?, run("native", true)?, run("lab", true)?));
+    match all() {
+        Ok((model, native, lab)) => Verdict::Passed(format!(
+            "{model} on the model, {native} on threads' workers, {lab} on the lab's"
+        )),
         Err(why) => Verdict::Failed(why),
     }
 }

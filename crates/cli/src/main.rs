@@ -73,7 +73,7 @@ Exit codes: 0 all is well, 1 something does not hold, 2 the input is unusable.")
 #[derive(Args, Default)]
 struct Conform {
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model", "native"])]
+    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab"])]
     host: String,
     /// Only ids that match this pattern (`*`, `?`).
     #[arg(long, value_name = "GLOB")]
@@ -94,7 +94,7 @@ struct Run {
     /// A scenario file, or the id of a built-in one.
     file: String,
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model", "native"])]
+    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab"])]
     host: String,
     /// Run under this seed only.
     #[arg(long)]

@@ -11,6 +11,7 @@ mod failure;
 #[allow(unsafe_code, reason = "it promises to keep pinned tasks on its thread")]
 mod machine;
 mod quiet;
+pub mod workers;
 
 pub use check::{Check, Found, How, Judged, Report, check};
 pub use failure::{Failure, Finding, Kind};
