@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use asx_conformance::{Failure, Host, Native, Record, Scenario, run_once};
+use asx_conformance::{Failure, Host, Native, Record, Scenario, corpus, run_once};
 use asx_kernel::choose::{self, Choose};
 use asx_kernel::digest::Digest;
 use asx_lab::explore::{
@@ -61,8 +61,14 @@ impl fmt::Display for Setup {
 #[derive(Args)]
 pub(crate) struct Explore {
     /// A scenario file, or the id of a built-in one.
-    #[arg(required_unless_present = "merge")]
+    #[arg(required_unless_present_any = ["merge", "all"])]
     file: Option<String>,
+    /// All built-in scenarios.
+    #[arg(long, conflicts_with_all = ["file", "merge", "shard", "resume"])]
+    all: bool,
+    /// Each run twice: its journals must be equal.
+    #[arg(long)]
+    twice: bool,
     /// How schedules are chosen.
     #[arg(long, value_enum, default_value = "random")]
     strategy: How,
@@ -109,6 +115,9 @@ pub(crate) struct Replay {
 }
 
 pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
+    if options.all {
+        return explore_all(options, out);
+    }
     let state = match options.file.as_deref() {
         None => State::merged(&options.merge),
         Some(file) => {
@@ -128,6 +137,42 @@ pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<Exi
     }
 }
 
+/// Every built-in scenario that the lab can run.
+fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
+    let (mut runs, mut distinct, mut skipped, mut failed) = (0, 0, 0, Vec::new());
+    let mut scenarios = 0;
+    for fixture in corpus() {
+        let Some(scenario) = scenario(&fixture.file) else { return Ok(ExitCode::from(2)) };
+        match search(options, &scenario) {
+            Err(_) => skipped += 1,
+            Ok(state) => {
+                scenarios += 1;
+                runs += state.done;
+                distinct += state.distinct.len();
+                failed.extend(state.failures.into_iter().map(|found| (state.id.clone(), found)));
+            }
+        }
+    }
+    if options.json {
+        let failures: Vec<_> = failed.iter().map(|(id, found)| (id, &found.message)).collect();
+        let value = serde_json::json!({
+            "scenarios": scenarios, "skipped": skipped, "runs": runs, "distinct": distinct,
+            "twice": options.twice, "failures": failures,
+        });
+        writeln!(out, "{value}")?;
+    } else {
+        let twice = if options.twice { ", each twice" } else { "" };
+        writeln!(out, "{scenarios} scenarios, {skipped} skipped")?;
+        writeln!(out, "{runs} runs{twice}, {distinct} distinct journals")?;
+        for (id, Found { seed, token, message }) in failed.iter().take(10) {
+            writeln!(out, "  {id}, seed {seed}: {message}")?;
+            writeln!(out, "    asx replay {id} {token}{}", options.setup)?;
+        }
+        writeln!(out, "{} failed", failed.len())?;
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 /// Runs a scenario under many schedules.
 fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> {
     Native::in_lab().can_run(scenario)?;
@@ -141,6 +186,7 @@ fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> 
     let search = Search {
         scenario,
         setup: options.setup,
+        twice: options.twice,
         next: AtomicU64::new(state.done),
         bar: bar(state.mine(), options.json),
         began: Instant::now(),
@@ -165,6 +211,7 @@ fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> 
 struct Search<'a> {
     scenario: &'a Arc<Scenario>,
     setup: Setup,
+    twice: bool,
     /// The next of the own seeds.
     next: AtomicU64,
     bar: ProgressBar,
@@ -189,13 +236,23 @@ impl Search<'_> {
                 return;
             }
             let seed = part + nth * parts;
-            let strategy: Box<dyn Strategy + Send> = match how {
-                How::Pct => Box::new(Pct::new(seed, 3)),
-                _ => Box::new(Random::new(seed)),
+            let run = || {
+                let strategy: Box<dyn Strategy + Send> = match how {
+                    How::Pct => Box::new(Pct::new(seed, 3)),
+                    _ => Box::new(Random::new(seed)),
+                };
+                let tape = Tape::new(strategy);
+                tape.begin();
+                let (failure, record) = tape.run(self.scenario, self.setup);
+                (tape, failure, record)
             };
-            let tape = Tape::new(strategy);
-            tape.begin();
-            let (failure, record) = tape.run(self.scenario, self.setup);
+            let (tape, mut failure, record) = run();
+            if self.twice {
+                let again = run().2;
+                let at = record.events.iter().zip(&again.events).position(|(a, b)| a != b);
+                let differ = || format!("not deterministic: the journals differ at event {at:?}");
+                failure = failure.or((record.digest != again.digest).then(differ));
+            }
             self.saw(&tape, seed, failure, &record);
         }
     }
