@@ -13,6 +13,7 @@ mod host;
 mod machine;
 mod quiet;
 mod stuck;
+pub mod workers;
 
 pub use check::{Check, Found, How, Judged, Report, check};
 pub use failure::{Failure, Finding, Kind};
