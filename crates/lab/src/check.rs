@@ -286,7 +286,11 @@ where
     }
 
     fn explore(&mut self) -> Option<Failure> {
-        let Check { seed, how, runs, .. } = *self.check;
+        let Check { seed, how, runs, transparent, .. } = *self.check;
+        if transparent && let Some(failure) = self.follow(&Schedule::default()) {
+            // Whether there are timers is known from here on: with them less commutes.
+            return Some(failure);
+        }
         match how {
             How::Mixed => {
                 let failure = self.with(Dpor::new(), runs / 4);

@@ -75,6 +75,10 @@ impl Finding {
         Finding::new(Kind::Panic, panic.message())
     }
 
+    pub(crate) fn finalizer_panicked(message: &str) -> Finding {
+        Finding::new(Kind::Panic, format!("in a finalizer: {message}"))
+    }
+
     pub(crate) fn error(error: &dyn fmt::Debug) -> Finding {
         Finding::new(Kind::Error, format!("{error:?}"))
     }

@@ -15,6 +15,9 @@ use crate::machine::Plan;
 /// The root task of every program.
 const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
 
+/// What moves time on, as if it were a task: it can run when nothing else can.
+const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
+
 /// What polls share that nobody sees.
 const ELSEWHERE: u64 = 3;
 
@@ -67,6 +70,8 @@ struct State {
     held_back: bool,
     /// Whether another thread has woken a task in this run.
     foreign: bool,
+    /// Whether there was ever a timer, in this run or in one before.
+    timed: bool,
     /// What it touched.
     touched: Vec<Access>,
     /// What was decided in this run.
@@ -145,11 +150,19 @@ impl LabHost {
         self.lock().coverage.count()
     }
 
-    /// Moves the clock on.
-    pub(crate) fn advance(&self, to: Time) -> Time {
+    /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
+    pub(crate) fn tick(&self, to: Time, ask: bool, fire: impl FnOnce(Time)) {
         self.now.fetch_max(to.as_nanos(), Relaxed);
-        self.lock().streak = (0, 0);
-        self.now()
+        if ask {
+            let mut state = self.lock();
+            let State { strategy, log, .. } = &mut *state;
+            strategy.iter_mut().for_each(|strategy| drop(strategy.pick_task(&[CLOCK])));
+            log.push_task(&[CLOCK], 0);
+            state.streak = (0, 0);
+        }
+        footprint::begin(CLOCK.0, 0);
+        fire(self.now());
+        self.lock().stepped(0, CLOCK, ask);
     }
 
     /// Waits for another thread to wake a task, which takes from `patience`: whether one has.
@@ -231,8 +244,13 @@ impl State {
         let mut touched = std::mem::take(&mut self.touched);
         touched.clear();
         touched.push(Access::write(path.0));
-        if !self.plan.is_some_and(|plan| plan.transparent) {
+        let transparent = self.plan.is_some_and(|plan| plan.transparent);
+        if !transparent {
             touched.push(Access::write(ELSEWHERE));
+        }
+        if !transparent || self.timed {
+            // Every step has a say in whether anything is left that keeps time from moving.
+            touched.push(Access::write(CLOCK.0));
         }
         let made = footprint::end(|accesses| {
             touched.extend(
@@ -337,7 +355,9 @@ impl Host for LabHost {
         Time::from_nanos(self.now.load(Relaxed))
     }
 
-    fn timer_moved(&self, _: Time) {}
+    fn timer_moved(&self, _: Time) {
+        self.lock().timed = true;
+    }
 
     fn here(&self) -> Option<u16> {
         Some(0)

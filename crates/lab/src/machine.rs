@@ -103,6 +103,7 @@ impl Machine {
         });
         let after = self.root.health();
         let finding = finding
+            .or_else(|| waits::take_panic().map(|message| Finding::finalizer_panicked(&message)))
             .or_else(|| self.leaks())
             .or_else(|| Finding::forced(after.overruns - before.overruns))
             .or_else(|| Finding::lost_panics(after.lost_panics - before.lost_panics));
@@ -168,7 +169,7 @@ impl Run<'_> {
                         self.give_up(self.tell(trouble));
                     }
                 }
-                None if self.machine.jump() => {}
+                None if self.machine.jump(!over) => {}
                 // What is left never ends: no poll can be forced on it.
                 None if over => return,
                 None => self.stand_still(),
@@ -206,9 +207,11 @@ impl Run<'_> {
 
 impl Machine {
     /// Moves the clock to the next timer: false if there is none.
-    fn jump(&self) -> bool {
+    fn jump(&self, ask: bool) -> bool {
         let Some(next) = self.core.next_wake() else { return false };
-        self.core.fire_timers(self.host.advance(next));
+        self.host.tick(next, ask, |now| {
+            self.core.fire_timers(now);
+        });
         true
     }
 }

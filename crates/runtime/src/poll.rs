@@ -17,6 +17,7 @@ use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
+use crate::waits;
 
 /// A waker of the task was used.
 pub(crate) fn wake(task: &TaskRef) {
@@ -239,8 +240,11 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
         };
     }
     if let Some(verdict) = verdict {
-        if matches!(verdict, Verdict::Panicked(_)) {
+        if let Verdict::Panicked(panic) = &verdict {
             severity = Severity::Panicked;
+            if task.is_finalizer() {
+                waits::panicked(panic);
+            }
         }
         // SAFETY: only called by the poller, after a discard.
         unsafe { task.finish(verdict) };

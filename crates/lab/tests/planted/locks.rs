@@ -53,7 +53,7 @@ async fn three_in_a_circle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(three_in_a_circle_is_found: three_in_a_circle, Deadlock, 2, Passes);
+planted!(three_in_a_circle_is_found: three_in_a_circle, Deadlock, 2, Proved);
 
 /// Locks what it has locked.
 async fn locked_twice<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
@@ -142,7 +142,7 @@ async fn over_release<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(over_release_is_found: over_release, Panic, 2, Passes);
+planted!(over_release_is_found: over_release, Panic, 2, Proved);
 
 /// A permit is forgotten where work fails, and the last in line waits for it.
 async fn under_release<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {

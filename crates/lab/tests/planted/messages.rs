@@ -136,7 +136,7 @@ async fn forgotten_reply<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(forgotten_reply_is_found: forgotten_reply, Deadlock, 2, Passes);
+planted!(forgotten_reply_is_found: forgotten_reply, Deadlock, 2, Proved);
 
 /// A subscriber that falls behind and does not mind.
 async fn ignored_lag<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
