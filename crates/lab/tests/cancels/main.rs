@@ -1,0 +1,57 @@
+//! Each primitive, with a cancel of each task at each of its awaits: whatever is cancelled, nothing
+//! is lost, doubled or left behind.
+
+mod channels;
+mod locks;
+mod parts;
+mod tasks;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use asx_lab::{Judged, check};
+use asx_runtime::Cx;
+
+/// All cancels were tried, and no run has failed.
+fn holds<F, B>(program: F)
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    let report = check(&program).cancel_at_every_await().run();
+    println!("{report}");
+    assert!(report.failure.is_none(), "{report}");
+    let (tried, all) = report.cancels.expect("cancels were asked for");
+    assert!(tried == all && all > 0, "{report}");
+    // And in other orders, without cancels.
+    let report = check(&program).run();
+    assert!(report.failure.is_none(), "{report}");
+}
+
+/// A number that tasks share.
+#[derive(Clone, Default)]
+struct Count(Arc<AtomicU32>);
+
+impl Count {
+    fn get(&self) -> u32 {
+        self.0.load(Relaxed)
+    }
+
+    fn add(&self, by: u32) -> u32 {
+        self.0.fetch_add(by, Relaxed) + by
+    }
+
+    /// One more, until it is dropped.
+    fn inside(&self) -> Inside {
+        self.add(1);
+        Inside(self.clone())
+    }
+}
+
+struct Inside(Count);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Relaxed);
+    }
+}
