@@ -18,6 +18,9 @@ const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
 /// What moves time on, as if it were a task: it can run when nothing else can.
 const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
 
+/// Who cancels tasks, as if it were one: after it anybody may go on, not just who was polled last.
+const CANCELLER: TaskPath = TaskPath(0xCA2C_E11E_CA2C_E11F);
+
 /// What polls share that nobody sees.
 const ELSEWHERE: u64 = 3;
 
@@ -153,16 +156,28 @@ impl LabHost {
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
     pub(crate) fn tick(&self, to: Time, ask: bool, fire: impl FnOnce(Time)) {
         self.now.fetch_max(to.as_nanos(), Relaxed);
+        self.outside(CLOCK, ask, || fire(self.now()));
+    }
+
+    /// Has `cancel` ask a task to stop: a step of who does that.
+    pub(crate) fn cancel(&self, cancel: impl FnOnce()) {
+        self.outside(CANCELLER, true, cancel);
+    }
+
+    /// A step of something that is not a task.
+    fn outside(&self, who: TaskPath, ask: bool, step: impl FnOnce()) {
         if ask {
             let mut state = self.lock();
             let State { strategy, log, .. } = &mut *state;
-            strategy.iter_mut().for_each(|strategy| drop(strategy.pick_task(&[CLOCK])));
-            log.push_task(&[CLOCK], 0);
+            if let Some(strategy) = strategy {
+                strategy.pick_task(&[who]);
+            }
+            log.push_task(&[who], 0);
             state.streak = (0, 0);
         }
-        footprint::begin(CLOCK.0, 0);
-        fire(self.now());
-        self.lock().stepped(0, CLOCK, ask);
+        footprint::begin(who.0, 0);
+        step();
+        self.lock().stepped(0, who, ask);
     }
 
     /// Waits for another thread to wake a task, which takes from `patience`: whether one has.

@@ -161,9 +161,7 @@ impl Run<'_> {
                 Some(Step { cancel, trouble }) => {
                     self.steps += 1;
                     if let Some((task, times)) = cancel {
-                        for _ in 0..times {
-                            self.machine.root.cancel_number(task);
-                        }
+                        self.machine.cancel(task, times);
                     }
                     if let Some(trouble) = trouble.filter(|_| !over) {
                         self.give_up(self.tell(trouble));
@@ -206,6 +204,15 @@ impl Run<'_> {
 }
 
 impl Machine {
+    /// Asks a task to stop, so many times.
+    fn cancel(&self, task: u64, times: usize) {
+        self.host.cancel(|| {
+            for _ in 0..times {
+                self.root.cancel_number(task);
+            }
+        });
+    }
+
     /// Moves the clock to the next timer: false if there is none.
     fn jump(&self, ask: bool) -> bool {
         let Some(next) = self.core.next_wake() else { return false };

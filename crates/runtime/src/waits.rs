@@ -215,8 +215,9 @@ mod on {
 
     pub(crate) fn panicked(panic: &Panic) {
         if footprint::is_on() {
-            PANIC
-                .with_borrow_mut(|first| drop(first.get_or_insert_with(|| panic.message().into())));
+            PANIC.with_borrow_mut(|first| {
+                first.get_or_insert_with(|| panic.message().into());
+            });
         }
     }
 

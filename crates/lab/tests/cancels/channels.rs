@@ -6,7 +6,7 @@ use asx_runtime::channel::broadcast::ListenError;
 use asx_runtime::channel::{self, Receiver, SendError};
 use asx_runtime::{Cancelled, Cx, Scope, select};
 
-use super::{Count, holds};
+use super::{Count, holds, pause};
 
 /// The numbers that came, and those that were accepted.
 #[derive(Clone, Default)]
@@ -89,7 +89,7 @@ fn reserved_slots_come_back() {
                     let tx = tx.clone();
                     drop(s.spawn(async move |cx: Cx| {
                         let Ok(permit) = tx.reserve(&cx).await else { return Ok(()) };
-                        cx.yield_now().await;
+                        pause(&cx).await;
                         cx.checkpoint()?;
                         if task == 0 {
                             permit.abort()
@@ -123,7 +123,7 @@ fn unbounded_loses_and_doubles_nothing() {
                         if tx.send(number).is_ok() {
                             sends.sent(number);
                         }
-                        cx.yield_now().await;
+                        pause(&cx).await;
                         cx.checkpoint()?;
                     }
                     Ok(())
@@ -186,7 +186,7 @@ fn a_reply_comes_or_is_handed_back() {
             .scope(async |s: Scope<Cancelled>| {
                 let sends = sent.clone();
                 drop(s.spawn(async move |cx: Cx| {
-                    cx.yield_now().await;
+                    pause(&cx).await;
                     cx.checkpoint()?;
                     sends.add(u32::from(reply.send(1).is_ok()));
                     Ok(())
@@ -231,7 +231,7 @@ fn broadcast_has_no_gaps() {
                     if tx.send(number).is_ok() {
                         sent.add(1);
                     }
-                    cx.yield_now().await;
+                    pause(&cx).await;
                     cx.checkpoint()?;
                 }
                 Ok(())
@@ -268,7 +268,7 @@ fn watch_shows_the_last_value() {
                     if tx.send(number).is_ok() {
                         sent.add(1);
                     }
-                    cx.yield_now().await;
+                    pause(&cx).await;
                     cx.checkpoint()?;
                 }
                 Ok(())

@@ -8,6 +8,7 @@ mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use asx_lab::{Judged, check};
 use asx_runtime::Cx;
@@ -26,6 +27,13 @@ where
     // And in other orders, without cancels.
     let report = check(&program).run();
     assert!(report.failure.is_none(), "{report}");
+}
+
+/// Lets the others go on, whatever was said to the task. A yield would not do: without preemptions
+/// the task that has yielded goes on at once.
+async fn pause(cx: &Cx) {
+    let slept = cx.shield(|cx| cx.sleep(Duration::from_secs(1))).await;
+    assert!(slept.is_ok());
 }
 
 /// A number that tasks share.

@@ -109,7 +109,7 @@ fn a_group_is_over_when_its_children_are() {
                 let (live, clean) = (&live, &clean);
                 group.add(move |cx| part(cx, SECOND * seconds, live, clean));
             }
-            group.next(&cx).await;
+            let _ = group.next(&cx).await;
             Ok::<_, Cancelled>(())
         })
         .await;
@@ -144,8 +144,8 @@ fn a_scope_is_over_when_its_tasks_are() {
                 for seconds in 1..=2 {
                     let (live, clean, begun) = (live.clone(), clean.clone(), begun.clone());
                     drop(s.spawn(async move |cx: Cx| {
-                        begun.add(1);
                         cx.scope(async |s: Scope<Cancelled>| {
+                            begun.add(1);
                             let (inner, done) = (live.clone(), clean.clone());
                             drop(
                                 s.spawn(async move |cx: Cx| part(&cx, SECOND, &inner, &done).await),
