@@ -161,7 +161,8 @@ impl<F> Check<F> {
         self
     }
 
-    /// Has each task cancelled at each of its awaits, once and twice, one cancel a run.
+    /// Has each task cancelled at each of its awaits, one cancel a run: as soon as it waits, once
+    /// and twice, and as late as can be, when it is about to go on.
     pub fn cancel_at_every_await(mut self) -> Self {
         self.cancels = true;
         self

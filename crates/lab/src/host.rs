@@ -100,22 +100,26 @@ struct Known {
     unheeding: u64,
 }
 
-/// Where tasks could have been cancelled, and where they were: once, and twice.
+/// A place where a task could be cancelled: which task, after how many polls, how often, and
+/// whether when it is about to be polled again or at once.
+type Place = (u64, u64, usize, bool);
+
+/// Where tasks could have been cancelled, and whether they were.
 #[derive(Clone, Debug, Default)]
-struct Coverage(BTreeMap<(u64, u64), [bool; 2]>);
+struct Coverage(BTreeMap<Place, bool>);
 
 impl Coverage {
-    fn seen(&mut self, point: (u64, u64), times: usize) {
-        let tried = self.0.entry(point).or_default();
-        if let Some(at) = times.checked_sub(1) {
-            tried[at] = true;
+    /// There is a choice between no cancel and up to `most`; this many were made.
+    fn seen(&mut self, known: Known, late: bool, most: usize, made: usize) {
+        for times in 1..=most {
+            let place = (known.path, known.steps, times, late);
+            *self.0.entry(place).or_default() |= times == made;
         }
     }
 
     /// How many cancels were tried, and how many there are to try.
     fn count(&self) -> (usize, usize) {
-        let tried = self.0.values().flatten().filter(|tried| **tried).count();
-        (tried, 2 * self.0.len())
+        (self.0.values().filter(|tried| **tried).count(), self.0.len())
     }
 }
 
@@ -193,9 +197,20 @@ impl LabHost {
     }
 
     /// Polls a task, of the strategy's choice unless the run is over. None if there is none.
-    pub(crate) fn step(&self, ask: bool) -> Option<Step> {
+    /// `cancel` asks a task to stop.
+    pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Step> {
         let mut state = self.lock();
-        let (entry, path) = state.choose(ask)?;
+        let mut at = state.choose(ask)?;
+        if ask && state.cancels() {
+            let id = state.ready[at].id();
+            if state.cancel(id, true) > 0 {
+                drop(state);
+                cancel(id);
+                state = self.lock();
+                at = state.ready.iter().position(|entry| entry.id() == id)?;
+            }
+        }
+        let (entry, path) = state.take(at);
         let id = entry.id();
         let unheeding = entry.is_unheeding();
         let known = state.known(id);
@@ -216,22 +231,30 @@ impl LabHost {
         } else {
             (unheeded > plan.latency).then_some(Trouble::Unheeding(id, unheeded))
         };
-        let cancel = if ask && plan.cancels { state.cancel(id) } else { None };
-        Some(Step { cancel, trouble })
+        let times = if ask && plan.cancels { state.cancel(id, false) } else { 0 };
+        Some(Step { cancel: (times > 0).then_some((id, times)), trouble })
     }
 }
 
 impl State {
-    /// Takes the task that is next, if there is one.
-    fn choose(&mut self, ask: bool) -> Option<(Runnable, TaskPath)> {
-        if self.ready.is_empty() {
-            return None;
+    /// Which task is next, if there is one.
+    fn choose(&mut self, ask: bool) -> Option<usize> {
+        match ask && self.strategy.is_some() {
+            _ if self.ready.is_empty() => None,
+            true => Some(self.ask()),
+            false => Some(0),
         }
-        let at = if ask && self.strategy.is_some() { self.ask() } else { 0 };
+    }
+
+    fn take(&mut self, at: usize) -> (Runnable, TaskPath) {
         let (entry, path) = (self.ready.remove(at), self.enabled.remove(at));
         let in_a_row = if self.streak.0 == path.0 { self.streak.1 + 1 } else { 1 };
         self.streak = (path.0, in_a_row);
-        Some((entry, path))
+        (entry, path)
+    }
+
+    fn cancels(&self) -> bool {
+        self.plan.is_some_and(|plan| plan.cancels)
     }
 
     /// Asks the strategy; a task that had its turn too often is not among those it is asked about.
@@ -284,17 +307,18 @@ impl State {
         self.touched = touched;
     }
 
-    /// Whether the task that was polled is cancelled now, and how often.
-    fn cancel(&mut self, id: u64) -> Option<(u64, usize)> {
-        let times = self.pick(Point::Cancel, 3);
-        let known = self.known(id);
-        let point = (known.path, known.steps);
+    /// How often a task is cancelled now: when it was polled, or when it is about to be (`late`),
+    /// after whatever others have done meanwhile.
+    fn cancel(&mut self, id: u64, late: bool) -> usize {
+        let most = if late { 1 } else { 2 };
+        let times = self.pick(Point::Cancel, most + 1);
+        let known = *self.known(id);
         // After a first cancel the program is another one: its points are not those to cover.
         if !self.disturbed {
-            self.coverage.seen(point, times);
+            self.coverage.seen(known, late, most, times);
         }
         self.disturbed |= times > 0;
-        (times > 0).then_some((id, times))
+        times
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {

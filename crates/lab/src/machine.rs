@@ -157,7 +157,11 @@ impl Run<'_> {
                 self.give_up(stuck::endless(&self.machine.root, self.most));
                 continue;
             }
-            match self.machine.host.step(!over) {
+            let root = &self.machine.root;
+            let step = self.machine.host.step(!over, |task| {
+                root.cancel_number(task);
+            });
+            match step {
                 Some(Step { cancel, trouble }) => {
                     self.steps += 1;
                     if let Some((task, times)) = cancel {

@@ -98,6 +98,37 @@ fn a_semaphore_keeps_its_permits() {
 }
 
 #[test]
+fn who_leaves_the_line_lets_those_behind_go() {
+    holds(async |cx: Cx| {
+        let (pool, done) = (Arc::new(Semaphore::new(3)), Arc::new(Notify::new()));
+        let ended = cx
+            .scope(async |s: Scope<Cancelled>| {
+                let (all, told) = (pool.clone(), done.clone());
+                drop(s.spawn(async move |cx: Cx| {
+                    let _two = all.acquire_many(&cx, 2).await;
+                    told.notified(&cx).await
+                }));
+                let all = pool.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    let second = Duration::from_secs(1);
+                    let _ = cx.timeout(second, |cx| all.acquire_many(cx, 3)).await;
+                    cx.checkpoint()
+                }));
+                let one = pool.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    let _one = one.acquire(&cx).await;
+                    done.notify_one();
+                    cx.checkpoint()
+                }));
+                Ok(())
+            })
+            .await;
+        assert_eq!(pool.available_permits(), 3);
+        ended
+    });
+}
+
+#[test]
 fn a_notification_goes_to_somebody_who_is_there() {
     holds(async |cx: Cx| {
         let second = Duration::from_secs(1);
