@@ -131,20 +131,28 @@ fn who_leaves_the_line_lets_those_behind_go() {
 #[test]
 fn a_notification_goes_to_somebody_who_is_there() {
     holds(async |cx: Cx| {
-        let second = Duration::from_secs(1);
+        let (told, left) = (Count::default(), Count::default());
         cx.scope(async |s: Scope<Cancelled>| {
             let notify = Arc::new(Notify::new());
             for _ in 0..2 {
-                let notify = notify.clone();
-                drop(s.spawn(async move |cx: Cx| notify.notified(&cx).await));
+                let (notify, told, left) = (notify.clone(), told.clone(), left.clone());
+                drop(s.spawn(async move |cx: Cx| {
+                    let notified = notify.notified(&cx).await;
+                    if notified.is_ok() {
+                        told.add(1)
+                    } else {
+                        left.add(1)
+                    };
+                    notified
+                }));
             }
             drop(s.spawn(async move |cx: Cx| {
-                let slept = cx.sleep(second).await;
+                pause(&cx).await;
                 notify.notify_one();
-                // Whoever has the first one by now, the second is for the other.
-                let again = cx.shield(|cx| cx.sleep(second)).await;
+                pause(&cx).await;
+                assert!(told.get() > 0 || left.get() == 2, "it went to one who has left");
                 notify.notify_one();
-                slept.and(again)
+                cx.checkpoint()
             }));
             Ok(())
         })
