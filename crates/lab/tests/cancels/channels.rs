@@ -1,7 +1,9 @@
 //! What was accepted is received, once, or handed back.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use asx_kernel::time::Time;
 use asx_runtime::channel::broadcast::ListenError;
 use asx_runtime::channel::{self, Receiver, SendError};
 use asx_runtime::{Cancelled, Cx, Scope, select};
@@ -107,6 +109,41 @@ fn reserved_slots_come_back() {
         let free: Vec<_> = std::iter::from_fn(|| tx.try_reserve().ok()).collect();
         assert_eq!(free.len(), 2, "slots are gone");
         ended
+    });
+}
+
+#[test]
+fn a_slot_is_not_kept_for_one_who_gave_up() {
+    holds(async |cx: Cx| {
+        let second = Duration::from_secs(1);
+        cx.scope(async |s: Scope<Cancelled>| {
+            let (tx, mut rx) = channel::bounded::<u32>(1);
+            tx.try_send(0).expect("there is room");
+            let first = tx.clone();
+            drop(s.spawn(async move |cx: Cx| {
+                select! {
+                    permit = first.reserve(&cx) => drop(permit),
+                    slept = cx.sleep(second) => slept?,
+                }
+                // It is still a sender.
+                cx.sleep(3 * second).await?;
+                drop(first);
+                Ok(())
+            }));
+            drop(s.spawn(async move |cx: Cx| {
+                let sent = tx.send(&cx, 1).await;
+                assert!(sent.is_err() || cx.now() <= Time::ZERO + 2 * second);
+                Ok(())
+            }));
+            drop(s.spawn(async move |cx: Cx| {
+                pause(&cx).await;
+                pause(&cx).await;
+                while rx.next(&cx).await?.is_some() {}
+                Ok(())
+            }));
+            Ok(())
+        })
+        .await
     });
 }
 
