@@ -73,69 +73,100 @@ mod on {
         pub write: bool,
     }
 
-    /// The poll that is going on.
-    #[derive(Clone, Copy)]
+    /// The poll that is going on: in cells of their own, as each use of a thing reads and writes
+    /// few of them.
     struct Poll {
-        on: bool,
-        path: u64,
-        made: u64,
+        on: Cell<bool>,
+        path: Cell<u64>,
+        made: Cell<u64>,
         /// Uses of things so far.
-        uses: u32,
+        uses: Cell<u32>,
+        /// A poll was stopped that went on for ever.
+        stopped: Cell<bool>,
     }
-
-    const NONE: Poll = Poll { on: false, path: 0, made: 0, uses: 0 };
 
     /// More uses than a poll has that ends.
     const ENDLESS: u32 = 1 << 18;
 
     thread_local! {
-        static POLL: Cell<Poll> = const { Cell::new(NONE) };
-        static STOPPED: Cell<bool> = const { Cell::new(false) };
+        static POLL: Poll = const {
+            Poll {
+                on: Cell::new(false),
+                path: Cell::new(0),
+                made: Cell::new(0),
+                uses: Cell::new(0),
+                stopped: Cell::new(false),
+            }
+        };
         static TOUCHED: RefCell<Vec<Access>> = const { RefCell::new(Vec::new()) };
     }
 
     /// A poll begins on this thread, of the task with this name, which has made so many things.
     pub fn begin(path: u64, made: u64) {
-        POLL.set(Poll { on: true, path, made, uses: 0 });
+        POLL.with(|poll| {
+            poll.on.set(true);
+            poll.path.set(path);
+            poll.made.set(made);
+            poll.uses.set(0);
+        });
         TOUCHED.with_borrow_mut(Vec::clear);
     }
 
     /// The poll is over: how many things the task has made, and, to `look`, what was touched.
     pub fn end(look: impl FnOnce(&[Access])) -> u64 {
-        let Poll { made, .. } = POLL.replace(NONE);
+        let made = POLL.with(|poll| {
+            poll.on.set(false);
+            poll.made.get()
+        });
         TOUCHED.with_borrow(|touched| look(touched));
         made
     }
 
     /// Whether a poll is going on that is watched.
     pub(crate) fn is_on() -> bool {
-        POLL.get().on
+        POLL.with(|poll| poll.on.get())
     }
 
     /// Ends a poll that has used more than one that ends: by a panic, where no lock is held.
+    #[inline]
     pub(crate) fn breathe() {
-        let poll = POLL.get();
-        if poll.uses >= ENDLESS && !std::thread::panicking() {
-            POLL.set(Poll { uses: 0, ..poll });
-            STOPPED.set(true);
-            panic!("a poll that does not end");
+        if POLL.with(|poll| poll.uses.get()) >= ENDLESS {
+            stop();
         }
+    }
+
+    #[cold]
+    fn stop() {
+        if !is_on() || std::thread::panicking() {
+            return;
+        }
+        POLL.with(|poll| {
+            poll.uses.set(0);
+            poll.stopped.set(true);
+        });
+        panic!("a poll that does not end");
     }
 
     /// Whether a poll was ended because it went on for ever, since this was asked last.
     pub fn take_endless() -> bool {
-        STOPPED.take()
+        POLL.with(|poll| poll.stopped.take())
     }
 
     /// Notes a use of something with a name of its own: of whatever else programs share.
+    #[inline]
     pub fn touch(object: u64, write: bool) {
-        let poll = POLL.get();
-        if !poll.on {
-            return;
+        let on = POLL.with(|poll| {
+            poll.uses.set(poll.uses.get().saturating_add(1));
+            poll.on.get()
+        });
+        if on {
+            note(object, write);
         }
-        POLL.set(Poll { uses: poll.uses.saturating_add(1), ..poll });
+    }
+
+    fn note(object: u64, write: bool) {
         TOUCHED.with_borrow_mut(|touched| {
-            match touched.iter_mut().find(|access| access.object == object) {
+            match touched.iter_mut().rev().find(|access| access.object == object) {
                 Some(access) => access.write |= write,
                 None => touched.push(Access { object, write }),
             }
@@ -149,12 +180,14 @@ mod on {
         pub(crate) const COMMON: Object = Object(0);
 
         pub(crate) fn new() -> Object {
-            let poll = POLL.get();
-            if !poll.on {
-                return Object::COMMON;
-            }
-            POLL.set(Poll { made: poll.made + 1, ..poll });
-            Object(mix64(poll.path ^ mix64(poll.made + 1)))
+            POLL.with(|poll| {
+                if !poll.on.get() {
+                    return Object::COMMON;
+                }
+                let made = poll.made.get() + 1;
+                poll.made.set(made);
+                Object(mix64(poll.path.get() ^ mix64(made)))
+            })
         }
 
         pub(crate) fn read(self) {
