@@ -30,6 +30,8 @@ Examples:
   asx run my.toml --bless           write its fingerprint
   asx run my.toml --trace my.asxt   write its trace
   asx trace verify my.asxt --strict check it against the laws
+  asx trace report --html my.html my.asxt
+                                    draw it
   asx status FULL                   explain a status";
 
 #[derive(Subcommand)]
@@ -49,13 +51,15 @@ enum Command {
   asx run my.toml --bless
   asx run my.toml --seed 4 --trace my.jsonl")]
     Run(Run),
-    /// Check, show, compare and convert traces.
+    /// Check, show, compare, convert and draw traces.
     #[command(after_help = "Examples:
   asx trace verify run.asxt --strict
   asx trace show run.asxt --task 3
   asx trace diff before.asxt after.asxt
   asx trace digest run.asxt
   asx trace convert run.asxt run.jsonl
+  asx trace report --html run.html run.asxt
+  asx trace export --perfetto run.json run.asxt
 
 Exit codes: 0 all is well, 1 something does not hold, 2 the input is unusable.")]
     Trace {
