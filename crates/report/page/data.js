@@ -88,20 +88,23 @@ const fields = (i) => kindFields[kindOf[i]].map(([name, type], at) => {
   }
   return [name, String(value)];
 });
-const field = (i, name) => {
-  const at = kindFields[kindOf[i]].findIndex((known) => known[0] === name);
-  return at < 0 ? undefined : fields(i)[at][1];
-};
+// Where a field of this name is, for every kind.
+const placesOf = new Map();
 const rawField = (i, name) => {
-  const at = kindFields[kindOf[i]].findIndex((known) => known[0] === name);
+  if (!placesOf.has(name)) placesOf.set(name, kindFields.map((list) => list.findIndex((known) => known[0] === name)));
+  const at = placesOf.get(name)[kindOf[i]];
   return at < 0 ? undefined : raw.fields[fieldAt[i] + at];
 };
+const word = (i, name) => raw.words[rawField(i, name)];
 
 // One line that says what happened.
 const gist = (i) => {
-  const parts = fields(i).filter(([name, value]) =>
-    !["decision_hash", "decision_seq", "limit", "epoch"].includes(name) && value !== "no");
-  if (field(i, "from") !== undefined) return field(i, "from") + " → " + field(i, "to");
+  const kind = kindName(i);
+  if (rawField(i, "from") !== undefined) return word(i, "from") + " → " + word(i, "to");
+  if (kind === "decision") return word(i, "lane") + ", worker " + rawField(i, "worker");
+  if (kind === "cancel_witness") return word(i, "phase") + ", " + word(i, "kind");
+  if (kind === "task_ended" || kind === "region_outcome") return word(i, "outcome");
+  const parts = fields(i).filter(([, value]) => value !== "no");
   return parts.map(([name, value]) => (value === "yes" ? name : name + " " + value)).join(", ");
 };
 
@@ -124,9 +127,9 @@ const isDecision = kindNames.map((name) => name === "decision");
 const PHASES = { Requested: "CancelRequested", Cancelling: "Cancelling", Finalizing: "Finalizing", Completed: "Completed" };
 const toneOf = (i) => {
   const name = kindName(i);
-  if (name === "cancel_witness") return PHASES[field(i, "phase")];
-  if (name === "task_ended" || name === "region_outcome") return field(i, "outcome");
-  if (name === "decision") return field(i, "lane");
+  if (name === "cancel_witness") return PHASES[word(i, "phase")];
+  if (name === "task_ended" || name === "region_outcome") return word(i, "outcome");
+  if (name === "decision") return word(i, "lane");
   return kindGroups[kindOf[i]];
 };
 

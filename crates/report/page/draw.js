@@ -71,7 +71,7 @@ const drawPolls = (pen, each, y, top, tall) => {
     const b = Math.max(toX(to) - gap, a + 1.5);
     if (b <= done) continue;
     const x = Math.max(a, done);
-    pen.fillStyle = tones[field(from, "lane")];
+    pen.fillStyle = tones[word(from, "lane")];
     pen.fillRect(x, y + top, b - x, tall);
     done = b;
     if (each.type === "worker" && b - x > 30) {
@@ -128,6 +128,8 @@ const drawIntervals = (pen, each, y) => {
   }
 };
 
+// So many pixels for an event, and it gets a sign of its own.
+const CLOSE = 6;
 const SHAPES = {
   sent: "up", received: "down", cancel_witness: "diamond", region_cancelled: "diamond", timer_armed: "ring",
   obligation_reserved: "box", obligation_resolved: "square", task_ended: "square", region_outcome: "square",
@@ -149,7 +151,7 @@ const drawShape = (pen, shape, x, y, r, tone) => {
 };
 const drawEvents = (pen, each, y) => {
   const list = each.events;
-  const close = !byTime && scale >= 7;
+  const close = !byTime && scale >= CLOSE;
   for (let k = firstFrom(list, left - 6 / scale); k < list.length; k++) {
     const i = list[k];
     const x = toX(i);
@@ -208,8 +210,8 @@ const drawChoices = (pen, y) => drawBetween(pen, raw.choices, y + 27, tones.soft
 const drawHosts = (pen, y) => drawBetween(pen, raw.hosts, y + 16, tones.task);
 
 // Arrows between rows; too many of them say nothing, then only those of the chosen event are drawn.
-const MOST_ARROWS = 250;
-const centre = (i) => toX(i) + (!byTime && scale >= 7 ? scale / 2 : 0);
+const MOST_ARROWS = 150;
+const centre = (i) => toX(i) + (!byTime && scale >= CLOSE ? scale / 2 : 0);
 const drawArrow = (pen, at, strong) => {
   const kind = raw.links[3 * at], from = raw.links[3 * at + 1], to = raw.links[3 * at + 2];
   const a = shownRow(rowOf[from]), b = shownRow(rowOf[to]);
@@ -240,15 +242,23 @@ const drawArrow = (pen, at, strong) => {
   pen.translate(-x2, -y2);
   pen.globalAlpha = 1;
 };
+const inSight = (each) => {
+  const shown = shownRow(each);
+  if (!shown) return false;
+  const y = rowY(shown);
+  return y > -ROW && y < height;
+};
 const drawArrows = (pen) => {
   const seen = [];
   let total = 0;
   const first = eventAtPosition(left), last = eventAtPosition(left + width / scale);
   for (let at = 0; at < linkCount; at++) {
     const from = raw.links[3 * at + 1], to = raw.links[3 * at + 2];
-    if (Math.max(from, to) < first || Math.min(from, to) > last) continue;
+    // One of its ends is in view.
+    if ((from < first || from > last) && (to < first || to > last)) continue;
     if (hiddenKinds.has(kindOf[from]) || hiddenKinds.has(kindOf[to])) continue;
     if (query.length && !(rowOf[from].place >= 0 || rowOf[to].place >= 0)) continue;
+    if (!inSight(rowOf[from]) && !inSight(rowOf[to])) continue;
     total++;
     if (seen.length <= MOST_ARROWS) seen.push(at);
   }
@@ -279,9 +289,11 @@ const drawLines = (pen, tall) => {
   if (cursor >= 0) {
     const x = centre(cursor);
     pen.fillStyle = tones.accent;
-    pen.globalAlpha = 0.12;
-    pen.fillRect(x - Math.max(2, scale / 2), 0, Math.max(4, scale), tall);
-    pen.globalAlpha = 1;
+    if (!marksAt.has(cursor)) {
+      pen.globalAlpha = 0.12;
+      pen.fillRect(x - Math.max(2, scale / 2), 0, Math.max(4, scale), tall);
+      pen.globalAlpha = 1;
+    }
     pen.fillRect(x - 0.75, 0, 1.5, tall);
   }
 };
@@ -313,6 +325,7 @@ const drawRuler = () => {
   pen.font = "10.5px " + FONT;
   const step = stepOf(byTime ? 110 : 70);
   let done = -99;
+  const flags = markList.slice(0, 500).map(centre);
   for (let at = Math.max(0, Math.ceil(left / step) * step); at <= extent(); at += step) {
     const x = (at - left) * scale;
     if (x > width) break;
@@ -321,9 +334,13 @@ const drawRuler = () => {
     pen.fillRect(x, 0, 1, byTime ? tall : 14);
     pen.fillStyle = tones.soft;
     const label = byTime ? timeText((count ? times[0] : 0) + at) : "#" + seqText(at);
-    if (x > done && x + pen.measureText(label).width < width) {
-      pen.fillText(label, x + 3, 8);
-      done = x + pen.measureText(label).width + 8;
+    // To the right of its line, or to the left where a flag is in the way.
+    const room = pen.measureText(label).width;
+    const free = (from) => from > done && from + room < width && !flags.some((flag) => flag > from - 14 && flag < from + room + 2);
+    const from = [x + 3, x - room - 3].find(free);
+    if (from !== undefined) {
+      pen.fillText(label, from, 8);
+      done = from + room + 5;
     }
   }
   if (!byTime && count) {
@@ -372,7 +389,7 @@ const drawOver = () => {
   if (!crowd || crowd.width !== wide || crowd.byTime !== byTime) crowd = countCrowd(wide);
   const each = w / wide;
   for (let bin = 0; bin < wide; bin++) {
-    const share = (n) => (n ? Math.max(2, Math.sqrt(n / crowd.most) * (tall - 8)) : 0);
+    const share = (n) => (n ? Math.max(2, Math.log1p(n) / Math.log1p(crowd.most) * (tall - 8)) : 0);
     const bar = (n, tone) => { pen.fillStyle = tone; pen.fillRect(bin * each, tall - 2 - share(n), each > 3 ? each - 1 : each, share(n)); };
     bar(crowd.all[bin], tones.Running);
     bar(crowd.cancel[bin], tones.cancel);

@@ -10,7 +10,7 @@ const hit = (event) => {
 const nearest = (each, x, reach) => {
   const list = each.events;
   if (!list.length) return -1;
-  const near = firstFrom(list, left + (x - (!byTime && scale >= 7 ? scale / 2 : 0)) / scale);
+  const near = firstFrom(list, left + (x - (!byTime && scale >= CLOSE ? scale / 2 : 0)) / scale);
   let best = -1, away = reach;
   for (let k = Math.max(0, near - 2); k < Math.min(list.length, near + 3); k++) {
     if (hiddenKinds.has(kindOf[list[k]])) continue;

@@ -73,6 +73,7 @@ const measure = () => {
   const fitted = Math.abs(scale - fitScale()) < 1e-9 || scale < fitScale();
   height = rowsBox.clientHeight;
   $("labels").style.height = chart.style.height = height + "px";
+  $("hint").style.top = height - 28 + "px";
   width = chart.clientWidth;
   if (fitted) { scale = fitScale(); left = -12 / scale; }
   clampView();
@@ -148,6 +149,14 @@ const showLegend = () => {
   later.forEach((paint) => paint());
 };
 on("help", showLegend);
+for (const [tone, text] of [["ready", "poll"], ["Running", "running"], ["CancelRequested", "cancel requested"], ["Cancelling", "cancelling"],
+  ["Finalizing", "finalizing"], ["Completed", "completed"], ["message", "message"], ["wake", "wake"], ["timer", "timer"],
+  ["obligation", "obligation"], ["problem", "went wrong"]]) {
+  const item = element("span"), swatch = element("i");
+  swatch.style.background = "var(--" + tone + ")";
+  item.append(swatch, text);
+  $("key").append(item);
+}
 
 const moved = count && times[count - 1] > times[0];
 $("clock").disabled = !moved;

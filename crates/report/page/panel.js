@@ -1,7 +1,8 @@
 // What is text: the head of the page, names of rows, the chosen event, the list of events.
 const ICONS = { worker: "ready", region: "region", task: "Running", channel: "channel", host: "task", other: "task" };
 let hoverRow = -1;
-const shownOutcome = { Ok: "Ok", Err: "Err", Cancelled: "Cancelled", Panicked: "Panicked" };
+// For narrow screens.
+const OUTCOMES = { Ok: "✓", Err: "✕", Cancelled: "⊘", Panicked: "‼" };
 const makeLabel = (each) => {
   const made = element("div", null, "row" + (each.type === "group" ? " head" : ""));
   made.setAttribute("role", "treeitem");
@@ -23,8 +24,9 @@ const makeLabel = (each) => {
     made.append(element("span", "holds " + raw.channels[each.at][3], "more"));
   }
   if (each.children.length && !each.open) made.append(element("span", "+" + countBelow(each), "more"));
-  if (shownOutcome[each.outcome]) {
-    const outcome = element("span", each.outcome, "out");
+  if (OUTCOMES[each.outcome]) {
+    const outcome = element("span", innerWidth < 761 ? OUTCOMES[each.outcome] : each.outcome, "out");
+    outcome.setAttribute("aria-label", each.outcome);
     outcome.style.color = "var(--" + each.outcome + ")";
     made.append(outcome);
   }

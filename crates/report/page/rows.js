@@ -15,11 +15,10 @@ const root = (type, name, at) => {
 };
 
 const workerRows = new Map();
-if (raw.deciders.length) {
-  const group = root("group", "Workers");
-  for (const number of raw.deciders) {
-    workerRows.set(String(number), row("worker", "worker " + number, group, number));
-  }
+const workerGroup = raw.deciders.length > 1 ? root("group", "Workers") : null;
+for (const number of raw.deciders) {
+  const name = "worker " + number;
+  workerRows.set(String(number), workerGroup ? row("worker", name, workerGroup, number) : root("worker", name, number));
 }
 
 const regionRows = new Array(raw.regions.length);
@@ -51,11 +50,12 @@ if (strays.length) {
   strays.forEach((task) => { taskRows[task] = row("task", names.task[task], group, task); });
 }
 const channelRows = new Array(raw.channels.length);
-if (raw.channels.length) {
-  const group = root("group", "Channels");
-  raw.channels.forEach((_, at) => { channelRows[at] = row("channel", names.channel[at], group, at); });
-}
-let hostRow = raw.hosts.length ? root("host", "Host") : null;
+const channelGroup = raw.channels.length > 1 ? root("group", "Channels") : null;
+raw.channels.forEach((_, at) => {
+  const name = names.channel[at];
+  channelRows[at] = channelGroup ? row("channel", name, channelGroup, at) : root("channel", name, at);
+});
+if (raw.hosts.length) root("host", "Host");
 let otherRow = null;
 
 // Where an event is drawn: with its task, else its region, else its channel.
