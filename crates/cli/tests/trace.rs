@@ -276,11 +276,12 @@ fn report_writes_a_page_of_its_own() {
     let (out, code) = said(&["trace", "report", "--html", &page, &a]);
     assert_eq!(code, Some(0));
     let written = fs::read_to_string(&page).expect("readable");
-    let end = format!(" events, 0 marks, {} bytes: lawful\n", written.len());
-    assert!(out.starts_with(&format!("{page}: ")) && out.ends_with(&end), "{out}");
+    assert!(out.starts_with(&format!("{page}: ")), "{out}");
+    assert!(out.ends_with(" events, 0 marks: lawful\n"), "{out}");
     assert!(written.starts_with("<!doctype html>") && written.contains("<title>ch-fifo-001: "));
     let object = json(&["trace", "report", &a, "--html", &page, "--json"]);
     assert_eq!((&object["holds"], &object["file"]), (&true.into(), &page.clone().into()));
+    assert_eq!(object["bytes"], written.len());
     assert_eq!(object["digest"], said(&["trace", "digest", &a]).0.trim());
     assert_eq!(fs::read_to_string(&page).expect("readable"), written, "over an older page");
     // What does not hold is worth a look, too.

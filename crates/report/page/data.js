@@ -134,10 +134,11 @@ const toneOf = (i) => {
 };
 
 const linkCount = raw.links.length / 3;
+const linkEnds = Int32Array.from(raw.links);
 const LINKS = ["message", "wake", "pass"];
 const linksOf = new Map();
 for (let at = 0; at < linkCount; at++) {
-  for (const end of [raw.links[3 * at + 1], raw.links[3 * at + 2]]) {
+  for (const end of [linkEnds[3 * at + 1], linkEnds[3 * at + 2]]) {
     if (!linksOf.has(end)) linksOf.set(end, []);
     linksOf.get(end).push(at);
   }

@@ -84,11 +84,19 @@ const drawPolls = (pen, each, y, top, tall) => {
 
 const drawLevels = (pen, each, y) => {
   const [, , , capacity, flat] = raw.channels[each.at];
-  let most = Number(capacity) || 1;
-  for (let k = 0; k < flat.length; k += 4) most = Math.max(most, Number(flat[k + 1]) + Number(flat[k + 2]));
+  if (!each.most) {
+    each.most = Number(capacity) || 1;
+    for (let k = 0; k < flat.length; k += 4) each.most = Math.max(each.most, Number(flat[k + 1]) + Number(flat[k + 2]));
+  }
+  const most = each.most;
   const tall = 17, base = y + 20;
   let done = -1;
-  for (let k = 0; k < flat.length; k += 4) {
+  let low = 0, high = flat.length / 4;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (toX(flat[4 * middle]) < 0) low = middle + 1; else high = middle;
+  }
+  for (let k = Math.max(0, low - 1) * 4; k < flat.length; k += 4) {
     const a = toX(flat[k]), b = k + 4 < flat.length ? toX(flat[k + 4]) : toX(count);
     if (b < 0 || b <= done) continue;
     if (a > width) break;
@@ -178,7 +186,9 @@ const drawEvents = (pen, each, y) => {
   }
 };
 
-const rowY = (each) => each.place * ROW - rowsBox.scrollTop;
+// To ask where the rows are scrolled to is slow: once for every picture.
+let scrolled = 0;
+const rowY = (each) => each.place * ROW - scrolled;
 const drawRow = (pen, each) => {
   const y = rowY(each);
   if (each.place === hoverRow) { pen.fillStyle = tones.hover; pen.fillRect(0, y, width, ROW); }
@@ -186,12 +196,12 @@ const drawRow = (pen, each) => {
   pen.fillRect(0, y + ROW - 1, width, 1);
   if (each.type === "worker") {
     drawPolls(pen, each, y, 5, 17);
-    drawChoices(pen, y);
-  } else if (each.type === "host") drawHosts(pen, y);
+    drawBetween(pen, each.choices, y + 27, tones.soft);
+  } else if (each.type === "host") drawBetween(pen, raw.hosts, y + 16, tones.task);
   else {
     if (each.type === "channel") drawLevels(pen, each, y);
     drawSpans(pen, each, y);
-    if (each.type === "task") drawPolls(pen, each, y, 16, 4);
+    if (each.type === "task" || (each.type === "region" && !each.open)) drawPolls(pen, each, y, 16, 4);
     drawIntervals(pen, each, y);
     drawEvents(pen, each, y);
   }
@@ -206,16 +216,16 @@ const drawBetween = (pen, list, y, tone) => {
     drawShape(pen, "diamond", x, y, scale > 5 ? 2.5 : 1.5, tone);
   }
 };
-const drawChoices = (pen, y) => drawBetween(pen, raw.choices, y + 27, tones.soft);
-const drawHosts = (pen, y) => drawBetween(pen, raw.hosts, y + 16, tones.task);
 
 // Arrows between rows; too many of them say nothing, then only those of the chosen event are drawn.
 const MOST_ARROWS = 150;
 const centre = (i) => toX(i) + (!byTime && scale >= CLOSE ? scale / 2 : 0);
 const drawArrow = (pen, at, strong) => {
-  const kind = raw.links[3 * at], from = raw.links[3 * at + 1], to = raw.links[3 * at + 2];
+  const kind = linkEnds[3 * at], from = linkEnds[3 * at + 1], to = linkEnds[3 * at + 2];
   const a = shownRow(rowOf[from]), b = shownRow(rowOf[to]);
-  if (!a || !b) return;
+  if (!a || !b || (!rowOf[from].wanted && !rowOf[to].wanted)) return;
+  // What happens inside of a folded row is not drawn.
+  if (a === b && rowOf[from].place < 0) return;
   const [x1, x2] = [centre(from), centre(to)];
   const [y1, y2] = [rowY(a) + 26, rowY(b) + (kind === 1 ? 17 : 26)];
   if (Math.max(y1, y2) < -ROW || Math.min(y1, y2) > height + ROW) return;
@@ -231,7 +241,7 @@ const drawArrow = (pen, at, strong) => {
   else pen.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
   pen.stroke();
   pen.setLineDash([]);
-  const tilt = a === b ? 0.7 : 0;
+  const tilt = a === b ? Math.atan2(y2 - y1 + 16, (x2 - x1) / 2) : 0;
   pen.translate(x2, y2);
   pen.rotate(tilt);
   pen.beginPath();
@@ -250,22 +260,21 @@ const inSight = (each) => {
 };
 const drawArrows = (pen) => {
   const seen = [];
-  let total = 0;
   const first = eventAtPosition(left), last = eventAtPosition(left + width / scale);
-  for (let at = 0; at < linkCount; at++) {
-    const from = raw.links[3 * at + 1], to = raw.links[3 * at + 2];
+  for (let at = 0; at < linkCount && seen.length <= MOST_ARROWS; at++) {
+    const from = linkEnds[3 * at + 1], to = linkEnds[3 * at + 2];
     // One of its ends is in view.
     if ((from < first || from > last) && (to < first || to > last)) continue;
     if (hiddenKinds.has(kindOf[from]) || hiddenKinds.has(kindOf[to])) continue;
-    if (query.length && !(rowOf[from].place >= 0 || rowOf[to].place >= 0)) continue;
+    if (!rowOf[from].wanted && !rowOf[to].wanted) continue;
     if (!inSight(rowOf[from]) && !inSight(rowOf[to])) continue;
-    total++;
-    if (seen.length <= MOST_ARROWS) seen.push(at);
+    seen.push(at);
   }
-  if (total <= MOST_ARROWS) seen.forEach((at) => drawArrow(pen, at, false));
+  const few = seen.length <= MOST_ARROWS;
+  if (few) seen.forEach((at) => drawArrow(pen, at, false));
   const own = new Set([...(linksOf.get(cursor) || []), ...(linksOf.get(hovered) || [])]);
   own.forEach((at) => drawArrow(pen, at, true));
-  hint(total > MOST_ARROWS ? total + " arrows here: zoom in to see them" : "");
+  hint(few ? "" : "Many arrows here: zoom in to see them");
 };
 
 const drawMoments = (pen, tall) => {
@@ -301,12 +310,12 @@ const drawLines = (pen, tall) => {
 const drawChart = () => {
   const [pen, , tall] = fitCanvas($("chart"));
   drawMoments(pen, tall);
-  const first = Math.floor(rowsBox.scrollTop / ROW);
-  const last = Math.min(rows.length - 1, Math.ceil((rowsBox.scrollTop + height) / ROW));
+  const first = Math.floor(scrolled / ROW);
+  const last = Math.min(rows.length - 1, Math.ceil((scrolled + height) / ROW));
   for (let at = first; at <= last; at++) drawRow(pen, rows[at]);
   drawLines(pen, Math.min(tall, rows.length * ROW));
   if (showArrows) drawArrows(pen); else hint("");
-  if (cursor >= 0 && shownRow(rowOf[cursor])) {
+  if (cursor >= 0 && rowOf[cursor].wanted && shownRow(rowOf[cursor])) {
     pen.strokeStyle = tones.accent;
     pen.lineWidth = 2;
     pen.beginPath();
@@ -356,6 +365,8 @@ const drawRuler = () => {
         if (x + pen.measureText(label).width > width) break;
         pen.fillText(label, x + 3, 22);
         free = x + pen.measureText(label).width + 10;
+        // Nothing is written before that.
+        i = Math.max(i, eventAtPosition(left + free / scale) - 1);
       }
     }
   }
@@ -419,6 +430,7 @@ const hint = (text) => {
   box.hidden = !text;
 };
 const drawAll = () => {
+  scrolled = rowsBox.scrollTop;
   drawChart();
   drawRuler();
   drawOver();

@@ -29,7 +29,7 @@ const describe = ({ x, y, each }) => {
     return [host ? hostText(host) : "", -1];
   }
   if (i >= 0 && (inRow > 20 || each.type === "worker" || scale < 4)) return [tipOf(i), i];
-  const poll = under(each.polls, x);
+  const poll = each.type === "region" && each.open ? undefined : under(each.polls, x);
   if (poll && (each.type === "worker" || inRow > 14)) return [tipOf(poll[0]), poll[0]];
   const span = each.spans.find(([, from, to]) => toX(from) <= x && x <= toX(to));
   if (span) {

@@ -83,7 +83,7 @@ const measure = () => {
 new ResizeObserver(measure).observe(rowsBox);
 
 const LEGEND = [
-  ["Tasks", [["Created", "Created"], ["Running", "Running"], ["CancelRequested", "cancel requested"], ["Cancelling", "cancelling"],
+  ["Tasks", [["Created", "created"], ["Running", "running"], ["CancelRequested", "cancel requested"], ["Cancelling", "cancelling"],
     ["Finalizing", "finalizing"], ["Completed", "completed"]]],
   ["Regions", [["Open", "open"], ["Closing", "closing"], ["Draining", "draining"], ["Finalizing", "finalizing"], ["Closed", "closed"]]],
   ["Polls and decisions, by lane", [["ready", "ready"], ["timed", "timed"], ["cancel", "cancel"]]],

@@ -38,8 +38,8 @@ const countBelow = (each) => each.children.reduce((sum, child) => sum + 1 + coun
 let focusPlace = 0;
 let labelsShown = "";
 const showLabels = () => {
-  const first = Math.floor(rowsBox.scrollTop / ROW);
-  const last = Math.min(rows.length - 1, Math.ceil((rowsBox.scrollTop + height) / ROW));
+  const first = Math.floor(scrolled / ROW);
+  const last = Math.min(rows.length - 1, Math.ceil((scrolled + height) / ROW));
   const box = $("labels");
   const key = [first, last, layVersion, focusPlace, innerWidth < 761].join();
   if (key !== labelsShown) {
@@ -52,9 +52,9 @@ const showLabels = () => {
   }
   for (const made of box.children) {
     const place = Number(made.dataset.place);
-    made.style.top = place * ROW - rowsBox.scrollTop + "px";
-    const current = cursor >= 0 ? shownRow(rowOf[cursor]) : null;
-    made.classList.toggle("on", place === hoverRow || (current !== null && current !== undefined && current.place === place));
+    made.style.top = place * ROW - scrolled + "px";
+    const current = cursor >= 0 && rowOf[cursor].wanted ? shownRow(rowOf[cursor]) : null;
+    made.classList.toggle("on", place === hoverRow || Boolean(current && current.place === place));
   }
 };
 const focusLabel = () => {
@@ -124,7 +124,7 @@ const showDetail = () => {
   }
   box.append(table);
   for (const at of linksOf.get(i) || []) {
-    const [kind, from, to] = raw.links.slice(3 * at, 3 * at + 3);
+    const [kind, from, to] = linkEnds.subarray(3 * at, 3 * at + 3);
     const other = from === i ? to : from;
     const text = from === i ? "→ " + LINK_TEXT[kind] + " to " : "← " + LINK_TEXT[kind] + " from ";
     const button = element("button", text + describeEnd(other), "link");
@@ -170,8 +170,8 @@ const makeEvent = (k) => {
   made.append(element("span", seqText(i), "n mono"));
   if (marksAt.has(i)) made.append(element("span", "⚑", "f"));
   made.append(element("span", kindName(i), "k"));
-  const who = subjects(i)[0];
-  made.append(element("span", [who ? who[1] : "", gist(i)].filter(Boolean).join(" · "), "w"));
+  const who = subjects(i).filter(([word], at) => at === 0 || word === "timer" || word === "channel").map(([, name]) => name);
+  made.append(element("span", [...who, gist(i)].filter(Boolean).join(" · "), "w"));
   return made;
 };
 

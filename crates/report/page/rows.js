@@ -2,12 +2,13 @@
 let nextRow = 0;
 const row = (type, name, parent, at) => {
   const made = { id: nextRow++, type, name, parent, at, children: [], open: true, events: [], place: -1,
-    depth: parent ? parent.depth + 1 : 0, spans: [], polls: [], intervals: [] };
+    depth: parent ? parent.depth + 1 : 0, spans: [], polls: [], intervals: [], choices: [] };
   if (parent) parent.children.push(made);
   return made;
 };
 
 const roots = [];
+const everyRow = (list, visit) => list.forEach((each) => { visit(each); everyRow(each.children, visit); });
 const root = (type, name, at) => {
   const made = row(type, name, null, at);
   roots.push(made);
@@ -85,6 +86,21 @@ for (let k = 0; k < raw.polls.length; k += 2) {
   workerRows.get(String(rawField(poll[0], "worker"))).polls.push(poll);
 }
 
+// A region that is folded shows the polls of everything in it.
+const pollsBelow = (each) => {
+  const polls = [];
+  everyRow(each.children, (inner) => { if (inner.type === "task") for (const poll of inner.polls) polls.push(poll); });
+  return polls.sort((a, b) => a[0] - b[0]);
+};
+
+// A choice belongs to the worker it was about, or to the one that decided next.
+for (const choice of raw.choices) {
+  const [at, , , subject] = choice;
+  const next = at < count && isDecision[kindOf[at]] ? rawField(at, "worker") : raw.deciders[0];
+  const whose = workerRows.get(String(subject === null ? next : subject)) || workerRows.get(String(next));
+  if (whose) whose.choices.push(choice);
+}
+
 // Timers and obligations share the lower part of their owner's row, in up to three lines.
 const takeIntervals = (list, type) => list.forEach((item) => {
   const [number, label, task, region, from, to, how] = item;
@@ -95,7 +111,6 @@ const takeIntervals = (list, type) => list.forEach((item) => {
 });
 takeIntervals(raw.timers, "timer");
 takeIntervals(raw.obligations, "obligation");
-const everyRow = (list, visit) => list.forEach((each) => { visit(each); everyRow(each.children, visit); });
 everyRow(roots, (each) => {
   each.intervals.sort((a, b) => a.from - b.from);
   const ends = [-1, -1, -1];
@@ -169,6 +184,7 @@ const layRows = () => {
     each.place = rows.length;
     rows.push(each);
     if (each.open) each.children.forEach(lay);
+    else if (each.type === "region" && !each.polls.length) each.polls = pollsBelow(each);
   };
   roots.forEach(lay);
 };

@@ -61,6 +61,6 @@ pub(super) fn tell(
         1 => "1 finding".to_owned(),
         many => format!("{many} findings"),
     };
-    writeln!(out, "{path}: {events} events, {marks} marks, {bytes} bytes: {holds}")?;
+    writeln!(out, "{path}: {events} events, {marks} marks: {holds}")?;
     Ok(())
 }
