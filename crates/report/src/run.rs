@@ -70,7 +70,7 @@ impl Run {
 
     /// The index of the event of this number.
     pub(crate) fn index_of(&self, seq: u64) -> Option<usize> {
-        // Numbers may be wrong in a trace that does not hold; then any event of that number will do.
+        // In a trace that does not hold numbers may be out of order, and one is not found.
         let at = self.events.partition_point(|event| event.seq < seq);
         self.events.get(at).filter(|event| event.seq == seq).map(|_| at)
     }

@@ -152,16 +152,21 @@ fn a_wake_is_the_first_cause_before_a_decision_or_a_cancel() {
 
 #[test]
 fn a_cancel_goes_from_a_region_to_what_is_in_it() {
-    let story = story(
-        "region_opened region=1 parent=null
-         region_opened region=2 parent=1
-         region_cancelled region=1 kind=User strengthened=false
-         cancel_witness task=1 region=1 epoch=1 phase=Requested kind=ParentCancelled polls=1 strengthened=false
-         region_cancelled region=2 kind=ParentCancelled strengthened=false
-         cancel_witness task=2 region=2 epoch=1 phase=Requested kind=ParentCancelled polls=1 strengthened=false
-         cancel_witness task=3 region=2 epoch=1 phase=Requested kind=User polls=1 strengthened=false
-         cancel_witness task=2 region=2 epoch=1 phase=Cancelling kind=ParentCancelled polls=1 strengthened=false",
-    );
+    let witness = |task: u64, region: u64, phase: &str, kind: &str| {
+        format!(
+            "cancel_witness task={task} region={region} epoch=1 phase={phase} kind={kind} polls=1 \
+             strengthened=false\n"
+        )
+    };
+    let lines = "region_opened region=1 parent=null\n".to_owned()
+        + "region_opened region=2 parent=1\n"
+        + "region_cancelled region=1 kind=User strengthened=false\n"
+        + &witness(1, 1, "Requested", "ParentCancelled")
+        + "region_cancelled region=2 kind=ParentCancelled strengthened=false\n"
+        + &witness(2, 2, "Requested", "ParentCancelled")
+        + &witness(3, 2, "Requested", "User")
+        + &witness(2, 2, "Cancelling", "ParentCancelled");
+    let story = story(&lines);
     assert_eq!(links(&story, LinkKind::Cancel), [(2, 3), (2, 4), (4, 5)]);
     assert_eq!(story.regions.items[1].region, Some(0));
 }

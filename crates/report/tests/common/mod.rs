@@ -156,7 +156,7 @@ impl Busy {
                 self.event(task, TaskMoved { from, to });
             }
             self.talk(number, task, at % 2 == 0);
-            if (at + round) % 5 == 0 {
+            if (at + round).is_multiple_of(5) {
                 self.timers += 1;
                 let timer = Subject { task: task.task, timer: Some(self.timers), ..region(number) };
                 let deadline = self.now + 1_000_000;
@@ -164,7 +164,7 @@ impl Busy {
                 self.now = deadline;
                 self.event(timer, TimerFired { deadline });
             }
-            if (at + round) % 7 == 0 {
+            if (at + round).is_multiple_of(7) {
                 self.obligations += 1;
                 let obligation = self.obligations;
                 self.event(region(number), ObligationReserved { obligation });
