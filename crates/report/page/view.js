@@ -82,8 +82,8 @@ const reveal = (i) => {
   const place = shownRow(rowOf[i]);
   if (!place) return;
   const top = place.place * ROW, bottom = top + ROW;
-  if (top < rowsBox.scrollTop) rowsBox.scrollTop = Math.max(0, top - ROW);
-  else if (bottom > rowsBox.scrollTop + height) rowsBox.scrollTop = bottom - height + ROW;
+  const seen = top >= rowsBox.scrollTop && bottom <= rowsBox.scrollTop + height;
+  if (!seen) rowsBox.scrollTop = Math.max(0, top - (height - ROW) / 2);
 };
 const select = (i, show = true) => {
   if (!count) return;

@@ -101,6 +101,29 @@ fn the_page_asks_for_nothing_and_is_the_same_every_time() {
 }
 
 #[test]
+fn the_program_finds_every_element_and_every_colour_it_asks_for() {
+    let page = html(&busy(1, 1, 1).run());
+    let (_, around) = parts(&page);
+    // Every text after `before`, up to `after`.
+    let named = |before: &'static str, after: char| {
+        let found = around.split(before).skip(1);
+        found.map(move |rest| rest.split(after).next().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let ids = [named("$(\"", '"'), named("\non(\"", '"')].concat();
+    assert!(ids.len() > 50);
+    for id in ids {
+        assert_eq!(around.matches(&format!(" id=\"{id}\"")).count(), 1, "element {id}");
+    }
+    let wanted = named("const wanted = [", ']')[0].split('"').skip(1).step_by(2);
+    let colours: Vec<_> = wanted.collect();
+    assert!(colours.len() > 30);
+    for colour in colours {
+        let times = around.matches(&format!(" --{colour}: #")).count();
+        assert_eq!(times, 2, "{colour}, once light and once dark");
+    }
+}
+
+#[test]
 fn a_trace_without_events_and_a_damaged_one_have_a_page_too() {
     let empty = Made { header: Header::new("empty", "model"), marks: vec![], ..busy(0, 0, 0) };
     let empty = Made { events: vec![], labels: vec![], ..empty };
