@@ -3,15 +3,33 @@
 //! Two neighbouring steps that touch nothing in common can be swapped without anyone noticing; runs
 //! that differ only so are one class. After each run this looks at its *races*: pairs of dependent
 //! steps of two tasks with nothing between them. For each, a run is owed in which the second comes
-//! first: the steps that do not need the first one, then a step of the second one's task. It is
-//! added to the *wakeup tree* of the state before the first step, unless a task that was already
-//! tried there covers it. Tried tasks *sleep* until a step that depends on theirs is taken, so that
-//! no class is entered twice.
+//! first: all steps of the run that do not need the first one, then a step of the second one's task.
+//! It is added to the *wakeup tree* of the state before the first step, unless a task that was
+//! already tried there covers it. Tried tasks *sleep* until a step that depends on theirs is taken,
+//! so that no class is entered twice.
 //!
-//! One poll touches several objects, and which ones may change when a race is reversed. So the last
-//! step of what is owed is held to be unknown: nothing is taken to commute with it because of what
-//! it touched in the run where the race was seen. The price is a redundant run now and then (a run
-//! in which all that can go on sleeps); without it classes are lost.
+//! # Steps that change
+//!
+//! One poll touches several objects, and which ones may change when a race is reversed. The textbook
+//! rules then lose classes. What keeps them here:
+//!
+//! * The last step of what is owed is *unknown*: nothing is taken to commute with it because of what
+//!   it touched where the race was seen. A task that sleeps covers what is owed only if the last step
+//!   is its own, and that one, as it was seen from this very state, commutes with all the others.
+//! * *Every* race of *every* run is looked at, with all the steps of that run: with fewer steps a
+//!   sleeping task may seem to cover what it does not.
+//! * Once all that can go on sleeps, the run is *blocked*. What the driver still does is not looked
+//!   at: a step taken in its sleep would cover what it should not.
+//!
+//! Why that is enough: let `s` be a sequence of steps from a state, no sleeper first in it. If a
+//! tried task `b` can come first in `s`, what is tried after `b` has `s`. If not, `s` has a first step `r`
+//! that depends on `b`, after some `w` that does not. What is tried after `b` has a run with `w`, then a
+//! step of the task of `r` that races with `b`; so something that begins with `w` and more is owed. What can
+//! come first in that is first in `s` too, or was tried later than `b` and does not depend on `w`. Take
+//! for `b` the latest of those with the longest `w`: then there is none.
+//!
+//! The price of not knowing the last step is a redundant run now and then: one in twenty of small
+//! random programs.
 //!
 //! Choices inside steps are all tried. A step that ends the run early depends on all others, and one
 //! that keeps another task from running races with that task.
@@ -23,7 +41,7 @@ use super::dfs::Dfs;
 use super::tally::Tally;
 use super::trace::{Print, Race, Trace, pick_hash};
 use super::wakeup::{First, NONE, Owed, Wakeups};
-use super::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+use super::{Access, Limits, Point, Progress, Strategy, TaskPath, Verdict};
 
 /// The object that stands for the cancels that are left.
 const LIMIT: u64 = 0x6C69_6D69_7420_6F66;
@@ -42,7 +60,7 @@ pub struct Dpor {
     at: usize,
     pick: usize,
     is_inside: bool,
-    /// Everything that can go on sleeps: the rest of the run is known.
+    /// Everything that can go on sleeps: the rest of the run is known, and must not be looked at.
     is_blocked: bool,
     has_diverged: bool,
     /// The trees of the state after the last one.
@@ -53,7 +71,9 @@ pub struct Dpor {
     asked: bool,
     injected: usize,
     tally: Tally,
-    /// What does the work once a choice was made between two steps.
+    /// A choice was made between two steps: what depends on it is unknown. This run is for nothing,
+    /// and a full search starts anew.
+    is_wasted: bool,
     whole: Option<Box<Dfs>>,
 }
 
@@ -104,6 +124,7 @@ impl Dpor {
             asked: false,
             injected: 0,
             tally: Tally::default(),
+            is_wasted: false,
             whole: None,
         }
     }
@@ -199,24 +220,34 @@ impl Dpor {
     fn reverse(&mut self, step: u32, task: u32) {
         let state = &mut self.states[step as usize];
         self.owed.without(&self.trace, step, task);
-        let (owed, trace) = (&mut self.owed, &self.trace);
-        let covers = |(task, print): &(u32, Print)| owed.first(trace, *task, Some(*print));
-        if state.sleep.iter().any(|asleep| covers(asleep) != First::No) {
-            return;
+        // No other sleeper can come first here: none took a step before one that woke it.
+        let asleep = state.sleep.iter().find(|(asleep, _)| *asleep == task);
+        let print = asleep.map(|(_, print)| *print);
+        let is_covered = self.owed.first(&self.trace, task, print) == First::Last;
+        if print.is_none() || !is_covered {
+            self.wakeups.insert(&mut state.wakeups, &self.trace, &mut self.owed);
         }
-        self.wakeups.insert(&mut state.wakeups, trace, owed);
     }
 
     /// Owes what the races of this run ask for.
     fn reverse_races(&mut self) {
         let mut next = 0;
         while let Some(Race { step, task }) = self.trace.race(next) {
+            next += 1;
             let could_run = self.states[step as usize].enabled.contains(&task);
             if could_run || !self.trace.writes_task(step, task) {
                 self.reverse(step, task);
             }
-            next += 1;
         }
+    }
+
+    /// Hands over to a full search.
+    fn take_all(&mut self) {
+        let mut whole = Dfs::within(Limits { cancels: self.cancels, ..Limits::NONE });
+        whole.tally.progress = self.tally.progress;
+        whole.tally.progress.redundant += 1;
+        whole.tally.failures.clone_from(&self.tally.failures);
+        self.whole = Some(Box::new(whole));
     }
 
     /// Notes the tasks that the last step kept from running.
@@ -270,8 +301,7 @@ impl Strategy for Dpor {
             return whole.pick(point, count);
         }
         if !self.is_inside {
-            // This run is wasted; the next one starts anew.
-            self.whole = Some(Box::new(Dfs::new()));
+            self.is_wasted = true;
             return 0;
         }
         if self.is_blocked {
@@ -320,6 +350,9 @@ impl Strategy for Dpor {
             return whole.end(verdict);
         }
         self.tally.ended(verdict);
+        if self.is_wasted {
+            return self.take_all();
+        }
         if self.has_diverged || self.at != self.trace.steps.len() {
             self.tally.progress.diverged += 1;
             return;
