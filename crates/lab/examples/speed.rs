@@ -25,24 +25,28 @@ fn main() {
     measure("dpor, recorded", || Recorder::new(Dpor::new()));
 }
 
-/// Runs for a while; an exploration that ends starts again.
+/// The best of several rounds: the machine has other work as well. An exploration that ends starts
+/// again.
 fn measure<S: Strategy>(name: &str, make: impl Fn() -> S) {
     let program = known::medium();
     let mut machine = Machine::new(&program);
     let mut strategy = make();
-    let (start, mut runs) = (Instant::now(), 0u64);
-    while start.elapsed() < Duration::from_millis(1_000) {
-        for _ in 0..1_000 {
-            if !strategy.begin() {
-                strategy = make();
-                strategy.begin();
+    let mut best = 0.0f64;
+    for _ in 0..20 {
+        let (start, mut runs) = (Instant::now(), 0u64);
+        while start.elapsed() < Duration::from_millis(40) {
+            for _ in 0..1_000 {
+                if !strategy.begin() {
+                    strategy = make();
+                    strategy.begin();
+                }
+                machine.run(&mut strategy);
+                runs += 1;
             }
-            machine.run(&mut strategy);
-            runs += 1;
         }
+        best = best.max(runs as f64 / start.elapsed().as_secs_f64());
     }
-    let rate = runs as f64 / start.elapsed().as_secs_f64();
-    println!("{name:<22} {rate:>12.0} {:>10.0}", 1e9 / rate);
+    println!("{name:<22} {best:>12.0} {:>10.0}", 1e9 / best);
 }
 
 /// Decides nothing: what is left is the cost of the program.

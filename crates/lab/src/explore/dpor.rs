@@ -172,7 +172,7 @@ impl Dpor {
         let (past, rest) = self.states.split_at_mut(self.depth);
         let state = &mut rest[0];
         state.enabled.clear();
-        state.enabled.extend(enabled.iter().map(|path| self.trace.tasks.of(path.0)));
+        state.enabled.extend_from_slice(self.trace.names.of(enabled));
         state.sleep.clear();
         state.cancels = 0;
         state.index = 0;
@@ -206,7 +206,7 @@ impl Dpor {
     /// Where the task of the current step is among the enabled.
     fn find(&mut self, enabled: &[TaskPath]) -> usize {
         let state = &mut self.states[self.at];
-        let path = TaskPath(self.trace.tasks.name(state.task));
+        let path = TaskPath(self.trace.names.index.name(state.task));
         if enabled.get(state.index) == Some(&path) {
             return state.index;
         }
@@ -255,7 +255,7 @@ impl Dpor {
         let Some(last) = self.at.checked_sub(1) else { return };
         for index in 0..self.states[last].enabled.len() {
             let task = self.states[last].enabled[index];
-            let path = TaskPath(self.trace.tasks.name(task));
+            let path = TaskPath(self.trace.names.index.name(task));
             if task != self.states[last].task && !enabled.contains(&path) {
                 self.trace.disables(task);
             }
