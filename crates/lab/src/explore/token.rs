@@ -1,9 +1,9 @@
 //! Schedules as text that fits into a command line.
 //!
 //! The bytes are a version, the tags of the tasks that occur, the deviations as small numbers that
-//! refer to those tags, and three bytes of a digest; the text is these in base64url without padding.
-//! A deviation between few tasks takes two bytes, so that fifteen of them among four tasks fit into
-//! 64 characters.
+//! refer to those tags, and three bytes of a digest; the text is these in base64url without
+//! padding. A deviation between few tasks takes two bytes, so that fifteen of them among four tasks
+//! fit into 64 characters.
 
 use super::{Deviation, Point, Schedule};
 use asx_kernel::digest::Digest;

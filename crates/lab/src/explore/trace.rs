@@ -186,8 +186,8 @@ impl Trace {
         self.steps.truncate(len);
     }
 
-    /// Adds a step; `picks` is a hash of the choices made in it, 0 if there were none, and `extra` an
-    /// object that it touched besides.
+    /// Adds a step; `picks` is a hash of the choices made in it, 0 if there were none, and `extra`
+    /// an object that it touched besides.
     pub(super) fn push(
         &mut self,
         task: TaskPath,

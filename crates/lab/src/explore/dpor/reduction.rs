@@ -1,54 +1,17 @@
-//! Dynamic partial order reduction: every class of runs once.
-//!
-//! Two neighbouring steps that touch nothing in common can be swapped without anyone noticing; runs
-//! that differ only so are one class. After each run this looks at its *races*: pairs of dependent
-//! steps of two tasks with nothing between them. For each, a run is owed in which the second comes
-//! first: all steps of the run that do not need the first one, then a step of the second one's task.
-//! It is added to the *wakeup tree* of the state before the first step, unless a task that was
-//! already tried there covers it. Tried tasks *sleep* until a step that depends on theirs is taken,
-//! so that no class is entered twice.
-//!
-//! # Steps that change
-//!
-//! One poll touches several objects, and which ones may change when a race is reversed. The textbook
-//! rules then lose classes. What keeps them here:
-//!
-//! * The last step of what is owed is *unknown*: nothing is taken to commute with it because of what
-//!   it touched where the race was seen. A task that sleeps covers what is owed only if the last step
-//!   is its own, and that one, as it was seen from this very state, commutes with all the others.
-//! * *Every* race of *every* run is looked at, with all the steps of that run: with fewer steps a
-//!   sleeping task may seem to cover what it does not.
-//! * Once all that can go on sleeps, the run is *blocked*. What the driver still does is not looked
-//!   at: a step taken in its sleep would cover what it should not.
-//!
-//! Why that is enough: let `s` be a sequence of steps from a state, no sleeper first in it. If a
-//! tried task `b` can come first in `s`, what is tried after `b` has `s`. If not, `s` has a first step `r`
-//! that depends on `b`, after some `w` that does not. What is tried after `b` has a run with `w`, then a
-//! step of the task of `r` that races with `b`; so something that begins with `w` and more is owed. What can
-//! come first in that is first in `s` too, or was tried later than `b` and does not depend on `w`. Take
-//! for `b` the latest of those with the longest `w`: then there is none.
-//!
-//! The price of not knowing the last step is a redundant run now and then: one in twenty of small
-//! random programs.
-//!
-//! Choices inside steps are all tried. A step that ends the run early depends on all others, and one
-//! that keeps another task from running races with that task.
-//!
-//! *Guaranteed*: the classes and the failures of [`Dfs`], in no more runs, given what a driver
-//! [promises](super).
+//! The reduction itself: one run after another, races turned into runs that are owed.
 
-use super::dfs::Dfs;
-use super::tally::Tally;
-use super::trace::{Print, Race, Trace, pick_hash};
+use super::state::State;
 use super::wakeup::{First, NONE, Owed, Wakeups};
-use super::{Access, Limits, Point, Progress, Strategy, TaskPath, Verdict};
+use crate::explore::tally::Tally;
+use crate::explore::trace::{Print, Race, Trace, pick_hash};
+use crate::explore::{Access, Point, Progress, Strategy, TaskPath, Verdict};
 
 /// The object that stands for the cancels that are left.
 const LIMIT: u64 = 0x6C69_6D69_7420_6F66;
 
-/// Every class of runs once. See the [table](super) for when to use it.
+/// The exploration proper.
 #[derive(Debug)]
-pub struct Dpor {
+pub(super) struct Reduction {
     trace: Trace,
     wakeups: Wakeups,
     /// The state before each step of the current run; those from `depth` on are spare.
@@ -67,47 +30,18 @@ pub struct Dpor {
     guide: u32,
     owed: Owed,
     /// At most so many cancels in a run; whether this step asked for one, and how many it got.
-    cancels: usize,
+    pub(super) cancels: usize,
     asked: bool,
     injected: usize,
-    tally: Tally,
-    /// A choice was made between two steps: what depends on it is unknown. This run is for nothing,
-    /// and a full search starts anew.
-    is_wasted: bool,
-    whole: Option<Box<Dfs>>,
+    pub(super) tally: Tally,
+    /// A choice was made between two steps: what depends on it is unknown, and the run is for
+    /// nothing.
+    pub(super) is_wasted: bool,
 }
 
-/// The state before a step, and what was and will be tried from there.
-#[derive(Debug)]
-struct State {
-    enabled: Vec<u32>,
-    /// The tasks whose next step is covered elsewhere, and what it touches.
-    sleep: Vec<(u32, Print)>,
-    /// How many of them slept from the start.
-    inherited: usize,
-    wakeups: u32,
-    task: u32,
-    /// Where the task was among the enabled.
-    index: usize,
-    /// The choices in the step: count and value.
-    picks: Vec<(u32, u32)>,
-    /// What the step touched, over all choices.
-    print: Print,
-    /// Cancels in the steps before, and in this one.
-    cancels: usize,
-    injected: usize,
-}
-
-impl Default for Dpor {
-    fn default() -> Self {
-        Dpor::new()
-    }
-}
-
-impl Dpor {
-    /// An exploration from the start.
-    pub fn new() -> Dpor {
-        Dpor {
+impl Reduction {
+    pub(super) fn new() -> Reduction {
+        Reduction {
             trace: Trace::new(),
             wakeups: Wakeups::new(),
             states: Vec::new(),
@@ -125,21 +59,6 @@ impl Dpor {
             injected: 0,
             tally: Tally::default(),
             is_wasted: false,
-            whole: None,
-        }
-    }
-
-    /// At most so many injected cancels in a run: the space is that of a program that refuses more.
-    pub fn with_cancels(mut self, cancels: usize) -> Dpor {
-        self.cancels = cancels;
-        self
-    }
-
-    /// The failures found, in the order of first sight.
-    pub fn failures(&self) -> &[u64] {
-        match &self.whole {
-            Some(whole) => whole.failures(),
-            None => &self.tally.failures,
         }
     }
 
@@ -241,15 +160,6 @@ impl Dpor {
         }
     }
 
-    /// Hands over to a full search.
-    fn take_all(&mut self) {
-        let mut whole = Dfs::within(Limits { cancels: self.cancels, ..Limits::NONE });
-        whole.tally.progress = self.tally.progress;
-        whole.tally.progress.redundant += 1;
-        whole.tally.failures.clone_from(&self.tally.failures);
-        self.whole = Some(Box::new(whole));
-    }
-
     /// Notes the tasks that the last step kept from running.
     fn note_disabled(&mut self, enabled: &[TaskPath]) {
         let Some(last) = self.at.checked_sub(1) else { return };
@@ -263,11 +173,8 @@ impl Dpor {
     }
 }
 
-impl Strategy for Dpor {
+impl Strategy for Reduction {
     fn begin(&mut self) -> bool {
-        if let Some(whole) = &mut self.whole {
-            return whole.begin();
-        }
         if self.tally.progress.exhausted.is_some() {
             return false;
         }
@@ -283,9 +190,6 @@ impl Strategy for Dpor {
     }
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
-        if let Some(whole) = &mut self.whole {
-            return whole.pick_task(enabled);
-        }
         (self.is_inside, self.pick, self.asked, self.injected) = (true, 0, false, 0);
         if self.is_blocked {
             return 0;
@@ -297,9 +201,6 @@ impl Strategy for Dpor {
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
-        if let Some(whole) = &mut self.whole {
-            return whole.pick(point, count);
-        }
         if !self.is_inside {
             self.is_wasted = true;
             return 0;
@@ -325,9 +226,6 @@ impl Strategy for Dpor {
     }
 
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
-        if let Some(whole) = &mut self.whole {
-            return whole.stepped(task, footprint);
-        }
         self.is_inside = false;
         if self.is_blocked {
             return;
@@ -346,12 +244,9 @@ impl Strategy for Dpor {
     }
 
     fn end(&mut self, verdict: Verdict) {
-        if let Some(whole) = &mut self.whole {
-            return whole.end(verdict);
-        }
         self.tally.ended(verdict);
         if self.is_wasted {
-            return self.take_all();
+            return;
         }
         if self.has_diverged || self.at != self.trace.steps.len() {
             self.tally.progress.diverged += 1;
@@ -375,9 +270,6 @@ impl Strategy for Dpor {
     }
 
     fn progress(&self) -> Progress {
-        if let Some(whole) = &self.whole {
-            return whole.progress();
-        }
         let mut progress = self.tally.progress;
         // The share of the tree that lies behind, if all branches of a state were equal.
         let (mut share, mut left) = (0.0, 1.0);
@@ -393,39 +285,5 @@ impl Strategy for Dpor {
         share += if self.depth == 0 { 1.0 } else { left };
         progress.expected = Some(progress.runs as f64 / share);
         progress
-    }
-}
-
-impl State {
-    fn new() -> State {
-        State {
-            enabled: Vec::new(),
-            sleep: Vec::new(),
-            inherited: 0,
-            wakeups: NONE,
-            task: 0,
-            index: 0,
-            picks: Vec::new(),
-            print: Print::default(),
-            cancels: 0,
-            injected: 0,
-        }
-    }
-
-    /// Starts with the first tree that nobody covers meanwhile; gives its subtrees.
-    fn wake(&mut self, wakeups: &mut Wakeups) -> Option<u32> {
-        while let Some((task, child)) = wakeups.pop(&mut self.wakeups) {
-            if self.sleep.iter().all(|(asleep, _)| *asleep != task) {
-                self.start(task);
-                return Some(child);
-            }
-            wakeups.discard(child);
-        }
-        None
-    }
-
-    fn start(&mut self, task: u32) {
-        (self.task, self.print) = (task, Print::default());
-        self.picks.clear();
     }
 }
