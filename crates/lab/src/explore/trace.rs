@@ -203,10 +203,13 @@ impl Trace {
         let mut print = Print::default();
         let mut hash = mix64(task.0 ^ picks.rotate_left(17));
         self.direct.clear();
-        for access in footprint.iter().copied().chain(extra).chain([Access::write(task.0)]) {
-            hash = hash.wrapping_add(self.touch(number, access, &mut print));
+        for access in footprint.iter().copied().chain(extra).filter(|it| it.object != task.0) {
+            let object = self.names.index.of(access.object);
+            hash = hash.wrapping_add(self.touch(number, object, access, &mut print));
         }
+        let own = Access::write(task.0);
         let task = self.names.index.of(task.0);
+        hash = hash.wrapping_add(self.touch(number, task, own, &mut print));
         let class = self.class().wrapping_add(mix64(hash));
         let (has_picks, check) = (picks != 0, check(footprint));
         self.steps.push(Step { task, has_picks, print, hash, check, class, touched, races });
@@ -230,8 +233,7 @@ impl Trace {
     }
 
     /// Notes one object of a new step and what the step thereby depends on; gives its hash.
-    fn touch(&mut self, step: u32, access: Access, print: &mut Print) -> u64 {
-        let object = self.names.index.of(access.object);
+    fn touch(&mut self, step: u32, object: u32, access: Access, print: &mut Print) -> u64 {
         if self.touches.len() <= object as usize {
             self.touches.resize_with(object as usize + 1, Vec::new);
         }

@@ -27,7 +27,7 @@ pub(crate) fn generate(seed: u64) -> Program {
         let at = rng.below(tasks[0].len() + 1);
         tasks[0].insert(at, Op::Spawn(first));
     }
-    Program { tasks, first, stops: rng.below(4) == 0, is_stirred: false }
+    Program { tasks, first, stops: rng.below(4) == 0, ..Program::default() }
 }
 
 fn task(rng: &mut DetRng, steps: usize, count: usize, is_dense: bool) -> Vec<Op> {

@@ -13,7 +13,7 @@ const B: usize = 5;
 const EVENT: usize = 6;
 
 fn of(tasks: Vec<Vec<Op>>) -> Program {
-    Program { first: tasks.len(), tasks, stops: false, is_stirred: false }
+    Program { first: tasks.len(), tasks, stops: false, ..Program::default() }
 }
 
 /// Looks at a flag, and waits in a later step: the notification may come between.
@@ -94,4 +94,10 @@ pub(crate) fn medium() -> Program {
         ]
     };
     of(vec![task(0, 8), task(0, 9), task(1, 10), task(1, 11)])
+}
+
+/// Fifty tasks of twenty steps: each takes a lock in turn and uses a variable of its own.
+pub(crate) fn large() -> Program {
+    let step = |own: usize| [Op::Lock(A), Op::Unlock(A), Op::Yield, Op::Write(own, 1), Op::Yield];
+    of((0..50).map(|task| step(7 + task % 9).repeat(10)).collect())
 }

@@ -61,6 +61,8 @@ pub(crate) struct Program {
     pub(crate) first: usize,
     /// Whether a choice that is added to variable 0 is made before each step.
     pub(crate) is_stirred: bool,
+    /// How many objects of its own each step touches besides.
+    pub(crate) own_objects: u64,
     /// Whether a failure stops the run at once.
     pub(crate) stops: bool,
 }
@@ -87,6 +89,9 @@ pub(crate) struct Machine<'p> {
     waiters: [Vec<usize>; OBJECTS],
     footprint: Vec<Access>,
     enabled: Vec<TaskPath>,
+    /// The same tasks by number, and the paths of all tasks.
+    ready: Vec<usize>,
+    paths: Vec<TaskPath>,
     failure: Option<u64>,
     /// The tasks of the steps taken.
     pub(crate) order: Vec<usize>,
@@ -119,6 +124,8 @@ impl<'p> Machine<'p> {
             waiters: Default::default(),
             footprint: Vec::new(),
             enabled: Vec::new(),
+            ready: Vec::new(),
+            paths: (0..count).map(path).collect(),
             failure: None,
             order: Vec::new(),
             max_steps: usize::MAX,
@@ -139,10 +146,9 @@ impl<'p> Machine<'p> {
                 self.values[0] += strategy.pick(Point::Tie, 2) as i64;
             }
             let picked = strategy.pick_task(&self.enabled);
-            let picked = self.enabled[picked];
-            let task = (0..self.at.len()).find(|task| path(*task) == picked).expect("enabled");
+            let task = self.ready[picked];
             self.step(task, strategy);
-            strategy.stepped(picked, &self.footprint);
+            strategy.stepped(self.paths[task], &self.footprint);
             self.order.push(task);
             self.find_enabled();
             if self.failure.is_some() && self.program.stops {
@@ -175,14 +181,19 @@ impl<'p> Machine<'p> {
     }
 
     fn find_enabled(&mut self) {
-        self.enabled.clear();
+        self.ready.clear();
         let ready = |task: &usize| self.status[*task] == Status::Ready;
-        self.enabled.extend((0..self.status.len()).filter(ready).map(path));
+        self.ready.extend((0..self.status.len()).filter(ready));
+        self.enabled.clear();
+        self.enabled.extend(self.ready.iter().map(|task| self.paths[*task]));
     }
 
     fn step<S: Strategy + ?Sized>(&mut self, task: usize, strategy: &mut S) {
         self.footprint.clear();
-        self.footprint.push(Access::write(path(task).0));
+        self.footprint.push(Access::write(self.paths[task].0));
+        let own = (task * 1_000 + self.at[task]) as u64 * 1_000;
+        let objects = 0..self.program.own_objects;
+        self.footprint.extend(objects.map(|object| Access::write(mix64(own + object + 5_000))));
         while let Some(op) = self.program.tasks[task].get(self.at[task]).copied() {
             if !self.act(task, op, strategy) {
                 return;
@@ -310,7 +321,7 @@ impl<'p> Machine<'p> {
     }
 
     fn set_status(&mut self, task: usize, from: Status, to: Status) {
-        self.footprint.push(Access::write(path(task).0));
+        self.footprint.push(Access::write(self.paths[task].0));
         if self.status[task] == from {
             self.status[task] = to;
         }

@@ -37,7 +37,7 @@
 //! one that keeps another task from running races with that task.
 //!
 //! *Guaranteed*: the classes and the failures of [`Dfs`], in no more runs, given what a driver
-//! [promises](super).
+//! [promises](super). If choices are made between steps, one run is lost and a full search follows.
 
 mod reduction;
 mod state;

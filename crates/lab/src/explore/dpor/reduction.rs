@@ -163,11 +163,17 @@ impl Reduction {
     /// Notes the tasks that the last step kept from running.
     fn note_disabled(&mut self, enabled: &[TaskPath]) {
         let Some(last) = self.at.checked_sub(1) else { return };
-        for index in 0..self.states[last].enabled.len() {
-            let task = self.states[last].enabled[index];
-            let path = TaskPath(self.trace.names.index.name(task));
-            if task != self.states[last].task && !enabled.contains(&path) {
-                self.trace.disables(task);
+        let state = &self.states[last];
+        let mut next = 0;
+        for task in &state.enabled {
+            let path = TaskPath(self.trace.names.index.name(*task));
+            // Both lists are in the driver's order, as a rule.
+            if enabled.get(next) == Some(&path) {
+                next += 1;
+            } else if let Some(at) = enabled.iter().position(|other| *other == path) {
+                next = at + 1;
+            } else if *task != state.task {
+                self.trace.disables(*task);
             }
         }
     }
