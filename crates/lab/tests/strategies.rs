@@ -100,7 +100,8 @@ fn bounds_grow_until_the_bug_is_within_them() {
     let program = known::deadlock(false);
     let mut none = Bounded::new(Limits { preemptions: 0, cancels: 0 }, 1_000);
     let progress = exhaust(&program, &mut none);
-    assert_eq!((progress.failures, progress.exhausted), (0, None));
+    let within = progress.exhausted.expect("a proof").within;
+    assert_eq!((progress.failures, within.preemptions), (0, 0));
     let mut bounded = Bounded::new(Limits::NONE, 100_000);
     assert!(runs_to(&program, &mut bounded, DEADLOCK, 100).is_some());
     assert_eq!(bounded.limits().preemptions, 1);
@@ -120,14 +121,21 @@ fn cancels_are_limited_with_and_without_reduction() {
     for cancels in 1..=4 {
         let program = known::cancelled(cancels as i64);
         for limit in 0..=4 {
-            let most = Limits { preemptions: usize::MAX, cancels: limit };
-            let mut bounded = Bounded::new(most, 1_000_000);
+            let most = Limits { cancels: limit, ..Limits::NONE };
+            let mut full = Bounded::new(most, 1_000_000);
+            let mut grown = Bounded::reduced(limit, 1_000_000);
             let mut dpor = Dpor::new().with_cancels(limit);
-            exhaust(&program, &mut bounded);
-            let progress = exhaust(&program, &mut dpor);
+            let certificates = [
+                exhaust(&program, &mut full).exhausted.expect("a proof"),
+                exhaust(&program, &mut grown).exhausted.expect("a proof"),
+                exhaust(&program, &mut dpor).exhausted.expect("a proof"),
+            ];
+            assert_eq!(certificates, [certificates[0]; 3]);
+            // There are four places for a cancel, so that four are no limit.
+            assert_eq!(certificates[0].within == Limits::NONE, limit == 4);
             let expected: &[u64] = if cancels <= limit { &[CANCELLED] } else { &[] };
-            assert_eq!((bounded.failures(), dpor.failures()), (expected, expected));
-            assert!(progress.exhausted.is_some());
+            let found = [full.failures(), grown.failures(), dpor.failures()];
+            assert_eq!(found, [expected; 3]);
         }
     }
 }

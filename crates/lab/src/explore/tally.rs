@@ -1,7 +1,7 @@
 //! What an exploration has seen: runs, failures, classes.
 
-use super::Verdict;
 use super::index::Hashes;
+use super::{Limits, Verdict};
 use asx_kernel::rng::mix64;
 
 /// How far an exploration is.
@@ -44,6 +44,8 @@ pub struct Certificate {
     pub classes: u64,
     /// A hash of the set of classes.
     pub hash: u64,
+    /// The limits that kept other runs out; [`Limits::NONE`] if these are all runs there are.
+    pub within: Limits,
 }
 
 /// The counters behind [`Progress`].
@@ -74,11 +76,11 @@ impl Tally {
         }
     }
 
-    /// The space is explored to its end; a proof of it unless something was missed on the way.
-    pub(super) fn exhaust(&mut self) {
+    /// All within these limits is explored; a proof of it unless something was missed on the way.
+    pub(super) fn exhaust(&mut self, within: Limits) {
         if self.progress.cut == 0 && self.progress.diverged == 0 {
             let classes = self.classes.len() as u64;
-            self.progress.exhausted = Some(Certificate { classes, hash: self.hash });
+            self.progress.exhausted = Some(Certificate { classes, hash: self.hash, within });
         }
     }
 }

@@ -203,7 +203,11 @@ impl Trace {
         let mut print = Print::default();
         let mut hash = mix64(task.0 ^ picks.rotate_left(17));
         self.direct.clear();
-        for access in footprint.iter().copied().chain(extra).filter(|it| it.object != task.0) {
+        if let Some(access) = extra {
+            let object = self.names.index.of(access.object);
+            self.touch(number, object, access, &mut print);
+        }
+        for access in footprint.iter().copied().filter(|it| it.object != task.0) {
             let object = self.names.index.of(access.object);
             hash = hash.wrapping_add(self.touch(number, object, access, &mut print));
         }

@@ -44,6 +44,7 @@ mod state;
 mod wakeup;
 
 use self::reduction::Reduction;
+use super::bounded::Levels;
 use super::dfs::Dfs;
 use super::{Access, Limits, Point, Progress, Strategy, TaskPath, Verdict};
 
@@ -53,6 +54,7 @@ pub struct Dpor {
     reduction: Reduction,
     /// Takes over once a choice was made between two steps: what depends on it is unknown.
     whole: Option<Box<Dfs>>,
+    limits: Limits,
 }
 
 impl Default for Dpor {
@@ -64,12 +66,12 @@ impl Default for Dpor {
 impl Dpor {
     /// An exploration from the start.
     pub fn new() -> Dpor {
-        Dpor { reduction: Reduction::new(), whole: None }
+        Dpor { reduction: Reduction::new(), whole: None, limits: Limits::NONE }
     }
 
     /// At most so many injected cancels in a run: the space is that of a program that refuses more.
     pub fn with_cancels(mut self, cancels: usize) -> Dpor {
-        self.reduction.cancels = cancels;
+        self.restart(Limits { cancels, ..Limits::NONE });
         self
     }
 
@@ -83,12 +85,44 @@ impl Dpor {
 
     /// A full search that knows of the runs so far.
     fn search_all(&self) -> Dfs {
-        let Reduction { cancels, tally, .. } = &self.reduction;
-        let mut whole = Dfs::within(Limits { cancels: *cancels, ..Limits::NONE });
+        let Reduction { tally, .. } = &self.reduction;
+        let mut whole = Dfs::within(self.limits);
         whole.tally.progress = tally.progress;
         whole.tally.progress.redundant += 1;
         whole.tally.failures.clone_from(&tally.failures);
         whole
+    }
+}
+
+impl Levels for Dpor {
+    fn start(&mut self) -> bool {
+        match &mut self.whole {
+            Some(whole) => whole.start(),
+            None => self.reduction.start(),
+        }
+    }
+
+    fn refused(&self) -> Limits {
+        match &self.whole {
+            Some(whole) => whole.refused(),
+            None => self.reduction.refused(),
+        }
+    }
+
+    /// Only cancels are limited.
+    fn restart(&mut self, limits: Limits) {
+        self.limits = Limits { cancels: limits.cancels, ..Limits::NONE };
+        match &mut self.whole {
+            Some(whole) => whole.restart(self.limits),
+            None => self.reduction.restart(self.limits),
+        }
+    }
+
+    fn finish(&mut self) {
+        match &mut self.whole {
+            Some(whole) => whole.finish(),
+            None => self.reduction.finish(),
+        }
     }
 }
 

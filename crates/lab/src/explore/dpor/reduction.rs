@@ -2,9 +2,10 @@
 
 use super::state::State;
 use super::wakeup::{First, NONE, Owed, Wakeups};
+use crate::explore::bounded::Levels;
 use crate::explore::tally::Tally;
 use crate::explore::trace::{Print, Race, Trace, pick_hash};
-use crate::explore::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+use crate::explore::{Access, Limits, Point, Progress, Strategy, TaskPath, Verdict};
 
 /// The object that stands for the cancels that are left.
 const LIMIT: u64 = 0x6C69_6D69_7420_6F66;
@@ -30,9 +31,13 @@ pub(super) struct Reduction {
     guide: u32,
     owed: Owed,
     /// At most so many cancels in a run; whether this step asked for one, and how many it got.
-    pub(super) cancels: usize,
+    cancels: usize,
     asked: bool,
     injected: usize,
+    /// How often a cancel was refused.
+    refused: usize,
+    /// A run of this level has ended.
+    is_over: bool,
     pub(super) tally: Tally,
     /// A choice was made between two steps: what depends on it is unknown, and the run is for
     /// nothing.
@@ -57,6 +62,8 @@ impl Reduction {
             cancels: usize::MAX,
             asked: false,
             injected: 0,
+            refused: 0,
+            is_over: false,
             tally: Tally::default(),
             is_wasted: false,
         }
@@ -179,13 +186,9 @@ impl Reduction {
     }
 }
 
-impl Strategy for Reduction {
-    fn begin(&mut self) -> bool {
-        if self.tally.progress.exhausted.is_some() {
-            return false;
-        }
-        if self.tally.progress.runs > 0 && !self.advance() {
-            self.tally.exhaust();
+impl Levels for Reduction {
+    fn start(&mut self) -> bool {
+        if self.is_over && !self.advance() {
             return false;
         }
         self.fresh = self.depth.saturating_sub(1);
@@ -193,6 +196,34 @@ impl Strategy for Reduction {
         (self.at, self.pick, self.is_inside) = (0, 0, false);
         (self.is_blocked, self.has_diverged) = (false, false);
         true
+    }
+
+    fn refused(&self) -> Limits {
+        Limits { preemptions: 0, cancels: self.refused }
+    }
+
+    fn restart(&mut self, limits: Limits) {
+        self.trace.truncate(0);
+        (self.depth, self.is_over) = (0, false);
+        (self.cancels, self.refused) = (limits.cancels, 0);
+    }
+
+    fn finish(&mut self) {
+        let cancels = if self.refused == 0 { usize::MAX } else { self.cancels };
+        self.tally.exhaust(Limits { cancels, ..Limits::NONE });
+    }
+}
+
+impl Strategy for Reduction {
+    fn begin(&mut self) -> bool {
+        if self.tally.progress.exhausted.is_some() {
+            return false;
+        }
+        let goes_on = self.start();
+        if !goes_on {
+            self.finish();
+        }
+        goes_on
     }
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
@@ -206,7 +237,7 @@ impl Strategy for Reduction {
         if self.at == self.depth { self.enter(enabled) } else { self.find(enabled) }
     }
 
-    fn pick(&mut self, point: Point, count: usize) -> usize {
+    fn pick(&mut self, point: Point, mut count: usize) -> usize {
         if !self.is_inside {
             self.is_wasted = true;
             return 0;
@@ -218,10 +249,12 @@ impl Strategy for Reduction {
         if point == Point::Cancel && self.cancels != usize::MAX {
             self.asked = true;
             if state.cancels + self.injected >= self.cancels {
-                return 0;
+                self.refused += 1;
+                count = 1;
             }
         }
         if self.pick == state.picks.len() {
+            self.has_diverged |= self.at < self.fresh;
             state.picks.push((count as u32, 0));
         }
         let (known, value) = state.picks[self.pick];
@@ -237,6 +270,7 @@ impl Strategy for Reduction {
             return;
         }
         let state = &mut self.states[self.at];
+        self.has_diverged |= self.pick != state.picks.len();
         if self.at < self.fresh {
             self.has_diverged |= !self.trace.is_step(self.at, task, footprint);
         } else {
@@ -251,6 +285,7 @@ impl Strategy for Reduction {
 
     fn end(&mut self, verdict: Verdict) {
         self.tally.ended(verdict);
+        self.is_over = true;
         if self.is_wasted {
             return;
         }
