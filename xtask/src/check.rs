@@ -4,6 +4,9 @@ use crate::report::Report;
 use crate::shell::{cargo, run as sh, works};
 use crate::{Result, no_args, tidy};
 
+/// The packages that have features.
+pub(crate) const WITH_FEATURES: &str = "-p asx -p asx-runtime";
+
 pub(crate) fn run(args: &[String]) -> Result {
     no_args(args)?;
     let mut report = Report::default();
@@ -22,7 +25,9 @@ pub(crate) fn fmt() -> Result {
 
 /// The lints, all of them errors.
 pub(crate) fn clippy() -> Result {
-    sh(&mut cargo("clippy --quiet --workspace --all-targets -- -D warnings"))
+    let lints = "--all-targets -- -D warnings";
+    sh(&mut cargo(&format!("clippy --quiet --workspace {lints}")))?;
+    sh(&mut cargo(&format!("clippy --quiet {WITH_FEATURES} --all-features {lints}")))
 }
 
 /// Whether the faster test runner is here.

@@ -19,6 +19,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("rustdoc", rustdoc);
     report.section("no_std", bare::section);
     report.section("conform", conform::section);
+    report.section("same_seed", conform::same_seed_section);
     report.section("deny", deny::section);
     report.section("fuzz", || fuzz::section(FUZZ_SECONDS));
     report.section("loom", loom::section);
@@ -30,13 +31,17 @@ pub(crate) fn run(args: &[String]) -> Result {
 }
 
 fn tests() -> Result {
+    // What is off by default is tested where it is.
+    let features = format!("{} --all-features", check::WITH_FEATURES);
     if !check::has_nextest() {
-        return sh(&mut cargo("test --workspace"));
+        sh(&mut cargo("test --workspace"))?;
+        return sh(&mut cargo(&format!("test {features}")));
     }
     sh(&mut cargo("nextest run --workspace --no-tests pass"))?;
+    sh(&mut cargo(&format!("nextest run {features} --no-tests pass")))?;
     sh(&mut cargo("test --workspace --doc"))
 }
 
 fn rustdoc() -> Result {
-    sh(cargo("doc --quiet --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+    sh(cargo("doc --quiet --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings"))
 }

@@ -124,6 +124,45 @@
 //! }
 //! ```
 //!
+//! What a task has to undo, it defers in a scope of its own, before it does it. The scope runs it
+//! before it returns, last deferred first, however the task ends: with a value, an error, a panic
+//! or a cancel. No cancel reaches it, so it may wait; how often it is polled is bounded, as is all
+//! cleanup. What needs no waiting is the business of `Drop`, as ever.
+//!
+//! ```
+//! use asx::prelude::*;
+//! use std::sync::{Arc, Mutex};
+//!
+//! type Log = Arc<Mutex<Vec<&'static str>>>;
+//!
+//! async fn migrate(cx: &Cx, log: Log) -> Result<(), Cancelled> {
+//!     cx.scope(async |s| {
+//!         let undo = log.clone();
+//!         s.defer(async move |cx: Cx| {
+//!             cx.yield_now().await; // whatever takes time
+//!             undo.lock().unwrap().push("unlock the table");
+//!         })
+//!         .expect("the scope is open");
+//!         cx.sleep(60.minutes()).await // the work
+//!     })
+//!     .await
+//! }
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) -> Result<(), Cancelled> {
+//!     let log = Log::default();
+//!     let told = log.clone();
+//!     cx.scope(async |s| {
+//!         let task = s.spawn(async move |cx: Cx| migrate(&cx, told).await);
+//!         task.cancel("the night is over");
+//!         assert!(matches!(task.await, Err(Stop::Cancelled(_))));
+//!         assert_eq!(*log.lock().unwrap(), ["unlock the table"]);
+//!         Ok(())
+//!     })
+//!     .await
+//! }
+//! ```
+//!
 //! # 4. Several things at once
 //!
 //! Tasks of a scope run in parallel and own what they use. Within one task things run concurrently
@@ -218,13 +257,43 @@
 //!     .await
 //! }
 //! ```
+//!
+//! # 6. Seeing what happens
+//!
+//! [`Handle::dump`] says what lives, where, and what it waits for; [`Runtime::metrics`] what the
+//! workers have done. With the feature `tracing` every scope and every task is a span (target
+//! `asx`, names `region` and `task`, level info), so that what your code tells `tracing` is told
+//! with the task it happened in, whichever thread that was on. Spans close with their `outcome`;
+//! cancels (debug), panics (error), cleanup that overran and obligations that leaked (warn) are
+//! events in them.
+//!
+//! ```
+//! use asx::prelude::*;
+//! use tracing_subscriber::fmt::format::FmtSpan;
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) -> Result<(), Cancelled> {
+//!     tracing_subscriber::fmt().with_span_events(FmtSpan::CLOSE).init();
+//!     cx.scope(async |s| {
+//!         drop(s.task("greeter").spawn(async |_cx: Cx| {
+//!             // INFO ..task{id=2 name="greeter" priority=128}: greet: hello who="world"
+//!             tracing::info!(target: "greet", who = "world", "hello");
+//!             Ok(())
+//!         }));
+//!         Ok(())
+//!     })
+//!     .await
+//! }
+//! ```
 
 pub use asx_kernel::budget::Budget;
 pub use asx_kernel::ids::TaskId;
 pub use asx_kernel::lanes::Priority;
 pub use asx_kernel::status::Status;
 pub use asx_macros::main;
-pub use asx_native::{Builder, Handle, Metrics, Runtime, WorkerMetrics};
+pub use asx_native::{
+    Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics,
+};
 pub use asx_runtime::{
     BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Health, Local, NextChild,
     NotReady, Outcome, Panic, Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, Starting,

@@ -1,30 +1,30 @@
 //! `asx run`: one scenario, with its journal.
 
 use crate::conform::{host, problems};
-use crate::{Run, bless};
-use asx_conformance::{Fixture, Report, Scenario, corpus, parse_str, run_scenario, run_seeds};
+use crate::{Run, bless, trace};
+use asx_conformance::{Fixture, Report, Scenario, corpus, parse_str, run_seeds};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
     let Some(fixture) = find(&options.file) else { return Ok(ExitCode::from(2)) };
-    let scenario = match parse_str(&fixture.file, &fixture.text) {
-        Ok(scenario) => Arc::new(scenario),
-        Err(errors) => {
-            for error in errors {
-                eprintln!("{error}");
-            }
-            return Ok(ExitCode::from(2));
-        }
-    };
+    let Some(scenario) = read(&fixture) else { return Ok(ExitCode::from(2)) };
+    let seeds = options.seed.as_ref().map_or(&scenario.seeds[..], std::slice::from_ref);
+    if options.trace.is_some() && seeds.len() != 1 {
+        eprintln!("asx: a trace is of one run, and there are {} seeds: --seed", seeds.len());
+        return Ok(ExitCode::from(2));
+    }
     let mut host = host(&options.host);
-    let report = match options.seed {
-        Some(seed) => run_seeds(&mut *host, &scenario, &[seed]),
-        None => run_scenario(&mut *host, &scenario),
-    };
+    let report = run_seeds(&mut *host, &scenario, seeds);
     if options.bless {
         return bless::bless(&fixture, &report, out);
+    }
+    if let (Some(path), Some(run)) = (&options.trace, report.runs.first())
+        && let Err(wrong) = trace::record(path, &scenario, &report, run)
+    {
+        eprintln!("asx: {wrong}");
+        return Ok(ExitCode::from(2));
     }
     if options.json {
         write_json(&report, out)?;
@@ -32,6 +32,21 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
         write_text(&scenario, &report, out)?;
     }
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The scenario of a file or a built-in id; says what is wrong with it.
+pub(crate) fn scenario(file: &str) -> Option<Arc<Scenario>> {
+    read(&find(file)?)
+}
+
+fn read(fixture: &Fixture) -> Option<Arc<Scenario>> {
+    match parse_str(&fixture.file, &fixture.text) {
+        Ok(scenario) => Some(Arc::new(scenario)),
+        Err(errors) => {
+            errors.iter().for_each(|error| eprintln!("{error}"));
+            None
+        }
+    }
 }
 
 /// The file, or the built-in scenario of that id.

@@ -141,8 +141,10 @@ pub struct HostEvent {
 pub struct Record {
     /// The retained journal.
     pub events: Vec<Event>,
-    /// Its digest.
+    /// The digest of all events that were recorded.
     pub digest: u64,
+    /// How many events were recorded.
+    pub recorded: u64,
     /// Host-only events.
     pub host_events: Vec<HostEvent>,
     /// Who is who in the journal.
@@ -166,6 +168,11 @@ impl Ordinals {
     /// The name of an ordinal.
     pub fn name(&self, kind: Named, ordinal: u64) -> Option<&str> {
         self.0.get(&(kind, ordinal)).map(String::as_str)
+    }
+
+    /// Every name with what it names.
+    pub fn iter(&self) -> impl Iterator<Item = (Named, u64, &str)> {
+        self.0.iter().map(|((kind, ordinal), name)| (*kind, *ordinal, name.as_str()))
     }
 
     /// Whether an ordinal has this name, in full or without its task's.

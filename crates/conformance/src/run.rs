@@ -45,6 +45,8 @@ pub struct SeedRun {
     pub failures: Vec<Failure>,
     /// Whether the only failure is the fingerprint.
     pub only_fingerprint: bool,
+    /// What the run left behind.
+    pub record: Record,
     /// How to see it again.
     pub repro: String,
 }
@@ -65,6 +67,17 @@ pub fn run_seeds(host: &mut dyn Host, scenario: &Arc<Scenario>, seeds: &[u64]) -
     Report { id, file, host: host.name(), runs, skipped }
 }
 
+/// Runs the ops of a scenario once, whatever it says about its seeds: what did not hold on the way,
+/// and the record. Neither fingerprint nor journal is compared with what the file expects.
+pub fn run_once(
+    host: &mut dyn Host,
+    scenario: &Arc<Scenario>,
+    seed: u64,
+) -> (Vec<Failure>, Record) {
+    let failures = play(host, scenario, seed);
+    (failures, host.record())
+}
+
 fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun {
     let mut failures = play(host, scenario, seed);
     let record = host.record();
@@ -83,6 +96,7 @@ fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun
         only_fingerprint: before == 0 && !failures.is_empty(),
         failures,
         repro: format!("asx run {} --seed {seed}", scenario.file),
+        record,
     }
 }
 

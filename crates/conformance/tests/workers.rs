@@ -1,9 +1,10 @@
 //! Several workers: another order, the same ends, and a record the laws allow.
 
-use asx_conformance::{Host, Model, Native, Record, Scenario, corpus, parse_str, refine};
+use asx_conformance::{Host, Model, Native, Record, Scenario, corpus, parse_str};
 use asx_kernel::journal::{Event, EventKind};
 use asx_native::Runtime;
 use asx_runtime::{Cancelled, Cx, Policy, Scope};
+use asx_trace::refine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,7 +163,7 @@ fn threads_leave_a_record_the_laws_allow_and_come_to_the_same_ends() {
         runtime.block_on(program);
         let journal = runtime.journal().unwrap();
         assert_eq!(journal.lost, 0);
-        refine::check(&journal.events).unwrap_or_else(|wrong| panic!("{workers}: {wrong}"));
+        refine::check_threads(&journal.events).unwrap_or_else(|wrong| panic!("{workers}: {wrong}"));
         let tally = tally(&journal.events);
         assert_eq!(&tally, first.get_or_insert_with(|| tally.clone()), "{workers} workers");
     }
@@ -181,7 +182,7 @@ fn a_record_that_breaks_a_law_is_found() {
         let mut events = events.clone();
         harm(&mut events);
         (0..).zip(&mut events).for_each(|(seq, event)| event.seq = seq);
-        refine::check(&events).unwrap_err()
+        refine::check_threads(&events).unwrap_err()
     };
     let find = |is: fn(&EventKind) -> bool| events.iter().position(|e| is(&e.kind)).unwrap();
     let moved = find(|kind| matches!(kind, EventKind::TaskMoved { .. }));

@@ -246,12 +246,17 @@ pub enum WhenFull {
 }
 
 /// Records events: a bounded ring and an incremental digest.
+///
+/// To digest an event takes longer than to write it down. So it is digested when it leaves the
+/// ring, or when somebody asks; in order either way.
 #[derive(Clone, Debug)]
 pub struct Journal {
     events: VecDeque<Event>,
     capacity: usize,
     when_full: WhenFull,
+    /// The digest of all events before number `folded`.
     digest: Digest,
+    folded: u64,
     next_seq: u64,
     lost: u64,
 }
@@ -264,6 +269,7 @@ impl Journal {
             capacity,
             when_full,
             digest: Digest::new(),
+            folded: 0,
             next_seq: 0,
             lost: 0,
         }
@@ -273,14 +279,45 @@ impl Journal {
     pub fn record(&mut self, time: Time, subject: Subject, kind: EventKind) {
         let event = Event { seq: self.next_seq, time, subject, kind };
         self.next_seq += 1;
-        event.absorb(&mut self.digest);
         if self.events.len() >= self.capacity {
             self.lost += 1;
-            if self.when_full == WhenFull::Refuse || self.events.pop_front().is_none() {
-                return;
-            }
+            let oldest = match self.when_full {
+                WhenFull::Refuse => None,
+                WhenFull::Overwrite => self.events.pop_front(),
+            };
+            let Some(oldest) = oldest else {
+                self.fold_retained(event.seq);
+                return self.fold(&event);
+            };
+            self.fold(&oldest);
         }
         self.events.push_back(event);
+    }
+
+    /// The digest of every event recorded so far. Takes as long as events are retained.
+    pub fn digest(&self) -> u64 {
+        let mut digest = self.digest.clone();
+        let unfolded = self.events.iter().filter(|event| event.seq >= self.folded);
+        unfolded.for_each(|event| event.absorb(&mut digest));
+        digest.value()
+    }
+
+    /// Digests an event, all before it having been.
+    fn fold(&mut self, event: &Event) {
+        if event.seq >= self.folded {
+            event.absorb(&mut self.digest);
+            self.folded = event.seq + 1;
+        }
+    }
+
+    /// Digests what is retained, all of it before number `before`.
+    fn fold_retained(&mut self, before: u64) {
+        if self.folded >= before {
+            return;
+        }
+        let retained = core::mem::take(&mut self.events);
+        retained.iter().for_each(|event| self.fold(event));
+        self.events = retained;
     }
 
     getters! {
@@ -289,8 +326,6 @@ impl Journal {
             self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity;
         /// The retained events, oldest first.
         events(&self) -> impl ExactSizeIterator<Item = &Event> = self.events.iter();
-        /// The digest of every event recorded so far.
-        digest(&self) -> u64 = self.digest.value();
         /// How many events were recorded.
         recorded(&self) -> u64 = self.next_seq;
         /// How many of them were not retained.
@@ -299,6 +334,7 @@ impl Journal {
 
     /// Takes the retained events out; the digest stays.
     pub fn take(&mut self) -> VecDeque<Event> {
+        self.fold_retained(self.next_seq);
         core::mem::take(&mut self.events)
     }
 }

@@ -58,7 +58,8 @@
 //! (none Active, none Searching) sleeps only until the next timer. This duty ends when it gets up,
 //! or when some worker becomes Active and so may arm other timers: that one, or one after it, will
 //! be the last again. Who arms a timer from outside calls [`notify_timers`](Idle::notify_timers); a
-//! worker that does and then runs on calls `notify_local`, so that somebody watches.
+//! worker that does and then runs on calls `notify_local`, so that somebody watches, unless it
+//! knows that somebody gets up soon.
 
 #![forbid(unsafe_code)]
 
@@ -209,9 +210,15 @@ impl Idle {
     /// Parks the calling worker, which has called [`prepare_park`](Idle::prepare_park). Afterwards
     /// it is Searching, whatever woke it.
     pub fn park(&self, worker: usize, timeout: Option<Duration>) -> Woken {
-        let woken = self.parkers[worker].park(timeout);
+        let woken = self.rest(worker, timeout);
         self.cancel_park(worker);
         woken
+    }
+
+    /// [`park`](Idle::park) after which the worker still counts as parked, if it was not woken. It
+    /// rests again, or calls [`cancel_park`](Idle::cancel_park).
+    pub fn rest(&self, worker: usize, timeout: Option<Duration>) -> Woken {
+        self.parkers[worker].park(timeout)
     }
 
     /// A worker has put work where others can steal it. One load unless somebody is to be woken;

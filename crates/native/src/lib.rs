@@ -1,6 +1,7 @@
 //! asx on threads.
 //!
 //! * [`Runtime`]: what its owner sees;
+//! * `program`, `places`, `guest`: the threads in `block_on`;
 //! * `worker`: what a thread runs next, and what it does when there is nothing;
 //! * `queue`, [`ring`]: a worker's run queue, from which the others steal;
 //! * [`idle`]: who sleeps, and who must be woken when there is work;
@@ -67,10 +68,13 @@
 
 mod blocking;
 mod governor;
+mod guest;
 pub mod idle;
 mod metrics;
 pub mod parker;
+mod places;
 mod prim;
+mod program;
 mod queue;
 pub mod ring;
 mod runtime;
@@ -79,5 +83,8 @@ pub mod stepped;
 mod worker;
 
 pub use governor::{Adaptive, Governor, View};
+#[doc(hidden)]
+pub use metrics::count_polls;
 pub use metrics::{Metrics, WorkerMetrics};
+pub use program::BlockOnError;
 pub use runtime::{Builder, Handle, Runtime};

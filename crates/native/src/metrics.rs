@@ -64,8 +64,10 @@ impl Counters {
 /// What a runtime has done so far. Numbers of running workers may be a moment old.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
-    /// By worker; the first is the thread in `block_on`.
+    /// By worker; the first is a thread in `block_on`.
     pub workers: Vec<WorkerMetrics>,
+    /// What other threads in `block_on` have done, all together.
+    pub guests: WorkerMetrics,
     /// What went wrong in tasks without anybody having to notice.
     pub health: Health,
 }
@@ -89,4 +91,45 @@ pub struct WorkerMetrics {
     pub parks: u64,
     /// How often it parked for a short while, to look at the others again.
     pub watches: u64,
+}
+
+impl WorkerMetrics {
+    pub(crate) fn plus(self, more: WorkerMetrics) -> WorkerMetrics {
+        WorkerMetrics {
+            polls: self.polls + more.polls,
+            cancel: self.cancel + more.cancel,
+            timed: self.timed + more.timed,
+            ready: self.ready + more.ready,
+            fallbacks: self.fallbacks + more.fallbacks,
+            steals: self.steals + more.steals,
+            parks: self.parks + more.parks,
+            watches: self.watches + more.watches,
+        }
+    }
+}
+
+/// Counts polls as workers do, and runs none, so that benchmarks can tell what counting costs. Each
+/// is another worker's than the one before: a worker does much between two polls, so that one never
+/// waits for what the other wrote.
+#[doc(hidden)]
+pub fn count_polls(polls: u32) -> Vec<WorkerMetrics> {
+    let workers: [Counters; 16] = Default::default();
+    for (_, counters) in (0..polls).zip(workers.iter().cycle()) {
+        let counters = std::hint::black_box(counters);
+        counters.dispatched(Lane::Timed, false);
+        counters.polls.add(1);
+    }
+    workers.iter().map(Counters::read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_poll_is_counted_with_its_lane() {
+        let workers = count_polls(100);
+        let sum = |of: fn(&WorkerMetrics) -> u64| workers.iter().map(of).sum::<u64>();
+        assert_eq!((sum(|w| w.polls), sum(|w| w.timed), sum(|w| w.ready)), (100, 100, 0));
+    }
 }

@@ -1,6 +1,5 @@
 //! The runtime as its owner sees it.
 
-use std::future::Future;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
@@ -8,16 +7,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
-use asx_runtime::{Core, Cx, Dump, Grace, Limits, Recorded, Region, Root, Settings, Stop};
+use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Region, Settings};
 
 use crate::blocking::Pool;
-use crate::governor::Governor;
+use crate::governor::{Adaptive, Governor};
 use crate::idle::MAX_WORKERS;
-use crate::metrics::{Counters, Metrics};
-use crate::prim::atomic::AtomicBool;
-use crate::prim::atomic::Ordering::{Acquire, Release};
+use crate::metrics::{Metrics, WorkerMetrics};
+use crate::places::Places;
+use crate::prim::atomic::Ordering::Release;
 use crate::queue::Queue;
-use crate::shared::{Clock, Remote, Rules, Shared, SharedLanes};
+use crate::shared::{Clock, Remote, Rules, Shared};
 use crate::worker::Worker;
 
 /// How a [`Runtime`] is to be.
@@ -39,20 +38,21 @@ impl Default for Builder {
             name: "asx".into(),
             blocking_threads: 512,
             settings: Settings::default(),
-            rules: Rules::default(),
+            rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
         }
     }
 }
 
 impl Builder {
-    /// How many threads run tasks, the one that calls `block_on` among them; as many as there are
+    /// How many threads run tasks, the first that calls `block_on` among them; as many as there are
     /// processors unless set. 0 counts as 1.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.clamp(1, MAX_WORKERS);
         self
     }
 
-    /// Only the thread that calls `block_on` runs tasks.
+    /// Only threads that call `block_on` run tasks: one at a time, besides what is pinned to the
+    /// others.
     pub fn current_thread(self) -> Self {
         self.workers(1)
     }
@@ -90,7 +90,7 @@ impl Builder {
         self
     }
 
-    /// Who advises workers which lane to prefer; nobody unless set.
+    /// Who advises workers which lane to prefer; [`Adaptive`] unless set.
     pub fn governor(mut self, governor: impl Governor) -> Self {
         self.rules.governor = Some(Arc::new(governor));
         self
@@ -111,8 +111,7 @@ impl Builder {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
                 let (queue, shared) = Queue::new();
-                let (lanes, counters) = (SharedLanes::default(), Counters::default());
-                (queue, Remote { queue: shared, lanes, counters })
+                (queue, Remote::new(shared))
             })
             .unzip();
         let pool = Pool::new(self.blocking_threads, &self.name);
@@ -123,12 +122,11 @@ impl Builder {
             .into_iter()
             .zip(0..)
             .map(|(queue, index)| Worker::new(index, shared.clone(), core.clone(), queue));
-        let first = workers.next();
+        let first = workers.next().map(Box::new);
         let mut runtime = Runtime {
             root: core.root(),
             core: core.clone(),
-            first: Mutex::new(first),
-            freed: Condvar::new(),
+            places: Places::new(shared.clone(), first),
             threads: Vec::new(),
             shared: shared.clone(),
         };
@@ -158,14 +156,12 @@ impl std::fmt::Debug for Builder {
 
 /// A runtime on threads.
 pub struct Runtime {
-    root: Arc<Region>,
-    core: Arc<Core>,
-    /// The worker of the thread that calls `block_on`.
-    first: Mutex<Option<Worker>>,
-    /// It is free again.
-    freed: Condvar,
+    pub(crate) root: Arc<Region>,
+    pub(crate) core: Arc<Core>,
+    /// For the threads that call `block_on`.
+    pub(crate) places: Places,
     threads: Vec<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Runtime {
@@ -177,61 +173,6 @@ impl Runtime {
     /// Sets a runtime up.
     pub fn builder() -> Builder {
         Builder::default()
-    }
-
-    /// Runs a program on this thread and the workers: its value, when everything in it has ended.
-    ///
-    /// The body may borrow and need not be `Send`. Its panic goes on here.
-    ///
-    /// One program runs at a time: while another thread is in here, this one waits for it.
-    ///
-    /// # Panics
-    /// If the calling thread is running tasks, since it would wait for itself; after a
-    /// [`shutdown`](Runtime::shutdown); or if the program was ended by force.
-    pub fn block_on<F, B, T>(&self, body: F) -> T
-    where
-        F: FnOnce(Cx) -> B,
-        B: Future<Output = T>,
-    {
-        assert!(!Worker::is_here(), "block_on inside a task would wait for itself");
-        let worker = self.take_place();
-        self.shared.idle.join();
-        let signal = Arc::new(Signal { shared: self.shared.clone(), set: AtomicBool::new(false) });
-        let waker = Waker::from(signal.clone());
-        let drive = || {
-            worker.run(|| signal.set.load(Acquire));
-            signal.set.store(false, Release);
-        };
-        // SAFETY: this thread holds the only worker of that index.
-        let outcome = unsafe { Root::run(&self.root, worker.index, body, &waker, drive) };
-        worker.hand_over();
-        self.shared.idle.leave();
-        self.give_place(worker);
-        match outcome {
-            Ok(Ok(value)) => value,
-            Ok(Err(Stop::Panicked(panic))) => panic.resume(),
-            Ok(Err(Stop::Cancelled(cancelled))) => panic!("the program was ended: {cancelled}"),
-            Ok(Err(Stop::Err(never))) => match never {},
-            Err(status) => panic!("the runtime takes no more programs: {}", status.name()),
-        }
-    }
-}
-
-impl Runtime {
-    /// The worker of the calling thread, once no other thread has it.
-    fn take_place(&self) -> Worker {
-        let mut place = self.first.lock().unwrap_or_else(|e| e.into_inner());
-        loop {
-            match place.take() {
-                Some(worker) => return worker,
-                None => place = self.freed.wait(place).unwrap_or_else(|e| e.into_inner()),
-            }
-        }
-    }
-
-    fn give_place(&self, worker: Worker) {
-        *self.first.lock().unwrap_or_else(|e| e.into_inner()) = Some(worker);
-        self.freed.notify_one();
     }
 
     /// What other threads need to look at the runtime and to stop it.
@@ -260,7 +201,9 @@ impl Runtime {
     /// What the runtime has done so far.
     pub fn metrics(&self) -> Metrics {
         let workers = self.shared.remotes.iter().map(|remote| remote.counters.read()).collect();
-        Metrics { workers, health: self.root.health() }
+        let guests = self.shared.seats().map(|seat| seat.counters.read());
+        let guests = guests.fold(WorkerMetrics::default(), WorkerMetrics::plus);
+        Metrics { workers, guests, health: self.root.health() }
     }
 
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
@@ -273,22 +216,21 @@ impl Runtime {
         self.handle().stop(grace);
         let signal = Arc::new(Ended::default());
         let waker = Waker::from(signal.clone());
-        let place = self.first.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let place = self.places.take_free();
         let patience = grace.soft.saturating_add(grace.hard).saturating_add(STUCK);
         let end = Instant::now().checked_add(patience);
         let late = || end.is_some_and(|end| Instant::now() >= end);
         let mut closed = self.root.poll_closed(&waker);
         match place {
-            // Nobody is in `block_on`: this thread drives.
+            // No thread in `block_on` is worker 0: this one drives.
             Some(worker) => {
                 self.shared.idle.join();
-                while !closed && !late() {
+                // What was pinned to this thread meanwhile ends here, whatever else does not.
+                while !closed && (!late() || worker.pins() > 0) {
                     worker.run_for(Duration::from_millis(1));
                     closed = self.root.poll_closed(&waker);
                 }
-                worker.hand_over();
-                self.shared.idle.leave();
-                self.give_place(worker);
+                self.leave(Some(worker), None);
             }
             None => {
                 while !closed && !late() {
@@ -378,27 +320,10 @@ impl std::fmt::Debug for Runtime {
     }
 }
 
-/// Tells the thread in `block_on` to look again.
-struct Signal {
-    shared: Arc<Shared>,
-    set: AtomicBool,
-}
-
-impl Wake for Signal {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.set.store(true, Release);
-        self.shared.idle.notify_worker(0);
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use asx_runtime::{Cancelled, Scope};
+    use asx_runtime::{Cancelled, Cx, Scope};
 
     #[test]
     fn entries_that_come_late_keep_nothing() {

@@ -1,21 +1,24 @@
 //! What all threads of a runtime share: the global lanes, and what workers show each other.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use asx_kernel::lanes::{Lane, Lanes, Pending, Place, Priority, SchedulerConfig, TieBreak};
+use asx_kernel::lanes::{
+    Lane, Lanes, Pending, Place, Priority, SchedulerConfig, Suggestion, TieBreak,
+};
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
 use crate::blocking::Pool;
-use crate::governor::Governor;
+use crate::governor::{Governor, View};
+use crate::guest::{GUESTS, Guest, Seat};
 use crate::idle::Idle;
 use crate::metrics::Counters;
-use crate::prim::atomic::Ordering::{AcqRel, Acquire, Release};
-use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use crate::prim::{Mutex, lock};
 use crate::queue;
-use crate::worker::Worker;
+use crate::worker::{LATE, Worker};
 
 pub(crate) struct Shared {
     pub(crate) idle: Idle,
@@ -24,6 +27,11 @@ pub(crate) struct Shared {
     pub(crate) closed: AtomicBool,
     pub(crate) blocking: Arc<Pool>,
     pub(crate) rules: Rules,
+    /// Where guests sit, each made when it is first taken.
+    pub(crate) seats: Box<[OnceLock<Box<Seat>>]>,
+    /// When, at the latest, one gets up by itself to look at the timers: of those that sleep until
+    /// woken, and the one that sleeps until the next timer. Nanoseconds; `u64::MAX`: none does.
+    pub(crate) relief: [AtomicU64; 2],
     clock: Clock,
 }
 
@@ -71,6 +79,15 @@ pub(crate) struct Remote {
     pub(crate) lanes: SharedLanes,
     /// What it has done.
     pub(crate) counters: Counters,
+    /// How many tasks live that must run there.
+    pub(crate) pins: AtomicUsize,
+}
+
+impl Remote {
+    pub(crate) fn new(queue: queue::Shared) -> Remote {
+        let (lanes, counters) = (SharedLanes::default(), Counters::default());
+        Remote { queue, lanes, counters, pins: AtomicUsize::new(0) }
+    }
 }
 
 impl Remote {
@@ -90,6 +107,8 @@ pub(crate) struct SharedLanes {
     stealable: AtomicUsize,
     /// Those of the ready lane that go before, or with, entries of the usual priority.
     leading: AtomicUsize,
+    /// The first deadline in the timed lane, if that has any entry.
+    nearest: AtomicU64,
 }
 
 /// Whether an entry of the usual priority does not go before one at this place.
@@ -130,6 +149,14 @@ impl SharedLanes {
         self.len[lane as usize].store(lanes.len(lane), Release);
         let stealable = Lane::ALL.map(|lane| lanes.stealable(lane));
         self.stealable.store(stealable[0] + stealable[1] + stealable[2], Release);
+        if let (Lane::Timed, Some(Place::Timed(first))) = (lane, lanes.peek(lane)) {
+            self.nearest.store(first.as_nanos(), Relaxed);
+        }
+    }
+
+    /// The first deadline in the timed lane.
+    fn nearest(&self) -> Option<Time> {
+        (self.len(Lane::Timed) > 0).then(|| Time::from_nanos(self.nearest.load(Relaxed)))
     }
 
     #[inline]
@@ -241,8 +268,34 @@ impl Shared {
             remotes,
             closed: AtomicBool::new(false),
             rules,
+            seats: (0..GUESTS).map(|_| OnceLock::new()).collect(),
+            relief: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
+        })
+    }
+
+    /// What the governor advises who sees these lanes besides the global ones.
+    pub(crate) fn suggestion(
+        &self,
+        pending: Pending,
+        own: &SharedLanes,
+        core: &Core,
+    ) -> Suggestion {
+        let Some(governor) = &self.rules.governor else { return Suggestion::NoPreference };
+        let choices = [pending.cancel, pending.timed, pending.ready];
+        if choices.into_iter().filter(|lane| *lane).count() < 2 && !self.rules.exact {
+            return Suggestion::NoPreference;
+        }
+        let seen = |lane| self.global.len(lane) + own.len(lane);
+        let nearest = self.global.nearest().into_iter().chain(own.nearest()).min();
+        governor.suggest(View {
+            pending,
+            cancel: seen(Lane::Cancel),
+            timed: seen(Lane::Timed),
+            nearest: nearest.map(|deadline| deadline - self.now()),
+            closing: core.closing_regions(),
+            obligations: core.closing_obligations(),
         })
     }
 
@@ -265,22 +318,44 @@ impl Shared {
     }
 
     fn lanes(&self) -> impl Iterator<Item = &SharedLanes> {
-        std::iter::once(&self.global).chain(self.remotes.iter().map(|remote| &remote.lanes))
+        let workers = self.remotes.iter().map(|remote| &remote.lanes);
+        let guests = self.seats().map(|seat| &seat.lanes);
+        std::iter::once(&self.global).chain(workers).chain(guests)
     }
 
     pub(crate) fn core(self: &Arc<Self>, settings: Settings) -> Arc<Core> {
         Core::new(self.clone(), settings)
     }
 
-    /// Puts an entry where only one worker takes it.
-    pub(crate) fn send_to(&self, worker: u16, entry: Runnable) {
-        match self.remotes.get(usize::from(worker)) {
-            Some(remote) => {
-                remote.lanes.push(entry);
-                self.idle.notify_worker(worker.into());
-                self.expire_if_closed();
-            }
-            None => unreachable!("tasks are pinned to workers that exist"),
+    /// The seats that were ever taken.
+    pub(crate) fn seats(&self) -> impl Iterator<Item = &Seat> {
+        // Those that are made first are taken first.
+        self.seats.iter().map_while(|seat| seat.get()).map(|seat| &**seat)
+    }
+
+    /// The seat of a guest; guests are numbered after the workers.
+    pub(crate) fn seat(&self, pin: u16) -> Option<&Seat> {
+        let at = usize::from(pin).checked_sub(self.remotes.len())?;
+        self.seats.get(at)?.get().map(|seat| &**seat)
+    }
+
+    /// Puts an entry where only one thread takes it.
+    pub(crate) fn send_to(&self, pin: u16, entry: Runnable) {
+        match (self.remotes.get(usize::from(pin)), self.seat(pin)) {
+            (Some(remote), _) => remote.lanes.push(entry),
+            (None, Some(seat)) => seat.lanes.push(entry),
+            (None, None) => unreachable!("tasks are pinned to places that exist"),
+        }
+        self.call(pin);
+        self.expire_if_closed();
+    }
+
+    /// Has one thread look at what is only for it.
+    pub(crate) fn call(&self, pin: u16) {
+        match self.seat(pin) {
+            Some(_) if Guest::is_here(self, pin) => {}
+            Some(seat) => seat.call(&self.idle),
+            None => self.idle.notify_worker(pin.into()),
         }
     }
 
@@ -366,9 +441,16 @@ impl Host for Shared {
         }
     }
 
-    fn timer_moved(&self, _: Time) {
-        // A worker looks at the timers before it sleeps.
-        if Worker::with(self, (), |_, ()| ()).is_some() {
+    fn timer_moved(&self, deadline: Time) {
+        let by_worker = |_: &Worker, ()| {
+            // It looks at the timers before it sleeps. Should this poll hold it up, another does.
+            fence(SeqCst);
+            let late = (deadline + LATE).as_nanos();
+            if self.relief.iter().all(|relief| relief.load(Relaxed) > late) {
+                self.idle.notify_local();
+            }
+        };
+        if Worker::with(self, (), by_worker).is_some() {
             self.idle.notify_timers();
         }
     }
@@ -376,7 +458,20 @@ impl Host for Shared {
     fn here(&self) -> Option<u16> {
         let mut here = None;
         Worker::with(self, &mut here, |worker, here| *here = Some(worker.index));
-        here
+        here.or_else(|| Guest::here(self))
+    }
+
+    fn pinned(&self, pin: u16, lives: bool) {
+        let pins = match (self.remotes.get(usize::from(pin)), self.seat(pin)) {
+            (Some(remote), _) => &remote.pins,
+            (None, Some(seat)) => &seat.pins,
+            (None, None) => unreachable!("tasks are pinned to places that exist"),
+        };
+        // Only the thread of that place counts, and looks.
+        match lives {
+            true => pins.fetch_add(1, Relaxed),
+            false => pins.fetch_sub(1, Relaxed),
+        };
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {

@@ -14,10 +14,9 @@ use asx_runtime::{Core, Host, Region, Settings};
 
 use crate::blocking::Pool;
 use crate::governor::{Governor, View};
-use crate::metrics::Counters;
 use crate::prim::atomic::AtomicU64;
 use crate::queue::Queue;
-use crate::shared::{Clock, Remote, Rules, Shared, SharedLanes};
+use crate::shared::{Clock, Remote, Rules, Shared};
 use crate::worker::Worker;
 
 /// How a [`Stepped`] runtime is to be.
@@ -85,8 +84,7 @@ impl Stepped {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..setup.workers.max(1))
             .map(|_| {
                 let (queue, shared) = Queue::new();
-                let (lanes, counters) = (SharedLanes::default(), Counters::default());
-                (queue, Remote { queue: shared, lanes, counters })
+                (queue, Remote::new(shared))
             })
             .unzip();
         let advice = Arc::new(Advice::default());

@@ -13,21 +13,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, TieBreak, Verdict,
-    steal_order,
+    Certificate, Fairness, FairnessConfig, Lane, Pending, TieBreak, Verdict, steal_order,
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
 use asx_runtime::{Core, Dispatch, Host, Runnable};
 
-use crate::governor::View;
 use crate::idle::ParkKind;
-use crate::prim::atomic::Ordering::Acquire;
+use crate::parker::Woken;
+use crate::prim::atomic::AtomicU64;
+use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared};
 
 /// Sleepers get up for timers at multiples of this, so that one wake serves many.
 const SLACK: u64 = 1_000_000;
+/// How late a timer may be when the workers that are awake are held up by polls that do not return,
+/// and another sleeps.
+pub(crate) const LATE: Duration = Duration::from_millis(20);
 /// Polls between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 64;
 /// How long a watcher waits at first, and at most.
@@ -149,6 +152,17 @@ impl Worker {
         let before = self.firing.replace(true);
         f();
         self.firing.set(before);
+    }
+
+    /// Calls `f` as this worker.
+    pub(crate) fn act<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _here = Here::enter(self);
+        f()
+    }
+
+    /// How many tasks live that must run here.
+    pub(crate) fn pins(&self) -> usize {
+        self.remote().pins.load(Relaxed)
     }
 
     /// Whether this thread is running some worker.
@@ -331,7 +345,7 @@ impl Worker {
             // Plain work went in between.
             fairness.parked();
         }
-        let suggestion = self.suggestion(pending);
+        let suggestion = self.shared.suggestion(pending, local, &self.core);
         let limit = fairness.limit(suggestion);
         let own = fairness.decide(pending, suggestion);
         let (verdict, entry) = match own {
@@ -358,14 +372,6 @@ impl Worker {
         let worker = self.index;
         let dispatch = self.recording.then_some(Dispatch { worker, lane, streak, limit, fallback });
         Some(Found { entry, lane, dispatch })
-    }
-
-    /// What the governor advises.
-    fn suggestion(&self, pending: Pending) -> Suggestion {
-        let Some(governor) = &self.shared.rules.governor else { return Suggestion::NoPreference };
-        let (global, local) = (&self.shared.global, &self.remote().lanes);
-        let seen = |lane| global.len(lane) + local.len(lane);
-        governor.suggest(View { pending, cancel: seen(Lane::Cancel), timed: seen(Lane::Timed) })
     }
 
     /// The first entry of a lane: global, then local.
@@ -404,7 +410,7 @@ impl Worker {
     /// There is nothing to run here: looks around, then parks.
     fn wait(&self, done: &impl Fn() -> bool) {
         let idle = &self.shared.idle;
-        let mut watch = WATCH.0;
+        let (mut watch, mut timers) = (WATCH.0, false);
         idle.start_search();
         loop {
             self.fire_timers();
@@ -430,19 +436,45 @@ impl Worker {
                 continue;
             }
             self.fairness.borrow_mut().parked();
-            let timer = self.core.next_timer().map(|next| round_up(next) - self.shared.now());
-            let timeout = match kind {
-                ParkKind::Watch => Some(timer.map_or(watch, |timer| timer.min(watch))),
-                ParkKind::Last => timer,
-                ParkKind::Sleep | ParkKind::Closed => None,
-            };
+            let (next, now) = (self.core.next_timer(), self.shared.now());
+            let timer = next.map(|next| round_up(next) - now);
+            // Where there were timers just now there will be some again.
+            let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
             let counters = &self.remote().counters;
             match kind {
                 ParkKind::Watch => counters.watches.add(1),
                 _ => counters.parks.add(1),
             }
-            idle.park(self.index.into(), timeout);
+            match kind {
+                ParkKind::Watch => {
+                    let span = timer.map_or(watch, |timer| timer.min(watch));
+                    idle.park(self.index.into(), Some(span));
+                }
+                ParkKind::Last => {
+                    let until = StandBy::at(&self.shared.relief[1], next);
+                    idle.park(self.index.into(), timer);
+                    drop(until);
+                }
+                ParkKind::Sleep | ParkKind::Closed => self.sleep(next.or(recent)),
+            }
             watch = (watch * 2).min(WATCH.1);
+        }
+    }
+
+    /// Sleeps until woken, or until a timer is late: then whoever looks at the timers is held up.
+    /// As long as none is, this one stays asleep in the eyes of the others.
+    fn sleep(&self, mut next: Option<Time>) {
+        let (idle, me) = (&self.shared.idle, usize::from(self.index));
+        loop {
+            let by = StandBy::at(&self.shared.relief[0], next);
+            let span = by.as_ref().map(|by| by.until - self.shared.now());
+            let woken = idle.rest(me, span);
+            drop(by);
+            next = self.core.next_timer();
+            if woken == Woken::Notified || next.is_some_and(|next| next + LATE <= self.shared.now())
+            {
+                return idle.cancel_park(me);
+            }
         }
     }
 
@@ -531,4 +563,25 @@ impl Worker {
 /// The first instant not before `time` that sleepers get up at.
 fn round_up(time: Time) -> Time {
     Time::from_nanos(time.as_nanos().div_ceil(SLACK).saturating_mul(SLACK))
+}
+
+/// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
+/// so, for as long as this lives, unless another does already.
+struct StandBy<'a> {
+    relief: &'a AtomicU64,
+    until: Time,
+}
+
+impl<'a> StandBy<'a> {
+    fn at(relief: &'a AtomicU64, next: Option<Time>) -> Option<StandBy<'a>> {
+        let until = next? + LATE;
+        let before = relief.fetch_min(until.as_nanos(), Relaxed);
+        (before > until.as_nanos()).then_some(StandBy { relief, until })
+    }
+}
+
+impl Drop for StandBy<'_> {
+    fn drop(&mut self) {
+        let _ = self.relief.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
+    }
 }

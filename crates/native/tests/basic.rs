@@ -332,25 +332,6 @@ fn a_name_no_thread_can_have_is_refused() {
     assert!(refused.to_string().contains("zero byte"), "{refused}");
 }
 
-#[test]
-fn a_second_program_waits_for_the_first() {
-    on_each(|rt| {
-        let (entered, enter) = std::sync::mpsc::channel();
-        let over = AtomicUsize::new(0);
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                rt.block_on(async |cx: Cx| {
-                    entered.send(()).unwrap();
-                    cx.sleep(Duration::from_millis(20)).await.unwrap();
-                    over.store(1, Ordering::SeqCst);
-                });
-            });
-            enter.recv().unwrap();
-            assert_eq!(rt.block_on(async |_cx| over.load(Ordering::SeqCst)), 1);
-        });
-    });
-}
-
 /// How far a task that always finds a message has come when another one gets to run.
 fn passed_before_another_runs(operations: Option<u32>) -> usize {
     let rt = Runtime::builder().current_thread().operations_per_poll(operations).build().unwrap();

@@ -68,7 +68,7 @@ pub(crate) fn with_task<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> 
     LEFT.with(|left| left.set(operations));
     let now = Current { task, node: ptr::null() };
     let _restore = Restore(CURRENT.with(|current| current.replace(now)));
-    f()
+    task.span.within(f)
 }
 
 /// Runs `f` inside `node`.

@@ -9,7 +9,7 @@ use asx_kernel::wheel::TimerHandle;
 
 use crate::cell::TaskRef;
 use crate::core::{Alarm, Core};
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, lock_unseen};
 
 /// A finite budget: the kernel's, counted down.
 #[derive(Debug)]
@@ -55,16 +55,16 @@ impl Limits {
     }
 
     pub(crate) fn left(&self) -> Budget {
-        lock(&self.left).budget
+        lock_unseen(&self.left).budget
     }
 
     /// Polls taken so far.
     pub(crate) fn polls(&self) -> u64 {
-        lock(&self.left).polls
+        lock_unseen(&self.left).polls
     }
 
     pub(crate) fn consume_poll(&self) -> Poll {
-        let left = &mut *lock(&self.left);
+        let left = &mut *lock_unseen(&self.left);
         if left.budget.consume_poll().is_ok() {
             left.polls += 1;
             return Poll::Taken;
@@ -76,20 +76,20 @@ impl Limits {
     }
 
     pub(crate) fn consume_cost(&self, cost: u64) -> Result<(), Exhausted> {
-        lock(&self.left).budget.consume_cost(cost)
+        lock_unseen(&self.left).budget.consume_cost(cost)
     }
 
     /// Has the task cancelled when its deadline comes.
     pub(crate) fn watch(&self, core: &Core, task: impl FnOnce() -> TaskRef) {
         if let Some(deadline) = self.deadline() {
             let alarm = core.alarms.register(&*core.host, deadline, Alarm::Deadline(task()));
-            lock(&self.left).alarm = alarm.ok();
+            lock_unseen(&self.left).alarm = alarm.ok();
         }
     }
 
     /// An allowance for cleanup takes the place of the budget; the priority stays.
     pub(crate) fn lift(&self, core: &Core) {
-        let mut left = lock(&self.left);
+        let mut left = lock_unseen(&self.left);
         self.lifted.store(true, Relaxed);
         left.budget = Budget { priority: left.budget.priority, ..Budget::INFINITE };
         drop(left);
@@ -98,7 +98,7 @@ impl Limits {
 
     /// The task is over.
     pub(crate) fn forget(&self, core: &Core) {
-        let alarm = lock(&self.left).alarm.take();
+        let alarm = lock_unseen(&self.left).alarm.take();
         if let Some(alarm) = alarm {
             drop(core.alarms.cancel(alarm));
         }

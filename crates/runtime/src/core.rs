@@ -1,8 +1,8 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::cell::{Armed, Runnable, TaskRef};
 use crate::journal::Recorder;
 use crate::limits::{Limits, Quota};
 use crate::outcome::Panic;
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
 use crate::time::Timers;
 
@@ -61,6 +61,10 @@ pub trait Host: Send + Sync + 'static {
 
     /// The worker the calling thread is, if it is one of this host.
     fn here(&self) -> Option<u16>;
+
+    /// A task pinned to this worker, which the calling thread is, begins to live, or has ended: the
+    /// thread stays the worker for as long as one lives.
+    fn pinned(&self, _worker: u16, _lives: bool) {}
 
     /// Runs an entry on a thread where it may block; gives it back if there is none to be had.
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable>;
@@ -157,6 +161,9 @@ pub struct Core {
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
     lost_panics: AtomicU64,
+    /// Regions that were cancelled and are not closed, and what is outstanding in them.
+    closing_regions: AtomicUsize,
+    closing_obligations: AtomicUsize,
 }
 
 impl Core {
@@ -183,6 +190,8 @@ impl Core {
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
             lost_panics: AtomicU64::new(0),
+            closing_regions: AtomicUsize::new(0),
+            closing_obligations: AtomicUsize::new(0),
         })
     }
 
@@ -252,6 +261,17 @@ impl Core {
         self.next_task.fetch_add(1, Relaxed)
     }
 
+    /// Numbers and times begin anew, as for a first program. Only when the last one is over.
+    #[cfg(feature = "lab")]
+    pub fn renumber(&self) {
+        let kinds = [&self.next_task, &self.next_channel, &self.next_permit, &self.next_obligation];
+        kinds.into_iter().chain([&self.next_place]).for_each(|next| next.store(1, Relaxed));
+        // The root stays.
+        self.next_region.store(2, Relaxed);
+        self.timers.restart();
+        self.alarms.restart();
+    }
+
     pub(crate) fn tasks_made(&self) -> u64 {
         self.next_task.load(Relaxed) - 1
     }
@@ -274,18 +294,44 @@ impl Core {
         let place = *place.get_or_insert_with(|| self.next_place());
         // Cloned and dropped outside the lock.
         let waker = waker.clone();
-        let old = lock(&self.stop_waiters).insert(place, waker);
+        let old = lock_unseen(&self.stop_waiters).insert(place, waker);
         drop(old);
     }
 
     pub(crate) fn forget_stop(&self, place: u64) {
-        let waker = lock(&self.stop_waiters).remove(&place);
+        let waker = lock_unseen(&self.stop_waiters).remove(&place);
         drop(waker);
     }
 
     pub(crate) fn wake_stopping(&self) {
-        let waiters = std::mem::take(&mut *lock(&self.stop_waiters));
+        let waiters = std::mem::take(&mut *lock_unseen(&self.stop_waiters));
         waiters.into_values().for_each(Waker::wake);
+    }
+
+    /// How many regions were cancelled and are not closed yet.
+    pub fn closing_regions(&self) -> usize {
+        self.closing_regions.load(Relaxed)
+    }
+
+    /// How many obligations are outstanding in regions that were cancelled.
+    pub fn closing_obligations(&self) -> usize {
+        self.closing_obligations.load(Relaxed)
+    }
+
+    /// A region is cancelled for the first time, with so many obligations outstanding.
+    pub(crate) fn region_closing(&self, outstanding: usize) {
+        self.closing_regions.fetch_add(1, Relaxed);
+        self.closing_obligations.fetch_add(outstanding, Relaxed);
+    }
+
+    /// A region that was cancelled is closed.
+    pub(crate) fn closing_done(&self) {
+        self.closing_regions.fetch_sub(1, Relaxed);
+    }
+
+    /// An obligation was resolved, or leaked, in a region that was cancelled.
+    pub(crate) fn closing_obligation_done(&self) {
+        self.closing_obligations.fetch_sub(1, Relaxed);
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -306,6 +352,7 @@ impl Core {
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
         self.overruns.fetch_add(1, Relaxed);
         task.note(EventKind::CleanupOverrun { polls });
+        task.span.overrun(polls);
     }
 
     /// The destructor of a result nobody wanted panicked.

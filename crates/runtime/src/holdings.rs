@@ -44,6 +44,13 @@ impl Inner {
     fn holdings(&mut self) -> &mut Holdings {
         self.holdings.get_or_insert_default()
     }
+
+    /// How many obligations are reserved.
+    pub(crate) fn outstanding(&self) -> usize {
+        let reserved = |state: &&ObligationState| **state == ObligationState::Reserved;
+        let count = |held: &Holdings| held.obligations.values().filter(reserved).count();
+        self.holdings.as_deref().map_or(0, count)
+    }
 }
 
 /// Obligations.
@@ -88,6 +95,9 @@ impl Region {
             _ => drop(obligations.remove(&id)),
         }
         self.core.obligation_done();
+        if inner.cancel.is_some() {
+            self.core.closing_obligation_done();
+        }
         self.note(EventKind::ObligationResolved { obligation: id, to });
     }
 
@@ -106,6 +116,8 @@ impl Region {
         }
         let count = outstanding.len() as u64;
         self.note(EventKind::UnresolvedObligations { count });
+        drop(inner);
+        self.span.leaked(&outstanding);
     }
 }
 

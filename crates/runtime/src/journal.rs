@@ -3,13 +3,13 @@
 //! Off, it costs a branch where something would be recorded. On, each event is recorded under the
 //! lock of the thing it is about (a region's, a channel's, the wheel's, the cancel bit of a task's
 //! word), so that the events of one thing are in the order in which they happened. The journal's
-//! own lock is taken last and held for one event.
+//! own lock is taken last and held for one event, or a few that happen at once.
 
 use asx_kernel::journal::{Event, EventKind, Journal, Subject, WhenFull};
 use asx_kernel::lanes::{DecisionChain, Lane};
 
 use crate::core::Core;
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, lock_unseen};
 
 /// How a dispatch came about, as a worker knows it.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,8 @@ pub struct Recorded {
 }
 
 pub(crate) struct Recorder {
+    /// Whether a full journal refuses new work.
+    refuses: bool,
     book: Mutex<Book>,
 }
 
@@ -51,11 +53,12 @@ struct Book {
 impl Recorder {
     pub(crate) fn new(capacity: usize, when_full: WhenFull) -> Recorder {
         let journal = Journal::new(capacity, when_full);
-        Recorder { book: Mutex::new(Book { journal, chain: DecisionChain::default() }) }
+        let book = Mutex::new(Book { journal, chain: DecisionChain::default() });
+        Recorder { refuses: when_full == WhenFull::Refuse, book }
     }
 
     fn is_refusing(&self) -> bool {
-        lock(&self.book).journal.is_refusing()
+        self.refuses && lock_unseen(&self.book).journal.is_refusing()
     }
 }
 
@@ -68,13 +71,10 @@ impl Core {
 
     /// What was recorded so far, if anything is.
     pub fn recorded(&self) -> Option<Recorded> {
-        let book = lock(&self.recorder.as_ref()?.book);
-        Some(Recorded {
-            events: book.journal.events().copied().collect(),
-            digest: book.journal.digest(),
-            recorded: book.journal.recorded(),
-            lost: book.journal.lost(),
-        })
+        let mut journal = lock_unseen(&self.recorder.as_ref()?.book).journal.clone();
+        // What takes long is done outside the lock.
+        let (digest, recorded, lost) = (journal.digest(), journal.recorded(), journal.lost());
+        Some(Recorded { events: journal.take().into(), digest, recorded, lost })
     }
 
     /// Whether a full journal refuses new work.
@@ -86,24 +86,41 @@ impl Core {
     #[inline]
     pub(crate) fn note(&self, subject: Subject, kind: EventKind) {
         if let Some(recorder) = &self.recorder {
-            self.write(recorder, subject, kind);
+            self.write(recorder, subject, [kind]);
+        }
+    }
+
+    /// Records what happens to one thing at once.
+    pub(crate) fn note_all(&self, subject: Subject, kinds: impl IntoIterator<Item = EventKind>) {
+        if let Some(recorder) = &self.recorder {
+            self.write(recorder, subject, kinds);
         }
     }
 
     #[cold]
-    fn write(&self, recorder: &Recorder, subject: Subject, kind: EventKind) {
-        let mut book = lock(&recorder.book);
+    fn write(
+        &self,
+        recorder: &Recorder,
+        subject: Subject,
+        kinds: impl IntoIterator<Item = EventKind>,
+    ) {
+        let mut book = lock_unseen(&recorder.book);
         // The time is read under the lock, so that it never goes back from event to event.
         let now = self.host.now();
-        book.journal.record(now, subject, kind);
+        kinds.into_iter().for_each(|kind| book.journal.record(now, subject, kind));
     }
 
-    /// Records that a worker has chosen a task.
+    /// Records that a worker has chosen a task, and what that did to it.
     #[cold]
-    pub(crate) fn note_dispatch(&self, subject: Subject, dispatch: Dispatch) {
+    pub(crate) fn note_dispatch(
+        &self,
+        subject: Subject,
+        dispatch: Dispatch,
+        moved: Option<EventKind>,
+    ) {
         let Some(recorder) = &self.recorder else { return };
         let Dispatch { worker, lane, streak, limit, fallback } = dispatch;
-        let book = &mut *lock(&recorder.book);
+        let book = &mut *lock_unseen(&recorder.book);
         book.chain.extend(lane, subject.task.unwrap_or(0), streak, limit);
         let kind = EventKind::Decision {
             worker: worker.into(),
@@ -114,6 +131,9 @@ impl Core {
             limit: limit.into(),
             fallback,
         };
-        book.journal.record(self.host.now(), subject, kind);
+        let now = self.host.now();
+        [Some(kind), moved].into_iter().flatten().for_each(|kind| {
+            book.journal.record(now, subject, kind);
+        });
     }
 }

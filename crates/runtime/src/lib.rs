@@ -16,6 +16,10 @@ mod combine;
 mod core;
 mod cx;
 mod dump;
+#[cfg(feature = "lab")]
+pub mod footprint;
+#[cfg(not(feature = "lab"))]
+mod footprint;
 mod grace;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod holdings;
@@ -40,6 +44,7 @@ mod root;
 mod scope;
 mod select;
 mod short;
+mod spans;
 mod spawn;
 mod start;
 mod stop;

@@ -14,11 +14,13 @@ use crate::ambient;
 use crate::budget;
 use crate::cell::{Runnable, Snapshot, TaskRef, Verdict, Woken};
 use crate::channel::session::dropping_by_force;
+use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
 
 /// A waker of the task was used.
 pub(crate) fn wake(task: &TaskRef) {
+    Object::of_task(task.id(), Part::Turn).write();
     match task.word.wake() {
         // SAFETY: it was made scheduled just now.
         Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
@@ -168,6 +170,7 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     };
     // SAFETY: `seize` set `POLLING`.
     unsafe { task.finish(verdict) };
+    task.span.end(Severity::Cancelled);
     task.word.complete(false);
     drop(ManuallyDrop::into_inner(task));
 }
@@ -247,8 +250,10 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
 
 /// Completes the task, whose result is in its cell, and lets its region go on.
 fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
+    task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);
+    Object::of_task(task.id(), Part::End).write();
     let ended = task.complete(kept, severity, forced);
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
@@ -267,6 +272,9 @@ fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
         task.region.fail(Kind::FailFast, task.id());
     }
     task.region.task_done(&task, severity);
+    if task.is_pinned() {
+        task.region.core.host.pinned(task.pin, false);
+    }
     // The region's reference.
     drop(ManuallyDrop::into_inner(task));
 }

@@ -39,7 +39,14 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// Locks. No user code runs under any of our locks, so that a poisoned one still holds sound data.
+/// Locks something that polls have in common.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    crate::footprint::Object::COMMON.write();
+    lock_unseen(mutex)
+}
+
+/// Locks something that makes no order of polls differ from another. No user code runs under any of
+/// our locks, so that a poisoned one still holds sound data.
+pub(crate) fn lock_unseen<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

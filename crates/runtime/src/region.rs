@@ -29,12 +29,14 @@ use asx_kernel::task::TaskEffect;
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
+use crate::footprint::Object;
 use crate::grace::Graces;
 use crate::holdings::Holdings;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, Ordering};
 use crate::short::{Held, ShortLock};
+use crate::spans::Span;
 use crate::stop::Grace;
 use tree::Tree;
 
@@ -54,6 +56,8 @@ pub struct Region {
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
+    object: Object,
+    pub(crate) span: Span,
     inner: ShortLock<Inner>,
 }
 
@@ -73,7 +77,7 @@ pub(crate) struct Inner {
     last: Option<NonNull<Header>>,
     pub(crate) children: BTreeMap<u64, Arc<Region>>,
     finalizers: Vec<Finalizer>,
-    cancel: Option<(Arc<Reason>, Cleanup)>,
+    pub(crate) cancel: Option<(Arc<Reason>, Cleanup)>,
     /// The cancel is a failure among equals: it reaches them as what it is.
     targeted: bool,
     failure: Option<TaskRef>,
@@ -105,6 +109,7 @@ impl Region {
         let root = Region::build(core, None, Policy::CollectAll, Budget::INFINITE, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
+        root.span.open_region(&root);
         root
     }
 
@@ -144,6 +149,8 @@ impl Region {
             locals,
             stopping: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
+            object: Object::new(),
+            span: Span::default(),
             inner: ShortLock::new(inner),
         })
     }
@@ -164,6 +171,8 @@ impl Region {
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
+        drop(inner);
+        child.span.open_region(&child);
         Ok(child)
     }
 
@@ -179,12 +188,20 @@ impl Region {
         self.inner.lock()
     }
 
+    /// The region around it.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn parent(&self) -> Option<&Region> {
+        self.parent.as_deref()
+    }
+
     pub(crate) fn region_id(&self) -> RegionId {
         RegionId(Key { generation: self.id, index: 0 })
     }
 
     /// Takes a new task in; refused when the region is not open.
     pub(crate) fn adopt(&self, task: NonNull<Header>, operation: Operation) -> Result<(), Status> {
+        // Those who come or go without being the last do not see each other.
+        self.object.read();
         let mut inner = self.lock();
         if operation == Operation::Create {
             // SAFETY: the caller has made it just now.
@@ -243,7 +260,9 @@ impl Region {
             self.core.task_done();
             inner.word.is_ending() || inner.word.state() != RegionState::Open
         };
+        self.object.read();
         if settle {
+            self.object.write();
             Tree::settle(self);
         }
     }
@@ -253,6 +272,7 @@ impl Region {
         if self.policy != Policy::FailFast {
             return false;
         }
+        self.object.write();
         let mut inner = self.lock();
         let first = inner.failure.is_none() && inner.word.state() != RegionState::Finalizing;
         if first {
@@ -271,6 +291,7 @@ impl Region {
     pub(crate) fn fail(self: &Arc<Self>, kind: Kind, task: u64) {
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task, index: 0 }));
         let (reason, cleanup) = (Arc::new(reason), kind.cleanup());
+        self.span.cancel_requested(&reason);
         let body = {
             let mut inner = self.lock();
             inner.failed = Some(reason.clone());
@@ -295,12 +316,15 @@ impl Region {
 
     /// The author of the scope is done: close when nothing lives inside any more.
     pub(crate) fn end(self: &Arc<Self>) {
+        self.object.write();
         self.lock().word.end();
         Tree::settle(self);
     }
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
     pub(crate) fn close(self: &Arc<Self>, reason: Arc<Reason>, cleanup: Cleanup) {
+        self.object.write();
+        self.span.cancel_requested(&reason);
         let (first, tell, body) = {
             let mut inner = self.lock();
             if inner.word.state() == RegionState::Closed {
@@ -308,7 +332,10 @@ impl Region {
             }
             let kind = reason.kind;
             let (reason, cleanup) = match inner.cancel.take() {
-                None => (reason, cleanup),
+                None => {
+                    self.core.region_closing(inner.outstanding());
+                    (reason, cleanup)
+                }
                 Some((old, allowed)) => {
                     let stronger = old.weaker_than(&reason);
                     (if stronger { reason } else { old }, allowed.combine(cleanup))
@@ -349,6 +376,7 @@ impl Region {
 
     /// The cancel of this region as the body of its scope sees it.
     pub(crate) fn body_cancel(&self, _observe: bool) -> Option<Cancelled> {
+        self.object.read();
         if !self.cancelled.load(Ordering::Acquire) {
             return None;
         }
@@ -395,6 +423,7 @@ impl Region {
     pub(crate) fn stop(&self) {
         if !self.stopping.swap(true, Ordering::AcqRel) {
             self.core.note(Subject::default(), EventKind::SoftStop {});
+            self.span.soft_stop();
             self.core.wake_stopping();
         }
     }
@@ -412,6 +441,7 @@ impl Region {
         reason: &Arc<Reason>,
         cleanup: Cleanup,
     ) -> bool {
+        task.span.cancel_requested(reason);
         // SAFETY: the caller keeps the task alive.
         let (first, entry) = unsafe { request(task.as_ptr(), reason, cleanup) };
         if let Some(entry) = entry {
@@ -434,6 +464,7 @@ impl Region {
         if let Some(limits) = task.limits() {
             limits.lift(&self.core);
         }
+        task.span.cancel_seen(&reason);
         Some(Cancelled::from(reason))
     }
 

@@ -12,7 +12,7 @@ use asx_kernel::status::Status;
 
 use crate::Cx;
 use crate::budget::Limits;
-use crate::cell::{Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verdict};
+use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verdict};
 use crate::outcome::{Cancelled, Panic, Stop};
 use crate::poll;
 use crate::region::Region;
@@ -158,6 +158,10 @@ where
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { Joint::new(handle) });
     let adopted = region.adopt(header, plan.operation);
+    // Whoever cancels it meanwhile cannot end it: only this thread polls it.
+    if adopted.is_ok() && plan.pin < BLOCKING {
+        region.core.host.pinned(plan.pin, true);
+    }
     // SAFETY: new cells are scheduled.
     let entry = unsafe { Runnable::new(header) };
     let entry = match (adopted, panic) {

@@ -13,7 +13,8 @@ use asx_runtime::{Cancelled, Cx, Scope};
 use super::meter::{Clock, Growth, Tally};
 use super::{BACKLOG, BATCH, Channels, SWAPS_PER_TURN, Service, Swap, TIMEOUT, Tasks, Timers};
 
-pub(super) struct Asx<const WORKERS: usize>;
+/// It records up to `JOURNAL` events, or nothing if that is 0.
+pub(super) struct Asx<const WORKERS: usize, const JOURNAL: usize = 0>;
 
 #[derive(Debug)]
 enum Error {
@@ -45,16 +46,18 @@ impl From<RecvError> for Error {
     }
 }
 
-impl<const WORKERS: usize> Asx<WORKERS> {
+impl<const WORKERS: usize, const JOURNAL: usize> Asx<WORKERS, JOURNAL> {
     /// Runs `body` in a scope of its own.
     fn run(body: impl AsyncFnOnce(&Cx, Scope<Error>) -> Result<f64, Error>) -> f64 {
-        let runtime = Runtime::builder().workers(WORKERS).build().expect("a runtime");
+        let builder = Runtime::builder().workers(WORKERS);
+        let builder = if JOURNAL > 0 { builder.journal(JOURNAL) } else { builder };
+        let runtime = builder.build().expect("a runtime");
         let figure = runtime.block_on(async |cx: Cx| cx.scope(async |s| body(&cx, s).await).await);
         figure.expect("no error")
     }
 }
 
-impl<const WORKERS: usize> Tasks for Asx<WORKERS> {
+impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL> {
     fn spawn_join(tasks: u32) -> f64 {
         Self::run(async |_, s| {
             let clock = Clock::wall();
@@ -161,7 +164,7 @@ impl<const WORKERS: usize> Tasks for Asx<WORKERS> {
     }
 }
 
-impl<const WORKERS: usize> Channels for Asx<WORKERS> {
+impl<const WORKERS: usize, const JOURNAL: usize> Channels for Asx<WORKERS, JOURNAL> {
     fn ping_pong(rounds: u32) -> f64 {
         Self::run(async |_, s| {
             let (ping, mut pinged) = channel::bounded(1);
@@ -220,7 +223,7 @@ impl<const WORKERS: usize> Channels for Asx<WORKERS> {
     }
 }
 
-impl<const WORKERS: usize> Timers for Asx<WORKERS> {
+impl<const WORKERS: usize, const JOURNAL: usize> Timers for Asx<WORKERS, JOURNAL> {
     fn churn(live: Vec<Duration>, swaps: Vec<Swap>) -> f64 {
         Self::run(async |cx, _| {
             let mut timers: Vec<_> = live.iter().map(|far| Box::new(cx.sleep(*far))).collect();
@@ -285,7 +288,7 @@ fn poll(timer: &mut Sleep<'_>, waker: &Waker) -> bool {
 
 type Request = (u32, channel::oneshot::Reply<u32>);
 
-impl<const WORKERS: usize> Service for Asx<WORKERS> {
+impl<const WORKERS: usize, const JOURNAL: usize> Service for Asx<WORKERS, JOURNAL> {
     fn mixed(requests: u32) -> f64 {
         Self::run(async |_, s| {
             let (queue, queued) = channel::bounded(BACKLOG);

@@ -7,6 +7,7 @@
 
 mod asx;
 mod channels;
+mod cost;
 mod meter;
 mod smol;
 mod tokio;
@@ -86,9 +87,11 @@ impl Scale {
     }
 }
 
-/// The cases of this folder.
+/// The cases of this folder: against peers, and against asx itself with something switched off.
 pub(crate) fn cases(scale: Scale) -> Vec<Case> {
-    roster(scale).cases
+    let mut cases = roster(scale).cases;
+    cases.extend(cost::cases(scale));
+    cases
 }
 
 /// Runs the parked tasks of this peer in this process, which should be a fresh one.
@@ -218,7 +221,7 @@ mod tests {
     #[test]
     fn every_runtime_takes_part_once_in_every_workload() {
         let mut peers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for case in cases(Scale(1)) {
+        for case in roster(Scale(1)).cases {
             peers.entry(case.workload).or_default().push(case.peer);
         }
         for (workload, peers) in peers {

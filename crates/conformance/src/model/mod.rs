@@ -220,6 +220,7 @@ impl Engine {
         Record {
             events: self.world.journal().events().copied().collect(),
             digest: self.world.journal().digest(),
+            recorded: self.world.journal().recorded(),
             host_events: self.browser.as_ref().map(EventLoop::events).unwrap_or_default(),
             names: self.ordinals.clone(),
             outcomes: outcomes.collect(),

@@ -194,6 +194,11 @@ impl<T> Lanes<T> {
         is_empty(&self) -> bool = self.total() == 0;
     }
 
+    /// Where the entry is that would be popped next.
+    pub fn peek(&self, lane: Lane) -> Option<Place> {
+        self.first(lane).map(|slot| self.entries[slot as usize].place)
+    }
+
     /// A lane's entries in the order they would be popped; for diagnosis, not for speed.
     pub fn iter(&self, lane: Lane) -> impl Iterator<Item = (EntryId, Place, &T)> {
         let slots: Vec<u32> = match lane {

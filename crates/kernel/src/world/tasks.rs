@@ -347,9 +347,7 @@ impl<P, V> World<P, V> {
 pub(super) fn place<P>(record: &TaskRecord<P>) -> Place {
     let own = record.budget.priority;
     match record.life.cancel() {
-        Some(cancel) if record.life.state().in_cancel_lane() => {
-            Place::Cancel(Priority(own.0.max(cancel.cleanup.priority)))
-        }
-        _ => record.budget.deadline.map_or(Place::Ready(own), Place::Timed),
+        Some(cancel) => Place::Cancel(Priority(own.0.max(cancel.cleanup.priority))),
+        None => record.budget.deadline.map_or(Place::Ready(own), Place::Timed),
     }
 }

@@ -28,3 +28,19 @@ pub fn on_each(test: impl Fn(&Runtime)) {
         test(&Runtime::builder().workers(workers).build().unwrap());
     }
 }
+
+/// Runs a test that must come to its end: one that stalls fails.
+pub fn ends(test: impl FnOnce() + Send + 'static) {
+    let (done, over) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        test();
+        done.send(()).unwrap();
+    });
+    // Far beyond what any of them takes.
+    if over.recv_timeout(std::time::Duration::from_secs(120)).is_err() && !thread.is_finished() {
+        panic!("stalled");
+    }
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}

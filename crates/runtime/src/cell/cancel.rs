@@ -15,6 +15,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 
 use super::word::{Ended, Requested, Snapshot};
 use super::{Header, Runnable};
+use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 
 /// What cleanup a task is allowed, in polls. Its priority is in the header.
@@ -66,6 +67,7 @@ impl Header {
 
     /// Asks the task to stop: the stronger reason stays, the allowances combine.
     pub(crate) fn request(&self, new: &Arc<Reason>, cleanup: Cleanup) -> Requested {
+        Object::of_task(self.id(), Part::Turn).write();
         self.word.lock_cancel();
         let before = self.word.load();
         if before.is_completed() {
@@ -217,11 +219,14 @@ impl Header {
         self.with_cancel(|reason, allowance| {
             let from = self.word.load().state();
             let ended = self.word.complete(kept);
-            self.note_moved(from);
-            if from.acknowledged() || forced {
-                self.note_witness(reason, allowance, Phase::Completed, false);
-            }
-            self.note(EventKind::TaskEnded { outcome: severity });
+            let witnessed = from.acknowledged() || forced;
+            let witness = self.witness(reason, allowance, Phase::Completed, false);
+            let events = [
+                self.moved(from),
+                witness.filter(|_| witnessed),
+                Some(EventKind::TaskEnded { outcome: severity }),
+            ];
+            self.region.core.note_all(self.subject(), events.into_iter().flatten());
             ended
         })
     }
@@ -236,10 +241,12 @@ impl Header {
     ) -> Option<Snapshot> {
         self.with_cancel(|_, _| {
             let before = self.word.begin(step, plain)?;
-            if let Some(dispatch) = dispatch {
-                self.region.core.note_dispatch(self.subject(), dispatch);
+            let moved = self.moved(before.state());
+            let (core, subject) = (&self.region.core, self.subject());
+            match dispatch {
+                Some(dispatch) => core.note_dispatch(subject, dispatch, moved),
+                None => core.note_all(subject, moved),
             }
-            self.note_moved(before.state());
             Some(before)
         })
     }
@@ -266,13 +273,15 @@ impl Header {
         }
     }
 
+    /// That the state is another than before, if it is.
+    fn moved(&self, from: TaskState) -> Option<EventKind> {
+        let to = self.word.load().state();
+        (from != to).then_some(EventKind::TaskMoved { from, to })
+    }
+
     /// Records that the state is another than before; whether it is.
     fn note_moved(&self, from: TaskState) -> bool {
-        let to = self.word.load().state();
-        if from != to {
-            self.note(EventKind::TaskMoved { from, to });
-        }
-        from != to
+        self.moved(from).inspect(|moved| self.note(*moved)).is_some()
     }
 
     fn note_requested(
@@ -290,6 +299,18 @@ impl Header {
         }
     }
 
+    /// How far the cancel has come, if there is one.
+    fn witness(
+        &self,
+        reason: &Option<Arc<Reason>>,
+        allowance: &Allowance,
+        phase: Phase,
+        strengthened: bool,
+    ) -> Option<EventKind> {
+        let (kind, polls) = (reason.as_ref()?.kind, allowance.polls.into());
+        Some(EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened })
+    }
+
     /// Records how far the cancel has come.
     fn note_witness(
         &self,
@@ -298,9 +319,8 @@ impl Header {
         phase: Phase,
         strengthened: bool,
     ) {
-        let Some(reason) = reason else { return };
-        let (kind, polls) = (reason.kind, allowance.polls.into());
-        self.note(EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened });
+        let witness = self.witness(reason, allowance, phase, strengthened);
+        witness.into_iter().for_each(|witness| self.note(witness));
     }
 }
 

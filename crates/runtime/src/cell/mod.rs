@@ -58,9 +58,11 @@ use asx_kernel::time::Time;
 
 use crate::budget::Limits;
 use crate::cx::Wait;
+use crate::footprint::{Object, Part};
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
 use crate::region::Region;
+use crate::spans::Span;
 use crate::{Cancelled, Cx};
 pub(crate) use armed::Armed;
 use cancel::Allowance;
@@ -99,11 +101,12 @@ pub(crate) struct Header {
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicUsize,
     pub(crate) extra: Option<Box<Extra>>,
+    pub(crate) span: Span,
 }
 
 /// What a task costs besides its future and its two words of the allocator.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Header>() == 88);
+const _: () = assert!(size_of::<Header>() == 88 + size_of::<Span>());
 
 // SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
 unsafe impl Sync for Header {}
@@ -182,6 +185,7 @@ where
     F: Future<Output = Result<T, E>>,
 {
     pub(crate) fn new(plan: Blueprint) -> Self {
+        let span = Span::of_task(&plan);
         // References: the region's, the handle's, the first context's.
         let header = Header {
             word: Word::new(3, SCHEDULED | HANDLE),
@@ -205,6 +209,7 @@ where
             joiner: UnsafeCell::new(Joiner::default()),
             wait: AtomicUsize::new(0),
             extra: plan.extra,
+            span,
         };
         let cell = Box::new(Cell { header, slot: UnsafeCell::new(Slot::EMPTY) });
         Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
@@ -402,6 +407,11 @@ impl Header {
         self.pin == BLOCKING
     }
 
+    #[inline]
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pin < BLOCKING
+    }
+
     /// Notes what the task is about to wait for, and where.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
@@ -476,6 +486,7 @@ impl TaskRef {
     /// # Safety
     /// As [`TaskRef::poll`].
     pub(crate) unsafe fn finish(&self, verdict: Verdict) {
+        self.span.verdict(&verdict);
         // SAFETY: rule 5 and the caller's promise.
         unsafe { (self.vtable.finish)(self.header, verdict) }
     }
@@ -533,6 +544,7 @@ impl<T, E> Joint<T, E> {
 
     /// The result of a task that has ended, once.
     pub(crate) fn try_take(&mut self) -> Option<Outcome<T, E>> {
+        Object::of_task(self.task.id(), Part::End).read();
         if self.done || !self.task.word.load().is_completed() {
             return None;
         }

@@ -17,11 +17,13 @@ use asx_kernel::session::Resolution;
 use super::Disconnected;
 use super::tag::Tag;
 use crate::cell::is_task_waker;
+use crate::footprint::Object;
 use crate::prim::Arc;
 use crate::short::ShortLock;
 
 pub(crate) struct Shared<T> {
     channel: ShortLock<Channel<T, Waker>>,
+    object: Object,
     /// Who the channel is, if a runtime knows it.
     pub(super) tag: Option<Box<Tag>>,
 }
@@ -32,18 +34,19 @@ pub(super) type Granted = Result<Option<Waker>, Disconnected>;
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
         let channel = ShortLock::new(Channel::new(capacity)?);
-        Ok(Arc::new(Shared { channel, tag: None }))
+        Ok(Arc::new(Shared { channel, object: Object::new(), tag: None }))
     }
 
     /// A channel that a runtime knows.
     #[cfg(not(loom))]
     pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {
-        Shared { channel: ShortLock::new(law), tag: Some(Box::new(tag)) }
+        Shared { channel: ShortLock::new(law), object: Object::new(), tag: Some(Box::new(tag)) }
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
     #[inline]
     pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
+        self.object.write();
         self.channel.with(ask)
     }
 

@@ -19,7 +19,7 @@ use crate::ambient;
 use crate::core::Core;
 use crate::holdings::Scoped;
 use crate::prim::atomic::AtomicBool;
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
 
 /// Who a channel is.
@@ -80,13 +80,13 @@ impl Tag {
         };
         let task = ambient::with_current(|task| task.id());
         let permit = self.core.next_permit.fetch_add(1, Relaxed);
-        lock(&self.live).insert(permit, Holder { task, obligation });
+        lock_unseen(&self.live).insert(permit, Holder { task, obligation });
         self.note(task, EventKind::SendReserved { permit });
         Ok(permit)
     }
 
     fn take(&self, permit: u64) -> Option<Holder> {
-        lock(&self.live).remove(&permit)
+        lock_unseen(&self.live).remove(&permit)
     }
 }
 
@@ -213,7 +213,7 @@ impl<T> Shared<T> {
 impl<T: Send> Scoped for Shared<T> {
     fn release(&self) {
         let Some(tag) = &self.tag else { return };
-        let permits: Vec<_> = lock(&tag.live).keys().copied().collect();
+        let permits: Vec<_> = lock_unseen(&tag.live).keys().copied().collect();
         for permit in permits {
             self.free(permit, Resolution::Abort);
         }

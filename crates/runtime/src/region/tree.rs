@@ -62,10 +62,14 @@ impl<'a> RegionStore for Tree<'a> {
             let outcome = inner.fold;
             region.note(EventKind::RegionOutcome { outcome });
             region.core.region_done();
+            if inner.cancel.is_some() {
+                region.core.closing_done();
+            }
             let graces = std::mem::take(&mut inner.graces);
             drop(graces.cancel(&region.core));
             (std::mem::take(&mut inner.waiters), inner.fold)
         };
+        region.span.end(fold);
         let parent = region.parent.as_ref();
         if let Some(parent) = parent {
             let mut inner = parent.lock();

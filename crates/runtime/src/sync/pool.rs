@@ -19,6 +19,7 @@ use std::fmt;
 use std::task::Waker;
 
 use super::line::{Left, Line, Look, Place, Wakes};
+use crate::footprint::Object;
 use crate::prim::atomic::{AtomicUsize, Ordering};
 use crate::prim::{Mutex, lock};
 
@@ -71,6 +72,7 @@ impl Pool {
 
     /// How many permits are free, whoever waits for them.
     pub(super) fn free(&self) -> usize {
+        Object::COMMON.read();
         self.word.load(Ordering::Acquire) / ONE
     }
 
@@ -87,6 +89,7 @@ impl Pool {
     /// Takes permits if nobody waits.
     #[inline]
     pub(super) fn try_take(&self, count: usize) -> Result<(), Refusal> {
+        Object::COMMON.write();
         // Acquire: what the last holders did is seen by this one; and where the pool is closed,
         // what was done before that.
         let mut word = self.word.load(Ordering::Acquire);
@@ -139,6 +142,7 @@ impl Pool {
     /// Leaves permits free; false if somebody waits for them.
     #[inline]
     fn give_freely(&self, count: usize) -> bool {
+        Object::COMMON.write();
         let mut word = self.word.load(Ordering::Relaxed);
         while word & WAITING == 0 {
             let next = self.raise(word, count);

@@ -20,7 +20,7 @@ use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig}
 
 use crate::cell::Armed;
 use crate::core::{Core, Host};
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
 
 pub use interval::{Interval, MissedTicks, Tick};
@@ -60,6 +60,16 @@ impl<T> Timers<T> {
         Box::new(Wheel::new(self.config.clone(), self.start))
     }
 
+    /// Goes back to the first time, with no timer.
+    #[cfg(feature = "lab")]
+    pub(crate) fn restart(&self) {
+        let mut wheel = lock_unseen(&self.wheel);
+        if wheel.as_ref().is_some_and(|wheel| !wheel.is_empty() || wheel.now() != self.start) {
+            *wheel = None;
+        }
+        self.next.store(u64::MAX, Relaxed);
+    }
+
     /// Adds a timer.
     pub(crate) fn register(
         &self,
@@ -78,7 +88,7 @@ impl<T> Timers<T> {
         add: impl FnOnce(&mut Wheel<T>) -> Result<TimerHandle, RegisterError<T>>,
     ) -> Result<TimerHandle, Status> {
         let (added, earliest) = {
-            let mut wheel = lock(&self.wheel);
+            let mut wheel = lock_unseen(&self.wheel);
             let wheel = wheel.get_or_insert_with(|| self.wheel());
             if self.config.max_timer_duration != Duration::MAX {
                 // Distances are measured from the wheel's own time.
@@ -102,30 +112,30 @@ impl<T> Timers<T> {
     /// Looks at what a timer carries, if it is still armed. No user code in `look`: it runs under
     /// the lock.
     pub(crate) fn look<R>(&self, handle: TimerHandle, look: impl FnOnce(&T) -> R) -> Option<R> {
-        let wheel = lock(&self.wheel);
+        let wheel = lock_unseen(&self.wheel);
         wheel.as_ref()?.get(handle).map(|(_, token)| look(token))
     }
 
     /// Takes a timer out, if it is still armed.
     pub(crate) fn cancel(&self, handle: TimerHandle) -> Option<T> {
-        lock(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle))
+        lock_unseen(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle))
     }
 
     /// Brings the wheel up to a time.
     pub(crate) fn advance(&self, now: Time) {
-        if let Some(wheel) = lock(&self.wheel).as_mut() {
+        if let Some(wheel) = lock_unseen(&self.wheel).as_mut() {
             wheel.advance(now);
         }
     }
 
     /// Looks at the wheel, if there is one.
     pub(crate) fn with_wheel<R>(&self, look: impl FnOnce(Option<&Wheel<T>>) -> R) -> R {
-        look(lock(&self.wheel).as_deref())
+        look(lock_unseen(&self.wheel).as_deref())
     }
 
     /// How many timers are armed.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.wheel).as_ref().map_or(0, |wheel| wheel.len())
+        lock_unseen(&self.wheel).as_ref().map_or(0, |wheel| wheel.len())
     }
 
     pub(crate) fn next(&self) -> Option<Time> {
@@ -142,7 +152,7 @@ impl<T> Timers<T> {
         let mut due = Vec::new();
         loop {
             let (count, next) = {
-                let mut wheel = lock(&self.wheel);
+                let mut wheel = lock_unseen(&self.wheel);
                 let wheel = wheel.as_mut()?;
                 let count = wheel.collect(now, BATCH, &mut due);
                 let next = wheel.next_deadline();

@@ -545,3 +545,69 @@ fn of_two_graces_the_shorter_counts_whichever_came_first() {
         assert_eq!(idle(&mut w), Some(Time::from_millis(3)));
     }
 }
+
+#[test]
+fn a_second_cancel_leaves_a_task_where_it_stands() {
+    let mut w = world();
+    let [a, b] = [0, 1].map(|_| spawn(&mut w, ROOT));
+    for task in [a, b, a] {
+        w.cancel_task(task, ask(Kind::User)).unwrap();
+    }
+    // In line before `b` still, though asked last; once it has seen the cancel, nobody wakes it.
+    assert_eq!(begin(&mut w), a);
+    assert_eq!(w.checkpoint(a), Err(Status::Cancelled));
+    end(&mut w, a, PollEnd::Pending);
+    w.cancel_task(a, ask(Kind::Shutdown)).unwrap();
+    assert_eq!(w.task(a).unwrap().lane, None);
+    assert_eq!(begin(&mut w), b);
+}
+
+#[test]
+fn only_a_finalizer_arms_timers_in_a_region_that_finalizes() {
+    let mut w = world();
+    let region = open(&mut w, ROOT);
+    w.defer(region, 7).unwrap();
+    w.close_region(region, ask(Kind::User), None).unwrap();
+    assert_eq!(w.region(region).unwrap().state, RegionState::Finalizing);
+    let finalizer = begin(&mut w);
+    assert!(w.arm(region, SleepUntil::After(ms(1)), None).is_ok());
+    end(&mut w, finalizer, PollEnd::Pending);
+    let outside = spawn(&mut w, ROOT);
+    assert_eq!(begin(&mut w), outside);
+    assert!(w.arm(region, SleepUntil::After(ms(1)), None).is_err());
+}
+
+#[test]
+fn what_was_seen_of_one_is_not_taken_for_another() {
+    let mut w = world();
+    let [a, b, waiter] = [0, 1, 2].map(|_| spawn(&mut w, ROOT));
+    for _ in [a, b] {
+        poll(&mut w, PollEnd::Pending);
+    }
+    assert_eq!(begin(&mut w), waiter);
+    for task in [a, b] {
+        assert_eq!(w.join(waiter, task), Ok(Poll::Pending));
+    }
+    end(&mut w, waiter, PollEnd::Pending);
+    w.wake(a).unwrap();
+    poll(&mut w, failed());
+    // Who waited in time gets the outcome though the task is gone.
+    w.release_task(a).unwrap();
+    assert_eq!(begin(&mut w), waiter);
+    assert_eq!(w.join(waiter, b), Ok(Poll::Pending));
+    assert_eq!(w.join(waiter, a), Ok(Poll::Ready(Severity::Err)));
+}
+
+#[test]
+fn a_closed_channel_has_no_line_to_leave() {
+    let mut w = world();
+    let channel = w.channel(None, 1).unwrap();
+    w.try_send(channel, 1).unwrap();
+    let sender = waiting_sender(&mut w, channel);
+    w.drop_receiver(channel).unwrap();
+    assert_eq!(begin(&mut w), sender);
+    log(&mut w);
+    end(&mut w, sender, PollEnd::Ready);
+    let events = log(&mut w);
+    assert!(!events.iter().any(|event| event.starts_with("send_left")), "{events:?}");
+}

@@ -1,0 +1,317 @@
+//! The spans of regions and tasks, and the events about their fates, as a subscriber sees them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{self, ThreadId};
+
+use asx::prelude::*;
+use asx::{Policy, Runtime};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber, info, info_span, subscriber};
+use tracing_subscriber::Registry;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Writes down what it is told, with the thread it was told on.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<(ThreadId, String)>>>);
+
+impl Log {
+    fn add(&self, line: String) {
+        self.0.lock().unwrap().push((thread::current().id(), line));
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().iter().map(|(_, line)| line.clone()).collect()
+    }
+}
+
+/// A span by name and number.
+struct Called(String);
+
+/// Fields as text; `id` and the message go before the others.
+#[derive(Default)]
+struct Text {
+    id: String,
+    message: String,
+    rest: String,
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "id" => self.id = format!(" {value:?}"),
+            "message" => self.message = format!("{value:?}"),
+            name => self.rest += &format!(" {name}={value:?}"),
+        }
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Log {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut text = Text::default();
+        attributes.record(&mut text);
+        let span = context.span(id).unwrap();
+        let called = format!("{}{}", span.name(), text.id);
+        let around = span.parent().map_or("nothing".into(), |parent| {
+            let extensions = parent.extensions();
+            extensions.get::<Called>().unwrap().0.clone()
+        });
+        self.add(format!("open {called} in {around}:{}", text.rest));
+        span.extensions_mut().insert(Called(called));
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let mut text = Text::default();
+        values.record(&mut text);
+        let span = context.span(id).unwrap();
+        self.add(format!("{}:{}", span.extensions().get::<Called>().unwrap().0, text.rest));
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let span = context.span(&id).unwrap();
+        self.add(format!("close {}", span.extensions().get::<Called>().unwrap().0));
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        let level = event.metadata().level().as_str().to_lowercase();
+        let span = context.event_span(event);
+        let around = span.map_or("nothing".into(), |span| {
+            let extensions = span.extensions();
+            extensions.get::<Called>().unwrap().0.clone()
+        });
+        self.add(format!("{level} in {around}: {}{}", text.message, text.rest));
+    }
+}
+
+/// What a program on one worker has a subscriber hear.
+fn heard(program: impl AsyncFnOnce(Cx)) -> Vec<String> {
+    let log = Log::default();
+    subscriber::with_default(Registry::default().with(log.clone()), || {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        runtime.block_on(async |cx: Cx| program(cx).await);
+    });
+    log.lines()
+}
+
+/// What is heard of the runtime itself before and after the lines of a program.
+fn in_a_program(outcome: &str, lines: &[&str]) -> Vec<String> {
+    let before = [
+        "open region 1 in nothing: policy=CollectAll",
+        "open region 2 in region 1: parent=1 policy=CollectAll",
+        "open task 1 in region 2: priority=128",
+    ];
+    let outcome = format!("region 2: outcome={outcome:?}");
+    let after = ["task 1: outcome=\"Ok\"", "close task 1", &outcome, "close region 2"];
+    [&before[..], lines, &after[..]].concat().into_iter().map(String::from).collect()
+}
+
+/// The lines up to the end of the program; then the runtime goes.
+fn of_program(mut lines: Vec<String>) -> Vec<String> {
+    let end = lines.iter().position(|line| line == "close region 2").expect("an end");
+    lines.truncate(end + 1);
+    lines
+}
+
+#[test]
+fn spans_nest_as_scopes_and_tasks_do_and_tell_their_outcomes() {
+    let lines = heard(async |cx: Cx| {
+        let result: Result<(), Cancelled> = cx
+            .scope(async |s| {
+                let task = s.task("outer").priority(200).spawn(async |cx: Cx| {
+                    info!("before");
+                    let inner = cx.scope(async |s| {
+                        drop(s.spawn(async |_cx: Cx| {
+                            info!(n = 1, "inside");
+                            Ok(())
+                        }));
+                        Ok::<_, Cancelled>(())
+                    });
+                    inner.await?;
+                    info!("after");
+                    Ok(())
+                });
+                let _ = task.await;
+                Ok(())
+            })
+            .await;
+        assert!(result.is_ok());
+    });
+    let expected = in_a_program(
+        "Ok",
+        &[
+            "open region 3 in task 1: parent=2 policy=FailFast",
+            "open task 2 in region 3: name=\"outer\" priority=200",
+            "info in task 2: before",
+            "open region 4 in task 2: parent=3 policy=FailFast",
+            "open task 3 in region 4: priority=128",
+            "info in task 3: inside n=1",
+            "task 3: outcome=\"Ok\"",
+            "close task 3",
+            "region 4: outcome=\"Ok\"",
+            "close region 4",
+            "info in task 2: after",
+            "task 2: outcome=\"Ok\"",
+            "close task 2",
+            "region 3: outcome=\"Ok\"",
+            "close region 3",
+        ],
+    );
+    assert_eq!(of_program(lines), expected);
+}
+
+#[test]
+fn cancels_panics_and_leaks_are_events_in_the_span_they_are_about() {
+    let lines = heard(async |cx: Cx| {
+        let settings = cx.scope_with(Policy::CollectAll);
+        let result = settings
+            .run(async |s: Scope<Cancelled>| {
+                let waiting = s.spawn(async |cx: Cx| Err::<(), _>(cx.cancelled().await));
+                let panicking = s.spawn(async |_cx: Cx| -> Result<(), Cancelled> {
+                    panic!("not today");
+                });
+                drop(cx.obligation());
+                assert!(panicking.await.is_err());
+                waiting.cancel("enough");
+                assert!(waiting.await.is_err());
+                s.cancel("all of it");
+                Ok(())
+            })
+            .await;
+        assert!(result.is_ok());
+    });
+    let expected = in_a_program(
+        "Panicked",
+        &[
+            "open region 3 in task 1: parent=2 policy=CollectAll",
+            "open task 2 in region 3: priority=128",
+            "open task 3 in region 3: priority=128",
+            "error in task 3: panicked panic=\"not today\"",
+            "task 3: outcome=\"Panicked\"",
+            "close task 3",
+            "debug in task 2: cancel requested kind=\"User\" reason=\"enough\"",
+            "trace in task 2: cancel seen kind=\"User\"",
+            "task 2: outcome=\"Cancelled\"",
+            "close task 2",
+            "debug in region 3: cancel requested kind=\"User\" reason=\"all of it\"",
+            "warn in region 3: obligation leaked obligation=1",
+            "region 3: outcome=\"Panicked\"",
+            "close region 3",
+        ],
+    );
+    assert_eq!(of_program(lines), expected);
+}
+
+#[test]
+fn a_cleanup_that_overruns_and_a_grace_that_expires_are_warnings() {
+    let lines = heard(async |cx: Cx| {
+        let settings = cx.scope_with(Policy::CollectAll);
+        let _ = settings
+            .run(async |s: Scope<Cancelled>| {
+                let endless = s.spawn(async |cx: Cx| -> Result<(), Cancelled> {
+                    loop {
+                        cx.is_cancelled();
+                        cx.yield_now().await;
+                    }
+                });
+                endless.cancel("now");
+                assert!(endless.await.is_err());
+                drop(s.spawn(async |cx: Cx| -> Result<(), Cancelled> {
+                    let never = async |_: &Cx| std::future::pending::<()>().await;
+                    cx.shield(never).await;
+                    Ok(())
+                }));
+                s.stop_within(1.millis());
+                Ok(())
+            })
+            .await;
+    });
+    let worth = |line: &&String| line.starts_with("warn") || line.contains("soft stop");
+    let warnings: Vec<_> = lines.iter().filter(worth).collect();
+    let expected = [
+        "warn in task 2: cleanup overrun: ended by force polls=1000",
+        "debug in region 3: soft stop",
+        "warn in region 3: grace expired",
+        "warn in task 3: cleanup overrun: ended by force polls=0",
+    ];
+    assert_eq!(warnings, expected);
+}
+
+#[test]
+fn a_scope_opened_in_a_users_span_is_inside_it() {
+    let lines = heard(async |cx: Cx| {
+        let request = info_span!("request", id = 7);
+        let scope = cx.scope(async |s| {
+            drop(s.spawn(async |_cx: Cx| {
+                info!("served");
+                Ok(())
+            }));
+            Ok::<_, Cancelled>(())
+        });
+        let result: Result<(), Cancelled> = tracing::Instrument::instrument(scope, request).await;
+        assert!(result.is_ok());
+    });
+    let expected = in_a_program(
+        "Ok",
+        &[
+            "open request 7 in task 1:",
+            "open region 3 in request 7: parent=2 policy=FailFast",
+            "open task 2 in region 3: priority=128",
+            "info in task 2: served",
+            "task 2: outcome=\"Ok\"",
+            "close task 2",
+            "region 3: outcome=\"Ok\"",
+            "close region 3",
+            "close request 7",
+        ],
+    );
+    assert_eq!(of_program(lines), expected);
+}
+
+/// The body's thread is blocked while a task has its first poll, the other worker while it has its
+/// second.
+#[test]
+fn a_task_that_moves_takes_its_span_along() {
+    let log = Log::default();
+    subscriber::set_global_default(Registry::default().with(log.clone())).unwrap();
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let result: Result<(), Cancelled> = cx
+            .scope(async |s| {
+                let (go, mut gone) = channel::oneshot();
+                let (began, begun) = mpsc::channel();
+                let moving = s.task("moving").spawn(async move |cx: Cx| {
+                    info!("first");
+                    began.send(()).unwrap();
+                    gone.recv(&cx).await.expect("a sender");
+                    info!("second");
+                    Ok(())
+                });
+                begun.recv().unwrap();
+                let (release, released) = mpsc::channel::<()>();
+                let (began, begun) = mpsc::channel();
+                drop(s.spawn(async move |_cx: Cx| {
+                    began.send(()).unwrap();
+                    let _ = released.recv();
+                    Ok(())
+                }));
+                begun.recv().unwrap();
+                go.send(()).unwrap();
+                assert!(moving.await.is_ok());
+                drop(release);
+                Ok(())
+            })
+            .await;
+        assert!(result.is_ok());
+    });
+    let log = log.0.lock().unwrap();
+    let on = |text: &str| log.iter().find(|(_, line)| line == text).map(|(thread, _)| *thread);
+    let here = thread::current().id();
+    assert!(on("info in task 2: first").is_some_and(|thread| thread != here), "{log:?}");
+    assert_eq!(on("info in task 2: second"), Some(here), "{log:?}");
+    // Nothing is left of it on either thread.
+    assert!(tracing::Span::current().is_none());
+}

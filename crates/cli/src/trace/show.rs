@@ -1,0 +1,131 @@
+//! `asx trace show`: a trace for people, or a part of it.
+
+use super::{Done, Failed, Show, file};
+use asx_conformance::parse::suggest;
+use asx_kernel::journal::{Event, EventKind};
+use asx_trace::{Class, Header, Record, Value, json_line, kind_code};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+pub(super) fn show(options: &Show, out: &mut impl Write) -> Done {
+    if let Some(kind) = options.kind.as_deref().filter(|kind| kind_code(kind).is_none()) {
+        let near = suggest::nearest(kind, EventKind::NAMES.iter().copied());
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        return Err(Failed::Input(format!("there is no kind of event `{kind}`{hint}")));
+    }
+    let reader = file::open(&options.file)?;
+    if !options.json {
+        write_header(reader.header(), out)?;
+    }
+    let mut names = Names::default();
+    // The event the next record comes before.
+    let mut due = 0;
+    for record in reader {
+        let record = record.map_err(|error| file::unusable(&options.file, &error))?;
+        if let Record::Label(label) = &record {
+            names.0.insert((label.class, label.number), label.text.clone());
+        }
+        if let Record::Event(event) = &record {
+            due = event.seq.saturating_add(1);
+        }
+        if !options.wants(&record, due) {
+            continue;
+        }
+        if options.json {
+            let line = json_line(&record).map_err(|error| file::unusable(&options.file, &error))?;
+            writeln!(out, "{line}")?;
+        } else {
+            names.write(&record, out)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Show {
+    fn wants(&self, record: &Record, due: u64) -> bool {
+        let about_events = self.task.is_some() || self.kind.is_some();
+        let ranged = self.from.is_some() || self.to.is_some();
+        let within = |seq: u64| {
+            self.from.is_none_or(|from| seq >= from) && self.to.is_none_or(|to| seq <= to)
+        };
+        match record {
+            Record::Event(event) => {
+                within(event.seq)
+                    && self.task.is_none_or(|task| event.subject.task == Some(task))
+                    && self.kind.as_deref().is_none_or(|kind| event.kind.name() == kind)
+            }
+            _ if about_events => false,
+            Record::Choice(_) | Record::Host(_) => within(due),
+            Record::Mark(mark) => within(mark.seq),
+            Record::Label(_) | Record::End(_) => !ranged,
+        }
+    }
+}
+
+fn write_header(header: &Header, out: &mut impl Write) -> io::Result<()> {
+    let Header { program, host, seed, workers, complete, meta } = header;
+    writeln!(out, "{program} on {host}, seed {seed}, workers {workers}")?;
+    if !complete {
+        writeln!(out, "its first events are missing")?;
+    }
+    meta.iter().try_for_each(|(name, value)| writeln!(out, "{name}: {value}"))
+}
+
+/// What labels have said so far.
+#[derive(Default)]
+struct Names(BTreeMap<(Class, u64), String>);
+
+impl Names {
+    fn write(&self, record: &Record, out: &mut impl Write) -> io::Result<()> {
+        match record {
+            Record::Event(event) => self.write_event(event, out),
+            Record::Choice(choice) => {
+                let subject = choice.subject.map(|of| format!(" of {of}")).unwrap_or_default();
+                let (point, picked, count) = (&choice.point, choice.picked, choice.count);
+                writeln!(out, "  choice {}: {point}{subject}: {picked} of {count}", choice.index)
+            }
+            Record::Label(label) => {
+                writeln!(out, "  {} {} is `{}`", label.class.name(), label.number, label.text)
+            }
+            Record::Host(host) => {
+                write!(out, "  host {} {}", host.seq, host.kind)?;
+                for (name, value) in &host.fields {
+                    match value {
+                        Value::Null => write!(out, " {name}=null")?,
+                        Value::Number(number) => write!(out, " {name}={number}")?,
+                        Value::Flag(flag) => write!(out, " {name}={flag}")?,
+                        Value::Text(text) => write!(out, " {name}={text}")?,
+                    }
+                }
+                writeln!(out)
+            }
+            Record::Mark(mark) => {
+                writeln!(out, "  {} at event {}: {}", mark.severity, mark.seq, mark.text)
+            }
+            Record::End(end) => {
+                let (recorded, lost) = (end.recorded, end.lost);
+                writeln!(out, "{recorded} events, {lost} lost, digest {:016x}", end.digest)
+            }
+        }
+    }
+
+    fn write_event(&self, event: &Event, out: &mut impl Write) -> io::Result<()> {
+        let text = event.to_string();
+        for (at, word) in text.split(' ').enumerate() {
+            let blank = if at == 0 { "" } else { " " };
+            match word.split_once('=').and_then(|(key, value)| self.name(key, value)) {
+                Some(named) => write!(out, "{blank}{named}")?,
+                None => write!(out, "{blank}{word}")?,
+            }
+        }
+        writeln!(out)
+    }
+
+    /// `key=name` where the number has one.
+    fn name(&self, key: &str, value: &str) -> Option<String> {
+        let class = if key == "parent" { Class::Region } else { Class::from_name(key)? };
+        let name = self.0.get(&(class, value.parse().ok()?))?;
+        Some(format!("{key}={name}"))
+    }
+}

@@ -1,0 +1,303 @@
+//! `asx trace` and `asx run --trace` from outside.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+/// One task that sends and receives, a region that closes: something of everything.
+const SCENARIO: &str = "ch-fifo-001";
+
+fn asx(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_asx")).args(arguments).output().expect("asx runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Standard output and the exit code.
+fn said(arguments: &[&str]) -> (String, Option<i32>) {
+    let output = asx(arguments);
+    (text(&output.stdout), output.status.code())
+}
+
+/// Standard error of a call that must be refused.
+fn refused(arguments: &[&str]) -> String {
+    let output = asx(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stdout));
+    text(&output.stderr)
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_slice(&asx(arguments).stdout).expect("JSON")
+}
+
+/// A folder of this test's own, emptied.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = env::temp_dir().join(format!("asx-trace-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        Folder(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    /// The trace of a built-in scenario.
+    fn trace(&self, scenario: &str, name: &str) -> String {
+        let path = self.path(name);
+        let output = asx(&["run", scenario, "--seed", "0", "--trace", &path]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        path
+    }
+
+    fn files(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.0).expect("readable").flatten();
+        let mut names: Vec<_> =
+            names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn replace(path: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(path).expect("readable");
+    assert!(text.contains(from), "{from}");
+    fs::write(path, text.replacen(from, to, 1)).expect("written");
+}
+
+#[test]
+fn a_run_leaves_a_trace_in_either_codec_with_the_fingerprint_as_digest() {
+    let folder = Folder::new("run");
+    let (lines, binary) = (folder.trace(SCENARIO, "a.jsonl"), folder.trace(SCENARIO, "a.asxt"));
+    let run = json(&["run", SCENARIO, "--seed", "0", "--json"]);
+    let fingerprint = run["runs"][0]["fingerprint"].as_str().expect("text");
+    for path in [&lines, &binary] {
+        assert_eq!(said(&["trace", "digest", path]), (format!("{fingerprint}\n"), Some(0)));
+    }
+    assert_eq!(folder.files(), ["a.asxt", "a.jsonl"], "nothing else is left behind");
+    let first = fs::read_to_string(&lines).expect("readable");
+    let header =
+        "{\"record\":\"header\",\"version\":1,\"program\":\"ch-fifo-001\",\"host\":\"model\"";
+    assert!(first.starts_with(header), "{first}");
+    assert!(fs::metadata(&binary).expect("there").len() * 5 < first.len() as u64);
+}
+
+#[test]
+fn host_events_and_failures_are_in_the_trace_too() {
+    let folder = Folder::new("host");
+    let (browser, failed) = (folder.path("b.jsonl"), folder.path("f.jsonl"));
+    let id = "sched.browser.wake.dedup_cross_turn";
+    assert_eq!(asx(&["run", id, "--seed", "0", "--trace", &browser]).status.code(), Some(0));
+    let lines = fs::read_to_string(&browser).expect("readable");
+    assert!(lines.contains("{\"record\":\"host\",\"seq\":0,\"kind\":\""), "{lines}");
+    assert_eq!(asx(&["trace", "verify", &browser, "--strict"]).status.code(), Some(0));
+    let wrong = folder.path("wrong.toml");
+    let text = "schema = 1\nid = \"wrong\"\ntitle = \"t\"\narea = \"a\"\n\
+                steps = [{ op = \"spawn\", task = \"idle\" }, { op = \"run\", steps = 7 }]\n\
+                [tasks.idle]\n";
+    fs::write(&wrong, text).expect("written");
+    assert_eq!(asx(&["run", &wrong, "--trace", &failed]).status.code(), Some(1));
+    let (shown, code) = said(&["trace", "show", &failed]);
+    assert_eq!(code, Some(0));
+    assert!(
+        shown.contains("  failure at event ") && shown.contains("expected 7, got 1"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn run_refuses_what_it_cannot_write() {
+    let folder = Folder::new("refuse");
+    let file = folder.path("own.toml");
+    fs::write(&file, "schema = 1\nid = \"own\"\ntitle = \"t\"\narea = \"a\"\nsteps = []\n")
+        .expect("written");
+    let before = fs::read(&file).expect("readable");
+    let why = refused(&["run", &file, "--trace", &folder.path("x.txt")]);
+    assert!(why.contains("which codec?"), "{why}");
+    let why = refused(&["run", &file, "--trace", &folder.path("no/x.asxt")]);
+    assert!(why.contains("x.asxt"), "{why}");
+    let why = refused(&["run", "tm-same-deadline-001", "--trace", &folder.path("x.asxt")]);
+    assert!(why.contains("there are 2 seeds: --seed"), "{why}");
+    let own = folder.path("own.jsonl");
+    fs::rename(&file, &own).expect("renamed");
+    let why = refused(&["run", &own, "--trace", &own]);
+    assert!(why.contains("this is the input"), "{why}");
+    assert_eq!(fs::read(&own).expect("readable"), before);
+    assert_eq!(folder.files(), ["own.jsonl"]);
+}
+
+#[test]
+fn verify_says_what_is_wrong_and_where() {
+    let folder = Folder::new("verify");
+    let path = folder.trace(SCENARIO, "a.jsonl");
+    let (out, code) = said(&["trace", "verify", &path, "--strict"]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.starts_with("jsonl: ") && out.ends_with(": lawful\n"), "{out}");
+    assert!(said(&["trace", "verify", &path]).0.ends_with(": whole\n"));
+    replace(
+        &path,
+        "\"from\":\"Created\",\"to\":\"Running\"",
+        "\"from\":\"Running\",\"to\":\"Running\"",
+    );
+    let (out, code) = said(&["trace", "verify", &path, "--strict"]);
+    assert_eq!(code, Some(1));
+    let line = format!("{path}: line ");
+    let first = out.lines().next().expect("a line");
+    assert!(first.starts_with(&line) && first.contains("task_state: event "), "{out}");
+    assert!(out.contains("end_digest: the digest is ") && out.contains("DOES NOT HOLD"), "{out}");
+    // Without the laws there is still the digest.
+    assert_eq!(said(&["trace", "verify", &path]).1, Some(1));
+    let report = json(&["trace", "verify", &path, "--strict", "--json"]);
+    assert_eq!((&report["holds"], &report["strict"]), (&false.into(), &true.into()));
+    assert_eq!(report["violations"][0]["code"], "task_state");
+    assert!(report["violations"][0]["place"].as_str().expect("text").starts_with("line "));
+}
+
+#[test]
+fn damage_does_not_hold_and_what_is_no_trace_is_unusable() {
+    let folder = Folder::new("damage");
+    let path = folder.trace(SCENARIO, "a.asxt");
+    let bytes = fs::read(&path).expect("readable");
+    fs::write(&path, &bytes[..bytes.len() - 3]).expect("written");
+    let (out, code) = said(&["trace", "verify", &path]);
+    assert_eq!(code, Some(1));
+    let place = format!("{path}: byte {} (record ", bytes.len() - 3);
+    assert!(out.starts_with(&place) && out.contains("truncated: the trace ends early"), "{out}");
+    // What is there is shown.
+    let output = asx(&["trace", "show", &path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).contains("region_opened"));
+    assert!(text(&output.stderr).contains("the trace ends early"));
+    let (first, second) = (folder.path("b.txt"), folder.path("none.asxt"));
+    fs::write(&first, "hello\n").expect("written");
+    for command in ["verify", "show", "digest"] {
+        let why = refused(&["trace", command, &first]);
+        assert!(why.contains("b.txt: byte 0 (record 0): this is no trace"), "{why}");
+        assert!(refused(&["trace", command, &second]).contains("none.asxt"));
+    }
+    assert!(refused(&["trace", "diff", &first, &path]).contains("this is no trace"));
+    assert!(refused(&["trace", "convert", &first, &second]).contains("this is no trace"));
+    assert!(!Path::new(&second).exists());
+}
+
+#[test]
+fn show_names_things_and_filters() {
+    let folder = Folder::new("show");
+    let path = folder.trace(SCENARIO, "a.asxt");
+    let (all, code) = said(&["trace", "show", &path]);
+    assert_eq!(code, Some(0));
+    assert!(all.starts_with("ch-fifo-001 on model, seed 0, workers 1\ntitle: "), "{all}");
+    assert!(all.lines().last().expect("a line").contains(" events, 0 lost, digest "), "{all}");
+    let journal = json(&["run", SCENARIO, "--seed", "0", "--json"]);
+    let journal = journal["runs"][0]["journal"].as_array().expect("a list").clone();
+    let named = journal.iter().filter_map(|line| line.as_str());
+    // Permits have no names here.
+    for line in named.filter(|line| !line.contains("permit=") && !line.contains("obligation=")) {
+        assert!(all.lines().any(|shown| shown == line), "{line} is not in\n{all}");
+    }
+    let (events, _) = said(&["trace", "show", &path, "--kind", "task_moved", "--task", "1"]);
+    let lines: Vec<_> = events.lines().skip(2).collect();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(" task_moved task=")));
+    let (part, _) = said(&["trace", "show", &path, "--from", "2", "--to", "4", "--json"]);
+    let seqs: Vec<_> = part
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["seq"].clone())
+        .collect();
+    assert_eq!(seqs, [2, 3, 4]);
+    let why = refused(&["trace", "show", &path, "--kind", "task_move"]);
+    assert!(why.contains("no kind of event `task_move`; did you mean `task_moved`?"), "{why}");
+}
+
+#[test]
+fn diff_shows_where_two_traces_part() {
+    let folder = Folder::new("diff");
+    let (a, b) = (folder.trace(SCENARIO, "a.jsonl"), folder.trace(SCENARIO, "b.asxt"));
+    let (same, code) = said(&["trace", "diff", &a, &b]);
+    assert_eq!(code, Some(0), "{same}");
+    assert!(same.starts_with("the same: "), "{same}");
+    replace(
+        &a,
+        "\"from\":\"Created\",\"to\":\"Running\"",
+        "\"from\":\"Created\",\"to\":\"Completed\"",
+    );
+    let (out, code) = said(&["trace", "diff", &a, &b]);
+    assert_eq!(code, Some(1));
+    assert!(out.starts_with("they part after "), "{out}");
+    let lines = |sign| out.lines().filter(move |line| line.starts_with(sign));
+    assert!(lines("- ").next().expect("a line").ends_with("from=Created to=Completed"), "{out}");
+    assert!(lines("+ ").next().expect("a line").ends_with("from=Created to=Running"), "{out}");
+    assert!(lines("  ").count() > 0 && lines("- ").next_back().expect("a line").contains(&a));
+    let object = json(&["trace", "diff", &a, &b, "--json"]);
+    assert_eq!(object["same"], false);
+    assert_eq!(object["difference"]["left"].as_array().map(Vec::len), Some(5));
+    // Only the end record differs: of events that are not there.
+    let c = folder.trace(SCENARIO, "c.jsonl");
+    let digest = said(&["trace", "digest", &c]).0;
+    replace(&c, digest.trim(), "0123456789abcdef");
+    let (out, code) = said(&["trace", "diff", &c, &b]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("but the digests of all that were recorded differ"), "{out}");
+    let output = asx(&["trace", "digest", &c]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), digest));
+    assert!(text(&output.stderr).contains("its end record says 0123456789abcdef"));
+}
+
+#[test]
+fn convert_goes_there_and_back_and_never_over_its_input() {
+    let folder = Folder::new("convert");
+    let (a, b, c) = (folder.trace(SCENARIO, "a.jsonl"), folder.path("b.asxt"), folder.path("c"));
+    let (out, code) = said(&["trace", "convert", &a, &b]);
+    assert_eq!(code, Some(0));
+    assert!(out.starts_with(&b) && out.ends_with("records, jsonl to asxt\n"), "{out}");
+    let object = json(&["trace", "convert", &b, &c, "--to", "jsonl", "--json"]);
+    assert_eq!((&object["from"], &object["to"]), (&"asxt".into(), &"jsonl".into()));
+    let before = fs::read(&a).expect("readable");
+    assert_eq!(fs::read(&c).expect("readable"), before);
+    assert!(refused(&["trace", "convert", &a, &c]).contains("which codec?"));
+    let why = refused(&["trace", "convert", &a, &a]);
+    assert!(why.contains("this is the input: it is not overwritten"), "{why}");
+    // A damaged trace leaves what was there alone.
+    let bytes = fs::read(&b).expect("readable");
+    fs::write(&b, &bytes[..bytes.len() / 2]).expect("written");
+    assert!(refused(&["trace", "convert", &b, &a]).contains("the trace ends early"));
+    assert_eq!(fs::read(&a).expect("readable"), before);
+    assert_eq!(folder.files(), ["a.jsonl", "b.asxt", "c"]);
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    for command in ["verify", "show", "diff", "digest", "convert"] {
+        let (out, code) = said(&["trace", command, "--help"]);
+        assert!(code == Some(0) && out.contains("Examples:"), "{command}");
+    }
+    assert!(said(&["trace", "--help"]).0.contains("Exit codes:"));
+    assert_eq!(asx(&["trace"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_guide_shows_what_the_program_says() {
+    const GUIDE: &str = include_str!("../../../docs/TRACE.md");
+    let block = |language: &str| {
+        let (_, rest) = GUIDE.split_once(&format!("```{language}\n")).expect("a block");
+        rest.split("```").next().expect("its end")
+    };
+    let folder = Folder::new("guide");
+    fs::write(folder.path("run.jsonl"), block("jsonl")).expect("written");
+    let mut calls = 0;
+    for call in block("console").split("$ asx ").skip(1) {
+        let (arguments, expected) = call.split_once('\n').expect("a line");
+        let output = Command::new(env!("CARGO_BIN_EXE_asx"))
+            .args(arguments.split(' '))
+            .current_dir(&folder.0)
+            .output()
+            .expect("asx runs");
+        assert_eq!(text(&output.stdout), expected, "asx {arguments}: {}", text(&output.stderr));
+        calls += 1;
+    }
+    assert_eq!(calls, 5);
+}

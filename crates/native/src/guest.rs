@@ -1,0 +1,194 @@
+//! Guests: threads in `block_on` while another thread is worker 0.
+//!
+//! ```text
+//!              no worker 0                         it is over
+//!   block_on ---------------> worker 0 -------------------------> the place is free
+//!      |                         ^                                    |
+//!      | there is one            | takes the place                    | wakes an idle guest
+//!      v                         |                                    v
+//!    guest: polls its own -------+----------------------------------- looks between any two polls
+//! ```
+//!
+//! A guest polls what is pinned to it (its program's body, what was started there to stay there)
+//! and nothing else. What it makes runnable besides goes to the global lanes. With nothing to poll
+//! it parks, until something is sent to its [`Seat`], or the place of worker 0 gets free.
+//!
+//! It then takes the place, and keeps it until its program is over: what is not pinned needs a
+//! thread, and timers somebody who looks at them. As worker 0 it polls in turn what is pinned to
+//! its seat and what a worker polls.
+//!
+//! # Why nothing waits for ever
+//! 1. *What is sent to a seat.* Who sends pushes, fences, then reads whether the guest is a worker;
+//!    who becomes one says so, fences, then looks at the seat. So a worker that parks has seen the
+//!    push, or is notified as one; and a guest's parker keeps the token.
+//! 2. *The free place.* It is given back under the lock under which guests are listed as idle. So a
+//!    guest that parks has seen that it is free, or is on the list, of which one is woken then; and
+//!    one that leaves instead wakes the next. Who is not idle looks before its next poll.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::ptr;
+use std::sync::Arc;
+
+use asx_kernel::lanes::{Fairness, FairnessConfig, Lane};
+use asx_runtime::{Core, Dispatch};
+
+use crate::idle::Idle;
+use crate::metrics::Counters;
+use crate::parker::Parker;
+use crate::places::Places;
+use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
+use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
+use crate::shared::{Shared, SharedLanes};
+use crate::worker::Worker;
+
+/// How many guests there can be at a time.
+pub(crate) const GUESTS: usize = 256;
+
+thread_local! {
+    /// The runtime this thread is a guest of, and its number there. Only compared, never followed.
+    static HERE: Cell<(*const Shared, u16)> = const { Cell::new((ptr::null(), 0)) };
+}
+
+/// What others see of a guest.
+#[derive(Default)]
+pub(crate) struct Seat {
+    /// What only this guest polls.
+    pub(crate) lanes: SharedLanes,
+    pub(crate) parker: Parker,
+    /// The guest is worker 0 too, and parks as that.
+    works: AtomicBool,
+    /// How many tasks live that must run here.
+    pub(crate) pins: AtomicUsize,
+    pub(crate) counters: Counters,
+}
+
+impl Seat {
+    /// Something was sent here.
+    pub(crate) fn call(&self, idle: &Idle) {
+        fence(SeqCst);
+        match self.works.load(Relaxed) {
+            true => idle.notify_worker(0),
+            false => self.parker.unpark(),
+        }
+    }
+}
+
+/// One guest, on its thread.
+pub(crate) struct Guest<'a> {
+    pub(crate) pin: u16,
+    seat: &'a Seat,
+    shared: &'a Arc<Shared>,
+    core: &'a Core,
+    places: &'a Places,
+    fairness: RefCell<Fairness>,
+    /// Worker 0, once this thread is that.
+    worker: OnceCell<Box<Worker>>,
+}
+
+/// The thread is a guest for as long as this lives.
+struct Here;
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        HERE.set((ptr::null(), 0));
+    }
+}
+
+impl<'a> Guest<'a> {
+    /// Takes a seat that was given to this thread.
+    pub(crate) fn sit(
+        pin: u16,
+        shared: &'a Arc<Shared>,
+        core: &'a Core,
+        places: &'a Places,
+    ) -> Option<Guest<'a>> {
+        let cancel_streak_limit = shared.rules.cancel_streak_limit;
+        let fairness = RefCell::new(Fairness::new(FairnessConfig { cancel_streak_limit }));
+        let (seat, worker) = (shared.seat(pin)?, OnceCell::new());
+        Some(Guest { pin, seat, shared, core, places, fairness, worker })
+    }
+
+    /// Whether this thread is a guest anywhere.
+    pub(crate) fn is_any() -> bool {
+        !HERE.get().0.is_null()
+    }
+
+    /// Whether this thread is that guest.
+    pub(crate) fn is_here(shared: &Shared, pin: u16) -> bool {
+        HERE.get() == (ptr::from_ref(shared), pin)
+    }
+
+    /// Which guest of this runtime the thread is.
+    pub(crate) fn here(shared: &Shared) -> Option<u16> {
+        let (runtime, pin) = HERE.get();
+        ptr::eq(runtime, shared).then_some(pin)
+    }
+
+    /// Runs what is pinned to this thread, and what a worker runs once it is one, until `done`.
+    pub(crate) fn run(&self, done: impl Fn() -> bool) {
+        HERE.set((Arc::as_ptr(self.shared), self.pin));
+        let _here = Here;
+        while !done() {
+            if let Some(worker) = self.worker() {
+                worker.act(|| self.step());
+                // One turn, and further ones while there is nothing at the seat.
+                let turn = Cell::new(true);
+                worker.run(|| done() || (!turn.replace(false) && self.seat.lanes.total() > 0));
+            } else if !self.step() {
+                self.fairness.borrow_mut().parked();
+                self.seat.counters.parks.add(1);
+                self.places.wait(self.pin, || self.seat.parker.park(None));
+            }
+        }
+    }
+
+    /// How many tasks live that must run on this thread.
+    pub(crate) fn pins(&self) -> usize {
+        self.seat.pins.load(Relaxed) + self.worker.get().map_or(0, |worker| worker.pins())
+    }
+
+    /// The worker this thread is, which it becomes if none is there.
+    fn worker(&self) -> Option<&Worker> {
+        if self.worker.get().is_none() {
+            let worker = self.places.take_free()?;
+            self.shared.idle.join();
+            self.seat.works.store(true, Relaxed);
+            fence(SeqCst);
+            return Some(self.worker.get_or_init(|| worker));
+        }
+        self.worker.get().map(|worker| &**worker)
+    }
+
+    /// Polls one task that is pinned here: false if there is none.
+    fn step(&self) -> bool {
+        let lanes = &self.seat.lanes;
+        let pending = lanes.pending();
+        let suggestion = self.shared.suggestion(pending, lanes, self.core);
+        let mut fairness = self.fairness.borrow_mut();
+        let Some(verdict) = fairness.decide(pending, suggestion) else { return false };
+        let Some(entry) = lanes.pop(verdict.lane) else { return false };
+        let streak = fairness.streak();
+        fairness.record(verdict, pending);
+        drop(fairness);
+        let (lane, fallback, limit) = (verdict.lane, verdict.fallback, verdict.limit);
+        self.seat.counters.dispatched(lane, fallback);
+        self.seat.counters.polls.add(1);
+        let plain = lane != Lane::Cancel;
+        match self.core.recording() {
+            false => entry.run_from(plain),
+            true => {
+                let dispatch = Dispatch { worker: self.pin, lane, streak, limit, fallback };
+                entry.run_recorded(plain, dispatch)
+            }
+        };
+        true
+    }
+
+    /// Gets up: the worker, if the thread was one. Whatever was pinned here has ended.
+    pub(crate) fn leave(self) -> Option<Box<Worker>> {
+        // What is left are entries of tasks that have ended: this drops them.
+        while self.step() {}
+        self.seat.works.store(false, Relaxed);
+        self.worker.into_inner()
+    }
+}

@@ -1,0 +1,219 @@
+//! Programs: what `block_on` runs.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use asx_kernel::status::Status;
+use asx_runtime::{Cancelled, Cx, Outcome, Panic, Root, Stop};
+
+use crate::guest::Guest;
+use crate::places::Place;
+use crate::prim::atomic::AtomicBool;
+use crate::prim::atomic::Ordering::{Acquire, Release};
+use crate::runtime::Runtime;
+use crate::shared::Shared;
+use crate::worker::Worker;
+
+/// Why a program gave no value.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BlockOnError {
+    /// The calling thread is running tasks, of this runtime or another: it would wait for itself.
+    InsideTask,
+    /// The runtime was shut down: it takes no more programs.
+    ShutDown,
+    /// The runtime takes no program now: a limit is reached, say.
+    Refused(Status),
+    /// The program was ended by force: its body did not end in the time it was given to.
+    Ended(Cancelled),
+    /// The body panicked.
+    Panicked(Panic),
+}
+
+impl fmt::Display for BlockOnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlockOnError::InsideTask => f.write_str("block_on inside a task would wait for itself"),
+            BlockOnError::ShutDown => {
+                f.write_str("the runtime takes no more programs: it was shut down")
+            }
+            BlockOnError::Refused(status) => {
+                write!(f, "the runtime takes no program now: {}", status.name())
+            }
+            BlockOnError::Ended(cancelled) => write!(f, "the program was ended: {cancelled}"),
+            BlockOnError::Panicked(panic) => write!(f, "the program panicked: {}", panic.message()),
+        }
+    }
+}
+
+impl std::error::Error for BlockOnError {}
+
+impl Runtime {
+    /// Runs a program on this thread and the workers: its value, when everything in it has ended.
+    ///
+    /// The body may borrow and need not be `Send`. Its panic goes on here.
+    ///
+    /// Several threads may be in here at a time, each with a program of its own. The first is one
+    /// of the workers. The others are guests: each polls the body of its program and what was
+    /// started there with `spawn_local`, and leaves the rest to the workers; when the first is
+    /// done, a guest takes its place. There can be 256 guests, beyond that a thread waits for one
+    /// to leave.
+    ///
+    /// Before it returns, everything has ended that `spawn_local` started on this thread: for
+    /// another program too, if a task of that happened to run here.
+    ///
+    /// # Panics
+    /// If the calling thread is running tasks, since it would wait for itself; after a
+    /// [`shutdown`](Runtime::shutdown); or if the program was ended by force.
+    /// [`try_block_on`](Runtime::try_block_on) answers an error instead.
+    pub fn block_on<F, B, T>(&self, body: F) -> T
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = T>,
+    {
+        match self.try_block_on(body) {
+            Ok(value) => value,
+            Err(BlockOnError::Panicked(panic)) => panic.resume(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// [`block_on`](Runtime::block_on) that never panics: a program that gave no value, its panic
+    /// included, is an error.
+    ///
+    /// ```
+    /// use asx_native::{BlockOnError, Runtime};
+    /// use asx_runtime::Cx;
+    /// use std::time::Duration;
+    ///
+    /// let runtime = Runtime::new()?;
+    /// assert_eq!(runtime.try_block_on(async |_cx: Cx| 7)?, 7);
+    ///
+    /// let nested = runtime.try_block_on(async |_cx: Cx| runtime.try_block_on(async |_cx| 7))?;
+    /// assert!(matches!(nested, Err(BlockOnError::InsideTask)));
+    ///
+    /// runtime.shutdown(Duration::ZERO).unwrap();
+    /// let late = runtime.try_block_on(async |_cx: Cx| 7);
+    /// assert!(matches!(late, Err(BlockOnError::ShutDown)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`BlockOnError`]. If there is one before the body began, that was not called, or its
+    /// future was dropped without a poll.
+    pub fn try_block_on<F, B, T>(&self, body: F) -> Result<T, BlockOnError>
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = T>,
+    {
+        if Worker::is_here() || Guest::is_any() {
+            return Err(BlockOnError::InsideTask);
+        }
+        let outcome = match self.places.take() {
+            Place::Worker(worker) => self.run_as_worker(worker, body),
+            Place::Guest(pin) => self.run_as_guest(pin, body),
+        };
+        match outcome {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(Stop::Panicked(panic))) => Err(BlockOnError::Panicked(panic)),
+            Ok(Err(Stop::Cancelled(cancelled))) => Err(BlockOnError::Ended(cancelled)),
+            Ok(Err(Stop::Err(never))) => match never {},
+            Err(Status::RegionNotOpen | Status::RegionClosed) => Err(BlockOnError::ShutDown),
+            Err(status) => Err(BlockOnError::Refused(status)),
+        }
+    }
+
+    fn run_as_worker<F, B, T>(&self, worker: Box<Worker>, body: F) -> Ran<T>
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = T>,
+    {
+        self.shared.idle.join();
+        let (signal, waker) = Signal::new(&self.shared, worker.index);
+        let drive = || worker.run(|| signal.set.load(Acquire));
+        // SAFETY: this thread holds the only worker of that index, until nothing is pinned to it.
+        let outcome =
+            unsafe { Root::run(&self.root, worker.index, body, &waker, signal.then(drive)) };
+        while worker.pins() > 0 {
+            worker.run(|| worker.pins() == 0);
+        }
+        self.leave(Some(worker), None);
+        outcome
+    }
+
+    fn run_as_guest<F, B, T>(&self, pin: u16, body: F) -> Ran<T>
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = T>,
+    {
+        let Some(guest) = Guest::sit(pin, &self.shared, &self.core, &self.places) else {
+            unreachable!("seats are made before they are given");
+        };
+        let (signal, waker) = Signal::new(&self.shared, pin);
+        let drive = || guest.run(|| signal.set.load(Acquire));
+        // SAFETY: this thread holds the only seat of that number, until nothing is pinned to it.
+        let outcome = unsafe { Root::run(&self.root, pin, body, &waker, signal.then(drive)) };
+        while guest.pins() > 0 {
+            guest.run(|| guest.pins() == 0);
+        }
+        self.leave(guest.leave(), Some(pin));
+        outcome
+    }
+
+    /// The calling thread leaves its places.
+    pub(crate) fn leave(&self, worker: Option<Box<Worker>>, seat: Option<u16>) {
+        if let Some(worker) = &worker {
+            worker.hand_over();
+            self.shared.idle.leave();
+            // Without other programs there is nothing left, and no timer.
+            if self.places.has_guests() {
+                if self.shared.global.total() > 0 {
+                    self.shared.idle.notify_remote();
+                }
+                if self.core.next_timer().is_some() {
+                    self.shared.idle.notify_timers();
+                }
+            }
+        }
+        self.places.give(worker, seat);
+    }
+}
+
+/// What became of a program.
+type Ran<T> = Result<Outcome<T, Infallible>, Status>;
+
+/// Tells the thread in `block_on` to look again.
+struct Signal {
+    shared: Arc<Shared>,
+    pin: u16,
+    set: AtomicBool,
+}
+
+impl Signal {
+    fn new(shared: &Arc<Shared>, pin: u16) -> (Arc<Signal>, Waker) {
+        let signal = Arc::new(Signal { shared: shared.clone(), pin, set: AtomicBool::new(false) });
+        (signal.clone(), Waker::from(signal))
+    }
+
+    /// `drive`, after which the signal is down again.
+    fn then(&self, mut drive: impl FnMut()) -> impl FnMut() {
+        move || {
+            drive();
+            self.set.store(false, Release);
+        }
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.set.store(true, Release);
+        self.shared.call(self.pin);
+    }
+}

@@ -1,0 +1,61 @@
+//! Timers while workers are held up.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use asx_native::Runtime;
+use asx_runtime::Cx;
+
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Arms a timer for a moment from now, and does not return before it has fired.
+fn wait_in_place(cx: &Cx, span: Duration) {
+    let flag = Arc::new(Flag::default());
+    let waker = Waker::from(flag.clone());
+    let mut sleep = pin!(cx.sleep(span));
+    assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    // Far beyond what a sleeper needs to get up: only timers nobody looks at take longer.
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !flag.0.load(Ordering::Acquire) {
+        assert!(Instant::now() < patience, "nobody looks at the timers");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_timer_fires_while_the_worker_that_armed_it_is_held_up() {
+    for workers in [2, 4] {
+        let rt = Runtime::builder().workers(workers).build().unwrap();
+        rt.block_on(async |cx: Cx| {
+            for _ in 0..5 {
+                // Meanwhile the others go to sleep.
+                cx.sleep(Duration::from_millis(30)).await.unwrap();
+                wait_in_place(&cx, Duration::from_millis(1));
+            }
+        });
+    }
+}
+
+/// The same while there is a timer far away, which a sleeper had in view when it went to sleep.
+#[test]
+fn an_earlier_timer_fires_too() {
+    let rt = Runtime::builder().workers(3).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let mut far = pin!(cx.sleep(Duration::from_secs(3600)));
+        assert!(far.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        for _ in 0..5 {
+            cx.sleep(Duration::from_millis(30)).await.unwrap();
+            wait_in_place(&cx, Duration::from_millis(1));
+        }
+    });
+}

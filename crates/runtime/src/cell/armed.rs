@@ -1,0 +1,93 @@
+//! What a timer carries, in two words: a waker. Whatever is more than that is in a box, whose
+//! pointer is put where a waker has its data, behind a vtable that only this file knows.
+//!
+//! # Rule
+//! 9. *Boxes*. A waker with the vtable [`BOXED`] is made by [`Armed::boxed`] only, from a box it
+//!    then owns. It never leaves its [`Armed`], so that nothing but its drop is ever called.
+
+use std::ptr;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use asx_kernel::journal::Subject;
+use asx_kernel::wheel::TimerHandle;
+
+use super::TaskRef;
+use super::waker::task_of;
+use crate::time::Owner;
+
+static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
+
+/// A timer of somebody's: whose it is, and who is woken.
+pub(crate) struct Armed(Waker);
+
+struct Boxed {
+    owner: Owner,
+    wakes: Option<Waker>,
+}
+
+impl Armed {
+    /// A task's own wait. Whose it is need only be known if it will be `recorded`.
+    pub(crate) fn by_task(task: &TaskRef, waker: Waker, recorded: bool) -> Armed {
+        if recorded && task_of(&waker) != Some(task.as_ptr()) {
+            return Armed::boxed(Owner::Task(task.id()), Some(waker));
+        }
+        Armed(waker)
+    }
+
+    pub(crate) fn boxed(owner: Owner, wakes: Option<Waker>) -> Armed {
+        let data = Box::into_raw(Box::new(Boxed { owner, wakes })).cast_const().cast();
+        // SAFETY: rule 9; the functions of the vtable may be called on any thread.
+        Armed(unsafe { Waker::from_raw(RawWaker::new(data, &BOXED)) })
+    }
+
+    fn as_boxed(&self) -> Option<&Boxed> {
+        // SAFETY: rule 9.
+        ptr::eq(self.0.vtable(), &BOXED).then(|| unsafe { &*self.0.data().cast() })
+    }
+
+    /// Whether it wakes the same one as `waker`.
+    pub(crate) fn is(&self, waker: &Waker) -> bool {
+        match self.as_boxed() {
+            None => self.0.will_wake(waker),
+            Some(boxed) => boxed.wakes.as_ref().is_some_and(|own| own.will_wake(waker)),
+        }
+    }
+
+    /// Whose it is, if that is known.
+    pub(crate) fn subject(&self, handle: TimerHandle) -> Subject {
+        let timer = Some(handle.generation);
+        match self.as_boxed().map(|boxed| &boxed.owner) {
+            None => {
+                // SAFETY: rule 1: the waker keeps the task alive.
+                let task = task_of(&self.0).map(|task| unsafe { task.as_ref() }.id());
+                Subject { task, timer, ..Subject::default() }
+            }
+            Some(Owner::Task(id)) => Subject { task: Some(*id), timer, ..Subject::default() },
+            Some(Owner::Region(region)) => {
+                Subject { region: Some(region.id), timer, ..Subject::default() }
+            }
+        }
+    }
+
+    /// Its time has come.
+    pub(crate) fn fire(self, handle: TimerHandle) {
+        let Some(boxed) = self.as_boxed() else { return self.0.wake() };
+        if let Owner::Region(region) = &boxed.owner {
+            region.forget_timer(handle);
+        }
+        if let Some(waker) = &boxed.wakes {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+unsafe fn clone(_: *const ()) -> RawWaker {
+    RawWaker::new(ptr::null(), Waker::noop().vtable())
+}
+
+unsafe fn ignore(_: *const ()) {}
+
+unsafe fn drop_box(data: *const ()) {
+    // SAFETY: rule 9: this is the one drop of the waker that owns the box.
+    drop(unsafe { Box::from_raw(data.cast_mut().cast::<Boxed>()) });
+}

@@ -1,0 +1,186 @@
+//! Spans of regions and tasks for `tracing`, and events about their fates: the feature `tracing`.
+//!
+//! A region's span is a child of the span it is opened in (that of a task, or one of the user's in
+//! it), else of its parent region's. A task's span is a child of its region's, and entered for each
+//! poll, on whichever thread. Both are closed, with the outcome recorded, before anybody can see
+//! the end. A subscriber is the user's code: nothing here is called under a lock.
+//!
+//! Without the feature all of it is a type without size and functions without content.
+
+#[cfg(not(feature = "tracing"))]
+pub(crate) use off::Span;
+#[cfg(feature = "tracing")]
+pub(crate) use on::Span;
+
+#[cfg(feature = "tracing")]
+mod on {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::sync::{Mutex, MutexGuard, OnceLock};
+
+    use asx_kernel::cancel::Reason;
+    use asx_kernel::lanes::Priority;
+    use asx_kernel::outcome::Severity;
+    use tracing::field::Empty;
+    use tracing::{Id, debug, error, info_span, trace, warn};
+
+    use crate::cell::{Blueprint, Verdict};
+    use crate::region::Region;
+
+    /// The span of a region or task; empty if nobody is interested.
+    #[derive(Default)]
+    pub(crate) struct Span(OnceLock<Box<Open>>);
+
+    struct Open {
+        /// For events from anywhere.
+        id: Id,
+        /// Lent to who polls, until the end; the lock is held for a move only.
+        span: Mutex<Option<tracing::Span>>,
+        ended: AtomicBool,
+    }
+
+    impl Open {
+        fn slot(&self) -> MutexGuard<'_, Option<tracing::Span>> {
+            self.span.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        }
+    }
+
+    /// Gives a span back.
+    struct Lent<'a>(&'a Open, Option<tracing::Span>);
+
+    impl Drop for Lent<'_> {
+        fn drop(&mut self) {
+            *self.0.slot() = self.1.take();
+        }
+    }
+
+    impl Span {
+        fn set(&self, span: tracing::Span) {
+            if let Some(id) = span.id() {
+                let (span, ended) = (Mutex::new(Some(span)), AtomicBool::new(false));
+                let _ = self.0.set(Box::new(Open { id, span, ended }));
+            }
+        }
+
+        fn id(&self) -> Option<Id> {
+            self.0.get().map(|open| open.id.clone())
+        }
+
+        /// The span of a task about to be made.
+        pub(crate) fn of_task(plan: &Blueprint) -> Span {
+            let (id, parent, extra) = (plan.id, plan.region.span.id(), plan.extra.as_ref());
+            let name = extra.and_then(|extra| extra.name.as_deref());
+            let priority = extra.map_or(Priority::DEFAULT, |extra| extra.priority).0;
+            let span = Span::default();
+            span.set(info_span!(
+                target: "asx", parent: parent, "task", id, name, priority, outcome = Empty
+            ));
+            span
+        }
+
+        /// Opens the span of a region that was opened.
+        pub(crate) fn open_region(&self, region: &Region) {
+            let around = tracing::Span::current().id();
+            let parent = region.parent();
+            let around = around.or_else(|| parent.and_then(|parent| parent.span.id()));
+            let (id, parent) = (region.id, parent.map(|parent| parent.id));
+            self.set(info_span!(
+                target: "asx", parent: around, "region",
+                id, parent, policy = ?region.policy, outcome = Empty
+            ));
+            // It is known to others already, and may have been closed.
+            if let Some(outcome) = region.outcome() {
+                self.end(outcome);
+            }
+        }
+
+        /// Runs `f` in the span.
+        #[inline]
+        pub(crate) fn within<R>(&self, f: impl FnOnce() -> R) -> R {
+            let Some(open) = self.0.get() else { return f() };
+            let span = open.slot().take();
+            let lent = Lent(open, span);
+            let _entered = lent.1.as_ref().map(tracing::Span::enter);
+            f()
+        }
+
+        /// Records the outcome and closes the span, once.
+        #[inline]
+        pub(crate) fn end(&self, outcome: Severity) {
+            let Some(open) = self.0.get() else { return };
+            open.ended.store(true, Relaxed);
+            let span = open.slot().take();
+            if let Some(span) = span {
+                span.record("outcome", outcome.name());
+            }
+        }
+
+        /// To ask who has ended to stop is nothing worth telling.
+        pub(crate) fn cancel_requested(&self, reason: &Reason) {
+            if self.0.get().is_some_and(|open| open.ended.load(Relaxed)) {
+                return;
+            }
+            let (kind, reason) = (reason.kind.name(), reason.message.as_deref());
+            debug!(target: "asx", parent: self.id(), kind, reason, "cancel requested");
+        }
+
+        pub(crate) fn cancel_seen(&self, reason: &Reason) {
+            let kind = reason.kind.name();
+            trace!(target: "asx", parent: self.id(), kind, "cancel seen");
+        }
+
+        /// A task ends like this, not by itself.
+        pub(crate) fn verdict(&self, verdict: &Verdict) {
+            if let Verdict::Panicked(panic) = verdict {
+                error!(target: "asx", parent: self.id(), panic = panic.message(), "panicked");
+            }
+        }
+
+        pub(crate) fn overrun(&self, polls: u64) {
+            warn!(target: "asx", parent: self.id(), polls, "cleanup overrun: ended by force");
+        }
+
+        pub(crate) fn leaked(&self, obligations: &[u64]) {
+            for obligation in obligations {
+                warn!(target: "asx", parent: self.id(), obligation, "obligation leaked");
+            }
+        }
+
+        pub(crate) fn soft_stop(&self) {
+            debug!(target: "asx", parent: self.id(), "soft stop");
+        }
+
+        pub(crate) fn grace_expired(&self) {
+            warn!(target: "asx", parent: self.id(), "grace expired");
+        }
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod off {
+    use asx_kernel::cancel::Reason;
+    use asx_kernel::outcome::Severity;
+
+    use crate::cell::{Blueprint, Verdict};
+    use crate::region::Region;
+
+    #[derive(Default)]
+    pub(crate) struct Span(());
+
+    const _: () = assert!(size_of::<Span>() == 0);
+
+    #[rustfmt::skip]
+    impl Span {
+        #[inline(always)] pub(crate) fn of_task(_: &Blueprint) -> Span { Span(()) }
+        #[inline(always)] pub(crate) fn open_region(&self, _: &Region) {}
+        #[inline(always)] pub(crate) fn within<R>(&self, f: impl FnOnce() -> R) -> R { f() }
+        #[inline(always)] pub(crate) fn end(&self, _: Severity) {}
+        #[inline(always)] pub(crate) fn cancel_requested(&self, _: &Reason) {}
+        #[inline(always)] pub(crate) fn cancel_seen(&self, _: &Reason) {}
+        #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
+        #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
+        #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
+        #[inline(always)] pub(crate) fn soft_stop(&self) {}
+        #[inline(always)] pub(crate) fn grace_expired(&self) {}
+    }
+}

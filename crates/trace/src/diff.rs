@@ -1,0 +1,117 @@
+//! Where two traces part.
+//!
+//! Only semantic events are compared, one by one in their order: what the host alone saw, names,
+//! marks and choices may differ. The digests of the end records are compared too, since they also
+//! cover events that are not in the files.
+
+use crate::error::Error;
+use crate::record::Record;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use asx_kernel::journal::Event;
+
+/// What comparing two traces gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// Events both have in common, from the start.
+    pub common: u64,
+    /// Where they part, if they do.
+    pub difference: Option<Difference>,
+    /// The digest each end record has, if it was reached.
+    pub digests: [Option<u64>; 2],
+}
+
+impl Comparison {
+    /// Whether both tell the same run.
+    pub fn is_same(&self) -> bool {
+        self.difference.is_none() && self.digests[0] == self.digests[1]
+    }
+}
+
+/// Where two traces part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The last events they have in common.
+    pub before: Vec<Event>,
+    /// What each goes on with; nothing if it is at its end.
+    pub after: [Vec<Event>; 2],
+}
+
+/// A trace could not be read up to the first difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Which: 0 or 1.
+    pub side: usize,
+    /// Why.
+    pub error: Error,
+}
+
+/// Compares two traces and shows up to `context` events on each side of the first difference.
+pub fn diff<L, R>(left: L, right: R, context: usize) -> Result<Comparison, Unread>
+where
+    L: IntoIterator<Item = Result<Record, Error>>,
+    R: IntoIterator<Item = Result<Record, Error>>,
+{
+    let (mut left, mut right) = (Side::new(left), Side::new(right));
+    let unread = |side| move |error| Unread { side, error };
+    let mut before = VecDeque::new();
+    let mut common = 0;
+    let difference = loop {
+        let (l, r) = (left.next().map_err(unread(0))?, right.next().map_err(unread(1))?);
+        match (l, r) {
+            (None, None) => break None,
+            (Some(l), Some(r)) if l == r => {
+                common += 1;
+                before.push_back(l);
+                if before.len() > context {
+                    before.pop_front();
+                }
+            }
+            (l, r) => {
+                let after = [left.tail(l, context), right.tail(r, context)];
+                break Some(Difference { before: before.into(), after });
+            }
+        }
+    };
+    Ok(Comparison { common, difference, digests: [left.digest(), right.digest()] })
+}
+
+/// The events of one trace.
+struct Side<I> {
+    records: I,
+    digest: Option<u64>,
+}
+
+impl<I: Iterator<Item = Result<Record, Error>>> Side<I> {
+    fn new(records: impl IntoIterator<IntoIter = I>) -> Side<I> {
+        Side { records: records.into_iter(), digest: None }
+    }
+
+    fn next(&mut self) -> Result<Option<Event>, Error> {
+        for record in self.records.by_ref() {
+            match record? {
+                Record::Event(event) => return Ok(Some(event)),
+                Record::End(end) => self.digest = Some(end.digest),
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Events from this one on. What cannot be read any more is not shown.
+    fn tail(&mut self, first: Option<Event>, context: usize) -> Vec<Event> {
+        let mut tail: Vec<Event> = first.into_iter().collect();
+        while tail.len() < context
+            && let Ok(Some(event)) = self.next()
+        {
+            tail.push(event);
+        }
+        tail
+    }
+
+    /// The digest at the end, read up to there.
+    fn digest(mut self) -> Option<u64> {
+        while let Ok(Some(_)) = self.next() {}
+        self.digest
+    }
+}

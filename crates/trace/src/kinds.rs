@@ -1,0 +1,316 @@
+//! The way back: an event's kind from its code and its fields.
+//!
+//! The kernel shows a kind's fields ([`EventKind::visit`]); this table builds the kind again. Which
+//! type a field has is left to inference, so that the table only lists names. The tests below hold
+//! it against the kernel's, kind by kind and word by word.
+
+use crate::error::ErrorKind;
+use crate::fields::Take;
+use asx_kernel::cancel::{Kind, Phase};
+use asx_kernel::journal::EventKind;
+use asx_kernel::lanes::Lane;
+use asx_kernel::obligation::ObligationState;
+use asx_kernel::outcome::Severity;
+use asx_kernel::region::RegionState;
+use asx_kernel::task::TaskState;
+
+macro_rules! kinds {
+    ($($variant:ident = $code:literal $name:literal { $($field:ident),* })*) => {
+        /// The code of the kind of this name.
+        ///
+        /// ```
+        /// assert_eq!(asx_trace::kind_code("task_moved"), Some(11));
+        /// assert_eq!(asx_trace::kind_code("task_lost"), None);
+        /// ```
+        pub fn kind_code(name: &str) -> Option<u64> {
+            match name {
+                $($name => Some($code),)*
+                _ => None,
+            }
+        }
+
+        /// Builds the kind with this code; `None` if there is none.
+        pub(crate) fn build(
+            code: u64,
+            from: &mut impl Take,
+        ) -> Result<Option<EventKind>, ErrorKind> {
+            Ok(Some(match code {
+                $($code => EventKind::$variant {
+                    $($field: Part::take(from, stringify!($field))?,)*
+                },)*
+                _ => return Ok(None),
+            }))
+        }
+    };
+}
+
+kinds! {
+    RegionOpened = 1 "region_opened" { parent }
+    RegionMoved = 2 "region_moved" { from, to }
+    RegionCancelled = 3 "region_cancelled" { kind, strengthened }
+    RegionOutcome = 4 "region_outcome" { outcome }
+    UnresolvedObligations = 5 "unresolved_obligations" { count }
+    TaskSpawned = 10 "task_spawned" { priority, finalizer }
+    TaskMoved = 11 "task_moved" { from, to }
+    CancelWitness = 12 "cancel_witness" { epoch, phase, kind, polls, strengthened }
+    TaskEnded = 13 "task_ended" { outcome }
+    CleanupOverrun = 14 "cleanup_overrun" { polls }
+    CleanupError = 15 "cleanup_error" {}
+    StaleWake = 16 "stale_wake" {}
+    BudgetExhausted = 17 "budget_exhausted" { kind }
+    Decision = 18 "decision" {
+        worker, lane, decision_seq, decision_hash, cancel_streak, limit, fallback
+    }
+    ObligationReserved = 30 "obligation_reserved" { obligation }
+    ObligationResolved = 31 "obligation_resolved" { obligation, to }
+    TimerArmed = 40 "timer_armed" { deadline }
+    TimerFired = 41 "timer_fired" { deadline }
+    TimerCancelled = 42 "timer_cancelled" {}
+    ChannelOpened = 50 "channel_opened" { capacity }
+    SendReserved = 51 "send_reserved" { permit }
+    SendWaiting = 52 "send_waiting" {}
+    SendLeft = 53 "send_left" {}
+    Sent = 54 "sent" { permit }
+    SendRefused = 55 "send_refused" { permit }
+    SendAborted = 56 "send_aborted" { permit }
+    Evicted = 57 "evicted" {}
+    Received = 58 "received" {}
+    SendersGone = 59 "senders_gone" {}
+    ReceiverGone = 60 "receiver_gone" { dropped }
+    ResourceExhausted = 70 "resource_exhausted" { what }
+    SoftStop = 71 "soft_stop" {}
+    GraceExpired = 72 "grace_expired" {}
+}
+
+/// What can run out: the words a `resource_exhausted` event may have.
+pub const EXHAUSTIBLE: [&str; 10] = [
+    "tasks",
+    "regions",
+    "obligations",
+    "channels",
+    "timers",
+    "children",
+    "memory",
+    "cancel_queue",
+    "timed_queue",
+    "ready_queue",
+];
+
+/// A field that is a hash: fixed width, not a number to count with.
+pub(crate) fn is_hash(field: &str) -> bool {
+    field == "decision_hash"
+}
+
+/// A type of field.
+trait Part: Sized {
+    fn take(from: &mut impl Take, field: &'static str) -> Result<Self, ErrorKind>;
+}
+
+impl Part for u64 {
+    fn take(from: &mut impl Take, field: &'static str) -> Result<u64, ErrorKind> {
+        if is_hash(field) { from.hash(field) } else { from.number(field) }
+    }
+}
+
+impl Part for u8 {
+    fn take(from: &mut impl Take, field: &'static str) -> Result<u8, ErrorKind> {
+        from.number(field)?.try_into().map_err(|_| ErrorKind::Range { field })
+    }
+}
+
+impl Part for Option<u64> {
+    fn take(from: &mut impl Take, field: &'static str) -> Result<Option<u64>, ErrorKind> {
+        from.maybe(field)
+    }
+}
+
+impl Part for bool {
+    fn take(from: &mut impl Take, field: &'static str) -> Result<bool, ErrorKind> {
+        from.flag(field)
+    }
+}
+
+/// The value a word stands for.
+pub(crate) fn word<T>(
+    from: &mut impl Take,
+    field: &'static str,
+    find: impl Fn(&str) -> Option<T>,
+) -> Result<T, ErrorKind> {
+    let word = from.text(field)?;
+    find(word).ok_or_else(|| ErrorKind::Word { field, word: word.into() })
+}
+
+macro_rules! words {
+    ($($type:ty = $find:expr;)*) => {$(
+        impl Part for $type {
+            fn take(from: &mut impl Take, field: &'static str) -> Result<$type, ErrorKind> {
+                word(from, field, $find)
+            }
+        }
+    )*};
+}
+
+words! {
+    Kind = Kind::from_name;
+    Phase = Phase::from_name;
+    Lane = Lane::from_name;
+    ObligationState = ObligationState::from_name;
+    RegionState = RegionState::from_name;
+    Severity = Severity::from_name;
+    TaskState = TaskState::from_name;
+    &'static str = |word| EXHAUSTIBLE.into_iter().find(|known| *known == word);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Value;
+    use crate::{Codec, Header, Reader, Record, Writer};
+    use alloc::string::String;
+    use alloc::vec::Vec;
+    use asx_kernel::journal::{Event, Field, Subject};
+    use asx_kernel::time::Time;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// Gives the same number everywhere, and these words one after the other.
+    struct Sample<'a> {
+        number: u64,
+        words: &'a [&'a str],
+    }
+
+    impl Take for Sample<'_> {
+        fn number(&mut self, _: &'static str) -> Result<u64, ErrorKind> {
+            Ok(self.number)
+        }
+
+        fn hash(&mut self, _: &'static str) -> Result<u64, ErrorKind> {
+            Ok(!self.number)
+        }
+
+        fn maybe(&mut self, _: &'static str) -> Result<Option<u64>, ErrorKind> {
+            Ok(Some(self.number).filter(|number| number % 2 == 0))
+        }
+
+        fn flag(&mut self, _: &'static str) -> Result<bool, ErrorKind> {
+            Ok(self.number.is_multiple_of(2))
+        }
+
+        fn text(&mut self, _: &'static str) -> Result<&str, ErrorKind> {
+            let (first, rest) = self.words.split_first().expect("no kind has more words");
+            self.words = rest;
+            Ok(first)
+        }
+
+        fn pairs(&mut self, _: &'static str) -> Result<Vec<(String, Value)>, ErrorKind> {
+            Ok(Vec::new())
+        }
+
+        fn head(&mut self) -> Result<(u64, Time, Subject), ErrorKind> {
+            Ok((0, Time::from_nanos(0), Subject::default()))
+        }
+    }
+
+    /// Every word of every enum a field can have.
+    fn vocabulary() -> BTreeMap<&'static str, Vec<&'static str>> {
+        fn names<T: Copy, const N: usize>(
+            all: [T; N],
+            name: fn(T) -> &'static str,
+        ) -> Vec<&'static str> {
+            all.into_iter().map(name).collect()
+        }
+        BTreeMap::from([
+            ("kind", names(Kind::ALL, Kind::name)),
+            ("phase", names(Phase::ALL, Phase::name)),
+            ("lane", names(Lane::ALL, Lane::name)),
+            ("obligation", names(ObligationState::ALL, ObligationState::name)),
+            ("region", names(RegionState::ALL, RegionState::name)),
+            ("severity", names(Severity::ALL, Severity::name)),
+            ("task", names(TaskState::ALL, TaskState::name)),
+            ("what", EXHAUSTIBLE.to_vec()),
+        ])
+    }
+
+    /// Every kind with every combination of words, for two numbers.
+    fn every_kind() -> Vec<EventKind> {
+        let all: BTreeSet<&str> = vocabulary().into_values().flatten().collect();
+        let mut kinds: Vec<EventKind> = Vec::new();
+        for (code, number) in (0..=255).flat_map(|code| [(code, 7), (code, 250)]) {
+            for (first, second) in all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))) {
+                let mut sample = Sample { number, words: &[first, second] };
+                let built = build(code, &mut sample);
+                if let Ok(Some(kind)) = built
+                    && !kinds.iter().rev().take(100).any(|known| *known == kind)
+                {
+                    kinds.push(kind);
+                }
+            }
+        }
+        kinds
+    }
+
+    #[test]
+    fn every_kind_with_every_word_is_built_from_what_it_shows() {
+        let kinds = every_kind();
+        let names: BTreeSet<&str> = kinds.iter().map(EventKind::name).collect();
+        assert_eq!(names, EventKind::NAMES.iter().copied().collect());
+        let mut words: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+        for kind in &kinds {
+            assert_eq!(kind_code(kind.name()), Some(kind.code()));
+            assert!(kind.code() < 0xf0, "the other tags of the binary codec are above");
+            kind.visit(|field, value| {
+                if let Field::Word(word) = value {
+                    words.entry((kind.name(), field)).or_default().insert(word);
+                }
+            });
+        }
+        let known = vocabulary();
+        for ((kind, field), seen) in words {
+            let enumeration = match (kind, field) {
+                (_, "kind" | "phase" | "lane" | "what") => field,
+                (_, "outcome") => "severity",
+                ("obligation_resolved", _) => "obligation",
+                ("region_moved", _) => "region",
+                ("task_moved", _) => "task",
+                other => panic!("a field nobody knows: {other:?}"),
+            };
+            assert_eq!(seen, known[enumeration].iter().copied().collect(), "{kind} {field}");
+        }
+    }
+
+    #[test]
+    fn every_kind_with_every_word_comes_back_from_both_codecs() {
+        let events: Vec<Event> = (0..)
+            .zip(every_kind())
+            .map(|(seq, kind)| {
+                let id = |bit: u64| Some(seq).filter(|_| seq >> bit & 1 == 1);
+                let subject = Subject { task: id(0), region: id(1), timer: id(2), channel: id(3) };
+                Event { seq, time: Time::from_nanos(seq * seq), subject, kind }
+            })
+            .collect();
+        let mut digests = BTreeSet::new();
+        for codec in [Codec::Json, Codec::Binary] {
+            let mut writer = Writer::new(Vec::new(), codec, &Header::new("p", "h")).unwrap();
+            for event in &events {
+                writer.write(&(*event).into()).unwrap();
+            }
+            let bytes = writer.finish().unwrap();
+            let mut read = Reader::open(&bytes[..]).unwrap().map(Result::unwrap);
+            for event in &events {
+                assert_eq!(read.next(), Some(Record::Event(*event)));
+            }
+            let Some(Record::End(end)) = read.next() else { panic!("no end") };
+            digests.insert(end.digest);
+        }
+        assert_eq!((digests.len(), events.len() > 200), (1, true));
+    }
+
+    #[test]
+    fn no_other_code_or_word_is_taken() {
+        let mut sample = Sample { number: 1, words: &["Open", "open"] };
+        assert_eq!(build(6, &mut sample), Ok(None));
+        let word = String::from("open");
+        assert_eq!(build(2, &mut sample), Err(ErrorKind::Word { field: "to", word }));
+        let mut sample = Sample { number: 256, words: &[] };
+        assert_eq!(build(10, &mut sample), Err(ErrorKind::Range { field: "priority" }));
+    }
+}

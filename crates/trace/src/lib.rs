@@ -1,0 +1,59 @@
+//! Traces: what a run left behind, as a file that others can read, check and compare.
+//!
+//! A trace is a [`Header`] and a stream of [`Record`]s: the kernel's events in their order, the
+//! free choices that were made, names for the things events speak of, what only the host saw, the
+//! moments worth a look, and an [`End`] that says how much there was and its digest.
+//!
+//! ```text
+//! journal -> Record -> Writer -> JSON lines | binary -> Reader -> Record -> verify, diff, people
+//! ```
+//!
+//! Both codecs carry the same records and thus the same digest; [`Reader`] tells them apart by
+//! their first bytes. Reading and writing need memory for one record (one block), never for the
+//! file. Whatever is wrong with a file is an [`Error`] with its place; what stands before the
+//! damage is still read. `docs/TRACE.md` has the formats.
+//!
+//! ```
+//! use asx_trace::{Codec, Header, Label, Class, Reader, Record, Writer, verify};
+//!
+//! let mut writer = Writer::new(Vec::new(), Codec::Json, &Header::new("demo", "model"))?;
+//! writer.write(&Label { class: Class::Task, number: 1, text: "feed".into() }.into())?;
+//! let bytes = writer.finish()?;
+//!
+//! let mut reader = Reader::open(&bytes[..])?;
+//! assert_eq!(reader.header().program, "demo");
+//! let report = verify(&mut reader, false);
+//! assert!(report.holds(), "{:?}", report.violations);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+mod binary;
+mod check;
+mod diff;
+mod error;
+mod fields;
+mod input;
+mod json;
+mod kinds;
+mod limits;
+mod reader;
+mod record;
+pub mod refine;
+mod writer;
+
+pub use check::{Checker, Report, Violation, verify};
+pub use diff::{Comparison, Difference, Unread, diff};
+pub use error::{Error, ErrorKind, Place};
+pub use input::{Sink, Source};
+pub use kinds::{EXHAUSTIBLE, kind_code};
+pub use limits::Limits;
+pub use reader::Reader;
+pub use record::{Choice, Class, End, Header, HostEvent, Label, Mark, Record, VERSION, Value};
+pub use writer::{Codec, Writer, json_line};

@@ -1,0 +1,142 @@
+//! Reading a trace, whichever codec it is in.
+
+use crate::binary::{BinaryReader, MAGIC};
+use crate::error::{Error, ErrorKind, Place};
+use crate::fields::Item;
+use crate::input::{Input, Source};
+use crate::json::JsonReader;
+use crate::limits::Limits;
+use crate::record::{Header, Record};
+use crate::writer::Codec;
+
+/// Reads records one by one. It ends after the end record, or after the first error; what was
+/// before the error has been read by then.
+///
+/// ```
+/// let reader = asx_trace::Reader::open(&b"{\"record\":\"mark\"}\n"[..]);
+/// let error = reader.err().unwrap();
+/// assert_eq!(error.to_string(), "line 1, column 1 (record 0): the field `seq` is missing");
+/// ```
+#[derive(Debug)]
+pub struct Reader<S> {
+    inner: Inner<S>,
+    header: Header,
+    /// Records read, the header included.
+    records: u64,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Inner<S> {
+    Json(JsonReader<S>),
+    Binary(BinaryReader<S>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// The end record was read.
+    Ended,
+    Done,
+}
+
+impl<S: Source> Reader<S> {
+    /// Finds out the codec and reads the header, within the usual limits.
+    pub fn open(source: S) -> Result<Reader<S>, Error> {
+        Reader::with_limits(source, Limits::default())
+    }
+
+    /// Finds out the codec and reads the header.
+    pub fn with_limits(source: S, limits: Limits) -> Result<Reader<S>, Error> {
+        let mut input = Input::new(source);
+        let start = |kind| Error { kind, place: Place::Byte(0), record: 0 };
+        let mut inner = match input.peek().map_err(start)?.first() {
+            None => return Err(start(ErrorKind::Truncated)),
+            Some(b'{') => Inner::Json(JsonReader::new(input, limits)),
+            Some(byte) if *byte == MAGIC[0] => Inner::Binary(BinaryReader::new(input, limits)),
+            Some(_) => return Err(start(ErrorKind::Magic)),
+        };
+        let header = inner.header();
+        let header = header.map_err(|kind| Error { kind, place: inner.place(), record: 0 })?;
+        Ok(Reader { inner, header, records: 1, stage: Stage::Open })
+    }
+
+    /// What the trace says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The codec it is in.
+    pub fn codec(&self) -> Codec {
+        match self.inner {
+            Inner::Json(_) => Codec::Json,
+            Inner::Binary(_) => Codec::Binary,
+        }
+    }
+
+    /// Where the last record began, or the last error is.
+    pub fn place(&self) -> Place {
+        self.inner.place()
+    }
+
+    /// The number of the last record; the header is 0.
+    pub fn record(&self) -> u64 {
+        self.records - 1
+    }
+}
+
+impl<S: Source> Iterator for Reader<S> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        let item = match self.stage {
+            Stage::Open => self.inner.next().and_then(|item| match item {
+                Item::Record(record) => Ok(Some(record)),
+                Item::Header(_) => Err(ErrorKind::Syntax { wanted: "no second header" }),
+            }),
+            Stage::Ended => self.inner.finish().map(|()| None),
+            Stage::Done => return None,
+        };
+        let (number, place) = (self.records, self.inner.place());
+        self.stage = match item {
+            Ok(Some(Record::End(_))) => Stage::Ended,
+            Ok(Some(_)) => Stage::Open,
+            _ => Stage::Done,
+        };
+        self.records += u64::from(matches!(item, Ok(Some(_))));
+        item.map_err(|kind| Error { kind, place, record: number }).transpose()
+    }
+}
+
+impl<S: Source> Inner<S> {
+    fn header(&mut self) -> Result<Header, ErrorKind> {
+        if let Inner::Binary(binary) = self {
+            binary.preamble()?;
+        }
+        match self.next()? {
+            Item::Header(header) => Ok(header),
+            Item::Record(_) => Err(ErrorKind::Syntax { wanted: "a header first" }),
+        }
+    }
+
+    fn next(&mut self) -> Result<Item, ErrorKind> {
+        match self {
+            Inner::Json(json) => json.next(),
+            Inner::Binary(binary) => binary.next(),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), ErrorKind> {
+        match self {
+            Inner::Json(json) => json.finish(),
+            Inner::Binary(binary) => binary.finish(),
+        }
+    }
+
+    fn place(&self) -> Place {
+        match self {
+            Inner::Json(json) => json.place(),
+            Inner::Binary(binary) => binary.place(),
+        }
+    }
+}
