@@ -3,8 +3,8 @@
 mod program;
 
 use asx_lab::explore::{
-    Decision, Decisions, Deviation, Dpor, Follow, Random, Recorder, Replay, Schedule, Strategy,
-    shrink,
+    Decision, Decisions, Deviation, Dpor, Follow, Point, Random, Recorder, Replay, Schedule,
+    Strategy, shrink,
 };
 use program::known::{self, CLAIMED_TWICE, NEEDLE};
 use program::{DEADLOCK, Machine, Op, Program, generate, path, task_of};
@@ -217,4 +217,14 @@ fn words_tell_choices_and_cancels() {
     let lines = shrunk.log.words(name);
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].ends_with("inject a cancel"), "{lines:?}");
+    let mut log = Decisions::default();
+    log.push_pick(Point::Timer, 3, 2);
+    log.push_task(&[path(0), path(1)], 1);
+    log.push_pick(Point::Select, 2, 1);
+    let told = [
+        "before step 1 timer takes 2 of 0..3",
+        "at step 1 run `b` instead of `a`",
+        "in step 1 (`b`) select takes 1 of 0..2",
+    ];
+    assert_eq!(log.words(name), told);
 }

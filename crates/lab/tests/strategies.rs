@@ -100,8 +100,8 @@ fn bounds_grow_until_the_bug_is_within_them() {
     let program = known::deadlock(false);
     let mut none = Bounded::new(Limits { preemptions: 0, cancels: 0 }, 1_000);
     let progress = exhaust(&program, &mut none);
-    let within = progress.exhausted.expect("a proof").within;
-    assert_eq!((progress.failures, within.preemptions), (0, 0));
+    let (limits, _) = progress.bounded.expect("a proof of what is within");
+    assert_eq!((progress.failures, progress.exhausted, limits.preemptions), (0, None, 0));
     let mut bounded = Bounded::new(Limits::NONE, 100_000);
     assert!(runs_to(&program, &mut bounded, DEADLOCK, 100).is_some());
     assert_eq!(bounded.limits().preemptions, 1);
@@ -125,14 +125,16 @@ fn cancels_are_limited_with_and_without_reduction() {
             let mut full = Bounded::new(most, 1_000_000);
             let mut grown = Bounded::reduced(limit, 1_000_000);
             let mut dpor = Dpor::new().with_cancels(limit);
-            let certificates = [
-                exhaust(&program, &mut full).exhausted.expect("a proof"),
-                exhaust(&program, &mut grown).exhausted.expect("a proof"),
-                exhaust(&program, &mut dpor).exhausted.expect("a proof"),
+            let seen = [
+                exhaust(&program, &mut full),
+                exhaust(&program, &mut grown),
+                exhaust(&program, &mut dpor),
             ];
-            assert_eq!(certificates, [certificates[0]; 3]);
             // There are four places for a cancel, so that four are no limit.
-            assert_eq!(certificates[0].within == Limits::NONE, limit == 4);
+            assert_eq!(seen.map(|it| it.exhausted.is_some()), [limit == 4; 3]);
+            let proofs = seen.map(|it| it.exhausted.map(|it| (Limits::NONE, it)).or(it.bounded));
+            assert_eq!(proofs, [proofs[0]; 3]);
+            assert_eq!(proofs[0].map(|(limits, _)| limits == most), Some(limit < 4));
             let expected: &[u64] = if cancels <= limit { &[CANCELLED] } else { &[] };
             let found = [full.failures(), grown.failures(), dpor.failures()];
             assert_eq!(found, [expected; 3]);

@@ -2,14 +2,14 @@
 //!
 //! Most bugs need few *preemptions* (switches away from a task that could go on) and few cancels.
 //! So this explores all runs with none of either, then all with at most one, and so on. It is over
-//! when the limits no longer keep anything out or are as wide as they may be, or when it has used up
-//! its runs. A level repeats the levels below it; as each is far larger than the last, that costs
-//! little.
+//! when the limits no longer keep anything out or are as wide as they may be, or when it has used
+//! up its runs. A level repeats the levels below it; as each is far larger than the last, that
+//! costs little.
 //!
-//! Preemptions are a matter of schedules, not of classes: the one schedule of a class that is within
-//! the limits may be one that [`Dpor`] skips. So they are limited over [`Dfs`]. Cancels alone are
-//! limited over [`Dpor`]: there the cancels that are left are one more object, which a step that may
-//! be cancelled reads, and a cancelled one writes.
+//! Preemptions are a matter of schedules, not of classes: the one schedule of a class that is
+//! within the limits may be one that [`Dpor`] skips. So they are limited over [`Dfs`]. Cancels
+//! alone are limited over [`Dpor`]: there the cancels that are left are one more object, which a
+//! step that may be cancelled reads, and a cancelled one writes.
 //!
 //! *Guaranteed*: at the end of a level, every run within its limits was seen; with [`Dpor`], one of
 //! each class.
@@ -99,8 +99,7 @@ impl<S: Levels> Bounded<S> {
 
 impl<S: Levels> Strategy for Bounded<S> {
     fn begin(&mut self) -> bool {
-        let progress = self.search.progress();
-        if progress.exhausted.is_some() || progress.runs >= self.budget {
+        if self.search.progress().runs >= self.budget {
             return false;
         }
         while !self.search.start() {

@@ -139,18 +139,21 @@ impl Decisions {
             if taken.option == place.default {
                 return;
             }
-            let of = place.of.map_or_else(String::new, &name);
+            let (of, option, count) = (place.of.map(&name), taken.option, place.count);
+            let inside = match &of {
+                Some(of) => format!("in step {} (`{of}`)", place.at),
+                None => String::from("before step 1"),
+            };
             lines.push(match (place.point, taken.path) {
-                (None, Some(path)) => {
-                    format!("at step {} run `{}` instead of `{of}`", place.at + 1, name(path))
+                (Some(point), _) if point.is_injected() && count == 2 => {
+                    format!("{inside} inject a {}", point.name())
                 }
-                (Some(point), _) if point.is_injected() && place.count == 2 => {
-                    format!("in step {} (`{of}`) inject a {}", place.at, point.name())
+                (Some(point), _) => {
+                    format!("{inside} {} takes {option} of 0..{count}", point.name())
                 }
-                (point, _) => {
-                    let point = point.map_or("task", Point::name);
-                    let (option, count) = (taken.option, place.count);
-                    format!("in step {} (`{of}`) {point} takes {option} of 0..{count}", place.at)
+                (None, path) => {
+                    let (of, path) = (of.unwrap_or_default(), path.map_or_else(String::new, &name));
+                    format!("at step {} run `{path}` instead of `{of}`", place.at + 1)
                 }
             });
         });

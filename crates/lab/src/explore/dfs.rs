@@ -135,9 +135,6 @@ impl Levels for Dfs {
 
 impl Strategy for Dfs {
     fn begin(&mut self) -> bool {
-        if self.tally.progress.exhausted.is_some() {
-            return false;
-        }
         let goes_on = self.start();
         if !goes_on {
             self.finish();

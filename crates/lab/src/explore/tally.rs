@@ -22,6 +22,8 @@ pub struct Progress {
     pub expected: Option<f64>,
     /// The proof that all was seen.
     pub exhausted: Option<Certificate>,
+    /// The proof that all was seen within limits, where these kept something out.
+    pub bounded: Option<(Limits, Certificate)>,
 }
 
 impl Progress {
@@ -44,8 +46,6 @@ pub struct Certificate {
     pub classes: u64,
     /// A hash of the set of classes.
     pub hash: u64,
-    /// The limits that kept other runs out; [`Limits::NONE`] if these are all runs there are.
-    pub within: Limits,
 }
 
 /// The counters behind [`Progress`].
@@ -78,9 +78,14 @@ impl Tally {
 
     /// All within these limits is explored; a proof of it unless something was missed on the way.
     pub(super) fn exhaust(&mut self, within: Limits) {
-        if self.progress.cut == 0 && self.progress.diverged == 0 {
-            let classes = self.classes.len() as u64;
-            self.progress.exhausted = Some(Certificate { classes, hash: self.hash, within });
+        let progress = &mut self.progress;
+        if progress.cut > 0 || progress.diverged > 0 {
+            return;
+        }
+        let certificate = Certificate { classes: self.classes.len() as u64, hash: self.hash };
+        match within {
+            Limits::NONE => progress.exhausted = Some(certificate),
+            limits => progress.bounded = Some((limits, certificate)),
         }
     }
 }

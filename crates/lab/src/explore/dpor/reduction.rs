@@ -216,9 +216,6 @@ impl Levels for Reduction {
 
 impl Strategy for Reduction {
     fn begin(&mut self) -> bool {
-        if self.tally.progress.exhausted.is_some() {
-            return false;
-        }
         let goes_on = self.start();
         if !goes_on {
             self.finish();
