@@ -72,7 +72,10 @@ impl<T> OwnedPermit<T> {
     }
 
     /// A permit that is an obligation, if it can be one: else its slot is free again.
-    pub(super) fn tracked(shared: &Arc<Shared<T>>, id: Result<u64, Status>) -> Result<Self, Status> {
+    pub(super) fn tracked(
+        shared: &Arc<Shared<T>>,
+        id: Result<u64, Status>,
+    ) -> Result<Self, Status> {
         let id = id.inspect_err(|_| shared.give_up_slot())?;
         Ok(OwnedPermit { shared: Some(shared.clone()), id, dropped: Resolution::Leak })
     }
