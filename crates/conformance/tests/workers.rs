@@ -226,7 +226,8 @@ async fn crossing(cx: Cx) {
             let late = left.clone();
             drop(outer.spawn(async move |_: Cx| {
                 poll_fn(|context| {
-                    Poll::Ready(*left.lock().unwrap() = Some(context.waker().clone()))
+                    *left.lock().unwrap() = Some(context.waker().clone());
+                    Poll::Ready(())
                 })
                 .await;
                 Ok(())

@@ -254,14 +254,14 @@ impl<T> Shared<T> {
         &self,
         again: bool,
         waker: &Waker,
-        mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         if !self.is_usable() {
             self.cancel_recv();
             return Poll::Ready(Err(Disconnected(())));
         }
         if is_task_waker(waker) {
-            let (taken, _spare) = self.with(|channel| match self.take(channel, &mut take) {
+            let (taken, _spare) = self.with(|channel| match take(self, channel) {
                 Err(TryRecvError::Empty) => {
                     let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
                     let token = (!known).then(|| waker.clone());
@@ -272,24 +272,19 @@ impl<T> Shared<T> {
             });
             return received(taken);
         }
-        match self.with(|channel| self.take(channel, &mut take)) {
+        match self.with(|channel| take(self, channel)) {
             Err(TryRecvError::Empty) if again && self.will_wake(waker) => Poll::Pending,
             Err(TryRecvError::Empty) => self.wait_for_message(waker.clone(), take),
             taken => received(taken),
         }
     }
 
-    /// Takes with `take`, and has the record say what was taken.
+    /// Takes the oldest message, under the lock.
     #[inline]
-    fn take<R>(
-        &self,
-        channel: &mut Channel<T, Waker>,
-        take: impl FnOnce(&mut Channel<T, Waker>) -> Taken<R>,
-    ) -> Taken<R> {
-        match &self.tag {
-            None => take(channel),
-            Some(tag) => tag.take(channel, take),
-        }
+    pub(super) fn take(&self, channel: &mut Channel<T, Waker>) -> Taken<T> {
+        let taken = channel.try_recv()?;
+        self.note(EventKind::Received {});
+        Ok(taken)
     }
 
     /// Whether the receiver sleeps, by this waker: then nothing has come since it was registered.
@@ -303,9 +298,9 @@ impl<T> Shared<T> {
     fn wait_for_message<R>(
         &self,
         token: Waker,
-        mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
-        let (taken, _spare) = self.with(|channel| match self.take(channel, &mut take) {
+        let (taken, _spare) = self.with(|channel| match take(self, channel) {
             Err(TryRecvError::Empty) => {
                 let (answer, spare) = channel.recv_with(token);
                 debug_assert!(matches!(answer, Recv::Waiting), "it is empty under this very lock");
@@ -360,15 +355,23 @@ impl<T> Shared<T> {
     /// Sends if there is room and nobody waits.
     #[inline]
     pub(super) fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        if !self.is_usable() {
-            return Err(TrySendError::Disconnected(value));
-        }
-        let receiver = self.with(|channel| {
-            let sent = channel.try_send(value);
-            sent.inspect(|_| self.note(EventKind::Sent { permit: None }))
-        })?;
+        let receiver = match &self.tag {
+            None => self.with(|channel| channel.try_send(value))?,
+            Some(tag) => self.try_send_known(tag, value)?,
+        };
         wake(receiver);
         Ok(())
+    }
+
+    #[cold]
+    fn try_send_known(&self, tag: &Tag, value: T) -> Result<Option<Waker>, TrySendError<T>> {
+        if !tag.is_usable() {
+            return Err(TrySendError::Disconnected(value));
+        }
+        self.with(|channel| {
+            let sent = channel.try_send(value);
+            sent.inspect(|_| self.note(EventKind::Sent { permit: None }))
+        })
     }
 
     /// Sends at once, in the place of the oldest message if need be.
@@ -391,12 +394,20 @@ impl<T> Shared<T> {
     /// Takes a message if there is one.
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
-        if !self.is_usable() {
-            return Err(TryRecvError::Disconnected);
-        }
-        let (value, sender) = self.with(|channel| self.take(channel, Channel::try_recv))?;
+        let (value, sender) = match &self.tag {
+            None => self.with(Channel::try_recv)?,
+            Some(tag) => self.try_recv_known(tag)?,
+        };
         wake(sender);
         Ok(value)
+    }
+
+    #[cold]
+    fn try_recv_known(&self, tag: &Tag) -> Taken<T> {
+        if !tag.is_usable() {
+            return Err(TryRecvError::Disconnected);
+        }
+        self.with(|channel| self.take(channel))
     }
 
     /// A sender more; `false` once the last one is gone.

@@ -15,7 +15,7 @@ use asx_kernel::region::Operation;
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
 
-use super::shared::{Shared, Taken};
+use super::shared::Shared;
 use crate::ambient;
 use crate::core::Core;
 use crate::holdings::Scoped;
@@ -152,19 +152,6 @@ impl Tag {
             let _ = region.resolve(*id, resolution);
         }
         self.account(channel.state());
-    }
-
-    /// Takes with `take`.
-    #[cold]
-    pub(super) fn take<T, R>(
-        &self,
-        channel: &mut Channel<T, Waker>,
-        take: impl FnOnce(&mut Channel<T, Waker>) -> Taken<R>,
-    ) -> Taken<R> {
-        let before = channel.len();
-        let taken = take(channel);
-        (channel.len()..before).for_each(|_| self.note(None, EventKind::Received {}));
-        taken
     }
 
     /// Records that the last sender is gone, once; a channel closed on both sides counts no more.

@@ -74,7 +74,7 @@ fn history(seed: u64, capacity: usize, who: impl Fn() -> Who) -> Vec<(Seen, [boo
             }
             4 | 5 => {
                 let waker = people[3].waker();
-                let got = shared.poll_recv(again, &waker, |channel| channel.try_recv());
+                let got = shared.poll_recv(again, &waker, Shared::take);
                 again = got.is_pending();
                 Seen::Received(got.map(Result::ok))
             }
