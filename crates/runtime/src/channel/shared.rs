@@ -6,8 +6,8 @@
 //! of ours only counts, and may be done inside.
 //!
 //! What happens to a channel that is known to a runtime is recorded before the lock is released, so
-//! that the record has it in the order in which it happened. The lock of a region, for a permit that
-//! is an obligation, and that of the record are taken inside this one, never around it.
+//! that the record has it in the order in which it happened. The lock of a region, for a permit
+//! that is an obligation, and that of the record are taken inside this one, never around it.
 
 use std::task::{Poll, Waker};
 
