@@ -63,6 +63,28 @@ impl Region {
         }
     }
 
+    /// Asks the task with this number to stop, if it lives in here or below.
+    #[cfg(feature = "lab")]
+    pub fn cancel_number(&self, number: u64) -> bool {
+        let (mut found, mut children) = (None, Vec::new());
+        {
+            let inner = self.lock();
+            inner.each_task(|task| {
+                // SAFETY: the region keeps its tasks alive, and its lock is held.
+                let task = unsafe { TaskRef::borrowed(task) };
+                found = found.take().or((task.id() == number).then_some(task));
+            });
+            children.extend(inner.children.values().cloned());
+        }
+        match found {
+            Some(task) => {
+                let reason = Arc::new(self.reason(Kind::User));
+                self.cancel_task(&task, &reason, Kind::User.cleanup())
+            }
+            None => children.iter().any(|child| child.cancel_number(number)),
+        }
+    }
+
     fn cancel_after(self: &Arc<Self>, soft: Duration, kind: Kind, force: Option<Duration>) {
         let host = &*self.core.host;
         let (when, alarm) = (host.now() + soft, Alarm::Cancel(Arc::downgrade(self), kind, force));

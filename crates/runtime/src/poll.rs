@@ -20,7 +20,7 @@ use crate::outcome::{Cancelled, Panic};
 
 /// A waker of the task was used.
 pub(crate) fn wake(task: &TaskRef) {
-    Object::of_task(task.id(), Part::Turn).read();
+    Object::of_task(task.id(), Part::Turn).write();
     match task.word.wake() {
         // SAFETY: it was made scheduled just now.
         Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),

@@ -1,0 +1,108 @@
+//! Dense numbers for 64-bit names, given out in the order of first sight and kept for good.
+
+use super::TaskPath;
+use asx_kernel::rng::GOLDEN;
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A set of 64-bit hashes.
+pub(super) type Hashes = HashSet<u64, BuildHasherDefault<Fold>>;
+
+/// An open table: the slots hold numbers, at most half of them are taken.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    slots: Vec<u32>,
+    names: Vec<u64>,
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl Index {
+    /// The number of a name.
+    pub(super) fn of(&mut self, name: u64) -> u32 {
+        if self.names.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let slot = self.slot(name);
+        if self.slots[slot] == EMPTY {
+            self.slots[slot] = self.names.len() as u32;
+            self.names.push(name);
+        }
+        self.slots[slot]
+    }
+
+    pub(super) fn name(&self, number: u32) -> u64 {
+        self.names[number as usize]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Where a name is, or would be. There is always an empty slot.
+    fn slot(&self, name: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = (name.wrapping_mul(GOLDEN) >> 32) as usize & mask;
+        while self.slots[slot] != EMPTY && self.names[self.slots[slot] as usize] != name {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![EMPTY; (self.slots.len() * 2).max(16)];
+        for number in 0..self.names.len() {
+            let slot = self.slot(self.names[number]);
+            self.slots[slot] = number as u32;
+        }
+    }
+}
+
+/// One multiplication: names and hashes are not chosen by an enemy.
+#[derive(Debug, Default)]
+pub(super) struct Fold(u64);
+
+impl Hasher for Fold {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(GOLDEN);
+        self.0 ^= self.0 >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The tasks that can run, by number: looked up only where the list has changed.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    pub(super) index: Index,
+    paths: Vec<TaskPath>,
+    numbers: Vec<u32>,
+}
+
+impl Roster {
+    /// The numbers of these tasks, in the same order.
+    pub(super) fn of(&mut self, tasks: &[TaskPath]) -> &[u32] {
+        self.paths.resize(tasks.len(), TaskPath(0));
+        self.numbers.resize(tasks.len(), u32::MAX);
+        let known = self.paths.iter_mut().zip(&mut self.numbers);
+        for (task, (path, number)) in tasks.iter().zip(known) {
+            if *path != *task || *number == u32::MAX {
+                (*path, *number) = (*task, self.index.of(task.0));
+            }
+        }
+        &self.numbers
+    }
+
+    /// One of the numbers last given.
+    pub(super) fn number(&self, at: usize) -> u32 {
+        self.numbers[at]
+    }
+}

@@ -1,0 +1,101 @@
+//! Probabilistic concurrency testing: random priorities, and a few points where they change.
+//!
+//! Each task gets a random priority when it is first seen; the highest one that can run goes. At
+//! `depth - 1` steps drawn at random, the task that is about to go becomes the lowest. A bug's
+//! depth is the number of order constraints that make it happen; most have one or two.
+//!
+//! The number of steps in a run, among which those points are drawn, is learnt.
+//!
+//! *Guaranteed*: a bug of at most this depth among `n` tasks and `k` steps is found by each run
+//! with a probability of at least `1 / (n * k^(depth - 1))`, once `k` is known. A task that never
+//! waits and never ends may starve the others: the driver has to cut such runs.
+
+use super::index::Roster;
+use super::random::Dice;
+use super::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+
+/// Random priorities with few changes. See the [table](super) for when to use it.
+#[derive(Debug)]
+pub struct Pct {
+    dice: Dice,
+    roster: Roster,
+    depth: usize,
+    /// By task; 0 before it was seen in this run.
+    priorities: Vec<u64>,
+    /// The steps at which the priorities change, the next one last.
+    changes: Vec<usize>,
+    step: usize,
+    longest: usize,
+    progress: Progress,
+}
+
+/// What a task is first given has this bit; what is below was lowered.
+const HIGH: u64 = 1 << 63;
+
+impl Pct {
+    /// Runs for bugs up to a depth (at least 1), from a seed.
+    pub fn new(seed: u64, depth: usize) -> Pct {
+        Pct {
+            dice: Dice::new(seed),
+            roster: Roster::default(),
+            depth,
+            priorities: Vec::new(),
+            changes: Vec::new(),
+            step: 0,
+            longest: 1,
+            progress: Progress::default(),
+        }
+    }
+}
+
+impl Strategy for Pct {
+    fn begin(&mut self) -> bool {
+        self.dice.begin();
+        self.priorities.fill(0);
+        self.step = 0;
+        self.changes.clear();
+        for _ in 1..self.depth {
+            self.changes.push(self.dice.rng.below(self.longest));
+        }
+        self.changes.sort_unstable_by(|a, b| b.cmp(a));
+        true
+    }
+
+    fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
+        let numbers = self.roster.of(enabled);
+        for number in numbers.iter().map(|number| *number as usize) {
+            if self.priorities.len() <= number {
+                self.priorities.resize(number + 1, 0);
+            }
+            if self.priorities[number] == 0 {
+                self.priorities[number] = self.dice.rng.next_u64() | HIGH;
+            }
+        }
+        loop {
+            let priority = |at: &usize| self.priorities[numbers[*at] as usize];
+            let best = (0..numbers.len()).max_by_key(priority).unwrap_or(0);
+            if self.changes.pop_if(|change| *change <= self.step).is_none() {
+                self.step += 1;
+                return best;
+            }
+            // The points still to come leave lower priorities behind.
+            self.priorities[numbers[best] as usize] = 1 + self.changes.len() as u64;
+        }
+    }
+
+    fn pick(&mut self, point: Point, count: usize) -> usize {
+        self.dice.pick(point, count)
+    }
+
+    fn stepped(&mut self, _: TaskPath, _: &[Access]) {}
+
+    fn end(&mut self, verdict: Verdict) {
+        self.dice.end();
+        self.longest = self.longest.max(self.step);
+        self.progress.count(verdict);
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}

@@ -1,0 +1,106 @@
+//! Random walks: every option is as likely as any other.
+//!
+//! Each run draws from a stream of its own, made of the seed and the number of the run. Injected
+//! disturbances (cancels, faults) are the exception: about one in a run, wherever there is room for
+//! one, because a run that is disturbed everywhere does little of what it is for.
+//!
+//! *Guaranteed*: a schedule with `n` choices of at most `k` options is found with a probability of
+//! at least `k^-n` by each run.
+
+use super::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+use asx_kernel::rng::DetRng;
+
+/// Random walks. See the [table](super) for when to use it.
+///
+/// ```
+/// use asx_lab::explore::{Access, Random, Strategy, TaskPath, Verdict};
+/// let mut strategy = Random::new(7);
+/// assert!(strategy.begin());
+/// let picked = strategy.pick_task(&[TaskPath(1), TaskPath(2)]);
+/// strategy.stepped(TaskPath(picked as u64 + 1), &[Access::read(9)]);
+/// strategy.end(Verdict::Passed);
+/// assert_eq!(strategy.progress().runs, 1);
+/// ```
+#[derive(Debug)]
+pub struct Random {
+    dice: Dice,
+    /// The product of the options in this run, and the sum of the products: the mean estimates the
+    /// number of schedules (Knuth).
+    options: f64,
+    sum: f64,
+    progress: Progress,
+}
+
+impl Random {
+    /// The walks of a seed.
+    pub fn new(seed: u64) -> Random {
+        Random { dice: Dice::new(seed), options: 1.0, sum: 0.0, progress: Progress::default() }
+    }
+}
+
+impl Strategy for Random {
+    fn begin(&mut self) -> bool {
+        self.dice.begin();
+        self.options = 1.0;
+        true
+    }
+
+    fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
+        self.options *= enabled.len() as f64;
+        self.dice.rng.below(enabled.len())
+    }
+
+    fn pick(&mut self, point: Point, count: usize) -> usize {
+        self.options *= count as f64;
+        self.dice.pick(point, count)
+    }
+
+    fn stepped(&mut self, _: TaskPath, _: &[Access]) {}
+
+    fn end(&mut self, verdict: Verdict) {
+        self.dice.end();
+        self.sum += self.options;
+        self.progress.count(verdict);
+    }
+
+    fn progress(&self) -> Progress {
+        let expected = (self.progress.runs > 0).then(|| self.sum / self.progress.runs as f64);
+        Progress { expected, ..self.progress }
+    }
+}
+
+/// The draws of one run after another.
+#[derive(Debug)]
+pub(super) struct Dice {
+    seed: u64,
+    run: u64,
+    pub(super) rng: DetRng,
+    /// How many disturbances were possible in this run, and how many usually are.
+    room: usize,
+    usual: usize,
+}
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Dice {
+        Dice { seed, run: 0, rng: DetRng::new(seed, 0), room: 0, usual: 4 }
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.run += 1;
+        self.rng = DetRng::new(self.seed, self.run);
+        self.room = 0;
+    }
+
+    pub(super) fn pick(&mut self, point: Point, count: usize) -> usize {
+        if !point.is_injected() {
+            return self.rng.below(count);
+        }
+        self.room += 1;
+        let is_spared = self.rng.below(self.usual + 1) > 0;
+        if is_spared { 0 } else { 1 + self.rng.below(count - 1) }
+    }
+
+    pub(super) fn end(&mut self) {
+        self.usual = (self.usual + self.room).div_ceil(2);
+    }
+}

@@ -1,0 +1,120 @@
+//! What went wrong in a run, in words.
+
+use std::fmt;
+
+use asx_kernel::digest::Digest;
+use asx_kernel::status::Status;
+use asx_runtime::{Cancelled, Dump, Panic};
+
+use crate::explore::Verdict;
+
+/// What kind of thing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A task panicked.
+    Panic,
+    /// The program answered an error.
+    Error,
+    /// Nothing can run any more, and not everything has ended.
+    Deadlock,
+    /// It went on for longer than it may.
+    Livelock,
+    /// Something was left behind.
+    Leak,
+    /// The program was ended from within.
+    Ended,
+}
+
+impl Kind {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Panic => "panic",
+            Kind::Error => "error",
+            Kind::Deadlock => "deadlock",
+            Kind::Livelock => "livelock",
+            Kind::Leak => "leak",
+            Kind::Ended => "ended",
+        }
+    }
+}
+
+/// Something that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Of what kind.
+    pub kind: Kind,
+    /// In words.
+    pub message: String,
+    /// Who waits for what, where that says more.
+    pub detail: String,
+}
+
+impl Finding {
+    fn new(kind: Kind, message: impl Into<String>) -> Finding {
+        Finding { kind, message: message.into(), detail: String::new() }
+    }
+
+    pub(crate) fn panicked(panic: &Panic) -> Finding {
+        Finding::new(Kind::Panic, panic.message())
+    }
+
+    pub(crate) fn error(error: &dyn fmt::Debug) -> Finding {
+        Finding::new(Kind::Error, format!("{error:?}"))
+    }
+
+    pub(crate) fn ended(cancelled: &Cancelled) -> Finding {
+        Finding::new(Kind::Ended, cancelled.to_string())
+    }
+
+    pub(crate) fn refused(status: Status) -> Finding {
+        Finding::new(Kind::Ended, status.name())
+    }
+
+    pub(crate) fn deadlock(dump: Dump) -> Finding {
+        let message = format!("{} tasks wait, and nobody is left to wake them", dump.tasks());
+        Finding { detail: dump.to_string(), ..Finding::new(Kind::Deadlock, message) }
+    }
+
+    pub(crate) fn endless(dump: Dump, steps: u64) -> Finding {
+        let message = format!("not over after {steps} polls");
+        Finding { detail: dump.to_string(), ..Finding::new(Kind::Livelock, message) }
+    }
+
+    pub(crate) fn leaked_timers(count: usize) -> Finding {
+        Finding::new(Kind::Leak, format!("{count} timers are still armed"))
+    }
+}
+
+/// What went wrong in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What.
+    pub finding: Finding,
+    /// After how many polls.
+    pub step: u64,
+}
+
+impl Failure {
+    pub(crate) fn new(finding: Finding, step: u64) -> Failure {
+        Failure { finding, step }
+    }
+
+    /// A number that says whether two failures are the same one.
+    pub fn id(&self) -> u64 {
+        let Finding { kind, message, .. } = &self.finding;
+        Digest::new().word(*kind as u64).bytes(message.as_bytes()).value()
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        Verdict::Failed(self.id())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { kind, message, detail } = &self.finding;
+        writeln!(f, "{} at step {}: {message}", kind.name(), self.step)?;
+        detail.lines().try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}

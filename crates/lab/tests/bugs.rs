@@ -1,0 +1,102 @@
+//! Small programs with one bug each, and the same without it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use asx_lab::{Kind, check};
+use asx_runtime::sync::{Mutex, Notify};
+use asx_runtime::{Cancelled, Cx, Scope};
+
+async fn lost_wakeup(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let ready = Arc::new((Notify::new(), AtomicBool::new(false)));
+        let other = ready.clone();
+        drop(s.spawn(async move |_cx: Cx| {
+            other.1.store(true, Relaxed);
+            other.0.notify_waiters();
+            Ok(())
+        }));
+        drop(s.spawn(async move |cx: Cx| {
+            if !ready.1.load(Relaxed) {
+                cx.yield_now().await;
+                ready.0.notified(&cx).await?;
+            }
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_lost_wakeup_is_found() {
+    let report = check(lost_wakeup).run();
+    let found = report.failure.as_ref().expect("a bug");
+    println!("{report}");
+    assert_eq!(found.failure.finding.kind, Kind::Deadlock);
+    assert!(found.schedule.deviations.len() <= 2 && found.token.len() <= 64);
+    let again = check(lost_wakeup).replay(&found.token).unwrap();
+    assert_eq!(again.failure.expect("the same").failure, found.failure);
+}
+
+async fn crossed(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let locks = Arc::new((Mutex::new(0), Mutex::new(0)));
+        for swap in [false, true] {
+            let locks = locks.clone();
+            drop(s.spawn(async move |cx: Cx| {
+                let (first, second) =
+                    if swap { (&locks.1, &locks.0) } else { (&locks.0, &locks.1) };
+                let mut first = first.lock(&cx).await?;
+                cx.yield_now().await;
+                let mut second = second.lock(&cx).await?;
+                *first += 1;
+                *second += 1;
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn crossed_locks_are_found() {
+    let report = check(crossed).run();
+    println!("{report}");
+    let found = report.failure.expect("a bug");
+    assert_eq!(found.failure.finding.kind, Kind::Deadlock);
+}
+
+async fn check_then_act(cx: Cx) -> Result<(), Cancelled> {
+    let count = Arc::new(AtomicU32::new(0));
+    let seen = count.clone();
+    cx.scope(async |s: Scope<Cancelled>| {
+        for _ in 0..2 {
+            let count = count.clone();
+            drop(s.spawn(async move |cx: Cx| {
+                let before = count.load(Relaxed);
+                cx.yield_now().await;
+                count.store(before + 1, Relaxed);
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await?;
+    assert_eq!(seen.load(Relaxed), 2);
+    Ok(())
+}
+
+#[test]
+fn check_then_act_is_found() {
+    let report = check(check_then_act).run();
+    println!("{report}");
+    assert_eq!(report.failure.expect("a bug").failure.finding.kind, Kind::Panic);
+}
+
+#[test]
+fn cancels_are_tried_everywhere() {
+    let report = check(crossed).cancel_at_every_await().run();
+    println!("{report}");
+}
