@@ -357,13 +357,13 @@ impl Core {
     /// A waker outlived its task.
     pub(crate) fn stale_wake(&self, task: &TaskRef) {
         self.stale_wakes.fetch_add(1, Relaxed);
-        task.note(EventKind::StaleWake {});
+        task.tell(EventKind::StaleWake {});
     }
 
     /// A task used up its cleanup allowance, after so many polls.
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
         self.overruns.fetch_add(1, Relaxed);
-        task.note(EventKind::CleanupOverrun { polls });
+        task.tell(EventKind::CleanupOverrun { polls });
         task.span.overrun(polls);
     }
 
