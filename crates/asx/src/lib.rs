@@ -291,6 +291,11 @@ pub use asx_kernel::ids::TaskId;
 pub use asx_kernel::lanes::Priority;
 pub use asx_kernel::status::Status;
 pub use asx_macros::main;
+#[cfg(feature = "lab")]
+pub use asx_macros::test;
+#[cfg(not(feature = "lab"))]
+#[doc(hidden)]
+pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
     Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics,
 };
@@ -301,6 +306,12 @@ pub use asx_runtime::{
     join, join_all, join3, join4, race, race_all, race3, race4, select, sync, try_join,
     try_join_all, try_join3, try_join4,
 };
+
+/// Tests under every schedule: what [`test`](macro@test) is made of.
+#[cfg(feature = "lab")]
+pub mod lab {
+    pub use asx_lab::*;
+}
 
 /// Why something was asked to stop.
 pub mod cancel {

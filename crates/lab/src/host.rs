@@ -110,6 +110,11 @@ impl LabHost {
     pub(crate) fn start(&self, strategy: Option<Box<dyn Strategy + Send>>, plan: Plan) {
         self.now.store(0, Relaxed);
         let mut state = self.lock();
+        state.enabled.clear();
+        let late = std::mem::take(&mut state.ready);
+        drop(state);
+        late.into_iter().for_each(Runnable::expire);
+        let mut state = self.lock();
         state.strategy = strategy;
         state.plan = Some(plan);
         state.is_disturbed = false;
@@ -312,6 +317,13 @@ impl Host for LabHost {
         };
         state.ready.push(entry);
         state.enabled.push(path);
+    }
+
+    fn unschedule(&self, task: u64) -> Option<Runnable> {
+        let mut state = self.lock();
+        let at = state.ready.iter().position(|entry| entry.id() == task)?;
+        state.enabled.remove(at);
+        Some(state.ready.remove(at))
     }
 
     fn now(&self) -> Time {

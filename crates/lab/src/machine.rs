@@ -215,6 +215,10 @@ impl<'a> Run<'a> {
     fn drive(&mut self) {
         while !self.signal.0.swap(false, Relaxed) {
             let over = self.finding.is_some();
+            // Force comes with time, which stands still as long as something can run.
+            if over {
+                self.machine.jump();
+            }
             if !self.machine.host.has_ready() && !self.machine.jump() {
                 if over {
                     // What is left never ends: no poll can be forced on it.
