@@ -6,12 +6,29 @@ use crate::report::Verdict;
 use crate::shell::{cargo, partial_output};
 
 pub(crate) fn section() -> Verdict {
-    let both = run("model", false).and_then(|model| Ok((model, run("native", true)?)));
-    match both {
-        Ok((model, native)) => {
-            Verdict::Passed(format!("{model} on the model, {native} on threads"))
-        }
+    let all = || Ok((run("model", false)?, run("native", true)?, run("lab", true)?));
+    match all() {
+        Ok((model, native, lab)) => Verdict::Passed(format!(
+            "{model} on the model, {native} on threads' workers, {lab} on the lab's"
+        )),
         Err(why) => Verdict::Failed(why),
+    }
+}
+
+/// Seeds under which each scenario is run, twice.
+const SEEDS: u32 = 30;
+
+/// Whether the same seed gives the same run on the lab's workers.
+pub(crate) fn same_seed_section() -> Verdict {
+    let explore = "run --release --quiet -p asx-cli -- explore --all --twice --workers 3 --json";
+    let text = match partial_output(&mut cargo(&format!("{explore} --seeds {SEEDS}"))) {
+        Ok((text, None)) => text,
+        Ok((text, Some(why))) => return Verdict::Failed(format!("{why}: {text}")),
+        Err(why) => return Verdict::Failed(why),
+    };
+    match Json::parse(&text).map(|json| json.get("runs").and_then(Json::count)) {
+        Ok(Some(runs)) if runs > 0 => Verdict::Passed(format!("{runs} runs, each twice")),
+        _ => Verdict::Failed(format!("not a report: {text}")),
     }
 }
 

@@ -64,6 +64,7 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
 pub(crate) fn host(name: &str) -> Box<dyn Host> {
     match name {
         "native" => Box::new(Native::new()),
+        "lab" => Box::new(Native::in_lab()),
         _ => Box::new(Model::new()),
     }
 }

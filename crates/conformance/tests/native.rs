@@ -22,8 +22,17 @@ fn failures(report: &Report) -> Vec<String> {
 }
 
 #[test]
-fn every_fixture_the_native_runtime_can_express_passes_on_it() {
-    let (mut native, mut wrong) = (Native::new(), Vec::new());
+fn every_fixture_the_runtime_can_express_passes_on_workers_of_threads() {
+    every_fixture_passes(Native::new());
+}
+
+#[test]
+fn every_fixture_the_runtime_can_express_passes_on_workers_of_the_lab() {
+    every_fixture_passes(Native::in_lab());
+}
+
+fn every_fixture_passes(mut native: Native) {
+    let mut wrong = Vec::new();
     let (mut passed, mut skipped) = (0, BTreeMap::<String, usize>::new());
     for scenario in scenarios() {
         let report = run_scenario(&mut native, &scenario);
@@ -49,16 +58,18 @@ fn every_fixture_the_native_runtime_can_express_passes_on_it() {
 }
 
 #[test]
-fn every_journal_of_the_native_runtime_is_equal_to_the_models_line_by_line() {
-    let (mut native, mut model) = (Native::new(), Model::new());
+fn every_journal_of_the_runtime_is_equal_to_the_models_line_by_line() {
+    let (mut native, mut lab, mut model) = (Native::new(), Native::in_lab(), Model::new());
     for scenario in scenarios() {
-        let ours = run_scenario(&mut native, &scenario);
-        if ours.skipped.is_some() {
-            continue;
-        }
         let theirs = run_scenario(&mut model, &scenario);
-        for (own, other) in ours.runs.iter().zip(&theirs.runs) {
-            assert_eq!(own.journal, other.journal, "{}", own.repro);
+        for host in [&mut native, &mut lab] {
+            let ours = run_scenario(host, &scenario);
+            if ours.skipped.is_some() {
+                continue;
+            }
+            for (own, other) in ours.runs.iter().zip(&theirs.runs) {
+                assert_eq!(own.journal, other.journal, "{}", own.repro);
+            }
         }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct State {
     tasks: Vec<Known>,
     /// The number of the task that is being polled.
     current: u64,
+    /// Whether the run is not decided yet, so that the strategy is asked.
+    asks: bool,
     /// What it touched.
     touched: Vec<Access>,
     /// What was decided in this run.
@@ -67,6 +69,8 @@ struct Known {
     children: u64,
     /// Other things it has made.
     made: u64,
+    /// Random numbers it has drawn.
+    draws: u64,
     /// How often it was polled.
     steps: u64,
 }
@@ -170,6 +174,7 @@ impl LabHost {
 impl State {
     /// Which of the ready ones goes on.
     fn choose(&mut self, ask: bool) -> usize {
+        self.asks = ask;
         let State { strategy, enabled, log, .. } = self;
         let Some(strategy) = strategy.as_mut().filter(|_| ask) else { return 0 };
         let at = strategy.pick_task(enabled).min(enabled.len() - 1);
@@ -221,7 +226,7 @@ impl State {
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
-        let Some(strategy) = &mut self.strategy else { return 0 };
+        let Some(strategy) = self.strategy.as_mut().filter(|_| self.asks) else { return 0 };
         let picked = strategy.pick(point, count).min(count - 1);
         self.log.push_pick(point, count, picked);
         picked
@@ -334,6 +339,19 @@ impl Host for LabHost {
 
     fn here(&self) -> Option<u16> {
         Some(0)
+    }
+
+    /// Of the task and how many it has drawn: whatever the order of polls.
+    fn entropy(&self) -> u64 {
+        let mut state = self.lock();
+        let current = state.current;
+        let known = state.known(current);
+        known.draws += 1;
+        mix64(known.path ^ mix64(known.draws))
+    }
+
+    fn choose(&self, count: u64) -> u64 {
+        self.lock().pick(Point::Entropy, count as usize) as u64
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {

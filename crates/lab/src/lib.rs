@@ -22,6 +22,7 @@ mod quiet;
 mod recording;
 pub mod report;
 mod search;
+pub mod workers;
 
 pub use check::{Check, How, Judged, check};
 pub use failure::{Failure, Finding, Kind};

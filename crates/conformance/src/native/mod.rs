@@ -1,7 +1,7 @@
-//! The native host: scenarios over the real runtime, on workers that are stepped.
+//! The hosts of the real runtime: scenarios over it, on workers that are stepped.
 //!
-//! Regions, tasks, channels and timers are those of `asx-runtime`, run by the workers of
-//! `asx-native` under a manual clock. A scripted task is a real future (`script`) that drives its
+//! Regions, tasks, channels and timers are those of `asx-runtime`, run under a manual clock by the
+//! workers of `asx-native` or by those of `asx-lab`. A scripted task is a real future (`script`) that drives its
 //! `BodyRunner` from inside its polls. What the journal says is what the runtime recorded: the host
 //! itself records nothing. Names and what a check cannot ask the runtime are kept in `Book`.
 
@@ -10,6 +10,7 @@ mod channels;
 mod looks;
 mod ops;
 mod script;
+mod steps;
 mod waits;
 
 use crate::host::{Failure, Host, Ordinals, Record, Reply};
@@ -19,8 +20,9 @@ use crate::pattern::Named;
 use crate::scenario::{Name, Op, Scenario, Settings};
 use crate::value::Value;
 use asx_kernel::cancel::ChainLimits;
+use asx_kernel::choose::{Choose, Seeded};
 use asx_kernel::journal::EventKind;
-use asx_kernel::lanes::Lane;
+use asx_kernel::lanes::{Lane, TieBreak};
 use asx_kernel::outcome::Severity;
 use asx_kernel::quiescence::{Census, NotQuiescent};
 use asx_kernel::region::RegionState;
@@ -28,7 +30,7 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Coalesce, TimerHandle, WheelConfig};
-use asx_native::stepped::{Setup, Step, Stepped};
+use asx_native::stepped::Setup;
 use asx_runtime::probe::{ChannelProbe, RegionProbe, TaskProbe};
 use asx_runtime::{Core, Limits, Task};
 use asx_trace::refine::Refinement;
@@ -38,6 +40,7 @@ use script::{Caller, ScriptError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use steps::Steps;
 
 /// The native runtime, stepped.
 #[derive(Default)]
@@ -45,7 +48,14 @@ pub struct Native {
     engine: Option<Engine>,
     /// Workers in place of the scenario's; 0: as the scenario says.
     workers: usize,
+    /// Of the lab's workers: what they ask, for a run under a seed. Else they are those of threads.
+    oracle: Option<Oracle>,
+    /// Whether it is asked which of equals goes first, whatever scenarios say.
+    ties: bool,
 }
+
+/// Makes the oracle for a run under a seed on so many workers.
+type Oracle = Box<dyn FnMut(u64, usize) -> Box<dyn Choose>>;
 
 impl Native {
     /// A host with nothing in it.
@@ -58,11 +68,24 @@ impl Native {
     pub fn with_workers(workers: usize) -> Native {
         Native { workers, ..Native::default() }
     }
+
+    /// The same runtime on the virtual workers of the lab.
+    pub fn in_lab() -> Native {
+        let oracle: Oracle = Box::new(|seed, workers| Box::new(Seeded::new(seed, workers)));
+        Native { oracle: Some(oracle), ..Native::default() }
+    }
+
+    /// The same on so many workers (0: as scenarios say) that ask this oracle, also which of equals
+    /// goes first.
+    pub fn asking(workers: usize, oracle: impl Fn() -> Box<dyn Choose> + 'static) -> Native {
+        let oracle: Oracle = Box::new(move |_, _| oracle());
+        Native { oracle: Some(oracle), workers, ties: true, ..Native::default() }
+    }
 }
 
 impl Host for Native {
     fn name(&self) -> &'static str {
-        "native"
+        if self.oracle.is_some() { "lab" } else { "native" }
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
@@ -72,7 +95,18 @@ impl Host for Native {
     fn start(&mut self, scenario: &Arc<Scenario>, seed: u64) {
         // The old run ends first: its futures know their world.
         self.engine = None;
-        self.engine = Some(Engine::new(Arc::clone(scenario), seed, self.workers));
+        let mut setup = setup(&scenario.config, seed, self.workers);
+        if self.ties {
+            setup.tie_break = TieBreak::Seeded;
+        }
+        let run = match &mut self.oracle {
+            Some(oracle) => {
+                let oracle = oracle(seed, setup.workers.max(1));
+                steps::of_lab(setup, oracle)
+            }
+            None => steps::of_threads(setup),
+        };
+        self.engine = Some(Engine::new(Arc::clone(scenario), seed, run));
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
@@ -98,7 +132,7 @@ impl Host for Native {
 }
 
 struct Engine {
-    run: Stepped,
+    run: Box<dyn Steps>,
     world: Arc<World>,
     refinement: RefCell<Refinement>,
 }
@@ -177,15 +211,14 @@ impl Book {
 }
 
 impl Engine {
-    fn new(scenario: Arc<Scenario>, seed: u64, workers: usize) -> Engine {
-        let run = Stepped::new(setup(&scenario.config, seed, workers));
+    fn new(scenario: Arc<Scenario>, seed: u64, run: Box<dyn Steps>) -> Engine {
         let root = RegionProbe(run.root().clone());
         let world = Arc::new(World {
             scenario,
             seed,
             core: run.core().clone(),
             root: root.clone(),
-            clock: Box::new(run.clock()),
+            clock: run.clock(),
             book: Mutex::default(),
         });
         world.book().bind_region("root", root);
@@ -238,7 +271,7 @@ impl Engine {
 
     fn run(&mut self, max_steps: u64) -> Result<u64, u64> {
         let mut steps = 0;
-        while self.step(None).is_some() {
+        while self.run.step(None).is_some() {
             steps += 1;
             if steps > max_steps {
                 return Err(max_steps);
@@ -261,26 +294,19 @@ impl Engine {
         Ok(steps)
     }
 
-    fn step(&mut self, worker: Option<usize>) -> Option<Step> {
-        match worker {
-            Some(worker) => self.run.step_on(worker),
-            None => self.run.step(),
-        }
-    }
-
     fn steps(&mut self, count: u64, worker: Option<usize>) -> Reply {
         if worker.is_some_and(|worker| worker >= self.run.workers()) {
             return Status::InvalidArgument.into();
         }
         let mut last = None;
         for _ in 0..count {
-            last = self.step(worker);
+            last = self.run.step(worker);
         }
         let reply = Reply::ok().with("idle", last.is_none());
         match last {
-            Some(step) => {
-                let name = self.world.task_name(step.task);
-                reply.with("task", name).with("lane", step.lane.name())
+            Some((task, lane)) => {
+                let name = self.world.task_name(task);
+                reply.with("task", name).with("lane", lane.name())
             }
             None => reply,
         }
@@ -351,7 +377,7 @@ impl Drop for Engine {
         for _ in 0..100_000 {
             let next = self.run.next_wake().unwrap_or_default();
             self.run.advance(next.max(self.run.now()));
-            if self.run.step().is_none() && self.world.root.state() == RegionState::Closed {
+            if self.run.step(None).is_none() && self.world.root.state() == RegionState::Closed {
                 break;
             }
         }

@@ -1,0 +1,281 @@
+//! Virtual workers: the scheduler's law over real tasks, one step at a time, with its choices open.
+//!
+//! [`Scheduler`] is the kernel's law for any number of workers; what waits in its lanes are entries
+//! of real tasks. Each step asks the oracle which worker goes, where lanes tie, and where a thief
+//! starts; the clock is moved by whoever steps. So a run is a function of its program, its script
+//! and the answers of the oracle.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use asx_kernel::choose::{Choose, Point};
+use asx_kernel::lanes::{
+    Certificate, Decision, Lane, Scheduler, SchedulerConfig, Source, Suggestion, Ticket, Token,
+};
+use asx_kernel::time::Time;
+use asx_runtime::{Core, Dispatch, Host, Region, Runnable, Settings};
+
+/// Workers without threads.
+///
+/// ```
+/// use asx_kernel::choose::First;
+/// use asx_lab::workers::{Setup, Workers};
+/// let mut run = Workers::new(Setup::default(), Box::new(First));
+/// assert_eq!(run.step(), None);
+/// ```
+pub struct Workers {
+    host: Arc<Bench>,
+    core: Arc<Core>,
+    root: Arc<Region>,
+    choose: Box<dyn Choose>,
+    suggestion: Suggestion,
+}
+
+/// How they are to be.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How many workers, how lanes tie, how long cancels may go.
+    pub scheduler: SchedulerConfig,
+    /// What tasks are bound by.
+    pub settings: Settings,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let settings = Settings { operations: u32::MAX, ..Settings::default() };
+        Setup { scheduler: SchedulerConfig::default(), settings }
+    }
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The number of the task that was polled.
+    pub task: u64,
+    /// The lane it came from.
+    pub lane: Lane,
+}
+
+impl Workers {
+    /// A runtime with nothing in it, at time 0.
+    pub fn new(setup: Setup, choose: Box<dyn Choose>) -> Workers {
+        let lanes = Lanes {
+            scheduler: Scheduler::new(setup.scheduler),
+            tickets: BTreeMap::new(),
+            worker: None,
+        };
+        let host = Arc::new(Bench { now: AtomicU64::new(0), lanes: Mutex::new(lanes) });
+        let core = Core::new(host.clone(), setup.settings);
+        let root = core.root();
+        Workers { host, core, root, choose, suggestion: Suggestion::NoPreference }
+    }
+
+    /// What its tasks share.
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Its root region.
+    pub fn root(&self) -> &Arc<Region> {
+        &self.root
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.host.now()
+    }
+
+    /// A function that moves the clock, for whoever has no hold of the runtime: a task, say.
+    pub fn clock(&self) -> impl Fn(Time) + Send + Sync + use<> {
+        let host = self.host.clone();
+        move |to| host.set_now(to)
+    }
+
+    /// Moves the clock, and nothing else; a time that has passed changes nothing.
+    pub fn advance(&mut self, to: Time) {
+        self.host.set_now(to);
+        self.core.advance_timers(self.now());
+    }
+
+    /// The next instant at which something happens by itself.
+    pub fn next_wake(&self) -> Option<Time> {
+        self.core.next_wake()
+    }
+
+    /// Fires the timers that are due: how many.
+    pub fn fire(&mut self) -> usize {
+        self.core.fire_timers(self.now())
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.host.lock().scheduler.workers()
+    }
+
+    /// Polls one task, on whichever worker: `None` if nothing is runnable now.
+    pub fn step(&mut self) -> Option<Step> {
+        let workers = self.workers();
+        self.step_among(0..workers)
+    }
+
+    /// Polls one task on this worker: `None` if nothing is runnable there now.
+    pub fn step_on(&mut self, worker: usize) -> Option<Step> {
+        self.step_among(worker..worker.saturating_add(1))
+    }
+
+    fn step_among(&mut self, among: std::ops::Range<usize>) -> Option<Step> {
+        loop {
+            self.fire();
+            let decision = {
+                let mut lanes = self.host.lock();
+                let able = |worker: &usize| lanes.scheduler.can_run(*worker);
+                let able: Vec<_> = among.clone().filter(able).collect();
+                let nth = self.choose.pick(Point::Worker, able.len());
+                let Some(worker) = able.get(nth) else {
+                    among.for_each(|worker| lanes.scheduler.parked(worker));
+                    return None;
+                };
+                let decision = lanes.scheduler.next(*worker, self.suggestion, &mut *self.choose)?;
+                lanes.tickets.remove(&decision.token.word());
+                lanes.worker = Some(*worker);
+                decision
+            };
+            let (task, lane) = (decision.token.word(), decision.lane);
+            let polled = self.poll(decision);
+            self.host.lock().worker = None;
+            if polled {
+                return Some(Step { task, lane });
+            }
+        }
+    }
+
+    fn poll(&self, decision: Decision<Entry>) -> bool {
+        let Decision { worker, lane, streak, limit, fallback, token: Entry(entry), .. } = decision;
+        // Whoever was asked to stop while it waited is in the cancel lane by now.
+        let plain = lane != Lane::Cancel;
+        if !self.core.recording() {
+            return entry.run_from(plain);
+        }
+        let worker = u16::try_from(worker).unwrap_or(u16::MAX);
+        entry.run_recorded(plain, Dispatch { worker, lane, streak, limit, fallback })
+    }
+
+    /// Has workers advised so from now on.
+    pub fn suggest(&mut self, suggestion: Suggestion) {
+        self.suggestion = suggestion;
+    }
+
+    /// How many entries wait in a lane, in all queues.
+    pub fn queued(&self, lane: Lane) -> usize {
+        self.host.queued(lane)
+    }
+
+    /// The dispatches of a worker, counted.
+    pub fn certificate(&self, worker: usize) -> Option<Certificate> {
+        let lanes = self.host.lock();
+        (worker < lanes.scheduler.workers()).then(|| lanes.scheduler.certificate(worker))
+    }
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workers").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+/// A runnable task in a lane.
+struct Entry(Runnable);
+
+impl Token for Entry {
+    fn word(&self) -> u64 {
+        self.0.id()
+    }
+}
+
+/// What the tasks see of their workers.
+struct Bench {
+    now: AtomicU64,
+    lanes: Mutex<Lanes>,
+}
+
+struct Lanes {
+    scheduler: Scheduler<Entry>,
+    /// The one entry of each runnable task.
+    tickets: BTreeMap<u64, Ticket>,
+    /// Who polls at the moment: what becomes runnable is its work.
+    worker: Option<usize>,
+}
+
+impl Lanes {
+    fn push(&mut self, entry: Runnable, source: Source) {
+        let entry = match self.take(entry.id()) {
+            Some(old) => entry.merge(old),
+            None => entry,
+        };
+        let pin = entry.pin().map(usize::from);
+        let source = pin.map_or(source, Source::Local);
+        let (id, place) = (entry.id(), entry.place());
+        let ticket = self.scheduler.enqueue(source, place, Entry(entry), pin.is_some());
+        self.tickets.insert(id, ticket);
+    }
+
+    fn take(&mut self, task: u64) -> Option<Runnable> {
+        let ticket = self.tickets.remove(&task)?;
+        self.scheduler.remove(ticket).map(|Entry(entry)| entry)
+    }
+}
+
+impl Bench {
+    fn lock(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn set_now(&self, now: Time) {
+        self.now.fetch_max(now.as_nanos(), Relaxed);
+    }
+}
+
+impl Host for Bench {
+    fn schedule(&self, entry: Runnable) {
+        let mut lanes = self.lock();
+        let source = lanes.worker.map_or(Source::Global, Source::Local);
+        lanes.push(entry, source);
+    }
+
+    fn schedule_globally(&self, entry: Runnable) {
+        self.lock().push(entry, Source::Global);
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.now.load(Relaxed))
+    }
+
+    fn timer_moved(&self, _: Time) {}
+
+    fn on_behalf(&self, f: &mut dyn FnMut()) {
+        let worker = self.lock().worker.take();
+        f();
+        self.lock().worker = worker;
+    }
+
+    fn unschedule(&self, task: u64) -> Option<Runnable> {
+        self.lock().take(task)
+    }
+
+    fn queued(&self, lane: Lane) -> usize {
+        let lanes = self.lock();
+        let local = 0..lanes.scheduler.workers();
+        let queues = local.map(Source::Local).chain([Source::Global]);
+        queues.map(|queue| lanes.scheduler.lanes(queue).len(lane)).sum()
+    }
+
+    fn here(&self) -> Option<u16> {
+        self.lock().worker.and_then(|worker| u16::try_from(worker).ok())
+    }
+
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        self.schedule(entry);
+        Ok(())
+    }
+}
