@@ -45,6 +45,8 @@ pub(crate) struct Search<'a, F> {
     cancels: bool,
     /// How schedules are chosen now.
     how: How,
+    /// The first run, if it passed.
+    first: Option<Seen>,
 }
 
 impl<'a, F, B> Search<'a, F>
@@ -54,7 +56,8 @@ where
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
         let (end, how) = (None, check.how);
-        Search { check, machine: machine(None), runs: 0, end, proof: None, cancels: false, how }
+        let (machine, cancels, first) = (machine(None), false, None);
+        Search { check, machine, runs: 0, end, proof: None, cancels, how, first }
     }
 
     /// Searches as the check says.
@@ -67,6 +70,7 @@ where
             self.limit(self.check.time.map(|time| time / 2));
             failure = self.cancel_everywhere();
         }
+        let failure = failure.or_else(|| self.repeat_first());
         let failure = failure.map(|failure| self.describe(failure));
         let cancels = cancels.then(|| self.machine.coverage());
         let Search { runs, proof, .. } = self;
@@ -143,14 +147,17 @@ where
             if !strategy.as_mut().is_some_and(|strategy| strategy.begin()) {
                 break;
             }
-            let is_first = self.runs == 0;
+            let is_first = self.runs == 0 && !self.cancels;
             let failure = self.once(&mut strategy, is_first);
             self.runs += 1;
             if failure.is_some() {
                 return failure;
             }
-            if is_first && let Some(failure) = self.repeat_last() {
-                return Some(failure);
+            if is_first {
+                self.first = Some(self.machine.seen(None));
+                if let Some(failure) = self.repeat_first() {
+                    return Some(failure);
+                }
             }
             if self.runs.is_multiple_of(LOOK) && self.is_astray(&strategy) {
                 return Some(self.astray());
@@ -190,11 +197,15 @@ where
     F: Fn(Cx) -> B,
     B: Future<Output: Judged>,
 {
-    /// Makes the last run, which passed, again: a failure if it goes another way.
-    fn repeat_last(&mut self) -> Option<Failure> {
-        let first = self.machine.seen(None);
+    /// Makes the first run, which passed, again: a failure if it goes another way.
+    fn repeat_first(&mut self) -> Option<Failure> {
+        let first = self.first.take()?;
+        let cancels = std::mem::take(&mut self.cancels);
         let again = self.again(&first.log);
-        self.compare(&first, &again).map(|it| self.not_deterministic(it, None))
+        self.cancels = cancels;
+        let failure = self.compare(&first, &again).map(|it| self.not_deterministic(it, None));
+        self.first = Some(first);
+        failure
     }
 
     /// Makes a run again, twice: a failure if one of the three differs from another.
