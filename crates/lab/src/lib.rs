@@ -39,6 +39,11 @@ pub mod __test {
         crate::check::replayed().is_some()
     }
 
+    /// The value, as what can be judged: so that one that can't be is an error where this is named.
+    pub fn judged<T: Judged>(value: T) -> impl Judged {
+        value
+    }
+
     /// Panics if the value says that something went wrong.
     #[track_caller]
     pub fn passed(value: impl Judged) {

@@ -102,7 +102,9 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
             quote!(.runs(#runs))
         }
         "seed" => {
-            let seed: u64 = value::<LitInt>(key, "7", input)?.base10_parse()?;
+            let literal: LitInt = value(key, "7", input)?;
+            let seed = literal.base10_parse::<u64>();
+            let seed = seed.map_err(|_| Error::new(literal.span(), "a number below 2^64"))?;
             quote!(.seed(#seed))
         }
         "strategy" => {

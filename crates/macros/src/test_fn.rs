@@ -1,9 +1,9 @@
 //! `#[asx::test]`.
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Error, ItemFn, Result};
+use syn::{Error, ItemFn, Result, ReturnType};
 
 use crate::entry::Entry;
 use crate::lab_settings::LabSettings;
@@ -32,13 +32,16 @@ fn try_expand(settings: TokenStream, function: ItemFn) -> Result<TokenStream> {
     }
     let entry = Entry::new(function, ATTRIBUTE)?;
     let ItemFn { attrs, vis, sig, block, .. } = &entry.function;
-    let (name, closure) = (&sig.ident, entry.closure());
+    let name = &sig.ident;
     // What is wrong with the value shows at its type.
-    let output = entry.output().span();
+    let span = match entry.output() {
+        ReturnType::Type(_, ty) => ty.span(),
+        ReturnType::Default => Span::call_site(),
+    };
+    let closure = entry.closure_with(quote_spanned!(span=> ::asx::lab::__test::judged));
     let lab = settings.lab().map(|calls| {
-        let check = quote::quote_spanned!(output=> ::asx::lab::check);
         quote! {
-            #check(#closure)
+            ::asx::lab::check(#closure)
                 .name(::asx::lab::__test::name(::core::concat!(
                     ::core::module_path!(), "::", ::core::stringify!(#name)
                 )))
