@@ -4,6 +4,7 @@
 
 mod bless;
 mod conform;
+mod explore;
 mod run;
 mod status;
 mod trace;
@@ -66,6 +67,19 @@ Exit codes: 0 all is well, 1 something does not hold, 2 the input is unusable.")
         #[command(subcommand)]
         command: trace::Command,
     },
+    /// Run one scenario on the lab under many schedules, and look for one that fails.
+    #[command(after_help = "Examples:
+  asx explore sched-steal-order --seeds 10000 --jobs 2
+  asx explore my.toml --strategy dfs --expect
+  asx explore my.toml --seeds 1000000 --shard 0/4 --resume part0.json
+  asx explore --merge part0.json part1.json part2.json part3.json")]
+    Explore(explore::Explore),
+    /// Run one schedule that `asx explore` found again, with its journal.
+    #[command(after_help = "Examples:\n  asx replay my.toml AQKKnAi0JAwCASDVGQ --expect")]
+    Replay(explore::Replay),
+    /// Make a schedule that fails as short as it can be.
+    #[command(after_help = "Examples:\n  asx shrink my.toml AQKKnAi0JAwCASDVGQ --expect")]
+    Shrink(explore::Replay),
     /// Explain a status by name or number; without one, list them all.
     #[command(after_help = "Examples:\n  asx status FULL\n  asx status 102\n  asx status")]
     Status {
@@ -121,6 +135,9 @@ fn main() -> ExitCode {
         None => conform::conform(&Conform::default(), &mut out),
         Some(Command::Conform(options)) => conform::conform(&options, &mut out),
         Some(Command::Run(options)) => run::run(&options, &mut out),
+        Some(Command::Explore(options)) => explore::explore(&options, &mut out),
+        Some(Command::Replay(options)) => explore::replay(&options, &mut out),
+        Some(Command::Shrink(options)) => explore::shrink_token(&options, &mut out),
         Some(Command::Trace { command }) => trace::trace(&command, &mut out),
         Some(Command::Status { status }) => status::status(status.as_deref(), &mut out),
     };

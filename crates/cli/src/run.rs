@@ -9,15 +9,7 @@ use std::sync::Arc;
 
 pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
     let Some(fixture) = find(&options.file) else { return Ok(ExitCode::from(2)) };
-    let scenario = match parse_str(&fixture.file, &fixture.text) {
-        Ok(scenario) => Arc::new(scenario),
-        Err(errors) => {
-            for error in errors {
-                eprintln!("{error}");
-            }
-            return Ok(ExitCode::from(2));
-        }
-    };
+    let Some(scenario) = read(&fixture) else { return Ok(ExitCode::from(2)) };
     let seeds = options.seed.as_ref().map_or(&scenario.seeds[..], std::slice::from_ref);
     if options.trace.is_some() && seeds.len() != 1 {
         eprintln!("asx: a trace is of one run, and there are {} seeds: --seed", seeds.len());
@@ -40,6 +32,21 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
         write_text(&scenario, &report, out)?;
     }
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The scenario of a file or a built-in id; says what is wrong with it.
+pub(crate) fn scenario(file: &str) -> Option<Arc<Scenario>> {
+    read(&find(file)?)
+}
+
+fn read(fixture: &Fixture) -> Option<Arc<Scenario>> {
+    match parse_str(&fixture.file, &fixture.text) {
+        Ok(scenario) => Some(Arc::new(scenario)),
+        Err(errors) => {
+            errors.iter().for_each(|error| eprintln!("{error}"));
+            None
+        }
+    }
 }
 
 /// The file, or the built-in scenario of that id.

@@ -167,3 +167,65 @@ fn a_reader_that_goes_away_is_no_failure() {
     let output = child.wait_with_output().expect("ends");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
+
+/// A scenario whose expectation depends on which of two equals goes first.
+const RACY: &str = "schema = 1\nid = \"racy\"\ntitle = \"t\"\narea = \"a\"\n\
+                    steps = [{ op = \"spawn\", task = \"a\" }, { op = \"spawn\", task = \"b\" }, \
+                      { op = \"step\" }, { op = \"step\" }, { op = \"step\", task = \"a\" }, \
+                      { op = \"run\" }]\n\
+                    [tasks.a]\nbody = [{ op = \"yield\" }]\n\
+                    [tasks.b]\nbody = [{ op = \"yield\" }]\n";
+
+#[test]
+fn a_schedule_that_fails_is_found_replayed_and_shrunk() {
+    let folder = folder("explore");
+    let file = folder.join("racy.toml");
+    fs::write(&file, RACY).expect("a file");
+    let file = file.to_str().expect("text");
+    // By the laws every order is as good as the other.
+    let output = asx(&["explore", file, "--seeds", "50"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    let output = asx(&["explore", file, "--seeds", "50", "--jobs", "2", "--expect", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["done"], &report["id"]), (&50.into(), &"racy".into()));
+    let token = report["failures"][0]["token"].as_str().expect("a token");
+    let again = asx(&["replay", file, token, "--expect"]);
+    let (out, failure) = (text(&again.stdout), report["failures"][0]["message"].as_str());
+    assert!(again.status.code() == Some(1) && out.contains(failure.expect("text")), "{out}");
+    let shrunk = asx(&["shrink", file, token, "--expect", "--json"]);
+    let shrunk: serde_json::Value = serde_json::from_slice(&shrunk.stdout).expect("JSON");
+    assert_eq!(shrunk["after"], 1, "{shrunk}");
+    let damaged = asx(&["replay", file, "no-such-token"]);
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(text(&damaged.stderr).contains("no-such-token"), "{}", text(&damaged.stderr));
+}
+
+#[test]
+fn an_exploration_in_parts_goes_on_and_merges_to_the_whole() {
+    let folder = folder("shards");
+    let file = folder.join("racy.toml");
+    fs::write(&file, RACY).expect("a file");
+    let file = file.to_str().expect("text");
+    let whole = asx(&["explore", file, "--seeds", "40", "--expect", "--json"]);
+    let whole: serde_json::Value = serde_json::from_slice(&whole.stdout).expect("JSON");
+    let part = |nth: &str, seeds: &str| {
+        let state = folder.join(format!("{}.json", nth.replace('/', "-")));
+        let state = state.to_str().expect("text").to_owned();
+        asx(&["explore", file, "--seeds", seeds, "--shard", nth, "--expect", "--resume", &state]);
+        state
+    };
+    // The first part stops half-way, and goes on.
+    part("0/2", "20");
+    let (first, second) = (part("0/2", "40"), part("1/2", "40"));
+    let merged = asx(&["explore", "--json", "--merge", &first, &second]);
+    let merged: serde_json::Value = serde_json::from_slice(&merged.stdout).expect("JSON");
+    for key in ["done", "distinct", "failures"] {
+        assert_eq!(merged[key], whole[key], "{key}");
+    }
+    let twice = asx(&["explore", "--merge", &first, &first]);
+    assert_eq!(twice.status.code(), Some(2), "{}", text(&twice.stderr));
+    fs::write(&first, "{\"version\": 1}").expect("a file");
+    let damaged = asx(&["explore", file, "--shard", "0/2", "--resume", &first]);
+    assert!(damaged.status.code() == Some(2) && text(&damaged.stderr).contains("missing field"));
+}

@@ -28,5 +28,5 @@ pub use host::{Failure, Host, Record, Reply};
 pub use model::Model;
 pub use native::Native;
 pub use parse::{SchemaError, parse_str};
-pub use run::{Report, SeedRun, run_scenario, run_seeds};
+pub use run::{Report, SeedRun, run_once, run_scenario, run_seeds};
 pub use scenario::Scenario;

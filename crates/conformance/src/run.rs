@@ -67,6 +67,17 @@ pub fn run_seeds(host: &mut dyn Host, scenario: &Arc<Scenario>, seeds: &[u64]) -
     Report { id, file, host: host.name(), runs, skipped }
 }
 
+/// Runs the ops of a scenario once, whatever it says about its seeds: what did not hold on the way,
+/// and the record. Neither fingerprint nor journal is compared with what the file expects.
+pub fn run_once(
+    host: &mut dyn Host,
+    scenario: &Arc<Scenario>,
+    seed: u64,
+) -> (Vec<Failure>, Record) {
+    let failures = play(host, scenario, seed);
+    (failures, host.record())
+}
+
 fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun {
     let mut failures = play(host, scenario, seed);
     let record = host.record();

@@ -1,6 +1,6 @@
 //! Random scenarios: the native runtime and the model take the same steps, event by event.
 
-use asx_conformance::{Model, Native, SeedRun, parse_str, run_scenario};
+use asx_conformance::{Host, Model, Native, SeedRun, parse_str, run_scenario};
 use asx_kernel::rng::DetRng;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -211,27 +211,29 @@ fn journal(run: &SeedRun) -> Vec<String> {
 }
 
 #[test]
-fn the_same_steps_on_both() {
-    let (mut model, mut native) = (Model::new(), Native::new());
+fn the_same_steps_on_every_host() {
+    let (mut model, mut native, mut lab) = (Model::new(), Native::new(), Native::in_lab());
     let count = std::env::var("ASX_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
     for seed in 0..count {
         let text = Draw { rng: DetRng::new(seed, 0), names: 0 }.scenario();
         let scenario = parse_str("random", &text);
         let scenario = Arc::new(scenario.unwrap_or_else(|errors| panic!("{errors:?}\n{text}")));
-        let (theirs, ours) =
-            (run_scenario(&mut model, &scenario), run_scenario(&mut native, &scenario));
-        let says = format!("{:?}", ours.runs[0].failures);
-        let (theirs, ours) = (journal(&theirs.runs[0]), journal(&ours.runs[0]));
-        let at = theirs.iter().zip(&ours).position(|(a, b)| a != b);
-        let at = at.unwrap_or(theirs.len().min(ours.len()));
-        let show = |journal: &[String]| {
-            journal[at.saturating_sub(5)..journal.len().min(at + 3)].join("\n  ")
-        };
-        assert!(
-            theirs == ours,
-            "seed {seed}\n{text}\nmodel:\n  {}\nnative:\n  {}\nnative says {says}",
-            show(&theirs),
-            show(&ours),
-        );
+        let theirs = journal(&run_scenario(&mut model, &scenario).runs[0]);
+        for host in [&mut native, &mut lab] {
+            let report = run_scenario(host, &scenario);
+            let (says, ours) = (&report.runs[0].failures, journal(&report.runs[0]));
+            let at = theirs.iter().zip(&ours).position(|(a, b)| a != b);
+            let at = at.unwrap_or(theirs.len().min(ours.len()));
+            let show = |journal: &[String]| {
+                journal[at.saturating_sub(5)..journal.len().min(at + 3)].join("\n  ")
+            };
+            assert!(
+                theirs == ours,
+                "seed {seed}\n{text}\nmodel:\n  {}\n{}:\n  {}\nit says {says:?}",
+                show(&theirs),
+                host.name(),
+                show(&ours),
+            );
+        }
     }
 }

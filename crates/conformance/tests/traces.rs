@@ -19,7 +19,7 @@ fn trace(codec: Codec, host: &str, id: &str, workers: usize, record: &Record) ->
 
 #[test]
 fn every_scenario_leaves_a_trace_the_laws_allow_on_every_host() {
-    let hosts: [&mut dyn Host; 2] = [&mut Model::new(), &mut Native::new()];
+    let hosts: [&mut dyn Host; 3] = [&mut Model::new(), &mut Native::new(), &mut Native::in_lab()];
     let mut wrong = Vec::new();
     let mut checked = 0;
     for host in hosts {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use asx_kernel::digest::Digest;
 use asx_kernel::status::Status;
-use asx_runtime::{Cancelled, Dump, Panic};
+use asx_runtime::{Cancelled, Panic};
 
 use crate::explore::Verdict;
 
@@ -23,6 +23,8 @@ pub enum Kind {
     Leak,
     /// The program was ended from within.
     Ended,
+    /// The same decisions did not lead to the same run.
+    Nondeterminism,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Kind::Livelock => "livelock",
             Kind::Leak => "leak",
             Kind::Ended => "ended",
+            Kind::Nondeterminism => "not deterministic",
         }
     }
 }
@@ -71,14 +74,18 @@ impl Finding {
         Finding::new(Kind::Ended, status.name())
     }
 
-    pub(crate) fn deadlock(dump: Dump) -> Finding {
-        let message = format!("{} tasks wait, and nobody is left to wake them", dump.tasks());
-        Finding { detail: dump.to_string(), ..Finding::new(Kind::Deadlock, message) }
+    pub(crate) fn deadlock(tasks: usize, waiting: String) -> Finding {
+        let message = format!("{tasks} tasks wait, and nobody is left to wake them");
+        Finding { detail: waiting, ..Finding::new(Kind::Deadlock, message) }
     }
 
-    pub(crate) fn endless(dump: Dump, steps: u64) -> Finding {
+    pub(crate) fn endless(waiting: String, steps: u64) -> Finding {
         let message = format!("not over after {steps} polls");
-        Finding { detail: dump.to_string(), ..Finding::new(Kind::Livelock, message) }
+        Finding { detail: waiting, ..Finding::new(Kind::Livelock, message) }
+    }
+
+    pub(crate) fn nondeterminism(message: String, detail: String) -> Finding {
+        Finding { detail, ..Finding::new(Kind::Nondeterminism, message) }
     }
 
     pub(crate) fn leaked_timers(count: usize) -> Finding {
@@ -91,19 +98,27 @@ impl Finding {
 pub struct Failure {
     /// What.
     pub finding: Finding,
-    /// After how many polls.
+    /// In which poll, from 1.
     pub step: u64,
+    /// The task that was polled, of a panic.
+    pub task: Option<String>,
+    /// Where in the source, of a panic.
+    pub place: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(finding: Finding, step: u64) -> Failure {
-        Failure { finding, step }
+        Failure { finding, step, task: None, place: None }
     }
 
     /// A number that says whether two failures are the same one.
     pub fn id(&self) -> u64 {
         let Finding { kind, message, .. } = &self.finding;
         Digest::new().word(*kind as u64).bytes(message.as_bytes()).value()
+    }
+
+    pub(crate) fn is_nondeterminism(&self) -> bool {
+        self.finding.kind == Kind::Nondeterminism
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
@@ -114,7 +129,14 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Finding { kind, message, detail } = &self.finding;
-        writeln!(f, "{} at step {}: {message}", kind.name(), self.step)?;
+        write!(f, "{} at step {}", kind.name(), self.step)?;
+        if let Some(task) = &self.task {
+            write!(f, " in `{task}`")?;
+        }
+        if let Some(place) = &self.place {
+            write!(f, " at {place}")?;
+        }
+        writeln!(f, ": {message}")?;
         detail.lines().try_for_each(|line| writeln!(f, "  {line}"))
     }
 }

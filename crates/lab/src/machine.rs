@@ -14,24 +14,21 @@
 //! 1. A machine is not `Send`, and nothing else polls what its host is given: so all polls of a
 //!    pinned task are on the thread that made the machine.
 
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Wake, Waker};
 
-use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Cx, Dump, Host, Region, Root, Runnable, Settings, Stop, footprint};
+use asx_runtime::{
+    Activity, Core, Cx, Dump, Panic, Recorded, Region, Root, Settings, Stop, TaskInfo,
+};
 
-use crate::explore::{Access, Decisions, Point, Strategy, TaskPath, Verdict};
+use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
-
-/// The root task of every program.
-const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
-
-/// What polls share that nobody sees.
-const ELSEWHERE: u64 = 3;
+use crate::guard::Seen;
+use crate::host::LabHost;
+use crate::quiet::{self, Heard};
 
 /// How a run is to be.
 #[derive(Clone, Copy, Debug)]
@@ -42,68 +39,71 @@ pub(crate) struct Plan {
     pub(crate) cancels: bool,
     /// Whether polls share nothing but what is known here, so that some of them commute.
     pub(crate) transparent: bool,
-}
-
-/// How a run went.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) failure: Option<Failure>,
+    /// Whether what each step touches is kept, to be compared with another run.
+    pub(crate) trail: bool,
 }
 
 pub(crate) struct Machine {
     host: Arc<LabHost>,
     core: Arc<Core>,
     root: Arc<Region>,
+    /// While events are recorded: how many there were before and after each step.
+    moments: Vec<(u64, u64)>,
     /// Stays on its thread (rule 1).
     here: PhantomData<*const ()>,
 }
 
 impl Machine {
     pub(crate) fn new(settings: Settings) -> Machine {
-        let host = Arc::new(LabHost::default());
+        let host = Arc::new(LabHost::new(settings.journal.is_some()));
         let core = Core::new(host.clone(), settings);
         let root = core.root();
-        Machine { host, core, root, here: PhantomData }
+        Machine { host, core, root, moments: Vec::new(), here: PhantomData }
     }
 
-    /// Runs a program; the strategy is told how it ended.
+    /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
+    /// what the program came to, and whether there was a cancel.
     pub(crate) fn run<F, B, T>(
         &mut self,
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         plan: Plan,
         body: F,
-        judge: impl FnOnce(T) -> Option<Finding>,
-    ) -> Ran
+        judge: impl FnOnce(T, bool) -> Option<Finding>,
+    ) -> Option<Failure>
     where
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
         self.host.start(strategy.take(), plan);
         self.core.renumber();
+        self.moments.clear();
+        quiet::heard();
         let signal = Arc::new(Signal(AtomicBool::new(false)));
         let waker = Waker::from(signal.clone());
-        let mut run =
-            Run { machine: self, signal: &signal, most: plan.steps, steps: 0, finding: None };
+        let root = self.root.clone();
+        let mut run = Run::new(self, &signal, plan.steps);
         // SAFETY: rule 1 of this module is what is asked for.
-        let outcome = unsafe { Root::run(&run.machine.root, 0, body, &waker, || run.drive()) };
-        let (steps, finding) = (run.steps, run.finding.take());
-        let finding = finding.or_else(|| match outcome {
-            Ok(Ok(value)) => judge(value),
-            Ok(Err(Stop::Panicked(panic))) => Some(Finding::panicked(&panic)),
-            Ok(Err(Stop::Cancelled(cancelled))) => Some(Finding::ended(&cancelled)),
-            Ok(Err(Stop::Err(never))) => match never {},
-            Err(status) => Some(Finding::refused(status)),
+        let outcome = unsafe { Root::run(&root, 0, body, &waker, || run.drive()) };
+        let Run { steps, finding, panics, .. } = run;
+        let is_disturbed = self.host.lock().is_disturbed;
+        let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {
+            let finding = match outcome {
+                Ok(Ok(value)) => judge(value, is_disturbed),
+                Ok(Err(Stop::Panicked(panic))) => {
+                    return Some(self.panicked(&panic, panics, steps));
+                }
+                Ok(Err(Stop::Cancelled(cancelled))) => Some(Finding::ended(&cancelled)),
+                Ok(Err(Stop::Err(never))) => match never {},
+                Err(status) => Some(Finding::refused(status)),
+            };
+            finding.or_else(|| self.leaks()).map(|finding| Failure::new(finding, steps))
         });
-        let finding = finding.or_else(|| self.leaks());
-        let mut state = self.host.lock();
-        let mut used = state.strategy.take();
-        let failure = finding.map(|finding| Failure::new(finding, steps));
+        let mut used = self.host.lock().strategy.take();
         if let Some(strategy) = &mut used {
-            let verdict = failure.as_ref().map_or(Verdict::Passed, Failure::verdict);
-            strategy.end(verdict);
+            strategy.end(failure.as_ref().map_or(Verdict::Passed, Failure::verdict));
         }
         *strategy = used;
-        Ran { failure }
+        failure
     }
 
     /// What was decided in the last run.
@@ -111,8 +111,27 @@ impl Machine {
         self.host.lock().log.clone()
     }
 
+    /// What there is to compare of the last run.
+    pub(crate) fn seen(&self, failure: Option<&Failure>) -> Seen {
+        let state = self.host.lock();
+        let (log, trail) = (state.log.clone(), state.trail.clone());
+        Seen { log, trail, failure: failure.map(Failure::id) }
+    }
+
     pub(crate) fn coverage(&self) -> (usize, usize) {
         self.host.lock().coverage.count()
+    }
+
+    /// The events of the last run, if they are recorded, and how many there were before and after
+    /// each step.
+    pub(crate) fn recorded(&self) -> Option<(Recorded, &[(u64, u64)])> {
+        Some((self.core.recorded()?, &self.moments))
+    }
+
+    /// The tasks of the last run: numbers, paths, and what they are called.
+    pub(crate) fn tasks(&self) -> Vec<(u64, TaskPath, String)> {
+        let state = self.host.lock();
+        state.tasks().map(|(id, path)| (id, path, state.called(id))).collect()
     }
 
     /// What a program that is over has left behind.
@@ -125,40 +144,115 @@ impl Machine {
         }
         None
     }
+
+    /// A panic came out of the program: which one it was, of those that were heard.
+    fn panicked(&self, panic: &Panic, panics: Vec<Panicked>, steps: u64) -> Failure {
+        let is_it = |heard: &Heard| heard.message.as_ref().is_none_or(|it| it == panic.message());
+        let failure = Failure::new(Finding::panicked(panic), steps);
+        match panics.into_iter().find(|panicked| is_it(&panicked.heard)) {
+            None => failure,
+            Some(Panicked { heard, step, task }) => {
+                let task = Some(self.host.lock().called(task));
+                Failure { step, task, place: Some(heard.place), ..failure }
+            }
+        }
+    }
+
+    /// Moves the clock to the next timer: false if there is none.
+    fn jump(&self) -> bool {
+        let Some(next) = self.core.next_wake() else { return false };
+        self.host.advance(next);
+        self.core.fire_timers(self.core.now());
+        true
+    }
+
+    /// Who lives, and what each waits for.
+    fn waiting(&self) -> (usize, String) {
+        let dump = Dump::of(&self.root);
+        let state = self.host.lock();
+        let tasks = dump.regions.iter().flat_map(|region| &region.tasks);
+        let lines: Vec<_> = tasks.map(|task| waits(&state.called(task.id), task)).collect();
+        (lines.len(), lines.join("\n"))
+    }
+}
+
+/// What a task waits for, in words.
+fn waits(called: &str, task: &TaskInfo) -> String {
+    let state = task.state.name();
+    match (task.activity, task.waits) {
+        (Activity::Running, _) => format!("`{called}` ({state}) is running"),
+        (Activity::Runnable, _) => format!("`{called}` ({state}) can run"),
+        (Activity::Waiting, Some((on, at))) => {
+            format!("`{called}` ({state}) waits for {on} at {at}")
+        }
+        (Activity::Waiting, None) => format!("`{called}` ({state}) waits for what asx can't see"),
+    }
 }
 
 /// A run that is going on.
 struct Run<'a> {
-    machine: &'a Machine,
+    machine: &'a mut Machine,
     signal: &'a Signal,
     most: u64,
     steps: u64,
     finding: Option<Finding>,
+    panics: Vec<Panicked>,
 }
 
-impl Run<'_> {
+/// A panic, and when it was.
+struct Panicked {
+    heard: Heard,
+    step: u64,
+    task: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(machine: &'a mut Machine, signal: &'a Signal, most: u64) -> Run<'a> {
+        Run { machine, signal, most, steps: 0, finding: None, panics: Vec::new() }
+    }
+
     /// Goes on until the root has something to look at.
     fn drive(&mut self) {
         while !self.signal.0.swap(false, Relaxed) {
             let over = self.finding.is_some();
+            // Force comes with time, which stands still as long as something can run.
+            if over {
+                self.machine.jump();
+            }
             if !self.machine.host.has_ready() && !self.machine.jump() {
                 if over {
                     // What is left never ends: no poll can be forced on it.
                     return;
                 }
-                self.give_up(Finding::deadlock(Dump::of(&self.machine.root)));
+                let (tasks, waiting) = self.machine.waiting();
+                self.give_up(Finding::deadlock(tasks, waiting));
                 continue;
             }
-            self.steps += 1;
-            if !over && self.steps > self.most {
-                self.give_up(Finding::endless(Dump::of(&self.machine.root), self.most));
+            // A jump may have woken nobody: whoever the timer was for does not care any more.
+            if !self.machine.host.has_ready() {
                 continue;
             }
-            if let Some((task, times)) = self.machine.host.step(!over) {
-                for _ in 0..times {
-                    self.machine.root.cancel_number(task);
-                }
+            if !over && self.steps == self.most {
+                let (_, waiting) = self.machine.waiting();
+                self.give_up(Finding::endless(waiting, self.most));
+                continue;
             }
+            self.step(over);
+        }
+    }
+
+    fn step(&mut self, over: bool) {
+        self.steps += u64::from(!over);
+        let before = self.machine.core.events();
+        let stepped = self.machine.host.step(!over);
+        let panics = quiet::heard().into_iter();
+        let (step, task) = (self.steps, stepped.task);
+        self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
+        if !over && self.machine.core.recording() {
+            self.machine.moments.push((before, self.machine.core.events()));
+        }
+        for _ in 0..stepped.cancels {
+            self.machine.root.cancel_number(stepped.task);
         }
     }
 
@@ -169,239 +263,11 @@ impl Run<'_> {
     }
 }
 
-impl Machine {
-    /// Moves the clock to the next timer: false if there is none.
-    fn jump(&self) -> bool {
-        let Some(next) = self.core.next_wake() else { return false };
-        self.host.now.fetch_max(next.as_nanos(), Relaxed);
-        self.core.fire_timers(self.host.now());
-        true
-    }
-}
-
 /// Tells that the root has something to look at.
 struct Signal(AtomicBool);
 
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Relaxed);
-    }
-}
-
-/// What the machine gives its tasks.
-#[derive(Default)]
-struct LabHost {
-    now: AtomicU64,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    /// While a run goes on.
-    strategy: Option<Box<dyn Strategy + Send>>,
-    ready: Vec<Runnable>,
-    /// Of each of them.
-    enabled: Vec<TaskPath>,
-    /// By number.
-    tasks: Vec<Known>,
-    /// The number of the task that is being polled.
-    current: u64,
-    /// What it touched.
-    touched: Vec<Access>,
-    /// What was decided in this run.
-    log: Decisions,
-    plan: Option<Plan>,
-    /// Whether there was a cancel in this run.
-    disturbed: bool,
-    coverage: Coverage,
-}
-
-/// What is known of a task.
-#[derive(Clone, Copy, Default)]
-struct Known {
-    /// Zero: not seen yet.
-    path: u64,
-    /// Tasks it has spawned.
-    children: u64,
-    /// Other things it has made.
-    made: u64,
-    /// How often it was polled.
-    steps: u64,
-}
-
-/// Where tasks could have been cancelled, and where they were: once, and twice.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Coverage(BTreeMap<(u64, u64), [bool; 2]>);
-
-impl Coverage {
-    fn seen(&mut self, point: (u64, u64), times: usize) {
-        let tried = self.0.entry(point).or_default();
-        if let Some(at) = times.checked_sub(1) {
-            tried[at] = true;
-        }
-    }
-
-    /// How many cancels were tried, and how many there are to try.
-    pub(crate) fn count(&self) -> (usize, usize) {
-        let tried = self.0.values().flatten().filter(|tried| **tried).count();
-        (tried, 2 * self.0.len())
-    }
-}
-
-impl LabHost {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn start(&self, strategy: Option<Box<dyn Strategy + Send>>, plan: Plan) {
-        self.now.store(0, Relaxed);
-        let mut state = self.lock();
-        state.strategy = strategy;
-        state.plan = Some(plan);
-        state.disturbed = false;
-        state.log.clear();
-        state.tasks.clear();
-        state.current = 0;
-    }
-
-    fn has_ready(&self) -> bool {
-        !self.lock().ready.is_empty()
-    }
-
-    /// Polls a task, of the strategy's choice unless the run is over. If it is to be cancelled:
-    /// its number, and how often.
-    fn step(&self, ask: bool) -> Option<(u64, usize)> {
-        let mut state = self.lock();
-        let State { strategy, enabled, log, .. } = &mut *state;
-        let at = match strategy {
-            Some(strategy) if ask => {
-                let at = strategy.pick_task(enabled).min(enabled.len() - 1);
-                log.push_task(enabled, at);
-                at
-            }
-            _ => 0,
-        };
-        let (entry, path) = (state.ready.remove(at), state.enabled.remove(at));
-        let id = entry.id();
-        let made = state.known(id).made;
-        state.current = id;
-        drop(state);
-        footprint::begin(path.0, made);
-        entry.run();
-        let mut state = self.lock();
-        let mut touched = std::mem::take(&mut state.touched);
-        touched.clear();
-        touched.push(Access::write(path.0));
-        if !state.plan.is_some_and(|plan| plan.transparent) {
-            touched.push(Access::write(ELSEWHERE));
-        }
-        let made =
-            footprint::end(|accesses| {
-                touched.extend(accesses.iter().map(|access| Access {
-                    object: state.name(access.object),
-                    write: access.write,
-                }));
-            });
-        state.known(id).made = made;
-        state.current = 0;
-        if ask && let Some(strategy) = &mut state.strategy {
-            strategy.stepped(path, &touched);
-        }
-        state.touched = touched;
-        let known = state.known(id);
-        known.steps += 1;
-        let point = (known.path, known.steps);
-        if !ask || !state.plan.is_some_and(|plan| plan.cancels) {
-            return None;
-        }
-        let times = state.pick(Point::Cancel, 3);
-        // After a first cancel the program is another one: its points are not those to cover.
-        if !state.disturbed {
-            state.coverage.seen(point, times);
-        }
-        state.disturbed |= times > 0;
-        (times > 0).then_some((id, times))
-    }
-}
-
-impl State {
-    fn pick(&mut self, point: Point, count: usize) -> usize {
-        let Some(strategy) = &mut self.strategy else { return 0 };
-        let picked = strategy.pick(point, count).min(count - 1);
-        self.log.push_pick(point, count, picked);
-        picked
-    }
-
-    fn known(&mut self, id: u64) -> &mut Known {
-        let at = id as usize;
-        if at >= self.tasks.len() {
-            self.tasks.resize(at + 1, Known::default());
-        }
-        &mut self.tasks[at]
-    }
-
-    /// Where a task was spawned: by whom, and as which of those that one spawned.
-    fn path(&mut self, id: u64) -> TaskPath {
-        if self.known(id).path == 0 {
-            let parent = self.current;
-            let path = match parent {
-                0 => ROOT.0,
-                _ => {
-                    let parent = self.known(parent);
-                    parent.children += 1;
-                    mix64(!parent.path ^ mix64(parent.children)) | 1
-                }
-            };
-            self.known(id).path = path;
-        }
-        TaskPath(self.known(id).path)
-    }
-
-    /// The name of an object: of what belongs to a task, by the task's path.
-    fn name(&self, object: u64) -> u64 {
-        let (id, part) = ((object >> 2) as usize, object & 3);
-        match self.tasks.get(id) {
-            Some(known) if id > 0 && part > 0 && part < 3 => {
-                if part == 1 {
-                    known.path
-                } else {
-                    mix64(known.path ^ part)
-                }
-            }
-            _ => object,
-        }
-    }
-}
-
-impl Host for LabHost {
-    fn schedule(&self, entry: Runnable) {
-        let id = entry.id();
-        let mut state = self.lock();
-        let path = state.path(id);
-        footprint::touch(path.0, true);
-        let entry = match state.ready.iter().position(|old| old.id() == id) {
-            Some(at) => {
-                state.enabled.remove(at);
-                entry.merge(state.ready.remove(at))
-            }
-            None => entry,
-        };
-        state.ready.push(entry);
-        state.enabled.push(path);
-    }
-
-    fn now(&self) -> Time {
-        Time::from_nanos(self.now.load(Relaxed))
-    }
-
-    fn timer_moved(&self, _: Time) {}
-
-    fn here(&self) -> Option<u16> {
-        Some(0)
-    }
-
-    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
-        self.schedule(entry);
-        Ok(())
     }
 }

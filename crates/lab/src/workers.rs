@@ -136,8 +136,7 @@ impl Workers {
                     among.for_each(|worker| lanes.scheduler.parked(worker));
                     return None;
                 };
-                let decision =
-                    lanes.scheduler.next(*worker, self.suggestion, &mut *self.choose)?;
+                let decision = lanes.scheduler.next(*worker, self.suggestion, &mut *self.choose)?;
                 lanes.tickets.remove(&decision.token.word());
                 lanes.worker = Some(*worker);
                 decision

@@ -180,7 +180,7 @@ fn a_trace_that_is_too_long_is_refused_before_it_is_kept() {
     let most = made.events.len();
     let read = |most| Run::read(Reader::open(&bytes[..]).expect("a trace"), most);
     assert!(read(most).is_ok());
-    let error = read(most - 1).err().expect("too long");
+    let error = read(most - 1).expect_err("too long");
     assert_eq!(
         error.to_string(),
         format!("it has more than {} events, too many for this", most - 1)

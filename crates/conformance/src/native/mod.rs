@@ -1,9 +1,10 @@
 //! The hosts of the real runtime: scenarios over it, on workers that are stepped.
 //!
 //! Regions, tasks, channels and timers are those of `asx-runtime`, run under a manual clock by the
-//! workers of `asx-native` or by those of `asx-lab`. A scripted task is a real future (`script`) that drives its
-//! `BodyRunner` from inside its polls. What the journal says is what the runtime recorded: the host
-//! itself records nothing. Names and what a check cannot ask the runtime are kept in `Book`.
+//! workers of `asx-native` or by those of `asx-lab`. A scripted task is a real future (`script`)
+//! that drives its `BodyRunner` from inside its polls. What the journal says is what the runtime
+//! recorded: the host itself records nothing. Names and what a check cannot ask the runtime are
+//! kept in `Book`.
 
 mod able;
 mod channels;
@@ -20,8 +21,9 @@ use crate::pattern::Named;
 use crate::scenario::{Name, Op, Scenario, Settings};
 use crate::value::Value;
 use asx_kernel::cancel::ChainLimits;
+use asx_kernel::choose::{Choose, Seeded};
 use asx_kernel::journal::EventKind;
-use asx_kernel::lanes::Lane;
+use asx_kernel::lanes::{Lane, TieBreak};
 use asx_kernel::outcome::Severity;
 use asx_kernel::quiescence::{Census, NotQuiescent};
 use asx_kernel::region::RegionState;
@@ -47,9 +49,14 @@ pub struct Native {
     engine: Option<Engine>,
     /// Workers in place of the scenario's; 0: as the scenario says.
     workers: usize,
-    /// Whose workers they are.
-    lab: bool,
+    /// Of the lab's workers: what they ask, for a run under a seed. Else they are those of threads.
+    oracle: Option<Oracle>,
+    /// Whether it is asked which of equals goes first, whatever scenarios say.
+    ties: bool,
 }
+
+/// Makes the oracle for a run under a seed on so many workers.
+type Oracle = Box<dyn FnMut(u64, usize) -> Box<dyn Choose>>;
 
 impl Native {
     /// A host with nothing in it.
@@ -65,13 +72,21 @@ impl Native {
 
     /// The same runtime on the virtual workers of the lab.
     pub fn in_lab() -> Native {
-        Native { lab: true, ..Native::default() }
+        let oracle: Oracle = Box::new(|seed, workers| Box::new(Seeded::new(seed, workers)));
+        Native { oracle: Some(oracle), ..Native::default() }
+    }
+
+    /// The same on so many workers (0: as scenarios say) that ask this oracle, also which of equals
+    /// goes first.
+    pub fn asking(workers: usize, oracle: impl Fn() -> Box<dyn Choose> + 'static) -> Native {
+        let oracle: Oracle = Box::new(move |_, _| oracle());
+        Native { oracle: Some(oracle), workers, ties: true, ..Native::default() }
     }
 }
 
 impl Host for Native {
     fn name(&self) -> &'static str {
-        if self.lab { "lab" } else { "native" }
+        if self.oracle.is_some() { "lab" } else { "native" }
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
@@ -81,8 +96,17 @@ impl Host for Native {
     fn start(&mut self, scenario: &Arc<Scenario>, seed: u64) {
         // The old run ends first: its futures know their world.
         self.engine = None;
-        let setup = setup(&scenario.config, seed, self.workers);
-        let run = if self.lab { steps::of_lab(setup) } else { steps::of_threads(setup) };
+        let mut setup = setup(&scenario.config, seed, self.workers);
+        if self.ties {
+            setup.tie_break = TieBreak::Seeded;
+        }
+        let run = match &mut self.oracle {
+            Some(oracle) => {
+                let oracle = oracle(seed, setup.workers.max(1));
+                steps::of_lab(setup, oracle)
+            }
+            None => steps::of_threads(setup),
+        };
         self.engine = Some(Engine::new(Arc::clone(scenario), seed, run));
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use asx_kernel::choose::Seeded;
+use asx_kernel::choose::Choose;
 use asx_kernel::lanes::{Certificate, Lane, SchedulerConfig, Suggestion};
 use asx_kernel::time::Time;
 use asx_lab::workers::{self, Workers};
@@ -31,12 +31,11 @@ pub(super) fn of_threads(setup: Setup) -> Box<dyn Steps> {
     Box::new(Stepped::new(setup))
 }
 
-/// The virtual workers of the lab, whose oracle draws from the same streams.
-pub(super) fn of_lab(setup: Setup) -> Box<dyn Steps> {
-    let Setup { workers, seed, tie_break, cancel_streak_limit, settings } = setup;
+/// The virtual workers of the lab, which ask an oracle.
+pub(super) fn of_lab(setup: Setup, oracle: Box<dyn Choose>) -> Box<dyn Steps> {
+    let Setup { workers, seed: _, tie_break, cancel_streak_limit, settings } = setup;
     let scheduler = SchedulerConfig { workers, cancel_streak_limit, tie_break };
-    let oracle = Seeded::new(seed, workers.max(1));
-    Box::new(Workers::new(workers::Setup { scheduler, settings }, Box::new(oracle)))
+    Box::new(Workers::new(workers::Setup { scheduler, settings }, oracle))
 }
 
 macro_rules! steps {

@@ -1,0 +1,468 @@
+//! `asx explore`: one scenario under many schedules; `asx replay` and `asx shrink`: one of them.
+//!
+//! A run is the real runtime on the lab's workers; every free choice is asked of a strategy. What
+//! counts as failed is what must hold under any schedule: the laws, and what the script itself
+//! checks if `--expect` is given. Seeds are shared out among threads and shards; what a shard saw
+//! is one small file, from which it goes on, and several of which merge into one.
+
+mod state;
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use asx_conformance::{Failure, Host, Native, Record, Scenario, corpus, run_once};
+use asx_kernel::choose::{self, Choose};
+use asx_kernel::digest::Digest;
+use asx_lab::explore::{
+    Decisions, Dfs, Follow, Pct, Point, Random, Schedule, Strategy, Verdict, shrink,
+};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::run::scenario;
+use state::{Found, State};
+
+/// How schedules are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum How {
+    /// Each choice at random.
+    Random,
+    /// Random priorities with few changes.
+    Pct,
+    /// Every schedule, one after another.
+    Dfs,
+}
+
+/// How each run is to be.
+#[derive(Args, Clone, Copy)]
+struct Setup {
+    /// How many workers; 0: as the scenario says.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
+    workers: u16,
+    /// What the script expects counts too, not only what must hold under any schedule.
+    #[arg(long)]
+    expect: bool,
+}
+
+impl fmt::Display for Setup {
+    /// As it is given on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.workers > 0 {
+            write!(f, " --workers {}", self.workers)?;
+        }
+        f.write_str(if self.expect { " --expect" } else { "" })
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Explore {
+    /// A scenario file, or the id of a built-in one.
+    #[arg(required_unless_present_any = ["merge", "all"])]
+    file: Option<String>,
+    /// All built-in scenarios.
+    #[arg(long, conflicts_with_all = ["file", "merge", "shard", "resume"])]
+    all: bool,
+    /// Each run twice: its journals must be equal.
+    #[arg(long)]
+    twice: bool,
+    /// How schedules are chosen.
+    #[arg(long, value_enum, default_value = "random")]
+    strategy: How,
+    /// How many runs.
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// How many threads.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// Only the i-th of n parts of the seeds, as in 0/4.
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<(u64, u64)>,
+    /// Goes on from this file if it is there, and keeps what was seen in it.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<std::path::PathBuf>,
+    /// Merges files that `--resume` has written, and reports what they saw together.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "file")]
+    merge: Vec<std::path::PathBuf>,
+    #[command(flatten)]
+    setup: Setup,
+    /// One JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once('/').ok_or("expected I/N, as in 0/4")?;
+    let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
+    let (i, n) = (number(parts.0)?, number(parts.1)?);
+    if i < n { Ok((i, n)) } else { Err(format!("{i} is not below {n}")) }
+}
+
+#[derive(Args)]
+pub(crate) struct Replay {
+    /// A scenario file, or the id of a built-in one.
+    file: String,
+    /// Names the schedule, as `asx explore` printed it.
+    token: String,
+    #[command(flatten)]
+    setup: Setup,
+    /// One JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
+    if options.all {
+        return explore_all(options, out);
+    }
+    let state = match options.file.as_deref() {
+        None => State::merged(&options.merge),
+        Some(file) => {
+            let Some(scenario) = scenario(file) else { return Ok(ExitCode::from(2)) };
+            search(options, &scenario)
+        }
+    };
+    match state {
+        Ok(state) => {
+            let file = options.file.as_deref().unwrap_or(&state.id);
+            report(&state, options, file, out)
+        }
+        Err(wrong) => {
+            eprintln!("asx: {wrong}");
+            Ok(ExitCode::from(2))
+        }
+    }
+}
+
+/// Every built-in scenario that the lab can run.
+fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
+    let (mut runs, mut distinct, mut skipped, mut failed) = (0, 0, 0, Vec::new());
+    let mut scenarios = 0;
+    for fixture in corpus() {
+        let Some(scenario) = scenario(&fixture.file) else { return Ok(ExitCode::from(2)) };
+        match search(options, &scenario) {
+            Err(_) => skipped += 1,
+            Ok(state) => {
+                scenarios += 1;
+                runs += state.done;
+                distinct += state.distinct.len();
+                failed.extend(state.failures.into_iter().map(|found| (state.id.clone(), found)));
+            }
+        }
+    }
+    if options.json {
+        let failures: Vec<_> = failed.iter().map(|(id, found)| (id, &found.message)).collect();
+        let value = serde_json::json!({
+            "scenarios": scenarios, "skipped": skipped, "runs": runs, "distinct": distinct,
+            "twice": options.twice, "failures": failures,
+        });
+        writeln!(out, "{value}")?;
+    } else {
+        let twice = if options.twice { ", each twice" } else { "" };
+        writeln!(out, "{scenarios} scenarios, {skipped} skipped")?;
+        writeln!(out, "{runs} runs{twice}, {distinct} distinct journals")?;
+        for (id, Found { seed, token, message }) in failed.iter().take(10) {
+            writeln!(out, "  {id}, seed {seed}: {message}")?;
+            writeln!(out, "    asx replay {id} {token}{}", options.setup)?;
+        }
+        writeln!(out, "{} failed", failed.len())?;
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs a scenario under many schedules.
+fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> {
+    Native::in_lab().can_run(scenario)?;
+    let (part, parts) = options.shard.unwrap_or((0, 1));
+    let kind = format!("{:?}", options.strategy).to_lowercase();
+    let fresh = State::new(&scenario.id, &kind, options.seeds, (part, parts));
+    let state = match &options.resume {
+        Some(path) => State::load(path, &fresh)?.unwrap_or(fresh),
+        None => fresh,
+    };
+    let search = Search {
+        scenario,
+        setup: options.setup,
+        twice: options.twice,
+        next: AtomicU64::new(state.done),
+        bar: bar(state.mine(), options.json),
+        began: Instant::now(),
+        state: Mutex::new(state),
+    };
+    match options.strategy {
+        How::Dfs => search.depth_first(),
+        how => std::thread::scope(|threads| {
+            for _ in 0..options.jobs.clamp(1, 256) {
+                threads.spawn(|| search.sample(how));
+            }
+        }),
+    }
+    search.bar.finish_and_clear();
+    let state = search.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(path) = &options.resume {
+        state.save(path)?;
+    }
+    Ok(state)
+}
+
+struct Search<'a> {
+    scenario: &'a Arc<Scenario>,
+    setup: Setup,
+    twice: bool,
+    /// The next of the own seeds.
+    next: AtomicU64,
+    bar: ProgressBar,
+    began: Instant,
+    state: Mutex<State>,
+}
+
+impl Search<'_> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes seed after seed.
+    fn sample(&self, how: How) {
+        let (mine, part, parts) = {
+            let state = self.state();
+            (state.mine(), state.part, state.parts)
+        };
+        loop {
+            let nth = self.next.fetch_add(1, Relaxed);
+            if nth >= mine {
+                return;
+            }
+            let seed = part + nth * parts;
+            let run = || {
+                let strategy: Box<dyn Strategy + Send> = match how {
+                    How::Pct => Box::new(Pct::new(seed, 3)),
+                    _ => Box::new(Random::new(seed)),
+                };
+                let tape = Tape::new(strategy);
+                tape.begin();
+                let (failure, record) = tape.run(self.scenario, self.setup);
+                (tape, failure, record)
+            };
+            let (tape, mut failure, record) = run();
+            if self.twice {
+                let again = run().2;
+                let at = record.events.iter().zip(&again.events).position(|(a, b)| a != b);
+                let differ = || format!("not deterministic: the journals differ at event {at:?}");
+                failure = failure.or((record.digest != again.digest).then(differ));
+            }
+            self.saw(&tape, seed, failure, &record);
+        }
+    }
+
+    /// Takes schedule after schedule, until there is none.
+    fn depth_first(&self) {
+        let tape = Tape::new(Box::new(Dfs::new()));
+        let most = self.state().mine();
+        while self.state().done < most && tape.begin() {
+            let (failure, record) = tape.run(self.scenario, self.setup);
+            self.saw(&tape, 0, failure, &record);
+        }
+        let exhausted = tape.lock().strategy.progress().exhausted.is_some();
+        self.state().exhausted = exhausted;
+    }
+
+    fn saw(&self, tape: &Tape, seed: u64, failure: Option<String>, record: &Record) {
+        let mut state = self.state();
+        state.done += 1;
+        state.saw(record.digest);
+        if let Some(message) = failure
+            && state.failures.len() < state::MOST_FAILURES
+        {
+            let token = tape.schedule().token();
+            state.failures.push(Found { seed, token, message });
+        }
+        let rate = state.done as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
+        self.bar.set_position(state.done);
+        if state.done.is_multiple_of(64) {
+            let distinct = state.distinct.len();
+            let failed = state.failures.len();
+            self.bar.set_message(format!("{rate:.0}/s, {distinct} distinct, {failed} failed"));
+        }
+    }
+}
+
+/// A strategy as the oracle of a run, and what it was asked.
+#[derive(Clone)]
+struct Tape(Arc<Mutex<Asked>>);
+
+struct Asked {
+    strategy: Box<dyn Strategy + Send>,
+    log: Decisions,
+}
+
+impl Tape {
+    fn new(strategy: Box<dyn Strategy + Send>) -> Tape {
+        Tape(Arc::new(Mutex::new(Asked { strategy, log: Decisions::default() })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Whether there is a run to come.
+    fn begin(&self) -> bool {
+        self.lock().strategy.begin()
+    }
+
+    /// A run that has begun: what did not hold, and the record.
+    fn run(&self, scenario: &Arc<Scenario>, setup: Setup) -> (Option<String>, Record) {
+        self.lock().log.clear();
+        let oracle = self.clone();
+        let mut host = Native::asking(setup.workers.into(), move || Box::new(oracle.clone()));
+        let (failures, record) = run_once(&mut host, scenario, 0);
+        drop(host);
+        let counts = |failure: &&Failure| setup.expect || failure.what.starts_with("invariants");
+        let failure = failures.iter().find(counts).map(|failure| {
+            format!(
+                "line {}: {}: expected {}, got {}",
+                failure.line, failure.what, failure.expected, failure.got
+            )
+        });
+        let id = failure.as_ref().map(|text| Digest::new().bytes(text.as_bytes()).value());
+        self.lock().strategy.end(id.map_or(Verdict::Passed, Verdict::Failed));
+        (failure, record)
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.lock().log.schedule()
+    }
+}
+
+impl Choose for Tape {
+    fn choose(&mut self, point: choose::Point, count: usize) -> usize {
+        let point = match point {
+            choose::Point::Worker => Point::Worker,
+            choose::Point::ReadyTie(_) => Point::Tie,
+            choose::Point::StealStart(_) => Point::Steal,
+        };
+        let Asked { strategy, log } = &mut *self.lock();
+        let picked = strategy.pick(point, count).min(count - 1);
+        log.push_pick(point, count, picked);
+        picked
+    }
+}
+
+/// One schedule of a scenario: what did not hold, and the record.
+fn follow(
+    scenario: &Arc<Scenario>,
+    schedule: &Schedule,
+    setup: Setup,
+) -> (Option<String>, Record, Tape) {
+    let tape = Tape::new(Box::new(Follow::new(schedule.clone())));
+    tape.begin();
+    let (failure, record) = tape.run(scenario, setup);
+    (failure, record, tape)
+}
+
+/// The scenario and schedule that were asked for; says what is wrong with them.
+fn named(options: &Replay) -> Option<(Arc<Scenario>, Schedule)> {
+    let scenario = scenario(&options.file)?;
+    let known = Native::in_lab().can_run(&scenario);
+    let schedule = known.and_then(|()| {
+        Schedule::from_token(&options.token).map_err(|error| format!("{}: {error}", options.token))
+    });
+    match schedule {
+        Ok(schedule) => Some((scenario, schedule)),
+        Err(wrong) => {
+            eprintln!("asx: {wrong}");
+            None
+        }
+    }
+}
+
+/// `asx replay`.
+pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
+    let Some((scenario, schedule)) = named(options) else { return Ok(ExitCode::from(2)) };
+    let (failure, record, _) = follow(&scenario, &schedule, options.setup);
+    let digest = format!("{:016x}", record.digest);
+    if options.json {
+        let id = &scenario.id;
+        writeln!(out, "{}", serde_json::json!({ "id": id, "digest": digest, "failure": failure }))?;
+    } else {
+        record.events.iter().try_for_each(|event| writeln!(out, "{event}"))?;
+        writeln!(out, "digest {digest}")?;
+        writeln!(out, "{}", failure.as_deref().unwrap_or("nothing failed"))?;
+    }
+    Ok(if failure.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Runs that shrinking may take.
+const SHRINKING: u64 = 5000;
+
+/// `asx shrink`.
+pub(crate) fn shrink_token(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
+    let Some((scenario, schedule)) = named(options) else { return Ok(ExitCode::from(2)) };
+    let mut message = None;
+    let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
+        let (failure, _, tape) = follow(&scenario, schedule, options.setup);
+        log.clone_from(&tape.lock().log);
+        let id = failure.as_ref().map(|text| Digest::new().bytes(text.as_bytes()).value());
+        message = failure.or(message.take());
+        id
+    });
+    let Some(shrunk) = shrunk else {
+        writeln!(out, "nothing fails under this schedule")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (before, after) = (schedule.deviations.len(), shrunk.schedule.deviations.len());
+    let (token, words) = (shrunk.schedule.token(), shrunk.log.words(|task| format!("{task:?}")));
+    if options.json {
+        let value = serde_json::json!({
+            "id": scenario.id, "token": token, "before": before, "after": after,
+            "runs": shrunk.runs, "smallest": shrunk.is_smallest, "failure": message,
+        });
+        writeln!(out, "{value}")?;
+    } else {
+        writeln!(out, "{before} forced choices became {after}, in {} runs", shrunk.runs)?;
+        words.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        writeln!(out, "{}", message.unwrap_or_default())?;
+        writeln!(out, "asx replay {} {token}{}", options.file, options.setup)?;
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn bar(total: u64, json: bool) -> ProgressBar {
+    if json || !io::stderr().is_terminal() {
+        return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    }
+    let bar = ProgressBar::new(total);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta} left");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn report(
+    state: &State,
+    options: &Explore,
+    file: &str,
+    out: &mut impl Write,
+) -> io::Result<ExitCode> {
+    if options.json {
+        writeln!(out, "{}", state.to_json())?;
+    } else {
+        let State { id, strategy, done, .. } = state;
+        let distinct = state.distinct.len();
+        let all = if state.exhausted { ", which are all there are" } else { "" };
+        writeln!(out, "{id}: {done} runs ({strategy}){all}, {distinct} distinct journals")?;
+        for Found { seed, token, message } in state.failures.iter().take(10) {
+            writeln!(out, "  seed {seed}: {message}")?;
+            writeln!(out, "    asx replay {file} {token}{}", options.setup)?;
+            writeln!(out, "    asx shrink {file} {token}{}", options.setup)?;
+        }
+        let failed = state.failures.len();
+        writeln!(
+            out,
+            "{}",
+            if failed == 0 { "none fails".into() } else { format!("{failed} fail") }
+        )?;
+    }
+    Ok(if state.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,130 @@
+//! What an exploration has seen, as a file: to go on from, and to merge.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Failures that are kept.
+pub(super) const MOST_FAILURES: usize = 1000;
+/// Journals that are told apart.
+const MOST_DISTINCT: usize = 1 << 20;
+/// Of the file.
+const VERSION: u32 = 1;
+
+/// What was seen so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct State {
+    version: u32,
+    pub(super) id: String,
+    pub(super) strategy: String,
+    /// All seeds, of which this is the `part`-th of `parts` parts.
+    seeds: u64,
+    pub(super) part: u64,
+    pub(super) parts: u64,
+    /// How many runs there were; those of the first so many own seeds.
+    pub(super) done: u64,
+    /// There is nothing left to run.
+    pub(super) exhausted: bool,
+    /// The digests of the journals.
+    pub(super) distinct: BTreeSet<u64>,
+    pub(super) failures: Vec<Found>,
+}
+
+/// A run that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Found {
+    pub(super) seed: u64,
+    pub(super) token: String,
+    pub(super) message: String,
+}
+
+impl State {
+    pub(super) fn new(id: &str, strategy: &str, seeds: u64, (part, parts): (u64, u64)) -> State {
+        State {
+            version: VERSION,
+            id: id.into(),
+            strategy: strategy.into(),
+            seeds,
+            part,
+            parts,
+            done: 0,
+            exhausted: false,
+            distinct: BTreeSet::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// How many seeds are in this part.
+    pub(super) fn mine(&self) -> u64 {
+        (self.seeds.saturating_sub(self.part)).div_ceil(self.parts.max(1))
+    }
+
+    pub(super) fn saw(&mut self, digest: u64) {
+        if self.distinct.len() < MOST_DISTINCT {
+            self.distinct.insert(digest);
+        }
+    }
+
+    /// What an earlier part of the same exploration has seen, if the file is there.
+    pub(super) fn load(path: &Path, fresh: &State) -> Result<Option<State>, String> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let state = State::read(path)?;
+        let same =
+            |state: &State| (state.id.clone(), state.strategy.clone(), state.part, state.parts);
+        if same(&state) != same(fresh) {
+            let State { id, strategy, part, parts, .. } = &state;
+            let what = format!("part {part} of {parts} of `{id}` ({strategy})");
+            return Err(format!("{}: it is of another exploration: {what}", path.display()));
+        }
+        Ok(Some(State { seeds: fresh.seeds, ..state }))
+    }
+
+    fn read(path: &Path) -> Result<State, String> {
+        let at = |wrong: &dyn std::fmt::Display| format!("{}: {wrong}", path.display());
+        let text = fs::read_to_string(path).map_err(|error| at(&error))?;
+        let state: State = serde_json::from_str(&text).map_err(|error| at(&error))?;
+        let sound =
+            state.version == VERSION && state.part < state.parts && state.done <= state.mine();
+        if sound { Ok(state) } else { Err(at(&"not the state of an exploration of this version")) }
+    }
+
+    /// Writes it, whole or not at all.
+    pub(super) fn save(&self, path: &Path) -> Result<(), String> {
+        let at = |error: std::io::Error| format!("{}: {error}", path.display());
+        let new = path.with_extension("new");
+        fs::write(&new, self.to_json()).map_err(at)?;
+        fs::rename(&new, path).map_err(at)
+    }
+
+    /// What several parts have seen together.
+    pub(super) fn merged(paths: &[PathBuf]) -> Result<State, String> {
+        let mut parts = paths.iter().map(|path| State::read(path));
+        let mut all = parts.next().unwrap_or(Err("nothing to merge".into()))?;
+        let mut seen = BTreeSet::from([all.part]);
+        for part in parts {
+            let part = part?;
+            let same = |state: &State| {
+                (state.id.clone(), state.strategy.clone(), state.parts, state.seeds)
+            };
+            if same(&part) != same(&all) {
+                return Err(format!("`{}` and `{}`: parts of two explorations", all.id, part.id));
+            }
+            if !seen.insert(part.part) {
+                return Err(format!("part {} of `{}` is there twice", part.part, all.id));
+            }
+            all.done += part.done;
+            all.distinct.extend(part.distinct);
+            all.failures.extend(part.failures);
+        }
+        all.failures.sort_by_key(|found| found.seed);
+        Ok(all)
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
