@@ -290,8 +290,8 @@
 //!
 //! With the feature `lab`, [`#[asx::test]`](macro@test) runs a test not once but under many
 //! schedules: the same program, tasks and channels as in production, on one thread, with the order
-//! of polls chosen on purpose and with a clock that jumps to the next timer. It looks for a run that
-//! panics, answers an error, deadlocks, never ends, or leaves something behind.
+//! of polls chosen on purpose and with a clock that jumps to the next timer. It looks for a run
+//! that panics, answers an error, deadlocks, never ends, or leaves something behind.
 //!
 //! ```toml
 //! [dev-dependencies]

@@ -7,6 +7,7 @@ mod conform;
 mod explore;
 mod run;
 mod status;
+mod tour;
 mod trace;
 
 use clap::{Args, Parser, Subcommand};
@@ -22,10 +23,11 @@ struct Cli {
     command: Option<Command>,
 }
 
-const EXAMPLES: &str = "Without a command the built-in scenarios are run.
+const EXAMPLES: &str = "Without a command: a tour of less than a minute.
 
 Examples:
-  asx                               run the built-in scenarios
+  asx                               a tour
+  asx conform                       run the built-in scenarios
   asx conform --filter 'tm-*'       run some of them
   asx run my.toml --seed 4          run one file under one seed, with its journal
   asx run my.toml --bless           write its fingerprint
@@ -132,7 +134,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let done = match cli.command {
-        None => conform::conform(&Conform::default(), &mut out),
+        None => tour::tour(&mut out),
         Some(Command::Conform(options)) => conform::conform(&options, &mut out),
         Some(Command::Run(options)) => run::run(&options, &mut out),
         Some(Command::Explore(options)) => explore::explore(&options, &mut out),

@@ -171,9 +171,9 @@ impl<F> Check<F> {
         self
     }
 
-    /// Says that tasks share nothing but channels, locks and other things of asx, so that polls that
-    /// touch different ones commute and need not be tried in both orders. Atomics, standard locks
-    /// and cells that several tasks use are not seen: with those, do not call this.
+    /// Says that tasks share nothing but channels, locks and other things of asx, so that polls
+    /// that touch different ones commute and need not be tried in both orders. Atomics, standard
+    /// locks and cells that several tasks use are not seen: with those, do not call this.
     pub fn transparent(mut self) -> Self {
         self.transparent = true;
         self

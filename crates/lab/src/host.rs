@@ -4,7 +4,6 @@
 //! A task is known by where it was spawned: by whom, and as which of those that one spawned. That
 //! is the same in every run, unlike its number.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -12,6 +11,7 @@ use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
 use asx_runtime::{Dispatch, Host, Runnable, footprint};
 
+use crate::coverage::Coverage;
 use crate::explore::{Access, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
 
@@ -81,25 +81,6 @@ pub(crate) struct Stepped {
     pub(crate) task: u64,
     /// How often it is to be cancelled now.
     pub(crate) cancels: usize,
-}
-
-/// Where tasks could have been cancelled, and where they were: once, and twice.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Coverage(BTreeMap<(u64, u64), [bool; 2]>);
-
-impl Coverage {
-    fn seen(&mut self, point: (u64, u64), times: usize) {
-        let tried = self.0.entry(point).or_default();
-        if let Some(at) = times.checked_sub(1) {
-            tried[at] = true;
-        }
-    }
-
-    /// How many cancels were tried, and how many there are to try.
-    pub(crate) fn count(&self) -> (usize, usize) {
-        let tried = self.0.values().flatten().filter(|tried| **tried).count();
-        (tried, 2 * self.0.len())
-    }
 }
 
 impl LabHost {

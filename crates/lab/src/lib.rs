@@ -11,6 +11,7 @@
 #![deny(unsafe_code)]
 
 mod check;
+mod coverage;
 pub mod explore;
 mod failure;
 mod found;
@@ -22,6 +23,7 @@ mod quiet;
 mod recording;
 pub mod report;
 mod search;
+mod words;
 pub mod workers;
 
 pub use check::{Check, How, Judged, check};

@@ -84,7 +84,10 @@ fn choices(
 fn moment(recorded: &Recorded, moments: &[(u64, u64)], failure: &Failure) -> Option<u64> {
     let last = recorded.recorded.checked_sub(1)?;
     let step = failure.step.checked_sub(1).and_then(|step| moments.get(step as usize));
-    let ended = |event: &&Event, how: Severity| matches!(event.kind, EventKind::TaskEnded { outcome } if outcome == how);
+    let ended = |event: &&Event, how: Severity| match event.kind {
+        EventKind::TaskEnded { outcome } => outcome == how,
+        _ => false,
+    };
     let kept = |seq: &u64| recorded.events.first().is_some_and(|first| *seq >= first.seq);
     let seq = match failure.finding.kind {
         Kind::Panic => {

@@ -14,8 +14,8 @@ use asx_trace::Header;
 
 use crate::check::{Check, How, Judged};
 use crate::explore::{
-    Bounded, Certificate, Decisions, Deviation, Dfs, Dpor, Follow, Limits, Pct, Point, Pos, Random,
-    Replay, Schedule, Strategy, TaskPath, Uniform, shrink,
+    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Pos, Random, Replay, Schedule,
+    Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding};
 use crate::found::{Found, Report};
@@ -23,6 +23,7 @@ use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
 use crate::quiet;
 use crate::recording::{MOST_EVENTS, Trace, short};
+use crate::words::{namer, words};
 
 /// Runs that shrinking may take.
 const SHRINKING: u64 = 2000;
@@ -317,34 +318,4 @@ where
 
 fn machine(journal: Option<(usize, WhenFull)>) -> Machine {
     Machine::new(Settings { operations: u32::MAX, journal, ..Settings::default() })
-}
-
-/// What the tasks of the last run are called.
-fn namer(machine: &Machine) -> impl Fn(TaskPath) -> String + use<> {
-    let tasks = machine.tasks();
-    move |path| {
-        let task = tasks.iter().find(|task| task.1 == path);
-        task.map_or_else(|| format!("{:06x}", path.tag()), |task| task.2.clone())
-    }
-}
-
-/// The deviations of a run, a line for each.
-fn words(log: &Decisions, name: impl Fn(TaskPath) -> String) -> Vec<String> {
-    let tasks = log.list().iter().filter_map(|decision| match decision {
-        crate::explore::Decision::Task { path, .. } => Some(*path),
-        crate::explore::Decision::Pick { .. } => None,
-    });
-    let tagged: Vec<_> = tasks.map(|path| (path.tag(), path)).collect();
-    let called = |of| tagged.iter().find(|task| task.0 == of).map(|task| name(task.1));
-    let lines = log.words(&name).into_iter().zip(log.schedule().deviations);
-    lines
-        .map(|(line, deviation)| match deviation {
-            Deviation::Pick { of, step, point: Point::Cancel, picked, .. } => {
-                let task = called(of).unwrap_or_else(|| format!("{of:06x}"));
-                let times = if picked > 1 { ", twice" } else { "" };
-                format!("cancel `{task}` after its poll {}{times}", step + 1)
-            }
-            _ => line,
-        })
-        .collect()
 }

@@ -249,7 +249,7 @@ fn a_search_that_is_led_astray_says_so() {
         // The first runs are as they should be.
         let report = check(move |cx: Cx| {
             let run = runs.fetch_add(1, Relaxed);
-            counted(cx, move || run > 3 && run % 2 == 0)
+            counted(cx, move || run > 3 && run.is_multiple_of(2))
         })
         .how(how)
         .run();
@@ -273,4 +273,41 @@ fn what_changes_slowly_is_noticed_at_the_end() {
     );
     assert_eq!(found.failure.finding.kind, Kind::Nondeterminism, "{found}");
     assert_eq!((found.run, found.failure.step > 0), (10, true), "{found}");
+}
+
+#[test]
+fn each_value_of_a_random_choice_is_tried() {
+    let program = async |cx: Cx| assert_ne!(cx.random_below(3), 2, "unlucky");
+    let found = failure(check(program).run());
+    assert_eq!(found.words, ["in step 1 (`main`) entropy takes 2 of 0..3"]);
+    let again = check(program).replay(&found.token).map(failure);
+    assert_eq!(again.map(|again| again.failure), Ok(found.failure));
+}
+
+/// Else a swap of two polls would change what they do.
+#[test]
+fn random_numbers_are_of_the_task_not_of_the_order() {
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let all = seen.clone();
+    let report = check(async |cx: Cx| {
+        let seen = seen.clone();
+        cx.scope(async |s: Scope<Cancelled>| {
+            for n in 0..2 {
+                let seen = seen.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    seen.lock().unwrap().insert((n, cx.random(), cx.random()));
+                    Ok(())
+                }));
+            }
+            Ok(())
+        })
+        .await
+    })
+    .run();
+    assert!(report.failure.is_none() && report.runs >= 2, "{report}");
+    let all = all.lock().unwrap();
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all.iter().all(|(_, first, second)| first != second));
 }

@@ -62,19 +62,19 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// * `seeds = 1000` (or `runs = 1000`): how many runs at most; 1000 unless set.
 /// * `seed = 7`: where random choices come from; 0 unless set.
-/// * `strategy = "mixed"`: how schedules are chosen; or `random`, `uniform`, `pos`, `pct(3)`, `dfs`,
-///   `dpor`, `bounded`.
+/// * `strategy = "mixed"`: how schedules are chosen; or `random`, `uniform`, `pos`, `pct(3)`,
+///   `dfs`, `dpor`, `bounded`.
 /// * `steps = 10000`: how many polls a run may take before it counts as endless.
 /// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known.
-/// * `cancel = "every await"`: then each task is cancelled at each of its awaits as well, one cancel
-///   a run. Where there was a cancel, an error is as good as a value.
+/// * `cancel = "every await"`: then each task is cancelled at each of its awaits as well, one
+///   cancel a run. Where there was a cancel, an error is as good as a value.
 /// * `transparent`: tasks share nothing but channels, locks and other things of asx, so that far
 ///   fewer schedules have to be tried.
 ///
 /// Where else it runs:
 ///
-/// * `native`: on threads, once, and not in the lab: for what the lab can't control, such as sockets
-///   or other threads.
+/// * `native`: on threads, once, and not in the lab: for what the lab can't control, such as
+///   sockets or other threads.
 /// * `workers = 4`: the same with so many threads.
 /// * `lab, native` or `lab, workers = 4`: first in the lab, then on threads.
 #[proc_macro_attribute]
