@@ -5,7 +5,8 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use asx_kernel::digest::Digest;
-use asx_trace::{Codec, Writer};
+use asx_report::{PAGE_EVENTS, Run, html};
+use asx_trace::{Codec, Reader, Writer};
 
 use crate::found::Found;
 use crate::recording::Trace;
@@ -18,7 +19,9 @@ pub fn write(found: &Found, dir: &Path) -> io::Result<Vec<PathBuf>> {
     if let Some(trace) = &found.trace {
         let path = dir.join(stem(found)).with_extension(Codec::Json.name());
         write_trace(trace, &path)?;
-        paths.push(path);
+        let page = path.with_extension("html");
+        fs::write(&page, page_of(&path)?)?;
+        paths.extend([path, page]);
     }
     Ok(paths)
 }
@@ -31,6 +34,14 @@ pub fn folder() -> PathBuf {
     let deps = program.parent().filter(|deps| deps.ends_with("deps"));
     let target = deps.and_then(|deps| deps.parent()?.parent());
     target.map_or_else(std::env::temp_dir, Path::to_path_buf).join("asx")
+}
+
+/// The trace in a file as a page.
+fn page_of(trace: &Path) -> io::Result<String> {
+    let failed = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
+    let reader = Reader::open(File::open(trace)?).map_err(|error| failed(&error))?;
+    let run = Run::read(reader, PAGE_EVENTS).map_err(|error| failed(&error))?;
+    Ok(html(&run))
 }
 
 fn write_trace(trace: &Trace, path: &Path) -> io::Result<()> {
