@@ -4,7 +4,7 @@ use asx_conformance::{Host, Model, Native, Record, Scenario, corpus, parse_str};
 use asx_kernel::journal::{Event, EventKind};
 use asx_native::Runtime;
 use asx_runtime::{Cancelled, Cx, Policy, Scope, channel};
-use asx_trace::refine;
+use asx_trace::{Codec, Header, Reader, Writer, refine, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -157,6 +157,18 @@ fn tally(events: &[Event]) -> BTreeMap<String, usize> {
     tally
 }
 
+/// Every law holds, of the journal and of the trace that is made of it.
+#[track_caller]
+fn assert_legal(events: &[Event], workers: usize) {
+    refine::check(events).unwrap_or_else(|wrong| panic!("{workers} workers: {wrong}"));
+    let header = Header { workers: workers as u64, ..Header::new("workers", "native") };
+    let mut writer = Writer::new(Vec::new(), Codec::Binary, &header).unwrap();
+    events.iter().for_each(|event| writer.write(&(*event).into()).unwrap());
+    let bytes = writer.finish().unwrap();
+    let report = verify(&mut Reader::open(&bytes[..]).unwrap(), true);
+    assert!(report.holds(), "{workers} workers: {:?}", report.violations);
+}
+
 #[test]
 fn threads_leave_a_record_the_laws_allow_and_come_to_the_same_ends() {
     let mut first = None;
@@ -165,7 +177,7 @@ fn threads_leave_a_record_the_laws_allow_and_come_to_the_same_ends() {
         runtime.block_on(program);
         let journal = runtime.journal().unwrap();
         assert_eq!(journal.lost, 0);
-        refine::check(&journal.events).unwrap_or_else(|wrong| panic!("{workers}: {wrong}"));
+        assert_legal(&journal.events, workers);
         let tally = tally(&journal.events);
         assert_eq!(&tally, first.get_or_insert_with(|| tally.clone()), "{workers} workers");
     }
@@ -293,6 +305,6 @@ fn a_record_is_exact_where_threads_close_what_others_use() {
         let runtime = Runtime::builder().workers(workers).journal(usize::MAX).build().unwrap();
         runtime.block_on(crossing);
         let journal = runtime.journal().unwrap();
-        refine::check(&journal.events).unwrap_or_else(|wrong| panic!("{workers}: {wrong}"));
+        assert_legal(&journal.events, workers);
     }
 }
