@@ -285,12 +285,89 @@
 //!     .await
 //! }
 //! ```
+//!
+//! # 7. Testing
+//!
+//! With the feature `lab`, [`#[asx::test]`](macro@test) runs a test not once but under many
+//! schedules: the same program, tasks and channels as in production, on one thread, with the order
+//! of polls chosen on purpose and with a clock that jumps to the next timer. It looks for a run
+//! that panics, answers an error, deadlocks, never ends, or leaves something behind.
+//!
+//! ```toml
+//! [dev-dependencies]
+//! asx = { version = "0.1", features = ["lab"] }
+//! ```
+//!
+//! Cargo unites features: what the lab needs is compiled into asx for tests, examples and benches
+//! of your crate, and not into your program. So measure without it.
+//!
+#![cfg_attr(feature = "lab", doc = "```")]
+#![cfg_attr(not(feature = "lab"), doc = "```ignore")]
+//! use asx::prelude::*;
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+//!
+//! #[asx::test(seeds = 1000, cancel = "every await")]
+//! async fn nothing_is_lost(cx: &Cx) -> Result<(), Cancelled> {
+//!     let (tx, mut rx) = channel::bounded(1);
+//!     cx.scope(async |s| {
+//!         let sent = s.spawn(async move |cx: Cx| Ok(tx.send(&cx, 7).await.is_ok()));
+//!         let got = rx.recv(cx).await;
+//!         assert!(got.is_ok() || !matches!(sent.await, Ok(true)));
+//!         Ok(())
+//!     })
+//!     .await
+//! }
+//!
+//! // What the attribute is made of: a program and a check of it.
+//! async fn count(cx: Cx) -> Result<(), Cancelled> {
+//!     let count = Arc::new(AtomicU32::new(0));
+//!     let total = count.clone();
+//!     cx.scope(async |s| {
+//!         for name in ["left", "right"] {
+//!             let count = count.clone();
+//!             drop(s.task(name).spawn(async move |cx: Cx| {
+//!                 let before = count.load(Relaxed);
+//!                 cx.yield_now().await; // the other one may run here
+//!                 count.store(before + 1, Relaxed);
+//!                 Ok(())
+//!             }));
+//!         }
+//!         Ok::<_, Cancelled>(())
+//!     })
+//!     .await?;
+//!     assert_eq!(total.load(Relaxed), 2);
+//!     Ok(())
+//! }
+//!
+//! let found = asx::lab::check(count).run().failure.expect("a bug");
+//! assert_eq!(found.words, ["at step 3 run `right (main/2)` instead of `left (main/1)`"]);
+//! assert!(asx::lab::check(count).replay(&found.token).unwrap().failure.is_some());
+//! ```
+//!
+//! A test that fails says what went wrong and where, who waits for what, and the schedule in words,
+//! made as short as it gets; it writes the run as a trace into `target/asx`, and prints the command
+//! that runs that one schedule again: `ASX_REPLAY=token cargo test name`.
+//!
+//! * Tasks are called by their names and by where they were spawned: `left (main/1)` is the first
+//!   task that `main` spawned.
+//! * What a program does must depend on nothing but the order of its polls: the time is
+//!   [`Cx::now`], random numbers are [`Cx::random`]. Some runs are made twice; if they differ, the
+//!   test fails and says at which step.
+//! * In the lab there are no other threads: what waits for one, or for the outside world, waits for
+//!   ever. `#[asx::test(native)]` runs a test once on threads instead, `#[asx::test(lab, native)]`
+//!   after the lab.
 
 pub use asx_kernel::budget::Budget;
 pub use asx_kernel::ids::TaskId;
 pub use asx_kernel::lanes::Priority;
 pub use asx_kernel::status::Status;
 pub use asx_macros::main;
+#[cfg(feature = "lab")]
+pub use asx_macros::test;
+#[cfg(not(feature = "lab"))]
+#[doc(hidden)]
+pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
     Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics,
 };
@@ -301,6 +378,12 @@ pub use asx_runtime::{
     join, join_all, join3, join4, race, race_all, race3, race4, select, sync, try_join,
     try_join_all, try_join3, try_join4,
 };
+
+/// Tests under every schedule: what [`test`](macro@test) is made of.
+#[cfg(feature = "lab")]
+pub mod lab {
+    pub use asx_lab::*;
+}
 
 /// Why something was asked to stop.
 pub mod cancel {

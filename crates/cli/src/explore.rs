@@ -281,7 +281,7 @@ impl Search<'_> {
         }
         let rate = state.done as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
         self.bar.set_position(state.done);
-        if state.done % 64 == 0 {
+        if state.done.is_multiple_of(64) {
             let distinct = state.distinct.len();
             let failed = state.failures.len();
             self.bar.set_message(format!("{rate:.0}/s, {distinct} distinct, {failed} failed"));

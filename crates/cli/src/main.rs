@@ -7,6 +7,7 @@ mod conform;
 mod explore;
 mod run;
 mod status;
+mod tour;
 mod trace;
 
 use clap::{Args, Parser, Subcommand};
@@ -22,15 +23,18 @@ struct Cli {
     command: Option<Command>,
 }
 
-const EXAMPLES: &str = "Without a command the built-in scenarios are run.
+const EXAMPLES: &str = "Without a command: a tour of less than a minute.
 
 Examples:
-  asx                               run the built-in scenarios
+  asx                               a tour
+  asx conform                       run the built-in scenarios
   asx conform --filter 'tm-*'       run some of them
   asx run my.toml --seed 4          run one file under one seed, with its journal
   asx run my.toml --bless           write its fingerprint
   asx run my.toml --trace my.asxt   write its trace
   asx trace verify my.asxt --strict check it against the laws
+  asx trace report --html my.html my.asxt
+                                    draw it
   asx status FULL                   explain a status";
 
 #[derive(Subcommand)]
@@ -50,13 +54,15 @@ enum Command {
   asx run my.toml --bless
   asx run my.toml --seed 4 --trace my.jsonl")]
     Run(Run),
-    /// Check, show, compare and convert traces.
+    /// Check, show, compare, convert and draw traces.
     #[command(after_help = "Examples:
   asx trace verify run.asxt --strict
   asx trace show run.asxt --task 3
   asx trace diff before.asxt after.asxt
   asx trace digest run.asxt
   asx trace convert run.asxt run.jsonl
+  asx trace report --html run.html run.asxt
+  asx trace export --perfetto run.json run.asxt
 
 Exit codes: 0 all is well, 1 something does not hold, 2 the input is unusable.")]
     Trace {
@@ -128,7 +134,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let done = match cli.command {
-        None => conform::conform(&Conform::default(), &mut out),
+        None => tour::tour(&mut out),
         Some(Command::Conform(options)) => conform::conform(&options, &mut out),
         Some(Command::Run(options)) => run::run(&options, &mut out),
         Some(Command::Explore(options)) => explore::explore(&options, &mut out),

@@ -270,8 +270,73 @@ fn convert_goes_there_and_back_and_never_over_its_input() {
 }
 
 #[test]
+fn report_writes_a_page_of_its_own() {
+    let folder = Folder::new("report");
+    let (a, page) = (folder.trace(SCENARIO, "a.asxt"), folder.path("a.html"));
+    let (out, code) = said(&["trace", "report", "--html", &page, &a]);
+    assert_eq!(code, Some(0));
+    let written = fs::read_to_string(&page).expect("readable");
+    assert!(out.starts_with(&format!("{page}: ")), "{out}");
+    assert!(out.ends_with(" events, 0 marks: lawful\n"), "{out}");
+    assert!(written.starts_with("<!doctype html>") && written.contains("<title>ch-fifo-001: "));
+    let object = json(&["trace", "report", &a, "--html", &page, "--json"]);
+    assert_eq!((&object["holds"], &object["file"]), (&true.into(), &page.clone().into()));
+    assert_eq!(object["bytes"], written.len());
+    assert_eq!(object["digest"], said(&["trace", "digest", &a]).0.trim());
+    assert_eq!(fs::read_to_string(&page).expect("readable"), written, "over an older page");
+    // What does not hold is worth a look, too.
+    let bytes = fs::read(&a).expect("readable");
+    fs::write(&a, &bytes[..bytes.len() - 3]).expect("written");
+    let (out, code) = said(&["trace", "report", "--html", &page, &a]);
+    assert!(code == Some(0) && out.ends_with(": 1 finding\n"), "{out}");
+    assert!(fs::read_to_string(&page).expect("readable").contains("the trace ends early"));
+    assert_eq!(folder.files(), ["a.asxt", "a.html"]);
+}
+
+#[test]
+fn export_writes_what_viewers_read() {
+    let folder = Folder::new("export");
+    let (a, file) = (folder.trace(SCENARIO, "a.jsonl"), folder.path("a.json"));
+    for axis in ["order", "time"] {
+        let call = ["trace", "export", "--perfetto", &file, &a, "--axis", axis, "--json"];
+        let object = json(&call);
+        let written = fs::read(&file).expect("readable");
+        assert_eq!(object["bytes"], written.len());
+        let trace: serde_json::Value = serde_json::from_slice(&written).expect("JSON");
+        assert_eq!(trace["otherData"]["digest"], object["digest"]);
+        let events = trace["traceEvents"].as_array().expect("a list");
+        assert!(events.iter().any(|event| event["ph"] == "s" && event["name"] == "message"));
+    }
+    let (out, code) = said(&["trace", "export", "--perfetto", &file, &a]);
+    assert!(code == Some(0) && out.starts_with(&file) && out.ends_with(": lawful\n"), "{out}");
+    assert_eq!(folder.files(), ["a.json", "a.jsonl"]);
+}
+
+#[test]
+fn report_and_export_refuse_what_they_cannot_do() {
+    let folder = Folder::new("unable");
+    let (a, other) = (folder.trace(SCENARIO, "a.jsonl"), folder.path("b.txt"));
+    let before = fs::read(&a).expect("readable");
+    fs::write(&other, "hello\n").expect("written");
+    for [command, flag] in [["report", "--html"], ["export", "--perfetto"]] {
+        let why = refused(&["trace", command, flag, &a, &a]);
+        assert!(why.contains("this is the input: it is not overwritten"), "{why}");
+        let why = refused(&["trace", command, flag, &folder.path("x"), &other]);
+        assert!(why.contains("b.txt: byte 0 (record 0): this is no trace"), "{why}");
+        let why = refused(&["trace", command, flag, &folder.path("no/x"), &a]);
+        assert!(why.contains("no/.x."), "{why}");
+        let why = refused(&["trace", command, flag, &folder.path("x"), &folder.path("none")]);
+        assert!(why.contains("none: "), "{why}");
+        let why = refused(&["trace", command, &a]);
+        assert!(why.contains(flag), "{why}");
+    }
+    assert_eq!(fs::read(&a).expect("readable"), before);
+    assert_eq!(folder.files(), ["a.jsonl", "b.txt"]);
+}
+
+#[test]
 fn every_command_has_help_with_examples() {
-    for command in ["verify", "show", "diff", "digest", "convert"] {
+    for command in ["verify", "show", "diff", "digest", "convert", "report", "export"] {
         let (out, code) = said(&["trace", command, "--help"]);
         assert!(code == Some(0) && out.contains("Examples:"), "{command}");
     }
@@ -299,5 +364,5 @@ fn the_guide_shows_what_the_program_says() {
         assert_eq!(text(&output.stdout), expected, "asx {arguments}: {}", text(&output.stderr));
         calls += 1;
     }
-    assert_eq!(calls, 5);
+    assert_eq!(calls, 7);
 }

@@ -1,19 +1,23 @@
 //! Many runs of one program: the search for one that fails, and the report of it.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use asx_runtime::{Cx, Settings};
+use asx_runtime::Cx;
 
-use crate::explore::{
-    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Pos, Random, Schedule,
-    Strategy, TokenError, Uniform, shrink,
-};
-use crate::failure::{Failure, Finding};
-use crate::machine::{Machine, Plan};
-use crate::quiet;
+use crate::explore::{Schedule, TokenError};
+use crate::failure::Finding;
+use crate::found::Report;
+use crate::report;
+use crate::search::Search;
 
 /// What the value of a program says about its run.
+#[diagnostic::on_unimplemented(
+    message = "a program under test gives `()` or a `Result`, not `{Self}`",
+    label = "neither `()` nor a `Result` with a `Debug` error",
+    note = "whatever else is to be checked, check it in the program, with `assert!`"
+)]
 pub trait Judged {
     /// What went wrong, if anything did.
     fn judge(self) -> Option<Finding>;
@@ -63,19 +67,35 @@ pub enum How {
     Bounded,
 }
 
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            How::Mixed => f.write_str("mixed"),
+            How::Random => f.write_str("random"),
+            How::Uniform => f.write_str("uniform"),
+            How::Pos => f.write_str("pos"),
+            How::Pct(depth) => write!(f, "pct({depth})"),
+            How::Dfs => f.write_str("dfs"),
+            How::Dpor => f.write_str("dpor"),
+            How::Bounded => f.write_str("bounded"),
+        }
+    }
+}
+
 /// A program to be checked.
 #[must_use = "run it"]
 #[derive(Clone, Debug)]
 pub struct Check<F> {
-    program: F,
-    runs: u64,
-    seed: u64,
-    how: How,
-    steps: u64,
-    latency: u64,
-    time: Option<Duration>,
-    cancels: bool,
-    transparent: bool,
+    pub(crate) program: F,
+    pub(crate) name: Option<String>,
+    pub(crate) runs: u64,
+    pub(crate) seed: u64,
+    pub(crate) how: How,
+    pub(crate) steps: u64,
+    pub(crate) latency: u64,
+    pub(crate) time: Option<Duration>,
+    pub(crate) cancels: bool,
+    pub(crate) transparent: bool,
 }
 
 /// Checks a program: runs it under many schedules and looks for one that fails.
@@ -104,6 +124,7 @@ where
     let (runs, steps) = (1000, 10_000);
     Check {
         program,
+        name: None,
         runs,
         seed: 0,
         how: How::Mixed,
@@ -116,6 +137,12 @@ where
 }
 
 impl<F> Check<F> {
+    /// What the program is called, in reports and in the names of files: the name of the test.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// How many runs at most; 1000 unless set.
     pub fn runs(mut self, runs: u64) -> Self {
         self.runs = runs;
@@ -153,16 +180,18 @@ impl<F> Check<F> {
         self
     }
 
-    /// Says that tasks share nothing but channels, locks and other things of asx, so that polls that
-    /// touch different ones commute and need not be tried in both orders. Atomics, standard locks
-    /// and cells that several tasks use are not seen: with those, do not call this.
+    /// Says that tasks share nothing but channels, locks and other things of asx, so that polls
+    /// that touch different ones commute and need not be tried in both orders. Atomics, standard
+    /// locks and cells that several tasks use are not seen: with those, do not call this.
     pub fn transparent(mut self) -> Self {
         self.transparent = true;
         self
     }
 
-    /// Has each task cancelled at each of its awaits, one cancel a run: as soon as it waits, once
-    /// and twice, and as late as can be, when it is about to go on.
+    /// Has each task cancelled at each of its awaits as well, one cancel a run: as soon as it waits,
+    /// once and twice, and as late as can be, when it is about to go on. That is after the runs
+    /// without, and without preemptions. A program that was cancelled may
+    /// answer with an error.
     pub fn cancel_at_every_await(mut self) -> Self {
         self.cancels = true;
         self
@@ -176,216 +205,48 @@ where
 {
     /// Runs it.
     pub fn run(&self) -> Report {
-        let mut search = Search::new(self);
-        let first = if self.cancels { search.cancel_everywhere() } else { search.explore() };
-        let failure = first.map(|failure| search.describe(failure));
-        let Search { runs, proof, machine, .. } = search;
-        Report { runs, failure, proof, cancels: self.cancels.then(|| machine.coverage()) }
+        Search::new(self).all()
     }
 
-    /// Runs it, and panics with the report if a run fails. With a token in `ASX_REPLAY`, only that
-    /// schedule is run.
+    /// Runs it, and panics with the report if a run fails; what there is to see of that run is in
+    /// files then ([`report::write`]). With a token in `ASX_REPLAY`, only that schedule is run.
     ///
     /// # Panics
     /// If a run fails, or if the token is none.
+    #[track_caller]
     pub fn assert(&self) {
-        let report = match std::env::var("ASX_REPLAY") {
-            Ok(token) => match self.replay(&token) {
+        let report = match replayed() {
+            None => self.run(),
+            Some(token) => match self.replay(&token) {
                 Ok(report) => report,
-                Err(error) => panic!("ASX_REPLAY: {error}"),
+                Err(error) => panic!(
+                    "ASX_REPLAY={token}: {error}\ncopy the whole token from the report of the test"
+                ),
             },
-            Err(_) => self.run(),
         };
-        assert!(report.failure.is_none(), "{report}");
+        let Some(found) = &report.failure else {
+            if report.is_replay {
+                println!("ASX_REPLAY: {report}");
+            }
+            return;
+        };
+        let folder = report::folder();
+        let line = |path: &PathBuf| format!("\nto see what happened: {}", path.display());
+        let files: String = match report::write(found, &folder) {
+            Ok(paths) => paths.iter().map(line).collect(),
+            Err(error) => format!("\nno trace in {}: {error}", folder.display()),
+        };
+        panic!("{report}{files}");
     }
 
     /// Runs the one schedule that a token names.
     pub fn replay(&self, token: &str) -> Result<Report, TokenError> {
         let schedule = Schedule::from_token(token)?;
-        let mut search = Search::new(self);
-        let failure = search.follow(&schedule).map(|failure| {
-            let log = search.machine.log();
-            Found { failure, token: token.into(), words: words(&log), schedule, shrunk_by: 0 }
-        });
-        Ok(Report { runs: search.runs, failure, proof: None, cancels: None })
+        Ok(Search::new(self).replay(schedule))
     }
 }
 
-/// What a check has seen.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// Runs, those for shrinking not among them.
-    pub runs: u64,
-    /// A run that failed.
-    pub failure: Option<Found>,
-    /// All classes of schedules were run.
-    pub proof: Option<Certificate>,
-    /// Cancels that were tried, of how many there are to try.
-    pub cancels: Option<(usize, usize)>,
-}
-
-/// A run that failed, and how to see it again.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// What went wrong.
-    pub failure: Failure,
-    /// Names the schedule: `ASX_REPLAY=token cargo test name` runs it again.
-    pub token: String,
-    /// The schedule in words: where it leaves the usual order.
-    pub words: Vec<String>,
-    /// The schedule.
-    pub schedule: Schedule,
-    /// How many forced decisions fewer than when it was found.
-    pub shrunk_by: usize,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.failure {
-            Some(found) => {
-                writeln!(f, "run {} fails: {}", self.runs, found.failure)?;
-                match found.words.len() {
-                    0 => writeln!(f, "in the usual order of polls")?,
-                    _ => writeln!(f, "when the order of polls is changed like this:")?,
-                }
-                found.words.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
-                write!(f, "to see it again: ASX_REPLAY={}", found.token)
-            }
-            None => {
-                write!(f, "{} runs, none fails", self.runs)?;
-                if let Some(proof) = &self.proof {
-                    let Certificate { classes, hash } = proof;
-                    write!(f, "; these are all: {classes} classes, certificate {hash:016x}")?;
-                }
-                match self.cancels {
-                    Some((tried, all)) => write!(f, "; {tried} of {all} cancels tried"),
-                    None => Ok(()),
-                }
-            }
-        }
-    }
-}
-
-/// A check that is going on.
-struct Search<'a, F> {
-    check: &'a Check<F>,
-    machine: Machine,
-    runs: u64,
-    end: Option<Instant>,
-    proof: Option<Certificate>,
-}
-
-impl<'a, F, B> Search<'a, F>
-where
-    F: Fn(Cx) -> B,
-    B: Future<Output: Judged>,
-{
-    fn new(check: &'a Check<F>) -> Self {
-        let settings = Settings { operations: u32::MAX, ..Settings::default() };
-        let end = check.time.and_then(|time| Instant::now().checked_add(time));
-        Search { check, machine: Machine::new(settings), runs: 0, end, proof: None }
-    }
-
-    fn explore(&mut self) -> Option<Failure> {
-        let Check { seed, how, runs, transparent, .. } = *self.check;
-        if transparent && let Some(failure) = self.follow(&Schedule::default()) {
-            // Whether there are timers is known from here on: with them less commutes.
-            return Some(failure);
-        }
-        match how {
-            How::Mixed => {
-                let failure = self.with(Dpor::new(), runs / 4);
-                if failure.is_some() || self.proof.is_some() {
-                    return failure;
-                }
-                let each = (runs - self.runs.min(runs)).div_ceil(4);
-                self.with(Random::new(seed), each)
-                    .or_else(|| self.with(Pos::new(seed), each))
-                    .or_else(|| self.with(Pct::new(seed, 3), each))
-                    .or_else(|| self.with(Uniform::new(seed), each))
-            }
-            How::Random => self.with(Random::new(seed), runs),
-            How::Uniform => self.with(Uniform::new(seed), runs),
-            How::Pos => self.with(Pos::new(seed), runs),
-            How::Pct(depth) => self.with(Pct::new(seed, depth), runs),
-            How::Dfs => self.with(Dfs::new(), runs),
-            How::Dpor => self.with(Dpor::new(), runs),
-            How::Bounded => self.with(Bounded::new(Limits::NONE, runs), runs),
-        }
-    }
-
-    /// One cancel a run, in the usual order.
-    fn cancel_everywhere(&mut self) -> Option<Failure> {
-        let limits = Limits { preemptions: 0, cancels: 1 };
-        self.with(Bounded::new(limits, u64::MAX), u64::MAX)
-    }
-
-    /// Runs what a strategy chooses, so many times at most.
-    fn with(&mut self, strategy: impl Strategy + Send + 'static, most: u64) -> Option<Failure> {
-        let mut strategy: Option<Box<dyn Strategy + Send>> = Some(Box::new(strategy));
-        for _ in 0..most {
-            if self.end.is_some_and(|end| Instant::now() >= end) {
-                return None;
-            }
-            if !strategy.as_mut().is_some_and(|strategy| strategy.begin()) {
-                break;
-            }
-            let failure = self.once(&mut strategy);
-            self.runs += 1;
-            if failure.is_some() {
-                return failure;
-            }
-        }
-        let strategy = strategy?;
-        self.proof = strategy.progress().exhausted;
-        None
-    }
-
-    fn once(&mut self, strategy: &mut Option<Box<dyn Strategy + Send>>) -> Option<Failure> {
-        let Check { steps, latency, cancels, transparent, .. } = *self.check;
-        let plan = Plan { steps, latency, cancels, transparent };
-        let judge = match plan.cancels {
-            true => Judged::judge_disturbed,
-            false => Judged::judge,
-        };
-        quiet::during(|| self.machine.run(strategy, plan, &self.check.program, judge)).failure
-    }
-
-    fn follow(&mut self, schedule: &Schedule) -> Option<Failure> {
-        let mut follow = Follow::new(schedule.clone());
-        follow.begin();
-        self.runs += 1;
-        self.once(&mut Some(Box::new(follow)))
-    }
-
-    /// Makes the schedule of the last run small, and tells it.
-    fn describe(&mut self, failure: Failure) -> Found {
-        let (runs, schedule) = (self.runs, self.machine.log().schedule());
-        let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
-            let failure = self.follow(schedule);
-            *log = self.machine.log();
-            failure.map(|failure| failure.id())
-        });
-        self.runs = runs;
-        let Some(shrunk) = shrunk else {
-            let words = words(&self.machine.log());
-            return Found { failure, token: schedule.token(), words, schedule, shrunk_by: 0 };
-        };
-        let failure = self.follow(&shrunk.schedule).unwrap_or(failure);
-        self.runs = runs;
-        Found {
-            failure,
-            token: shrunk.schedule.token(),
-            words: words(&shrunk.log),
-            shrunk_by: schedule.deviations.len().saturating_sub(shrunk.schedule.deviations.len()),
-            schedule: shrunk.schedule,
-        }
-    }
-}
-
-/// Runs that shrinking may take.
-const SHRINKING: u64 = 2000;
-
-fn words(log: &Decisions) -> Vec<String> {
-    log.words(|task| format!("{:06x}", task.tag()))
+/// What is to be replayed, says who started the tests.
+pub(crate) fn replayed() -> Option<String> {
+    std::env::var("ASX_REPLAY").ok().filter(|token| !token.is_empty())
 }

@@ -34,6 +34,8 @@ pub enum Kind {
     Ended,
     /// Something came from where the lab has no control.
     Foreign,
+    /// The same decisions did not lead to the same run.
+    Nondeterminism,
 }
 
 impl Kind {
@@ -51,6 +53,7 @@ impl Kind {
             Kind::Leak => "leak",
             Kind::Ended => "ended",
             Kind::Foreign => "foreign",
+            Kind::Nondeterminism => "not deterministic",
         }
     }
 }
@@ -97,12 +100,12 @@ impl Finding {
         self
     }
 
-    pub(crate) fn endless_poll(task: u64) -> Finding {
-        Finding::new(Kind::Livelock, format!("a poll of t{task} does not end"))
+    pub(crate) fn endless_poll(task: &str) -> Finding {
+        Finding::new(Kind::Livelock, format!("a poll of {task} does not end"))
     }
 
-    pub(crate) fn unheeding(task: u64, polls: u64) -> Finding {
-        let message = format!("t{task} was asked to stop, and did not look in {polls} polls");
+    pub(crate) fn unheeding(task: &str, polls: u64) -> Finding {
+        let message = format!("{task} was asked to stop, and did not look in {polls} polls");
         Finding::new(Kind::Unheeded, message)
     }
 
@@ -138,6 +141,10 @@ impl Finding {
         Some(finding)
     }
 
+    pub(crate) fn nondeterminism(message: String, detail: String) -> Finding {
+        Finding { detail, ..Finding::new(Kind::Nondeterminism, message) }
+    }
+
     pub(crate) fn leaked_timers(count: usize) -> Finding {
         Finding::new(Kind::Leak, format!("{count} timers are still armed"))
     }
@@ -148,22 +155,31 @@ impl Finding {
 pub struct Failure {
     /// What.
     pub finding: Finding,
-    /// After how many polls.
+    /// In which poll, from 1.
     pub step: u64,
+    /// The task that was polled, of a panic.
+    pub task: Option<String>,
+    /// Where in the source, of a panic.
+    pub place: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(finding: Finding, step: u64) -> Failure {
-        Failure { finding, step }
+        Failure { finding, step, task: None, place: None }
     }
 
     /// A number that says whether two failures are the same one.
     pub fn id(&self) -> u64 {
         let Finding { kind, message, .. } = &self.finding;
         // The others name tasks and counts, which differ from order to order.
-        let says_what = matches!(kind, Kind::Panic | Kind::Error | Kind::Ended);
+        let says_what =
+            matches!(kind, Kind::Panic | Kind::Error | Kind::Ended | Kind::Nondeterminism);
         let message = if says_what { message.as_bytes() } else { b"" };
         Digest::new().word(*kind as u64).bytes(message).value()
+    }
+
+    pub(crate) fn is_nondeterminism(&self) -> bool {
+        self.finding.kind == Kind::Nondeterminism
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
@@ -174,7 +190,14 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Finding { kind, message, detail } = &self.finding;
-        writeln!(f, "{} at step {}: {message}", kind.name(), self.step)?;
+        write!(f, "{} at step {}", kind.name(), self.step)?;
+        if let Some(task) = &self.task {
+            write!(f, " in `{task}`")?;
+        }
+        if let Some(place) = &self.place {
+            write!(f, " at {place}")?;
+        }
+        writeln!(f, ": {message}")?;
         detail.lines().try_for_each(|line| writeln!(f, "  {line}"))
     }
 }

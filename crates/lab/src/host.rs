@@ -1,14 +1,18 @@
-//! The host of a machine: what is runnable, what is known of it, and one poll after another.
+//! What the machine gives its tasks: one list of whatever is runnable, a clock that stands still,
+//! and a memory of who is who.
+//!
+//! A task is known by where it was spawned: by whom, and as which of those that one spawned. That
+//! is the same in every run, unlike its number.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
-use asx_runtime::{Host, Runnable, footprint};
+use asx_runtime::{Dispatch, Host, Runnable, footprint};
 
+use crate::coverage::Coverage;
 use crate::explore::{Access, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
 
@@ -27,13 +31,6 @@ const ELSEWHERE: u64 = 3;
 /// How often in a row a task is polled while others could be: workers are not that unfair.
 const IN_A_ROW: u32 = 100;
 
-/// What a poll came to.
-pub(crate) struct Step {
-    /// Whom to cancel, and how often.
-    pub(crate) cancel: Option<(u64, usize)>,
-    pub(crate) trouble: Option<Trouble>,
-}
-
 /// What is wrong with a task, seen when it was polled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trouble {
@@ -49,6 +46,8 @@ pub(crate) enum Trouble {
 #[derive(Default)]
 pub(crate) struct LabHost {
     now: AtomicU64,
+    /// Whether events are recorded, and so who is dispatched.
+    is_recorded: bool,
     /// The thread of the machine.
     owner: AtomicUsize,
     /// Another thread has woken a task.
@@ -57,20 +56,24 @@ pub(crate) struct LabHost {
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     /// While a run goes on.
-    strategy: Option<Box<dyn Strategy + Send>>,
+    pub(crate) strategy: Option<Box<dyn Strategy + Send>>,
     ready: Vec<Runnable>,
     /// Of each of them.
     enabled: Vec<TaskPath>,
-    /// By number.
+    /// By number. That of nobody, 0, has spawned what the runtime itself started.
     tasks: Vec<Known>,
     /// The number of the task that is being polled.
     current: u64,
+    /// Whether the run is not decided yet, so that the strategy is asked.
+    asks: bool,
     /// The task that was polled last, and how often in a row.
     streak: (u64, u32),
     /// Whether a task was held back in this run, for the sake of the others.
-    held_back: bool,
+    pub(crate) held_back: bool,
+    /// Whether one was in any run.
+    pub(crate) overrules: bool,
     /// Whether another thread has woken a task in this run.
     foreign: bool,
     /// Whether there was ever a timer, in this run or in one before.
@@ -78,53 +81,52 @@ struct State {
     /// What it touched.
     touched: Vec<Access>,
     /// What was decided in this run.
-    log: Decisions,
+    pub(crate) log: Decisions,
+    /// Of each step, a hash of what it was and what it touched, if that is wanted.
+    pub(crate) trail: Vec<u64>,
     plan: Option<Plan>,
     /// Whether there was a cancel in this run.
-    disturbed: bool,
-    coverage: Coverage,
+    pub(crate) is_disturbed: bool,
+    pub(crate) coverage: Coverage,
 }
 
 /// What is known of a task.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Known {
     /// Zero: not seen yet.
     path: u64,
+    /// Who spawned it.
+    parent: u64,
+    /// As which of the parent's children, from 1.
+    nth: u64,
+    name: Option<Arc<str>>,
     /// Tasks it has spawned.
     children: u64,
     /// Other things it has made.
     made: u64,
+    /// Random numbers it has drawn.
+    draws: u64,
     /// How often it was polled.
     steps: u64,
     /// How often since it was asked to stop, without seeing it.
     unheeding: u64,
 }
 
-/// A place where a task could be cancelled: which task, after how many polls, how often, and
-/// whether when it is about to be polled again or at once.
-type Place = (u64, u64, usize, bool);
-
-/// Where tasks could have been cancelled, and whether they were.
-#[derive(Clone, Debug, Default)]
-struct Coverage(BTreeMap<Place, bool>);
-
-impl Coverage {
-    /// There is a choice between no cancel and up to `most`; this many were made.
-    fn seen(&mut self, known: Known, late: bool, most: usize, made: usize) {
-        for times in 1..=most {
-            let place = (known.path, known.steps, times, late);
-            *self.0.entry(place).or_default() |= times == made;
-        }
-    }
-
-    /// How many cancels were tried, and how many there are to try.
-    fn count(&self) -> (usize, usize) {
-        (self.0.values().filter(|tried| **tried).count(), self.0.len())
-    }
+/// What a step came to.
+pub(crate) struct Stepped {
+    /// The number of the task.
+    pub(crate) task: u64,
+    /// How often it is to be cancelled now.
+    pub(crate) cancels: usize,
+    pub(crate) trouble: Option<Trouble>,
 }
 
 impl LabHost {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn new(is_recorded: bool) -> LabHost {
+        LabHost { is_recorded, ..LabHost::default() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -132,29 +134,25 @@ impl LabHost {
         self.now.store(0, Relaxed);
         self.owner.store(this_thread(), Relaxed);
         let mut state = self.lock();
+        state.enabled.clear();
+        let late = std::mem::take(&mut state.ready);
+        drop(state);
+        late.into_iter().for_each(Runnable::expire);
+        let mut state = self.lock();
         state.strategy = strategy;
         state.plan = Some(plan);
+        state.is_disturbed = false;
         state.streak = (0, 0);
         state.held_back = false;
         state.foreign = false;
-        state.disturbed = false;
         state.log.clear();
+        state.trail.clear();
         state.tasks.clear();
         state.current = 0;
     }
 
-    /// The run is over: its strategy, and whether the machine has overruled it.
-    pub(crate) fn finish(&self) -> (Option<Box<dyn Strategy + Send>>, bool) {
-        let mut state = self.lock();
-        (state.strategy.take(), state.held_back)
-    }
-
-    pub(crate) fn log(&self) -> Decisions {
-        self.lock().log.clone()
-    }
-
-    pub(crate) fn coverage(&self) -> (usize, usize) {
-        self.lock().coverage.count()
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.lock().ready.is_empty()
     }
 
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
@@ -181,7 +179,11 @@ impl LabHost {
         }
         footprint::begin(who.0, 0);
         step();
-        self.lock().stepped(0, who, ask);
+        let mut state = self.lock();
+        state.look_at_footprint(who);
+        if ask {
+            state.tell(who);
+        }
     }
 
     /// Waits for another thread to wake a task, which takes from `patience`: whether one has.
@@ -196,9 +198,8 @@ impl LabHost {
         state.foreign
     }
 
-    /// Polls a task, of the strategy's choice unless the run is over. None if there is none.
-    /// `cancel` asks a task to stop.
-    pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Step> {
+    /// Polls a task, of the strategy's choice unless the run is over. `cancel` asks a task to stop.
+    pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Stepped> {
         let mut state = self.lock();
         let mut at = state.choose(ask)?;
         if ask && state.cancels() {
@@ -212,33 +213,45 @@ impl LabHost {
         }
         let (entry, path) = state.take(at);
         let id = entry.id();
-        let unheeding = entry.is_unheeding();
+        let is_unheeding = entry.is_unheeding();
         let known = state.known(id);
-        known.unheeding = if unheeding { known.unheeding + 1 } else { 0 };
+        known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
         let (made, unheeded) = (known.made, known.unheeding);
         state.current = id;
         drop(state);
         entry.forget_wait();
         footprint::begin(path.0, made);
-        entry.run();
+        self.poll(entry);
         let mut state = self.lock();
-        state.stepped(id, path, ask);
-        let plan = state.plan?;
-        let trouble = if footprint::take_endless() {
-            Some(Trouble::Endless(id))
-        } else if state.foreign {
-            Some(Trouble::Foreign)
-        } else {
-            (unheeded > plan.latency).then_some(Trouble::Unheeding(id, unheeded))
-        };
-        let times = if ask && plan.cancels { state.cancel(id, false) } else { 0 };
-        Some(Step { cancel: (times > 0).then_some((id, times)), trouble })
+        let made = state.look_at_footprint(path);
+        state.current = 0;
+        let known = state.known(id);
+        known.made = made;
+        known.steps += 1;
+        let trouble = state.trouble(id, unheeded);
+        if ask {
+            state.tell(path);
+        }
+        let cancels = if ask && state.cancels() { state.cancel(id, false) } else { 0 };
+        Some(Stepped { task: id, cancels, trouble })
+    }
+
+    fn poll(&self, entry: Runnable) {
+        if !self.is_recorded {
+            entry.run();
+            return;
+        }
+        let lane = entry.place().lane();
+        // There are no streaks: the strategy chooses across all lanes.
+        let dispatch = Dispatch { worker: 0, lane, streak: 0, limit: 0, fallback: false };
+        entry.run_recorded(false, dispatch);
     }
 }
 
 impl State {
     /// Which task is next, if there is one.
     fn choose(&mut self, ask: bool) -> Option<usize> {
+        self.asks = ask;
         match ask && self.strategy.is_some() {
             _ if self.ready.is_empty() => None,
             true => Some(self.ask()),
@@ -267,7 +280,7 @@ impl State {
             let (entry, path) = (self.ready.remove(at), self.enabled.remove(at));
             self.ready.push(entry);
             self.enabled.push(path);
-            self.held_back = true;
+            (self.held_back, self.overrules) = (true, true);
             count -= 1;
         }
         let enabled = &self.enabled[..count];
@@ -277,8 +290,8 @@ impl State {
         at
     }
 
-    /// A poll is over: what it touched.
-    fn stepped(&mut self, id: u64, path: TaskPath, ask: bool) {
+    /// Takes down what the poll of a task has touched: how many things the task has made so far.
+    fn look_at_footprint(&mut self, path: TaskPath) -> u64 {
         let mut touched = std::mem::take(&mut self.touched);
         touched.clear();
         touched.push(Access::write(path.0));
@@ -290,21 +303,40 @@ impl State {
             // Every step has a say in whether anything is left that keeps time from moving.
             touched.push(Access::write(CLOCK.0));
         }
-        let made = footprint::end(|accesses| {
-            touched.extend(
-                accesses
-                    .iter()
-                    .map(|access| Access { object: self.name(access.object), write: access.write }),
-            );
-        });
-        let known = self.known(id);
-        known.made = made;
-        known.steps += 1;
-        self.current = 0;
-        if ask && let Some(strategy) = &mut self.strategy {
-            strategy.stepped(path, &touched);
-        }
+        let made =
+            footprint::end(|accesses| {
+                touched.extend(accesses.iter().map(|access| Access {
+                    object: self.object(access.object),
+                    write: access.write,
+                }));
+            });
         self.touched = touched;
+        made
+    }
+
+    /// Tells the strategy of a step.
+    fn tell(&mut self, path: TaskPath) {
+        let State { strategy, touched, trail, plan, .. } = self;
+        if let Some(strategy) = strategy {
+            strategy.stepped(path, touched);
+        }
+        if plan.is_some_and(|plan| plan.trail) {
+            trail.push(touched.iter().fold(path.0, |hash, access| {
+                mix64(hash.rotate_left(23) ^ mix64(access.object) ^ u64::from(access.write))
+            }));
+        }
+    }
+
+    /// What is wrong with a task that was polled.
+    fn trouble(&self, id: u64, unheeded: u64) -> Option<Trouble> {
+        if footprint::take_endless() {
+            return Some(Trouble::Endless(id));
+        }
+        if self.foreign {
+            return Some(Trouble::Foreign);
+        }
+        let is_late = self.plan.is_some_and(|plan| unheeded > plan.latency);
+        is_late.then_some(Trouble::Unheeding(id, unheeded))
     }
 
     /// How often a task is cancelled now: when it was polled, or when it is about to be (`late`),
@@ -312,17 +344,18 @@ impl State {
     fn cancel(&mut self, id: u64, late: bool) -> usize {
         let most = if late { 1 } else { 2 };
         let times = self.pick(Point::Cancel, most + 1);
-        let known = *self.known(id);
+        let known = self.known(id);
+        let place = (known.path, known.steps);
         // After a first cancel the program is another one: its points are not those to cover.
-        if !self.disturbed {
-            self.coverage.seen(known, late, most, times);
+        if !self.is_disturbed {
+            self.coverage.seen(place, late, most, times);
         }
-        self.disturbed |= times > 0;
+        self.is_disturbed |= times > 0;
         times
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
-        let Some(strategy) = &mut self.strategy else { return 0 };
+        let Some(strategy) = self.strategy.as_mut().filter(|_| self.asks) else { return 0 };
         let picked = strategy.pick(point, count).min(count - 1);
         self.log.push_pick(point, count, picked);
         picked
@@ -337,24 +370,25 @@ impl State {
     }
 
     /// Where a task was spawned: by whom, and as which of those that one spawned.
-    fn path(&mut self, id: u64) -> TaskPath {
+    fn path(&mut self, entry: &Runnable) -> TaskPath {
+        let id = entry.id();
         if self.known(id).path == 0 {
             let parent = self.current;
-            let path = match parent {
-                0 => ROOT.0,
-                _ => {
-                    let parent = self.known(parent);
-                    parent.children += 1;
-                    mix64(!parent.path ^ mix64(parent.children)) | 1
-                }
+            let spawner = self.known(parent);
+            spawner.children += 1;
+            let (nth, from) = (spawner.children, spawner.path);
+            let path = match (parent, nth) {
+                (0, 1) => ROOT.0,
+                _ => mix64(!from ^ mix64(nth)) | 1,
             };
-            self.known(id).path = path;
+            let name = entry.name();
+            *self.known(id) = Known { path, parent, nth, name, ..Known::default() };
         }
         TaskPath(self.known(id).path)
     }
 
     /// The name of an object: of what belongs to a task, by the task's path.
-    fn name(&self, object: u64) -> u64 {
+    fn object(&self, object: u64) -> u64 {
         let (id, part) = ((object >> 2) as usize, object & 3);
         match self.tasks.get(id) {
             Some(known) if id > 0 && part > 0 && part < 3 => {
@@ -367,13 +401,46 @@ impl State {
             _ => object,
         }
     }
+
+    /// What a task is called, for people: `main/2`, and if it has a name, `feed (main/2)`.
+    pub(crate) fn called(&self, id: u64) -> String {
+        let path = self.spawned(id);
+        match self.tasks.get(id as usize).and_then(|known| known.name.as_ref()) {
+            Some(name) => format!("{name} ({path})"),
+            None => path,
+        }
+    }
+
+    fn spawned(&self, id: u64) -> String {
+        let mut steps = Vec::new();
+        let mut at = self.tasks.get(id as usize);
+        while let Some(known) = at.filter(|known| known.path != 0 && known.path != ROOT.0) {
+            steps.push(known.nth.to_string());
+            if known.parent == 0 {
+                steps.push("runtime".into());
+                break;
+            }
+            at = self.tasks.get(known.parent as usize);
+        }
+        if steps.last().is_none_or(|step| step != "runtime") {
+            steps.push("main".into());
+        }
+        steps.reverse();
+        steps.join("/")
+    }
+
+    /// The numbers of the tasks of this run, and their paths.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = (u64, TaskPath)> {
+        let tasks = (0..).zip(&self.tasks).filter(|(_, known)| known.path != 0);
+        tasks.map(|(id, known)| (id, TaskPath(known.path)))
+    }
 }
 
 impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
         let id = entry.id();
         let mut state = self.lock();
-        let path = state.path(id);
+        let path = state.path(&entry);
         if this_thread() != self.owner.load(Relaxed) {
             state.foreign = true;
             self.woken.notify_all();
@@ -390,6 +457,13 @@ impl Host for LabHost {
         state.enabled.push(path);
     }
 
+    fn unschedule(&self, task: u64) -> Option<Runnable> {
+        let mut state = self.lock();
+        let at = state.ready.iter().position(|entry| entry.id() == task)?;
+        state.enabled.remove(at);
+        Some(state.ready.remove(at))
+    }
+
     fn now(&self) -> Time {
         Time::from_nanos(self.now.load(Relaxed))
     }
@@ -400,6 +474,19 @@ impl Host for LabHost {
 
     fn here(&self) -> Option<u16> {
         Some(0)
+    }
+
+    /// Of the task and how many it has drawn: whatever the order of polls.
+    fn entropy(&self) -> u64 {
+        let mut state = self.lock();
+        let current = state.current;
+        let known = state.known(current);
+        known.draws += 1;
+        mix64(known.path ^ mix64(known.draws))
+    }
+
+    fn choose(&self, count: u64) -> u64 {
+        self.lock().pick(Point::Entropy, count as usize) as u64
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {

@@ -10,10 +10,6 @@
 //! run: body -> root task -> ready list --pick_task--> poll --touched--> stepped
 //!        nothing ready: clock jumps, timers wake -> ready list;   no timer either: deadlock
 //! ```
-//! What is wrong is found in three places: by the host after a poll ([`Trouble`]), here when
-//! nothing is left to poll or the polls are used up, and when the program is over and has left
-//! something behind.
-//!
 //! # Rule
 //! 1. A machine is not `Send`, and nothing else polls what its host is given: so all polls of a
 //!    pinned task are on the thread that made the machine.
@@ -25,12 +21,17 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Cx, Dump, Region, Root, Settings, Stop, waits};
+use asx_runtime::{
+    Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, Stop, TaskInfo,
+    waits,
+};
 
-use crate::explore::{Decisions, Strategy, Verdict};
+use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
-use crate::host::{LabHost, Step, Trouble};
-use crate::stuck;
+use crate::guard::Seen;
+use crate::host::{LabHost, Stepped, Trouble};
+use crate::quiet::{self, Heard};
+use crate::stuck::{self, Standstill};
 
 /// How a run is to be.
 #[derive(Clone, Copy, Debug)]
@@ -43,18 +44,16 @@ pub(crate) struct Plan {
     pub(crate) cancels: bool,
     /// Whether polls share nothing but what is known here, so that some of them commute.
     pub(crate) transparent: bool,
-}
-
-/// How a run went.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) failure: Option<Failure>,
+    /// Whether what each step touches is kept, to be compared with another run.
+    pub(crate) trail: bool,
 }
 
 pub(crate) struct Machine {
     host: Arc<LabHost>,
     core: Arc<Core>,
     root: Arc<Region>,
+    /// While events are recorded: how many there were before and after each step.
+    moments: Vec<(u64, u64)>,
     /// How long it still waits for wakes from elsewhere, in all runs together.
     patience: Duration,
     /// Stays on its thread (rule 1).
@@ -63,67 +62,106 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(settings: Settings) -> Machine {
-        let host = Arc::new(LabHost::default());
+        let host = Arc::new(LabHost::new(settings.journal.is_some()));
         let core = Core::new(host.clone(), settings);
         let root = core.root();
         let patience = Duration::from_millis(200);
-        Machine { host, core, root, patience, here: PhantomData }
+        Machine { host, core, root, moments: Vec::new(), patience, here: PhantomData }
     }
 
-    /// Runs a program; the strategy is told how it ended.
+    /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
+    /// what the program came to, and whether there was a cancel.
     pub(crate) fn run<F, B, T>(
         &mut self,
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         plan: Plan,
         body: F,
-        judge: impl FnOnce(T) -> Option<Finding>,
-    ) -> Ran
+        judge: impl FnOnce(T, bool) -> Option<Finding>,
+    ) -> Option<Failure>
     where
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
         self.host.start(strategy.take(), plan);
         self.core.renumber();
+        self.moments.clear();
+        quiet::heard();
         waits::clear();
         let before = self.root.health();
         let signal = Arc::new(Signal(AtomicBool::new(false)));
         let waker = Waker::from(signal.clone());
         let root = self.root.clone();
-        let mut run =
-            Run { machine: self, signal: &signal, most: plan.steps, steps: 0, finding: None };
+        let mut run = Run::new(self, &signal, plan.steps);
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&root, 0, body, &waker, || run.drive()) };
-        let (steps, finding) = (run.steps, run.finding.take());
-        let finding = finding.or_else(|| match outcome {
-            Ok(Ok(value)) => judge(value),
-            Ok(Err(Stop::Panicked(panic))) => Some(Finding::panicked(&panic)),
-            Ok(Err(Stop::Cancelled(cancelled))) => Some(Finding::ended(&cancelled)),
-            Ok(Err(Stop::Err(never))) => match never {},
-            Err(status) => Some(Finding::refused(status)),
+        let Run { steps, finding, panics, .. } = run;
+        let is_disturbed = self.host.lock().is_disturbed;
+        let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {
+            let finding = match outcome {
+                Ok(Ok(value)) => judge(value, is_disturbed),
+                Ok(Err(Stop::Panicked(panic))) => {
+                    return Some(self.panicked(&panic, panics, steps));
+                }
+                Ok(Err(Stop::Cancelled(cancelled))) => Some(Finding::ended(&cancelled)),
+                Ok(Err(Stop::Err(never))) => match never {},
+                Err(status) => Some(Finding::refused(status)),
+            };
+            let finding = finding.or_else(|| self.aftermath(before));
+            finding.map(|finding| Failure::new(finding, steps))
         });
-        let after = self.root.health();
-        let finding = finding
-            .or_else(|| waits::take_panic().map(|message| Finding::finalizer_panicked(&message)))
-            .or_else(|| self.leaks())
-            .or_else(|| Finding::forced(after.overruns - before.overruns))
-            .or_else(|| Finding::lost_panics(after.lost_panics - before.lost_panics));
-        let failure = finding.map(|finding| Failure::new(finding, steps));
-        let (mut used, held_back) = self.host.finish();
+        let (mut used, held_back) = {
+            let mut state = self.host.lock();
+            (state.strategy.take(), state.held_back)
+        };
         if let Some(strategy) = &mut used {
             let passed = if held_back { Verdict::Cut } else { Verdict::Passed };
             strategy.end(failure.as_ref().map_or(passed, Failure::verdict));
         }
         *strategy = used;
-        Ran { failure }
+        failure
     }
 
     /// What was decided in the last run.
     pub(crate) fn log(&self) -> Decisions {
-        self.host.log()
+        self.host.lock().log.clone()
+    }
+
+    /// What there is to compare of the last run.
+    pub(crate) fn seen(&self, failure: Option<&Failure>) -> Seen {
+        let state = self.host.lock();
+        let (log, trail) = (state.log.clone(), state.trail.clone());
+        Seen { log, trail, failure: failure.map(Failure::id) }
+    }
+
+    /// Whether a strategy was ever kept from choosing a task, which then seems to go astray.
+    pub(crate) fn overrules(&self) -> bool {
+        self.host.lock().overrules
     }
 
     pub(crate) fn coverage(&self) -> (usize, usize) {
-        self.host.coverage()
+        self.host.lock().coverage.count()
+    }
+
+    /// The events of the last run, if they are recorded, and how many there were before and after
+    /// each step.
+    pub(crate) fn recorded(&self) -> Option<(Recorded, &[(u64, u64)])> {
+        Some((self.core.recorded()?, &self.moments))
+    }
+
+    /// The tasks of the last run: numbers, paths, and what they are called.
+    pub(crate) fn tasks(&self) -> Vec<(u64, TaskPath, String)> {
+        let state = self.host.lock();
+        state.tasks().map(|(id, path)| (id, path, state.called(id))).collect()
+    }
+
+    /// What is wrong with a program that is over, though it has not said so.
+    fn aftermath(&self, before: Health) -> Option<Finding> {
+        let after = self.root.health();
+        waits::take_panic()
+            .map(|message| Finding::finalizer_panicked(&message))
+            .or_else(|| self.leaks())
+            .or_else(|| Finding::forced(after.overruns - before.overruns))
+            .or_else(|| Finding::lost_panics(after.lost_panics - before.lost_panics))
     }
 
     /// What a program that is over has left behind.
@@ -137,77 +175,20 @@ impl Machine {
         Finding::leaked_obligations(waits::take_leaked())
             .or_else(|| Finding::leaked_permits(&waits::held()))
     }
-}
 
-/// A run that is going on.
-struct Run<'a> {
-    machine: &'a mut Machine,
-    signal: &'a Signal,
-    most: u64,
-    steps: u64,
-    finding: Option<Finding>,
-}
-
-impl Run<'_> {
-    /// Goes on until the root has something to look at.
-    fn drive(&mut self) {
-        while !self.signal.0.swap(false, Relaxed) {
-            let over = self.finding.is_some();
-            if !over && self.steps >= self.most {
-                self.give_up(stuck::endless(&self.machine.root, self.most));
-                continue;
-            }
-            let root = &self.machine.root;
-            let step = self.machine.host.step(!over, |task| {
-                root.cancel_number(task);
-            });
-            match step {
-                Some(Step { cancel, trouble }) => {
-                    self.steps += 1;
-                    if let Some((task, times)) = cancel {
-                        self.machine.cancel(task, times);
-                    }
-                    if let Some(trouble) = trouble.filter(|_| !over) {
-                        self.give_up(self.tell(trouble));
-                    }
-                }
-                None if self.machine.jump(!over) => {}
-                // What is left never ends: no poll can be forced on it.
-                None if over => return,
-                None => self.stand_still(),
+    /// A panic came out of the program: which one it was, of those that were heard.
+    fn panicked(&self, panic: &Panic, panics: Vec<Panicked>, steps: u64) -> Failure {
+        let is_it = |heard: &Heard| heard.message.as_ref().is_none_or(|it| it == panic.message());
+        let failure = Failure::new(Finding::panicked(panic), steps);
+        match panics.into_iter().find(|panicked| is_it(&panicked.heard)) {
+            None => failure,
+            Some(Panicked { heard, step, task }) => {
+                let task = Some(self.host.lock().called(task));
+                Failure { step, task, place: Some(heard.place), ..failure }
             }
         }
     }
 
-    /// Nothing can run, and no time will come at which something can.
-    fn stand_still(&mut self) {
-        let waiters = waits::waiters(&self.machine.root);
-        if stuck::waits_for_outside(&waiters) && self.machine.host.wait(&mut self.machine.patience)
-        {
-            return;
-        }
-        let dump = Dump::of(&self.machine.root);
-        self.give_up(stuck::explain(&waiters).with_detail(&dump.to_string()));
-    }
-
-    fn tell(&self, trouble: Trouble) -> Finding {
-        let detail = Dump::of(&self.machine.root).to_string();
-        let finding = match trouble {
-            Trouble::Foreign => Finding::foreign(),
-            Trouble::Endless(task) => Finding::endless_poll(task),
-            Trouble::Unheeding(task, polls) => Finding::unheeding(task, polls),
-        };
-        finding.with_detail(&detail)
-    }
-
-    /// The run is decided: what lives is ended by force.
-    fn give_up(&mut self, finding: Finding) {
-        self.finding = Some(finding);
-        self.machine.root.abandon();
-    }
-}
-
-impl Machine {
     /// Asks a task to stop, so many times.
     fn cancel(&self, task: u64, times: usize) {
         self.host.cancel(|| {
@@ -224,6 +205,158 @@ impl Machine {
             self.core.fire_timers(now);
         });
         true
+    }
+
+    /// Who lives, and what each waits for.
+    fn waiting(&self) -> String {
+        let dump = Dump::of(&self.root);
+        let state = self.host.lock();
+        let tasks = dump.regions.iter().flat_map(|region| &region.tasks);
+        let lines: Vec<_> = tasks.map(|task| waits(&state.called(task.id), task)).collect();
+        lines.join("\n")
+    }
+}
+
+/// What a task waits for, in words.
+fn waits(called: &str, task: &TaskInfo) -> String {
+    let state = task.state.name();
+    match (task.activity, task.waits) {
+        (Activity::Running, _) => format!("`{called}` ({state}) is running"),
+        (Activity::Runnable, _) => format!("`{called}` ({state}) can run"),
+        (Activity::Waiting, Some((on, at))) => {
+            format!("`{called}` ({state}) waits for {on} at {at}")
+        }
+        (Activity::Waiting, None) => format!("`{called}` ({state}) waits for what asx can't see"),
+    }
+}
+
+/// A run that is going on.
+struct Run<'a> {
+    machine: &'a mut Machine,
+    signal: &'a Signal,
+    most: u64,
+    steps: u64,
+    finding: Option<Finding>,
+    panics: Vec<Panicked>,
+}
+
+/// A panic, and when it was.
+struct Panicked {
+    heard: Heard,
+    step: u64,
+    task: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(machine: &'a mut Machine, signal: &'a Signal, most: u64) -> Run<'a> {
+        Run { machine, signal, most, steps: 0, finding: None, panics: Vec::new() }
+    }
+
+    /// Goes on until the root has something to look at.
+    fn drive(&mut self) {
+        while !self.signal.0.swap(false, Relaxed) {
+            let over = self.finding.is_some();
+            // Force comes with time, which stands still as long as something can run.
+            if over {
+                self.machine.jump(false);
+            }
+            if !over && self.steps >= self.most {
+                let finding = stuck::endless(&self.names(), self.most);
+                self.give_up(finding);
+                continue;
+            }
+            if self.step(over) {
+                continue;
+            }
+            // A jump may wake nobody: whoever the timer was for does not care any more.
+            if self.outside(over, |machine| machine.jump(!over)) {
+                continue;
+            }
+            if over {
+                // What is left never ends: no poll can be forced on it.
+                return;
+            }
+            self.stand_still();
+        }
+    }
+
+    /// Takes a step if there is one to take.
+    fn step(&mut self, over: bool) -> bool {
+        let before = self.machine.core.events();
+        let root = self.machine.root.clone();
+        let stepped = self.machine.host.step(!over, |task| {
+            root.cancel_number(task);
+        });
+        let Some(Stepped { task, cancels, trouble }) = stepped else { return false };
+        self.count(over, before);
+        let panics = quiet::heard().into_iter();
+        let step = self.steps;
+        self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
+        if cancels > 0 {
+            self.outside(over, |machine| {
+                machine.cancel(task, cancels);
+                true
+            });
+        }
+        if let Some(trouble) = trouble.filter(|_| !over) {
+            let finding = self.tell(trouble);
+            self.give_up(finding);
+        }
+        true
+    }
+
+    /// A step of what is not a task; it may find nothing to do.
+    fn outside(&mut self, over: bool, step: impl FnOnce(&Machine) -> bool) -> bool {
+        let before = self.machine.core.events();
+        let done = step(self.machine);
+        if done {
+            self.count(over, before);
+        }
+        done
+    }
+
+    fn count(&mut self, over: bool, before: u64) {
+        if over {
+            return;
+        }
+        self.steps += 1;
+        if self.machine.core.recording() {
+            self.machine.moments.push((before, self.machine.core.events()));
+        }
+    }
+
+    /// Nothing can run, and no time will come at which something can.
+    fn stand_still(&mut self) {
+        let names = self.names();
+        if names.waits_for_outside() && self.machine.host.wait(&mut self.machine.patience) {
+            return;
+        }
+        let finding = stuck::explain(&names).with_detail(&self.machine.waiting());
+        self.give_up(finding);
+    }
+
+    fn tell(&self, trouble: Trouble) -> Finding {
+        let called = |task| format!("`{}`", self.machine.host.lock().called(task));
+        let finding = match trouble {
+            Trouble::Foreign => Finding::foreign(),
+            Trouble::Endless(task) => Finding::endless_poll(&called(task)),
+            Trouble::Unheeding(task, polls) => Finding::unheeding(&called(task), polls),
+        };
+        finding.with_detail(&self.machine.waiting())
+    }
+
+    /// Who waits for whom, by name.
+    fn names(&self) -> Standstill {
+        let waiters = waits::waiters(&self.machine.root);
+        let state = self.machine.host.lock();
+        let names = waiters.iter().map(|waiter| format!("`{}`", state.called(waiter.task.id)));
+        Standstill { names: names.collect(), waiters }
+    }
+
+    /// The run is decided: what lives is ended by force.
+    fn give_up(&mut self, finding: Finding) {
+        self.finding = Some(finding);
+        self.machine.root.abandon();
     }
 }
 

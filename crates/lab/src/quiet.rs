@@ -1,11 +1,28 @@
-//! Panics of runs are findings, not news: they are not printed.
+//! Panics of runs are findings, not news: they are not printed, but it is noted where they were.
 
-use std::cell::Cell;
-use std::panic;
+use std::cell::{Cell, RefCell};
+use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
+    static HEARD: RefCell<Vec<Heard>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A panic that was not printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// What was said; nothing if it was no text.
+    pub(crate) message: Option<String>,
+    /// File, line and column.
+    pub(crate) place: String,
+}
+
+impl Heard {
+    fn new(info: &PanicHookInfo<'_>) -> Heard {
+        let place = info.location().map_or_else(String::new, ToString::to_string);
+        Heard { message: info.payload_as_str().map(Into::into), place }
+    }
 }
 
 /// Calls `f`; what panics in it on this thread is not printed.
@@ -15,12 +32,47 @@ pub(crate) fn during<R>(f: impl FnOnce() -> R) -> R {
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if !QUIET.get() {
-                print(info);
+                return print(info);
             }
+            // A panic in a destructor at the end of the thread finds nobody to note it.
+            let _ = HEARD.try_with(|heard| heard.borrow_mut().push(Heard::new(info)));
         }));
     });
-    let before = QUIET.replace(true);
-    let result = f();
-    QUIET.set(before);
-    result
+    let _before = Before(QUIET.replace(true));
+    f()
+}
+
+/// The panics since this was last asked.
+pub(crate) fn heard() -> Vec<Heard> {
+    HEARD.take()
+}
+
+/// What was before is again, however this ends.
+struct Before(bool);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        QUIET.set(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_inside_is_noted_with_its_place() {
+        let line = line!() + 1;
+        during(|| assert!(panic::catch_unwind(|| panic!("not {}", "today")).is_err()));
+        let [heard] = &heard()[..] else { panic!("one panic") };
+        assert_eq!(heard.message.as_deref(), Some("not today"));
+        assert!(heard.place.contains(&format!("quiet.rs:{line}:")), "{heard:?}");
+        assert!(!QUIET.get() && super::heard().is_empty());
+    }
+
+    #[test]
+    fn a_panic_that_gets_through_ends_the_quiet() {
+        let through = panic::catch_unwind(|| during(|| panic!("through")));
+        assert!(through.is_err() && !QUIET.get());
+    }
 }

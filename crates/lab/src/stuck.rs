@@ -4,37 +4,48 @@
 //! on suspicion, since a task that runs, or that a timer will wake, may cancel those in a circle.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use asx_runtime::waits::{On, Waiter, waiters};
-use asx_runtime::{Activity, Dump, Region};
+use asx_runtime::Activity;
+use asx_runtime::waits::{On, Waiter};
 
 use crate::failure::{Finding, Kind};
 
+/// Everything that lives, and what it is called.
+pub(crate) struct Standstill {
+    pub(crate) waiters: Vec<Waiter>,
+    /// Of each of them.
+    pub(crate) names: Vec<String>,
+}
+
+impl Standstill {
+    /// Whether somebody waits for what is not of asx, and can be woken.
+    pub(crate) fn waits_for_outside(&self) -> bool {
+        self.waiters.iter().any(|waiter| waiter.task.waits.is_none() && waiter.wakers > 0)
+    }
+
+    fn name(&self, task: u64) -> &str {
+        let at = self.waiters.iter().position(|waiter| waiter.task.id == task);
+        at.and_then(|at| self.names.get(at)).map_or("a task that is over", String::as_str)
+    }
+}
+
 /// What those that wait have in common.
-pub(crate) fn explain(waiters: &[Waiter]) -> Finding {
-    special(waiters, false).unwrap_or_else(|| {
+pub(crate) fn explain(all: &Standstill) -> Finding {
+    special(all, false).unwrap_or_else(|| {
         let message = "all tasks wait, and nobody is left to wake them";
-        Finding::new(Kind::Deadlock, message).with_detail(&lines(waiters))
+        Finding::new(Kind::Deadlock, message).with_detail(&lines(all))
     })
 }
 
 /// Why a run has not ended after so many polls.
-pub(crate) fn endless(root: &Arc<Region>, steps: u64) -> Finding {
-    let waiters = waiters(root);
-    let dump = Dump::of(root);
-    let finding = special(&waiters, true)
-        .unwrap_or_else(|| Finding::new(Kind::Livelock, format!("not over after {steps} polls")));
-    finding.with_detail(&dump.to_string())
-}
-
-/// Whether somebody waits for what is not of asx, and can be woken.
-pub(crate) fn waits_for_outside(waiters: &[Waiter]) -> bool {
-    waiters.iter().any(|waiter| waiter.task.waits.is_none() && waiter.wakers > 0)
+pub(crate) fn endless(all: &Standstill, steps: u64) -> Finding {
+    let message = || format!("not over after {steps} polls");
+    special(all, true).unwrap_or_else(|| Finding::new(Kind::Livelock, message()))
 }
 
 /// `busy`: others can run. Then only those count that nothing else can wake.
-fn special(waiters: &[Waiter], busy: bool) -> Option<Finding> {
+fn special(all: &Standstill, busy: bool) -> Option<Finding> {
+    let waiters = &all.waiters;
     let waiting = |waiter: &&Waiter| waiter.task.activity == Activity::Waiting;
     let futurelock = waiters.iter().find_map(|waiter| {
         let given = waiter.on.iter().find_map(|on| match on {
@@ -47,10 +58,10 @@ fn special(waiters: &[Waiter], busy: bool) -> Option<Finding> {
     if let Some((waiter, (task, at))) = futurelock {
         let message = format!(
             "{} waits for what was given to a future of {} that is not polled (asked for at {at})",
-            name(waiters, waiter.task.id),
-            name(waiters, task),
+            all.name(waiter.task.id),
+            all.name(task),
         );
-        return Some(Finding::new(Kind::Futurelock, message).with_detail(&lines(waiters)));
+        return Some(Finding::new(Kind::Futurelock, message).with_detail(&lines(all)));
     }
     // A cancel needs no waker.
     let lost = |waiter: &&Waiter| {
@@ -60,19 +71,19 @@ fn special(waiters: &[Waiter], busy: bool) -> Option<Finding> {
     if let Some(lost) = waiters.iter().filter(waiting).find(lost) {
         let message = format!(
             "{} waits, and there is no waker of it left: nothing but a cancel can wake it",
-            name(waiters, lost.task.id)
+            all.name(lost.task.id)
         );
-        return Some(Finding::new(Kind::LostWakeup, message).with_detail(&lines(waiters)));
+        return Some(Finding::new(Kind::LostWakeup, message).with_detail(&lines(all)));
     }
     let circle = circle(waiters, busy)?;
     let message = match &*circle {
-        [alone] => format!("{} waits for itself", name(waiters, *alone)),
+        [alone] => format!("{} waits for itself", all.name(*alone)),
         several => {
-            let names: Vec<_> = several.iter().map(|task| name(waiters, *task)).collect();
+            let names: Vec<_> = several.iter().map(|task| all.name(*task)).collect();
             format!("{} wait for each other", names.join(" and "))
         }
     };
-    Some(Finding::new(Kind::Deadlock, message).with_detail(&lines(waiters)))
+    Some(Finding::new(Kind::Deadlock, message).with_detail(&lines(all)))
 }
 
 /// Tasks each of which waits for the next, and the last for the first.
@@ -105,11 +116,11 @@ fn circle(waiters: &[Waiter], busy: bool) -> Option<Vec<u64>> {
 }
 
 /// Who waits for whom, a line each.
-fn lines(waiters: &[Waiter]) -> String {
+fn lines(all: &Standstill) -> String {
     let mut text = String::new();
-    for waiter in waiters {
+    for waiter in &all.waiters {
         for on in &waiter.on {
-            let (from, to) = (name(waiters, waiter.task.id), name(waiters, on.task()));
+            let (from, to) = (all.name(waiter.task.id), all.name(on.task()));
             let _ = match on {
                 On::End(_) => writeln!(text, "{from} waits for the end of {to}"),
                 On::Close(_) => writeln!(text, "{from} waits for a scope with {to} in it to close"),
@@ -124,12 +135,4 @@ fn lines(waiters: &[Waiter]) -> String {
         }
     }
     text
-}
-
-fn name(waiters: &[Waiter], task: u64) -> String {
-    let known = waiters.iter().find(|waiter| waiter.task.id == task);
-    match known.and_then(|waiter| waiter.task.name.as_ref()) {
-        Some(name) => format!("t{task} \"{name}\""),
-        None => format!("t{task}"),
-    }
 }

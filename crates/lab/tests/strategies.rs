@@ -100,7 +100,8 @@ fn bounds_grow_until_the_bug_is_within_them() {
     let program = known::deadlock(false);
     let mut none = Bounded::new(Limits { preemptions: 0, cancels: 0 }, 1_000);
     let progress = exhaust(&program, &mut none);
-    assert_eq!((progress.failures, progress.exhausted), (0, None));
+    let (limits, _) = progress.bounded.expect("a proof of what is within");
+    assert_eq!((progress.failures, progress.exhausted, limits.preemptions), (0, None, 0));
     let mut bounded = Bounded::new(Limits::NONE, 100_000);
     assert!(runs_to(&program, &mut bounded, DEADLOCK, 100).is_some());
     assert_eq!(bounded.limits().preemptions, 1);
@@ -120,14 +121,23 @@ fn cancels_are_limited_with_and_without_reduction() {
     for cancels in 1..=4 {
         let program = known::cancelled(cancels as i64);
         for limit in 0..=4 {
-            let most = Limits { preemptions: usize::MAX, cancels: limit };
-            let mut bounded = Bounded::new(most, 1_000_000);
+            let most = Limits { cancels: limit, ..Limits::NONE };
+            let mut full = Bounded::new(most, 1_000_000);
+            let mut grown = Bounded::reduced(limit, 1_000_000);
             let mut dpor = Dpor::new().with_cancels(limit);
-            exhaust(&program, &mut bounded);
-            let progress = exhaust(&program, &mut dpor);
+            let seen = [
+                exhaust(&program, &mut full),
+                exhaust(&program, &mut grown),
+                exhaust(&program, &mut dpor),
+            ];
+            // There are four places for a cancel, so that four are no limit.
+            assert_eq!(seen.map(|it| it.exhausted.is_some()), [limit == 4; 3]);
+            let proofs = seen.map(|it| it.exhausted.map(|it| (Limits::NONE, it)).or(it.bounded));
+            assert_eq!(proofs, [proofs[0]; 3]);
+            assert_eq!(proofs[0].map(|(limits, _)| limits == most), Some(limit < 4));
             let expected: &[u64] = if cancels <= limit { &[CANCELLED] } else { &[] };
-            assert_eq!((bounded.failures(), dpor.failures()), (expected, expected));
-            assert!(progress.exhausted.is_some());
+            let found = [full.failures(), grown.failures(), dpor.failures()];
+            assert_eq!(found, [expected; 3]);
         }
     }
 }

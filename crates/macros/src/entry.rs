@@ -35,19 +35,21 @@ impl Entry {
 
     /// An async closure from an owned context, which calls the function.
     pub(crate) fn closure(&self) -> TokenStream {
+        self.closure_with(TokenStream::new())
+    }
+
+    /// The same, which hands on what the function gives through another one.
+    pub(crate) fn closure_with(&self, through: TokenStream) -> TokenStream {
         let name = &self.function.sig.ident;
-        match self.argument {
+        let (parameter, argument) = match self.argument {
+            Argument::None => (quote!(_), quote!()),
             // Errors of type are the author's: they show at the argument.
-            Argument::None => quote!(async |_: ::asx::Cx| #name().await),
-            Argument::Borrowed(span) => {
-                let cx = quote_spanned!(span=> &cx);
-                quote!(async |cx: ::asx::Cx| #name(#cx).await)
-            }
-            Argument::Owned(span) => {
-                let cx = quote_spanned!(span=> cx);
-                quote!(async |cx: ::asx::Cx| #name(#cx).await)
-            }
-        }
+            Argument::Borrowed(span) => (quote!(cx), quote_spanned!(span=> &cx)),
+            Argument::Owned(span) => (quote!(cx), quote_spanned!(span=> cx)),
+        };
+        let value = quote!(#name(#argument).await);
+        let value = if through.is_empty() { value } else { quote!(#through(#value)) };
+        quote!(async |#parameter: ::asx::Cx| #value)
     }
 
     pub(crate) fn output(&self) -> &ReturnType {

@@ -3,8 +3,10 @@
 use proc_macro::TokenStream;
 
 mod entry;
+mod lab_settings;
 mod main_fn;
 mod settings;
+mod test_fn;
 
 /// Runs an async `main` on a runtime.
 ///
@@ -28,4 +30,61 @@ mod settings;
 #[proc_macro_attribute]
 pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
     main_fn::expand(settings.into(), function.into()).into()
+}
+
+/// Runs an async test in the lab: under many schedules, each of which can be run again.
+///
+/// The function is `async`, takes the context as `cx: &Cx`, as `cx: Cx`, or not at all, and gives
+/// `()` or a `Result` whose error is `Debug`. It becomes a `#[test]`; other attributes
+/// (`#[should_panic]`, `#[ignore = ".."]`) are kept. The facade's feature `lab` must be on.
+///
+/// ```
+/// # #[cfg(test)]
+/// # mod tests {
+/// use asx::prelude::*;
+///
+/// #[asx::test(seeds = 500, cancel = "every await")]
+/// async fn what_is_sent_arrives(cx: &Cx) -> Result<(), Cancelled> {
+///     let (tx, mut rx) = channel::bounded(1);
+///     cx.scope(async |s| {
+///         let sent = s.task("feed").spawn(async move |cx: Cx| Ok(tx.send(&cx, 7).await.is_ok()));
+///         let got = rx.recv(cx).await;
+///         // Either may be cancelled here, but no message is sent and gone.
+///         assert!(got.is_ok() || !matches!(sent.await, Ok(true)));
+///         Ok(())
+///     })
+///     .await
+/// }
+/// # }
+/// ```
+///
+/// Settings, in parentheses and separated by commas. For the lab:
+///
+/// * `seeds = 1000` (or `runs = 1000`): how many runs at most; 1000 unless set.
+/// * `seed = 7`: where random choices come from; 0 unless set.
+/// * `strategy = "mixed"`: how schedules are chosen; or `random`, `uniform`, `pos`, `pct(3)`,
+///   `dfs`, `dpor`, `bounded`.
+/// * `steps = 10000`: how many polls a run may take before it counts as endless.
+/// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known.
+/// * `cancel = "every await"`: then each task is cancelled at each of its awaits as well, one
+///   cancel a run. Where there was a cancel, an error is as good as a value.
+/// * `transparent`: tasks share nothing but channels, locks and other things of asx, so that far
+///   fewer schedules have to be tried.
+///
+/// Where else it runs:
+///
+/// * `native`: on threads, once, and not in the lab: for what the lab can't control, such as
+///   sockets or other threads.
+/// * `workers = 4`: the same with so many threads.
+/// * `lab, native` or `lab, workers = 4`: first in the lab, then on threads.
+#[proc_macro_attribute]
+pub fn test(settings: TokenStream, function: TokenStream) -> TokenStream {
+    test_fn::expand(settings.into(), function.into()).into()
+}
+
+/// Says that `#[asx::test]` needs a feature.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn test_without_lab(_: TokenStream, function: TokenStream) -> TokenStream {
+    test_fn::expand_without_lab(function.into()).into()
 }

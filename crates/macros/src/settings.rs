@@ -62,7 +62,8 @@ fn parse_setting(input: ParseStream<'_>) -> Result<(Ident, Setting)> {
     Ok((key, setting))
 }
 
-fn value<T: Parse>(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<T> {
+/// What stands behind the `=` of a setting.
+pub(crate) fn value<T: Parse>(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<T> {
     let hint = || format!("say `{key} = {example}`");
     if !input.peek(Token![=]) {
         return Err(Error::new(key.span(), hint()));
@@ -71,7 +72,7 @@ fn value<T: Parse>(key: &Ident, example: &str, input: ParseStream<'_>) -> Result
     input.parse().map_err(|error| Error::new(error.span(), hint()))
 }
 
-fn parse_workers(literal: LitInt) -> Result<usize> {
+pub(crate) fn parse_workers(literal: LitInt) -> Result<usize> {
     let workers = literal.base10_parse().ok().filter(|workers| WORKERS.contains(workers));
     let (least, most) = (WORKERS.start(), WORKERS.end());
     workers.ok_or_else(|| Error::new(literal.span(), format!("from {least} to {most} workers")))

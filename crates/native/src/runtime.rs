@@ -1,5 +1,6 @@
 //! The runtime as its owner sees it.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
@@ -28,6 +29,7 @@ pub struct Builder {
     blocking_threads: usize,
     settings: Settings,
     rules: Rules,
+    seed: Option<u64>,
 }
 
 impl Default for Builder {
@@ -39,6 +41,7 @@ impl Default for Builder {
             blocking_threads: 512,
             settings: Settings::default(),
             rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
+            seed: None,
         }
     }
 }
@@ -84,6 +87,20 @@ impl Builder {
         self
     }
 
+    /// As [`journal`](Builder::journal), but nothing is forgotten: when `capacity` events have been
+    /// recorded, new tasks, regions, timers and channels are refused (`RESOURCE_EXHAUSTED`).
+    pub fn whole_journal(mut self, capacity: usize) -> Self {
+        self.settings.journal = Some((capacity, WhenFull::Refuse));
+        self
+    }
+
+    /// What all randomness comes from: [`Cx::random`](asx_runtime::Cx::random), and the workers'
+    /// own choices. Another one each time unless set.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// How many tasks that are being cancelled go in a row while other work waits; 16 unless set.
     pub fn cancel_streak_limit(mut self, limit: u32) -> Self {
         self.rules.cancel_streak_limit = limit;
@@ -116,7 +133,9 @@ impl Builder {
             .unzip();
         let pool = Pool::new(self.blocking_threads, &self.name);
         let clock = Clock::Machine(Instant::now());
-        let shared = Shared::new(remotes.into(), pool, self.rules.clone(), clock);
+        let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
+        let rules = Rules { seed, ..self.rules.clone() };
+        let shared = Shared::new(remotes.into(), pool, rules, clock);
         let core = shared.core(self.settings.clone());
         let mut workers = queues
             .into_iter()

@@ -6,6 +6,7 @@ use std::time::Instant;
 use asx_kernel::lanes::{
     Lane, Lanes, Pending, Place, Priority, SchedulerConfig, Suggestion, TieBreak,
 };
+use asx_kernel::rng::mix64;
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
 
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     /// woken, and the one that sleeps until the next timer. Nanoseconds; `u64::MAX`: none does.
     pub(crate) relief: [AtomicU64; 2],
     clock: Clock,
+    /// Random numbers drawn by threads that are no workers.
+    drawn: AtomicU64,
 }
 
 /// How workers choose.
@@ -272,6 +275,7 @@ impl Shared {
             relief: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
+            drawn: AtomicU64::new(0),
         })
     }
 
@@ -459,6 +463,16 @@ impl Host for Shared {
         let mut here = None;
         Worker::with(self, &mut here, |worker, here| *here = Some(worker.index));
         here.or_else(|| Guest::here(self))
+    }
+
+    fn entropy(&self) -> u64 {
+        let mut drawn = None;
+        Worker::with(self, &mut drawn, |worker, drawn| *drawn = Some(worker.draw()));
+        // Other threads share a stream of their own.
+        drawn.unwrap_or_else(|| {
+            let nth = self.drawn.fetch_add(1, Relaxed);
+            mix64(self.rules.seed ^ mix64(!nth))
+        })
     }
 
     fn pinned(&self, pin: u16, lives: bool) {

@@ -91,6 +91,8 @@ pub(crate) struct Worker {
     fairness: RefCell<Fairness>,
     certificate: RefCell<Certificate>,
     rng: RefCell<DetRng>,
+    /// What tasks draw from.
+    entropy: RefCell<DetRng>,
     ticks: Cell<u32>,
     /// How many polls there had been after the last decision between lanes.
     decided: Cell<u64>,
@@ -114,6 +116,7 @@ impl Worker {
             fairness: RefCell::new(Fairness::new(fairness)),
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
+            entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
             ticks: Cell::new(0),
             decided: Cell::new(0),
             recording: core.recording(),
@@ -388,6 +391,11 @@ impl Worker {
             }
             lane => local.pop(lane),
         })
+    }
+
+    /// A random number, for tasks: not from the stream of the worker's own choices.
+    pub(crate) fn draw(&self) -> u64 {
+        self.entropy.borrow_mut().next_u64()
     }
 
     /// A random choice.

@@ -397,3 +397,19 @@ fn what_waits_behind_a_poll_that_blocks_is_run_by_another_worker() {
     });
     assert_eq!(result, Ok(()));
 }
+
+#[test]
+fn the_same_seed_draws_the_same_numbers() {
+    let draw = |seed| {
+        let runtime = Runtime::builder().current_thread().seed(seed).build().unwrap();
+        runtime.block_on(async |cx: Cx| {
+            let all: Vec<_> = (0..100).map(|_| (cx.random(), cx.random_below(6))).collect();
+            assert!(all.iter().all(|(_, die)| *die < 6) && cx.random_below(0) == 0);
+            all
+        })
+    };
+    assert_eq!(draw(7), draw(7));
+    assert_ne!(draw(7), draw(8));
+    let dice: std::collections::BTreeSet<_> = draw(7).into_iter().map(|(_, die)| die).collect();
+    assert_eq!(dice.len(), 6);
+}

@@ -11,6 +11,7 @@ use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::{ChainLimits, Kind};
 use asx_kernel::journal::{EventKind, WhenFull};
 use asx_kernel::lanes::Lane;
+use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
@@ -65,6 +66,17 @@ pub trait Host: Send + Sync + 'static {
     /// A task pinned to this worker, which the calling thread is, begins to live, or has ended: the
     /// thread stays the worker for as long as one lives.
     fn pinned(&self, _worker: u16, _lives: bool) {}
+
+    /// A random number: of the host's seed, if it has one.
+    fn entropy(&self) -> u64 {
+        mix64(self.now().as_nanos())
+    }
+
+    /// A random choice among `count >= 2`. A host that explores opens it.
+    fn choose(&self, count: u64) -> u64 {
+        // The high bits of a product: as good as even for any count that matters.
+        ((u128::from(self.entropy()) * u128::from(count)) >> 64) as u64
+    }
 
     /// Runs an entry on a thread where it may block; gives it back if there is none to be had.
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable>;
@@ -345,13 +357,13 @@ impl Core {
     /// A waker outlived its task.
     pub(crate) fn stale_wake(&self, task: &TaskRef) {
         self.stale_wakes.fetch_add(1, Relaxed);
-        task.note(EventKind::StaleWake {});
+        task.tell(EventKind::StaleWake {});
     }
 
     /// A task used up its cleanup allowance, after so many polls.
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
         self.overruns.fetch_add(1, Relaxed);
-        task.note(EventKind::CleanupOverrun { polls });
+        task.tell(EventKind::CleanupOverrun { polls });
         task.span.overrun(polls);
     }
 

@@ -186,6 +186,17 @@ impl Cx {
         self.core().host.now()
     }
 
+    /// A random number. Draw all randomness from here: under a seed, and in the lab, a run is then
+    /// the same each time.
+    pub fn random(&self) -> u64 {
+        self.core().host.entropy()
+    }
+
+    /// A random number below `count`; 0 if that is 0. The lab tries each of them.
+    pub fn random_below(&self, count: u64) -> u64 {
+        if count < 2 { 0 } else { self.core().host.choose(count) }
+    }
+
     /// Waits for a while.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep<'_> {

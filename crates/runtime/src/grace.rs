@@ -123,7 +123,11 @@ impl Region {
     pub(crate) fn force(self: &Arc<Self>, again: Duration) {
         self.lock().graces.force = None;
         if self.has_tasks() {
-            self.note(EventKind::GraceExpired {});
+            let inner = self.lock();
+            if inner.word.state() != RegionState::Closed {
+                self.note(EventKind::GraceExpired {});
+            }
+            drop(inner);
             self.span.grace_expired();
         }
         let rest = self.force_inside();

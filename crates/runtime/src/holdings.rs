@@ -45,6 +45,12 @@ impl Inner {
         self.holdings.get_or_insert_default()
     }
 
+    /// Has a channel closed when the region closes.
+    #[cfg(not(loom))]
+    pub(crate) fn keep_channel(&mut self, id: u64, channel: Weak<dyn Scoped>) {
+        self.holdings().channels.insert(id, channel);
+    }
+
     /// How many obligations are reserved.
     pub(crate) fn outstanding(&self) -> usize {
         let reserved = |state: &&ObligationState| **state == ObligationState::Reserved;
@@ -114,8 +120,11 @@ impl Region {
         for id in &outstanding {
             self.resolved(&mut inner, *id, ObligationState::Leaked);
         }
-        let count = outstanding.len() as u64;
-        self.note(EventKind::UnresolvedObligations { count });
+        if outstanding.is_empty() {
+            // The last was resolved since this was found to be due.
+            return;
+        }
+        self.note(EventKind::UnresolvedObligations { count: outstanding.len() as u64 });
         crate::waits::leaked(outstanding.len());
         drop(inner);
         self.span.leaked(&outstanding);
@@ -171,11 +180,6 @@ impl Region {
         if let Some(holdings) = &mut self.lock().holdings {
             holdings.timers.remove(&handle.generation);
         }
-    }
-
-    /// Has a channel closed when the region closes.
-    pub(crate) fn keep_channel(&self, id: u64, channel: Weak<dyn Scoped>) {
-        self.lock().holdings().channels.insert(id, channel);
     }
 
     /// A channel of this region is gone.

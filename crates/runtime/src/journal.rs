@@ -77,6 +77,11 @@ impl Core {
         Some(Recorded { events: journal.take().into(), digest, recorded, lost })
     }
 
+    /// How many events were recorded so far.
+    pub fn events(&self) -> u64 {
+        self.recorder.as_ref().map_or(0, |recorder| lock_unseen(&recorder.book).journal.recorded())
+    }
+
     /// Whether a full journal refuses new work.
     pub(crate) fn is_refusing(&self) -> bool {
         self.recorder.as_ref().is_some_and(Recorder::is_refusing)

@@ -166,7 +166,7 @@ pub fn resolved(cx: &Cx) {
 
 /// An error came out of cleanup.
 pub fn cleanup_error(cx: &Cx) {
-    cx.task().note(EventKind::CleanupError {});
+    cx.task().tell(EventKind::CleanupError {});
 }
 
 /// A reason as somebody asks for it here and now.

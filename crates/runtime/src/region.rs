@@ -25,7 +25,7 @@ use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
-use asx_kernel::task::TaskEffect;
+use asx_kernel::task::{TaskEffect, TaskState};
 
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
@@ -221,7 +221,7 @@ impl Region {
             // SAFETY: the caller has made it just now.
             let task = unsafe { task.as_ref() };
             let (priority, finalizer) = (task.priority().0, task.is_finalizer());
-            task.note(EventKind::TaskSpawned { priority, finalizer });
+            task.tell(EventKind::TaskSpawned { priority, finalizer });
         }
         Ok(())
     }
@@ -453,7 +453,8 @@ impl Region {
     /// A part of a task's budget has run out.
     pub(crate) fn exhausted(&self, task: &TaskRef, what: Exhausted) {
         let kind = what.kind();
-        task.note(EventKind::BudgetExhausted { kind });
+        // An alarm may ring for a task that is over by now.
+        task.tell_if(|state| state != TaskState::Completed, EventKind::BudgetExhausted { kind });
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task.id(), index: 0 }));
         self.cancel_task(task, &Arc::new(reason), kind.cleanup());
     }

@@ -75,7 +75,7 @@ pub fn verify<S: Source>(reader: &mut Reader<S>, strict: bool) -> Report {
     while let Some(record) = reader.next() {
         match record {
             Ok(record) => checker.look(&record, reader.place()),
-            Err(error) => checker.keep(error.into()),
+            Err(error) => checker.fail(error),
         }
     }
     checker.finish()
@@ -162,6 +162,11 @@ impl Checker {
             Record::Mark(mark) => self.mention(Mention::Mark(mark.seq)),
             Record::End(end) => self.look_at_end(*end),
         }
+    }
+
+    /// Takes note that it cannot be read any further.
+    pub fn fail(&mut self, error: Error) {
+        self.keep(error.into());
     }
 
     /// What it all came to.

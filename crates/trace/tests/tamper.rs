@@ -10,7 +10,7 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
-use asx_trace::{Class, Codec, End, Header, Label, Mark, Reader, Record, Report, refine, verify};
+use asx_trace::{Class, Codec, End, Header, Label, Mark, Reader, Record, Report, verify};
 use common::*;
 use std::collections::BTreeMap;
 
@@ -536,26 +536,4 @@ fn blocks(bytes: &[u8]) -> Vec<&[u8]> {
         at = end;
     }
     blocks
-}
-
-#[test]
-fn what_threads_record_late_may_be_out_of_order_but_must_add_up() {
-    let numbered = |mut events: Vec<Event>| {
-        (0..).zip(&mut events).for_each(|(seq, event)| event.seq = seq);
-        events
-    };
-    let at = |is: fn(&EventKind) -> bool| story().iter().position(|e| is(&e.kind)).unwrap();
-    let (sent, received) = (at(|k| matches!(k, Sent { .. })), at(|k| matches!(k, Received {})));
-    let mut late = story();
-    late[sent].time = late[received].time;
-    late[sent + 1..received].iter_mut().for_each(|event| event.time = Time::from_nanos(3));
-    let moved = late.remove(sent);
-    late.insert(received, moved);
-    let late = numbered(late);
-    assert!(refine::check(&late).unwrap_err().contains("received although it is empty"));
-    assert_eq!(refine::check_threads(&late), Ok(()));
-    let mut twice = story();
-    twice.insert(received, twice[received]);
-    let wrong = refine::check_threads(&numbered(twice)).unwrap_err();
-    assert_eq!(wrong, "more was taken out of a channel than put in");
 }

@@ -1,10 +1,12 @@
-//! `asx trace`: check, show, compare and convert traces.
+//! `asx trace`: check, show, compare, convert and draw traces.
 
 mod compare;
 mod convert;
 mod digest;
+mod export;
 mod file;
 mod record;
+mod report;
 mod show;
 mod verify;
 
@@ -78,6 +80,41 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Draw a trace as a page to look at in a browser; of a damaged one what can be read.
+    #[command(after_help = "Examples:
+  asx trace report --html run.html run.asxt
+  asx trace report --html run.html run.jsonl --json
+
+The page is one file that needs nothing else: no other file, no network.")]
+    Report {
+        /// The trace.
+        file: PathBuf,
+        /// The page to write; never the trace itself.
+        #[arg(long, value_name = "OUT")]
+        html: PathBuf,
+        /// One JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a trace for a trace viewer; of a damaged one what can be read.
+    #[command(after_help = "Examples:
+  asx trace export --perfetto run.json run.asxt
+  asx trace export --perfetto run.json run.jsonl --axis time
+
+Perfetto and Chrome's tracing page open the file.")]
+    Export {
+        /// The trace.
+        file: PathBuf,
+        /// The file to write, in the trace event format; never the trace itself.
+        #[arg(long, value_name = "OUT")]
+        perfetto: PathBuf,
+        /// What the viewer's clock shows.
+        #[arg(long, value_enum, default_value_t)]
+        axis: Axis,
+        /// One JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(clap::Args)]
@@ -108,6 +145,16 @@ pub(crate) enum To {
     Bin,
 }
 
+/// What a viewer's clock shows.
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Axis {
+    /// Every event takes a microsecond.
+    #[default]
+    Order,
+    /// Logical time; events of one moment are a nanosecond apart.
+    Time,
+}
+
 pub(crate) fn trace(command: &Command, out: &mut impl Write) -> io::Result<ExitCode> {
     let done = match command {
         Command::Verify { file, strict, json } => verify::verify(file, *strict, *json, out),
@@ -116,6 +163,10 @@ pub(crate) fn trace(command: &Command, out: &mut impl Write) -> io::Result<ExitC
         Command::Digest { file, json } => digest::digest(file, *json, out),
         Command::Convert { input, output, to, json } => {
             convert::convert(input, output, *to, *json, out)
+        }
+        Command::Report { file, html, json } => report::report(file, html, *json, out),
+        Command::Export { file, perfetto, axis, json } => {
+            export::export(file, perfetto, *axis, *json, out)
         }
     };
     match done {

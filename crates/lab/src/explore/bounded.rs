@@ -1,18 +1,20 @@
-//! Depth-first search that starts with few disturbances and allows more and more.
+//! Searches that start with few disturbances and allow more and more.
 //!
 //! Most bugs need few *preemptions* (switches away from a task that could go on) and few cancels.
-//! So this explores all schedules with none of either, then all with at most one, and so on. It is
-//! over when the limits no longer keep anything out, or when it has used up its runs. A level
-//! repeats the levels below it; as each is far larger than the last, that costs little.
+//! So this explores all runs with none of either, then all with at most one, and so on. It is over
+//! when the limits no longer keep anything out or are as wide as they may be, or when it has used
+//! up its runs. A level repeats the levels below it; as each is far larger than the last, that
+//! costs little.
 //!
-//! It searches all schedules, not classes: a class whose only schedule within the limits is one
-//! that [`Dpor`](super::Dpor) would skip must not be lost. A limit on cancels alone does go well
-//! with classes: [`Dpor::with_cancels`](super::Dpor::with_cancels).
+//! Preemptions are a matter of schedules, not of classes: the one schedule of a class that is
+//! within the limits may be one that [`Dpor`] skips. So they are limited over [`Dfs`]. Cancels
+//! alone are limited over [`Dpor`]: there the cancels that are left are one more object, which a
+//! step that may be cancelled reads, and a cancelled one writes.
 //!
-//! *Guaranteed*: at the end of a level, every run within its limits was seen.
+//! *Guaranteed*: at the end of a level, every run within its limits was seen; with [`Dpor`], one of
+//! each class.
 
-use super::dfs::Dfs;
-use super::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+use super::{Access, Dfs, Dpor, Point, Progress, Strategy, TaskPath, Verdict};
 
 /// How much a run may be disturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,79 +30,109 @@ impl Limits {
     pub const NONE: Limits = Limits { preemptions: usize::MAX, cancels: usize::MAX };
 
     pub(super) const ZERO: Limits = Limits { preemptions: 0, cancels: 0 };
+
+    fn at_level(self, level: usize) -> Limits {
+        Limits { preemptions: level.min(self.preemptions), cancels: level.min(self.cancels) }
+    }
 }
 
-/// Every schedule with few disturbances, then with more. See the [table](super) for when to use
-/// it.
+/// A search that can be limited.
+pub trait Levels: Strategy {
+    /// Sets up the next run. `false` if there is none within the limits.
+    fn start(&mut self) -> bool;
+
+    /// How often each limit kept something from being tried.
+    fn refused(&self) -> Limits;
+
+    /// Starts anew with other limits; what was seen stays seen.
+    fn restart(&mut self, limits: Limits);
+
+    /// All within the limits was seen, and that is enough.
+    fn finish(&mut self);
+}
+
+/// All runs with few disturbances, then with more. See the [table](super) for when to use it.
 #[derive(Debug)]
-pub struct Bounded {
-    dfs: Dfs,
+pub struct Bounded<S = Dfs> {
+    search: S,
     level: usize,
     most: Limits,
     budget: u64,
 }
 
 impl Bounded {
-    /// An exploration that ends after `budget` runs, or with the level that has reached `most`.
+    /// All schedules; ends after `budget` runs, or when everything within `most` was seen.
     pub fn new(most: Limits, budget: u64) -> Bounded {
-        Bounded { dfs: Dfs::within(at_level(0, most)), level: 0, most, budget }
-    }
-
-    /// The limits of the current level.
-    pub fn limits(&self) -> Limits {
-        at_level(self.level, self.most)
+        Bounded::of(Dfs::new(), most, budget)
     }
 
     /// The failures found, in the order of first sight.
     pub fn failures(&self) -> &[u64] {
-        self.dfs.failures()
+        self.search.failures()
     }
 }
 
-fn at_level(level: usize, most: Limits) -> Limits {
-    Limits { preemptions: level.min(most.preemptions), cancels: level.min(most.cancels) }
+impl Bounded<Dpor> {
+    /// One run of each class; ends after `budget` runs, or when everything with at most so many
+    /// cancels was seen.
+    pub fn reduced(cancels: usize, budget: u64) -> Bounded<Dpor> {
+        Bounded::of(Dpor::new(), Limits { preemptions: usize::MAX, cancels }, budget)
+    }
+
+    /// The failures found, in the order of first sight.
+    pub fn failures(&self) -> &[u64] {
+        self.search.failures()
+    }
 }
 
-impl Strategy for Bounded {
+impl<S: Levels> Bounded<S> {
+    fn of(mut search: S, most: Limits, budget: u64) -> Bounded<S> {
+        search.restart(most.at_level(0));
+        Bounded { search, level: 0, most, budget }
+    }
+
+    /// The limits of the current level.
+    pub fn limits(&self) -> Limits {
+        self.most.at_level(self.level)
+    }
+}
+
+impl<S: Levels> Strategy for Bounded<S> {
     fn begin(&mut self) -> bool {
-        let progress = &self.dfs.tally.progress;
-        if progress.exhausted.is_some() || progress.runs >= self.budget {
+        if self.search.progress().runs >= self.budget {
             return false;
         }
-        while !self.dfs.start() {
-            let (limits, refused, most) = (self.limits(), self.dfs.refused, self.most);
-            if refused == Limits::ZERO {
-                self.dfs.tally.exhaust();
-                return false;
-            }
+        while !self.search.start() {
+            let (limits, refused, most) = (self.limits(), self.search.refused(), self.most);
             let more_switches = refused.preemptions > 0 && limits.preemptions < most.preemptions;
             let more_cancels = refused.cancels > 0 && limits.cancels < most.cancels;
             if !more_switches && !more_cancels {
+                self.search.finish();
                 return false;
             }
             self.level += 1;
-            self.dfs.restart(self.limits());
+            self.search.restart(self.limits());
         }
         true
     }
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
-        self.dfs.pick_task(enabled)
+        self.search.pick_task(enabled)
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
-        self.dfs.pick(point, count)
+        self.search.pick(point, count)
     }
 
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
-        self.dfs.stepped(task, footprint);
+        self.search.stepped(task, footprint);
     }
 
     fn end(&mut self, verdict: Verdict) {
-        self.dfs.end(verdict);
+        self.search.end(verdict);
     }
 
     fn progress(&self) -> Progress {
-        self.dfs.progress()
+        self.search.progress()
     }
 }

@@ -1,12 +1,12 @@
 //! What was decided in a run, and the short form of it.
 //!
 //! A [`Recorder`] around any strategy writes every decision into a [`Decisions`] log. The log
-//! replays exactly and is long. A [`Schedule`] keeps only where the run left the default policy, and
-//! names each such place by its task and the number of the task's step: it is short, and an edit of
-//! the program that leaves those steps alone leaves it valid.
+//! replays exactly and is long. A [`Schedule`] keeps only where the run left the default policy,
+//! and names each such place by its task and the number of the task's step: it is short, and an
+//! edit of the program that leaves those steps alone leaves it valid.
 
-use super::index::Index;
-use super::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+use super::place::{Counts, Place, Taken};
+use super::{Point, TaskPath};
 
 /// One decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,18 +139,21 @@ impl Decisions {
             if taken.option == place.default {
                 return;
             }
-            let of = place.of.map_or_else(String::new, &name);
+            let (of, option, count) = (place.of.map(&name), taken.option, place.count);
+            let inside = match &of {
+                Some(of) => format!("in step {} (`{of}`)", place.at),
+                None => String::from("before step 1"),
+            };
             lines.push(match (place.point, taken.path) {
-                (None, Some(path)) => {
-                    format!("at step {} run `{}` instead of `{of}`", place.at + 1, name(path))
+                (Some(point), _) if point.is_injected() && count == 2 => {
+                    format!("{inside} inject a {}", point.name())
                 }
-                (Some(point), _) if point.is_injected() && place.count == 2 => {
-                    format!("in step {} (`{of}`) inject a {}", place.at, point.name())
+                (Some(point), _) => {
+                    format!("{inside} {} takes {option} of 0..{count}", point.name())
                 }
-                (point, _) => {
-                    let point = point.map_or("task", Point::name);
-                    let (option, count) = (taken.option, place.count);
-                    format!("in step {} (`{of}`) {point} takes {option} of 0..{count}", place.at)
+                (None, path) => {
+                    let (of, path) = (of.unwrap_or_default(), path.map_or_else(String::new, &name));
+                    format!("at step {} run `{path}` instead of `{of}`", place.at + 1)
                 }
             });
         });
@@ -176,173 +179,5 @@ impl Decisions {
                 }
             }
         }
-    }
-}
-
-/// Where in a run a decision is made.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    decision: usize,
-    /// The steps begun before.
-    at: u32,
-    /// Whose turn it is by default, or whose step this is.
-    of: Option<TaskPath>,
-    /// Which of its steps.
-    step: u32,
-    nth: u32,
-    /// Nothing if a task is picked.
-    point: Option<Point>,
-    pub(super) default: u32,
-    count: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Taken {
-    option: u32,
-    path: Option<TaskPath>,
-}
-
-impl Place {
-    /// What is taken here as a deviation, if it is one.
-    fn deviation(self, taken: Taken) -> Option<Deviation> {
-        if taken.option == self.default {
-            return None;
-        }
-        let (of, step, nth) = (self.of.map_or(0, TaskPath::tag), self.step, self.nth);
-        Some(match (self.point, taken.path) {
-            (Some(point), _) => Deviation::Pick { of, step, nth, point, picked: taken.option },
-            (None, path) => Deviation::Task { of, step, task: path?.tag() },
-        })
-    }
-
-    /// The option that a deviation asks for here, if it is meant for this place.
-    pub(super) fn asked(self, deviation: Deviation, enabled: &[TaskPath]) -> Option<usize> {
-        let (own_of, own_step, own_nth) = (self.of.map_or(0, TaskPath::tag), self.step, self.nth);
-        match deviation {
-            Deviation::Task { of, step, task } => {
-                let is_here = self.point.is_none() && (of, step) == (own_of, own_step);
-                let index = enabled.iter().position(|path| path.tag() == task);
-                index.filter(|_| is_here)
-            }
-            Deviation::Pick { of, step, nth, point, picked } => {
-                let is_here = (of, step, nth) == (own_of, own_step, own_nth);
-                let fits = self.point == Some(point) && picked < self.count;
-                (is_here && fits).then_some(picked as usize)
-            }
-        }
-    }
-}
-
-/// Counts the steps of each task, to say where a decision is.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    tasks: Index,
-    steps: Vec<u32>,
-    total: u32,
-    last: Option<TaskPath>,
-    picks: u32,
-}
-
-impl Counts {
-    pub(super) fn clear(&mut self) {
-        self.steps.fill(0);
-        (self.total, self.last, self.picks) = (0, None, 0);
-    }
-
-    /// The place of a decision for a task.
-    pub(super) fn task(&mut self, decision: usize, enabled: &[TaskPath]) -> Place {
-        let default = default_task(enabled, self.last);
-        let (of, at) = (enabled[default], self.total);
-        let (step, default, count) = (*self.of(of), default as u32, enabled.len() as u32);
-        Place { decision, at, of: Some(of), step, nth: 0, point: None, default, count }
-    }
-
-    /// The place of another decision.
-    pub(super) fn pick(&mut self, decision: usize, point: Point, count: u32) -> Place {
-        let (of, at, nth) = (self.last, self.total, self.picks);
-        let step = of.map_or(0, |of| self.of(of).saturating_sub(1));
-        self.picks += 1;
-        Place { decision, at, of, step, nth, point: Some(point), default: 0, count }
-    }
-
-    /// A step of this task begins.
-    pub(super) fn step(&mut self, task: TaskPath) {
-        *self.of(task) += 1;
-        self.total += 1;
-        (self.last, self.picks) = (Some(task), 0);
-    }
-
-    fn of(&mut self, task: TaskPath) -> &mut u32 {
-        let number = self.tasks.of(task.0) as usize;
-        self.steps.resize(self.tasks.len(), 0);
-        &mut self.steps[number]
-    }
-}
-
-/// The default policy: the same task if it can go on, else the first that can.
-pub(super) fn default_task(enabled: &[TaskPath], last: Option<TaskPath>) -> usize {
-    enabled.iter().position(|task| Some(*task) == last).unwrap_or(0)
-}
-
-/// Writes down what a strategy decides, run by run.
-#[derive(Debug, Default)]
-pub struct Recorder<S> {
-    strategy: S,
-    log: Decisions,
-}
-
-impl<S> Recorder<S> {
-    /// Records what this strategy decides.
-    pub fn new(strategy: S) -> Recorder<S> {
-        Recorder { strategy, log: Decisions::default() }
-    }
-
-    /// The decisions of the current run, or of the last one.
-    pub fn decisions(&self) -> &Decisions {
-        &self.log
-    }
-
-    /// The strategy.
-    pub fn strategy(&self) -> &S {
-        &self.strategy
-    }
-
-    /// The strategy and the log.
-    pub fn into_parts(self) -> (S, Decisions) {
-        (self.strategy, self.log)
-    }
-}
-
-impl<S: Strategy> Strategy for Recorder<S> {
-    fn begin(&mut self) -> bool {
-        let goes_on = self.strategy.begin();
-        if goes_on {
-            self.log.clear();
-        }
-        goes_on
-    }
-
-    fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
-        let picked = self.strategy.pick_task(enabled);
-        self.log.push_task(enabled, picked);
-        picked
-    }
-
-    fn pick(&mut self, point: Point, count: usize) -> usize {
-        let picked = self.strategy.pick(point, count);
-        self.log.push_pick(point, count, picked);
-        picked
-    }
-
-    fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
-        self.strategy.stepped(task, footprint);
-    }
-
-    fn end(&mut self, verdict: Verdict) {
-        self.strategy.end(verdict);
-    }
-
-    fn progress(&self) -> Progress {
-        self.strategy.progress()
     }
 }

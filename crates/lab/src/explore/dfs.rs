@@ -7,6 +7,7 @@
 //!
 //! *Guaranteed*: every run the program has, each once; within the limits if there are any.
 
+use super::bounded::Levels;
 use super::tally::Tally;
 use super::trace::{Trace, pick_hash};
 use super::{Access, Limits, Point, Progress, Strategy, TaskPath, Verdict};
@@ -27,7 +28,7 @@ pub struct Dfs {
     /// What is left of the limits in this run.
     left: Limits,
     /// How often each of them kept options from being tried.
-    pub(super) refused: Limits,
+    refused: Limits,
     has_diverged: bool,
     is_over: bool,
     pub(super) tally: Tally,
@@ -77,15 +78,27 @@ impl Dfs {
         }
     }
 
-    /// Starts anew with other limits; what was seen stays seen.
-    pub(super) fn restart(&mut self, limits: Limits) {
+    /// The option to take of `count`.
+    fn decide(&mut self, count: usize) -> usize {
+        if self.at == self.path.len() {
+            let step = self.step as u32;
+            self.path.push(Branch { count: count as u32, value: 0, step });
+        }
+        let branch = self.path[self.at];
+        self.has_diverged |= branch.count != count as u32;
+        self.at += 1;
+        (branch.value as usize).min(count - 1)
+    }
+}
+
+impl Levels for Dfs {
+    fn restart(&mut self, limits: Limits) {
         self.path.clear();
         self.trace.truncate(0);
         (self.limits, self.refused, self.is_over) = (limits, Limits::ZERO, false);
     }
 
-    /// Sets up the next path. `false` if there is none.
-    pub(super) fn start(&mut self) -> bool {
+    fn start(&mut self) -> bool {
         self.fresh = 0;
         if self.is_over {
             while let Some(branch) = self.path.last_mut() {
@@ -106,24 +119,25 @@ impl Dfs {
         true
     }
 
-    /// The option to take of `count`.
-    fn decide(&mut self, count: usize) -> usize {
-        if self.at == self.path.len() {
-            let step = self.step as u32;
-            self.path.push(Branch { count: count as u32, value: 0, step });
-        }
-        let branch = self.path[self.at];
-        self.has_diverged |= branch.count != count as u32;
-        self.at += 1;
-        (branch.value as usize).min(count - 1)
+    fn refused(&self) -> Limits {
+        self.refused
+    }
+
+    fn finish(&mut self) {
+        let (limits, refused) = (self.limits, self.refused);
+        let real = |limit, refused| if refused == 0 { usize::MAX } else { limit };
+        self.tally.exhaust(Limits {
+            preemptions: real(limits.preemptions, refused.preemptions),
+            cancels: real(limits.cancels, refused.cancels),
+        });
     }
 }
 
 impl Strategy for Dfs {
     fn begin(&mut self) -> bool {
-        let goes_on = self.tally.progress.exhausted.is_none() && self.start();
+        let goes_on = self.start();
         if !goes_on {
-            self.tally.exhaust();
+            self.finish();
         }
         goes_on
     }
@@ -154,6 +168,7 @@ impl Strategy for Dfs {
     fn pick(&mut self, point: Point, count: usize) -> usize {
         if point == Point::Cancel && self.left.cancels == 0 {
             self.refused.cancels += 1;
+            self.picks = pick_hash(self.picks, 0);
             return 0;
         }
         let picked = self.decide(count);

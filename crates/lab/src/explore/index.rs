@@ -2,27 +2,33 @@
 
 use super::TaskPath;
 use asx_kernel::rng::GOLDEN;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A set of 64-bit hashes.
 pub(super) type Hashes = HashSet<u64, BuildHasherDefault<Fold>>;
 
+/// An open table: the slots hold numbers, at most half of them are taken.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    numbers: HashMap<u64, u32, BuildHasherDefault<Fold>>,
+    slots: Vec<u32>,
     names: Vec<u64>,
 }
+
+const EMPTY: u32 = u32::MAX;
 
 impl Index {
     /// The number of a name.
     pub(super) fn of(&mut self, name: u64) -> u32 {
-        let next = self.names.len() as u32;
-        let number = *self.numbers.entry(name).or_insert(next);
-        if number == next {
+        if self.names.len() * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let slot = self.slot(name);
+        if self.slots[slot] == EMPTY {
+            self.slots[slot] = self.names.len() as u32;
             self.names.push(name);
         }
-        number
+        self.slots[slot]
     }
 
     pub(super) fn name(&self, number: u32) -> u64 {
@@ -31,6 +37,24 @@ impl Index {
 
     pub(super) fn len(&self) -> usize {
         self.names.len()
+    }
+
+    /// Where a name is, or would be. There is always an empty slot.
+    fn slot(&self, name: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = (name.wrapping_mul(GOLDEN) >> 32) as usize & mask;
+        while self.slots[slot] != EMPTY && self.names[self.slots[slot] as usize] != name {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![EMPTY; (self.slots.len() * 2).max(16)];
+        for number in 0..self.names.len() {
+            let slot = self.slot(self.names[number]);
+            self.slots[slot] = number as u32;
+        }
     }
 }
 

@@ -26,8 +26,8 @@
 //! | [`Replay`], [`Follow`] | what was found before | after one run |
 //!
 //! [`Recorder`] writes down what any of them decides. The log becomes a [`Schedule`]: the few
-//! deviations from the [default policy](Schedule), which has a short text form ([`Schedule::token`])
-//! and is made smaller by [`shrink()`].
+//! deviations from the [default policy](Schedule), which has a short text form
+//! ([`Schedule::token`]) and is made smaller by [`shrink()`].
 //!
 //! # What a driver promises
 //!
@@ -47,23 +47,25 @@ mod dfs;
 mod dpor;
 mod index;
 mod pct;
+mod place;
 mod pos;
 mod random;
+mod recorder;
 mod replay;
 mod shrink;
 mod tally;
 mod token;
 mod trace;
 mod uniform;
-mod wakeup;
 
 pub use bounded::{Bounded, Limits};
-pub use decisions::{Decision, Decisions, Deviation, Recorder, Schedule};
+pub use decisions::{Decision, Decisions, Deviation, Schedule};
 pub use dfs::Dfs;
 pub use dpor::Dpor;
 pub use pct::Pct;
 pub use pos::Pos;
 pub use random::Random;
+pub use recorder::Recorder;
 pub use replay::{Diverged, Follow, Replay};
 pub use shrink::{Shrunk, shrink};
 pub use tally::{Certificate, Progress};
@@ -161,8 +163,8 @@ impl Point {
 pub enum Verdict {
     /// Nothing was wrong.
     Passed,
-    /// Something was, and the run went on to its end all the same. The number says what, the same in
-    /// every run that fails for that reason.
+    /// Something was, and the run went on to its end all the same. The number says what, the same
+    /// in every run that fails for that reason.
     Failed(u64),
     /// Something was wrong in the last step, and the driver stopped there, as it does at every such
     /// step. The tasks that could have gone on were not asked.

@@ -1,14 +1,14 @@
 //! Probabilistic concurrency testing: random priorities, and a few points where they change.
 //!
 //! Each task gets a random priority when it is first seen; the highest one that can run goes. At
-//! `depth - 1` steps drawn at random, the task that is about to go becomes the lowest. A bug's depth
-//! is the number of order constraints that make it happen; most have one or two.
+//! `depth - 1` steps drawn at random, the task that is about to go becomes the lowest. A bug's
+//! depth is the number of order constraints that make it happen; most have one or two.
 //!
 //! The number of steps in a run, among which those points are drawn, is learnt.
 //!
-//! *Guaranteed*: a bug of at most this depth among `n` tasks and `k` steps is found by each run with
-//! a probability of at least `1 / (n * k^(depth - 1))`, once `k` is known. A task that never waits
-//! and never ends may starve the others: the driver has to cut such runs.
+//! *Guaranteed*: a bug of at most this depth among `n` tasks and `k` steps is found by each run
+//! with a probability of at least `1 / (n * k^(depth - 1))`, once `k` is known. A task that never
+//! waits and never ends may starve the others: the driver has to cut such runs.
 
 use super::index::Roster;
 use super::random::Dice;

@@ -1,8 +1,9 @@
 //! Partial order sampling: even over the orders of steps that depend on each other.
 //!
 //! Every task's next step has a random priority; the highest one goes. After a step, those whose
-//! next step races with it draw again, so that the order of two racing steps is a fair toss however
-//! many other steps lie between them, and the order of independent steps costs no luck at all.
+//! next step races with it draw again; the others keep what they have. So a step that has drawn low
+//! waits while others do what does not concern it: that `n` independent steps come before it has a
+//! chance of `1 / (n + 1)`, where a plain walk gives `2^-n`.
 //!
 //! What a step will touch is not known before it is taken. It is taken to be what the same step of
 //! the same task touched in an earlier run; an unknown step draws again after every other.

@@ -3,7 +3,7 @@
 //! A replay is exact and says at which decision the program no longer matches. Following is
 //! lenient: a deviation whose place does not come up is passed over, and the run is still a run.
 
-use super::decisions::{Counts, default_task};
+use super::place::{Counts, default_task};
 use super::{Access, Decision, Decisions, Point, Progress, Schedule, Strategy, TaskPath, Verdict};
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! What an exploration has seen: runs, failures, classes.
 
-use super::Verdict;
 use super::index::Hashes;
+use super::{Limits, Verdict};
 use asx_kernel::rng::mix64;
 
 /// How far an exploration is.
@@ -22,6 +22,8 @@ pub struct Progress {
     pub expected: Option<f64>,
     /// The proof that all was seen.
     pub exhausted: Option<Certificate>,
+    /// The proof that all was seen within limits, where these kept something out.
+    pub bounded: Option<(Limits, Certificate)>,
 }
 
 impl Progress {
@@ -74,11 +76,16 @@ impl Tally {
         }
     }
 
-    /// The space is explored to its end; a proof of it unless something was missed on the way.
-    pub(super) fn exhaust(&mut self) {
-        if self.progress.cut == 0 && self.progress.diverged == 0 {
-            let classes = self.classes.len() as u64;
-            self.progress.exhausted = Some(Certificate { classes, hash: self.hash });
+    /// All within these limits is explored; a proof of it unless something was missed on the way.
+    pub(super) fn exhaust(&mut self, within: Limits) {
+        let progress = &mut self.progress;
+        if progress.cut > 0 || progress.diverged > 0 {
+            return;
+        }
+        let certificate = Certificate { classes: self.classes.len() as u64, hash: self.hash };
+        match within {
+            Limits::NONE => progress.exhausted = Some(certificate),
+            limits => progress.bounded = Some((limits, certificate)),
         }
     }
 }

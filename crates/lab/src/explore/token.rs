@@ -1,9 +1,9 @@
 //! Schedules as text that fits into a command line.
 //!
 //! The bytes are a version, the tags of the tasks that occur, the deviations as small numbers that
-//! refer to those tags, and three bytes of a digest; the text is these in base64url without padding.
-//! A deviation between few tasks takes two bytes, so that fifteen of them among four tasks fit into
-//! 64 characters.
+//! refer to those tags, and three bytes of a digest; the text is these in base64url without
+//! padding. A deviation between few tasks takes two bytes, so that fifteen of them among four tasks
+//! fit into 64 characters.
 
 use super::{Deviation, Point, Schedule};
 use asx_kernel::digest::Digest;
@@ -71,7 +71,7 @@ impl Schedule {
                 }
                 Deviation::Pick { of, step, nth, point, picked } => {
                     put(&mut body, (index(of) * 8 + point as u64) * 2 + 1);
-                    [step, nth, picked].map(|number| put(&mut body, u64::from(number)));
+                    [step, nth, picked].into_iter().for_each(|it| put(&mut body, u64::from(it)));
                 }
             }
         }
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn fifteen_switches_among_four_tasks_fit_into_64_characters() {
-        let task = |n: u32| (n % 4 + 1) * 0x0012_3457 & 0x00FF_FFFF;
+        let task = |n: u32| (n % 4 + 1) * 0x0012_3457;
         let deviations =
             (0..15).map(|n| Deviation::Task { of: task(n), step: n, task: task(n + 1) });
         let token = Schedule { deviations: deviations.collect() }.token();

@@ -12,7 +12,7 @@
 //! The *hash of a class* does not depend on the linear form: a step's hash covers its task, its
 //! picks, and for each object the hashes of the steps it depends on there; the class is the sum.
 
-use super::index::Index;
+use super::index::Roster;
 use super::{Access, TaskPath};
 use asx_kernel::rng::{GOLDEN, mix64};
 
@@ -98,8 +98,8 @@ struct Touch {
 
 #[derive(Debug)]
 pub(super) struct Trace {
-    pub(super) tasks: Index,
-    objects: Index,
+    /// The numbers of tasks and of other objects.
+    pub(super) names: Roster,
     pub(super) steps: Vec<Step>,
     races: Vec<Race>,
     /// The objects of all steps, one after another.
@@ -117,8 +117,7 @@ pub(super) struct Trace {
 impl Trace {
     pub(super) fn new() -> Trace {
         Trace {
-            tasks: Index::default(),
-            objects: Index::default(),
+            names: Roster::default(),
             steps: Vec::new(),
             races: Vec::new(),
             touched: Vec::new(),
@@ -147,8 +146,9 @@ impl Trace {
 
     /// Whether a step that was taken is this one.
     pub(super) fn is_step(&self, number: usize, task: TaskPath, footprint: &[Access]) -> bool {
-        let is_same =
-            |step: &Step| self.tasks.name(step.task) == task.0 && step.check == check(footprint);
+        let is_same = |step: &Step| {
+            self.names.index.name(step.task) == task.0 && step.check == check(footprint)
+        };
         self.steps.get(number).is_some_and(is_same)
     }
 
@@ -165,17 +165,9 @@ impl Trace {
 
     /// Whether a step wrote the object that is a task.
     pub(super) fn writes_task(&self, step: u32, task: u32) -> bool {
-        let object = self.tasks.name(task);
-        let end = self
-            .steps
-            .get(step as usize + 1)
-            .map_or(self.touched.len(), |next| next.touched as usize);
-        let mut objects = self.touched[self.steps[step as usize].touched as usize..end].iter();
-        let Some(object) = objects.find(|number| self.objects.name(**number) == object) else {
-            return false;
-        };
-        let touches = &self.touches[*object as usize];
-        touches.iter().any(|touch| touch.step == step && touch.write)
+        let Some(touches) = self.touches.get(task as usize) else { return false };
+        let found = touches.binary_search_by_key(&step, |touch| touch.step);
+        found.is_ok_and(|at| touches[at].write)
     }
 
     /// The hash of the class of the run so far.
@@ -194,8 +186,8 @@ impl Trace {
         self.steps.truncate(len);
     }
 
-    /// Adds a step; `picks` is a hash of the choices made in it, 0 if there were none, and `extra` an
-    /// object that it touched besides.
+    /// Adds a step; `picks` is a hash of the choices made in it, 0 if there were none, and `extra`
+    /// an object that it touched besides.
     pub(super) fn push(
         &mut self,
         task: TaskPath,
@@ -211,10 +203,17 @@ impl Trace {
         let mut print = Print::default();
         let mut hash = mix64(task.0 ^ picks.rotate_left(17));
         self.direct.clear();
-        for access in footprint.iter().copied().chain(extra).chain([Access::write(task.0)]) {
-            hash = hash.wrapping_add(self.touch(number, access, &mut print));
+        if let Some(access) = extra {
+            let object = self.names.index.of(access.object);
+            self.touch(number, object, access, &mut print);
         }
-        let task = self.tasks.of(task.0);
+        for access in footprint.iter().copied().filter(|it| it.object != task.0) {
+            let object = self.names.index.of(access.object);
+            hash = hash.wrapping_add(self.touch(number, object, access, &mut print));
+        }
+        let own = Access::write(task.0);
+        let task = self.names.index.of(task.0);
+        hash = hash.wrapping_add(self.touch(number, task, own, &mut print));
         let class = self.class().wrapping_add(mix64(hash));
         let (has_picks, check) = (picks != 0, check(footprint));
         self.steps.push(Step { task, has_picks, print, hash, check, class, touched, races });
@@ -238,8 +237,7 @@ impl Trace {
     }
 
     /// Notes one object of a new step and what the step thereby depends on; gives its hash.
-    fn touch(&mut self, step: u32, access: Access, print: &mut Print) -> u64 {
-        let object = self.objects.of(access.object);
+    fn touch(&mut self, step: u32, object: u32, access: Access, print: &mut Print) -> u64 {
         if self.touches.len() <= object as usize {
             self.touches.resize_with(object as usize + 1, Vec::new);
         }

@@ -10,26 +10,27 @@ const LOCKS: usize = 4;
 const EVENTS: usize = 6;
 
 /// The program of a seed: 2 to 4 tasks with up to 6 steps each.
-pub fn generate(seed: u64) -> Program {
+pub(crate) fn generate(seed: u64) -> Program {
     let mut rng = DetRng::new(seed, 77);
     let count = 2 + rng.below(3);
     let first = if rng.below(3) == 0 { count - 1 } else { count };
     let mut room = [7, 9, 8][count - 2];
+    let is_dense = rng.below(2) == 0;
     let mut tasks = Vec::new();
     for left in (1..=count).rev() {
         let most = (room - (left - 1)).min(6);
         let steps = 1 + rng.below(most);
         room -= steps;
-        tasks.push(task(&mut rng, steps, count));
+        tasks.push(task(&mut rng, steps, count, is_dense));
     }
     if first < count {
         let at = rng.below(tasks[0].len() + 1);
         tasks[0].insert(at, Op::Spawn(first));
     }
-    Program { tasks, first, stops: rng.below(4) == 0 }
+    Program { tasks, first, stops: rng.below(4) == 0, ..Program::default() }
 }
 
-fn task(rng: &mut DetRng, steps: usize, count: usize) -> Vec<Op> {
+fn task(rng: &mut DetRng, steps: usize, count: usize, is_dense: bool) -> Vec<Op> {
     let mut ops = Vec::new();
     let mut held = None;
     for step in 0..steps {
@@ -37,15 +38,29 @@ fn task(rng: &mut DetRng, steps: usize, count: usize) -> Vec<Op> {
             ops.push(Op::Yield);
         }
         for _ in 0..1 + rng.below(3) {
-            let op = op(rng, &mut held, count);
-            ops.push(op);
+            ops.push(if is_dense { shifty(rng) } else { any(rng, &mut held, count) });
         }
     }
     ops.extend(held.map(Op::Unlock));
     ops
 }
 
-fn op(rng: &mut DetRng, held: &mut Option<usize>, count: usize) -> Op {
+/// An operation whose footprint mostly depends on what was read.
+fn shifty(rng: &mut DetRng) -> Op {
+    let variable = rng.below(VARIABLES);
+    let value = rng.below(2) as i64;
+    match rng.below(20) {
+        0..5 => Op::Read(variable),
+        5..11 => Op::Branch { test: variable, value, then: rng.below(VARIABLES) },
+        11..15 => Op::Indirect,
+        15..17 => Op::Store(variable, value),
+        17 => Op::Choose(Point::Entropy, 2),
+        18 => Op::Write(variable, value),
+        _ => Op::FailIf(variable, value + 1, 1),
+    }
+}
+
+fn any(rng: &mut DetRng, held: &mut Option<usize>, count: usize) -> Op {
     let variable = rng.below(VARIABLES);
     let value = rng.below(3) as i64;
     match rng.below(40) {

@@ -4,20 +4,20 @@ use super::{Op, Program};
 use asx_lab::explore::Point;
 
 /// What `check_then_act` and `needle` fail with.
-pub const CLAIMED_TWICE: u64 = 7;
-pub const NEEDLE: u64 = 8;
-pub const CANCELLED: u64 = 9;
+pub(crate) const CLAIMED_TWICE: u64 = 7;
+pub(crate) const NEEDLE: u64 = 8;
+pub(crate) const CANCELLED: u64 = 9;
 
 const A: usize = 4;
 const B: usize = 5;
 const EVENT: usize = 6;
 
 fn of(tasks: Vec<Vec<Op>>) -> Program {
-    Program { first: tasks.len(), tasks, stops: false }
+    Program { first: tasks.len(), tasks, stops: false, ..Program::default() }
 }
 
 /// Looks at a flag, and waits in a later step: the notification may come between.
-pub fn lost_wakeup(is_fixed: bool) -> Program {
+pub(crate) fn lost_wakeup(is_fixed: bool) -> Program {
     let waiter = match is_fixed {
         true => vec![Op::WaitUnless(EVENT, 0, 1)],
         false => vec![Op::Read(0), Op::ExitIf(1), Op::Yield, Op::Wait(EVENT)],
@@ -26,7 +26,7 @@ pub fn lost_wakeup(is_fixed: bool) -> Program {
 }
 
 /// Two locks taken in two orders.
-pub fn deadlock(is_fixed: bool) -> Program {
+pub(crate) fn deadlock(is_fixed: bool) -> Program {
     let task = |a, b| {
         vec![
             Op::Lock(a),
@@ -42,7 +42,7 @@ pub fn deadlock(is_fixed: bool) -> Program {
 }
 
 /// Looks whether a place is free, and takes it in a later step.
-pub fn check_then_act(is_fixed: bool) -> Program {
+pub(crate) fn check_then_act(is_fixed: bool) -> Program {
     let task = match is_fixed {
         true => vec![Op::Branch { test: 0, value: 0, then: 0 }, Op::FailIf(0, 2, CLAIMED_TWICE)],
         false => vec![
@@ -58,7 +58,7 @@ pub fn check_then_act(is_fixed: bool) -> Program {
 }
 
 /// Fails only if two tasks take turns exactly, `turns` times in all.
-pub fn needle(turns: usize, is_fixed: bool) -> Program {
+pub(crate) fn needle(turns: usize, is_fixed: bool) -> Program {
     let mut tasks = vec![Vec::new(); 2];
     for turn in 0..turns {
         let task: &mut Vec<Op> = &mut tasks[turn % 2];
@@ -73,7 +73,7 @@ pub fn needle(turns: usize, is_fixed: bool) -> Program {
 }
 
 /// Two tasks that may be cancelled in each step; wrong after `cancels` of those.
-pub fn cancelled(cancels: i64) -> Program {
+pub(crate) fn cancelled(cancels: i64) -> Program {
     let count = [Op::Choose(Point::Cancel, 2), Op::AddTo(0)];
     let task =
         [&count[..], &[Op::Yield], &count[..], &[Op::FailIf(0, cancels, CANCELLED)]].concat();
@@ -81,7 +81,7 @@ pub fn cancelled(cancels: i64) -> Program {
 }
 
 /// Four tasks, twelve steps, two locks: for measuring.
-pub fn medium() -> Program {
+pub(crate) fn medium() -> Program {
     let task = |a: usize, own: usize| {
         vec![
             Op::Lock(A),
@@ -94,4 +94,10 @@ pub fn medium() -> Program {
         ]
     };
     of(vec![task(0, 8), task(0, 9), task(1, 10), task(1, 11)])
+}
+
+/// Fifty tasks of twenty steps: each takes a lock in turn and uses a variable of its own.
+pub(crate) fn large() -> Program {
+    let step = |own: usize| [Op::Lock(A), Op::Unlock(A), Op::Yield, Op::Write(own, 1), Op::Yield];
+    of((0..50).map(|task| step(7 + task % 9).repeat(10)).collect())
 }

@@ -1,21 +1,21 @@
 //! Small abstract programs: tasks that are lists of operations, run one step at a time under a
 //! strategy.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test uses its part")]
 
 mod generate;
-pub mod known;
+pub(crate) mod known;
 
-pub use generate::generate;
+pub(crate) use generate::generate;
 
 use asx_kernel::rng::mix64;
 use asx_lab::explore::{Access, Point, Strategy, TaskPath, Verdict};
 
 /// The failure of a run in which a task waits for ever.
-pub const DEADLOCK: u64 = 9999;
+pub(crate) const DEADLOCK: u64 = 9999;
 
 /// What a task does. A step goes on until `Yield`, until the task must wait, or until its end.
 #[derive(Clone, Copy, Debug)]
-pub enum Op {
+pub(crate) enum Op {
     Yield,
     /// Loads a variable into the task's register.
     Read(usize),
@@ -55,12 +55,16 @@ pub enum Op {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Program {
-    pub tasks: Vec<Vec<Op>>,
+pub(crate) struct Program {
+    pub(crate) tasks: Vec<Vec<Op>>,
     /// How many of the tasks run from the start; the others are spawned.
-    pub first: usize,
+    pub(crate) first: usize,
+    /// Whether a choice that is added to variable 0 is made before each step.
+    pub(crate) is_stirred: bool,
+    /// How many objects of its own each step touches besides.
+    pub(crate) own_objects: u64,
     /// Whether a failure stops the run at once.
-    pub stops: bool,
+    pub(crate) stops: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +78,7 @@ enum Status {
 const OBJECTS: usize = 16;
 
 /// A program in the middle of a run.
-pub struct Machine<'p> {
+pub(crate) struct Machine<'p> {
     program: &'p Program,
     at: Vec<usize>,
     status: Vec<Status>,
@@ -85,17 +89,20 @@ pub struct Machine<'p> {
     waiters: [Vec<usize>; OBJECTS],
     footprint: Vec<Access>,
     enabled: Vec<TaskPath>,
+    /// The same tasks by number, and the paths of all tasks.
+    ready: Vec<usize>,
+    paths: Vec<TaskPath>,
     failure: Option<u64>,
     /// The tasks of the steps taken.
-    pub order: Vec<usize>,
-    pub max_steps: usize,
+    pub(crate) order: Vec<usize>,
+    pub(crate) max_steps: usize,
 }
 
-pub fn path(task: usize) -> TaskPath {
+pub(crate) fn path(task: usize) -> TaskPath {
     TaskPath(mix64(task as u64 + 1))
 }
 
-pub fn task_of(path: TaskPath) -> usize {
+pub(crate) fn task_of(path: TaskPath) -> usize {
     (0..64).find(|task| self::path(*task) == path).expect("a task of the program")
 }
 
@@ -104,7 +111,7 @@ fn object(number: usize) -> u64 {
 }
 
 impl<'p> Machine<'p> {
-    pub fn new(program: &'p Program) -> Machine<'p> {
+    pub(crate) fn new(program: &'p Program) -> Machine<'p> {
         let count = program.tasks.len();
         Machine {
             program,
@@ -117,6 +124,8 @@ impl<'p> Machine<'p> {
             waiters: Default::default(),
             footprint: Vec::new(),
             enabled: Vec::new(),
+            ready: Vec::new(),
+            paths: (0..count).map(path).collect(),
             failure: None,
             order: Vec::new(),
             max_steps: usize::MAX,
@@ -124,7 +133,7 @@ impl<'p> Machine<'p> {
     }
 
     /// One whole run. The strategy's `begin` was called.
-    pub fn run<S: Strategy + ?Sized>(&mut self, strategy: &mut S) -> Verdict {
+    pub(crate) fn run<S: Strategy + ?Sized>(&mut self, strategy: &mut S) -> Verdict {
         self.reset();
         self.find_enabled();
         let mut verdict = Verdict::Passed;
@@ -133,11 +142,13 @@ impl<'p> Machine<'p> {
                 verdict = Verdict::Cut;
                 break;
             }
+            if self.program.is_stirred {
+                self.values[0] += strategy.pick(Point::Tie, 2) as i64;
+            }
             let picked = strategy.pick_task(&self.enabled);
-            let picked = self.enabled[picked];
-            let task = (0..self.at.len()).find(|task| path(*task) == picked).expect("enabled");
+            let task = self.ready[picked];
             self.step(task, strategy);
-            strategy.stepped(picked, &self.footprint);
+            strategy.stepped(self.paths[task], &self.footprint);
             self.order.push(task);
             self.find_enabled();
             if self.failure.is_some() && self.program.stops {
@@ -170,14 +181,19 @@ impl<'p> Machine<'p> {
     }
 
     fn find_enabled(&mut self) {
-        self.enabled.clear();
+        self.ready.clear();
         let ready = |task: &usize| self.status[*task] == Status::Ready;
-        self.enabled.extend((0..self.status.len()).filter(ready).map(path));
+        self.ready.extend((0..self.status.len()).filter(ready));
+        self.enabled.clear();
+        self.enabled.extend(self.ready.iter().map(|task| self.paths[*task]));
     }
 
     fn step<S: Strategy + ?Sized>(&mut self, task: usize, strategy: &mut S) {
         self.footprint.clear();
-        self.footprint.push(Access::write(path(task).0));
+        self.footprint.push(Access::write(self.paths[task].0));
+        let own = (task * 1_000 + self.at[task]) as u64 * 1_000;
+        let objects = 0..self.program.own_objects;
+        self.footprint.extend(objects.map(|object| Access::write(mix64(own + object + 5_000))));
         while let Some(op) = self.program.tasks[task].get(self.at[task]).copied() {
             if !self.act(task, op, strategy) {
                 return;
@@ -305,7 +321,7 @@ impl<'p> Machine<'p> {
     }
 
     fn set_status(&mut self, task: usize, from: Status, to: Status) {
-        self.footprint.push(Access::write(path(task).0));
+        self.footprint.push(Access::write(self.paths[task].0));
         if self.status[task] == from {
             self.status[task] = to;
         }

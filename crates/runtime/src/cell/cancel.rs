@@ -193,10 +193,10 @@ impl Header {
             self.word.body_ended();
             return;
         }
-        if severity == Severity::Err {
-            self.note(EventKind::CleanupError {});
-        }
         self.with_cancel(|reason, allowance| {
+            if severity == Severity::Err {
+                self.note(EventKind::CleanupError {});
+            }
             let from = self.word.load().state();
             self.word.body_ended();
             if self.note_moved(from) {
@@ -265,12 +265,23 @@ impl Header {
         Subject { task: Some(self.id()), region: Some(self.region.id), ..Subject::default() }
     }
 
-    /// Records something about the task.
+    /// Records something about the task after what was recorded of its state, if `holds` of that.
     #[inline]
-    pub(crate) fn note(&self, kind: EventKind) {
+    pub(crate) fn tell_if(&self, holds: impl FnOnce(TaskState) -> bool, kind: EventKind) {
         if self.region.core.recording() {
-            self.region.core.note(self.subject(), kind);
+            self.with_cancel(|_, _| holds(self.word.load().state()).then(|| self.note(kind)));
         }
+    }
+
+    /// Records something about the task after what was recorded of its state.
+    #[inline]
+    pub(crate) fn tell(&self, kind: EventKind) {
+        self.tell_if(|_| true, kind);
+    }
+
+    /// Records something about the task, under the bit.
+    fn note(&self, kind: EventKind) {
+        self.region.core.note(self.subject(), kind);
     }
 
     /// That the state is another than before, if it is.

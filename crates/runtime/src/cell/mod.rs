@@ -697,6 +697,11 @@ impl Runnable {
         self.header().id()
     }
 
+    /// The name of the task, if it was given one.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.header().extra.as_ref()?.name.clone()
+    }
+
     /// The entry as a pointer, for a queue of pointers.
     #[inline]
     pub fn into_raw(self) -> NonNull<()> {

@@ -36,7 +36,8 @@ pub fn oneshot<T>() -> (Reply<T>, Answer<T>) {
         (reserved, channel.drop_sender())
     });
     debug_assert!(matches!(reserved, (Ok(()), None)), "nobody else knows the channel yet");
-    (Reply { permit: OwnedPermit::new(shared.clone()) }, Answer { receiver: Receiver { shared } })
+    let permit = OwnedPermit::new(shared.clone(), 0);
+    (Reply { permit }, Answer { receiver: Receiver { shared } })
 }
 
 /// The duty to reply.

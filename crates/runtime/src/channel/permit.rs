@@ -20,8 +20,8 @@ pub struct Permit<'a, T> {
 
 impl<'a, T> Permit<'a, T> {
     #[inline]
-    pub(super) fn new(shared: &'a Shared<T>) -> Self {
-        Permit { shared, id: shared.granted() }
+    pub(super) fn new(shared: &'a Shared<T>, id: u64) -> Self {
+        Permit { shared, id }
     }
 
     /// Sends. It never waits and never fails; if the receiver is gone, the value is dropped.
@@ -67,15 +67,17 @@ pub struct OwnedPermit<T> {
 }
 
 impl<T> OwnedPermit<T> {
-    pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        let id = shared.granted();
+    pub(super) fn new(shared: Arc<Shared<T>>, id: u64) -> Self {
         OwnedPermit { shared: Some(shared), id, dropped: Resolution::Abort }
     }
 
-    /// A permit that is an obligation, if it can be one.
-    pub(super) fn tracked(shared: Arc<Shared<T>>) -> Result<Self, Status> {
-        let id = shared.granted_tracked()?;
-        Ok(OwnedPermit { shared: Some(shared), id, dropped: Resolution::Leak })
+    /// A permit that is an obligation, if it can be one: else its slot is free again.
+    pub(super) fn tracked(
+        shared: &Arc<Shared<T>>,
+        id: Result<u64, Status>,
+    ) -> Result<Self, Status> {
+        let id = id.inspect_err(|_| shared.give_up_slot())?;
+        Ok(OwnedPermit { shared: Some(shared.clone()), id, dropped: Resolution::Leak })
     }
 
     /// Its number, 0 if nobody counts.

@@ -37,7 +37,7 @@ impl<'a, T> Recv<'a, T> {
     fn poll_with<R>(
         &mut self,
         context: &mut Context<'_>,
-        take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
+        take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, RecvError>> {
         if let Err(cancelled) = self.cx.checkpoint() {
             self.forget();
@@ -67,7 +67,7 @@ impl<T> Future for Recv<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_with(context, Channel::try_recv)
+        self.poll_with(context, Shared::take)
     }
 }
 
@@ -127,21 +127,26 @@ impl<T> Future for RecvMany<'_, T> {
         if *max == 0 {
             return Poll::Ready(recv.cx.checkpoint().map(|()| 0).map_err(RecvError::from));
         }
-        recv.poll_with(context, |channel| take_many(channel, into, *max))
+        recv.poll_with(context, |shared, channel| take_many(shared, channel, into, *max))
     }
 }
 
 impl<T> CancelSafe for RecvMany<'_, T> {}
 
 /// Moves up to `max` messages, at least one.
-fn take_many<T>(channel: &mut Channel<T, Waker>, into: &mut Vec<T>, max: usize) -> Taken<usize> {
+fn take_many<T>(
+    shared: &Shared<T>,
+    channel: &mut Channel<T, Waker>,
+    into: &mut Vec<T>,
+    max: usize,
+) -> Taken<usize> {
     let count = channel.len().min(max);
     into.reserve(count);
     // The first message taken wakes the head of the line, which wakes the next once it has its
     // slot: there is one to wake, or none.
     let mut head = None;
     for _ in 0..count {
-        let (value, sender) = channel.try_recv()?;
+        let (value, sender) = shared.take(channel)?;
         into.push(value);
         head = head.or(sender);
     }

@@ -30,13 +30,14 @@ impl<'a, T> Place<'a, T> {
         Place { shared, cx, at, place: None }
     }
 
-    /// Reserves a slot and makes `P` of it before anybody is woken, so that the slot has an owner
-    /// even if a waker panics.
+    /// Reserves a slot whose permit gets a number, and makes `P` of it before anybody is woken, so
+    /// that the slot has an owner even if a waker panics.
     #[inline]
-    fn poll<P>(
+    fn poll<N, P>(
         &mut self,
         context: &mut Context<'_>,
-        permit: impl FnOnce(&'a Arc<Shared<T>>) -> P,
+        number: impl Fn(&Shared<T>) -> N,
+        permit: impl FnOnce(&'a Arc<Shared<T>>, N) -> P,
     ) -> Poll<Result<P, SendError<()>>> {
         if let Err(cancelled) = self.cx.checkpoint() {
             self.shared.leave(&mut self.place);
@@ -45,9 +46,9 @@ impl<'a, T> Place<'a, T> {
         if !self.cx.may_go_on(context) {
             return Poll::Pending;
         }
-        match self.shared.poll_reserve(&mut self.place, context.waker()) {
-            Poll::Ready(Ok(next)) => {
-                let permit = permit(self.shared);
+        match self.shared.poll_reserve(&mut self.place, context.waker(), number) {
+            Poll::Ready(Ok((number, next))) => {
+                let permit = permit(self.shared, number);
                 wake(next);
                 Poll::Ready(Ok(permit))
             }
@@ -100,7 +101,7 @@ impl<'a, T> Future for Reserve<'a, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(context, |shared| Permit::new(shared))
+        self.0.poll(context, Shared::number, |shared, id| Permit::new(shared, id))
     }
 }
 
@@ -127,7 +128,7 @@ impl<'a, T> ReserveOwned<'a, T> {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<OwnedPermit<T>, SendError<()>>> {
-        let reserved = self.0.poll(context, |shared| OwnedPermit::tracked(shared.clone()));
+        let reserved = self.0.poll(context, Shared::number_tracked, OwnedPermit::tracked);
         // A scope that takes no more obligations is as good as gone.
         reserved.map(|reserved| reserved?.map_err(|_| SendError::Disconnected(())))
     }
@@ -137,7 +138,7 @@ impl<T> Future for ReserveOwned<'_, T> {
     type Output = Result<OwnedPermit<T>, SendError<()>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(context, |shared| OwnedPermit::new(shared.clone()))
+        self.0.poll(context, Shared::number, |shared, id| OwnedPermit::new(shared.clone(), id))
     }
 }
 

@@ -56,14 +56,14 @@ impl<T> Sender<T> {
     /// Reserves a slot if one is free and nobody waits for one.
     #[inline]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TryReserveError> {
-        self.shared.try_reserve()?;
-        Ok(Permit::new(&self.shared))
+        let id = self.shared.try_reserve(Shared::number)?;
+        Ok(Permit::new(&self.shared, id))
     }
 
     /// [`try_reserve`](Sender::try_reserve), with a permit that borrows nothing.
     pub fn try_reserve_owned(&self) -> Result<OwnedPermit<T>, TryReserveError> {
-        self.shared.try_reserve()?;
-        Ok(OwnedPermit::new(self.shared.clone()))
+        let id = self.shared.try_reserve(Shared::number)?;
+        Ok(OwnedPermit::new(self.shared.clone(), id))
     }
 }
 

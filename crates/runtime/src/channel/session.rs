@@ -149,8 +149,8 @@ impl<T> TrackedPermit<T> {
 
     /// [`reserve`](TrackedPermit::reserve), if a slot is free.
     pub(crate) fn try_reserve(shared: &Arc<Shared<T>>) -> Result<Self, Status> {
-        shared.try_reserve().map_err(|error| error.status())?;
-        let permit = OwnedPermit::tracked(shared.clone())?;
+        let reserved = shared.try_reserve(Shared::number_tracked);
+        let permit = OwnedPermit::tracked(shared, reserved.map_err(|error| error.status())?)?;
         Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0))))
     }
 

@@ -4,12 +4,16 @@
 //! the law answered. Waking, cloning or dropping a waker and dropping a message are the users'
 //! code, and are always done after the lock is released. One exception: cloning the waker of a task
 //! of ours only counts, and may be done inside.
+//!
+//! What happens to a channel that is known to a runtime is recorded before the lock is released, so
+//! that the record has it in the order in which it happened. The lock of a region, for a permit
+//! that is an obligation, and that of the record are taken inside this one, never around it.
 
 use std::task::{Poll, Waker};
 
 use asx_kernel::channel::{
-    Channel, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError, WaiterId,
-    ZeroCapacity,
+    Channel, Closed, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError,
+    WaiterId, ZeroCapacity,
 };
 use asx_kernel::journal::EventKind;
 use asx_kernel::session::Resolution;
@@ -29,7 +33,10 @@ pub(crate) struct Shared<T> {
 }
 
 /// A slot was reserved: who is to be woken, once the slot has its permit.
-pub(super) type Granted = Result<Option<Waker>, Disconnected>;
+type Granted = Result<Option<Waker>, Disconnected>;
+
+/// The same, with the number of its permit.
+pub(super) type Numbered<N> = Result<(N, Option<Waker>), Disconnected>;
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
@@ -50,32 +57,54 @@ impl<T> Shared<T> {
         self.channel.with(ask)
     }
 
-    /// Asks for a slot, in line at `place` if it has one already.
+    /// Asks for a slot, in line at `place` if it has one already. `number` is asked for the number
+    /// of its permit, under the lock.
     ///
     /// A waker is cloned only to be kept: the first look goes without.
     #[inline]
-    pub(super) fn poll_reserve(
+    pub(super) fn poll_reserve<N>(
         &self,
         place: &mut Option<WaiterId>,
         waker: &Waker,
-    ) -> Poll<Granted> {
+        number: impl Fn(&Self) -> N,
+    ) -> Poll<Numbered<N>> {
         if !self.is_usable() {
             self.leave(place);
             return Poll::Ready(Err(Disconnected(())));
         }
         let (plain, new) = (is_task_waker(waker), place.is_none());
         let (granted, _spare) = self.with(|channel| match reserve_now(channel, place) {
-            Poll::Pending if plain => line_up(channel, place, waker.clone()),
-            granted => (granted, None),
+            Poll::Pending if plain => {
+                let (granted, spare) = line_up(channel, place, waker.clone());
+                (self.numbered(granted, new, &number), spare)
+            }
+            granted => (self.numbered(granted, false, &number), None),
         });
-        let granted = match granted {
-            Poll::Pending if !plain => self.wait_in_line(place, waker.clone()),
+        match granted {
+            Poll::Pending if !plain => {
+                let token = waker.clone();
+                let (granted, _spare) = self.with(|channel| {
+                    let (granted, spare) = line_up(channel, place, token);
+                    (self.numbered(granted, new, &number), spare)
+                });
+                granted
+            }
             granted => granted,
-        };
+        }
+    }
+
+    /// Numbers the permit of a slot that was granted, or records the wait for one, if it is `new`.
+    #[inline]
+    fn numbered<N>(
+        &self,
+        granted: Poll<Granted>,
+        new: bool,
+        number: impl Fn(&Self) -> N,
+    ) -> Poll<Numbered<N>> {
         if new && granted.is_pending() {
             self.note(EventKind::SendWaiting {});
         }
-        granted
+        granted.map(|granted| granted.map(|next| (number(self), next)))
     }
 
     /// Sends `value` as [`poll_reserve`](Shared::poll_reserve) and [`fill`](Shared::fill) would, at
@@ -129,21 +158,23 @@ impl<T> Shared<T> {
         value: &mut Option<T>,
         waker: &Waker,
     ) -> Poll<Result<(), Disconnected<T>>> {
-        let granted = std::task::ready!(self.poll_reserve(place, waker));
+        let granted = std::task::ready!(self.poll_reserve(place, waker, Shared::number));
         let Some(value) = value.take() else { return Poll::Ready(Ok(())) };
-        let Ok(next) = granted else { return Poll::Ready(Err(Disconnected(value))) };
-        let permit = self.granted();
+        let Ok((permit, next)) = granted else { return Poll::Ready(Err(Disconnected(value))) };
         wake(next);
         Poll::Ready(self.fill(permit, value))
     }
 
-    /// Reserves a slot if one is free and nobody waits.
+    /// Reserves a slot if one is free and nobody waits: the number of its permit.
     #[inline]
-    pub(super) fn try_reserve(&self) -> Result<(), TryReserveError> {
+    pub(super) fn try_reserve<N>(
+        &self,
+        number: impl FnOnce(&Self) -> N,
+    ) -> Result<N, TryReserveError> {
         if !self.is_usable() {
             return Err(TryReserveError::Disconnected);
         }
-        self.with(Channel::try_reserve)
+        self.with(|channel| channel.try_reserve().map(|()| number(self)))
     }
 
     /// Gives up a place in line, if there is one.
@@ -156,54 +187,64 @@ impl<T> Shared<T> {
 
     #[cold]
     fn leave_line(&self, waiter: WaiterId) {
-        let (was, left) = self.with(|channel| {
+        let left = self.with(|channel| {
             let line = channel.waiters();
             let left = channel.leave(waiter);
-            (channel.waiters() < line, left)
+            // A closed channel has no line any more to leave.
+            if channel.waiters() < line {
+                self.note(EventKind::SendLeft {});
+            }
+            self.account(channel);
+            left
         });
-        // A closed channel has no line any more to leave.
-        if was {
-            self.note(EventKind::SendLeft {});
-        }
-        self.account();
         wake(left.wake);
     }
 
     /// Fills the slot of a permit, or hands the value back if the receiver is gone.
     #[inline]
     pub(super) fn fill(&self, permit: u64, value: T) -> Result<(), Disconnected<T>> {
-        let Some(claim) = self.claim(permit) else { return Err(Disconnected(value)) };
-        let sent = if self.is_usable() {
-            match self.with(|channel| channel.send(value)) {
-                Sent::Queued { wake: receiver } => {
-                    claim.note(|permit| EventKind::Sent { permit: Some(permit) });
-                    wake(receiver);
-                    Ok(())
-                }
-                Sent::Refused { value } | Sent::NoPermit { value } => {
-                    claim.note(|permit| EventKind::SendRefused { permit });
-                    Err(Disconnected(value))
-                }
-            }
-        } else {
-            let next = self.with(Channel::abort);
-            claim.note(|permit| EventKind::SendAborted { permit });
-            wake(next);
-            Err(Disconnected(value))
+        let sent = match &self.tag {
+            None => self.with(|channel| channel.send(value)),
+            Some(tag) => self.fill_known(tag, permit, value),
         };
-        claim.resolve(Resolution::Commit);
-        self.account();
+        match sent {
+            Sent::Queued { wake: receiver } => {
+                wake(receiver);
+                Ok(())
+            }
+            Sent::Refused { value } | Sent::NoPermit { value } => Err(Disconnected(value)),
+        }
+    }
+
+    #[cold]
+    fn fill_known(&self, tag: &Tag, permit: u64, value: T) -> Sent<T, Waker> {
+        if !tag.is_usable() {
+            // The duty was to send, not to be heard.
+            self.free(permit, Resolution::Commit);
+            return Sent::Refused { value };
+        }
+        let (sent, _holder) = self.with(|channel| tag.fill(channel, permit, value));
         sent
     }
 
     /// Gives the slot of a permit back.
     pub(super) fn free(&self, permit: u64, resolution: Resolution) {
-        let Some(claim) = self.claim(permit) else { return };
-        let next = self.with(Channel::abort);
-        claim.note(|permit| EventKind::SendAborted { permit });
+        let (next, _holder) = self.with(|channel| match &self.tag {
+            None => (channel.abort(), None),
+            Some(tag) => tag.free(channel, permit, resolution),
+        });
         wake(next);
-        claim.resolve(resolution);
-        self.account();
+    }
+
+    /// Gives back a slot whose permit got no number.
+    #[cold]
+    pub(super) fn give_up_slot(&self) {
+        let next = self.with(|channel| {
+            let next = channel.abort();
+            self.account(channel);
+            next
+        });
+        wake(next);
     }
 
     /// Takes from the channel with `take`, or registers the receiver until there is something.
@@ -213,14 +254,14 @@ impl<T> Shared<T> {
         &self,
         again: bool,
         waker: &Waker,
-        mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         if !self.is_usable() {
             self.cancel_recv();
             return Poll::Ready(Err(Disconnected(())));
         }
         if is_task_waker(waker) {
-            let (taken, _spare) = self.with(|channel| match take(channel) {
+            let (taken, _spare) = self.with(|channel| match take(self, channel) {
                 Err(TryRecvError::Empty) => {
                     let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
                     let token = (!known).then(|| waker.clone());
@@ -229,13 +270,21 @@ impl<T> Shared<T> {
                 }
                 taken => (taken, None),
             });
-            return self.received(taken);
+            return received(taken);
         }
-        match self.with(&mut take) {
+        match self.with(|channel| take(self, channel)) {
             Err(TryRecvError::Empty) if again && self.will_wake(waker) => Poll::Pending,
             Err(TryRecvError::Empty) => self.wait_for_message(waker.clone(), take),
-            taken => self.received(taken),
+            taken => received(taken),
         }
+    }
+
+    /// Takes the oldest message, under the lock.
+    #[inline]
+    pub(super) fn take(&self, channel: &mut Channel<T, Waker>) -> Taken<T> {
+        let taken = channel.try_recv()?;
+        self.note(EventKind::Received {});
+        Ok(taken)
     }
 
     /// Whether the receiver sleeps, by this waker: then nothing has come since it was registered.
@@ -249,9 +298,9 @@ impl<T> Shared<T> {
     fn wait_for_message<R>(
         &self,
         token: Waker,
-        mut take: impl FnMut(&mut Channel<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
-        let (taken, _spare) = self.with(|channel| match take(channel) {
+        let (taken, _spare) = self.with(|channel| match take(self, channel) {
             Err(TryRecvError::Empty) => {
                 let (answer, spare) = channel.recv_with(token);
                 debug_assert!(matches!(answer, Recv::Waiting), "it is empty under this very lock");
@@ -259,7 +308,7 @@ impl<T> Shared<T> {
             }
             taken => (taken, Some(token)),
         });
-        self.received(taken)
+        received(taken)
     }
 
     /// Forgets that the receiver waits.
@@ -269,26 +318,60 @@ impl<T> Shared<T> {
 
     /// The receiver is gone: what it did not take comes back, every waiting sender is woken.
     pub(crate) fn close_receiver(&self) -> std::collections::VecDeque<T> {
-        let (first, closed) =
-            self.with(|channel| (!channel.is_receiver_closed(), channel.close_receiver()));
+        let closed = self.with(|channel| self.shut(channel));
+        closed.wakes.into_iter().for_each(Waker::wake);
+        closed.messages
+    }
+
+    /// Closes the side of the receiver.
+    fn shut(&self, channel: &mut Channel<T, Waker>) -> Closed<T, Waker> {
+        let first = !channel.is_receiver_closed();
+        let closed = channel.close_receiver();
         if first {
             self.note(EventKind::ReceiverGone { dropped: closed.messages.len() as u64 });
         }
-        self.account();
+        self.account(channel);
+        closed
+    }
+
+    /// Closes both sides, as a region does that ends: neither side asked for it, so everybody
+    /// who waits is woken. Permits that are out are aborted, messages nobody took are dropped.
+    pub(crate) fn close(&self) {
+        let (freed, closed) = self.with(|channel| {
+            let freed = self.tag.as_ref().map(|tag| tag.free_all(channel));
+            let mut closed = self.shut(channel);
+            while channel.senders() > 0 {
+                closed.wakes.extend(channel.drop_sender());
+            }
+            self.account(channel);
+            (freed, closed)
+        });
+        freed.into_iter().flatten().for_each(|(next, _holder)| wake(next));
         closed.wakes.into_iter().for_each(Waker::wake);
-        closed.messages
+        drop(closed.messages);
+        wake(closed.receiver);
     }
 
     /// Sends if there is room and nobody waits.
     #[inline]
     pub(super) fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        if !self.is_usable() {
-            return Err(TrySendError::Disconnected(value));
-        }
-        let receiver = self.with(|channel| channel.try_send(value))?;
-        self.note(EventKind::Sent { permit: None });
+        let receiver = match &self.tag {
+            None => self.with(|channel| channel.try_send(value))?,
+            Some(tag) => self.try_send_known(tag, value)?,
+        };
         wake(receiver);
         Ok(())
+    }
+
+    #[cold]
+    fn try_send_known(&self, tag: &Tag, value: T) -> Result<Option<Waker>, TrySendError<T>> {
+        if !tag.is_usable() {
+            return Err(TrySendError::Disconnected(value));
+        }
+        self.with(|channel| {
+            let sent = channel.try_send(value);
+            sent.inspect(|_| self.note(EventKind::Sent { permit: None }))
+        })
     }
 
     /// Sends at once, in the place of the oldest message if need be.
@@ -296,12 +379,14 @@ impl<T> Shared<T> {
         if !self.is_usable() {
             return Err(TrySendError::Disconnected(value));
         }
-        let Evicted { old, wake: receiver } =
-            self.with(|channel| channel.send_evict_oldest(value))?;
-        if old.is_some() {
-            self.note(EventKind::Evicted {});
-        }
-        self.note(EventKind::Sent { permit: None });
+        let Evicted { old, wake: receiver } = self.with(|channel| {
+            channel.send_evict_oldest(value).inspect(|evicted| {
+                if evicted.old.is_some() {
+                    self.note(EventKind::Evicted {});
+                }
+                self.note(EventKind::Sent { permit: None });
+            })
+        })?;
         wake(receiver);
         Ok(old)
     }
@@ -309,27 +394,20 @@ impl<T> Shared<T> {
     /// Takes a message if there is one.
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
-        if !self.is_usable() {
-            return Err(TryRecvError::Disconnected);
-        }
-        let (value, sender) = self.with(Channel::try_recv)?;
-        self.note(EventKind::Received {});
+        let (value, sender) = match &self.tag {
+            None => self.with(Channel::try_recv)?,
+            Some(tag) => self.try_recv_known(tag)?,
+        };
         wake(sender);
         Ok(value)
     }
 
-    /// Wakes the sender that has room now, and passes on what was taken.
-    #[inline]
-    fn received<R>(&self, taken: Taken<R>) -> Poll<Result<R, Disconnected>> {
-        match taken {
-            Ok((value, sender)) => {
-                self.note(EventKind::Received {});
-                wake(sender);
-                Poll::Ready(Ok(value))
-            }
-            Err(TryRecvError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
-            Err(TryRecvError::Empty) => Poll::Pending,
+    #[cold]
+    fn try_recv_known(&self, tag: &Tag) -> Taken<T> {
+        if !tag.is_usable() {
+            return Err(TryRecvError::Disconnected);
         }
+        self.with(|channel| self.take(channel))
     }
 
     /// A sender more; `false` once the last one is gone.
@@ -339,14 +417,30 @@ impl<T> Shared<T> {
 
     /// A sender fewer; the last one wakes the receiver.
     pub(crate) fn drop_sender(&self) {
-        let receiver = self.with(Channel::drop_sender);
-        self.account();
+        let receiver = self.with(|channel| {
+            let receiver = channel.drop_sender();
+            self.account(channel);
+            receiver
+        });
         wake(receiver);
     }
 }
 
 /// A value and the sender to wake for the room it left.
 pub(super) type Taken<R> = Result<(R, Option<Waker>), TryRecvError>;
+
+/// Wakes the sender that has room now, and passes on what was taken.
+#[inline]
+fn received<R>(taken: Taken<R>) -> Poll<Result<R, Disconnected>> {
+    match taken {
+        Ok((value, sender)) => {
+            wake(sender);
+            Poll::Ready(Ok(value))
+        }
+        Err(TryRecvError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
+        Err(TryRecvError::Empty) => Poll::Pending,
+    }
+}
 
 /// Wakes, if there is anybody.
 #[inline]

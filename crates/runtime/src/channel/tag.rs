@@ -1,20 +1,21 @@
 //! Channels that are known to a runtime: what happens to them is on its record, and one that
 //! belongs to a region closes with it.
 //!
-//! Other channels carry no tag and pay a branch for it.
+//! Other channels carry no tag and pay a branch for it. Whatever is recorded is recorded under the
+//! channel's lock, by whoever asks the law.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
-use asx_kernel::channel::{Channel, ChannelState};
+use asx_kernel::channel::{Channel, ChannelState, Sent};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::region::Operation;
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
 
-use super::shared::{Shared, wake};
+use super::shared::Shared;
 use crate::ambient;
 use crate::core::Core;
 use crate::holdings::Scoped;
@@ -30,7 +31,7 @@ pub(crate) struct Tag {
     scope: Option<Arc<Region>>,
     /// Who answers for permits that no task and no region holds.
     home: Option<Arc<Region>>,
-    /// Permits that are out.
+    /// Permits that are out. Its lock is taken under the channel's.
     live: Mutex<BTreeMap<u64, Holder>>,
     senders_gone: AtomicBool,
     /// It counts against the limit.
@@ -50,6 +51,7 @@ impl Tag {
         self.id
     }
 
+    #[cold]
     fn note(&self, task: Option<u64>, kind: EventKind) {
         let task = task.or_else(|| ambient::with_current(|task| task.id()));
         let (region, channel) = (self.scope.as_ref().map(|scope| scope.id), Some(self.id));
@@ -57,7 +59,7 @@ impl Tag {
     }
 
     /// Whether its region still lets it be used.
-    fn is_usable(&self) -> bool {
+    pub(super) fn is_usable(&self) -> bool {
         let state = |scope: &Arc<Region>| scope.lock().word.state();
         self.scope.as_ref().is_none_or(|scope| state(scope).admit(Operation::UseChannel).is_ok())
     }
@@ -67,26 +69,101 @@ impl Tag {
         let own = ambient::with_current(|task| task.region.clone());
         own.or_else(|| self.scope.clone()).or_else(|| self.home.clone())
     }
+}
 
-    /// A slot was reserved: the number of its permit. A tracked one is an obligation, which may be
-    /// refused.
-    fn granted(&self, tracked: bool) -> Result<u64, Status> {
-        let obligation = match self.obliged().filter(|_| tracked) {
+/// Steps of the law and what they leave on record: all of it under the channel's lock. A [`Holder`]
+/// that comes out may be the last to know its region, and is to be dropped after the lock.
+impl Tag {
+    /// A slot was reserved: the number of its permit.
+    #[cold]
+    fn number(&self, obligation: Option<(Arc<Region>, u64)>) -> u64 {
+        let task = ambient::with_current(|task| task.id());
+        let permit = self.core.next_permit.fetch_add(1, Relaxed);
+        lock_unseen(&self.live).insert(permit, Holder { task, obligation });
+        self.note(task, EventKind::SendReserved { permit });
+        permit
+    }
+
+    /// A slot was reserved whose permit is an obligation, which may be refused.
+    fn number_tracked(&self) -> Result<u64, Status> {
+        let obligation = match self.obliged() {
             Some(region) => {
                 let id = region.oblige()?;
                 Some((region, id))
             }
             None => None,
         };
-        let task = ambient::with_current(|task| task.id());
-        let permit = self.core.next_permit.fetch_add(1, Relaxed);
-        lock_unseen(&self.live).insert(permit, Holder { task, obligation });
-        self.note(task, EventKind::SendReserved { permit });
-        Ok(permit)
+        Ok(self.number(obligation))
     }
 
-    fn take(&self, permit: u64) -> Option<Holder> {
+    fn holder(&self, permit: u64) -> Option<Holder> {
         lock_unseen(&self.live).remove(&permit)
+    }
+
+    /// Fills the slot of a permit, if it still holds one.
+    pub(super) fn fill<T>(
+        &self,
+        channel: &mut Channel<T, Waker>,
+        permit: u64,
+        value: T,
+    ) -> (Sent<T, Waker>, Option<Holder>) {
+        let Some(holder) = self.holder(permit) else { return (Sent::NoPermit { value }, None) };
+        let sent = channel.send(value);
+        let kind = match sent {
+            Sent::Queued { .. } => EventKind::Sent { permit: Some(permit) },
+            Sent::Refused { .. } | Sent::NoPermit { .. } => EventKind::SendRefused { permit },
+        };
+        self.resolved(channel, &holder, kind, Resolution::Commit);
+        (sent, Some(holder))
+    }
+
+    /// Gives the slot of a permit back, if it still holds one: who is to be woken.
+    pub(super) fn free<T>(
+        &self,
+        channel: &mut Channel<T, Waker>,
+        permit: u64,
+        resolution: Resolution,
+    ) -> (Option<Waker>, Option<Holder>) {
+        let Some(holder) = self.holder(permit) else { return (None, None) };
+        let next = channel.abort();
+        self.resolved(channel, &holder, EventKind::SendAborted { permit }, resolution);
+        (next, Some(holder))
+    }
+
+    /// Gives back every slot that a permit still holds.
+    pub(super) fn free_all<T>(
+        &self,
+        channel: &mut Channel<T, Waker>,
+    ) -> Vec<(Option<Waker>, Option<Holder>)> {
+        let permits: Vec<_> = lock_unseen(&self.live).keys().copied().collect();
+        let free = |permit| self.free(channel, permit, Resolution::Abort);
+        permits.into_iter().map(free).collect()
+    }
+
+    fn resolved<T>(
+        &self,
+        channel: &Channel<T, Waker>,
+        holder: &Holder,
+        kind: EventKind,
+        resolution: Resolution,
+    ) {
+        self.note(holder.task, kind);
+        if let Some((region, id)) = &holder.obligation {
+            let _ = region.resolve(*id, resolution);
+        }
+        self.account(channel.state());
+    }
+
+    /// Records that the last sender is gone, once; a channel closed on both sides counts no more.
+    #[cold]
+    fn account(&self, state: ChannelState) {
+        if state == ChannelState::FullyClosed && self.counted.swap(false, Relaxed) {
+            self.core.channel_done();
+        }
+        let gone = matches!(state, ChannelState::SenderClosed | ChannelState::FullyClosed);
+        if gone && !self.senders_gone.swap(true, Relaxed) {
+            self.note(None, EventKind::SendersGone {});
+        }
     }
 }
 
@@ -95,7 +172,7 @@ impl Drop for Tag {
         if let Some(scope) = &self.scope {
             scope.forget_channel(self.id);
         }
-        if self.counted.load(std::sync::atomic::Ordering::Acquire) {
+        if self.counted.load(Relaxed) {
             self.core.channel_done();
         }
     }
@@ -123,100 +200,27 @@ impl<T> Shared<T> {
 
     /// A slot was reserved: the number of its permit, 0 if nobody counts.
     #[inline]
-    pub(super) fn granted(&self) -> u64 {
-        self.tag.as_ref().map_or(0, |tag| tag.granted(false).unwrap_or(0))
+    pub(super) fn number(&self) -> u64 {
+        self.tag.as_ref().map_or(0, |tag| tag.number(None))
     }
 
-    /// A slot was reserved for a permit that is an obligation. If that is refused it is free again.
-    pub(super) fn granted_tracked(&self) -> Result<u64, Status> {
-        let Some(tag) = &self.tag else { return Ok(0) };
-        tag.granted(true).inspect_err(|_| {
-            let next = self.with(Channel::abort);
-            self.account();
-            wake(next);
-        })
+    /// A slot was reserved for a permit that is an obligation. If that is refused, the caller has
+    /// the slot [given up](Shared::give_up_slot) after the lock.
+    pub(super) fn number_tracked(&self) -> Result<u64, Status> {
+        self.tag.as_ref().map_or(Ok(0), |tag| tag.number_tracked())
     }
 
-    /// The permit is about to be resolved: whether it still holds its slot.
+    /// Looks whether a side is gone now that was there before.
     #[inline]
-    pub(super) fn claim(&self, permit: u64) -> Option<Claim<'_>> {
-        match &self.tag {
-            None => Some(Claim { tag: None }),
-            Some(tag) => Some(Claim { tag: Some((tag, permit, tag.take(permit)?)) }),
-        }
-    }
-
-    /// Records that the last sender is gone, once; a channel closed on both sides counts no more.
-    #[inline]
-    pub(super) fn account(&self) {
+    pub(super) fn account(&self, channel: &Channel<T, Waker>) {
         if let Some(tag) = &self.tag {
-            self.account_for(tag);
+            tag.account(channel.state());
         }
-    }
-
-    #[cold]
-    fn account_for(&self, tag: &Tag) {
-        use std::sync::atomic::Ordering::AcqRel;
-        let state = self.with(|channel| channel.state());
-        if state == ChannelState::FullyClosed && tag.counted.swap(false, AcqRel) {
-            tag.core.channel_done();
-        }
-        let gone = matches!(state, ChannelState::SenderClosed | ChannelState::FullyClosed);
-        if gone && !tag.senders_gone.swap(true, AcqRel) {
-            tag.note(None, EventKind::SendersGone {});
-        }
-    }
-}
-
-/// A permit that is being resolved.
-pub(super) struct Claim<'a> {
-    tag: Option<(&'a Tag, u64, Holder)>,
-}
-
-impl Claim<'_> {
-    /// Records what became of the slot.
-    #[inline]
-    pub(super) fn note(&self, kind: impl FnOnce(u64) -> EventKind) {
-        if let Some((tag, permit, holder)) = &self.tag {
-            tag.note(holder.task, kind(*permit));
-        }
-    }
-
-    /// Resolves the obligation, if the permit is one.
-    #[inline]
-    pub(super) fn resolve(self, resolution: Resolution) {
-        if let Some((_, _, Holder { obligation: Some((region, id)), .. })) = self.tag {
-            let _ = region.resolve(id, resolution);
-        }
-    }
-}
-
-impl<T> Shared<T> {
-    /// Closes both sides, as a region does that ends: neither side asked for it, so everybody
-    /// who waits is woken. Messages nobody took are dropped.
-    pub(crate) fn close(&self) {
-        let (first, closed) =
-            self.with(|channel| (!channel.is_receiver_closed(), channel.close_receiver()));
-        if first {
-            self.note(EventKind::ReceiverGone { dropped: closed.messages.len() as u64 });
-        }
-        self.account();
-        closed.wakes.into_iter().for_each(Waker::wake);
-        drop(closed.messages);
-        while self.with(|channel| channel.senders() > 0) {
-            self.drop_sender();
-        }
-        wake(closed.receiver);
     }
 }
 
 impl<T: Send> Scoped for Shared<T> {
     fn release(&self) {
-        let Some(tag) = &self.tag else { return };
-        let permits: Vec<_> = lock_unseen(&tag.live).keys().copied().collect();
-        for permit in permits {
-            self.free(permit, Resolution::Abort);
-        }
         self.close();
     }
 }
@@ -230,13 +234,16 @@ pub(crate) fn tagged<T: Send + 'static>(
     capacity: usize,
 ) -> Result<Arc<Shared<T>>, Status> {
     let law = Channel::new(capacity).map_err(|_| Status::InvalidArgument)?;
-    if let Some(scope) = scope {
-        scope.lock().admit(Operation::Create)?;
+    // Until the region has it, so that it closes with the region, or is not made.
+    let mut open = scope.map(|scope| scope.lock());
+    if let Some(open) = &open {
+        open.admit(Operation::Create)?;
     }
     core.room_for_channel()?;
+    let id = core.next_channel.fetch_add(1, Relaxed);
     let tag = Tag {
         core: core.clone(),
-        id: core.next_channel.fetch_add(1, Relaxed),
+        id,
         scope: scope.cloned(),
         home: home.cloned(),
         live: Mutex::default(),
@@ -244,9 +251,9 @@ pub(crate) fn tagged<T: Send + 'static>(
         counted: AtomicBool::new(true),
     };
     let shared = Arc::new(Shared::tagged(law, tag));
-    let (id, weak) = (shared.tag.as_ref().map_or(0, |tag| tag.id()), Arc::downgrade(&shared));
-    if let Some(scope) = scope {
-        scope.keep_channel(id, weak);
+    if let Some(open) = &mut open {
+        let known: Arc<dyn Scoped> = shared.clone();
+        open.keep_channel(id, Arc::downgrade(&known));
     }
     shared.note(EventKind::ChannelOpened { capacity: capacity as u64 });
     Ok(shared)

@@ -118,7 +118,12 @@ impl<T> Timers<T> {
 
     /// Takes a timer out, if it is still armed.
     pub(crate) fn cancel(&self, handle: TimerHandle) -> Option<T> {
-        lock_unseen(&self.wheel).as_mut().and_then(|wheel| wheel.cancel(handle))
+        self.cancel_with(handle, |_| ())
+    }
+
+    /// Takes a timer out, if it is still armed. `look` at it runs under the lock.
+    fn cancel_with(&self, handle: TimerHandle, look: impl FnOnce(&T)) -> Option<T> {
+        lock_unseen(&self.wheel).as_mut()?.cancel(handle).inspect(look)
     }
 
     /// Brings the wheel up to a time.
@@ -143,7 +148,19 @@ impl<T> Timers<T> {
     }
 
     /// Hands out those whose time has come; the next deadline.
-    pub(crate) fn fire(&self, now: Time, mut each: impl FnMut(Expired<T>)) -> Option<Time> {
+    pub(crate) fn fire(&self, now: Time, each: impl FnMut(Expired<T>)) -> Option<Time> {
+        self.fire_with(now, BATCH, |_| (), each)
+    }
+
+    /// Hands out those whose time has come, at most `batch` of them under one lock, where each is
+    /// looked at first; the next deadline.
+    fn fire_with(
+        &self,
+        now: Time,
+        batch: usize,
+        look: impl Fn(&Expired<T>),
+        mut each: impl FnMut(Expired<T>),
+    ) -> Option<Time> {
         let next = self.next()?;
         // With coalescing a timer may be due before its time.
         if next > now && self.config.coalesce.is_none() {
@@ -154,13 +171,14 @@ impl<T> Timers<T> {
             let (count, next) = {
                 let mut wheel = lock_unseen(&self.wheel);
                 let wheel = wheel.as_mut()?;
-                let count = wheel.collect(now, BATCH, &mut due);
+                let count = wheel.collect(now, batch, &mut due);
+                due.iter().for_each(&look);
                 let next = wheel.next_deadline();
                 self.next.store(next.map_or(u64::MAX, Time::as_nanos), Relaxed);
                 (count, next)
             };
             due.drain(..).for_each(&mut each);
-            if count < BATCH {
+            if count < batch {
                 return next;
             }
         }
@@ -197,11 +215,12 @@ impl Core {
 
     /// Takes a timer out: whose it was, and whom it would have woken, if it was still armed.
     pub(crate) fn disarm(&self, handle: TimerHandle) -> Option<Armed> {
-        let armed = self.timers.cancel(handle)?;
-        if self.recording() {
-            self.note(armed.subject(handle), EventKind::TimerCancelled {});
+        if !self.recording() {
+            return self.timers.cancel(handle);
         }
-        Some(armed)
+        self.timers.cancel_with(handle, |armed| {
+            self.note(armed.subject(handle), EventKind::TimerCancelled {});
+        })
     }
 
     /// Arms a timer in place of another, which stays if that fails.
@@ -230,14 +249,22 @@ impl Core {
     /// Wakes those whose timers are due: how many timers there were.
     pub(crate) fn fire(&self, now: Time) -> usize {
         let mut fired = 0;
-        self.timers.fire(now, |Expired { handle, deadline, token }| {
+        let fire = |Expired { handle, token, .. }: Expired<Armed>| {
             fired += 1;
-            if self.recording() {
-                let deadline = deadline.as_nanos();
-                self.note(token.subject(handle), EventKind::TimerFired { deadline });
-            }
             token.fire(handle);
-        });
+        };
+        if self.recording() {
+            // One by one, so that what each wakes comes before the next on the record.
+            self.timers.fire_with(now, 1, |expired| self.note_fired(expired), fire);
+        } else {
+            self.timers.fire(now, fire);
+        }
         fired
+    }
+
+    #[cold]
+    fn note_fired(&self, Expired { handle, deadline, token }: &Expired<Armed>) {
+        let deadline = deadline.as_nanos();
+        self.note(token.subject(*handle), EventKind::TimerFired { deadline });
     }
 }

@@ -9,10 +9,10 @@ use asx_kernel::journal::{Event, EventKind};
 pub(super) struct ChannelSeen {
     capacity: u64,
     region: Option<u64>,
-    /// Messages that wait. Less than none only as long as the order is not exact.
-    queued: i64,
+    /// Messages that wait.
+    queued: u64,
     /// Permits that are out.
-    reserved: i64,
+    reserved: u64,
     /// Senders that wait, by task.
     waiting: BTreeMap<Option<u64>, u64>,
     senders_gone: bool,
@@ -35,8 +35,7 @@ impl Refinement {
         self.look_at_permit(id, event)?;
         let seen = self.channels.entry(id).or_default();
         ensure(seen.region == region, "channel_region", "it belongs to another region")?;
-        seen.count(event);
-        if self.threads { Ok(()) } else { seen.look(event) }
+        seen.look(event)
     }
 
     /// A permit is out from its reservation to its one end.
@@ -63,37 +62,11 @@ impl Refinement {
 }
 
 impl ChannelSeen {
-    /// What it all adds up to, in whatever order it was recorded.
-    pub(super) fn adds_up(&self) -> Judged {
-        ensure(self.queued >= 0, "channel_sum", "more was taken out of a channel than put in")?;
-        self.fits()
-    }
-
-    /// What an event puts in or takes out.
-    fn count(&mut self, event: &Event) {
-        match event.kind {
-            EventKind::SendReserved { .. } => self.reserved += 1,
-            EventKind::Sent { permit } => {
-                self.queued += 1;
-                self.reserved -= i64::from(permit.is_some());
-            }
-            EventKind::SendRefused { .. } | EventKind::SendAborted { .. } => self.reserved -= 1,
-            // A count of dropped messages may be any number, so this cannot be taken for granted.
-            EventKind::Evicted {} | EventKind::Received {} => {
-                self.queued = self.queued.saturating_sub(1);
-            }
-            EventKind::ReceiverGone { dropped } => {
-                self.queued = self.queued.saturating_sub_unsigned(dropped);
-            }
-            _ => {}
-        }
-    }
-
-    /// Whether an event that is counted already may have been.
     fn look(&mut self, event: &Event) -> Judged {
         match event.kind {
             EventKind::SendReserved { .. } => {
                 self.is_open("channel_reserve", "reserved although an end is gone")?;
+                self.reserved += 1;
                 self.stop_waiting(event.subject.task);
                 self.fits()
             }
@@ -105,32 +78,41 @@ impl ChannelSeen {
                 let there = self.stop_waiting(event.subject.task);
                 ensure(there, "channel_left", "a sender leaves that did not wait")
             }
-            EventKind::Sent { .. } => {
+            EventKind::Sent { permit } => {
+                self.reserved = self.reserved.saturating_sub(u64::from(permit.is_some()));
                 ensure(!self.receiver_gone, "channel_unheard", "sent although nobody receives")?;
                 ensure(!self.senders_gone, "channel_unsent", "sent although nobody sends")?;
+                self.queued += 1;
                 self.fits()
             }
             EventKind::SendRefused { .. } => {
-                let text = "refused although there is a receiver";
-                ensure(self.receiver_gone, "channel_refused", text)
+                self.reserved = self.reserved.saturating_sub(1);
+                ensure(
+                    self.receiver_gone,
+                    "channel_refused",
+                    "refused although there is a receiver",
+                )
             }
-            EventKind::Evicted {} => {
-                ensure(self.queued >= 0, "channel_evicted", "evicted although it is empty")
+            EventKind::SendAborted { .. } => {
+                self.reserved = self.reserved.saturating_sub(1);
+                Ok(())
             }
+            EventKind::Evicted {} => self.take("channel_evicted", "evicted although it is empty"),
             EventKind::Received {} => {
                 ensure(!self.receiver_gone, "channel_received", "received although nobody does")?;
-                ensure(self.queued >= 0, "channel_empty", "received although it is empty")
+                self.take("channel_empty", "received although it is empty")
             }
             EventKind::SendersGone {} => {
                 let first = !core::mem::replace(&mut self.senders_gone, true);
                 ensure(first, "senders_twice", "its senders have gone before")?;
                 ensure(self.reserved == 0, "senders_permits", "a permit of a sender is out")
             }
-            EventKind::ReceiverGone { .. } => {
+            EventKind::ReceiverGone { dropped } => {
                 let first = !core::mem::replace(&mut self.receiver_gone, true);
                 ensure(first, "receiver_twice", "its receiver has gone before")?;
-                let text = format!("unread and dropped differ by {}", self.queued);
-                ensure(self.queued == 0, "channel_dropped", text)
+                let unread = core::mem::take(&mut self.queued);
+                let text = format!("{unread} messages are unread");
+                ensure(dropped == unread, "channel_dropped", text)
             }
             _ => Ok(()),
         }
@@ -142,8 +124,13 @@ impl ChannelSeen {
 
     /// Never more messages and permits than there is room.
     fn fits(&self) -> Judged {
-        let used = u64::try_from(self.queued.saturating_add(self.reserved)).unwrap_or(0);
+        let used = self.queued.saturating_add(self.reserved);
         ensure(used <= self.capacity, "channel_full", "more in it than there is room")
+    }
+
+    fn take(&mut self, code: &'static str, text: &str) -> Judged {
+        self.queued = self.queued.checked_sub(1).ok_or_else(|| breach(code, text))?;
+        Ok(())
     }
 
     fn stop_waiting(&mut self, task: Option<u64>) -> bool {

@@ -50,8 +50,6 @@ fn ensure(holds: bool, code: &'static str, text: impl ToString) -> Judged {
 pub struct Refinement {
     /// Events looked at.
     seen: u64,
-    /// Threads wrote it: not all of its order is exact.
-    threads: bool,
     time: u64,
     tasks: BTreeMap<u64, TaskSeen>,
     regions: BTreeMap<u64, RegionSeen>,
@@ -82,26 +80,7 @@ pub fn check(events: &[Event]) -> Result<(), String> {
     Refinement::default().advance(events)
 }
 
-/// Checks a whole journal that threads have written, of which no event was lost.
-pub fn check_threads(events: &[Event]) -> Result<(), String> {
-    let mut refinement = Refinement::of_threads();
-    refinement.advance(events)?;
-    refinement.finish().map_err(|wrong| wrong.to_string())
-}
-
 impl Refinement {
-    /// For a journal to which threads write what they did to a channel, or that a wake was stale,
-    /// a moment after they did it. Such events may be out of order among themselves, and are held
-    /// to what they add up to by [`finish`](Refinement::finish).
-    pub fn of_threads() -> Refinement {
-        Refinement { threads: true, ..Refinement::default() }
-    }
-
-    /// Looks at what all events add up to, after the last.
-    pub fn finish(&self) -> Result<(), Breach> {
-        self.channels.values().try_for_each(ChannelSeen::adds_up)
-    }
-
     /// Looks at the events that are new. Stops for good where some are missing.
     pub fn advance(&mut self, events: &[Event]) -> Result<(), String> {
         for event in events {

@@ -76,7 +76,7 @@ impl Refinement {
                 Ok(())
             }
             EventKind::StaleWake {} => {
-                let over = self.threads || seen.state == TaskState::Completed;
+                let over = seen.state == TaskState::Completed;
                 ensure(over, "task_fresh", "it is not over, so no wake is stale")
             }
             _ => Ok(()),

@@ -65,16 +65,16 @@ fn history(seed: u64, capacity: usize, who: impl Fn() -> Who) -> Vec<(Seen, [boo
         let sender = (rng.next_u64() % 3) as usize;
         let (place, waker) = (&mut places[sender], people[sender].waker());
         let step = match rng.next_u64() % 7 {
-            0 | 1 => Seen::Reserved(shared.poll_reserve(place, &waker).map(|granted| {
+            0 | 1 => Seen::Reserved(shared.poll_reserve(place, &waker, |_| ()).map(|granted| {
                 permits += usize::from(granted.is_ok());
-                granted.map(crate::channel::shared::wake).is_ok()
+                granted.map(|(_, next)| crate::channel::shared::wake(next)).is_ok()
             })),
             2 | 3 => {
                 Seen::Sent(shared.poll_send(place, &mut Some(n), &waker).map(|sent| sent.is_ok()))
             }
             4 | 5 => {
                 let waker = people[3].waker();
-                let got = shared.poll_recv(again, &waker, |channel| channel.try_recv());
+                let got = shared.poll_recv(again, &waker, Shared::take);
                 again = got.is_pending();
                 Seen::Received(got.map(Result::ok))
             }

@@ -1,36 +1,18 @@
-//! Dynamic partial order reduction: every class of runs once.
-//!
-//! Two neighbouring steps that touch nothing in common can be swapped without anyone noticing; runs
-//! that differ only so are one class. After each run this looks at its *races*: pairs of dependent
-//! steps of two tasks with nothing between them. For each, a run is owed in which the second comes
-//! first: the steps that do not need the first one, then a step of the second one's task. It is
-//! added to the *wakeup tree* of the state before the first step, unless a task that was already
-//! tried there covers it. Tried tasks *sleep* until a step that depends on theirs is taken, so that
-//! no class is entered twice.
-//!
-//! One poll touches several objects, and which ones may change when a race is reversed. So the last
-//! step of what is owed is held to be unknown: nothing is taken to commute with it because of what
-//! it touched in the run where the race was seen. The price is a redundant run now and then (a run
-//! in which all that can go on sleeps); without it classes are lost.
-//!
-//! Choices inside steps are all tried. A step that ends the run early depends on all others, and one
-//! that keeps another task from running races with that task.
-//!
-//! *Guaranteed*: the classes and the failures of [`Dfs`], in no more runs, given what a driver
-//! [promises](super).
+//! The reduction itself: one run after another, races turned into runs that are owed.
 
-use super::dfs::Dfs;
-use super::tally::Tally;
-use super::trace::{Print, Race, Trace, pick_hash};
+use super::state::State;
 use super::wakeup::{First, NONE, Owed, Wakeups};
-use super::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+use crate::explore::bounded::Levels;
+use crate::explore::tally::Tally;
+use crate::explore::trace::{Print, Race, Trace, pick_hash};
+use crate::explore::{Access, Limits, Point, Progress, Strategy, TaskPath, Verdict};
 
 /// The object that stands for the cancels that are left.
 const LIMIT: u64 = 0x6C69_6D69_7420_6F66;
 
-/// Every class of runs once. See the [table](super) for when to use it.
+/// The exploration proper.
 #[derive(Debug)]
-pub struct Dpor {
+pub(super) struct Reduction {
     trace: Trace,
     wakeups: Wakeups,
     /// The state before each step of the current run; those from `depth` on are spare.
@@ -42,7 +24,7 @@ pub struct Dpor {
     at: usize,
     pick: usize,
     is_inside: bool,
-    /// Everything that can go on sleeps: the rest of the run is known.
+    /// Everything that can go on sleeps: the rest of the run is known, and must not be looked at.
     is_blocked: bool,
     has_diverged: bool,
     /// The trees of the state after the last one.
@@ -52,42 +34,19 @@ pub struct Dpor {
     cancels: usize,
     asked: bool,
     injected: usize,
-    tally: Tally,
-    /// What does the work once a choice was made between two steps.
-    whole: Option<Box<Dfs>>,
+    /// How often a cancel was refused.
+    refused: usize,
+    /// A run of this level has ended.
+    is_over: bool,
+    pub(super) tally: Tally,
+    /// A choice was made between two steps: what depends on it is unknown, and the run is for
+    /// nothing.
+    pub(super) is_wasted: bool,
 }
 
-/// The state before a step, and what was and will be tried from there.
-#[derive(Debug)]
-struct State {
-    enabled: Vec<u32>,
-    /// The tasks whose next step is covered elsewhere, and what it touches.
-    sleep: Vec<(u32, Print)>,
-    /// How many of them slept from the start.
-    inherited: usize,
-    wakeups: u32,
-    task: u32,
-    /// Where the task was among the enabled.
-    index: usize,
-    /// The choices in the step: count and value.
-    picks: Vec<(u32, u32)>,
-    /// What the step touched, over all choices.
-    print: Print,
-    /// Cancels in the steps before, and in this one.
-    cancels: usize,
-    injected: usize,
-}
-
-impl Default for Dpor {
-    fn default() -> Self {
-        Dpor::new()
-    }
-}
-
-impl Dpor {
-    /// An exploration from the start.
-    pub fn new() -> Dpor {
-        Dpor {
+impl Reduction {
+    pub(super) fn new() -> Reduction {
+        Reduction {
             trace: Trace::new(),
             wakeups: Wakeups::new(),
             states: Vec::new(),
@@ -103,22 +62,10 @@ impl Dpor {
             cancels: usize::MAX,
             asked: false,
             injected: 0,
+            refused: 0,
+            is_over: false,
             tally: Tally::default(),
-            whole: None,
-        }
-    }
-
-    /// At most so many injected cancels in a run: the space is that of a program that refuses more.
-    pub fn with_cancels(mut self, cancels: usize) -> Dpor {
-        self.cancels = cancels;
-        self
-    }
-
-    /// The failures found, in the order of first sight.
-    pub fn failures(&self) -> &[u64] {
-        match &self.whole {
-            Some(whole) => whole.failures(),
-            None => &self.tally.failures,
+            is_wasted: false,
         }
     }
 
@@ -151,7 +98,7 @@ impl Dpor {
         let (past, rest) = self.states.split_at_mut(self.depth);
         let state = &mut rest[0];
         state.enabled.clear();
-        state.enabled.extend(enabled.iter().map(|path| self.trace.tasks.of(path.0)));
+        state.enabled.extend_from_slice(self.trace.names.of(enabled));
         state.sleep.clear();
         state.cancels = 0;
         state.index = 0;
@@ -185,7 +132,7 @@ impl Dpor {
     /// Where the task of the current step is among the enabled.
     fn find(&mut self, enabled: &[TaskPath]) -> usize {
         let state = &mut self.states[self.at];
-        let path = TaskPath(self.trace.tasks.name(state.task));
+        let path = TaskPath(self.trace.names.index.name(state.task));
         if enabled.get(state.index) == Some(&path) {
             return state.index;
         }
@@ -199,49 +146,49 @@ impl Dpor {
     fn reverse(&mut self, step: u32, task: u32) {
         let state = &mut self.states[step as usize];
         self.owed.without(&self.trace, step, task);
-        let (owed, trace) = (&mut self.owed, &self.trace);
-        let covers = |(task, print): &(u32, Print)| owed.first(trace, *task, Some(*print));
-        if state.sleep.iter().any(|asleep| covers(asleep) != First::No) {
-            return;
+        // No other sleeper can come first here: none took a step before one that woke it.
+        let asleep = state.sleep.iter().find(|(asleep, _)| *asleep == task);
+        let print = asleep.map(|(_, print)| *print);
+        let is_covered = self.owed.first(&self.trace, task, print) == First::Last;
+        if print.is_none() || !is_covered {
+            self.wakeups.insert(&mut state.wakeups, &self.trace, &mut self.owed);
         }
-        self.wakeups.insert(&mut state.wakeups, trace, owed);
     }
 
     /// Owes what the races of this run ask for.
     fn reverse_races(&mut self) {
         let mut next = 0;
         while let Some(Race { step, task }) = self.trace.race(next) {
+            next += 1;
             let could_run = self.states[step as usize].enabled.contains(&task);
             if could_run || !self.trace.writes_task(step, task) {
                 self.reverse(step, task);
             }
-            next += 1;
         }
     }
 
     /// Notes the tasks that the last step kept from running.
     fn note_disabled(&mut self, enabled: &[TaskPath]) {
         let Some(last) = self.at.checked_sub(1) else { return };
-        for index in 0..self.states[last].enabled.len() {
-            let task = self.states[last].enabled[index];
-            let path = TaskPath(self.trace.tasks.name(task));
-            if task != self.states[last].task && !enabled.contains(&path) {
-                self.trace.disables(task);
+        let state = &self.states[last];
+        let mut next = 0;
+        for task in &state.enabled {
+            let path = TaskPath(self.trace.names.index.name(*task));
+            // Both lists are in the driver's order, as a rule.
+            if enabled.get(next) == Some(&path) {
+                next += 1;
+            } else if let Some(at) = enabled.iter().position(|other| *other == path) {
+                next = at + 1;
+            } else if *task != state.task {
+                self.trace.disables(*task);
             }
         }
     }
 }
 
-impl Strategy for Dpor {
-    fn begin(&mut self) -> bool {
-        if let Some(whole) = &mut self.whole {
-            return whole.begin();
-        }
-        if self.tally.progress.exhausted.is_some() {
-            return false;
-        }
-        if self.tally.progress.runs > 0 && !self.advance() {
-            self.tally.exhaust();
+impl Levels for Reduction {
+    fn start(&mut self) -> bool {
+        if self.is_over && !self.advance() {
             return false;
         }
         self.fresh = self.depth.saturating_sub(1);
@@ -251,10 +198,32 @@ impl Strategy for Dpor {
         true
     }
 
-    fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
-        if let Some(whole) = &mut self.whole {
-            return whole.pick_task(enabled);
+    fn refused(&self) -> Limits {
+        Limits { preemptions: 0, cancels: self.refused }
+    }
+
+    fn restart(&mut self, limits: Limits) {
+        self.trace.truncate(0);
+        (self.depth, self.is_over) = (0, false);
+        (self.cancels, self.refused) = (limits.cancels, 0);
+    }
+
+    fn finish(&mut self) {
+        let cancels = if self.refused == 0 { usize::MAX } else { self.cancels };
+        self.tally.exhaust(Limits { cancels, ..Limits::NONE });
+    }
+}
+
+impl Strategy for Reduction {
+    fn begin(&mut self) -> bool {
+        let goes_on = self.start();
+        if !goes_on {
+            self.finish();
         }
+        goes_on
+    }
+
+    fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
         (self.is_inside, self.pick, self.asked, self.injected) = (true, 0, false, 0);
         if self.is_blocked {
             return 0;
@@ -265,13 +234,9 @@ impl Strategy for Dpor {
         if self.at == self.depth { self.enter(enabled) } else { self.find(enabled) }
     }
 
-    fn pick(&mut self, point: Point, count: usize) -> usize {
-        if let Some(whole) = &mut self.whole {
-            return whole.pick(point, count);
-        }
+    fn pick(&mut self, point: Point, mut count: usize) -> usize {
         if !self.is_inside {
-            // This run is wasted; the next one starts anew.
-            self.whole = Some(Box::new(Dfs::new()));
+            self.is_wasted = true;
             return 0;
         }
         if self.is_blocked {
@@ -281,10 +246,12 @@ impl Strategy for Dpor {
         if point == Point::Cancel && self.cancels != usize::MAX {
             self.asked = true;
             if state.cancels + self.injected >= self.cancels {
-                return 0;
+                self.refused += 1;
+                count = 1;
             }
         }
         if self.pick == state.picks.len() {
+            self.has_diverged |= self.at < self.fresh;
             state.picks.push((count as u32, 0));
         }
         let (known, value) = state.picks[self.pick];
@@ -295,14 +262,12 @@ impl Strategy for Dpor {
     }
 
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
-        if let Some(whole) = &mut self.whole {
-            return whole.stepped(task, footprint);
-        }
         self.is_inside = false;
         if self.is_blocked {
             return;
         }
         let state = &mut self.states[self.at];
+        self.has_diverged |= self.pick != state.picks.len();
         if self.at < self.fresh {
             self.has_diverged |= !self.trace.is_step(self.at, task, footprint);
         } else {
@@ -316,10 +281,11 @@ impl Strategy for Dpor {
     }
 
     fn end(&mut self, verdict: Verdict) {
-        if let Some(whole) = &mut self.whole {
-            return whole.end(verdict);
-        }
         self.tally.ended(verdict);
+        self.is_over = true;
+        if self.is_wasted {
+            return;
+        }
         if self.has_diverged || self.at != self.trace.steps.len() {
             self.tally.progress.diverged += 1;
             return;
@@ -342,9 +308,6 @@ impl Strategy for Dpor {
     }
 
     fn progress(&self) -> Progress {
-        if let Some(whole) = &self.whole {
-            return whole.progress();
-        }
         let mut progress = self.tally.progress;
         // The share of the tree that lies behind, if all branches of a state were equal.
         let (mut share, mut left) = (0.0, 1.0);
@@ -360,39 +323,5 @@ impl Strategy for Dpor {
         share += if self.depth == 0 { 1.0 } else { left };
         progress.expected = Some(progress.runs as f64 / share);
         progress
-    }
-}
-
-impl State {
-    fn new() -> State {
-        State {
-            enabled: Vec::new(),
-            sleep: Vec::new(),
-            inherited: 0,
-            wakeups: NONE,
-            task: 0,
-            index: 0,
-            picks: Vec::new(),
-            print: Print::default(),
-            cancels: 0,
-            injected: 0,
-        }
-    }
-
-    /// Starts with the first tree that nobody covers meanwhile; gives its subtrees.
-    fn wake(&mut self, wakeups: &mut Wakeups) -> Option<u32> {
-        while let Some((task, child)) = wakeups.pop(&mut self.wakeups) {
-            if self.sleep.iter().all(|(asleep, _)| *asleep != task) {
-                self.start(task);
-                return Some(child);
-            }
-            wakeups.discard(child);
-        }
-        None
-    }
-
-    fn start(&mut self, task: u32) {
-        (self.task, self.print) = (task, Print::default());
-        self.picks.clear();
     }
 }

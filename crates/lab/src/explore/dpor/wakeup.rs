@@ -4,7 +4,7 @@
 //! several of them share. A new sequence is added only if no leaf is already one of its linear
 //! forms. Nodes live in one arena with a free list and are linked as first child and next sibling.
 
-use super::trace::{Print, Trace};
+use crate::explore::trace::{Print, Trace};
 
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;

@@ -1,0 +1,216 @@
+//! Tests under `#[asx::test]`: that they run, and what they print when they fail.
+//!
+//! Those that are ignored fail on purpose: others here start this program again to run them.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use asx::prelude::*;
+use asx::sync::Mutex;
+
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
+#[asx::test(seeds = 40, strategy = "random", seed = 7)]
+#[ignore = "called by the next one"]
+async fn runs_as_often_as_it_is_told(_cx: &Cx) {
+    RUNS.fetch_add(1, Relaxed);
+}
+
+#[test]
+fn the_number_of_runs_is_the_number_of_seeds() {
+    runs_as_often_as_it_is_told();
+    // The first of them is repeated at once, and at the end.
+    assert_eq!(RUNS.load(Relaxed), 42);
+}
+
+#[asx::test]
+async fn without_an_argument() {}
+
+#[asx::test(steps = 100, time = "10s")]
+async fn with_a_context_of_its_own(cx: Cx) -> Result<(), Cancelled> {
+    cx.sleep(60.minutes()).await
+}
+
+#[asx::test(cancel = "every await", runs = 20)]
+async fn what_is_sent_arrives(cx: &Cx) -> Result<(), Cancelled> {
+    let (tx, mut rx) = channel::bounded(1);
+    cx.scope(async |s| {
+        let sent = s.task("feed").spawn(async move |cx: Cx| Ok(tx.send(&cx, 7).await.is_ok()));
+        let got = rx.recv(cx).await;
+        assert!(got.is_ok() || !matches!(sent.await, Ok(true)));
+        Ok(())
+    })
+    .await
+}
+
+#[asx::test(strategy = "dpor", transparent)]
+#[should_panic(expected = "not this order")]
+async fn other_attributes_are_kept(cx: &Cx) -> Result<(), Cancelled> {
+    let first = Arc::new(AtomicU32::new(0));
+    let seen = first.clone();
+    cx.scope(async |s| {
+        for n in 1..=2 {
+            let first = first.clone();
+            drop(s.spawn(async move |_cx: Cx| {
+                let _ = first.compare_exchange(0, n, Relaxed, Relaxed);
+                Ok(())
+            }));
+        }
+        Ok::<_, Cancelled>(())
+    })
+    .await?;
+    assert_eq!(seen.load(Relaxed), 1, "not this order");
+    Ok(())
+}
+
+#[asx::test(workers = 2)]
+async fn on_threads(cx: &Cx) -> Result<(), Cancelled> {
+    let here = std::thread::current().id();
+    cx.scope(async |s| {
+        let (tx, rx) = std::sync::mpsc::channel();
+        drop(s.spawn(async move |_cx: Cx| {
+            let _ = tx.send(std::thread::current().id());
+            Ok(())
+        }));
+        // In the lab nobody would ever send.
+        assert_ne!(rx.recv().ok(), Some(here));
+        Ok(())
+    })
+    .await
+}
+
+#[asx::test(lab, native, strategy = "dfs")]
+async fn in_the_lab_and_on_threads(cx: &Cx) {
+    cx.yield_now().await;
+}
+
+mod failing {
+    use super::*;
+
+    #[asx::test]
+    #[ignore = "fails on purpose"]
+    pub(super) async fn crossed(cx: &Cx) -> Result<(), Cancelled> {
+        cx.scope(async |s: Scope<Cancelled>| {
+            let locks = Arc::new((Mutex::new(0), Mutex::new(0)));
+            for (name, swap) in [("left", false), ("right", true)] {
+                let locks = locks.clone();
+                drop(s.task(name).spawn(async move |cx: Cx| {
+                    let (a, b) = if swap { (&locks.1, &locks.0) } else { (&locks.0, &locks.1) };
+                    let mut first = a.lock(&cx).await?;
+                    cx.yield_now().await;
+                    let mut second = b.lock(&cx).await?;
+                    *first += 1;
+                    *second += 1;
+                    Ok(())
+                }));
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    #[asx::test(strategy = "pct(2)", seed = 3)]
+    #[ignore = "fails on purpose"]
+    pub(super) async fn check_then_act(cx: &Cx) -> Result<(), Cancelled> {
+        let count = Arc::new(AtomicU32::new(0));
+        cx.scope(async |s| {
+            for _ in 0..2 {
+                let count = count.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    let before = count.load(Relaxed);
+                    cx.yield_now().await;
+                    assert_eq!(count.swap(before + 1, Relaxed), before, "somebody was faster");
+                    Ok(())
+                }));
+            }
+            Ok::<_, Cancelled>(())
+        })
+        .await
+    }
+
+    #[asx::test(native)]
+    #[ignore = "fails on purpose"]
+    pub(super) async fn on_threads() -> Result<(), &'static str> {
+        Err("not today")
+    }
+}
+
+/// Runs an ignored test of this program: what it printed, if it failed.
+fn run(name: &str, replay: Option<&str>) -> Result<(), String> {
+    let program = std::env::current_exe().expect("a program");
+    let mut command = Command::new(program);
+    command.args([name, "--exact", "--include-ignored"]).env_remove("ASX_REPLAY");
+    command.env_remove("RUST_BACKTRACE");
+    command.envs(replay.map(|token| ("ASX_REPLAY", token)));
+    let output = command.output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("running 1 test"), "{text}");
+    if output.status.success() { Ok(()) } else { Err(text) }
+}
+
+/// What stands between two texts.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before:?} in {text}"));
+    rest.split(after).next().unwrap_or(rest)
+}
+
+#[test]
+fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
+    let text = run("failing::crossed", None).unwrap_err();
+    let lines = [
+        "`failing::crossed` fails in run 2 (strategy dpor, seed 0):",
+        "deadlock at step 5: 3 tasks wait, and nobody is left to wake them",
+        "  `main` (Running) waits for the close of a scope at crates/asx/tests/lab.rs:",
+        "  `left (main/1)` (Running) waits for a lock or permit at crates/asx/tests/lab.rs:",
+        "  `right (main/2)` (Running) waits for a lock or permit at crates/asx/tests/lab.rs:",
+        "when the usual order of polls is changed like this:",
+        "  at step 3 run `right (main/2)` instead of `left (main/1)`",
+        "panicked at crates/asx/tests/lab.rs:",
+    ];
+    lines.iter().for_each(|line| assert!(text.contains(line), "no {line:?} in {text}"));
+}
+
+#[test]
+fn a_panic_says_where_and_in_which_task() {
+    let text = run("failing::check_then_act", None).unwrap_err();
+    let lines = ["(strategy pct(2), seed 3):", "somebody was faster", "instead of `main/"];
+    lines.iter().for_each(|line| assert!(text.contains(line), "no {line:?} in {text}"));
+    let place = between(&text, "panic at step 5 in `main/", ": assertion");
+    assert!(place.contains("` at crates/asx/tests/lab.rs:"), "{text}");
+}
+
+#[test]
+fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
+    let text = run("failing::crossed", None).unwrap_err();
+    let token = between(&text, "ASX_REPLAY=", " cargo test failing::crossed\n");
+    let again = run("failing::crossed", Some(token)).unwrap_err();
+    let failure = "deadlock at step 5: 3 tasks wait";
+    assert!(again.contains(failure) && again.contains("(strategy replay, seed 0)"), "{again}");
+    // A schedule of another program.
+    let other = run("what_is_sent_arrives", Some(token));
+    assert_eq!(other, Ok(()));
+    let damaged = run("failing::crossed", Some(&token[1..])).unwrap_err();
+    assert!(damaged.contains(&format!("ASX_REPLAY={}: the schedule", &token[1..])), "{damaged}");
+    assert!(damaged.contains("copy the whole token"), "{damaged}");
+    assert!(!damaged.contains("deadlock"), "{damaged}");
+}
+
+#[test]
+fn a_failure_leaves_a_trace_that_holds() {
+    let text = run("failing::check_then_act", None).unwrap_err();
+    let path = PathBuf::from(between(&text, "to see what happened: ", "\n"));
+    assert!(path.parent().is_some_and(|dir| dir.ends_with("asx")), "{path:?}");
+    let trace = std::fs::read_to_string(&path).expect("a trace");
+    for part in [r#""program":"failing::check_then_act","host":"lab","seed":3"#, "somebody was fas"]
+    {
+        assert!(trace.contains(part), "no {part:?} in {trace}");
+    }
+}
+
+#[test]
+fn on_threads_an_error_fails_the_test_too() {
+    let text = run("failing::on_threads", None).unwrap_err();
+    assert!(text.contains("error: \"not today\""), "{text}");
+}

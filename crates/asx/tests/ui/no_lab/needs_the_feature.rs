@@ -1,0 +1,4 @@
+#[asx::test]
+async fn test() {}
+
+fn main() {}

@@ -1,0 +1,66 @@
+//! `asx trace report`: a trace as a page.
+
+use super::{Done, Failed, file};
+use asx_report::{PAGE_EVENTS, Run, html};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(super) fn report(input: &Path, page: &Path, json: bool, out: &mut impl Write) -> Done {
+    let run = read(input, PAGE_EVENTS)?;
+    let bytes = write(page, input, || html(&run))?;
+    tell(&run, page, bytes, json, out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads what can be read of a trace.
+pub(super) fn read(input: &Path, most: usize) -> Result<Run, Failed> {
+    Run::read(file::open(input)?, most).map_err(|error| file::unusable(input, &error))
+}
+
+/// Writes a file as a whole; answers how long it is.
+pub(super) fn write(
+    path: &Path,
+    input: &Path,
+    make: impl FnOnce() -> String,
+) -> Result<usize, Failed> {
+    let (draft, mut sink) = file::Draft::new(path, input)?;
+    let text = make();
+    let written = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
+    written.map_err(|error| file::unusable(path, &error))?;
+    draft.keep()?;
+    Ok(text.len())
+}
+
+/// Says what was written, and whether the laws hold for it.
+pub(super) fn tell(
+    run: &Run,
+    path: &Path,
+    bytes: usize,
+    json: bool,
+    out: &mut impl Write,
+) -> Result<(), Failed> {
+    let (verdict, path) = (&run.verdict, path.display());
+    let (events, marks) = (verdict.events, run.marks.len());
+    if json {
+        let object = serde_json::json!({
+            "file": path.to_string(),
+            "bytes": bytes,
+            "events": events,
+            "choices": verdict.choices,
+            "marks": marks,
+            "digest": format!("{:016x}", verdict.digest),
+            "holds": verdict.holds(),
+            "findings": verdict.violations.len(),
+        });
+        writeln!(out, "{object}")?;
+        return Ok(());
+    }
+    let holds = match verdict.violations.len() {
+        0 => "lawful".to_owned(),
+        1 => "1 finding".to_owned(),
+        many => format!("{many} findings"),
+    };
+    writeln!(out, "{path}: {events} events, {marks} marks: {holds}")?;
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! The search for a run that fails, and what is done with it.
+//!
+//! ```text
+//! strategy -> run -> fails? --> again, twice: the same? --> shrink --> once more, on record
+//!    ^         |                        | no                              |
+//!    +-- no ---+                        +--> not deterministic            +--> Found
+//! ```
+
+use std::time::{Duration, Instant};
+
+use asx_kernel::journal::WhenFull;
+use asx_runtime::{Cx, Settings};
+use asx_trace::Header;
+
+use crate::check::{Check, How, Judged};
+use crate::explore::{
+    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Pos, Random, Replay, Schedule,
+    Strategy, Uniform, shrink,
+};
+use crate::failure::{Failure, Finding};
+use crate::found::{Found, Report};
+use crate::guard::{Difference, Seen};
+use crate::machine::{Machine, Plan};
+use crate::quiet;
+use crate::recording::{MOST_EVENTS, Trace, short};
+use crate::words::{namer, words};
+
+/// Runs that shrinking may take.
+const SHRINKING: u64 = 2000;
+
+/// After so many runs a strategy is asked whether it has seen the program go another way than
+/// before.
+const LOOK: u64 = 64;
+
+/// How often a run that went another way is repeated to see where.
+const REPEATS: usize = 16;
+
+/// A check that is going on.
+pub(crate) struct Search<'a, F> {
+    check: &'a Check<F>,
+    machine: Machine,
+    runs: u64,
+    end: Option<Instant>,
+    proof: Option<Certificate>,
+    /// Whether tasks are cancelled in the runs that are made now.
+    cancels: bool,
+    /// How schedules are chosen now.
+    how: How,
+    /// The first run, if it passed.
+    first: Option<Seen>,
+}
+
+impl<'a, F, B> Search<'a, F>
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    pub(crate) fn new(check: &'a Check<F>) -> Self {
+        let (end, how) = (None, check.how);
+        let (machine, cancels, first) = (machine(None), false, None);
+        Search { check, machine, runs: 0, end, proof: None, cancels, how, first }
+    }
+
+    /// Searches as the check says.
+    pub(crate) fn all(mut self) -> Report {
+        let cancels = self.check.cancels;
+        // With cancels to try, half of the time is for them.
+        self.limit(self.check.time.map(|time| if cancels { time / 2 } else { time }));
+        let mut failure = self.explore();
+        if failure.is_none() && cancels {
+            self.limit(self.check.time.map(|time| time / 2));
+            failure = self.cancel_everywhere();
+        }
+        let failure = failure.or_else(|| self.repeat_first());
+        let failure = failure.map(|failure| self.describe(failure));
+        let cancels = cancels.then(|| self.machine.coverage());
+        let Search { runs, proof, .. } = self;
+        Report { runs, failure, proof, cancels, is_replay: false, unused: 0 }
+    }
+
+    /// Runs one schedule.
+    pub(crate) fn replay(mut self, schedule: Schedule) -> Report {
+        self.cancels = self.check.cancels;
+        let first = self.follow(&schedule);
+        let log = self.machine.log();
+        let made = log.schedule().deviations;
+        let unused = schedule.deviations.iter().filter(|it| !made.contains(it)).count();
+        let failure = match self.repeated(&log, first.as_ref()) {
+            Some(other) => Some(other),
+            None => first,
+        };
+        let failure = failure.map(|failure| {
+            let strategy = String::from("replay");
+            Found { run: 1, strategy, ..self.on_record(failure, schedule, 0) }
+        });
+        Report { runs: 1, failure, proof: None, cancels: None, is_replay: true, unused }
+    }
+
+    fn limit(&mut self, time: Option<Duration>) {
+        self.end = time.and_then(|time| Instant::now().checked_add(time));
+    }
+
+    fn explore(&mut self) -> Option<Failure> {
+        let Check { how, runs, transparent, .. } = *self.check;
+        if transparent {
+            // Whether there are timers is known from here on: with them less commutes.
+            self.follow(&Schedule::default());
+        }
+        if how != How::Mixed {
+            return self.with(how, runs);
+        }
+        let failure = self.with(How::Dpor, runs / 4);
+        if failure.is_some() || self.proof.is_some() {
+            return failure;
+        }
+        let each = (runs - self.runs.min(runs)).div_ceil(4);
+        let random = [How::Random, How::Pos, How::Pct(3), How::Uniform];
+        random.into_iter().find_map(|how| self.with(how, each))
+    }
+
+    /// Runs what a strategy chooses, so many times at most.
+    fn with(&mut self, how: How, most: u64) -> Option<Failure> {
+        let seed = self.check.seed;
+        self.how = how;
+        match how {
+            How::Mixed | How::Dpor => self.try_all(Dpor::new(), most),
+            How::Random => self.try_all(Random::new(seed), most),
+            How::Uniform => self.try_all(Uniform::new(seed), most),
+            How::Pos => self.try_all(Pos::new(seed), most),
+            How::Pct(depth) => self.try_all(Pct::new(seed, depth), most),
+            How::Dfs => self.try_all(Dfs::new(), most),
+            How::Bounded => self.try_all(Bounded::new(Limits::NONE, most), most),
+        }
+    }
+
+    /// One cancel a run, in the usual order.
+    fn cancel_everywhere(&mut self) -> Option<Failure> {
+        let (proof, limits) = (self.proof, Limits { preemptions: 0, cancels: 1 });
+        (self.cancels, self.how) = (true, How::Bounded);
+        let failure = self.try_all(Bounded::new(limits, u64::MAX), u64::MAX);
+        // The proof is of the runs without.
+        self.proof = proof;
+        failure
+    }
+
+    fn try_all(&mut self, strategy: impl Strategy + Send + 'static, most: u64) -> Option<Failure> {
+        let mut strategy: Option<Box<dyn Strategy + Send>> = Some(Box::new(strategy));
+        for _ in 0..most {
+            if self.end.is_some_and(|end| Instant::now() >= end) {
+                return None;
+            }
+            if !strategy.as_mut().is_some_and(|strategy| strategy.begin()) {
+                break;
+            }
+            let is_first = self.runs == 0 && !self.cancels;
+            let failure = self.once(&mut strategy, is_first);
+            self.runs += 1;
+            if failure.is_some() {
+                return failure;
+            }
+            if is_first {
+                self.first = Some(self.machine.seen(None));
+                if let Some(failure) = self.repeat_first() {
+                    return Some(failure);
+                }
+            }
+            if self.runs.is_multiple_of(LOOK) && self.is_astray(&strategy) {
+                return Some(self.astray());
+            }
+        }
+        if self.is_astray(&strategy) {
+            return Some(self.astray());
+        }
+        self.proof = strategy?.progress().exhausted;
+        None
+    }
+
+    fn once(
+        &mut self,
+        strategy: &mut Option<Box<dyn Strategy + Send>>,
+        trail: bool,
+    ) -> Option<Failure> {
+        let Check { steps, latency, transparent, ref program, .. } = *self.check;
+        let plan = Plan { steps, latency, cancels: self.cancels, transparent, trail };
+        let judge = |value: B::Output, is_disturbed| match is_disturbed {
+            true => value.judge_disturbed(),
+            false => value.judge(),
+        };
+        quiet::during(|| self.machine.run(strategy, plan, program, judge))
+    }
+
+    fn follow(&mut self, schedule: &Schedule) -> Option<Failure> {
+        let mut follow = Follow::new(schedule.clone());
+        follow.begin();
+        self.once(&mut Some(Box::new(follow)), true)
+    }
+}
+
+/// Whether runs can be had again.
+impl<F, B> Search<'_, F>
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    /// Makes the first run, which passed, again: a failure if it goes another way.
+    fn repeat_first(&mut self) -> Option<Failure> {
+        let first = self.first.take()?;
+        let cancels = std::mem::take(&mut self.cancels);
+        let again = self.again(&first.log);
+        self.cancels = cancels;
+        let failure = self.compare(&first, &again).map(|it| self.not_deterministic(it, None));
+        self.first = Some(first);
+        failure
+    }
+
+    /// Makes a run again, twice: a failure if one of the three differs from another.
+    fn repeated(&mut self, log: &Decisions, failure: Option<&Failure>) -> Option<Failure> {
+        let first = Seen { failure: failure.map(Failure::id), log: log.clone(), trail: Vec::new() };
+        let second = self.again(log);
+        let third = self.again(log);
+        let differs = self.compare(&first, &second).or_else(|| self.compare(&second, &third));
+        differs.map(|it| self.not_deterministic(it, failure))
+    }
+
+    /// A run with these decisions.
+    fn again(&mut self, log: &Decisions) -> Seen {
+        let mut replay = Replay::new(log.clone());
+        replay.begin();
+        let failure = self.once(&mut Some(Box::new(replay)), true);
+        self.machine.seen(failure.as_ref())
+    }
+
+    fn compare(&self, first: &Seen, second: &Seen) -> Option<Difference> {
+        let name = namer(&self.machine);
+        first.differs(second, name)
+    }
+
+    fn not_deterministic(&self, differs: Difference, failure: Option<&Failure>) -> Failure {
+        let Difference { step, text } = differs;
+        let message = format!("the same decisions do not lead to the same run: {text}");
+        let detail = failure.map_or_else(String::new, |it| format!("it was found by a {it}"));
+        Failure::new(Finding::nondeterminism(message, detail + ADVICE), step)
+    }
+
+    /// Whether a strategy has seen the program go another way than before.
+    fn is_astray(&self, strategy: &Option<Box<dyn Strategy + Send>>) -> bool {
+        let diverged = strategy.as_ref().is_some_and(|strategy| strategy.progress().diverged > 0);
+        diverged && !self.machine.overrules()
+    }
+
+    /// The program went another way than before: where, if that happens again.
+    fn astray(&mut self) -> Failure {
+        let log = self.machine.log();
+        for _ in 0..REPEATS {
+            if let Some(failure) = self.repeated(&log, None) {
+                return failure;
+            }
+        }
+        let text = "a run did not go on as one before it that began with the same decisions";
+        self.not_deterministic(Difference { step: 0, text: text.into() }, None)
+    }
+}
+
+/// What to look for.
+const ADVICE: &str = "what a program does must depend on nothing but the order of its polls: look \
+                      for clocks, random numbers, hash maps that are iterated, addresses, statics \
+                      that outlive a run, and other threads";
+
+/// What was found, for people.
+impl<F, B> Search<'_, F>
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    /// Makes the schedule of the last run small, and tells it.
+    fn describe(&mut self, failure: Failure) -> Found {
+        let log = self.machine.log();
+        let schedule = log.schedule();
+        if failure.is_nondeterminism() {
+            return self.on_record(failure, schedule, 0);
+        }
+        if let Some(other) = self.repeated(&log, Some(&failure)) {
+            return self.on_record(other, schedule, 0);
+        }
+        let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
+            let failure = self.follow(schedule);
+            *log = self.machine.log();
+            failure.map(|failure| failure.id())
+        });
+        let least = shrunk.map_or_else(|| schedule.clone(), |shrunk| shrunk.schedule);
+        let shrunk_by = schedule.deviations.len().saturating_sub(least.deviations.len());
+        self.on_record(failure, least, shrunk_by)
+    }
+
+    /// Runs a schedule once more, with its events recorded.
+    fn on_record(&mut self, failure: Failure, schedule: Schedule, shrunk_by: usize) -> Found {
+        let settings = Some((MOST_EVENTS, WhenFull::Overwrite));
+        let usual = std::mem::replace(&mut self.machine, machine(settings));
+        let last = self.follow(&schedule);
+        let failure = match last {
+            Some(last) if last.id() == failure.id() => last,
+            _ if failure.is_nondeterminism() => failure,
+            _ => {
+                let text = "it failed, and does not when its events are recorded".into();
+                let difference = Difference { step: failure.step, text };
+                self.not_deterministic(difference, Some(&failure))
+            }
+        };
+        let (log, token) = (self.machine.log(), schedule.token());
+        let words = words(&log, namer(&self.machine));
+        let Check { seed, ref name, .. } = *self.check;
+        let strategy = self.how.to_string();
+        let mut header = Header { seed, ..Header::new("program", "lab") };
+        header.program = short(name.clone().unwrap_or(header.program));
+        let meta = [("token", &token), ("strategy", &strategy)];
+        header.meta = meta.map(|(key, value)| (key.into(), short(value.clone()))).into();
+        let trace = Trace::of(&self.machine, header, &failure);
+        self.machine = usual;
+        let (name, run) = (name.clone(), self.runs);
+        Found { failure, name, run, strategy, seed, token, words, schedule, shrunk_by, trace }
+    }
+}
+
+fn machine(journal: Option<(usize, WhenFull)>) -> Machine {
+    Machine::new(Settings { operations: u32::MAX, journal, ..Settings::default() })
+}

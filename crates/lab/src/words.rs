@@ -1,0 +1,36 @@
+//! Schedules in words.
+
+use crate::explore::{Decision, Decisions, Deviation, Point, TaskPath};
+use crate::machine::Machine;
+
+/// What the tasks of the last run are called.
+pub(crate) fn namer(machine: &Machine) -> impl Fn(TaskPath) -> String + use<> {
+    let tasks = machine.tasks();
+    move |path| {
+        let task = tasks.iter().find(|task| task.1 == path);
+        task.map_or_else(|| format!("{:06x}", path.tag()), |task| task.2.clone())
+    }
+}
+
+/// The deviations of a run, a line for each.
+pub(crate) fn words(log: &Decisions, name: impl Fn(TaskPath) -> String) -> Vec<String> {
+    let tasks = log.list().iter().filter_map(|decision| match decision {
+        Decision::Task { path, .. } => Some(*path),
+        Decision::Pick { .. } => None,
+    });
+    let tagged: Vec<_> = tasks.map(|path| (path.tag(), path)).collect();
+    let called = |of| tagged.iter().find(|task| task.0 == of).map(|task| name(task.1));
+    let lines = log.words(&name).into_iter().zip(log.schedule().deviations);
+    lines
+        .map(|(line, deviation)| match deviation {
+            Deviation::Pick { of, step, nth, point: Point::Cancel, picked } => {
+                let task = called(of).unwrap_or_else(|| format!("{of:06x}"));
+                let times = if picked > 1 { ", twice" } else { "" };
+                // The first time it is asked is when the task is about to be polled.
+                let when = if nth == 0 { "before" } else { "after" };
+                format!("cancel `{task}` {when} its poll {}{times}", step + 1)
+            }
+            _ => line,
+        })
+        .collect()
+}

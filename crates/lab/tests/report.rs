@@ -1,0 +1,313 @@
+//! What a failing check says, and what it leaves behind.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use asx_kernel::journal::EventKind;
+use asx_lab::{Found, How, Kind, Report, check, report};
+use asx_runtime::time::DurationExt;
+use asx_runtime::{Cancelled, Cx, Scope, channel};
+use asx_trace::{Class, Reader, Record, verify};
+
+/// Two tasks, one of which must be first.
+async fn in_order(cx: Cx) -> Result<(), Cancelled> {
+    let written = Arc::new(AtomicBool::new(false));
+    cx.scope(async |s: Scope<Cancelled>| {
+        let write = written.clone();
+        drop(s.task("writer").spawn(async move |_cx: Cx| {
+            write.store(true, Relaxed);
+            Ok(())
+        }));
+        drop(s.task("reader").spawn(async move |_cx: Cx| {
+            assert!(written.load(Relaxed), "nothing to read");
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+
+/// A message that is taken out before it is safe.
+async fn unsafe_when_cancelled(cx: Cx) -> Result<(), Cancelled> {
+    let (taken, kept) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (took, keeps) = (taken.clone(), kept.clone());
+    let result: Result<(), Cancelled> = cx
+        .scope(async |s: Scope<Cancelled>| {
+            drop(s.task("mover").spawn(async move |cx: Cx| {
+                took.fetch_add(1, Relaxed);
+                cx.sleep(1.millis()).await?;
+                keeps.fetch_add(1, Relaxed);
+                Ok(())
+            }));
+            Ok(())
+        })
+        .await;
+    assert_eq!(taken.load(Relaxed), kept.load(Relaxed), "lost");
+    result
+}
+
+fn failure(report: Report) -> Found {
+    report.failure.expect("a failure")
+}
+
+#[test]
+fn tasks_are_called_by_name_and_by_where_they_were_spawned() {
+    let found = failure(check(in_order).name("orders::in_order").seed(9).run());
+    assert_eq!(found.words, ["at step 2 run `reader (main/2)` instead of `writer (main/1)`"]);
+    assert_eq!(found.failure.task.as_deref(), Some("reader (main/2)"));
+    assert_eq!(found.failure.step, 2);
+    let place = found.failure.place.as_deref().unwrap_or_default();
+    assert!(place.starts_with("crates/lab/tests/report.rs:"), "{place}");
+    let text = found.to_string();
+    let lines: Vec<_> = text.lines().collect();
+    let token = &found.token;
+    let expected = [
+        format!("`orders::in_order` fails in run {} (strategy dpor, seed 9):", found.run),
+        format!("panic at step 2 in `reader (main/2)` at {place}: nothing to read"),
+        "when the usual order of polls is changed like this:".into(),
+        "  at step 2 run `reader (main/2)` instead of `writer (main/1)`".into(),
+        format!("to see it again: ASX_REPLAY={token} cargo test orders::in_order"),
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_cancel_is_said_as_what_it_is() {
+    let found = failure(check(unsafe_when_cancelled).cancel_at_every_await().run());
+    assert_eq!(found.words, ["cancel `mover (main/1)` after its poll 1"]);
+    assert_eq!(
+        found.failure.finding.message.lines().next(),
+        Some("assertion `left == right` failed: lost")
+    );
+    let again = check(unsafe_when_cancelled).cancel_at_every_await().replay(&found.token);
+    assert_eq!(again.map(failure).map(|again| again.failure), Ok(found.failure));
+    assert!(check(unsafe_when_cancelled).run().failure.is_none());
+}
+
+#[test]
+fn the_runs_without_cancels_come_first() {
+    let found = failure(check(in_order).cancel_at_every_await().run());
+    assert_eq!(found.words.len(), 1, "{found}");
+    assert!(found.words[0].contains("instead of"), "{found}");
+    let passing = check(async |cx: Cx| cx.sleep(1.millis()).await).cancel_at_every_await().run();
+    assert!(passing.failure.is_none() && passing.proof.is_some(), "{passing}");
+    assert_eq!(passing.cancels.map(|(tried, all)| tried == all), Some(true), "{passing}");
+}
+
+/// An error counts unless there was a cancel.
+#[test]
+fn without_a_cancel_an_error_fails_the_run_that_could_have_had_one() {
+    let report = check(async |_cx: Cx| Err::<(), _>("no")).cancel_at_every_await().run();
+    assert_eq!(failure(report).failure.finding.kind, Kind::Error);
+}
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn records(found: &Found, dir: &str) -> Vec<Record> {
+    let paths = report::write(found, &folder(dir)).expect("files");
+    let trace = paths.iter().find(|path| path.extension().is_some_and(|it| it == "jsonl"));
+    let bytes = std::fs::read(trace.expect("a trace")).expect("a file");
+    let report = verify(&mut Reader::open(&bytes[..]).expect("a header"), true);
+    assert!(report.holds(), "{:?}", report.violations);
+    Reader::open(&bytes[..]).expect("a header").map(|record| record.expect("a record")).collect()
+}
+
+#[test]
+fn the_trace_is_lawful_and_shows_names_choices_and_the_moment() {
+    let found = failure(check(in_order).name("in_order").run());
+    let records = records(&found, "named");
+    let names: Vec<_> = (records.iter())
+        .filter_map(|record| match record {
+            Record::Label(label) if label.class == Class::Task => Some(&*label.text),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, ["main", "writer (main/1)", "reader (main/2)"]);
+    let at = records.iter().position(|record| matches!(record, Record::Mark(_))).expect("a mark");
+    let Record::Event(event) = &records[at - 1] else { panic!("{:?}", records[at - 1]) };
+    assert!(matches!(event.kind, EventKind::TaskEnded { .. }), "{event:?}");
+    assert_eq!(event.subject.task, Some(3));
+    let choice = records.iter().find_map(|record| match record {
+        Record::Choice(choice) => Some((&*choice.point, choice.subject, choice.count)),
+        _ => None,
+    });
+    assert_eq!(choice, Some(("task", Some(3), 2)));
+}
+
+#[test]
+fn traces_of_every_kind_of_failure_are_lawful() {
+    let stuck = failure(check(async |cx: Cx| drop(cx.cancelled().await)).run());
+    assert_eq!(stuck.failure.finding.kind, Kind::Deadlock);
+    assert!(stuck.failure.finding.detail.starts_with("`main` (Running) waits for"), "{stuck}");
+    async fn for_ever(cx: Cx) {
+        loop {
+            cx.yield_now().await;
+        }
+    }
+    let endless = failure(check(for_ever).steps(20).run());
+    assert_eq!((endless.failure.finding.kind, endless.failure.step), (Kind::Livelock, 20));
+    let error = failure(check(async |_cx: Cx| Err::<(), _>("no")).run());
+    let cancelled = failure(check(unsafe_when_cancelled).cancel_at_every_await().run());
+    for (name, found) in
+        [("stuck", stuck), ("endless", endless), ("error", error), ("cancelled", cancelled)]
+    {
+        let records = records(&found, name);
+        assert!(records.iter().any(|record| matches!(record, Record::Mark(_))), "{name}");
+    }
+}
+
+#[test]
+fn a_damaged_token_is_refused_and_a_foreign_one_said_to_be() {
+    let found = failure(check(in_order).run());
+    assert!(check(in_order).replay(&found.token[1..]).is_err());
+    let other = check(async |cx: Cx| cx.yield_now().await).replay(&found.token).expect("a token");
+    assert_eq!((other.unused, other.failure.is_none()), (1, true));
+    assert!(other.to_string().contains("the schedule does not fit: 1 of its changes"), "{other}");
+    let same = check(in_order).replay(&found.token).expect("a token");
+    assert_eq!((same.unused, same.failure.is_some()), (0, true));
+}
+
+/// Two tasks that yield, and something that depends on how often the program was run before.
+async fn counted(cx: Cx, odd: impl Fn() -> bool + Send + Sync + 'static) {
+    let odd = Arc::new(odd);
+    let result: Result<(), Cancelled> = cx
+        .scope(async |s: Scope<Cancelled>| {
+            for _ in 0..2 {
+                let odd = odd.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    if odd() {
+                        cx.yield_now().await;
+                    }
+                    cx.yield_now().await;
+                    Ok(())
+                }));
+            }
+            Ok(())
+        })
+        .await;
+    assert!(result.is_ok());
+}
+
+#[test]
+fn a_first_run_that_is_not_the_same_again_is_a_failure_of_its_own() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let report = check(move |cx: Cx| {
+        let run = runs.fetch_add(1, Relaxed);
+        counted(cx, move || run > 0)
+    })
+    .run();
+    let found = failure(report);
+    assert_eq!(found.failure.finding.kind, Kind::Nondeterminism, "{found}");
+    // After main, and one step of the first task, that task ends, or goes on.
+    assert_eq!((found.run, found.failure.step), (1, 3), "{found}");
+    let text = found.to_string();
+    assert!(text.contains("not deterministic at step 3: the same decisions"), "{text}");
+    assert!(text.contains("hash maps that are iterated"), "{text}");
+}
+
+#[test]
+fn a_step_that_touches_something_else_is_noticed() {
+    let runs = AtomicU32::new(0);
+    let report = check(|_cx: Cx| {
+        let run = runs.fetch_add(1, Relaxed);
+        async move {
+            let (_one, mut one) = channel::bounded::<u32>(1);
+            let (_two, mut two) = channel::bounded::<u32>(1);
+            let _ = if run == 0 { one.try_recv() } else { two.try_recv() };
+        }
+    })
+    .run();
+    let found = failure(report);
+    assert_eq!((found.failure.finding.kind, found.failure.step), (Kind::Nondeterminism, 1));
+    assert!(found.to_string().contains("touched other channels"), "{found}");
+}
+
+#[test]
+fn a_failure_that_does_not_come_again_is_not_deterministic() {
+    let runs = AtomicU32::new(0);
+    let found = failure(
+        check(|_cx: Cx| {
+            let run = runs.fetch_add(1, Relaxed);
+            async move { assert_ne!(run, 5, "unlucky") }
+        })
+        .how(How::Random)
+        .run(),
+    );
+    assert_eq!((found.failure.finding.kind, found.run), (Kind::Nondeterminism, 5), "{found}");
+    let text = found.to_string();
+    assert!(text.contains("it first failed, then passed"), "{text}");
+    assert!(text.contains("it was found by a panic at step 1 in `main` at"), "{text}");
+}
+
+#[test]
+fn a_search_that_is_led_astray_says_so() {
+    for how in [How::Dfs, How::Dpor] {
+        let runs = Arc::new(AtomicU32::new(0));
+        // The first runs are as they should be.
+        let report = check(move |cx: Cx| {
+            let run = runs.fetch_add(1, Relaxed);
+            counted(cx, move || run > 3 && run.is_multiple_of(2))
+        })
+        .how(how)
+        .run();
+        let found = failure(report);
+        assert_eq!(found.failure.finding.kind, Kind::Nondeterminism, "{how}: {found}");
+        assert!((2..10).contains(&found.run) && found.failure.step > 0, "{how}: {found}");
+    }
+}
+
+#[test]
+fn what_changes_slowly_is_noticed_at_the_end() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let found = failure(
+        check(move |cx: Cx| {
+            let run = runs.fetch_add(1, Relaxed);
+            counted(cx, move || run > 3)
+        })
+        .how(How::Random)
+        .runs(10)
+        .run(),
+    );
+    assert_eq!(found.failure.finding.kind, Kind::Nondeterminism, "{found}");
+    assert_eq!((found.run, found.failure.step > 0), (10, true), "{found}");
+}
+
+#[test]
+fn each_value_of_a_random_choice_is_tried() {
+    let program = async |cx: Cx| assert_ne!(cx.random_below(3), 2, "unlucky");
+    let found = failure(check(program).run());
+    assert_eq!(found.words, ["in step 1 (`main`) entropy takes 2 of 0..3"]);
+    let again = check(program).replay(&found.token).map(failure);
+    assert_eq!(again.map(|again| again.failure), Ok(found.failure));
+}
+
+/// Else a swap of two polls would change what they do.
+#[test]
+fn random_numbers_are_of_the_task_not_of_the_order() {
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let all = seen.clone();
+    let report = check(async |cx: Cx| {
+        let seen = seen.clone();
+        cx.scope(async |s: Scope<Cancelled>| {
+            for n in 0..2 {
+                let seen = seen.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    seen.lock().unwrap().insert((n, cx.random(), cx.random()));
+                    Ok(())
+                }));
+            }
+            Ok(())
+        })
+        .await
+    })
+    .run();
+    assert!(report.failure.is_none() && report.runs >= 2, "{report}");
+    let all = all.lock().unwrap();
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all.iter().all(|(_, first, second)| first != second));
+}

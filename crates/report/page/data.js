@@ -1,0 +1,171 @@
+// The data: columns become arrays of numbers, and everything gets a text.
+const raw = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+const count = raw.kind.length;
+
+// Texts of a trace are shown as they are, but for what would hide or garble others.
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
+const visible = (text) => String(text).replace(HIDDEN, (c) => {
+  const code = c.charCodeAt(0);
+  if (code < 32) return String.fromCharCode(0x2400 + code);
+  return "\\u{" + code.toString(16) + "}";
+});
+
+const element = (tag, text, className) => {
+  const made = document.createElement(tag);
+  if (text !== undefined && text !== null) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+};
+
+const kindNames = raw.kinds.map((kind) => kind[0]);
+const kindFields = raw.kinds.map((kind) => {
+  const fields = [];
+  for (let at = 1; at < kind.length; at += 2) fields.push([kind[at], kind[at + 1]]);
+  return fields;
+});
+const kindOf = Uint8Array.from(raw.kind);
+const about = Uint32Array.from(raw.about);
+const fieldAt = new Uint32Array(count + 1);
+for (let i = 0; i < count; i++) fieldAt[i + 1] = fieldAt[i] + kindFields[kindOf[i]].length;
+const times = new Float64Array(count + 1);
+for (let i = 0, now = 0; i < count; i++) times[i] = now += Number(raw.time[i]);
+times[count] = count ? times[count - 1] : 0;
+
+const kindName = (i) => kindNames[kindOf[i]];
+const taskOf = (i) => about[4 * i] - 1;
+const regionOf = (i) => about[4 * i + 1] - 1;
+const timerOf = (i) => about[4 * i + 2] - 1;
+const channelOf = (i) => about[4 * i + 3] - 1;
+
+// The number of an event: where it does not follow from the one before, the data says so.
+const jumps = [];
+for (let at = 0; at < raw.seq.length; at += 2) jumps.push([raw.seq[at], raw.seq[at + 1]]);
+const seqText = (i) => {
+  let low = 0, high = jumps.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (jumps[middle][0] <= i) low = middle; else high = middle - 1;
+  }
+  const [at, seq] = jumps[low];
+  return typeof seq === "string" ? String(BigInt(seq) + BigInt(i - at)) : String(seq + i - at);
+};
+
+const timeText = (nanos) => {
+  const round = (value, digits) => String(Number(value.toFixed(digits)));
+  if (nanos < 1e3) return round(nanos, 0) + " ns";
+  if (nanos < 1e6) return round(nanos / 1e3, 3) + " µs";
+  if (nanos < 1e9) return round(nanos / 1e6, 6) + " ms";
+  return round(nanos / 1e9, 9) + " s";
+};
+
+const named = (word, thing) => visible(thing[1] || word + " " + thing[0]);
+const names = {
+  task: raw.tasks.map((task) => named("task", task)),
+  region: raw.regions.map((region) => named("region", region)),
+  timer: raw.timers.map((timer) => named("timer", timer)),
+  channel: raw.channels.map((channel) => named("channel", channel)),
+};
+const subjects = (i) => {
+  const list = [];
+  const add = (word, at) => { if (at >= 0) list.push([word, names[word][at]]); };
+  add("task", taskOf(i));
+  add("region", regionOf(i));
+  add("timer", timerOf(i));
+  add("channel", channelOf(i));
+  return list;
+};
+
+const regionByNumber = new Map(raw.regions.map((region, at) => [String(region[0]), at]));
+const fields = (i) => kindFields[kindOf[i]].map(([name, type], at) => {
+  const value = raw.fields[fieldAt[i] + at];
+  if (type === "w") return [name, raw.words[value]];
+  if (type === "f") return [name, value ? "yes" : "no"];
+  if (value === null) return [name, "none"];
+  if (name === "deadline") return [name, timeText(Number(value))];
+  if (name === "parent" && regionByNumber.has(String(value))) {
+    return [name, names.region[regionByNumber.get(String(value))]];
+  }
+  return [name, String(value)];
+});
+// Where a field of this name is, for every kind.
+const placesOf = new Map();
+const rawField = (i, name) => {
+  if (!placesOf.has(name)) placesOf.set(name, kindFields.map((list) => list.findIndex((known) => known[0] === name)));
+  const at = placesOf.get(name)[kindOf[i]];
+  return at < 0 ? undefined : raw.fields[fieldAt[i] + at];
+};
+const word = (i, name) => raw.words[rawField(i, name)];
+
+// One line that says what happened.
+const gist = (i) => {
+  const kind = kindName(i);
+  if (rawField(i, "from") !== undefined) return word(i, "from") + " → " + word(i, "to");
+  if (kind === "decision") return word(i, "lane") + ", worker " + rawField(i, "worker");
+  if (kind === "cancel_witness") return word(i, "phase") + ", " + word(i, "kind");
+  if (kind === "task_ended" || kind === "region_outcome") return word(i, "outcome");
+  const parts = fields(i).filter(([, value]) => value !== "no");
+  return parts.map(([name, value]) => (value === "yes" ? name : name + " " + value)).join(", ");
+};
+
+const PROBLEMS = new Set(["cleanup_overrun", "cleanup_error", "stale_wake", "budget_exhausted",
+  "resource_exhausted", "unresolved_obligations", "send_refused", "grace_expired"]);
+const groupOf = (name) => {
+  if (PROBLEMS.has(name)) return "problem";
+  if (name === "decision") return "ready";
+  if (name === "cancel_witness" || name === "region_cancelled" || name === "soft_stop") return "cancel";
+  if (name.startsWith("region")) return "region";
+  if (name.startsWith("task")) return "task";
+  if (name.startsWith("timer")) return "timer";
+  if (name.startsWith("obligation")) return "obligation";
+  return "channel";
+};
+const kindGroups = kindNames.map(groupOf);
+const isDecision = kindNames.map((name) => name === "decision");
+
+// The four phases of a cancel, as the states of a task are coloured.
+const PHASES = { Requested: "CancelRequested", Cancelling: "Cancelling", Finalizing: "Finalizing", Completed: "Completed" };
+const toneOf = (i) => {
+  const name = kindName(i);
+  if (name === "cancel_witness") return PHASES[word(i, "phase")];
+  if (name === "task_ended" || name === "region_outcome") return word(i, "outcome");
+  if (name === "decision") return word(i, "lane");
+  return kindGroups[kindOf[i]];
+};
+
+const linkCount = raw.links.length / 3;
+const linkEnds = Int32Array.from(raw.links);
+const LINKS = ["message", "wake", "pass"];
+const linksOf = new Map();
+for (let at = 0; at < linkCount; at++) {
+  for (const end of [linkEnds[3 * at + 1], linkEnds[3 * at + 2]]) {
+    if (!linksOf.has(end)) linksOf.set(end, []);
+    linksOf.get(end).push(at);
+  }
+}
+const marksAt = new Map();
+for (const mark of raw.marks) {
+  if (mark[0] === null) continue;
+  if (!marksAt.has(mark[0])) marksAt.set(mark[0], []);
+  marksAt.get(mark[0]).push(mark);
+}
+const before = (list) => {
+  const found = new Map();
+  for (const item of list) {
+    if (!found.has(item[0])) found.set(item[0], []);
+    found.get(item[0]).push(item);
+  }
+  return found;
+};
+const choicesBefore = before(raw.choices);
+const hostsBefore = before(raw.hosts);
+const choiceText = (choice) => {
+  const [, index, point, subject, many, picked] = choice;
+  const whose = subject === null ? "" : " of " + subject;
+  return "choice " + index + ": " + visible(point) + whose + ": option " + picked + " of " + many;
+};
+const hostText = (host) => {
+  let text = "host " + host[1] + ": " + visible(host[2]);
+  for (let at = 3; at < host.length; at += 2) text += " " + visible(host[at]) + "=" + visible(host[at + 1]);
+  return text;
+};

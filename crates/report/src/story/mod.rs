@@ -1,0 +1,232 @@
+//! What the events of a run add up to: lives of tasks and regions, polls, intervals, arrows.
+//!
+//! One pass over the events. Things are numbered in the order in which events first speak of them,
+//! and events by their index in the run. Nothing here judges: a trace that breaks laws gives a
+//! story too, as far as it makes sense.
+
+mod channel;
+mod links;
+mod polls;
+
+use crate::run::Run;
+use asx_kernel::journal::{Event, EventKind};
+use asx_kernel::obligation::ObligationState;
+use asx_kernel::outcome::Severity;
+pub(crate) use channel::Channel;
+pub(crate) use links::{Link, LinkKind};
+pub(crate) use polls::Poll;
+use std::collections::BTreeMap;
+
+/// A stretch of one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) state: &'static str,
+    /// The event it begins with.
+    pub(crate) from: usize,
+    /// The event after it.
+    pub(crate) to: usize,
+}
+
+/// A task or a region: its place in the tree and its states.
+#[derive(Clone, Debug)]
+pub(crate) struct Life {
+    pub(crate) number: u64,
+    /// The region it is in.
+    pub(crate) region: Option<usize>,
+    pub(crate) finalizer: bool,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) outcome: Option<Severity>,
+}
+
+/// A timer or an obligation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub(crate) number: u64,
+    pub(crate) task: Option<usize>,
+    pub(crate) region: Option<usize>,
+    pub(crate) from: usize,
+    /// The event that ended it, and how.
+    pub(crate) end: Option<(usize, &'static str)>,
+}
+
+/// Things in the order of their first mention, found by number.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<T> {
+    pub(crate) items: Vec<T>,
+    places: BTreeMap<u64, usize>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table { items: Vec::new(), places: BTreeMap::new() }
+    }
+}
+
+impl<T> Table<T> {
+    pub(crate) fn find(&self, number: u64) -> Option<usize> {
+        self.places.get(&number).copied()
+    }
+
+    fn find_or(&mut self, number: u64, new: impl FnOnce() -> T) -> usize {
+        *self.places.entry(number).or_insert_with(|| {
+            self.items.push(new());
+            self.items.len() - 1
+        })
+    }
+}
+
+/// The whole story.
+#[derive(Default)]
+pub(crate) struct Story {
+    pub(crate) tasks: Table<Life>,
+    pub(crate) regions: Table<Life>,
+    pub(crate) channels: Table<Channel>,
+    pub(crate) timers: Table<Interval>,
+    pub(crate) obligations: Table<Interval>,
+    pub(crate) polls: Vec<Poll>,
+    pub(crate) links: Vec<Link>,
+    /// The workers that decided something, in order.
+    pub(crate) workers: Vec<u64>,
+}
+
+impl Story {
+    pub(crate) fn of(run: &Run) -> Story {
+        let mut story = Story::default();
+        let (mut polls, mut links) = (polls::Polls::default(), links::Links::default());
+        for (at, event) in run.events.iter().enumerate() {
+            story.mention(event);
+            story.follow(at, event);
+            polls.look(at, event);
+            links.look(at, event);
+        }
+        for life in story.tasks.items.iter_mut().chain(&mut story.regions.items) {
+            life.stop(run.events.len());
+        }
+        (story.polls, story.links) = (polls.finish(), links.finish());
+        story.workers = story.polls.iter().map(|poll| poll.worker).collect();
+        story.workers.sort_unstable();
+        story.workers.dedup();
+        story
+    }
+
+    /// Makes a place for everything the event is about.
+    fn mention(&mut self, event: &Event) {
+        let region = event.subject.region.map(|number| self.region(number));
+        if let Some(number) = event.subject.task {
+            let task = self.tasks.find_or(number, || Life::new(number));
+            let place = &mut self.tasks.items[task].region;
+            *place = place.or(region);
+        }
+        if let Some(number) = event.subject.channel {
+            let channel = self.channels.find_or(number, || Channel::new(number));
+            let place = &mut self.channels.items[channel].region;
+            *place = place.or(region);
+        }
+    }
+
+    fn region(&mut self, number: u64) -> usize {
+        self.regions.find_or(number, || Life::new(number))
+    }
+
+    /// Tells the thing that the event is about.
+    fn follow(&mut self, at: usize, event: &Event) {
+        let subject = event.subject;
+        let task = subject.task.and_then(|number| self.tasks.find(number));
+        let region = subject.region.and_then(|number| self.regions.find(number));
+        let channel = subject.channel.and_then(|number| self.channels.find(number));
+        if let Some(channel) = channel {
+            self.channels.items[channel].look(at, event);
+        }
+        if let Some(task) = task.map(|task| &mut self.tasks.items[task]) {
+            task.look_as_task(at, event.kind);
+        }
+        if let (EventKind::RegionOpened { parent: Some(parent) }, Some(region)) =
+            (event.kind, region)
+        {
+            let parent = self.region(parent);
+            self.regions.items[region].region = Some(parent).filter(|parent| *parent != region);
+        }
+        if let Some(region) = region.map(|region| &mut self.regions.items[region]) {
+            region.look_as_region(at, event.kind);
+        }
+        let owner = |number| Interval { number, task, region, from: at, end: None };
+        if let Some(number) = subject.timer {
+            let timer = self.timers.find_or(number, || owner(number));
+            let end = match event.kind {
+                EventKind::TimerFired { .. } => Some((at, "fired")),
+                EventKind::TimerCancelled {} => Some((at, "cancelled")),
+                _ => None,
+            };
+            let known = &mut self.timers.items[timer].end;
+            *known = known.or(end);
+        }
+        if let EventKind::ObligationReserved { obligation: number }
+        | EventKind::ObligationResolved { obligation: number, .. } = event.kind
+        {
+            let obligation = self.obligations.find_or(number, || owner(number));
+            let known = &mut self.obligations.items[obligation].end;
+            *known = known.or(resolution(event.kind).map(|to| (at, to)));
+        }
+    }
+}
+
+fn resolution(kind: EventKind) -> Option<&'static str> {
+    match kind {
+        EventKind::ObligationResolved { to, .. } => {
+            Some(to).filter(|to| *to != ObligationState::Reserved).map(ObligationState::name)
+        }
+        _ => None,
+    }
+}
+
+impl Life {
+    fn new(number: u64) -> Life {
+        Life { number, region: None, finalizer: false, spans: Vec::new(), outcome: None }
+    }
+
+    fn look_as_task(&mut self, at: usize, kind: EventKind) {
+        match kind {
+            EventKind::TaskSpawned { finalizer, .. } => {
+                self.finalizer = finalizer;
+                self.enter(at, "Created");
+            }
+            EventKind::TaskMoved { from, to } => self.step(at, from.name(), to.name()),
+            EventKind::TaskEnded { outcome } => self.outcome = Some(outcome),
+            _ => {}
+        }
+    }
+
+    fn look_as_region(&mut self, at: usize, kind: EventKind) {
+        match kind {
+            EventKind::RegionOpened { .. } => self.enter(at, "Open"),
+            EventKind::RegionMoved { from, to } => self.step(at, from.name(), to.name()),
+            EventKind::RegionOutcome { outcome } => self.outcome = Some(outcome),
+            _ => {}
+        }
+    }
+
+    /// Of a trace that lacks its beginning the first step still tells what was before it.
+    fn step(&mut self, at: usize, from: &'static str, to: &'static str) {
+        if self.spans.is_empty() && at > 0 {
+            self.enter(0, from);
+        }
+        self.enter(at, to);
+    }
+
+    fn enter(&mut self, at: usize, state: &'static str) {
+        self.stop(at);
+        self.spans.push(Span { state, from: at, to: at + 1 });
+    }
+
+    /// Ends the last span, unless nothing comes after its state: that is over at once.
+    fn stop(&mut self, at: usize) {
+        if let Some(last) = self.spans.last_mut()
+            && !matches!(last.state, "Completed" | "Closed")
+        {
+            last.to = at.max(last.from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

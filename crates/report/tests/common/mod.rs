@@ -1,0 +1,235 @@
+//! A run of any length that obeys every law: regions full of tasks that send, wait and are
+//! cancelled.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use asx_kernel::cancel::{Kind, Phase};
+use asx_kernel::journal::EventKind::*;
+use asx_kernel::journal::{Event, EventKind, Subject};
+use asx_kernel::lanes::{DecisionChain, Lane};
+use asx_kernel::obligation::ObligationState;
+use asx_kernel::outcome::Severity;
+use asx_kernel::region::RegionState;
+use asx_kernel::task::TaskState;
+use asx_kernel::time::Time;
+use asx_report::Run;
+use asx_trace::{Choice, Class, Codec, Header, HostEvent, Label, Mark, Reader, Value, Writer};
+
+const WORKERS: u64 = 4;
+const ROOT: u64 = 1;
+const CAPACITY: u64 = 4;
+
+/// Names that would break a page which took them for markup or code.
+pub(crate) const NASTY: [&str; 6] = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "\"quotes\" 'and' `ticks` ${x} {{data}}",
+    "zero\u{0} line\nfeed \u{1b}[31m \u{7f}",
+    "é 漢字 🎉 \u{202e}backwards \u{2028}",
+    "&lt;&amp; \\u003c \\",
+];
+
+/// A trace as it would be in a file.
+pub(crate) struct Made {
+    pub(crate) header: Header,
+    pub(crate) events: Vec<Event>,
+    pub(crate) labels: Vec<Label>,
+    pub(crate) marks: Vec<Mark>,
+}
+
+impl Made {
+    pub(crate) fn bytes(&self, codec: Codec) -> Vec<u8> {
+        let mut writer = Writer::new(Vec::new(), codec, &self.header).expect("written");
+        let mut write = |record| writer.write(&record).expect("written");
+        self.labels.iter().cloned().for_each(|label| write(label.into()));
+        let mut decisions = 0;
+        for event in &self.events {
+            if matches!(event.kind, Decision { .. }) {
+                let (index, point) = (decisions, "worker".into());
+                write(Choice { index, point, subject: None, count: 2, picked: index % 2 }.into());
+                decisions += 1;
+            }
+            if event.seq % 1000 == 7 {
+                let fields = vec![("turn".into(), Value::Number(event.seq))];
+                write(HostEvent { seq: event.seq, kind: "burst".into(), fields }.into());
+            }
+            write((*event).into());
+        }
+        self.marks.iter().cloned().for_each(|mark| write(mark.into()));
+        writer.finish().expect("written")
+    }
+
+    pub(crate) fn run(&self) -> Run {
+        read(&self.bytes(Codec::Json))
+    }
+}
+
+pub(crate) fn read(bytes: &[u8]) -> Run {
+    Run::read(Reader::open(bytes).expect("a trace"), usize::MAX).expect("short enough")
+}
+
+/// A run of so many regions of so many tasks, each polled so many times before its cancel.
+pub(crate) fn busy(regions: u64, tasks: u64, rounds: u64) -> Made {
+    let mut busy = Busy::default();
+    busy.event(region(ROOT), RegionOpened { parent: None });
+    for number in 2..2 + regions {
+        busy.open(number, tasks);
+    }
+    for round in 0..rounds {
+        for number in 2..2 + regions {
+            busy.round(number, tasks, round);
+        }
+    }
+    for number in 2..2 + regions {
+        busy.cancel(number, tasks);
+    }
+    let moved = |from, to| RegionMoved { from, to };
+    busy.event(region(ROOT), moved(RegionState::Open, RegionState::Closing));
+    busy.event(region(ROOT), moved(RegionState::Closing, RegionState::Finalizing));
+    busy.event(region(ROOT), moved(RegionState::Finalizing, RegionState::Closed));
+    let outcome = if regions > 0 { Severity::Cancelled } else { Severity::Ok };
+    busy.event(region(ROOT), RegionOutcome { outcome });
+    let label = |class, number, text: &str| Label { class, number, text: text.into() };
+    let mut labels = vec![label(Class::Region, ROOT, "root")];
+    for (number, name) in (1..=regions * tasks).zip(NASTY) {
+        labels.push(label(Class::Task, number, name));
+    }
+    let (severity, text) = ("failure".into(), "it <b>failed</b> here".into());
+    let marks = vec![Mark { seq: busy.events.len() as u64 * 2 / 3, severity, text }];
+    let meta = vec![("title".into(), "many tasks </title><script>".into())];
+    let header =
+        Header { workers: WORKERS, seed: u64::MAX, meta, ..Header::new(NASTY[0], "model") };
+    Made { header, events: busy.events, labels, marks }
+}
+
+#[derive(Default)]
+struct Busy {
+    events: Vec<Event>,
+    now: u64,
+    chain: DecisionChain,
+    /// Messages in each region's channel.
+    queued: Vec<u64>,
+    permits: u64,
+    obligations: u64,
+    timers: u64,
+}
+
+fn region(number: u64) -> Subject {
+    Subject { region: Some(number), ..Subject::default() }
+}
+
+impl Busy {
+    fn event(&mut self, subject: Subject, kind: EventKind) {
+        let (seq, time) = (self.events.len() as u64, Time::from_nanos(self.now));
+        self.events.push(Event { seq, time, subject, kind });
+    }
+
+    fn decide(&mut self, task: Subject, lane: Lane) {
+        let number = task.task.expect("a task");
+        self.chain.extend(lane, number, 0, 16);
+        let kind = Decision {
+            worker: self.chain.seq % WORKERS,
+            lane,
+            decision_seq: self.chain.seq,
+            decision_hash: self.chain.hash,
+            cancel_streak: 0,
+            limit: 16,
+            fallback: false,
+        };
+        self.event(task, kind);
+    }
+
+    fn open(&mut self, number: u64, tasks: u64) {
+        self.event(region(number), RegionOpened { parent: Some(ROOT) });
+        let channel = Subject { channel: Some(number), ..region(number) };
+        self.event(channel, ChannelOpened { capacity: CAPACITY });
+        self.queued.push(0);
+        for task in subjects(number, tasks) {
+            self.event(task, TaskSpawned { priority: 128, finalizer: false });
+        }
+    }
+
+    fn round(&mut self, number: u64, tasks: u64, round: u64) {
+        for (at, task) in (0..).zip(subjects(number, tasks)) {
+            self.decide(task, Lane::Ready);
+            if round == 0 {
+                let (from, to) = (TaskState::Created, TaskState::Running);
+                self.event(task, TaskMoved { from, to });
+            }
+            self.talk(number, task, at % 2 == 0);
+            if (at + round).is_multiple_of(5) {
+                self.timers += 1;
+                let timer = Subject { task: task.task, timer: Some(self.timers), ..region(number) };
+                let deadline = self.now + 1_000_000;
+                self.event(timer, TimerArmed { deadline });
+                self.now = deadline;
+                self.event(timer, TimerFired { deadline });
+            }
+            if (at + round).is_multiple_of(7) {
+                self.obligations += 1;
+                let obligation = self.obligations;
+                self.event(region(number), ObligationReserved { obligation });
+                let to = ObligationState::Committed;
+                self.event(region(number), ObligationResolved { obligation, to });
+            }
+        }
+    }
+
+    fn talk(&mut self, number: u64, task: Subject, sends: bool) {
+        let channel = Subject { channel: Some(number), ..task };
+        let queued = self.queued[number as usize - 2];
+        if sends && queued < CAPACITY {
+            self.permits += 1;
+            let permit = self.permits;
+            self.event(channel, SendReserved { permit });
+            self.event(channel, Sent { permit: Some(permit) });
+            self.queued[number as usize - 2] += 1;
+        } else if !sends && queued > 0 {
+            self.event(channel, Received {});
+            self.queued[number as usize - 2] -= 1;
+        }
+    }
+
+    fn cancel(&mut self, number: u64, tasks: u64) {
+        let here = region(number);
+        let moved = |from, to| TaskMoved { from, to };
+        let witness = |phase| CancelWitness {
+            epoch: 1,
+            phase,
+            kind: Kind::ParentCancelled,
+            polls: 200,
+            strengthened: false,
+        };
+        let closing = |from, to| RegionMoved { from, to };
+        self.event(here, RegionCancelled { kind: Kind::User, strengthened: false });
+        self.event(here, closing(RegionState::Open, RegionState::Closing));
+        for task in subjects(number, tasks) {
+            self.event(task, moved(TaskState::Running, TaskState::CancelRequested));
+            self.event(task, witness(Phase::Requested));
+        }
+        self.event(here, closing(RegionState::Closing, RegionState::Draining));
+        for task in subjects(number, tasks) {
+            self.now += 500;
+            self.decide(task, Lane::Cancel);
+            self.event(task, moved(TaskState::CancelRequested, TaskState::Cancelling));
+            self.event(task, witness(Phase::Cancelling));
+            self.event(task, moved(TaskState::Cancelling, TaskState::Finalizing));
+            self.event(task, witness(Phase::Finalizing));
+            self.event(task, moved(TaskState::Finalizing, TaskState::Completed));
+            self.event(task, witness(Phase::Completed));
+            self.event(task, TaskEnded { outcome: Severity::Cancelled });
+        }
+        self.event(here, closing(RegionState::Draining, RegionState::Finalizing));
+        let channel = Subject { channel: Some(number), ..here };
+        let dropped = self.queued[number as usize - 2];
+        self.event(channel, ReceiverGone { dropped });
+        self.event(channel, SendersGone {});
+        self.event(here, closing(RegionState::Finalizing, RegionState::Closed));
+        self.event(here, RegionOutcome { outcome: Severity::Cancelled });
+    }
+}
+
+/// The tasks of a region.
+fn subjects(number: u64, tasks: u64) -> impl Iterator<Item = Subject> {
+    let first = (number - 2) * tasks + 1;
+    (first..first + tasks).map(move |task| Subject { task: Some(task), ..region(number) })
+}

@@ -1,0 +1,188 @@
+//! The page, looked at from outside: its data comes back, its texts stay texts, its size is small.
+
+mod common;
+
+use asx_report::{PAGE_EVENTS, Run, html};
+use asx_trace::{Codec, Header, Reader};
+use common::{Made, NASTY, busy, read};
+use serde_json::Value;
+
+/// The data element of a page, and what is around it.
+fn parts(page: &str) -> (Value, String) {
+    let open = "<script type=\"application/json\" id=\"data\">";
+    let (before, rest) = page.split_once(open).expect("the data");
+    let (data, after) = rest.split_once("</script>").expect("its end");
+    (serde_json::from_str(data).expect("JSON"), format!("{before}{after}"))
+}
+
+fn list<'a>(data: &'a Value, key: &str) -> &'a Vec<Value> {
+    data[key].as_array().unwrap_or_else(|| panic!("{key} is a list"))
+}
+
+#[test]
+fn the_data_says_what_the_trace_says() {
+    let made = busy(3, 4, 3);
+    let run = made.run();
+    assert!(run.verdict.holds(), "{:?}", run.verdict.violations);
+    let (data, _) = parts(&html(&run));
+    assert_eq!(data["program"], NASTY[0]);
+    assert_eq!(data["seed"], u64::MAX.to_string());
+    assert_eq!((&data["holds"], &data["codec"]), (&true.into(), &"jsonl".into()));
+    assert_eq!(data["digest"], format!("{:016x}", run.verdict.digest));
+    assert_eq!(list(&data, "kind").len(), made.events.len());
+    assert_eq!(list(&data, "choices").len() as u64, run.verdict.choices);
+    assert_eq!((list(&data, "tasks").len(), list(&data, "regions").len()), (12, 4));
+    // Every event comes back from its columns.
+    let kinds = list(&data, "kinds");
+    let (mut now, mut at) = (0, 0);
+    for (index, event) in made.events.iter().enumerate() {
+        let kind = &kinds[data["kind"][index].as_u64().expect("a number") as usize];
+        assert_eq!(kind[0], event.kind.name());
+        now += data["time"][index].as_u64().expect("a number");
+        assert_eq!(now, event.time.as_nanos());
+        let task = data["about"][4 * index].as_u64().expect("a number") as usize;
+        let number = task.checked_sub(1).map(|task| data["tasks"][task][0].as_u64());
+        assert_eq!(number.flatten(), event.subject.task);
+        let mut place = 1;
+        event.kind.visit(|name, field| {
+            assert_eq!(kind[place], name);
+            let value = &data["fields"][at];
+            let shown = match kind[place + 1].as_str() {
+                Some("w") => data["words"][value.as_u64().expect("a number") as usize]
+                    .as_str()
+                    .expect("a word")
+                    .to_owned(),
+                Some("f") => (value == 1).to_string(),
+                Some("h") => {
+                    u64::from_str_radix(value.as_str().expect("hex"), 16).expect("hex").to_string()
+                }
+                _ => value.to_string(),
+            };
+            assert_eq!(shown, field.to_string(), "{name} of event {index}");
+            (place, at) = (place + 2, at + 1);
+        });
+    }
+    assert_eq!(at, list(&data, "fields").len());
+}
+
+#[test]
+fn no_text_of_a_trace_becomes_markup_or_code() {
+    let made = busy(2, 4, 2);
+    let page = html(&made.run());
+    let plain = html(&Made { labels: Vec::new(), marks: Vec::new(), ..busy(2, 4, 2) }.run());
+    let (data, around) = parts(&page);
+    let (_, same) = parts(&plain);
+    assert_eq!(around, same, "labels and marks are in the data and nowhere else");
+    let title = around.split("<title>").nth(1).expect("a title");
+    let title = title.split("</title>").next().expect("its end");
+    assert_eq!(title, "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;: asx trace");
+    assert_eq!(page.matches("<script").count(), 2, "the data and the program");
+    assert_eq!(page.matches("</script").count(), 2);
+    let names: Vec<_> =
+        list(&data, "tasks").iter().take(6).map(|task| task[1].as_str().expect("text")).collect();
+    assert_eq!(names, NASTY, "and they come back as they were");
+    assert_eq!(data["marks"][0][3], "it <b>failed</b> here");
+    let raw = page.split("id=\"data\">").nth(1).expect("data").split('<').next().expect("text");
+    let bare = ['>', '&', '\'', '\u{2028}', '\u{7f}'];
+    assert!(!raw.contains(bare) && !raw.bytes().any(|byte| byte < 0x20));
+}
+
+#[test]
+fn the_page_asks_for_nothing_and_is_the_same_every_time() {
+    let made = busy(1, 2, 1);
+    let page = html(&made.run());
+    assert_eq!(page, html(&made.run()));
+    let (_, around) = parts(&page);
+    for outside in ["http:", "https:", "//cdn", "@import", "url(", " src=", "innerHTML", "eval("] {
+        assert!(!around.contains(outside), "{outside}");
+    }
+    assert!(around.contains("default-src 'none'"));
+    assert!(!around.contains("{{") && !around.contains("}}\n</style>"), "every place is filled");
+}
+
+#[test]
+fn the_program_finds_every_element_and_every_colour_it_asks_for() {
+    let page = html(&busy(1, 1, 1).run());
+    let (_, around) = parts(&page);
+    // Every text after `before`, up to `after`.
+    let named = |before: &'static str, after: char| {
+        let found = around.split(before).skip(1);
+        found.map(move |rest| rest.split(after).next().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let ids = [named("$(\"", '"'), named("\non(\"", '"')].concat();
+    assert!(ids.len() > 50);
+    for id in ids {
+        assert_eq!(around.matches(&format!(" id=\"{id}\"")).count(), 1, "element {id}");
+    }
+    let wanted = named("const wanted = [", ']')[0].split('"').skip(1).step_by(2);
+    let colours: Vec<_> = wanted.collect();
+    assert!(colours.len() > 30);
+    for colour in colours {
+        let times = around.matches(&format!(" --{colour}: #")).count();
+        assert_eq!(times, 2, "{colour}, once light and once dark");
+    }
+}
+
+#[test]
+fn a_trace_without_events_and_a_damaged_one_have_a_page_too() {
+    let empty = Made { header: Header::new("empty", "model"), marks: vec![], ..busy(0, 0, 0) };
+    let empty = Made { events: vec![], labels: vec![], ..empty };
+    let (data, _) = parts(&html(&empty.run()));
+    assert_eq!((list(&data, "kind").len(), &data["holds"]), (0, &true.into()));
+    let bytes = busy(2, 3, 2).bytes(Codec::Json);
+    let run = read(&bytes[..bytes.len() / 2]);
+    let (data, _) = parts(&html(&run));
+    assert!(!run.events.is_empty() && list(&data, "kind").len() == run.events.len());
+    assert_eq!((&data["holds"], &data["ended"]), (&false.into(), &false.into()));
+    assert_eq!(data["findings"][0][0], "truncated");
+    // The beginning is missing: what is there tells what was before.
+    let mut late = busy(2, 3, 2);
+    late.events.drain(..20);
+    late.header.complete = false;
+    let (data, _) = parts(&html(&late.run()));
+    assert_eq!((&data["seq"][0], &data["seq"][1]), (&0.into(), &20.into()));
+    assert_eq!(data["tasks"][0][5][0], "Running", "its first step says so: {}", data["tasks"][0]);
+}
+
+#[test]
+fn marks_point_at_their_event_or_nowhere() {
+    let mut made = busy(1, 2, 1);
+    let (first, mut other) = (made.marks[0].clone(), made.marks[0].clone());
+    other.seq = 1 << 60;
+    made.marks = vec![first.clone(), other];
+    let (data, _) = parts(&html(&made.run()));
+    assert_eq!(data["marks"][0][0], first.seq);
+    assert!(data["marks"][1][0].is_null());
+    assert_eq!(data["marks"][1][1], "1152921504606846976", "too long for JavaScript's numbers");
+}
+
+#[test]
+fn fifty_thousand_events_take_less_than_sixty_bytes_each() {
+    let made = busy(40, 20, 18);
+    assert!((50_000..60_000).contains(&made.events.len()), "{}", made.events.len());
+    let bytes = made.bytes(Codec::Binary);
+    // For whoever wants to look at it.
+    let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/busy.asxt");
+    std::fs::write(path, &bytes).expect("written");
+    let run = Run::read(Reader::open(&bytes[..]).expect("a trace"), PAGE_EVENTS).expect("short");
+    assert!(run.verdict.holds(), "{:?}", run.verdict.violations);
+    let page = html(&run);
+    let each = page.len() / made.events.len();
+    assert!(each < 60, "{each} bytes for every event");
+    let (data, _) = parts(&page);
+    assert_eq!(list(&data, "kind").len(), made.events.len());
+}
+
+#[test]
+fn a_trace_that_is_too_long_is_refused_before_it_is_kept() {
+    let made = busy(1, 2, 1);
+    let bytes = made.bytes(Codec::Binary);
+    let most = made.events.len();
+    let read = |most| Run::read(Reader::open(&bytes[..]).expect("a trace"), most);
+    assert!(read(most).is_ok());
+    let error = read(most - 1).expect_err("too long");
+    assert_eq!(
+        error.to_string(),
+        format!("it has more than {} events, too many for this", most - 1)
+    );
+}
