@@ -151,10 +151,6 @@ impl LabHost {
         state.current = 0;
     }
 
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.lock().ready.is_empty()
-    }
-
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
     pub(crate) fn tick(&self, to: Time, ask: bool, fire: impl FnOnce(Time)) {
         self.now.fetch_max(to.as_nanos(), Relaxed);
