@@ -119,7 +119,7 @@ impl Stack {
             cx.yield_now().await;
             let now = self.head.load(Relaxed);
             if now == head || BUG && now as u32 == first {
-                self.head.store((now >> 32) + 1 << 32 | u64::from(next), Relaxed);
+                self.head.store(((now >> 32) + 1) << 32 | u64::from(next), Relaxed);
                 return first;
             }
         }
@@ -128,7 +128,7 @@ impl Stack {
     fn push(&self, node: u32) {
         let head = self.head.load(Relaxed);
         self.next[node as usize].store(head as u32, Relaxed);
-        self.head.store((head >> 32) + 1 << 32 | u64::from(node), Relaxed);
+        self.head.store(((head >> 32) + 1) << 32 | u64::from(node), Relaxed);
     }
 }
 

@@ -127,7 +127,9 @@ async fn forgotten_reply<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 served += 1;
                 let _ = reply.send(served);
                 if !BUG {
-                    aside.drain(..).for_each(|reply| drop(reply.send(0)));
+                    for reply in aside.drain(..) {
+                        let _ = reply.send(0);
+                    }
                 }
             }
             Ok(())
