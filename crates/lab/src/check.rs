@@ -188,10 +188,10 @@ impl<F> Check<F> {
         self
     }
 
-    /// Has each task cancelled at each of its awaits as well, one cancel a run: as soon as it waits,
-    /// once and twice, and as late as can be, when it is about to go on. That is after the runs
-    /// without, and without preemptions. A program that was cancelled may
-    /// answer with an error.
+    /// Has each task cancelled at each of its awaits as well, one cancel a run: as soon as it
+    /// waits, once and twice, and as late as can be, when it is about to go on. That is after the
+    /// runs without, in the usual order, and then in others without preemptions. A program that was
+    /// cancelled may answer with an error.
     pub fn cancel_at_every_await(mut self) -> Self {
         self.cancels = true;
         self

@@ -12,6 +12,7 @@
 
 mod check;
 mod coverage;
+mod everywhere;
 pub mod explore;
 mod failure;
 mod found;

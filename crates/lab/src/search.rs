@@ -13,6 +13,7 @@ use asx_runtime::{Cx, Settings};
 use asx_trace::Header;
 
 use crate::check::{Check, How, Judged};
+use crate::everywhere::Everywhere;
 use crate::explore::{
     Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Pos, Random, Replay, Schedule,
     Strategy, Uniform, shrink,
@@ -48,7 +49,12 @@ pub(crate) struct Search<'a, F> {
     how: How,
     /// The first run, if it passed.
     first: Option<Seen>,
+    /// Cancels that were tried, of how many.
+    coverage: Option<(usize, usize)>,
 }
+
+/// Runs with a cancel in other orders than the usual one, for each run without.
+const OTHER_ORDERS: u64 = 100;
 
 impl<'a, F, B> Search<'a, F>
 where
@@ -57,8 +63,8 @@ where
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
         let (end, how) = (None, check.how);
-        let (machine, cancels, first) = (machine(None), false, None);
-        Search { check, machine, runs: 0, end, proof: None, cancels, how, first }
+        let (machine, cancels, first, coverage) = (machine(None), false, None, None);
+        Search { check, machine, runs: 0, end, proof: None, cancels, how, first, coverage }
     }
 
     /// Searches as the check says.
@@ -73,7 +79,7 @@ where
         }
         let failure = failure.or_else(|| self.repeat_first());
         let failure = failure.map(|failure| self.describe(failure));
-        let cancels = cancels.then(|| self.machine.coverage());
+        let cancels = self.coverage;
         let Search { runs, proof, .. } = self;
         Report { runs, failure, proof, cancels, is_replay: false, unused: 0 }
     }
@@ -133,11 +139,19 @@ where
         }
     }
 
-    /// One cancel a run, in the usual order.
+    /// One cancel a run: everywhere in the usual order, then in others.
     fn cancel_everywhere(&mut self) -> Option<Failure> {
         let (proof, limits) = (self.proof, Limits { preemptions: 0, cancels: 1 });
         (self.cancels, self.how) = (true, How::Bounded);
-        let failure = self.try_all(Bounded::new(limits, u64::MAX), u64::MAX);
+        let failure = self.try_all(Everywhere::default(), u64::MAX);
+        self.coverage = Some(self.machine.coverage());
+        let most = self.check.runs.saturating_mul(OTHER_ORDERS);
+        let failure = failure.or_else(|| self.try_all(Bounded::new(limits, most), most));
+        // Other orders have other places, which count once all of them were run.
+        let all = self.machine.coverage();
+        if all.0 == all.1 {
+            self.coverage = Some(all);
+        }
         // The proof is of the runs without.
         self.proof = proof;
         failure

@@ -3,8 +3,8 @@
 //! With the feature `lab`, and while a host has [begun](crate::footprint::begin) a poll on its
 //! thread, each wait for permits of a pool and each hold of them is on a list of that thread. With
 //! what regions and cells know (who joins whom, who waits for which close) that is a graph, which
-//! [`waiters`] draws. Each task also counts its wakers: one that waits and has none is lost. Without
-//! the feature all of this is nothing, and costs nothing.
+//! [`waiters`] draws. Each task also counts its wakers: one that waits and has none is lost.
+//! Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
 pub use on::{Hold, On, Waiter, clear, held, take_leaked, take_panic, waiters};
@@ -18,6 +18,8 @@ pub(crate) struct Wakers;
 
 #[cfg(not(feature = "lab"))]
 impl Wakers {
+    pub(crate) const NONE: Wakers = Wakers;
+
     #[inline(always)]
     pub(crate) fn more(&self) {}
 
@@ -32,6 +34,8 @@ pub(crate) struct Note;
 
 #[cfg(not(feature = "lab"))]
 impl Note {
+    pub(crate) const NOTHING: Note = Note;
+
     #[inline(always)]
     pub(crate) fn waits<P>(_: &P, _: &'static std::panic::Location<'static>) -> Note {
         Note
@@ -117,6 +121,9 @@ mod on {
     pub(crate) struct Wakers(AtomicUsize);
 
     impl Wakers {
+        #[allow(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
+        pub(crate) const NONE: Wakers = Wakers(AtomicUsize::new(0));
+
         pub(crate) fn more(&self) {
             self.0.fetch_add(1, Relaxed);
         }
@@ -157,6 +164,8 @@ mod on {
     pub(crate) struct Note(u64);
 
     impl Note {
+        pub(crate) const NOTHING: Note = Note(0);
+
         /// The task that is being polled waits for permits of a pool.
         pub(crate) fn waits<P>(pool: &P, at: &'static Location<'static>) -> Note {
             Note::new(pool, Some(at), What::Waits)

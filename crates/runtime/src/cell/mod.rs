@@ -34,6 +34,7 @@
 mod armed;
 mod cancel;
 mod joiner;
+mod joint;
 mod stage;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -41,7 +42,6 @@ mod waker;
 mod word;
 
 use std::future::Future;
-use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::Location;
@@ -49,7 +49,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicUsize};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use asx_kernel::cancel::Reason;
 use asx_kernel::lanes::{Place, Priority};
@@ -58,7 +58,6 @@ use asx_kernel::time::Time;
 
 use crate::budget::Limits;
 use crate::cx::Wait;
-use crate::footprint::{Object, Part};
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
 use crate::region::Region;
@@ -68,6 +67,7 @@ use crate::{Cancelled, Cx};
 pub(crate) use armed::Armed;
 use cancel::Allowance;
 use joiner::Joiner;
+pub(crate) use joint::{Joint, claim_stop};
 use stage::{Holds, Slot, Stage};
 pub(crate) use waker::is_task_waker;
 #[cfg(feature = "lab")]
@@ -214,7 +214,7 @@ where
             wait: AtomicUsize::new(0),
             extra: plan.extra,
             span,
-            wakers: Wakers::default(),
+            wakers: Wakers::NONE,
         };
         let cell = Box::new(Cell { header, slot: UnsafeCell::new(Slot::EMPTY) });
         Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
@@ -541,87 +541,6 @@ impl Drop for TaskRef {
             unsafe { (self.header.as_ref().vtable.free)(self.header) }
         }
     }
-}
-
-/// The handle's side of a cell whose result is an `Outcome<T, E>`.
-pub(crate) struct Joint<T, E> {
-    task: TaskRef,
-    /// Whether the result was taken.
-    done: bool,
-    result: PhantomData<fn() -> Outcome<T, E>>,
-}
-
-impl<T, E> Joint<T, E> {
-    /// # Safety
-    /// Rule 5: the cell was made for `T` and `E`, and this is its handle.
-    pub(crate) unsafe fn new(task: TaskRef) -> Self {
-        Joint { task, done: false, result: PhantomData }
-    }
-
-    pub(crate) fn task(&self) -> &TaskRef {
-        &self.task
-    }
-
-    /// The result of a task that has ended, once.
-    pub(crate) fn try_take(&mut self) -> Option<Outcome<T, E>> {
-        Object::of_task(self.task.id(), Part::End).read();
-        if self.done || !self.task.word.load().is_completed() {
-            return None;
-        }
-        self.done = true;
-        let mut result = None;
-        if self.task.word.claim() {
-            let into = NonNull::from(&mut result).cast();
-            // SAFETY: rules 2 and 5: claimed just now, and `new` said what type it is.
-            unsafe { (self.task.vtable.take)(self.task.header, into) };
-        }
-        result
-    }
-
-    /// Whether the result was taken, here or by the scope.
-    pub(crate) fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// Has `waker` woken at the end of the task: false if it has ended already.
-    pub(crate) fn register(&mut self, waker: &Waker) -> bool {
-        let word = &self.task.word;
-        let held = word.take_waker();
-        if !held && word.load().is_completed() {
-            return false;
-        }
-        // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
-        // the completer looks at the waker only if it finds `WAKER` set.
-        self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
-        word.give_waker()
-    }
-}
-
-impl<T, E> Drop for Joint<T, E> {
-    fn drop(&mut self) {
-        // Shortcut: of a task whose result was taken, nobody asks whether there is a handle.
-        if self.done {
-            return;
-        }
-        self.task.word.take_waker();
-        if self.task.word.drop_handle() {
-            // SAFETY: rule 2, claimed just now.
-            unsafe { self.task.discard() };
-        }
-    }
-}
-
-/// The error or panic of a completed task.
-///
-/// # Safety
-/// Rule 5: the cell was made for errors of type `E`.
-pub(crate) unsafe fn claim_stop<E>(task: &TaskRef) -> Option<Stop<E>> {
-    let mut stop = None;
-    if task.word.load().is_completed() && task.word.claim() {
-        // SAFETY: rule 2, claimed just now; rule 5.
-        unsafe { (task.vtable.take_stop)(task.header, NonNull::from(&mut stop).cast()) };
-    }
-    stop
 }
 
 /// An entry for a queue: a task that is to be polled.

@@ -49,7 +49,7 @@ pub(super) struct Claim<'c, H: Home> {
 impl<'c, H: Home> Claim<'c, H> {
     #[track_caller]
     pub(super) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
-        let (note, at) = (Note::default(), Location::caller());
+        let (note, at) = (Note::NOTHING, Location::caller());
         Claim { cx, home: Some(home), wants, place: None, note, on, at }
     }
 
@@ -74,13 +74,13 @@ impl<'c, H: Home> Claim<'c, H> {
         let permits = match answer {
             None => return Step::Waits,
             Some(Answer::Closed) => {
-                self.note = Note::default();
+                self.note = Note::NOTHING;
                 return Step::Closed;
             }
             Some(Answer::Granted) => self.wants,
             Some(Answer::Excused) => 0,
         };
-        self.note = Note::default();
+        self.note = Note::NOTHING;
         let home = self.home.take().expect("it was there above");
         let note = Note::holds(home.pool(), Some(self.at));
         Step::Has(Held { home, permits, note })
@@ -95,7 +95,7 @@ impl<'c, H: Home> Claim<'c, H> {
     /// Leaves the line, if in it.
     pub(super) fn withdraw(&mut self) {
         if let (Some(home), Some(place)) = (self.home.take(), self.place.take()) {
-            self.note = Note::default();
+            self.note = Note::NOTHING;
             home.pool().leave(place, self.wants);
         }
     }

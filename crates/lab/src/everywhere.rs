@@ -1,0 +1,89 @@
+//! One cancel a run, at every place there is in the usual order.
+//!
+//! The first run has no cancel, and shows where one could be made; each further one makes one of
+//! them. So the number of runs is that of the cancels, however many orders the program has.
+
+use crate::explore::{Access, Point, Progress, Strategy, TaskPath, Verdict};
+
+#[derive(Debug, Default)]
+pub(crate) struct Everywhere {
+    /// How many options each place has, no cancel among them.
+    places: Vec<usize>,
+    /// The cancel of this run: the place, and the option there; none in the first run.
+    now: Option<(usize, usize)>,
+    /// Places met in this run.
+    met: usize,
+    last: Option<TaskPath>,
+    has_begun: bool,
+    progress: Progress,
+}
+
+impl Strategy for Everywhere {
+    fn begin(&mut self) -> bool {
+        (self.met, self.last) = (0, None);
+        if !self.has_begun {
+            self.has_begun = true;
+            return true;
+        }
+        let (mut place, option) = self.now.map_or((0, 1), |(place, option)| (place, option + 1));
+        let mut next = option;
+        while self.places.get(place).is_some_and(|options| next >= *options) {
+            (place, next) = (place + 1, 1);
+        }
+        self.now = Some((place, next));
+        place < self.places.len()
+    }
+
+    fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
+        let again = enabled.iter().position(|task| Some(*task) == self.last);
+        let at = again.unwrap_or(0);
+        self.last = enabled.get(at).copied();
+        at
+    }
+
+    fn pick(&mut self, point: Point, count: usize) -> usize {
+        if point != Point::Cancel {
+            return 0;
+        }
+        let place = self.met;
+        self.met += 1;
+        match self.now {
+            None => {
+                self.places.push(count);
+                0
+            }
+            Some((at, option)) if at == place => option.min(count - 1),
+            Some(_) => 0,
+        }
+    }
+
+    fn stepped(&mut self, _: TaskPath, _: &[Access]) {}
+
+    fn end(&mut self, verdict: Verdict) {
+        self.progress.runs += 1;
+        self.progress.failures += u64::from(verdict.failure().is_some());
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_of_each_place_is_taken_once() {
+        let mut strategy = Everywhere::default();
+        let mut taken = Vec::new();
+        while strategy.begin() {
+            let picks = [3, 2, 3].map(|count| strategy.pick(Point::Cancel, count));
+            assert_eq!(strategy.pick(Point::Entropy, 5), 0);
+            strategy.end(Verdict::Passed);
+            taken.push(picks);
+        }
+        let expected = [[0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 2]];
+        assert_eq!(taken, expected);
+    }
+}
