@@ -75,7 +75,7 @@ fn tasks_are_called_by_name_and_by_where_they_were_spawned() {
 #[test]
 fn a_cancel_is_said_as_what_it_is() {
     let found = failure(check(unsafe_when_cancelled).cancel_at_every_await().run());
-    assert_eq!(found.words, ["cancel `mover (main/1)` before its poll 2"]);
+    assert_eq!(found.words, ["cancel `main` before its poll 1"]);
     assert_eq!(
         found.failure.finding.message.lines().next(),
         Some("assertion `left == right` failed: lost")

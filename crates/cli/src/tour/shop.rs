@@ -30,6 +30,12 @@ pub(crate) struct Books {
     pub(crate) left: u32,
 }
 
+#[derive(Clone, Copy)]
+struct Stock {
+    left: u32,
+    sold: u32,
+}
+
 struct Order {
     reply: Reply<bool>,
 }
@@ -39,16 +45,16 @@ type Orders = Arc<Mutex<Receiver<Order>>>;
 /// Runs the shop until every customer has been served. Panics if the books are wrong: nobody was
 /// sold what was not there, and everybody got an answer.
 pub(crate) async fn run(cx: &Cx, plan: Plan, served: &Arc<AtomicU64>) -> Result<Books, Cancelled> {
-    let stock = Arc::new(Mutex::new(plan.stock));
+    let stock = Arc::new(Mutex::new(Stock { left: plan.stock, sold: 0 }));
     let (counter, queue) = channel::bounded(2 * plan.clerks.max(1) as usize);
     let queue = Arc::new(Mutex::new(queue));
-    let sold = cx
+    let bought = cx
         .scope(async |s: Scope<Cancelled>| {
             for n in 0..plan.clerks {
                 let (queue, stock) = (queue.clone(), stock.clone());
                 drop(s.task(format!("clerk {n}")).spawn(async move |cx: Cx| {
                     while let Some(order) = next(&cx, &queue).await? {
-                        let sold = take(&cx, &stock, plan.careless).await?;
+                        let sold = sell(&cx, &stock, plan.careless).await?;
                         // Who has gone away does not mind.
                         let _ = order.reply.send(sold);
                     }
@@ -76,16 +82,18 @@ pub(crate) async fn run(cx: &Cx, plan: Plan, served: &Arc<AtomicU64>) -> Result<
                 }));
             }
             drop(counter);
-            let mut sold = 0;
+            let mut bought = 0;
             for customer in customers {
-                sold += customer.await.unwrap_or(0);
+                bought += customer.await.unwrap_or(0);
             }
-            Ok(sold)
+            Ok(bought)
         })
         .await?;
-    let left = *stock.lock(cx).await?;
+    let Stock { left, sold } = *stock.lock(cx).await?;
     let books = Books { sold, refused: plan.customers * plan.orders - sold, left };
     assert_eq!(books.sold + books.left, plan.stock, "the books are wrong: {books:?}");
+    // Who was called away after the sale has paid all the same.
+    assert!(bought <= sold, "{bought} were bought, of {sold} sold");
     Ok(books)
 }
 
@@ -94,19 +102,21 @@ async fn next(cx: &Cx, queue: &Orders) -> Result<Option<Order>, Cancelled> {
     queue.lock(cx).await?.next(cx).await
 }
 
-/// Takes one from the stock, if there is one.
-async fn take(cx: &Cx, stock: &Mutex<u32>, careless: bool) -> Result<bool, Cancelled> {
+/// Sells one of the stock, if there is one.
+async fn sell(cx: &Cx, stock: &Mutex<Stock>, careless: bool) -> Result<bool, Cancelled> {
     if careless {
-        let seen = *stock.lock(cx).await?;
+        let Stock { left, sold } = *stock.lock(cx).await?;
         cx.yield_now().await; // wraps it up
-        if seen > 0 {
-            *stock.lock(cx).await? = seen - 1;
+        if left > 0 {
+            *stock.lock(cx).await? = Stock { left: left - 1, sold: sold + 1 };
         }
-        return Ok(seen > 0);
+        return Ok(left > 0);
     }
     let mut stock = stock.lock(cx).await?;
     cx.yield_now().await;
-    let any = *stock > 0;
-    *stock -= u32::from(any);
+    let any = stock.left > 0;
+    if any {
+        *stock = Stock { left: stock.left - 1, sold: stock.sold + 1 };
+    }
     Ok(any)
 }
