@@ -161,7 +161,8 @@ fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
     let text = run("failing::crossed", None).unwrap_err();
     let lines = [
         "`failing::crossed` fails in run 2 (strategy dpor, seed 0):",
-        "deadlock at step 5: 3 tasks wait, and nobody is left to wake them",
+        "deadlock at step 5: `left (main/1)` and `right (main/2)` wait for each other",
+        "  `left (main/1)` waits for what `right (main/2)` took at crates/asx/tests/lab.rs:",
         "  `main` (Running) waits for the close of a scope at crates/asx/tests/lab.rs:",
         "  `left (main/1)` (Running) waits for a lock or permit at crates/asx/tests/lab.rs:",
         "  `right (main/2)` (Running) waits for a lock or permit at crates/asx/tests/lab.rs:",
@@ -186,7 +187,7 @@ fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
     let text = run("failing::crossed", None).unwrap_err();
     let token = between(&text, "ASX_REPLAY=", " cargo test failing::crossed\n");
     let again = run("failing::crossed", Some(token)).unwrap_err();
-    let failure = "deadlock at step 5: 3 tasks wait";
+    let failure = "deadlock at step 5: `left (main/1)` and `right (main/2)` wait";
     assert!(again.contains(failure) && again.contains("(strategy replay, seed 0)"), "{again}");
     // A schedule of another program.
     let other = run("what_is_sent_arrives", Some(token));
