@@ -39,7 +39,8 @@ fn tests() -> Result {
     }
     sh(&mut cargo("nextest run --workspace --no-tests pass"))?;
     sh(&mut cargo(&format!("nextest run {features} --no-tests pass")))?;
-    sh(&mut cargo("test --workspace --doc"))
+    sh(&mut cargo("test --workspace --doc"))?;
+    sh(&mut cargo(&format!("test {features} --doc")))
 }
 
 fn rustdoc() -> Result {
