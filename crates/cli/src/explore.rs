@@ -115,6 +115,11 @@ pub(crate) struct Replay {
 }
 
 pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
+    let sampled = options.shard.is_some() || options.resume.is_some() || options.twice;
+    if options.strategy == How::Dfs && sampled {
+        eprintln!("asx: --shard, --resume and --twice are for seeds, which dfs has none of");
+        return Ok(ExitCode::from(2));
+    }
     if options.all {
         return explore_all(options, out);
     }

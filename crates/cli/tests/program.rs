@@ -230,6 +230,11 @@ fn an_exploration_in_parts_goes_on_and_merges_to_the_whole() {
     let twice = asx(&["explore", "--merge", &first, &first]);
     assert_eq!(twice.status.code(), Some(2), "{}", text(&twice.stderr));
     fs::write(&first, "{\"version\": 1}").expect("a file");
+    for flags in [&["--shard", "0/2"][..], &["--resume", "no.json"], &["--twice"]] {
+        let refused = asx(&[&["explore", file, "--strategy", "dfs"], flags].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    }
+    assert_eq!(asx(&["explore", "--all", "--strategy", "dfs", "--twice"]).status.code(), Some(2));
     let damaged = asx(&["explore", file, "--shard", "0/2", "--resume", &first]);
     assert!(damaged.status.code() == Some(2) && text(&damaged.stderr).contains("missing field"));
 }

@@ -1,6 +1,8 @@
 //! The queue against a plain one, with the entries of real tasks.
 
 use super::*;
+use crate::blocking::Pool;
+use crate::shared;
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
 use asx_runtime::{Cancelled, Core, Cx, Host, Root, Settings};
@@ -106,4 +108,49 @@ fn a_thief_takes_older_entries_in_order_from_ring_and_backlog() {
             assert!(!taken.is_empty() || known.is_empty());
         });
     }
+}
+
+#[test]
+fn what_comes_after_the_end_is_given_up_at_once() {
+    use crate::shared::{Clock, Remote, Rules};
+    use std::collections::BTreeSet;
+
+    let (_queue, ends) = Queue::new();
+    let (pool, clock) = (Pool::new(1, "late"), Clock::Machine(std::time::Instant::now()));
+    let over = shared::Shared::new([Remote::new(ends)].into(), pool, Rules::default(), clock);
+    over.closed.store(true, Release);
+
+    let host = Arc::new(Keeps::default());
+    let core = Core::new(host.clone(), Settings::default());
+    let body = async |cx: Cx| {
+        let cancelled = cx.scope(async |s| {
+            for _ in 0..5 {
+                // Cancelled while it waits in a queue: it has two entries then.
+                s.spawn(async |_: Cx| Ok(())).cancel("before it began");
+            }
+            Ok::<_, Cancelled>(())
+        });
+        cancelled.await.unwrap();
+    };
+    // The first entry of each task is run, the other one comes too late.
+    let (mut late, mut root, mut seen) = (Vec::new(), None, BTreeSet::new());
+    let drive = || {
+        let entry = lock(&host.0).pop_front().expect("something to run");
+        let id = entry.id();
+        if seen.insert(id) || *root.get_or_insert(id) == id {
+            root.get_or_insert(id);
+            entry.run();
+        } else {
+            late.push(entry);
+        }
+    };
+    // SAFETY: only this thread runs tasks.
+    let ran = unsafe { Root::run(&core.root(), 0, body, Waker::noop(), drive) };
+    ran.unwrap().unwrap();
+    assert_eq!(late.len(), 5);
+    let host = Arc::downgrade(&{ host });
+    drop(core);
+    assert!(host.upgrade().is_some(), "the entries keep their tasks, and those the rest");
+    late.into_iter().for_each(|entry| over.schedule(entry));
+    assert!(host.upgrade().is_none());
 }
