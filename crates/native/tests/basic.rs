@@ -413,3 +413,24 @@ fn the_same_seed_draws_the_same_numbers() {
     let dice: std::collections::BTreeSet<_> = draw(7).into_iter().map(|(_, die)| die).collect();
     assert_eq!(dice.len(), 6);
 }
+
+#[test]
+fn a_handle_keeps_the_outcome_of_a_task_that_was_cancelled() {
+    let runtime = Runtime::builder().current_thread().build().unwrap();
+    let result: Result<(), Cancelled> = runtime.block_on(async |cx: Cx| {
+        cx.scope(async |s| {
+            let mut task = s.spawn(async |cx: Cx| Err::<(), _>(cx.cancelled().await));
+            cx.yield_now().await;
+            task.cancel("enough");
+            while !task.is_finished() {
+                cx.yield_now().await;
+            }
+            let Some(Err(Stop::Cancelled(cancelled))) = task.outcome() else { panic!("no cancel") };
+            assert_eq!(cancelled.reason().message.as_deref(), Some("enough"));
+            assert!(task.outcome().is_none(), "once");
+            Ok(())
+        })
+        .await
+    });
+    result.unwrap();
+}
