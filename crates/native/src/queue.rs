@@ -3,7 +3,8 @@
 //!
 //! # Rule
 //! 1. A pointer in a ring or backlog came from [`Runnable::into_raw`], and both hand each pointer
-//!    out once; so it is turned back once.
+//!    out once; so it is turned back once. For the ring this needs that nobody steals from a queue
+//!    that is `alone`: [`Queue::steal`] does not, and only it steals.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -20,6 +21,8 @@ use crate::ring::{CAPACITY, Owner, Stealer};
 
 /// The part of a queue that other workers see.
 pub(crate) struct Shared {
+    /// There is no other worker.
+    alone: bool,
     ring: Stealer<()>,
     backlog: Backlog,
 }
@@ -36,9 +39,10 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new() -> (Queue, Shared) {
-        let ring = Owner::new();
-        let shared = Shared { ring: ring.stealer(), backlog: Backlog::default() };
+    /// The queue of one of so many workers.
+    pub(crate) fn of(workers: usize) -> (Queue, Shared) {
+        let (ring, alone) = (Owner::new(), workers == 1);
+        let shared = Shared { alone, ring: ring.stealer(), backlog: Backlog::default() };
         (Queue { ring }, shared)
     }
 
@@ -54,7 +58,8 @@ impl Queue {
 
     #[inline]
     pub(crate) fn pop(&self, shared: &Shared) -> Option<Runnable> {
-        if let Some(raw) = self.ring.pop() {
+        let raw = if shared.alone { self.ring.pop_alone() } else { self.ring.pop() };
+        if let Some(raw) = raw {
             return Some(runnable(raw));
         }
         if shared.backlog.len.load(Relaxed) == 0 {
@@ -80,6 +85,9 @@ impl Queue {
     /// Takes half of what another worker has: one entry to run, the rest into this queue, which is
     /// empty.
     pub(crate) fn steal(&self, victim: &Shared) -> Option<Runnable> {
+        if victim.alone {
+            return None;
+        }
         if let Some(raw) = victim.ring.steal_into(&self.ring) {
             return Some(runnable(raw));
         }

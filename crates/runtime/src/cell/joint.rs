@@ -35,7 +35,7 @@ impl<T, E> Joint<T, E> {
         }
         self.done = true;
         let mut result = None;
-        if self.task.word.claim() {
+        if self.task.word.claim_by_handle() {
             let into = NonNull::from(&mut result).cast();
             // SAFETY: rules 2 and 5: claimed just now, and `new` said what type it is.
             unsafe { (self.task.vtable.take)(self.task.header, into) };
