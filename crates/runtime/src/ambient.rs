@@ -10,13 +10,18 @@
 //!    references that outlive the closure they run; both are restored before those end, by
 //!    unwinding too.
 //! 2. They are read on the same thread only, while such a closure runs.
+//! 3. A turn's `homes` are counted in `home`, the region; if there are none, `home` may be gone and
+//!    is only compared.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 use crate::cell::{Header, TaskRef};
 use crate::node::Node;
+use crate::region::Region;
+use crate::region::home;
 
 /// A poll of a task, on the stack of who polls it.
 pub(crate) struct Turn {
@@ -27,7 +32,16 @@ pub(crate) struct Turn {
     left: Cell<u32>,
     /// Counted references to the task that nobody has yet, or any more (rule 10 of cells).
     reserve: Cell<u32>,
+    /// The region that spawns and ends of tasks were last seen in, and counted homes of it that
+    /// nobody has.
+    home: Cell<*const Region>,
+    homes: Cell<u32>,
+    /// How many homes were counted at once last.
+    batch: Cell<u32>,
 }
+
+/// Homes that are counted at once, at most.
+const BATCH: u32 = 1 << 10;
 
 #[cfg(not(loom))]
 thread_local! {
@@ -39,13 +53,14 @@ loom::thread_local! {
     static CURRENT: Cell<*const Turn> = Cell::new(ptr::null());
 }
 
-/// Puts back what was current.
-struct Restore(*const Turn);
+/// Puts back what was current, and gives back the homes that are left.
+struct Restore<'a>(*const Turn, &'a Turn);
 
-impl Drop for Restore {
+impl Drop for Restore<'_> {
     #[inline]
     fn drop(&mut self) {
         CURRENT.with(|current| current.set(self.0));
+        self.1.release_homes();
     }
 }
 
@@ -54,7 +69,9 @@ impl Turn {
     #[inline]
     pub(crate) fn new(task: ManuallyDrop<TaskRef>, operations: u32, reserve: u32) -> Turn {
         let (left, reserve) = (Cell::new(operations), Cell::new(reserve));
-        Turn { task, node: Cell::new(ptr::null()), left, reserve }
+        let (node, home) = (Cell::new(ptr::null()), Cell::new(ptr::null()));
+        let (homes, batch) = (Cell::new(0), Cell::new(0));
+        Turn { task, node, left, reserve, home, homes, batch }
     }
 
     #[inline]
@@ -76,8 +93,25 @@ impl Turn {
     /// Runs `f` as part of the poll.
     #[inline]
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _restore = Restore(CURRENT.with(|current| current.replace(self)));
+        let _restore = Restore(CURRENT.with(|current| current.replace(self)), self);
         self.task.span.within(f)
+    }
+
+    #[inline]
+    fn release_homes(&self) {
+        let homes = self.homes.take();
+        if homes > 0 {
+            // SAFETY: rule 3.
+            unsafe { home::remove(self.home.get(), homes) };
+        }
+    }
+
+    /// Turns to another region, without homes of it.
+    #[cold]
+    fn move_to(&self, region: *const Region) {
+        self.release_homes();
+        self.home.set(region);
+        self.batch.set(0);
     }
 
     /// [`run`](Turn::run) with any number of operations.
@@ -140,6 +174,45 @@ pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
             turn.reserve.set(left + 1);
         }
         mine
+    };
+    with_turn(put).unwrap_or(false)
+}
+
+/// Takes a home of this region from what the poll of this thread has in reserve, if there is a poll:
+/// the caller then has it.
+#[inline]
+pub(crate) fn take_home(region: &Arc<Region>) -> bool {
+    let take = |turn: &Turn| {
+        if turn.home.get() != Arc::as_ptr(region) {
+            turn.move_to(Arc::as_ptr(region));
+        }
+        let left = match turn.homes.get() {
+            0 => {
+                // Most polls spawn once or not at all; those that go on get more at a time.
+                let batch = (turn.batch.get() * 2).clamp(1, BATCH);
+                turn.batch.set(batch);
+                home::add(region, batch);
+                batch
+            }
+            left => left,
+        };
+        turn.homes.set(left - 1);
+    };
+    with_turn(take).is_some()
+}
+
+/// Puts a home of this region into the reserve of this thread's poll, if there is one and it has
+/// none of another: the caller no longer has it then.
+#[inline]
+pub(crate) fn return_home(region: *const Region) -> bool {
+    let put = |turn: &Turn| {
+        let (home, left) = (turn.home.get(), turn.homes.get());
+        let fits = left < u32::MAX && (left == 0 || home == region);
+        if fits {
+            turn.home.set(region);
+            turn.homes.set(left + 1);
+        }
+        fits
     };
     with_turn(put).unwrap_or(false)
 }

@@ -16,6 +16,7 @@ use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verd
 use crate::outcome::{Cancelled, Panic, Stop};
 use crate::poll;
 use crate::region::Region;
+use crate::region::home::Home;
 use crate::task::Task;
 
 /// How a task is to be.
@@ -63,7 +64,7 @@ where
 pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>, Status> {
     region.precheck(None)?;
     let plan = Blueprint {
-        region: region.clone(),
+        region: Home::of(region),
         id: region.core.next_task(),
         pin: FREE,
         extra: budgeted(region, None, None),
@@ -87,7 +88,7 @@ pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>,
 /// A task that never was: over at once, cancelled for this reason.
 pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> {
     let (header, handle) = Fresh::<Pending<Result<T, E>>, T, E>::new(Blueprint {
-        region: region.clone(),
+        region: Home::of(region),
         id: region.core.next_task(),
         pin: FREE,
         extra: None,
@@ -143,7 +144,7 @@ where
 {
     let extra = budgeted(region, plan.budget, plan.extra);
     let mut fresh = Fresh::<B, T, E>::new(Blueprint {
-        region: region.clone(),
+        region: Home::of(region),
         id: region.core.next_task(),
         pin: plan.pin,
         extra,

@@ -65,7 +65,7 @@ use crate::budget::Limits;
 use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
-use crate::region::Region;
+use crate::region::home::Home;
 use crate::spans::Span;
 use crate::waits::Wakers;
 use crate::{Cancelled, Cx};
@@ -91,7 +91,7 @@ pub(crate) const BLOCKING: u16 = u16::MAX - 1;
 pub(crate) struct Header {
     pub(crate) word: Word,
     vtable: &'static Vtable,
-    pub(crate) region: Arc<Region>,
+    pub(crate) region: Home,
     links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
@@ -176,7 +176,7 @@ impl<F, T, E> Drop for Cell<F, T, E> {
 
 /// How a cell is made.
 pub(crate) struct Blueprint {
-    pub(crate) region: Arc<Region>,
+    pub(crate) region: Home,
     pub(crate) id: u64,
     pub(crate) pin: u16,
     pub(crate) extra: Option<Box<Extra>>,
