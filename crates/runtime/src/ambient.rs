@@ -79,11 +79,6 @@ impl Turn {
         &self.task
     }
 
-    /// The region's reference to the task, for who ends it. The reserve is gone by then.
-    pub(crate) fn into_task(self) -> TaskRef {
-        ManuallyDrop::into_inner(self.task)
-    }
-
     /// What is left of the reserve, for who ends the poll: the caller gives it back.
     #[inline]
     pub(crate) fn take_reserve(&self) -> u32 {

@@ -282,8 +282,20 @@ impl Cx {
 
 /// Whether the task, or the part of it that is being polled here, is to stop. `observe`: it counts
 /// as seen.
+#[inline]
 pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
     crate::footprint::breathe();
+    if is_quiet(task) { None } else { look_closely(task, observe) }
+}
+
+/// Whether nobody asked anything of the task, or the part of it that is being polled here; it has
+/// no deadline either.
+fn is_quiet(task: &TaskRef) -> bool {
+    let asked = ambient::find(task, |node| (!node.is_quiet()).then_some(()));
+    matches!(asked, Ok(None)) && task.extra.is_none() && !task.word.load().state().in_cancel_lane()
+}
+
+fn look_closely(task: &TaskRef, observe: bool) -> Option<Cancelled> {
     let here = match ambient::find(task, |node| node.check(observe)) {
         Ok(Some(Verdict::Shielded)) => return None,
         Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),

@@ -86,25 +86,28 @@ impl Runnable {
         let task = self.into_task();
         let operations = task.region.core.operations;
         let turn = Turn::new(task, operations, RESERVE);
+        if is_plain(turn.task(), begun) {
+            turn.poll();
+            return true;
+        }
         match may_poll(turn.task(), begun) {
-            May::Go => turn.poll(),
-            May::Later => {
-                turn.task().region.core.host.on_behalf(&mut || settle(&turn));
-                return false;
+            May::Go => {
+                turn.poll();
+                return true;
             }
+            May::Later => turn.task().region.core.host.on_behalf(&mut || settle(&turn)),
             May::Never => {
-                let (core, mut turn) = (turn.task().region.core.clone(), Some(turn));
-                core.host.on_behalf(&mut || turn.take().into_iter().for_each(end_by_force));
-                return false;
+                // The task ends in there.
+                let core = turn.task().region.core.clone();
+                core.host.on_behalf(&mut || end_by_force(&turn));
             }
         }
-        true
+        false
     }
 }
 
 impl Turn {
-    #[inline]
-    fn poll(self) {
+    fn poll(&self) {
         let task = self.task();
         let waker = task.lend_waker();
         let mut cx = Context::from_waker(&waker);
@@ -113,7 +116,10 @@ impl Turn {
             self.run(|| unsafe { task.poll(&mut cx) })
         }));
         match polled {
-            Ok(Poll::Pending) => settle(&self),
+            Ok(Poll::Pending) => settle(self),
+            Ok(Poll::Ready(severity)) if !task.word.load().state().acknowledged() => {
+                end(self, severity, false);
+            }
             Ok(Poll::Ready(severity)) => finish(self, severity, None),
             Err(payload) => {
                 task.body_ended(Severity::Panicked);
@@ -143,14 +149,14 @@ enum May {
     Never,
 }
 
-/// Takes a poll from what the task is allowed.
+/// Whether a task may be polled as often as it likes.
 #[inline]
-fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
-    let plain = task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_ending();
-    if plain { May::Go } else { may_poll_bounded(task, begun) }
+fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
+    task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_ending()
 }
 
-fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> May {
+/// Takes a poll from what the task is allowed.
+fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     let state = begun.state();
     if begun.is_forced() {
         return May::Never;
@@ -204,7 +210,7 @@ pub(crate) fn end_unborn(entry: Runnable, severity: Severity, verdict: Option<Ve
     if entry.header().word.seize().is_none() {
         return entry.give_up();
     }
-    finish(Turn::new(entry.into_task(), 0, 0), severity, verdict);
+    finish(&Turn::new(entry.into_task(), 0, 0), severity, verdict);
 }
 
 /// Drops the future or result of a task that is being polled: the panic of its destructor.
@@ -216,11 +222,11 @@ fn discard(task: &TaskRef) -> Option<Panic> {
 
 /// Patience is over with a task that the caller has seized.
 pub(crate) fn force(task: ManuallyDrop<TaskRef>) {
-    end_by_force(Turn::new(task, 0, 0));
+    end_by_force(&Turn::new(task, 0, 0));
 }
 
 /// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
-fn end_by_force(turn: Turn) {
+fn end_by_force(turn: &Turn) {
     let task = turn.task();
     let polls = match task.limits() {
         Some(limits) if task.is_finalizer() => limits.polls(),
@@ -256,7 +262,8 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 }
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
-fn finish(turn: Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
+#[cold]
+fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
     let task = turn.task();
     let word = task.word.load();
     if word.state().acknowledged() && verdict.is_none() {
@@ -282,7 +289,7 @@ fn finish(turn: Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
 }
 
 /// Completes the task, whose result is in its cell, and lets its region go on.
-fn end(turn: Turn, severity: Severity, forced: bool) {
+fn end(turn: &Turn, severity: Severity, forced: bool) {
     let task = turn.task();
     task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
@@ -309,8 +316,8 @@ fn end(turn: Turn, severity: Severity, forced: bool) {
     if task.is_pinned() {
         task.region.core.host.pinned(task.pin, false);
     }
-    // The region's reference.
-    drop(turn.into_task());
+    // SAFETY: rule 1 of cells: the region's reference, which goes with the task's end.
+    drop(unsafe { TaskRef::from_raw(task.as_ptr()) });
 }
 
 /// Drops a result that was claimed by completing: the panic of its destructor.

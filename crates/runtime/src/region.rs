@@ -377,10 +377,16 @@ impl Region {
         self.close(Arc::new(self.reason(kind)), kind.cleanup());
     }
 
+    /// Whether the body of its scope is to stop.
+    #[inline]
+    pub(crate) fn is_body_cancelled(&self) -> bool {
+        self.object.read();
+        self.cancelled.load(Ordering::Acquire)
+    }
+
     /// The cancel of this region as the body of its scope sees it.
     pub(crate) fn body_cancel(&self, _observe: bool) -> Option<Cancelled> {
-        self.object.read();
-        if !self.cancelled.load(Ordering::Acquire) {
+        if !self.is_body_cancelled() {
             return None;
         }
         let inner = self.lock();

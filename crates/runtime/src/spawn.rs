@@ -101,7 +101,6 @@ pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> 
 }
 
 /// With a task's effective priority, and its limits if it has any.
-#[inline]
 fn budgeted(region: &Region, own: Option<Budget>, extra: Option<Box<Extra>>) -> Option<Box<Extra>> {
     if own.is_none() && region.unbounded {
         return extra;
@@ -142,7 +141,10 @@ where
     F: FnOnce(Cx) -> B,
     B: Future<Output = Result<T, E>>,
 {
-    let extra = budgeted(region, plan.budget, plan.extra);
+    let extra = match plan.budget {
+        None if region.unbounded => plan.extra,
+        own => budgeted(region, own, plan.extra),
+    };
     let mut fresh = Fresh::<B, T, E>::new(Blueprint {
         region: Home::of(region),
         id: region.core.next_task(),

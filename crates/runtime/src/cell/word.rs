@@ -50,6 +50,8 @@ const STATES: [TaskState; 8] = {
     use TaskState::*;
     [Created, Running, CancelRequested, Cancelling, Finalizing, Completed, Completed, Completed]
 };
+/// The state bits of a task that was not polled yet.
+const CREATED: u64 = (TaskState::Created as u64) << STATE_SHIFT;
 /// The state bits of a task that was polled and is not cancelled.
 const RUNNING: u64 = (TaskState::Running as u64) << STATE_SHIFT;
 
@@ -198,9 +200,11 @@ impl Word {
     pub(crate) fn begin_with(&self, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
         let reserve = references(reserve);
         self.update(|word| {
-            // Shortcut: most tasks are polled once more, and the law changes nothing then.
-            if word.0 & (STATE | SCHEDULED | POLLING) == RUNNING | SCHEDULED {
-                return Some((Snapshot((word.0 ^ (SCHEDULED | POLLING)) + reserve), word));
+            // Shortcut: a task that nobody asked to stop runs, or goes on running.
+            let turn = word.0 & (STATE | SCHEDULED | POLLING);
+            if turn == RUNNING | SCHEDULED || (step && turn == CREATED | SCHEDULED) {
+                let next = (word.0 & !STATE | RUNNING) ^ (SCHEDULED | POLLING);
+                return Some((Snapshot(next + reserve), word));
             }
             if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
                 return None;
@@ -354,7 +358,11 @@ impl Word {
     pub(crate) fn complete(&self, kept: bool, reserve: u32) -> Ended {
         let reserve = references(reserve);
         let ended = self.update(|word| {
-            let (next, _) = word.step(TaskEvent::Complete)?;
+            // Shortcut: what runs and was not asked to stop completes.
+            let next = match word.0 & STATE {
+                RUNNING => word.with_state(TaskState::Completed),
+                _ => word.step(TaskEvent::Complete)?.0,
+            };
             let discard = !kept && !word.is(HANDLE);
             let mut next = (next.0 & !(POLLING | SCHEDULED)) - reserve;
             next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
