@@ -164,6 +164,15 @@ pub(crate) struct Ended {
     pub(crate) discard: bool,
 }
 
+/// How a handle went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parted {
+    /// The caller has claimed the result and drops it.
+    pub(crate) claimed: bool,
+    /// Its reference went with it.
+    pub(crate) gone: bool,
+}
+
 pub(crate) struct Word(AtomicU64);
 
 impl Word {
@@ -402,15 +411,24 @@ impl Word {
         .is_some()
     }
 
-    /// The handle goes: whether the caller has claimed the result and drops it.
+    /// The handle goes, and its reference with it if `reference`, unless that would be the last one
+    /// or the caller has claimed the result.
     #[inline]
-    pub(crate) fn drop_handle(&self) -> bool {
+    pub(crate) fn drop_handle_with(&self, reference: bool) -> Parted {
         self.update(|word| {
-            let claim = word.is_completed() && !word.is(KEPT | TAKEN);
-            let next = word.0 & !HANDLE | if claim { TAKEN } else { 0 };
-            Some((Snapshot(next), claim))
+            let claimed = word.is_completed() && !word.is(KEPT | TAKEN);
+            let gone = reference && !claimed && word.0 >= 2 * REF;
+            let next = word.0 & !HANDLE | if claimed { TAKEN } else { 0 };
+            Some((Snapshot(next - if gone { REF } else { 0 }), Parted { claimed, gone }))
         })
-        .unwrap_or(false)
+        .unwrap_or(Parted { claimed: false, gone: false })
+    }
+
+    /// [`drop_handle_with`](Word::drop_handle_with) its reference left: whether the caller has
+    /// claimed the result.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn drop_handle(&self) -> bool {
+        self.drop_handle_with(false).claimed
     }
 
     /// Waits for the cancel lock. Its holders run no foreign code; one that was put to sleep in

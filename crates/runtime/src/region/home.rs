@@ -71,3 +71,49 @@ pub(crate) unsafe fn remove(region: *const Region, fewer: u32) {
         drop(unsafe { Arc::from_raw(region) });
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::Cx;
+    use crate::loose::loose_region;
+    use crate::spawn::{Plan, make};
+
+    fn counted(region: &Region) -> usize {
+        region.homes.load(Relaxed)
+    }
+
+    /// Inside a poll and outside, in one region and in two by turns: what is counted at the end is
+    /// what there is, and one reference stands for all of it.
+    #[test]
+    fn homes_keep_their_region_as_long_as_there_is_one() {
+        let (one, two) = (loose_region(), loose_region());
+        let alone = (Arc::strong_count(&one), Arc::strong_count(&two));
+        let kept = Arc::new(std::sync::Mutex::new(Vec::new()));
+        for (made, dropped) in [(1, 1), (1, 0), (2, 3), (3000, 10), (10, 3000), (40, 40)] {
+            let (regions, own) = ([one.clone(), two.clone()], kept.clone());
+            let body = async move |_: Cx| {
+                let mut kept = own.lock().unwrap();
+                (0..made).for_each(|n| kept.push(Home::of(&regions[n / 7 % 2])));
+                let left = kept.len() - dropped;
+                kept.truncate(left);
+                Ok::<(), ()>(())
+            };
+            // SAFETY: Send and 'static.
+            let (entry, task) = unsafe { make(&loose_region(), Plan::default(), body) };
+            assert!(entry.unwrap().unwrap().run() && task.is_finished());
+            let homes = kept.lock().unwrap();
+            let of = |region: &Arc<Region>| homes.iter().filter(|h| Arc::ptr_eq(h, region)).count();
+            assert_eq!((counted(&one), counted(&two)), (of(&one), of(&two)));
+            let held = |count: usize, of: usize| count + usize::from(of > 0);
+            assert_eq!(Arc::strong_count(&one), held(alone.0, of(&one)));
+            assert_eq!(Arc::strong_count(&two), held(alone.1, of(&two)));
+        }
+        assert!(kept.lock().unwrap().is_empty());
+        let (last, weak) = (Home::of(&one), Arc::downgrade(&one));
+        drop(one);
+        assert!(weak.upgrade().is_some());
+        drop(last);
+        assert!(weak.upgrade().is_none());
+    }
+}

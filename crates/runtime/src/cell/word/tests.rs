@@ -250,6 +250,18 @@ fn what_is_not_kept_is_claimed_by_nobody_but_the_handle() {
     }
 }
 
+/// The handle and its reference go in one step, which is what the two are one after the other.
+#[test]
+fn a_handle_takes_its_reference_along_unless_it_still_needs_it() {
+    for (word, references) in every_word().flat_map(|word| [(word, 1), (word, 2)]) {
+        let cell = Word(AtomicU64::new(word.0 | (references * REF)));
+        let (claimed, after) = on(word, Word::drop_handle);
+        let gone = !claimed && references > 1;
+        assert_eq!(cell.drop_handle_with(true), Parted { claimed, gone }, "{:b}", word.0);
+        assert_eq!(cell.load().0, after.0 | ((references - u64::from(gone)) * REF));
+    }
+}
+
 #[test]
 fn the_last_of_the_references_is_the_last_whoever_drops_it() {
     for word in every_word() {
