@@ -173,7 +173,7 @@ pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
     with_turn(put).unwrap_or(false)
 }
 
-/// Takes a home of this region from what the poll of this thread has in reserve, if there is a poll:
+/// Takes a home of this region from what the poll of this thread has in reserve, if there is one:
 /// the caller then has it.
 #[inline]
 pub(crate) fn take_home(region: &Arc<Region>) -> bool {

@@ -408,8 +408,8 @@ mod tests {
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
 
-    /// What is quiet sees nothing when it looks closely: in a poll, with a node of each kind around,
-    /// with and without a cancel of that and of the task. And it is quiet if it can be.
+    /// What is quiet sees nothing when it looks closely: in a poll, with a node of each kind
+    /// around, with and without a cancel of that and of the task. And it is quiet if it can be.
     #[test]
     fn a_quiet_task_is_one_that_sees_nothing() {
         let cases = [(false, false), (false, true), (true, false), (true, true)];

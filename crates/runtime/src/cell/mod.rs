@@ -31,9 +31,9 @@
 //! 8. *Holds*. See `stage`.
 //! 9. *Boxes*. See `armed`.
 //! 10. *Reserve*. Who polls a task has counted references to it in reserve that are nobody's: the
-//!    begin of the poll adds them, its end (or the end of the task) takes away what is left, in
-//!    steps of the word that are taken anyway. What its own thread makes or drops meanwhile comes
-//!    from there or goes there, so that the count is never lower than what rule 1 asks for.
+//!     begin of the poll adds them, its end (or the end of the task) takes away what is left, in
+//!     steps of the word that are taken anyway. What its own thread makes or drops meanwhile comes
+//!     from there or goes there, so that the count is never lower than what rule 1 asks for.
 
 mod armed;
 mod cancel;

@@ -258,8 +258,8 @@ impl Word {
         !was.is_completed() && !was.is(SCHEDULED | POLLING)
     }
 
-    /// The caller's poll is over and the task is not: whether the caller puts it into a queue again.
-    /// What is left of its reserve goes.
+    /// The caller's poll is over and the task is not: whether the caller puts it into a queue. What
+    /// is left of its reserve goes.
     #[inline]
     pub(crate) fn end_poll_with(&self, reserve: u32) -> bool {
         // The bit is set, so that to subtract it is to clear it.
