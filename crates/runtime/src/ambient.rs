@@ -37,12 +37,23 @@ loom::thread_local! {
     static LEFT: Cell<u32> = Cell::new(u32::MAX);
 }
 
+#[inline]
 fn current() -> Current {
     CURRENT.with(Cell::get)
 }
 
+/// Whether this thread is polling `task`, and nothing inside it was entered.
+#[inline]
+pub(crate) fn is_bare(task: &Header) -> bool {
+    let current = current();
+    // SAFETY: rules 1 and 2.
+    let here = unsafe { current.task.as_ref() };
+    current.node.is_null() && here.is_some_and(|here| ptr::eq(&raw const **here, task))
+}
+
 /// Takes one of the operations a poll may do at once; false if none is left. `u32::MAX` of them
 /// are never used up.
+#[inline]
 pub(crate) fn take_operation() -> bool {
     LEFT.with(|operations| match operations.get() {
         u32::MAX => true,

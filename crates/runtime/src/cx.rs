@@ -125,6 +125,22 @@ impl Cx {
         self.task.set_wait(on, at);
     }
 
+    /// Whether an operation may go ahead, in the usual case: the task is polled here, outside all
+    /// cancel scopes, nobody asked it to stop and nothing bounds it, and it may do one more
+    /// operation, which this takes. If not, [`checkpoint`](Cx::checkpoint) and `may_go_on` tell.
+    ///
+    /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
+    pub(crate) fn goes_ahead(&self) -> bool {
+        let goes = ambient::is_bare(&self.task)
+            && !self.task.word.load().state().in_cancel_lane()
+            && self.task.has_no_extra()
+            && ambient::take_operation();
+        if goes {
+            crate::footprint::breathe();
+        }
+        goes
+    }
+
     /// Whether an operation that need not wait may go on; if not, others run first and the task is
     /// polled again after them. So a task that always finds something to do starves nobody.
     #[inline]

@@ -1,6 +1,7 @@
 //! Whole-law tests: every matrix enumerated, every structure against a naive model.
 
 mod cancel_algebra;
+mod channel_grants;
 mod channel_model;
 mod lanes_model;
 mod matrices;

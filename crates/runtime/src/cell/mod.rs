@@ -386,6 +386,12 @@ impl Header {
         self.extra.as_ref().map_or(Priority::DEFAULT, |extra| extra.priority)
     }
 
+    /// Whether nothing tells it from the usual: it has no limits, and is no finalizer.
+    #[inline]
+    pub(crate) fn has_no_extra(&self) -> bool {
+        self.extra.is_none()
+    }
+
     /// What bounds the task, if anything does.
     #[inline]
     pub(crate) fn limits(&self) -> Option<&Limits> {

@@ -40,7 +40,7 @@ pub(super) type Numbered<N> = Result<(N, Option<Waker>), Disconnected>;
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
-        let channel = ShortLock::new(Channel::new(capacity)?);
+        let channel = ShortLock::new(Channel::granting(capacity)?);
         Ok(Arc::new(Shared { channel, object: Object::new(), tag: None }))
     }
 
@@ -116,41 +116,33 @@ impl<T> Shared<T> {
         value: &mut Option<T>,
         waker: &Waker,
     ) -> Poll<Result<(), Disconnected<T>>> {
-        if self.tag.is_some() {
+        if self.tag.is_some() || place.is_some() {
             return self.poll_send_by_permit(place, value, waker);
         }
+        let Some(message) = value.take() else { return Poll::Ready(Ok(())) };
         let plain = is_task_waker(waker);
-        let (sent, _spare) = self.with(|channel| match reserve_now(channel, place) {
-            Poll::Ready(granted) => (fill_granted(channel, granted, value), None),
-            Poll::Pending if plain => match line_up(channel, place, waker.clone()) {
-                (Poll::Ready(granted), spare) => (fill_granted(channel, granted, value), spare),
-                (Poll::Pending, spare) => (None, spare),
-            },
-            Poll::Pending => (None, None),
+        let sent = self.with(|channel| {
+            let sent = channel.try_send(message);
+            if plain && matches!(sent, Err(TrySendError::Full(_))) {
+                join(channel, place, waker);
+            }
+            sent
         });
-        let sent = match sent {
-            Some(sent) => sent,
-            None if plain => return Poll::Pending,
-            None => match self.wait_in_line(place, waker.clone()) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(granted) => {
-                    match self.with(|channel| fill_granted(channel, granted, value)) {
-                        Some(sent) => sent,
-                        None => return Poll::Ready(Ok(())),
-                    }
-                }
-            },
-        };
-        Poll::Ready(sent.map(|wakes| wakes.into_iter().for_each(wake)))
+        match sent {
+            Ok(receiver) => {
+                wake(receiver);
+                Poll::Ready(Ok(()))
+            }
+            Err(TrySendError::Disconnected(message)) => Poll::Ready(Err(Disconnected(message))),
+            Err(TrySendError::Full(message)) => {
+                *value = Some(message);
+                if plain { Poll::Pending } else { self.poll_send_by_permit(place, value, waker) }
+            }
+        }
     }
 
-    #[cold]
-    fn wait_in_line(&self, place: &mut Option<WaiterId>, token: Waker) -> Poll<Granted> {
-        let (asked, _spare) = self.with(|channel| line_up(channel, place, token));
-        asked
-    }
-
-    /// [`poll_send`](Shared::poll_send) in two steps, so that both are on the record.
+    /// [`poll_send`](Shared::poll_send) in two steps: both are on the record, and a wait comes in
+    /// between.
     #[cold]
     fn poll_send_by_permit(
         &self,
@@ -261,15 +253,15 @@ impl<T> Shared<T> {
             return Poll::Ready(Err(Disconnected(())));
         }
         if is_task_waker(waker) {
-            let (taken, _spare) = self.with(|channel| match take(self, channel) {
-                Err(TryRecvError::Empty) => {
-                    let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
-                    let token = (!known).then(|| waker.clone());
-                    let spare = token.and_then(|token| channel.recv_with(token).1);
-                    (Err(TryRecvError::Empty), spare)
+            let mut spare = None;
+            let taken = self.with(|channel| {
+                let taken = take(self, channel);
+                if let Err(TryRecvError::Empty) = taken {
+                    spare = wait(channel, waker);
                 }
-                taken => (taken, None),
+                taken
             });
+            drop(spare);
             return received(taken);
         }
         match self.with(|channel| take(self, channel)) {
@@ -450,8 +442,8 @@ pub(super) fn wake(waker: Option<Waker>) {
     }
 }
 
-/// Reserves if that needs no waker: for a newcomer when there is room and no line, for the head
-/// of the line once it was woken, and for nobody once the receiver is gone.
+/// Reserves if that needs no waker: for a newcomer when there is room and no line, for who waited
+/// once it was woken, and for nobody once the receiver is gone.
 #[inline]
 fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>) -> Poll<Granted> {
     if place.is_none() {
@@ -461,16 +453,30 @@ fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>)
             Err(TryReserveError::Full) => Poll::Pending,
         };
     }
-    if channel.woken() != *place && !channel.is_receiver_closed() {
+    if !place.is_some_and(|place| channel.is_due(place)) && !channel.is_receiver_closed() {
         return Poll::Pending;
     }
-    // A woken head has room, so the law gives the token back; were it to keep it, the caller
-    // would replace it at once. This waker does nothing when cloned or dropped.
+    // A slot was taken for it, or the woken head has room: so the law gives the token back; were it
+    // to keep it, the caller would replace it at once. This waker does nothing when cloned or
+    // dropped.
     match channel.reserve_with(place, Waker::noop().clone()).0 {
         Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
         Ok(Reserve::Waiting(_)) => Poll::Pending,
         Err(_) => Poll::Ready(Err(Disconnected(()))),
     }
+}
+
+/// Registers the receiver, by the waker of a task of ours: a waker that is not kept.
+fn wait<T>(channel: &mut Channel<T, Waker>, waker: &Waker) -> Option<Waker> {
+    let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
+    if known { None } else { channel.recv_with(waker.clone()).1 }
+}
+
+/// Takes a place in line, by the waker of a task of ours: there was no slot under this very lock.
+#[cold]
+fn join<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>, waker: &Waker) {
+    let (granted, spare) = line_up(channel, place, waker.clone());
+    debug_assert!(granted.is_pending() && spare.is_none(), "a newcomer that found no slot");
 }
 
 /// Takes a place in line, or a slot if there is one after all. The waker that is not kept is to be
@@ -487,23 +493,4 @@ fn line_up<T>(
         Err(_) => Poll::Ready(Err(Disconnected(()))),
     };
     (granted, spare)
-}
-
-/// Whom to wake: the next in line, and the receiver.
-type Wakes = [Option<Waker>; 2];
-
-/// Fills a slot that was granted under the same lock; `None` without a value.
-fn fill_granted<T>(
-    channel: &mut Channel<T, Waker>,
-    granted: Granted,
-    value: &mut Option<T>,
-) -> Option<Result<Wakes, Disconnected<T>>> {
-    let value = value.take()?;
-    Some(match granted {
-        Err(_) => Err(Disconnected(value)),
-        Ok(next) => match channel.send(value) {
-            Sent::Queued { wake: receiver } => Ok([next, receiver]),
-            Sent::Refused { value } | Sent::NoPermit { value } => Err(Disconnected(value)),
-        },
-    })
 }
