@@ -385,3 +385,35 @@ impl Future for YieldNow {
         Poll::Pending
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::channel::testing::reason;
+    use crate::node::{Kind, Node};
+
+    #[test]
+    fn what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations() {
+        let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
+        let within = |operations, check: &dyn Fn()| {
+            ambient::with_task(cx.task(), operations, check);
+        };
+        assert!(!cx.goes_ahead(), "nobody polls it");
+        within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
+        for kind in [Kind::Shield, Kind::Branch(node::Branch::default())] {
+            let node = Node::new(kind);
+            within(9, &|| assert!(!ambient::enter(&node, || cx.goes_ahead())));
+        }
+        within(2, &|| {
+            assert_eq!([(); 3].map(|()| cx.goes_ahead()), [true, true, false]);
+            assert!(!ambient::take_operation(), "each has taken one");
+        });
+        within(1, &|| {
+            assert!(!other.goes_ahead());
+            assert!(ambient::take_operation(), "what does not go ahead takes none");
+        });
+        within(9, &|| assert!(cx.goes_ahead() && cx.checkpoint().is_ok()));
+        cancel(reason());
+        within(9, &|| assert!(!cx.goes_ahead() && cx.checkpoint().is_err()));
+    }
+}
