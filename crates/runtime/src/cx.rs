@@ -132,7 +132,7 @@ impl Cx {
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
         let goes = ambient::is_bare(&self.task)
-            && !self.task.word.load().state().in_cancel_lane()
+            && self.task.word.load().is_running()
             && self.task.has_no_extra()
             && ambient::take_operation();
         if goes {
@@ -395,6 +395,8 @@ mod tests {
     #[test]
     fn what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations() {
         let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
+        // As it is while it is polled.
+        assert!(cx.task().word.begin(true, false).is_some());
         let within = |operations, check: &dyn Fn()| {
             ambient::with_task(cx.task(), operations, check);
         };

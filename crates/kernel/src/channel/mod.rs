@@ -231,6 +231,7 @@ impl<T, W> Channel<T, W> {
     ///
     /// The second answer is the token that is not kept (this one, or the one it replaced), to be
     /// dropped by the caller.
+    #[inline]
     pub fn recv_with(&mut self, token: W) -> (Recv<T, W>, Option<W>) {
         match self.try_recv() {
             Ok((value, wake)) => (Recv::Message { value, wake }, Some(token)),

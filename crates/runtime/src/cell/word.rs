@@ -64,6 +64,12 @@ impl Snapshot {
         Snapshot(self.0 & !STATE | (state as u64) << STATE_SHIFT)
     }
 
+    /// Whether it was polled, has not ended and nobody asked it to stop.
+    #[inline]
+    pub(crate) fn is_running(self) -> bool {
+        self.0 & STATE == RUNNING
+    }
+
     #[inline]
     pub(crate) fn is_completed(self) -> bool {
         self.state() == TaskState::Completed
