@@ -146,7 +146,7 @@ fn a_sender_that_is_cancelled_as_it_is_granted_passes_its_slot_on() {
 fn two_senders_are_granted_the_slots_of_two_messages() {
     model(|| {
         let (tx, mut rx) = bounded(2);
-        (tx.try_send(0).unwrap(), tx.try_send(0).unwrap());
+        (0..2).for_each(|_| tx.try_send(0).unwrap());
         let senders = [tx.clone(), tx]
             .map(|tx| thread::spawn(move || assert_eq!(block_on(tx.send(&live_cx(), 1)), Ok(()))));
         let cx = live_cx();
