@@ -11,12 +11,10 @@ impl<T, W> Channel<T, W> {
         len(&self) -> usize = self.queue.len();
         /// Whether no message is queued.
         is_empty(&self) -> bool = self.queue.is_empty();
-        /// How many permits are out, slots that were taken for somebody in line included.
+        /// How many permits are out.
         reserved(&self) -> usize = self.reserved;
-        /// How many senders are in line and have no slot yet.
-        waiters(&self) -> usize = self.waiters.line.len() - self.waiters.granted;
-        /// How many slots were taken for senders that have not come for them.
-        granted(&self) -> usize = self.waiters.granted;
+        /// How many senders are in line.
+        waiters(&self) -> usize = self.waiters.line.len();
         /// How many sender handles there are.
         senders(&self) -> usize = self.senders;
         /// Whether the receiver is gone.
@@ -47,26 +45,15 @@ impl<T, W> Channel<T, W> {
         self.waiters.line.front().filter(|head| head.token.is_none()).map(|head| head.id)
     }
 
-    /// Whether this waiter was woken, or has its slot, and has not looked again.
-    pub fn is_due(&self, waiter: WaiterId) -> bool {
-        let position = self.waiters.position(waiter);
-        position.is_some_and(|at| self.waiters.line[at].token.is_none())
-    }
-
     /// Tests what must hold between any two calls; names the first broken rule.
     pub fn check(&self) -> Result<(), &'static str> {
         let asleep = self.receiver.is_some();
         let line_empty = self.waiters.line.is_empty();
-        let granted_right = self.grants || self.waiters.granted == 0;
-        let head_right = match self.grants {
-            true => self.waiters.nobody_waits() || !self.has_room(),
-            false => line_empty || self.woken().is_some() == self.has_room(),
-        };
+        let head_right = line_empty || self.woken().is_some() == self.has_room();
         let nothing_left = self.queue.is_empty() && line_empty && !asleep;
         let open = !self.receiver_closed;
         ensure(self.used() <= self.capacity, "more slots used than there are")?;
         ensure(self.waiters.is_sound(), "the waiters are out of order")?;
-        ensure(granted_right && self.waiters.granted <= self.reserved, "a grant without a slot")?;
         ensure(head_right, "the head waiter is awake exactly if there is room")?;
         ensure(!asleep || self.queue.is_empty(), "the receiver sleeps beside a message")?;
         ensure(!asleep || !self.senders_gone(), "the receiver sleeps and no sender is left")?;

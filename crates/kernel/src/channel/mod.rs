@@ -12,19 +12,13 @@
 //! received, and never more than `capacity` are used. Slots are granted in the order of asking:
 //! while anybody waits, no newcomer gets one, even if there is room.
 //!
-//! How a slot gets to the head of the line is the one thing a host chooses. As [`new`](Channel::new)
-//! has it, the head is woken, and takes the slot when it asks again; until then the line stands. As
-//! [`granting`](Channel::granting) has it, the slot is taken *for* the head at once, as if it had
-//! asked again that very moment; it is out of line then and has only to come for its slot. The
-//! order of service is the same, and nobody behind a woken head waits for it to run.
-//!
 //! The structure is generic over the waiter's token `W` (a waker, a task id) and calls nobody:
 //! whom to wake, and every token or message to be dropped, is handed out, so that a host does both
 //! after it has released its lock. Cancellation is the caller's to check, before it asks.
 //!
 //! Two conditions hold between any two calls, and no wakeup can be lost while they do: if there is
-//! room and somebody waits, the head has been woken (with grants: if there is room, nobody waits);
-//! if the receiver sleeps, there is no message and a sender is left. [`Channel::check`] tests them.
+//! room and somebody waits, the head has been woken; if the receiver sleeps, there is no message
+//! and a sender is left. [`Channel::check`] tests them.
 
 mod answer;
 mod look;
@@ -33,7 +27,6 @@ mod tests;
 mod waiters;
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 pub use answer::{
     ChannelState, Closed, Disconnected, Evicted, Left, Recv, Reserve, Sent, TryRecvError,
@@ -58,10 +51,8 @@ pub struct Channel<T, W> {
     capacity: usize,
     /// Committed messages, oldest first.
     queue: VecDeque<T>,
-    /// Permits granted and not resolved, those included that nobody has come for yet.
+    /// Permits granted and not resolved.
     reserved: usize,
-    /// Whether a free slot is taken for the head of the line.
-    grants: bool,
     waiters: Waiters<W>,
     /// The receiver's token while it sleeps.
     receiver: Option<W>,
@@ -75,7 +66,7 @@ type Asked<W> = Result<Reserve<W>, Disconnected>;
 
 /// Asking for slots.
 impl<T, W> Channel<T, W> {
-    /// An open channel with one sender. A free slot wakes the head of the line.
+    /// An open channel with one sender.
     pub fn new(capacity: usize) -> Result<Self, ZeroCapacity> {
         if capacity == 0 {
             return Err(ZeroCapacity);
@@ -84,31 +75,11 @@ impl<T, W> Channel<T, W> {
             capacity,
             queue: VecDeque::new(),
             reserved: 0,
-            grants: false,
-            waiters: Waiters { line: VecDeque::new(), granted: 0, next: 0 },
+            waiters: Waiters { line: VecDeque::new(), next: 0 },
             receiver: None,
             receiver_closed: false,
             senders: 1,
         })
-    }
-
-    /// An open channel with one sender. A free slot is taken for the head of the line.
-    ///
-    /// ```
-    /// use asx_kernel::channel::{Channel, Reserve};
-    /// let mut channel: Channel<&str, u32> = Channel::granting(2)?;
-    /// let mut place = None;
-    /// (channel.try_send("a")?, channel.try_send("b")?);
-    /// assert!(matches!(channel.reserve(&mut place, 1)?, Reserve::Waiting(_)));
-    /// assert_eq!(channel.try_recv(), Ok(("a", Some(1))));
-    /// assert!(channel.try_send("c").is_err(), "the slot is taken");
-    /// assert_eq!(channel.try_recv(), Ok(("b", None)));
-    /// assert_eq!(channel.try_send("c"), Ok(None), "nobody is in line");
-    /// assert_eq!(channel.reserve(&mut place, 1)?, Reserve::Granted { wake: None });
-    /// # Ok::<(), Box<dyn core::error::Error>>(())
-    /// ```
-    pub fn granting(capacity: usize) -> Result<Self, ZeroCapacity> {
-        Ok(Channel { grants: true, ..Channel::new(capacity)? })
     }
 
     /// Asks for a slot. `place` is the caller's place in line, `None` at first; asking again with
@@ -126,19 +97,10 @@ impl<T, W> Channel<T, W> {
             return (Err(Disconnected), Some(token));
         }
         let position = place.and_then(|id| self.waiters.position(id));
-        if let Some(at) = position.filter(|at| *at < self.waiters.granted) {
-            // It was woken by the grant: this drops no token.
-            self.waiters.line.remove(at);
-            self.waiters.granted -= 1;
-            *place = None;
-            return (Ok(Reserve::Granted { wake: None }), Some(token));
-        }
-        let is_first = position.map_or(self.waiters.nobody_waits(), |at| at == 0);
+        let is_first = position.map_or(self.waiters.line.is_empty(), |at| at == 0);
         if is_first && self.has_room() {
-            if position.is_some() {
-                // Where there is room the head was woken: this drops no token.
-                self.waiters.line.pop_front();
-            }
+            // Where there is room the head was woken: this drops no token.
+            self.waiters.line.pop_front();
             self.reserved += 1;
             *place = None;
             return (Ok(Reserve::Granted { wake: self.wake_next() }), Some(token));
@@ -151,18 +113,15 @@ impl<T, W> Channel<T, W> {
         (Ok(Reserve::Waiting(id)), spare)
     }
 
-    /// Gives up a place in line, or the slot that was taken for it, because the waiter was
-    /// cancelled or dropped.
+    /// Gives up a place in line, because the waiter was cancelled or dropped.
     pub fn leave(&mut self, waiter: WaiterId) -> Left<W> {
-        let Some((token, granted)) = self.waiters.remove(waiter) else {
+        let Some(token) = self.waiters.remove(waiter) else {
             return Left { token: None, wake: None };
         };
-        self.reserved -= usize::from(granted);
         Left { token, wake: self.wake_next() }
     }
 
     /// Reserves a slot if one is free and nobody waits.
-    #[inline]
     pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
         self.admit().map(|()| self.reserved += 1)
     }
@@ -185,7 +144,6 @@ impl<T, W> Channel<T, W> {
 /// Filling slots.
 impl<T, W> Channel<T, W> {
     /// Fills one reserved slot.
-    #[inline]
     pub fn send(&mut self, value: T) -> Sent<T, W> {
         if self.reserved == 0 {
             return Sent::NoPermit { value };
@@ -231,7 +189,6 @@ impl<T, W> Channel<T, W> {
     ///
     /// The second answer is the token that is not kept (this one, or the one it replaced), to be
     /// dropped by the caller.
-    #[inline]
     pub fn recv_with(&mut self, token: W) -> (Recv<T, W>, Option<W>) {
         match self.try_recv() {
             Ok((value, wake)) => (Recv::Message { value, wake }, Some(token)),
@@ -244,7 +201,7 @@ impl<T, W> Channel<T, W> {
     #[inline]
     pub fn try_recv(&mut self) -> Result<(T, Option<W>), TryRecvError> {
         match self.queue.pop_front() {
-            Some(value) => Ok((value, self.serve_head())),
+            Some(value) => Ok((value, self.waiters.wake_head())),
             None if self.receiver_closed || self.senders_gone() => Err(TryRecvError::Disconnected),
             None => Err(TryRecvError::Empty),
         }
@@ -256,11 +213,9 @@ impl<T, W> Channel<T, W> {
         self.receiver.take()
     }
 
-    /// The receiver is gone, for good. Everything that waited for it is handed out, once. Slots
-    /// that nobody has come for are free again.
+    /// The receiver is gone, for good. Everything that waited for it is handed out, once.
     pub fn close_receiver(&mut self) -> Closed<T, W> {
         self.receiver_closed = true;
-        self.reserved -= core::mem::take(&mut self.waiters.granted);
         Closed {
             messages: core::mem::take(&mut self.queue),
             wakes: self.waiters.line.drain(..).filter_map(|waiter| waiter.token).collect(),
@@ -268,11 +223,10 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Takes all messages at once, with the waiting senders to wake: the head, which wakes the next
-    /// once it has its slot, or all that a slot was taken for.
-    pub fn drain(&mut self) -> (VecDeque<T>, Vec<W>) {
-        let messages = core::mem::take(&mut self.queue);
-        (messages, core::iter::from_fn(|| self.wake_next()).collect())
+    /// Takes all messages at once, with the head of the waiting senders to wake; each that gets
+    /// a slot wakes the next.
+    pub fn drain(&mut self) -> (VecDeque<T>, Option<W>) {
+        (core::mem::take(&mut self.queue), self.wake_next())
     }
 }
 
@@ -290,18 +244,15 @@ impl<T, W: Copy> Channel<T, W> {
 }
 
 impl<T, W> Channel<T, W> {
-    #[inline]
     fn used(&self) -> usize {
         self.queue.len() + self.reserved
     }
 
-    #[inline]
     fn has_room(&self) -> bool {
         self.used() < self.capacity
     }
 
     /// Queues a message: the receiver to wake.
-    #[inline]
     fn commit(&mut self, value: T) -> Option<W> {
         self.queue.push_back(value);
         self.receiver.take()
@@ -309,17 +260,15 @@ impl<T, W> Channel<T, W> {
 
     /// A live permit and a waiting reserve keep the sender they came from counted, whether or not
     /// the host still holds its handle. Nothing gets from here back to a sender.
-    #[inline]
     fn senders_gone(&self) -> bool {
         self.senders == 0 && self.reserved == 0 && self.waiters.line.is_empty()
     }
 
     /// Whether a slot can be had at once. Without any sender nobody can rightly ask.
-    #[inline]
     fn admit(&self) -> Result<(), TryReserveError> {
         if self.receiver_closed || self.senders_gone() {
             Err(TryReserveError::Disconnected)
-        } else if !self.waiters.nobody_waits() || !self.has_room() {
+        } else if !self.waiters.line.is_empty() || !self.has_room() {
             Err(TryReserveError::Full)
         } else {
             Ok(())
@@ -332,24 +281,9 @@ impl<T, W> Channel<T, W> {
         if self.senders_gone() {
             self.receiver.take()
         } else if self.has_room() {
-            self.serve_head()
+            self.waiters.wake_head()
         } else {
             None
         }
-    }
-
-    /// Lets the head of the line know of a free slot, or takes the slot for it.
-    #[inline]
-    fn serve_head(&mut self) -> Option<W> {
-        if self.waiters.nobody_waits() { None } else { self.serve_line() }
-    }
-
-    fn serve_line(&mut self) -> Option<W> {
-        if !self.grants {
-            return self.waiters.wake_head();
-        }
-        let token = self.waiters.grant_head()?;
-        self.reserved += 1;
-        Some(token)
     }
 }

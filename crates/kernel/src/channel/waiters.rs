@@ -3,9 +3,6 @@
 //! Ids only grow and newcomers join at the tail, so the line is sorted by id. Only the head is
 //! ever woken: that takes its token but not its place, so it is woken once until it looks again,
 //! and nobody overtakes it meanwhile.
-//!
-//! Or else the head is granted its slot, and woken with that. Then it waits no longer, but stays in
-//! front of those who do until it has come for the slot: `[granted .. | waiting ..]`.
 
 use alloc::collections::VecDeque;
 
@@ -23,8 +20,6 @@ pub(super) struct Waiter<W> {
 #[derive(Clone, Debug)]
 pub(super) struct Waiters<W> {
     pub(super) line: VecDeque<Waiter<W>>,
-    /// How many in front have their slot.
-    pub(super) granted: usize,
     pub(super) next: u64,
 }
 
@@ -32,12 +27,6 @@ impl<W> Waiters<W> {
     /// Where the waiter stands; the head is at 0.
     pub(super) fn position(&self, id: WaiterId) -> Option<usize> {
         self.line.binary_search_by_key(&id, |waiter| waiter.id).ok()
-    }
-
-    /// Whether all that are left have their slots.
-    #[inline]
-    pub(super) fn nobody_waits(&self) -> bool {
-        self.line.len() == self.granted
     }
 
     /// Joins at the tail.
@@ -53,31 +42,17 @@ impl<W> Waiters<W> {
         self.line.front_mut()?.token.take()
     }
 
-    /// Grants the first that waits its slot, and takes its token.
-    pub(super) fn grant_head(&mut self) -> Option<W> {
-        let token = self.line.get_mut(self.granted)?.token.take();
-        self.granted += 1;
-        token
-    }
-
-    /// Removes one waiter: its token, unless it was woken, and whether it had its slot. `None`: it
-    /// is not here.
-    pub(super) fn remove(&mut self, id: WaiterId) -> Option<(Option<W>, bool)> {
+    /// Removes one waiter. The outer `None`: it is not here; the inner: it was woken already.
+    pub(super) fn remove(&mut self, id: WaiterId) -> Option<Option<W>> {
         let position = self.position(id)?;
-        let granted = position < self.granted;
-        self.granted -= usize::from(granted);
-        self.line.remove(position).map(|waiter| (waiter.token, granted))
+        self.line.remove(position).map(|waiter| waiter.token)
     }
 
-    /// Ids grow along the line and stay below the next one; only the head is woken, or else all
-    /// that have their slots.
+    /// Ids grow along the line and stay below the next one; only the head is woken.
     pub(super) fn is_sound(&self) -> bool {
         let ids = self.line.iter().map(|waiter| waiter.id.0);
-        let mut tokens = self.line.iter().map(|waiter| &waiter.token);
         ids.clone().is_sorted_by(|a, b| a < b)
             && ids.max().is_none_or(|last| last < self.next)
-            && self.granted <= self.line.len()
-            && tokens.by_ref().take(self.granted).all(Option::is_none)
-            && tokens.skip(usize::from(self.granted == 0)).all(Option::is_some)
+            && self.line.iter().skip(1).all(|waiter| waiter.token.is_some())
     }
 }

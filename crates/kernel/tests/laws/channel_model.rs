@@ -12,14 +12,14 @@ use asx_kernel::channel::{
     WaiterId,
 };
 
-pub(crate) type Actor = u8;
-pub(crate) type Message = u8;
+type Actor = u8;
+type Message = u8;
 
-pub(crate) const RECEIVER: Actor = 7;
+const RECEIVER: Actor = 7;
 const BYSTANDER: Message = 8;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Op {
+enum Op {
     Reserve(Actor),
     Leave(Actor),
     TryReserve,
@@ -37,7 +37,7 @@ pub(crate) enum Op {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+enum Answer {
     Granted,
     Waiting,
     Disconnected,
@@ -50,7 +50,7 @@ pub(crate) enum Answer {
     Taken(Vec<Message>),
 }
 
-pub(crate) type Effect = (Answer, Vec<Actor>);
+type Effect = (Answer, Vec<Actor>);
 
 /// The rules, word for word, on plain lists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -216,17 +216,13 @@ impl Model {
 
 /// The law, with the places its waiters hold.
 #[derive(Clone)]
-pub(crate) struct Law {
-    pub(crate) channel: Channel<Message, Actor>,
+struct Law {
+    channel: Channel<Message, Actor>,
     places: [Option<WaiterId>; 4],
 }
 
 impl Law {
-    pub(crate) fn new(channel: Channel<Message, Actor>) -> Law {
-        Law { channel, places: [None; 4] }
-    }
-
-    pub(crate) fn step(&mut self, op: Op) -> Effect {
+    fn step(&mut self, op: Op) -> Effect {
         let channel = &mut self.channel;
         match op {
             Op::Reserve(actor) => {
@@ -318,7 +314,7 @@ fn refused(error: TrySendError<Message>, message: Message) -> Answer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Phase {
+enum Phase {
     Idle,
     Waiting,
     Holding,
@@ -327,90 +323,15 @@ pub(crate) enum Phase {
 
 /// What the actors know: all that decides which steps can follow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Actors {
-    pub(crate) senders: Vec<Phase>,
+struct Actors {
+    senders: Vec<Phase>,
     /// Whether each sender still has its handle.
     handles: Vec<bool>,
     receiver: Phase,
     /// Who was woken and has not looked since, one bit per actor.
-    pub(crate) woken: u8,
+    woken: u8,
     /// How many more messages the bystander sends.
     bystander: u8,
-}
-
-impl Actors {
-    pub(crate) fn new(senders: usize, bystander: u8) -> Actors {
-        Actors {
-            senders: vec![Phase::Idle; senders],
-            handles: vec![true; senders],
-            receiver: Phase::Idle,
-            woken: 0,
-            bystander,
-        }
-    }
-
-    /// Every step some actor can take now.
-    pub(crate) fn steps(&self) -> Vec<(Actor, Op)> {
-        let mut steps = vec![];
-        for (index, phase) in self.senders.iter().enumerate() {
-            let actor = index as Actor;
-            match phase {
-                // The senders are alike: let them start in order.
-                Phase::Idle if index > 0 && self.senders[index - 1] == Phase::Idle => {}
-                Phase::Idle => steps.push((actor, Op::Reserve(actor))),
-                Phase::Waiting => {
-                    steps.extend([(actor, Op::Reserve(actor)), (actor, Op::Leave(actor))]);
-                }
-                Phase::Holding => steps.extend([(actor, Op::Send(actor)), (actor, Op::Abort)]),
-                Phase::Done => {}
-            }
-            // Only the first lets its handle go while it waits or holds a permit.
-            let may_drop = *phase == Phase::Done || (index == 0 && *phase != Phase::Idle);
-            if self.handles[index] && may_drop {
-                steps.push((actor, Op::DropSender));
-            }
-        }
-        if self.bystander > 0 && self.handles.contains(&true) {
-            steps.extend([(BYSTANDER, Op::TrySend(BYSTANDER)), (BYSTANDER, Op::Evict(BYSTANDER))]);
-        }
-        match self.receiver {
-            Phase::Idle => steps.extend([(RECEIVER, Op::Recv), (RECEIVER, Op::Close)]),
-            Phase::Waiting => {
-                let ops = [Op::Recv, Op::CancelRecv, Op::Close];
-                steps.extend(ops.map(|op| (RECEIVER, op)));
-            }
-            Phase::Holding | Phase::Done => {}
-        }
-        steps
-    }
-
-    /// What the actor knows after its step, and who was woken by it.
-    pub(crate) fn saw(&mut self, actor: Actor, op: Op, (answer, wakes): Effect) {
-        match op {
-            Op::DropSender => self.handles[usize::from(actor)] = false,
-            Op::TrySend(_) | Op::Evict(_) => self.bystander -= 1,
-            Op::Close => self.receiver = Phase::Done,
-            _ => {
-                let phase = match answer {
-                    Answer::Granted => Phase::Holding,
-                    Answer::Waiting => Phase::Waiting,
-                    _ if actor == RECEIVER => Phase::Idle,
-                    _ => Phase::Done,
-                };
-                match self.senders.get_mut(usize::from(actor)) {
-                    Some(sender) => *sender = phase,
-                    None => self.receiver = phase,
-                }
-                self.woken &= !(1 << actor);
-            }
-        }
-        for woken in wakes {
-            let phase = self.senders.get(usize::from(woken)).unwrap_or(&self.receiver);
-            assert_eq!(*phase, Phase::Waiting, "only who waits is woken");
-            assert_eq!(self.woken & (1 << woken), 0, "and only once until it looks");
-            self.woken |= 1 << woken;
-        }
-    }
 }
 
 #[derive(Clone)]
@@ -433,13 +354,80 @@ impl Node {
             receiver_gone: false,
             handles: senders,
         };
-        Node { law: Law::new(channel), model, actors: Actors::new(senders, bystander) }
+        let actors = Actors {
+            senders: vec![Phase::Idle; senders],
+            handles: vec![true; senders],
+            receiver: Phase::Idle,
+            woken: 0,
+            bystander,
+        };
+        Node { law: Law { channel, places: [None; 4] }, model, actors }
+    }
+
+    /// Every step some actor can take now.
+    fn steps(&self) -> Vec<(Actor, Op)> {
+        let mut steps = vec![];
+        for (index, phase) in self.actors.senders.iter().enumerate() {
+            let actor = index as Actor;
+            match phase {
+                // The senders are alike: let them start in order.
+                Phase::Idle if index > 0 && self.actors.senders[index - 1] == Phase::Idle => {}
+                Phase::Idle => steps.push((actor, Op::Reserve(actor))),
+                Phase::Waiting => {
+                    steps.extend([(actor, Op::Reserve(actor)), (actor, Op::Leave(actor))]);
+                }
+                Phase::Holding => steps.extend([(actor, Op::Send(actor)), (actor, Op::Abort)]),
+                Phase::Done => {}
+            }
+            // Only the first lets its handle go while it waits or holds a permit.
+            let may_drop = *phase == Phase::Done || (index == 0 && *phase != Phase::Idle);
+            if self.actors.handles[index] && may_drop {
+                steps.push((actor, Op::DropSender));
+            }
+        }
+        if self.actors.bystander > 0 && self.model.handles > 0 {
+            steps.extend([(BYSTANDER, Op::TrySend(BYSTANDER)), (BYSTANDER, Op::Evict(BYSTANDER))]);
+        }
+        match self.actors.receiver {
+            Phase::Idle => steps.extend([(RECEIVER, Op::Recv), (RECEIVER, Op::Close)]),
+            Phase::Waiting => {
+                let ops = [Op::Recv, Op::CancelRecv, Op::Close];
+                steps.extend(ops.map(|op| (RECEIVER, op)));
+            }
+            Phase::Holding | Phase::Done => {}
+        }
+        steps
     }
 
     fn step(&mut self, actor: Actor, op: Op) {
         let effect = self.law.step(op);
         assert_eq!(effect, self.model.step(op), "{op:?}");
-        self.actors.saw(actor, op, effect);
+        let (answer, wakes) = effect;
+        let actors = &mut self.actors;
+        match op {
+            Op::DropSender => actors.handles[usize::from(actor)] = false,
+            Op::TrySend(_) | Op::Evict(_) => actors.bystander -= 1,
+            Op::Close => actors.receiver = Phase::Done,
+            _ => {
+                let phase = match answer {
+                    Answer::Granted => Phase::Holding,
+                    Answer::Waiting => Phase::Waiting,
+                    _ if actor == RECEIVER => Phase::Idle,
+                    _ => Phase::Done,
+                };
+                match actors.senders.get_mut(usize::from(actor)) {
+                    Some(sender) => *sender = phase,
+                    None => actors.receiver = phase,
+                }
+                actors.woken &= !(1 << actor);
+            }
+        }
+        for woken in wakes {
+            let phase = actors.senders.get(usize::from(woken)).unwrap_or(&actors.receiver);
+            assert_eq!(*phase, Phase::Waiting, "only who waits is woken");
+            assert_eq!(actors.woken & (1 << woken), 0, "and only once until it looks");
+            actors.woken |= 1 << woken;
+        }
     }
 
     fn is_asleep(&self, actor: Actor, phase: Phase) -> bool {
@@ -486,7 +474,7 @@ fn explore(capacity: usize, senders: usize, bystander: u8) -> usize {
     let mut seen = HashSet::from([(start.model.clone(), start.actors.clone())]);
     let mut open = vec![start];
     while let Some(node) = open.pop() {
-        for (actor, op) in node.actors.steps() {
+        for (actor, op) in node.steps() {
             let mut next = node.clone();
             next.step(actor, op);
             next.law.assert_equals(&next.model);

@@ -1,7 +1,6 @@
 //! Whole-law tests: every matrix enumerated, every structure against a naive model.
 
 mod cancel_algebra;
-mod channel_grants;
 mod channel_model;
 mod lanes_model;
 mod matrices;

@@ -23,6 +23,7 @@
 
 pub mod broadcast;
 mod error;
+mod law;
 mod line;
 #[cfg(all(test, loom))]
 mod loom;

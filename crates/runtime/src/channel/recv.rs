@@ -6,9 +6,10 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use asx_kernel::channel::{Channel, TryRecvError};
+use asx_kernel::channel::TryRecvError;
 
 use super::RecvError;
+use super::law::Law;
 use super::shared::{Shared, Taken};
 use crate::cx::Wait;
 use crate::{CancelSafe, Cancelled, Cx};
@@ -37,7 +38,7 @@ impl<'a, T> Recv<'a, T> {
     fn poll_with<R>(
         &mut self,
         context: &mut Context<'_>,
-        take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
+        take: impl FnMut(&Shared<T>, &mut Law<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, RecvError>> {
         if !self.cx.goes_ahead() {
             if let Err(cancelled) = self.cx.checkpoint() {
@@ -144,7 +145,7 @@ impl<T> CancelSafe for RecvMany<'_, T> {}
 /// with each: those are to be woken.
 fn take_many<T>(
     shared: &Shared<T>,
-    channel: &mut Channel<T, Waker>,
+    channel: &mut Law<T, Waker>,
     into: &mut Vec<T>,
     max: usize,
     senders: &mut Vec<Waker>,

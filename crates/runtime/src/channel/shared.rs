@@ -19,6 +19,7 @@ use asx_kernel::journal::EventKind;
 use asx_kernel::session::Resolution;
 
 use super::Disconnected;
+use super::law::Law;
 use super::tag::Tag;
 use crate::cell::is_task_waker;
 use crate::footprint::Object;
@@ -26,7 +27,7 @@ use crate::prim::Arc;
 use crate::short::ShortLock;
 
 pub(crate) struct Shared<T> {
-    channel: ShortLock<Channel<T, Waker>>,
+    law: ShortLock<Law<T, Waker>>,
     object: Object,
     /// Who the channel is, if a runtime knows it.
     pub(super) tag: Option<Box<Tag>>,
@@ -40,21 +41,22 @@ pub(super) type Numbered<N> = Result<(N, Option<Waker>), Disconnected>;
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
-        let channel = ShortLock::new(Channel::granting(capacity)?);
-        Ok(Arc::new(Shared { channel, object: Object::new(), tag: None }))
+        let law = ShortLock::new(Law::granting(capacity)?);
+        Ok(Arc::new(Shared { law, object: Object::new(), tag: None }))
     }
 
-    /// A channel that a runtime knows.
+    /// A channel that a runtime knows, and whose record is the model's: it grants nothing.
     #[cfg(not(loom))]
     pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {
-        Shared { channel: ShortLock::new(law), object: Object::new(), tag: Some(Box::new(tag)) }
+        let law = ShortLock::new(Law::waking(law));
+        Shared { law, object: Object::new(), tag: Some(Box::new(tag)) }
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
     #[inline]
-    pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
+    pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut Law<T, Waker>) -> R) -> R {
         self.object.write();
-        self.channel.with(ask)
+        self.law.with(ask)
     }
 
     /// Asks for a slot, in line at `place` if it has one already. `number` is asked for the number
@@ -246,7 +248,7 @@ impl<T> Shared<T> {
         &self,
         again: bool,
         waker: &Waker,
-        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Law<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         if !self.is_usable() {
             self.cancel_recv();
@@ -273,7 +275,7 @@ impl<T> Shared<T> {
 
     /// Takes the oldest message, under the lock.
     #[inline]
-    pub(super) fn take(&self, channel: &mut Channel<T, Waker>) -> Taken<T> {
+    pub(super) fn take(&self, channel: &mut Law<T, Waker>) -> Taken<T> {
         let taken = channel.try_recv()?;
         self.note(EventKind::Received {});
         Ok(taken)
@@ -290,7 +292,7 @@ impl<T> Shared<T> {
     fn wait_for_message<R>(
         &self,
         token: Waker,
-        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Law<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         let (taken, _spare) = self.with(|channel| match take(self, channel) {
             Err(TryRecvError::Empty) => {
@@ -305,7 +307,7 @@ impl<T> Shared<T> {
 
     /// Forgets that the receiver waits.
     pub(super) fn cancel_recv(&self) {
-        drop(self.with(Channel::cancel_recv));
+        drop(self.with(|channel| channel.cancel_recv()));
     }
 
     /// The receiver is gone: what it did not take comes back, every waiting sender is woken.
@@ -316,7 +318,7 @@ impl<T> Shared<T> {
     }
 
     /// Closes the side of the receiver.
-    fn shut(&self, channel: &mut Channel<T, Waker>) -> Closed<T, Waker> {
+    fn shut(&self, channel: &mut Law<T, Waker>) -> Closed<T, Waker> {
         let first = !channel.is_receiver_closed();
         let closed = channel.close_receiver();
         if first {
@@ -387,7 +389,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let (value, sender) = match &self.tag {
-            None => self.with(Channel::try_recv)?,
+            None => self.with(Law::try_recv)?,
             Some(tag) => self.try_recv_known(tag)?,
         };
         wake(sender);
@@ -404,7 +406,7 @@ impl<T> Shared<T> {
 
     /// A sender more; `false` once the last one is gone.
     pub(crate) fn add_sender(&self) -> bool {
-        self.with(Channel::add_sender)
+        self.with(|channel| channel.add_sender())
     }
 
     /// A sender fewer; the last one wakes the receiver.
@@ -445,7 +447,7 @@ pub(super) fn wake(waker: Option<Waker>) {
 /// Reserves if that needs no waker: for a newcomer when there is room and no line, for who waited
 /// once it was woken, and for nobody once the receiver is gone.
 #[inline]
-fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>) -> Poll<Granted> {
+fn reserve_now<T>(channel: &mut Law<T, Waker>, place: &mut Option<WaiterId>) -> Poll<Granted> {
     if place.is_none() {
         return match channel.try_reserve() {
             Ok(()) => Poll::Ready(Ok(None)),
@@ -467,14 +469,14 @@ fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>)
 }
 
 /// Registers the receiver, by the waker of a task of ours: a waker that is not kept.
-fn wait<T>(channel: &mut Channel<T, Waker>, waker: &Waker) -> Option<Waker> {
+fn wait<T>(channel: &mut Law<T, Waker>, waker: &Waker) -> Option<Waker> {
     let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
     if known { None } else { channel.recv_with(waker.clone()).1 }
 }
 
 /// Takes a place in line, by the waker of a task of ours: there was no slot under this very lock.
 #[cold]
-fn join<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>, waker: &Waker) {
+fn join<T>(channel: &mut Law<T, Waker>, place: &mut Option<WaiterId>, waker: &Waker) {
     let (granted, spare) = line_up(channel, place, waker.clone());
     debug_assert!(granted.is_pending() && spare.is_none(), "a newcomer that found no slot");
 }
@@ -482,7 +484,7 @@ fn join<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>, waker:
 /// Takes a place in line, or a slot if there is one after all. The waker that is not kept is to be
 /// dropped after the lock.
 fn line_up<T>(
-    channel: &mut Channel<T, Waker>,
+    channel: &mut Law<T, Waker>,
     place: &mut Option<WaiterId>,
     token: Waker,
 ) -> (Poll<Granted>, Option<Waker>) {

@@ -2,6 +2,7 @@
 
 mod ends;
 mod grants;
+mod histories;
 mod recv;
 mod wakers;
 
