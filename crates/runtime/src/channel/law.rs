@@ -19,8 +19,8 @@ use asx_kernel::channel::{
 #[derive(Clone)]
 pub(crate) struct Law<T, W> {
     channel: Channel<T, W>,
-    /// Who has a slot and has not come for it, in the order of service and so sorted. `None`: heads are woken,
-    /// and ask themselves.
+    /// Who has a slot and has not come for it, in the order of service: sorted, as ids only grow.
+    /// `None`: heads are woken, and ask themselves.
     granted: Option<VecDeque<WaiterId>>,
 }
 
