@@ -26,8 +26,9 @@ pub(crate) struct Law<T, W> {
 
 impl<T, W> Law<T, W> {
     /// A channel whose free slots wake the head of the line.
-    pub(super) fn waking(channel: Channel<T, W>) -> Self {
-        Law { channel, granted: None }
+    #[cfg(not(loom))]
+    pub(super) fn waking(capacity: usize) -> Result<Self, ZeroCapacity> {
+        Ok(Law { channel: Channel::new(capacity)?, granted: None })
     }
 
     /// A channel whose free slots are granted to the head of the line.

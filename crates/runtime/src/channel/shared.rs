@@ -12,8 +12,8 @@
 use std::task::{Poll, Waker};
 
 use asx_kernel::channel::{
-    Channel, Closed, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError,
-    WaiterId, ZeroCapacity,
+    Closed, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError, WaiterId,
+    ZeroCapacity,
 };
 use asx_kernel::journal::EventKind;
 use asx_kernel::session::Resolution;
@@ -45,11 +45,10 @@ impl<T> Shared<T> {
         Ok(Arc::new(Shared { law, object: Object::new(), tag: None }))
     }
 
-    /// A channel that a runtime knows, and whose record is the model's: it grants nothing.
+    /// A channel that a runtime knows.
     #[cfg(not(loom))]
-    pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {
-        let law = ShortLock::new(Law::waking(law));
-        Shared { law, object: Object::new(), tag: Some(Box::new(tag)) }
+    pub(super) fn tagged(law: Law<T, Waker>, tag: Tag) -> Shared<T> {
+        Shared { law: ShortLock::new(law), object: Object::new(), tag: Some(Box::new(tag)) }
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
