@@ -257,3 +257,12 @@ pub(crate) fn find<R>(
 
 /// The thread is not polling that task.
 pub(crate) struct Elsewhere;
+
+/// Runs `f` as if this thread were polling `task`, which may do so many operations at once.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn as_if_polled<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
+    let turn = Turn::new(ManuallyDrop::new(task.clone()), operations, 0);
+    let answer = turn.run(f);
+    drop(ManuallyDrop::into_inner(turn.task));
+    answer
+}

@@ -125,6 +125,19 @@ impl Cx {
         self.task.set_wait(on, at);
     }
 
+    /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
+    /// it or the part of it that asks to stop, nothing bounds it, and it may do one more operation,
+    /// which this takes. If not, [`checkpoint`](Cx::checkpoint) and `may_go_on` tell.
+    ///
+    /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
+    pub(crate) fn goes_ahead(&self) -> bool {
+        let goes = is_quiet(&self.task) && ambient::take_operation();
+        if goes {
+            crate::footprint::breathe();
+        }
+        goes
+    }
+
     /// Whether an operation that need not wait may go on; if not, others run first and the task is
     /// polled again after them. So a task that always finds something to do starves nobody.
     #[inline]
@@ -403,6 +416,7 @@ impl Future for YieldNow {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::channel::testing;
     use crate::loose::loose_region;
     use crate::node::{Branch, Kind as Node};
     use crate::region::Policy;
@@ -454,5 +468,32 @@ mod tests {
             let (entry, mut task) = unsafe { make(&region, limited, body) };
             assert!(entry.unwrap().unwrap().run() && matches!(task.outcome(), Some(Ok(false))));
         }
+    }
+
+    #[test]
+    fn what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations() {
+        let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
+        // As it is while it is polled.
+        assert!(cx.task().word.begin(true, false).is_some());
+        let within = |operations, check: &dyn Fn()| {
+            ambient::as_if_polled(cx.task(), operations, check);
+        };
+        assert!(!cx.goes_ahead(), "nobody polls it");
+        within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
+        for (kind, goes) in [(Node::Shield, false), (Node::Branch(Branch::default()), true)] {
+            let node = node::Node::new(kind);
+            within(9, &|| assert_eq!(ambient::enter(&node, || cx.goes_ahead()), goes));
+        }
+        within(2, &|| {
+            assert_eq!([(); 3].map(|()| cx.goes_ahead()), [true, true, false]);
+            assert!(!ambient::take_operation(), "each has taken one");
+        });
+        within(1, &|| {
+            assert!(!other.goes_ahead());
+            assert!(ambient::take_operation(), "what does not go ahead takes none");
+        });
+        within(9, &|| assert!(cx.goes_ahead() && cx.checkpoint().is_ok()));
+        cancel(testing::reason());
+        within(9, &|| assert!(!cx.goes_ahead() && cx.checkpoint().is_err()));
     }
 }
