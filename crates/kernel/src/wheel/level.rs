@@ -1,12 +1,43 @@
 //! The levels of the wheel: 256 lists of entries each, and bitmaps of those that are not empty.
+//!
+//! A list is a chain of chunks, each a line of cache. What is added goes to the last chunk, and
+//! nothing is ever taken out of the middle: whoever reads a list asks for each [`Ref`] whether the
+//! entry still is what it was. Chunks that are done with are used again, the last one first.
+
+use alloc::vec::Vec;
+use core::mem::replace;
 
 use super::LEVELS;
-use super::slab::{Link, NIL, Slab};
+use super::slab::{KEEP, NIL, Slab};
 
 /// Slots of a level.
 pub(super) const SLOTS: u64 = 256;
 /// Slots of all levels.
 pub(super) const PLACES: usize = LEVELS * SLOTS as usize;
+/// References a chunk holds.
+const FULL: u32 = 7;
+
+/// An entry that waits in a slot, and the lower half of the generation it had then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ref {
+    pub(super) at: u32,
+    stamp: u32,
+}
+
+impl Ref {
+    pub(super) fn new(at: u32, generation: u64) -> Ref {
+        Ref { at, stamp: generation as u32 }
+    }
+}
+
+/// A part of a list. An end of a list is chunk * 8 + references in it, or NIL.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Chunk {
+    refs: [Ref; FULL as usize],
+    /// The end of what comes before; of a free chunk, the one freed before.
+    before: u32,
+}
 
 /// A list, and the earliest deadline put into it.
 #[derive(Clone, Copy, Debug)]
@@ -15,21 +46,24 @@ pub(super) struct Slot {
     pub(super) min: u64,
     /// The entry that had this deadline; it may be gone.
     pub(super) min_at: u32,
-    pub(super) head: u32,
+    pub(super) end: u32,
 }
 
-const EMPTY: Slot = Slot { min: u64::MAX, min_at: NIL, head: NIL };
+const EMPTY: Slot = Slot { min: u64::MAX, min_at: NIL, end: NIL };
 
 /// The lists of all levels by place: level * 256 + slot.
 #[derive(Clone, Debug)]
 pub(super) struct Levels {
     pub(super) occupied: [u64; PLACES / 64],
     pub(super) slots: [Slot; PLACES],
+    pub(super) chunks: Vec<Chunk>,
+    free: u32,
 }
 
 impl Levels {
     pub(super) const fn new() -> Self {
-        Levels { occupied: [0; PLACES / 64], slots: [EMPTY; PLACES] }
+        let (occupied, slots) = ([0; PLACES / 64], [EMPTY; PLACES]);
+        Levels { occupied, slots, chunks: Vec::new(), free: NIL }
     }
 
     /// Steps from the slot of `unit` to the next occupied one of the level, going round.
@@ -46,47 +80,101 @@ impl Levels {
         })
     }
 
-    /// Puts an entry in front of a slot's list.
+    /// Puts an entry into a slot.
     #[inline]
-    pub(super) fn push<T>(&mut self, place: usize, at: u32, deadline: u64, slab: &mut Slab<T>) {
-        let list = &mut self.slots[place];
-        slab.set_link(at, Link::anchored(place as u32, list.head));
-        match slab.link_mut(list.head) {
-            Some(first) => first.prev = at,
-            None => self.occupied[place / 64] |= 1 << (place % 64),
+    pub(super) fn push(&mut self, place: usize, entry: Ref, deadline: u64) {
+        if self.slots[place].end % 8 == FULL {
+            self.grow(place);
         }
-        list.head = at;
-        if deadline < list.min {
-            (list.min, list.min_at) = (deadline, at);
+        let slot = &mut self.slots[place];
+        self.chunks[(slot.end / 8) as usize].refs[(slot.end % 8) as usize] = entry;
+        slot.end += 1;
+        if deadline < slot.min {
+            (slot.min, slot.min_at) = (deadline, entry.at);
         }
     }
 
-    /// Empties a slot: the first entry of the list it had.
+    /// Adds a chunk to a slot without any, or whose last one is full.
+    fn grow(&mut self, place: usize) {
+        self.occupied[place / 64] |= 1 << (place % 64);
+        let chunk = match self.chunks.get(self.free as usize) {
+            Some(chunk) => replace(&mut self.free, chunk.before),
+            None => {
+                self.chunks.push(Chunk { refs: Default::default(), before: NIL });
+                self.chunks.len() as u32 - 1
+            }
+        };
+        let end = replace(&mut self.slots[place].end, chunk * 8);
+        self.chunks[chunk as usize].before = end;
+    }
+
+    /// Empties a slot: the end of the list it had, which is to be [`cut`](Levels::cut) to pieces.
     pub(super) fn take(&mut self, place: usize) -> u32 {
         self.occupied[place / 64] &= !(1 << (place % 64));
-        core::mem::replace(&mut self.slots[place], EMPTY).head
+        replace(&mut self.slots[place], EMPTY).end
+    }
+
+    /// Takes the last chunk off a list: what was in it.
+    pub(super) fn cut(&mut self, end: &mut u32) -> Option<impl Iterator<Item = Ref> + use<>> {
+        let (count, at) = (*end % 8, *end / 8);
+        let chunk = self.chunks.get_mut(at as usize)?;
+        *end = replace(&mut chunk.before, replace(&mut self.free, at));
+        Some(chunk.refs.into_iter().take(count as usize))
+    }
+
+    /// Empties all slots.
+    pub(super) fn clear(&mut self) {
+        for word in 0..self.occupied.len() {
+            let mut bits = replace(&mut self.occupied[word], 0);
+            while bits != 0 {
+                self.slots[word * 64 + bits.trailing_zeros() as usize] = EMPTY;
+                bits &= bits - 1;
+            }
+        }
+        self.chunks.clear();
+        self.free = NIL;
+    }
+
+    /// Gives the storage back.
+    pub(super) fn release(&mut self) {
+        self.clear();
+        self.chunks.shrink_to(KEEP);
     }
 
     /// The earliest deadline of a slot and whose it is.
     ///
     /// What the slot remembers is good if some live timer has that deadline: were it a timer that
     /// came to the entry later and waits elsewhere, the answer over all slots is still right.
-    pub(super) fn min<T>(&self, place: usize, slab: &Slab<T>) -> (u64, u32) {
-        let list = self.slots[place];
-        if slab.get(list.min_at).is_some_and(|body| body.deadline == list.min) {
-            return (list.min, list.min_at);
+    pub(super) fn min<T>(&self, place: usize, slab: &Slab<T>) -> Option<(u64, u32)> {
+        let slot = self.slots[place];
+        if slab.get(slot.min_at).is_some_and(|body| body.deadline == slot.min) {
+            return Some((slot.min, slot.min_at));
         }
-        self.walk(place, slab).min().unwrap_or((u64::MAX, NIL))
+        self.walk(place, slab).min()
     }
 
-    /// The entries of a slot after their deadlines.
+    /// The live entries of a slot after their deadlines.
     pub(super) fn walk<T>(&self, place: usize, slab: &Slab<T>) -> impl Iterator<Item = (u64, u32)> {
-        let mut at = self.slots[place].head;
-        core::iter::from_fn(move || {
-            let found = (slab.get(at)?.deadline, at);
-            at = slab.link(at).next;
-            Some(found)
-        })
+        self.refs(place).filter_map(|entry| Some((slab.named(entry)?.deadline, entry.at)))
+    }
+
+    /// What a slot holds, dead or alive.
+    pub(super) fn refs(&self, place: usize) -> impl Iterator<Item = Ref> {
+        let chunk = |end: u32| self.chunks.get((end / 8) as usize);
+        let ends = core::iter::successors(Some(self.slots[place].end), move |end| {
+            chunk(*end).map(|chunk| chunk.before)
+        });
+        ends.map_while(move |end| chunk(end).map(|chunk| &chunk.refs[..(end % 8) as usize]))
+            .flatten()
+            .copied()
+    }
+}
+
+impl<T> Slab<T> {
+    /// The live entry a slot refers to.
+    #[inline]
+    pub(super) fn named(&self, entry: Ref) -> Option<&super::slab::Body<T>> {
+        self.get(entry.at).filter(|body| body.generation as u32 == entry.stamp)
     }
 }
 

@@ -24,6 +24,7 @@
 
 mod check;
 mod level;
+mod near;
 mod slab;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ use alloc::vec::Vec;
 use crate::queue::Queue;
 use crate::time::{Time, nanos};
 use level::{Levels, SLOTS};
+use near::Near;
 use slab::{Body, MAX_ENTRIES, Slab};
 pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
@@ -44,9 +46,6 @@ const LEVELS: usize = 4;
 const TICK: u64 = 1_000_000;
 /// Nanoseconds all levels span.
 const RANGE: u64 = TICK << (8 * LEVELS);
-/// A place is level * 256 + slot, or one of these.
-const NEAR: u32 = 1024;
-const OVERFLOW: u32 = 1025;
 
 /// A set of timers carrying tokens.
 ///
@@ -77,8 +76,15 @@ pub struct Wheel<T> {
     next_generation: u64,
     /// Everything up to here is due, because a group was let go early; 0: no such group.
     group_end: u64,
+    /// The earliest deadline on the wheel when it was last searched for; that timer may be gone
+    /// when this is `u64::MAX`, and others may have come.
+    earliest: u64,
+    /// References and nodes of cancelled timers that are still in slots and heaps.
+    dead: usize,
+    /// The next generation when there were none.
+    renewed: u64,
     slab: Slab<T>,
-    near: Queue,
+    near: Near,
     overflow: Queue,
     levels: Levels,
 }
@@ -95,8 +101,11 @@ impl<T> Wheel<T> {
             max_distance: nanos(config.max_timer_duration),
             next_generation: config.first_generation,
             group_end: 0,
+            earliest: u64::MAX,
+            dead: 0,
+            renewed: config.first_generation,
             slab: Slab::new(),
-            near: Queue::default(),
+            near: Near::default(),
             overflow: Queue::default(),
             levels: Levels::new(),
             config,
@@ -115,8 +124,17 @@ impl<T> Wheel<T> {
     /// Removes a timer: its token the first time, nothing for a handle that is stale or unknown.
     #[inline]
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
-        let (token, link) = self.slab.remove(self.entry(handle)?, handle.generation)?;
-        self.unlink(link);
+        let (token, deadline) = self.slab.remove(self.entry(handle)?, handle.generation)?;
+        self.dead += 1;
+        if deadline <= self.earliest {
+            self.earliest = u64::MAX;
+        }
+        if !self.on_wheel(deadline) {
+            self.trim();
+        }
+        if self.is_littered() {
+            self.renew();
+        }
         self.settle();
         Some(token)
     }
@@ -146,7 +164,8 @@ impl<T> Wheel<T> {
         }
         let far = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
         let best = (0..LEVELS).fold(far, |best, level| {
-            self.first_slot(level, best).map_or(best, |(_, (min, _))| best.min(min))
+            let first = self.slots(level, best).find_map(|slot| self.levels.min(slot, &self.slab));
+            first.map_or(best, |(min, _)| best.min(min))
         });
         (!self.is_empty()).then_some(Time::from_nanos(best))
     }
@@ -160,8 +179,17 @@ impl<T> Wheel<T> {
         if self.is_empty() {
             return;
         }
-        self.sweep(from, self.tick);
-        self.learn();
+        if self.tick == from {
+            self.promote();
+        } else {
+            self.sweep(from, self.tick);
+            if self.is_littered() {
+                self.renew();
+            }
+        }
+        if self.tick != from || self.earliest == u64::MAX {
+            self.learn();
+        }
     }
 
     /// Advances to `now` and appends up to `max` due timers in (deadline, insertion) order; how
@@ -175,14 +203,17 @@ impl<T> Wheel<T> {
             && let Some(node) = self.near.first()
             && node.deadline <= due
         {
-            self.near.remove(0, self.slab.moved(NEAR));
+            self.near.pop();
             let generation = node.seq.wrapping_add(self.config.first_generation);
             let handle = TimerHandle { id: self.id(node.at), generation };
             if let Some((token, _)) = self.slab.remove(node.at as usize, generation) {
                 out.push(Expired { handle, deadline: Time::from_nanos(node.deadline), token });
+                count += 1;
+            } else {
+                self.dead -= 1;
             }
-            count += 1;
         }
+        self.trim();
         self.settle();
         count
     }
@@ -191,7 +222,7 @@ impl<T> Wheel<T> {
         /// The current time.
         now(&self) -> Time = Time::from_nanos(self.now);
         /// How many timers live.
-        len(&self) -> usize = self.slab.live;
+        len(&self) -> usize = self.slab.live();
         /// Whether no timer lives.
         is_empty(&self) -> bool = self.len() == 0;
         /// How many entries are held, live or kept for reuse: never more than have lived at once,
@@ -202,19 +233,17 @@ impl<T> Wheel<T> {
     /// Where a live timer waits. For tests and tools: it may walk a slot's list.
     pub fn level_of(&self, handle: TimerHandle) -> Option<Placement> {
         let at = self.find(handle)?;
-        let mut link = self.slab.link(at);
-        let place = loop {
-            match link.place() {
-                Some(place) => break place,
-                None => link = self.slab.link(link.prev),
-            }
+        let deadline = self.slab.bodies[at as usize].deadline;
+        if deadline <= self.near_end {
+            let due = deadline <= self.due();
+            return Some(if due { Placement::Ready } else { Placement::Level(0) });
+        }
+        let waits = |level: &usize| {
+            let mut slot = self.levels.walk(place(*level, unit(deadline, *level)), &self.slab);
+            slot.any(|(_, entry)| entry == at)
         };
-        Some(match place {
-            NEAR if self.slab.bodies[at as usize].deadline <= self.due() => Placement::Ready,
-            NEAR => Placement::Level(0),
-            OVERFLOW => Placement::Overflow,
-            _ => Placement::Level((u64::from(place) / SLOTS) as u8),
-        })
+        let level = (0..LEVELS).find(waits);
+        Some(level.map_or(Placement::Overflow, |level| Placement::Level(level as u8)))
     }
 
     #[inline]
@@ -227,9 +256,8 @@ impl<T> Wheel<T> {
     fn insert(&mut self, deadline: u64, token: T) -> TimerHandle {
         let generation = self.next_generation;
         self.next_generation = generation.wrapping_add(1);
-        let at = self.slab.reserve();
+        let at = self.slab.insert(Body { deadline, generation, token: Some(token) });
         self.place(at, deadline, generation);
-        self.slab.bodies[at as usize] = Body { deadline, generation, token: Some(token) };
         TimerHandle { id: self.id(at), generation }
     }
 

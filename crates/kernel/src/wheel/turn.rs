@@ -1,9 +1,12 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
-use super::level::SLOTS;
-use super::slab::{ANCHOR, KEEP, Link};
-use super::{LEVELS, NEAR, OVERFLOW, TICK, Wheel, place, unit};
+use super::level::{Ref, SLOTS};
+use super::slab::KEEP;
+use super::{LEVELS, TICK, Wheel, place, unit};
 use crate::queue::Node;
+
+/// References to cancelled timers that may be kept in addition to one for each entry.
+pub(super) const SPARE: usize = 256;
 
 impl<T> Wheel<T> {
     /// Sets the end of near after time has moved or a group has come or gone.
@@ -12,12 +15,18 @@ impl<T> Wheel<T> {
         self.near_end = tick_end.max(self.group_end);
     }
 
-    /// Links an entry where its deadline belongs at the current time.
+    /// Whether a timer waits in a slot, and not in near or overflow.
+    #[inline]
+    pub(super) fn on_wheel(&self, deadline: u64) -> bool {
+        deadline > self.near_end && deadline.saturating_sub(self.now) < self.horizon
+    }
+
+    /// The slot a deadline belongs to at the current time, if it belongs on the wheel.
     #[inline(always)]
-    pub(super) fn place(&mut self, at: u32, deadline: u64, generation: u64) {
+    fn slot(&self, deadline: u64) -> Option<usize> {
         let distance = deadline.saturating_sub(self.now);
         if deadline <= self.near_end || distance >= self.horizon {
-            return self.enqueue(at, deadline, generation);
+            return None;
         }
         let level = match distance {
             d if d < TICK << 8 => 0,
@@ -25,52 +34,41 @@ impl<T> Wheel<T> {
             d if d < TICK << 24 => 2,
             _ => 3,
         };
-        let place = place(level, unit(deadline, level));
-        self.levels.push(place, at, deadline, &mut self.slab);
+        Some(place(level, unit(deadline, level)))
     }
 
-    /// Closes the gap that an entry linked like this has left.
-    #[inline]
-    pub(super) fn unlink(&mut self, link: Link) {
-        let Some(before) = self.slab.link_mut(link.prev) else {
-            return self.unlink_first(link);
-        };
-        before.next = link.next;
-        if let Some(after) = self.slab.link_mut(link.next) {
-            after.prev = link.prev;
-        }
-    }
-
-    /// The same for the first of a list or the member of a queue: `prev` is an anchor.
-    #[inline]
-    fn unlink_first(&mut self, link: Link) {
-        match link.prev - ANCHOR {
-            NEAR => self.near.remove(link.next, self.slab.moved(NEAR)),
-            OVERFLOW => self.overflow.remove(link.next, self.slab.moved(OVERFLOW)),
-            place => match self.slab.link_mut(link.next) {
-                None => drop(self.levels.take(place as usize)),
-                Some(after) => {
-                    after.prev = link.prev;
-                    self.levels.slots[place as usize].head = link.next;
-                }
-            },
+    /// Puts an entry where its deadline belongs at the current time.
+    #[inline(always)]
+    pub(super) fn place(&mut self, at: u32, deadline: u64, generation: u64) {
+        match self.slot(deadline) {
+            Some(slot) => self.levels.push(slot, Ref::new(at, generation), deadline),
+            None => self.enqueue(at, deadline, generation),
         }
     }
 
     /// Puts an entry that does not belong on the wheel into the heap it belongs to.
     #[inline(never)]
     fn enqueue(&mut self, at: u32, deadline: u64, generation: u64) {
-        // Generations count registrations, so the distance from the first is the sequence.
-        let seq = generation.wrapping_sub(self.config.first_generation);
         let near = deadline <= self.near_end;
-        let (queue, place) =
-            if near { (&mut self.near, NEAR) } else { (&mut self.overflow, OVERFLOW) };
-        queue.push(Node { deadline, seq, at }, self.slab.moved(place));
+        let node = self.node(at, deadline, generation);
+        let queue = if near { &mut self.near.late } else { &mut self.overflow };
+        queue.push(node, |_, _| ());
+    }
+
+    fn node(&self, at: u32, deadline: u64, generation: u64) -> Node {
+        // Generations count registrations, so the distance from the first is the sequence.
+        Node { deadline, seq: generation.wrapping_sub(self.config.first_generation), at }
+    }
+
+    /// Whether a node's timer still waits.
+    pub(super) fn waits(&self, node: &Node) -> bool {
+        self.slab.lives(node.at, node.seq.wrapping_add(self.config.first_generation))
     }
 
     /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
     /// range of the wheel. Finer levels first: what a slot gives away is not met again.
     pub(super) fn sweep(&mut self, from: u64, to: u64) {
+        let start = self.near.begin();
         for level in 0..LEVELS {
             let (from, to) = (from >> (8 * level), to >> (8 * level));
             if from == to {
@@ -82,22 +80,92 @@ impl<T> Wheel<T> {
                 && unit + distance <= last
             {
                 unit += distance;
-                let mut at = self.levels.take(place(level, unit));
-                while let Some(body) = self.slab.get(at) {
-                    let next = self.slab.link(at).next;
-                    self.place(at, body.deadline, body.generation);
-                    at = next;
-                }
+                self.empty(place(level, unit));
                 unit += 1;
             }
         }
+        self.near.end(start);
+        self.promote();
+    }
+
+    /// Places anew what lies in a slot, and forgets what was cancelled.
+    fn empty(&mut self, place: usize) {
+        let mut end = self.levels.take(place);
+        while let Some(refs) = self.levels.cut(&mut end) {
+            for entry in refs {
+                let Some(body) = self.slab.named(entry) else {
+                    self.dead -= 1;
+                    continue;
+                };
+                let (deadline, generation) = (body.deadline, body.generation);
+                if deadline <= self.near_end {
+                    self.near.swept.push(self.node(entry.at, deadline, generation));
+                } else {
+                    self.place(entry.at, deadline, generation);
+                }
+            }
+        }
+    }
+
+    /// Places anew what has come in range of the wheel.
+    #[inline]
+    pub(super) fn promote(&mut self) {
+        let mut moved = false;
         while let Some(node) = self.overflow.first()
             && (node.deadline <= self.near_end || node.deadline - self.now < self.horizon)
         {
-            self.overflow.remove(0, self.slab.moved(OVERFLOW));
+            self.overflow.remove(0, |_, _| ());
             let generation = node.seq.wrapping_add(self.config.first_generation);
-            self.place(node.at, node.deadline, generation);
+            if self.slab.lives(node.at, generation) {
+                self.place(node.at, node.deadline, generation);
+            } else {
+                self.dead -= 1;
+            }
+            moved = true;
         }
+        if moved {
+            self.trim();
+        }
+    }
+
+    /// The first of each heap is a live timer again.
+    pub(super) fn trim(&mut self) {
+        while self.near.first().is_some_and(|node| !self.waits(&node)) {
+            self.near.pop();
+            self.dead -= 1;
+        }
+        while self.overflow.first().is_some_and(|node| !self.waits(&node)) {
+            self.overflow.remove(0, |_, _| ());
+            self.dead -= 1;
+        }
+    }
+
+    /// Whether to [`renew`](Wheel::renew): what the cancelled timers have left is as much as all
+    /// entries, or so old that the stamps of references might soon be given again.
+    #[inline]
+    pub(super) fn is_littered(&self) -> bool {
+        self.dead > self.slab.bodies.len() + SPARE
+            || self.next_generation.wrapping_sub(self.renewed) >= 1 << 31
+    }
+
+    /// Forgets what cancelled timers have left behind. The entries are gone through in order, which
+    /// costs no cache misses to speak of; it takes as many cancels as there are entries to get here.
+    #[cold]
+    pub(super) fn renew(&mut self) {
+        self.levels.clear();
+        let (slab, first) = (&self.slab, self.config.first_generation);
+        let waits = |node: &Node| slab.lives(node.at, node.seq.wrapping_add(first));
+        self.near.retain(waits);
+        self.overflow.retain(waits);
+        for at in 0..self.slab.bodies.len() {
+            let body = &self.slab.bodies[at];
+            if body.token.is_some()
+                && let Some(slot) = self.slot(body.deadline)
+            {
+                self.levels.push(slot, Ref::new(at as u32, body.generation), body.deadline);
+            }
+        }
+        (self.dead, self.renewed) = (0, self.next_generation);
     }
 
     /// Lets a coalesced group go if enough timers are nearly due.
@@ -113,13 +181,13 @@ impl<T> Wheel<T> {
 
     /// Whether at least `count` timers have a deadline not after `end`.
     fn has(&self, count: usize, end: u64) -> bool {
-        let heaps = self.near.nodes.iter().chain(&self.overflow.nodes).map(|node| node.deadline);
+        let heaps = self.near.iter().chain(&self.overflow.nodes).filter(|node| self.waits(node));
         let levels = (0..LEVELS).flat_map(|n| {
             let current = self.tick >> (8 * n);
             let units = (current + 1)..=unit(end, n).min(current + SLOTS);
             units.flat_map(move |unit| self.levels.walk(place(n, unit), &self.slab))
         });
-        let all = heaps.chain(levels.map(|(deadline, _)| deadline));
+        let all = heaps.map(|node| node.deadline).chain(levels.map(|(deadline, _)| deadline));
         count == 0 || all.filter(|deadline| *deadline <= end).nth(count - 1).is_some()
     }
 
@@ -133,33 +201,49 @@ impl<T> Wheel<T> {
             self.bound_near();
         }
         if self.is_empty() {
-            self.slab.release();
-            self.near.nodes.shrink_to(KEEP);
-            self.overflow.nodes.shrink_to(KEEP);
+            self.release();
         }
     }
 
-    /// The first occupied slot of a level and its earliest deadline, unless all of its unit is
-    /// after `best`.
-    pub(super) fn first_slot(&self, level: usize, best: u64) -> Option<(usize, (u64, u32))> {
-        let next = (self.tick >> (8 * level)) + 1;
-        let unit = next + self.levels.distance(level, next)?;
-        if (unit << (8 * level)) * TICK > best {
-            return None;
-        }
-        let slot = place(level, unit);
-        Some((slot, self.levels.min(slot, &self.slab)))
+    fn release(&mut self) {
+        self.slab.release();
+        self.near.release();
+        self.overflow.nodes.clear();
+        self.overflow.nodes.shrink_to(KEEP);
+        self.levels.release();
+        (self.dead, self.renewed) = (0, self.next_generation);
     }
 
-    /// Remembers the minima that [`Wheel::next_deadline`] would have to look for each time.
+    /// The occupied slots of a level in order, up to the first that has nothing before `best`.
+    pub(super) fn slots(&self, level: usize, best: u64) -> impl Iterator<Item = usize> {
+        let current = self.tick >> (8 * level);
+        let mut unit = current + 1;
+        core::iter::from_fn(move || {
+            unit += self.levels.distance(level, unit)?;
+            let slot = place(level, unit);
+            let more = unit <= current + SLOTS && self.levels.slots[slot].min < best;
+            unit += 1;
+            more.then_some(slot)
+        })
+    }
+
+    /// Remembers the minima that [`Wheel::next_deadline`] would have to look for each time, and
+    /// empties the slots that it would search in vain.
     pub(super) fn learn(&mut self) {
         let mut best = u64::MAX;
         for level in 0..LEVELS {
-            if let Some((slot, (min, min_at))) = self.first_slot(level, best) {
+            loop {
+                let Some(slot) = self.slots(level, best).next() else { break };
+                let Some((min, min_at)) = self.levels.min(slot, &self.slab) else {
+                    self.empty(slot);
+                    continue;
+                };
                 let list = &mut self.levels.slots[slot];
                 (list.min, list.min_at) = (min, min_at);
                 best = best.min(min);
+                break;
             }
         }
+        self.earliest = best;
     }
 }
