@@ -50,7 +50,7 @@ impl<T> Wheel<T> {
             "a live timer does not wait in one place",
         )?;
         ensure(found.dead == self.dead, "the dead are miscounted")?;
-        ensure(self.dead <= entries + SPARE, "the dead accumulate")?;
+        ensure(self.dead <= 2 * entries + SPARE, "the dead accumulate")?;
         let group = self.near.first().is_some_and(|first| first.deadline <= self.group_end);
         ensure(self.group_end == 0 || group, "a group outlives its members")
     }

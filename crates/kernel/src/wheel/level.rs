@@ -114,12 +114,12 @@ impl Levels {
         replace(&mut self.slots[place], EMPTY).end
     }
 
-    /// Takes the last chunk off a list: what was in it.
-    pub(super) fn cut(&mut self, end: &mut u32) -> Option<impl Iterator<Item = Ref> + use<>> {
+    /// Takes the last chunk off a list: what was in it, and how many of these count.
+    pub(super) fn cut(&mut self, end: &mut u32) -> Option<([Ref; FULL as usize], usize)> {
         let (count, at) = (*end % 8, *end / 8);
         let chunk = self.chunks.get_mut(at as usize)?;
         *end = replace(&mut chunk.before, replace(&mut self.free, at));
-        Some(chunk.refs.into_iter().take(count as usize))
+        Some((chunk.refs, count as usize))
     }
 
     /// Empties all slots.

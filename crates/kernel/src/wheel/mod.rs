@@ -8,19 +8,20 @@
 //! ```
 //! Four levels of 256 lists; a slot of level 0 spans a tick of 1 ms, one of level n 256^n ticks. A
 //! timer goes to the finest level whose range covers its distance. When time enters a slot its list
-//! is spread over the finer levels; what belongs to the current tick or earlier ends in *near*, a
-//! heap by (deadline, insertion sequence) from which collect takes what is due. So order does not
+//! is spread over the finer levels; what belongs to the current tick or earlier ends in *near*, in
+//! order of (deadline, insertion sequence), from which collect takes what is due. So order does not
 //! depend on the way a timer came, and deadlines keep their nanoseconds.
 //!
 //! A slot of level n holds the timers of exactly one unit of 256^n ticks, among the 256 units after
 //! the current one; every timer outside near is therefore later than every timer in it. Overflow is
 //! a heap too: its timers are later than all on the wheel and move there when they are in range.
 //!
-//! Register and cancel touch the entry and its neighbours in the list and allocate nothing in
-//! steady state; a cancelled timer leaves at once (from the heaps in O(log n)). With many timers
-//! their cost is that of cache misses, which overlap as far as the processor looks ahead: so these
-//! two paths are kept short. All slots lie in one array by place, and an index beyond the entries
-//! is what ends a list, so that the bounds check finds it.
+//! With many timers the cost of everything is that of cache misses. So there is one entry per timer
+//! and nothing else to touch at random: a slot is a sequence of references to entries, register
+//! appends one, and cancel frees the entry and leaves its reference behind, *dead*, to be passed
+//! over by whoever comes by. Nodes in the heaps are left behind in the same way, but never first.
+//! The dead are counted, and when there are twice as many as entries all references are made anew,
+//! in the order of the entries. What is swept together to be due is sorted once, as a batch.
 
 mod check;
 mod level;
@@ -38,6 +39,7 @@ use crate::time::{Time, nanos};
 use level::{Levels, SLOTS};
 use near::Near;
 use slab::{Body, MAX_ENTRIES, Slab};
+use turn::SPARE;
 pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
@@ -76,8 +78,8 @@ pub struct Wheel<T> {
     next_generation: u64,
     /// Everything up to here is due, because a group was let go early; 0: no such group.
     group_end: u64,
-    /// The earliest deadline on the wheel when it was last searched for; that timer may be gone
-    /// when this is `u64::MAX`, and others may have come.
+    /// The earliest deadline in a slot when it was last looked for, later than all of near; others
+    /// may have come since. `u64::MAX` when that timer may be gone.
     earliest: u64,
     /// References and nodes of cancelled timers that are still in slots and heaps.
     dead: usize,
@@ -126,16 +128,15 @@ impl<T> Wheel<T> {
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
         let (token, deadline) = self.slab.remove(self.entry(handle)?, handle.generation)?;
         self.dead += 1;
-        if deadline <= self.earliest {
-            self.earliest = u64::MAX;
+        if deadline <= self.earliest || deadline.saturating_sub(self.now) >= self.horizon {
+            self.gone(deadline);
         }
-        if !self.on_wheel(deadline) {
-            self.trim();
-        }
-        if self.is_littered() {
+        if self.dead > 2 * self.storage() + SPARE {
             self.renew();
         }
-        self.settle();
+        if self.is_empty() {
+            self.release();
+        }
         Some(token)
     }
 
@@ -183,9 +184,7 @@ impl<T> Wheel<T> {
             self.promote();
         } else {
             self.sweep(from, self.tick);
-            if self.is_littered() {
-                self.renew();
-            }
+            self.keep_young();
         }
         if self.tick != from || self.earliest == u64::MAX {
             self.learn();
@@ -214,7 +213,10 @@ impl<T> Wheel<T> {
             }
         }
         self.trim();
-        self.settle();
+        self.end_group();
+        if self.is_empty() {
+            self.release();
+        }
         count
     }
 

@@ -49,9 +49,13 @@ impl Near {
         self.swept.len()
     }
 
-    /// Ends a sweep: what it appended from `start` on is all later than what was there before.
-    pub(super) fn end(&mut self, start: usize) {
-        self.swept[start..].sort_unstable_by_key(Node::key);
+    /// Sorts what a sweep has appended from `start` on; all of it is later than what was there
+    /// before.
+    pub(super) fn sort(&mut self, start: usize) {
+        let swept = &mut self.swept[start..];
+        if !swept.is_sorted_by_key(Node::key) {
+            swept.sort_unstable_by_key(Node::key);
+        }
     }
 
     /// All that wait here, in no order.

@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 
 /// No entry.
 pub(super) const NIL: u32 = u32::MAX;
-/// The most entries there can be: what slots hold (see `level`) counts twice as far.
-pub(super) const MAX_ENTRIES: usize = 1 << 30;
+/// The most entries there can be, so that the references to them (see `level`), up to three for
+/// each, can be counted in 32 bits.
+pub(super) const MAX_ENTRIES: usize = 1 << 29;
 /// Buffers up to this capacity survive emptiness, so that a lone timer does not allocate each time.
 pub(super) const KEEP: usize = 64;
 

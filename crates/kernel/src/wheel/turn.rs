@@ -5,7 +5,7 @@ use super::slab::KEEP;
 use super::{LEVELS, TICK, Wheel, place, unit};
 use crate::queue::Node;
 
-/// References to cancelled timers that may be kept in addition to one for each entry.
+/// References to cancelled timers that may be kept in addition to two for each entry.
 pub(super) const SPARE: usize = 256;
 
 impl<T> Wheel<T> {
@@ -80,28 +80,32 @@ impl<T> Wheel<T> {
                 && unit + distance <= last
             {
                 unit += distance;
+                let slot = self.near.swept.len();
                 self.empty(place(level, unit));
+                if level == 0 {
+                    self.near.sort(slot);
+                }
                 unit += 1;
             }
         }
-        self.near.end(start);
+        self.near.sort(start);
         self.promote();
     }
 
     /// Places anew what lies in a slot, and forgets what was cancelled.
     fn empty(&mut self, place: usize) {
         let mut end = self.levels.take(place);
-        while let Some(refs) = self.levels.cut(&mut end) {
-            for entry in refs {
-                let Some(body) = self.slab.named(entry) else {
-                    self.dead -= 1;
-                    continue;
-                };
-                let (deadline, generation) = (body.deadline, body.generation);
-                if deadline <= self.near_end {
-                    self.near.swept.push(self.node(entry.at, deadline, generation));
-                } else {
-                    self.place(entry.at, deadline, generation);
+        while let Some((refs, count)) = self.levels.cut(&mut end) {
+            // All of a chunk are looked up before any is placed: the cache misses overlap.
+            let look = |entry| self.slab.named(entry).map(|body| (body.deadline, body.generation));
+            let found = refs.map(look);
+            for (entry, found) in refs.into_iter().zip(found).take(count) {
+                match found {
+                    None => self.dead -= 1,
+                    Some((deadline, generation)) if deadline <= self.near_end => {
+                        self.near.swept.push(self.node(entry.at, deadline, generation));
+                    }
+                    Some((deadline, generation)) => self.place(entry.at, deadline, generation),
                 }
             }
         }
@@ -140,16 +144,27 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Whether to [`renew`](Wheel::renew): what the cancelled timers have left is as much as all
-    /// entries, or so old that the stamps of references might soon be given again.
+    /// After a cancel of what may have been the earliest, or first in a heap.
+    #[cold]
+    pub(super) fn gone(&mut self, deadline: u64) {
+        self.earliest = u64::MAX;
+        if !self.on_wheel(deadline) {
+            self.trim();
+            self.end_group();
+            self.keep_young();
+        }
+    }
+
+    /// References know half of a generation: none may stay until that half is given again.
     #[inline]
-    pub(super) fn is_littered(&self) -> bool {
-        self.dead > self.slab.bodies.len() + SPARE
-            || self.next_generation.wrapping_sub(self.renewed) >= 1 << 31
+    pub(super) fn keep_young(&mut self) {
+        if self.next_generation.wrapping_sub(self.renewed) >= 1 << 31 {
+            self.renew();
+        }
     }
 
     /// Forgets what cancelled timers have left behind. The entries are gone through in order, which
-    /// costs no cache misses to speak of; it takes as many cancels as there are entries to get here.
+    /// costs no cache misses to speak of; it takes more cancels than there are entries to get here.
     #[cold]
     pub(super) fn renew(&mut self) {
         self.levels.clear();
@@ -173,7 +188,7 @@ impl<T> Wheel<T> {
         let Some(coalesce) = &self.config.coalesce else { return };
         let end = coalesce.boundary(self.now()).as_nanos();
         if end > self.due() && self.has(coalesce.min_group_size, end) {
-            self.group_end = end;
+            (self.group_end, self.earliest) = (end, u64::MAX);
             self.bound_near();
             self.sweep(self.tick, end / TICK);
         }
@@ -191,21 +206,19 @@ impl<T> Wheel<T> {
         count == 0 || all.filter(|deadline| *deadline <= end).nth(count - 1).is_some()
     }
 
-    /// After timers have left: a group without members is over, and without timers nothing is kept.
-    #[inline]
-    pub(super) fn settle(&mut self) {
+    /// After timers have left near: a group without members is over.
+    pub(super) fn end_group(&mut self) {
         if self.group_end > 0
             && self.near.first().is_none_or(|first| first.deadline > self.group_end)
         {
             self.group_end = 0;
             self.bound_near();
         }
-        if self.is_empty() {
-            self.release();
-        }
     }
 
-    fn release(&mut self) {
+    /// Keeps nothing when there is no timer.
+    #[cold]
+    pub(super) fn release(&mut self) {
         self.slab.release();
         self.near.release();
         self.overflow.nodes.clear();
