@@ -63,12 +63,6 @@ impl Queue {
         self.rise(hole, last, moved);
     }
 
-    /// Keeps some; only for an owner that does not keep positions.
-    pub(crate) fn retain(&mut self, keep: impl Fn(&Node) -> bool) {
-        self.nodes.retain(keep);
-        self.nodes.sort_unstable_by_key(Node::key);
-    }
-
     /// Checks the order, and that each entry `stands` (entry, position) where its owner thinks.
     pub(crate) fn check(&self, stands: impl Fn(u32, u32) -> bool) -> Result<(), &'static str> {
         for (position, node) in self.nodes.iter().enumerate() {

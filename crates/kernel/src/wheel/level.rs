@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::mem::replace;
 
 use super::LEVELS;
-use super::slab::{KEEP, NIL, Slab};
+use super::slab::{Body, NIL, Slab};
 
 /// Slots of a level.
 pub(super) const SLOTS: u64 = 256;
@@ -124,21 +124,13 @@ impl Levels {
 
     /// Empties all slots.
     pub(super) fn clear(&mut self) {
-        for word in 0..self.occupied.len() {
-            let mut bits = replace(&mut self.occupied[word], 0);
-            while bits != 0 {
-                self.slots[word * 64 + bits.trailing_zeros() as usize] = EMPTY;
-                bits &= bits - 1;
+        for (word, slots) in self.occupied.iter_mut().zip(self.slots.chunks_mut(64)) {
+            if replace(word, 0) != 0 {
+                slots.fill(EMPTY);
             }
         }
         self.chunks.clear();
         self.free = NIL;
-    }
-
-    /// Gives the storage back.
-    pub(super) fn release(&mut self) {
-        self.clear();
-        self.chunks.shrink_to(KEEP);
     }
 
     /// The earliest deadline of a slot and whose it is.
@@ -160,20 +152,20 @@ impl Levels {
 
     /// What a slot holds, dead or alive.
     pub(super) fn refs(&self, place: usize) -> impl Iterator<Item = Ref> {
-        let chunk = |end: u32| self.chunks.get((end / 8) as usize);
-        let ends = core::iter::successors(Some(self.slots[place].end), move |end| {
-            chunk(*end).map(|chunk| chunk.before)
+        let mut end = self.slots[place].end;
+        let chunks = core::iter::from_fn(move || {
+            let (chunk, count) = (self.chunks.get((end / 8) as usize)?, end % 8);
+            end = chunk.before;
+            Some(&chunk.refs[..count as usize])
         });
-        ends.map_while(move |end| chunk(end).map(|chunk| &chunk.refs[..(end % 8) as usize]))
-            .flatten()
-            .copied()
+        chunks.flatten().copied()
     }
 }
 
 impl<T> Slab<T> {
     /// The live entry a slot refers to.
     #[inline]
-    pub(super) fn named(&self, entry: Ref) -> Option<&super::slab::Body<T>> {
+    pub(super) fn named(&self, entry: Ref) -> Option<&Body<T>> {
         self.get(entry.at).filter(|body| body.generation as u32 == entry.stamp)
     }
 }

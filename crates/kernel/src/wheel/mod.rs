@@ -21,11 +21,10 @@
 //! appends one, and cancel frees the entry and leaves its reference behind, *dead*, to be passed
 //! over by whoever comes by. Nodes in the heaps are left behind in the same way, but never first.
 //! The dead are counted, and when there are twice as many as entries all references are made anew,
-//! in the order of the entries. What is swept together to be due is sorted once, as a batch.
+//! in the order of the entries.
 
 mod check;
 mod level;
-mod near;
 mod slab;
 #[cfg(test)]
 mod tests;
@@ -37,9 +36,7 @@ use alloc::vec::Vec;
 use crate::queue::Queue;
 use crate::time::{Time, nanos};
 use level::{Levels, SLOTS};
-use near::Near;
 use slab::{Body, MAX_ENTRIES, Slab};
-use turn::SPARE;
 pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
@@ -78,15 +75,12 @@ pub struct Wheel<T> {
     next_generation: u64,
     /// Everything up to here is due, because a group was let go early; 0: no such group.
     group_end: u64,
-    /// The earliest deadline in a slot when it was last looked for, later than all of near; others
-    /// may have come since. `u64::MAX` when that timer may be gone.
-    earliest: u64,
     /// References and nodes of cancelled timers that are still in slots and heaps.
     dead: usize,
     /// The next generation when there were none.
     renewed: u64,
     slab: Slab<T>,
-    near: Near,
+    near: Queue,
     overflow: Queue,
     levels: Levels,
 }
@@ -103,11 +97,10 @@ impl<T> Wheel<T> {
             max_distance: nanos(config.max_timer_duration),
             next_generation: config.first_generation,
             group_end: 0,
-            earliest: u64::MAX,
             dead: 0,
             renewed: config.first_generation,
             slab: Slab::new(),
-            near: Near::default(),
+            near: Queue::default(),
             overflow: Queue::default(),
             levels: Levels::new(),
             config,
@@ -128,15 +121,11 @@ impl<T> Wheel<T> {
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
         let (token, deadline) = self.slab.remove(self.entry(handle)?, handle.generation)?;
         self.dead += 1;
-        if deadline <= self.earliest || deadline.saturating_sub(self.now) >= self.horizon {
-            self.gone(deadline);
+        if self.slot(deadline).is_none() {
+            self.trim();
         }
-        if self.dead > 2 * self.storage() + SPARE {
-            self.renew();
-        }
-        if self.is_empty() {
-            self.release();
-        }
+        self.renew();
+        self.settle();
         Some(token)
     }
 
@@ -180,15 +169,9 @@ impl<T> Wheel<T> {
         if self.is_empty() {
             return;
         }
-        if self.tick == from {
-            self.promote();
-        } else {
-            self.sweep(from, self.tick);
-            self.keep_young();
-        }
-        if self.tick != from || self.earliest == u64::MAX {
-            self.learn();
-        }
+        self.sweep(from, self.tick);
+        self.renew();
+        self.learn();
     }
 
     /// Advances to `now` and appends up to `max` due timers in (deadline, insertion) order; how
@@ -202,7 +185,7 @@ impl<T> Wheel<T> {
             && let Some(node) = self.near.first()
             && node.deadline <= due
         {
-            self.near.pop();
+            self.near.remove(0, |_, _| ());
             let generation = node.seq.wrapping_add(self.config.first_generation);
             let handle = TimerHandle { id: self.id(node.at), generation };
             if let Some((token, _)) = self.slab.remove(node.at as usize, generation) {
@@ -213,10 +196,7 @@ impl<T> Wheel<T> {
             }
         }
         self.trim();
-        self.end_group();
-        if self.is_empty() {
-            self.release();
-        }
+        self.settle();
         count
     }
 

@@ -43,11 +43,6 @@ impl<T> Slab<T> {
         self.bodies.get(at as usize).filter(|body| body.token.is_some())
     }
 
-    /// Whether an entry still is what it was when it had this generation.
-    pub(super) fn lives(&self, at: u32, generation: u64) -> bool {
-        self.get(at).is_some_and(|body| body.generation == generation)
-    }
-
     /// Makes an entry for a timer.
     #[inline]
     pub(super) fn insert(&mut self, body: Body<T>) -> u32 {
