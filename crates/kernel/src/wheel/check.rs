@@ -29,9 +29,9 @@ impl<T> Wheel<T> {
         }
         for place in 0..PLACES {
             self.check_slot(place)?;
-            for entry in self.levels.refs(place) {
-                let named = self.slab.named(entry).is_some();
-                *(if named { &mut times[entry.at as usize] } else { &mut dead }) += 1;
+            for entry in &self.levels.slots[place].refs {
+                let named = self.slab.named(*entry).is_some();
+                *(if named { &mut times[entry.0 as usize] } else { &mut dead }) += 1;
             }
         }
         ensure(times.iter().all(|n| *n == 1), "an entry is not in exactly one place")?;
@@ -46,8 +46,7 @@ impl<T> Wheel<T> {
             let deadline = self.slab.bodies[node.at as usize].deadline;
             ensure(deadline == node.deadline, "a heap node is not its entry's")?;
             ensure(near == (deadline <= self.near_end), "a timer is in the wrong heap")?;
-            let far = self.slot(deadline).is_none();
-            ensure(far, "an overflow timer in range was not promoted")?;
+            ensure(self.slot(deadline).is_none(), "an overflow timer in range was not promoted")?;
         }
         let first = queue.first().is_none_or(|node| self.waits(&node));
         ensure(first, "the first of a heap is dead")?;
@@ -56,7 +55,7 @@ impl<T> Wheel<T> {
 
     fn check_slot(&self, place: usize) -> Result<(), &'static str> {
         let (level, slot) = (place / SLOTS as usize, place as u64 % SLOTS);
-        let occupied = self.levels.refs(place).next().is_some();
+        let occupied = !self.levels.slots[place].refs.is_empty();
         let bit = self.levels.occupied[place / 64] >> (place % 64) & 1 == 1;
         ensure(bit == occupied, "the bitmap does not tell the occupied slots")?;
         for (deadline, _) in self.levels.walk(place, &self.slab) {
@@ -64,8 +63,7 @@ impl<T> Wheel<T> {
             ensure((1..=SLOTS).contains(&ahead), "a slot holds another turn's timer")?;
             let own = unit(deadline, level) % SLOTS == slot;
             ensure(own && deadline > self.near_end, "a timer is in the wrong slot")?;
-            let min = self.levels.slots[place].min;
-            ensure(min <= deadline, "a slot's minimum is too late")?;
+            ensure(self.levels.slots[place].min <= deadline, "a slot's minimum is too late")?;
         }
         Ok(())
     }
@@ -73,7 +71,6 @@ impl<T> Wheel<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::level::Ref;
     use super::super::{TimerHandle, WheelConfig};
     use super::*;
     use crate::time::Time;
@@ -138,7 +135,7 @@ mod tests {
         finds("the dead are miscounted", |wheel, _| wheel.dead += 1);
         finds("the dead accumulate", |wheel, _| {
             wheel.dead += 1000;
-            (0..1000).for_each(|_| wheel.levels.push(9, Ref::new(5, 6), 9 * MS));
+            (0..1000).for_each(|_| wheel.levels.push(9, 5, 9 * MS, 6));
         });
         finds("a group outlives its members", |wheel, _| wheel.group_end = 1);
     }
@@ -182,7 +179,7 @@ mod tests {
         });
         finds("an entry is not in exactly one place", |wheel, last| {
             let generation = wheel.slab.bodies[last as usize].generation;
-            wheel.levels.push(10, Ref::new(last, generation), 10 * MS);
+            wheel.levels.push(10, last, 10 * MS, generation);
         });
         finds("the dead are miscounted", free);
     }

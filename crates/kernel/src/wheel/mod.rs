@@ -119,12 +119,12 @@ impl<T> Wheel<T> {
     /// Removes a timer: its token the first time, nothing for a handle that is stale or unknown.
     #[inline]
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
-        let (token, deadline) = self.slab.remove(self.entry(handle)?, handle.generation)?;
+        let (token, deadline) = self.slab.remove(self.find(handle)?)?;
         self.dead += 1;
         if self.slot(deadline).is_none() {
             self.trim();
         }
-        self.renew();
+        self.tidy();
         self.settle();
         Some(token)
     }
@@ -170,7 +170,7 @@ impl<T> Wheel<T> {
             return;
         }
         self.sweep(from, self.tick);
-        self.renew();
+        self.tidy();
         self.learn();
     }
 
@@ -188,14 +188,12 @@ impl<T> Wheel<T> {
             self.near.remove(0, |_, _| ());
             let generation = node.seq.wrapping_add(self.config.first_generation);
             let handle = TimerHandle { id: self.id(node.at), generation };
-            if let Some((token, _)) = self.slab.remove(node.at as usize, generation) {
+            if let Some((token, _)) = self.slab.remove(node.at) {
                 out.push(Expired { handle, deadline: Time::from_nanos(node.deadline), token });
-                count += 1;
-            } else {
-                self.dead -= 1;
             }
+            self.trim();
+            count += 1;
         }
-        self.trim();
         self.settle();
         count
     }
@@ -204,7 +202,7 @@ impl<T> Wheel<T> {
         /// The current time.
         now(&self) -> Time = Time::from_nanos(self.now);
         /// How many timers live.
-        len(&self) -> usize = self.slab.live();
+        len(&self) -> usize = self.slab.bodies.len() - self.slab.free.len();
         /// Whether no timer lives.
         is_empty(&self) -> bool = self.len() == 0;
         /// How many entries are held, live or kept for reuse: never more than have lived at once,
@@ -247,15 +245,9 @@ impl<T> Wheel<T> {
         self.config.first_id.wrapping_add(u64::from(at))
     }
 
-    /// The entry a handle names, if there is one and whoever has it.
-    fn entry(&self, handle: TimerHandle) -> Option<usize> {
-        usize::try_from(handle.id.wrapping_sub(self.config.first_id)).ok()
-    }
-
     /// The entry of a live handle.
-    #[inline]
     fn find(&self, handle: TimerHandle) -> Option<u32> {
-        let at = u32::try_from(self.entry(handle)?).ok()?;
+        let at = u32::try_from(handle.id.wrapping_sub(self.config.first_id)).ok()?;
         (self.slab.get(at)?.generation == handle.generation).then_some(at)
     }
 

@@ -2,11 +2,13 @@
 
 use alloc::vec::Vec;
 
+use super::level::Ref;
+
 /// No entry.
 pub(super) const NIL: u32 = u32::MAX;
-/// The most entries there can be, so that the references to them (see `level`), up to three for
-/// each, can be counted in 32 bits.
-pub(super) const MAX_ENTRIES: usize = 1 << 29;
+/// The most entries there can be: fewer than half generations, so that none of those is given twice
+/// to timers that live at once.
+pub(super) const MAX_ENTRIES: usize = 1 << 31;
 /// Buffers up to this capacity survive emptiness, so that a lone timer does not allocate each time.
 pub(super) const KEEP: usize = 64;
 
@@ -31,39 +33,33 @@ impl<T> Slab<T> {
         Slab { bodies: Vec::new(), free: Vec::new() }
     }
 
-    /// How many live.
-    #[inline]
-    pub(super) fn live(&self) -> usize {
-        self.bodies.len() - self.free.len()
-    }
-
     /// The live entry at an index.
-    #[inline]
     pub(super) fn get(&self, at: u32) -> Option<&Body<T>> {
         self.bodies.get(at as usize).filter(|body| body.token.is_some())
+    }
+
+    /// The live entry a slot refers to.
+    pub(super) fn named(&self, (at, stamp): Ref) -> Option<&Body<T>> {
+        self.get(at).filter(|body| body.generation as u32 == stamp)
     }
 
     /// Makes an entry for a timer.
     #[inline]
     pub(super) fn insert(&mut self, body: Body<T>) -> u32 {
-        match self.free.pop() {
-            Some(at) => {
-                self.bodies[at as usize] = body;
-                at
-            }
-            None => {
-                self.bodies.push(body);
-                self.bodies.len() as u32 - 1
-            }
+        if let Some(at) = self.free.pop() {
+            self.bodies[at as usize] = body;
+            return at;
         }
+        self.bodies.push(body);
+        self.bodies.len() as u32 - 1
     }
 
-    /// Frees an entry if it lives and is of this generation: its token and deadline.
+    /// Frees an entry: its token and deadline, if it lives.
     #[inline]
-    pub(super) fn remove(&mut self, at: usize, generation: u64) -> Option<(T, u64)> {
-        let body = self.bodies.get_mut(at).filter(|body| body.generation == generation)?;
+    pub(super) fn remove(&mut self, at: u32) -> Option<(T, u64)> {
+        let body = self.bodies.get_mut(at as usize)?;
         let token = body.token.take()?;
-        self.free.push(at as u32);
+        self.free.push(at);
         Some((token, body.deadline))
     }
 

@@ -1,6 +1,6 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
-use super::level::{Ref, SLOTS};
+use super::level::SLOTS;
 use super::slab::KEEP;
 use super::{LEVELS, TICK, Wheel, place, unit};
 use crate::queue::Node;
@@ -35,7 +35,7 @@ impl<T> Wheel<T> {
     #[inline(always)]
     pub(super) fn place(&mut self, at: u32, deadline: u64, generation: u64) {
         match self.slot(deadline) {
-            Some(slot) => self.levels.push(slot, Ref::new(at, generation), deadline),
+            Some(slot) => self.levels.push(slot, at, deadline, generation),
             None => self.enqueue(at, deadline, generation),
         }
     }
@@ -79,16 +79,17 @@ impl<T> Wheel<T> {
 
     /// Places anew what lies in a slot, and forgets what was cancelled.
     fn empty(&mut self, place: usize) {
-        let mut end = self.levels.take(place);
-        while let Some((refs, count)) = self.levels.cut(&mut end) {
-            // All of a chunk are looked up before any is placed: the cache misses overlap.
-            let look = |entry| self.slab.named(entry).map(|body| (body.deadline, body.generation));
-            for (entry, found) in refs.into_iter().zip(refs.map(look)).take(count) {
-                match found {
-                    Some((deadline, generation)) => self.place(entry.at, deadline, generation),
-                    None => self.dead -= 1,
-                }
+        let mut refs = self.levels.take(place);
+        for entry in refs.drain(..) {
+            match self.slab.named(entry) {
+                Some(body) => self.place(entry.0, body.deadline, body.generation),
+                None => self.dead -= 1,
             }
+        }
+        refs.shrink_to(KEEP);
+        // What belongs to the rest of a group's last tick is in the slot again.
+        if self.levels.slots[place].refs.is_empty() {
+            self.levels.slots[place].refs = refs;
         }
     }
 
@@ -111,28 +112,29 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Forgets what cancelled timers have left behind when that is more than there are entries, or
-    /// so old that the halves of generations in references might be given again. The entries are
-    /// gone through in order, which costs no cache misses to speak of.
+    /// Renews the references when cancelled timers have left more than there are entries, or some
+    /// so old that the halves of generations in them might be given again.
     #[inline]
-    pub(super) fn renew(&mut self) {
+    pub(super) fn tidy(&mut self) {
         let age = self.next_generation.wrapping_sub(self.renewed);
         if self.dead > 2 * self.storage() + SPARE || age >= 1 << 31 {
-            self.clear();
-            for at in 0..self.storage() as u32 {
-                if let Some(body) = self.slab.get(at) {
-                    self.place(at, body.deadline, body.generation);
-                }
-            }
+            self.renew(usize::MAX);
         }
     }
 
+    /// Forgets what cancelled timers have left behind: links all that live anew. The entries are
+    /// gone through in order, which costs no cache misses to speak of.
     #[cold]
-    fn clear(&mut self) {
-        self.levels.clear();
+    fn renew(&mut self, room: usize) {
+        self.levels.clear(room);
         self.near.nodes.clear();
         self.overflow.nodes.clear();
         (self.dead, self.renewed) = (0, self.next_generation);
+        for at in 0..self.storage() as u32 {
+            if let Some(body) = self.slab.get(at) {
+                self.place(at, body.deadline, body.generation);
+            }
+        }
     }
 
     /// Lets a coalesced group go if enough timers are nearly due.
@@ -160,7 +162,6 @@ impl<T> Wheel<T> {
     }
 
     /// After timers have left: a group without members is over, and without timers nothing is kept.
-    #[inline]
     pub(super) fn settle(&mut self) {
         if self.group_end > 0
             && self.near.first().is_none_or(|first| first.deadline > self.group_end)
@@ -169,11 +170,10 @@ impl<T> Wheel<T> {
             self.bound_near();
         }
         if self.is_empty() {
-            self.clear();
             self.slab.release();
+            self.renew(KEEP);
             self.near.nodes.shrink_to(KEEP);
             self.overflow.nodes.shrink_to(KEEP);
-            self.levels.chunks.shrink_to(KEEP);
         }
     }
 
@@ -195,16 +195,14 @@ impl<T> Wheel<T> {
     pub(super) fn learn(&mut self) {
         let mut best = u64::MAX;
         for level in 0..LEVELS {
-            let first = |wheel: &Self, best| wheel.slots(level, best).next();
-            while let Some(slot) = first(self, best) {
-                let Some((min, min_at)) = self.levels.min(slot, &self.slab) else {
-                    self.empty(slot);
-                    continue;
-                };
-                let list = &mut self.levels.slots[slot];
-                (list.min, list.min_at) = (min, min_at);
-                best = best.min(min);
-                break;
+            while let Some(slot) = { self.slots(level, best).next() } {
+                if let Some((min, min_at)) = self.levels.min(slot, &self.slab) {
+                    let list = &mut self.levels.slots[slot];
+                    (list.min, list.min_at) = (min, min_at);
+                    best = best.min(min);
+                    break;
+                }
+                self.empty(slot);
             }
         }
     }
