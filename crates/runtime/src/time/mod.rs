@@ -166,7 +166,7 @@ impl<T> Timers<T> {
         if next > now && self.config.coalesce.is_none() {
             return Some(next);
         }
-        let mut due = Vec::new();
+        let mut due = Vec::with_capacity(batch);
         loop {
             let (count, next) = {
                 let mut wheel = lock_unseen(&self.wheel);
