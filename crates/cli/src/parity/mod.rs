@@ -140,9 +140,7 @@ fn hosts(options: &Parity) -> Result<Vec<&str>, String> {
 
 fn scenarios(options: &Parity) -> Result<Vec<Arc<Scenario>>, String> {
     let fixtures = match &options.fixtures {
-        Some(folder) => {
-            load(folder).map_err(|error| format!("{}: {error}", folder.display()))?
-        }
+        Some(folder) => load(folder).map_err(|error| format!("{}: {error}", folder.display()))?,
         None => corpus(),
     };
     let wanted = |fixture: &&Fixture| {
@@ -239,7 +237,7 @@ fn repro(options: &Parity, difference: &Difference) -> String {
 fn report(options: &Parity, pairs: &[Pair<'_>], out: &mut impl Write) -> io::Result<ExitCode> {
     let differences: Vec<_> = pairs.iter().flat_map(|pair| &pair.differences).collect();
     if options.json {
-        let pairs: Vec<_> = pairs.iter().map(|pair| {
+        let pairs = pairs.iter().map(|pair| {
             let different: BTreeSet<_> = pair.differences.iter().map(|it| &it.which.0).collect();
             serde_json::json!({
                 "hosts": pair.hosts, "compared": pair.compared, "skipped": pair.skipped,

@@ -174,7 +174,8 @@ fn parse(line: &str, host: &str) -> Result<(Which, Record), String> {
     let number = |name| field(name).as_u64().ok_or_else(|| wrong(name, "a whole number"));
     let texts = |name| {
         let items = field(name).as_array();
-        let items = items.and_then(|all| all.iter().map(|it| it.as_str().map(str::to_owned)).collect());
+        let items =
+            items.and_then(|all| all.iter().map(|it| it.as_str().map(str::to_owned)).collect());
         items.ok_or_else(|| wrong(name, "a list of texts"))
     };
     if number("schema")? != SCHEMA {
