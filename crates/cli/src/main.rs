@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 /// Structured concurrency under one law: scenarios, conformance, traces, statuses.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = false, after_help = help::ASX)]
+#[command(name = "asx", version, arg_required_else_help = false, after_help = help::ASX)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
