@@ -2,9 +2,10 @@
 //!
 //! | workload | figure | asx | peers |
 //! |---|---|---|---|
-//! | `P.random`, `P.pct`, `P.dfs` | ns a schedule, without the bug | the same strategy | shuttle, madsim |
+//! | `P.random` | ns a schedule, no bug | the same strategy | shuttle, madsim |
+//! | `P.pct`, `P.dfs` | ns a schedule, no bug | the same strategy | shuttle |
 //! | `P.find` | ns until the bug is told | the settings as they are | all strategies of all |
-//! | `P.proof` | ns until all schedules were run, without the bug | one of each class | shuttle's dfs, loom |
+//! | `P.proof` | ns until all were run, no bug | one of each class | shuttle's dfs, loom |
 //!
 //! Ours, where a bug is looked for, includes making the schedule small and recording its trace.
 

@@ -5,6 +5,7 @@ mod cases;
 mod ours;
 mod pipe;
 mod programs;
+mod tables;
 mod threads;
 mod with_loom;
 mod with_madsim;
@@ -14,7 +15,7 @@ use std::panic;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use asx_bench::harness::{self, Plan, Row};
+use asx_bench::harness::{self, Plan};
 use asx_bench::options::{Options, parse, select};
 
 use cases::{Cases, Notes};
@@ -22,18 +23,23 @@ use programs::Program;
 use with_madsim::Madsim;
 
 const USAGE: &str = "\
-usage: asx-bench-lab [--only WORKLOAD,..] [--peer PEER,..] [--reps N] [--quick] [--json]
+usage: asx-bench-lab [--only WORKLOAD,..] [--peer PEER,..] [--reps N] [--quick]
+                     [--json | --markdown]
 
-  --only   run these workloads only
-  --peer   compare with these peers only (asx itself always runs)
-  --reps   repetitions that count, after one to warm up (default 11, fewer where they take long)
-  --quick  each workload once and small: shows that they run, not how fast
-  --json   print a list of {workload, peer, median_ns, min_ns, ratio, noise}
+  --only      run these workloads only
+  --peer      compare with these peers only (asx itself always runs)
+  --reps      repetitions that count, after one to warm up (default 11, fewer where they take long)
+  --quick     each workload once and small: shows that they run, not how fast
+  --json      print a list of {workload, peer, median_ns, min_ns, ratio, noise}
+  --markdown  print the tables of docs/LAB.md
 
 P.random, P.pct, P.dfs: ns a schedule. P.find: ns until the bug is told, for asx with its schedule
 made small and its trace recorded. P.proof: ns until all schedules, or one of each class, were run.
 ratio = asx median / peer median: below 1, asx is better.
 ";
+
+/// Asks for the tables of the documentation.
+const MARKDOWN: &str = "--markdown";
 
 /// Time for a case, after which its repetitions end.
 const BUDGET: Duration = Duration::from_millis(500);
@@ -46,7 +52,8 @@ fn main() -> ExitCode {
         with_loom::find_here(program, cases::LONGEST);
         return ExitCode::SUCCESS;
     }
-    let options = match parse(args.into_iter()) {
+    let markdown = args.iter().any(|arg| arg == MARKDOWN);
+    let options = match parse(args.into_iter().filter(|arg| arg != MARKDOWN)) {
         Ok(options) => options,
         Err(message) => return refuse(&message),
     };
@@ -71,7 +78,12 @@ fn main() -> ExitCode {
     let mut rows = harness::measure(cases, &plan);
     rows.iter_mut().for_each(|row| row.ratio = row.ratio.filter(|ratio| ratio.is_finite()));
     let (rows, out): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| !row.median.is_nan());
-    print!("{}", if options.json { harness::json(&rows) } else { table(&rows, &out, &notes) });
+    let text = match (options.json, markdown) {
+        (true, _) => harness::json(&rows),
+        (false, true) => tables::markdown(&rows, &notes),
+        (false, false) => tables::plain(&rows, &out, &notes),
+    };
+    print!("{text}");
     ExitCode::SUCCESS
 }
 
@@ -83,37 +95,4 @@ fn refuse(message: &str) -> ExitCode {
 /// Whether a peer is among those asked for.
 fn wants(options: &Options, peer: &str) -> bool {
     options.peers.is_empty() || options.peers.iter().any(|asked| asked == peer)
-}
-
-/// The rows for people; `out` are those that have no figure.
-fn table(rows: &[Row], out: &[Row], notes: &Notes) -> String {
-    let mut text = format!(
-        "{:<22} {:<15} {:>12} {:>12} {:>11} {:>8} {:>6} {:>6}  {}\n",
-        "workload", "peer", "median ns", "min ns", "schedules/s", "runs", "ratio", "noise", ""
-    );
-    for row in rows {
-        let note = notes.of(row.workload, row.peer);
-        let runs = note.median_runs();
-        let is_whole = row.workload.ends_with(".find") || row.workload.ends_with(".proof");
-        let rate = if is_whole { runs as f64 } else { 1.0 } * 1e9 / row.median;
-        let mut said = Vec::new();
-        said.extend(note.classes.map(|classes| format!("{classes} classes")));
-        said.extend(note.forced.map(|forced| format!("{forced} forced")));
-        let line = format!(
-            "{:<22} {:<15} {:>12.0} {:>12.0} {rate:>11.0} {runs:>8} {:>6} {:>5.0}%  {}",
-            row.workload,
-            row.peer,
-            row.median,
-            row.min,
-            row.ratio.map_or("-".into(), |ratio| format!("{ratio:.3}")),
-            row.noise * 100.0,
-            said.join(", ")
-        );
-        text += line.trim_end();
-        text.push('\n');
-    }
-    for row in out {
-        text += &format!("{:<22} {:<15} not within the limit\n", row.workload, row.peer);
-    }
-    text
 }

@@ -25,8 +25,8 @@ pub(crate) fn prove(program: Program, most: Duration) -> Option<(f64, u64)> {
 
 /// How long it took until a schedule failed, and which it was, if one did.
 ///
-/// A deadlock that loom has found ends the process: what it then unwinds panics again. So the search
-/// is made by another one.
+/// A deadlock that loom has found ends the process: what it then unwinds panics again. So the
+/// search is made by another one.
 pub(crate) fn find(program: Program) -> Option<(f64, u64)> {
     let mut other = Command::new(std::env::current_exe().ok()?);
     let output = other.args([FIND, program.name()]).stderr(Stdio::null()).output().ok()?;

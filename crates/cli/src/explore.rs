@@ -92,7 +92,8 @@ pub(crate) struct Explore {
     #[arg(long, value_name = "FILE")]
     resume: Option<std::path::PathBuf>,
     /// Merges files that `--resume` has written, and reports what they saw together.
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["file", "trace", "report"])]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(conflicts_with_all = ["file", "trace", "report"])]
     merge: Vec<std::path::PathBuf>,
     #[command(flatten)]
     files: Files,

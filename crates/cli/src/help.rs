@@ -1,4 +1,5 @@
-//! What `--help` says of each command below its options: what it means, what it writes, how it ends.
+//! What `--help` says of each command below its options: what it means, what it writes, how it
+//! ends.
 
 /// Of the program.
 pub(crate) const ASX: &str = "Without a command: a tour of less than a minute.
