@@ -96,3 +96,40 @@ fn refuse(message: &str) -> ExitCode {
 fn wants(options: &Options, peer: &str) -> bool {
     options.peers.is_empty() || options.peers.iter().any(|asked| asked == peer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asx_lab::How;
+    use with_shuttle::How as Shuttle;
+
+    #[test]
+    fn the_lab_finds_each_bug_with_a_short_witness_and_proves_the_fixed_one() {
+        for program in Program::ALL.into_iter().filter(|program| program.is_small()) {
+            let found = ours::find(program, How::Mixed, 0, 10_000).failure;
+            let found = found.unwrap_or_else(|| panic!("{program:?}: no bug"));
+            let most = if program == Program::Needle { 12 } else { 2 };
+            assert!(found.schedule.deviations.len() <= most, "{program:?}: {found}");
+            let report = ours::explore(program, How::Dpor, 0, 10_000);
+            assert!(report.failure.is_none() && report.proof.is_some(), "{program:?}: {report}");
+        }
+        assert_eq!(ours::explore(Program::Crowd, How::Random, 0, 3).runs, 3);
+    }
+
+    #[test]
+    fn shuttle_finds_each_bug_and_none_in_the_fixed_one() {
+        for program in Program::ALL {
+            assert_eq!(with_shuttle::explore(program, Shuttle::Random, 0, 20), 20, "{program:?}");
+            if program.is_small() {
+                let found = with_shuttle::find(program, Shuttle::Dfs, 0, 10_000);
+                assert!(found.is_some(), "{program:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn loom_proves_the_smallest_fixed_program() {
+        assert!(with_loom::prove(Program::Needle, Duration::from_secs(600)).is_some());
+        assert!(!with_loom::has(Program::Crowd) && with_loom::has(Program::AbBa));
+    }
+}

@@ -192,7 +192,8 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
 fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> {
     Native::in_lab().can_run(scenario)?;
     let (part, parts) = options.shard.unwrap_or((0, 1));
-    let kind = format!("{:?}", options.strategy).to_lowercase();
+    // Runs of another setup are of another exploration.
+    let kind = format!("{:?}{}", options.strategy, options.setup).to_lowercase();
     let fresh = State::new(&scenario.id, &kind, options.seeds, (part, parts));
     let state = match &options.resume {
         Some(path) => State::load(path, &fresh)?.unwrap_or(fresh),

@@ -273,6 +273,10 @@ fn a_search_that_is_cut_off_goes_on_from_what_it_has_saved() {
     let failures = resumed["failures"].as_array().expect("a list");
     let seeds: Vec<_> = failures.iter().filter_map(|found| found["seed"].as_u64()).collect();
     assert!(seeds.is_sorted_by(|one, other| one < other), "no seed twice");
+    let output = asx(&["explore", file, "--resume", saved]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "it was with --expect: {said}");
+    assert!(said.contains("of another exploration") && said.contains("--expect"), "{said}");
     // What is damaged is refused, and left as it is.
     let whole = fs::read_to_string(&state).expect("readable");
     let parts = whole.replace("\"parts\":1", "\"parts\":0");

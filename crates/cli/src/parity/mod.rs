@@ -222,16 +222,25 @@ fn repro(options: &Parity, difference: &Difference) -> String {
     let mut line = format!("asx parity --host {one},{other} --filter '{}'", difference.which.0);
     for (host, file) in &options.from {
         if host == one || host == other {
-            line += &format!(" --from {host}={}", file.display());
+            line += &format!(" --from {}", quoted(&format!("{host}={}", file.display())));
         }
     }
     if let Some(folder) = &options.fixtures {
-        line += &format!(" --fixtures {}", folder.display());
+        line += &format!(" --fixtures {}", quoted(&folder.display().to_string()));
     }
     if let Some(folder) = &options.out {
-        line += &format!(" --out {}", folder.display());
+        line += &format!(" --out {}", quoted(&folder.display().to_string()));
     }
     line
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 fn report(options: &Parity, pairs: &[Pair<'_>], out: &mut impl Write) -> io::Result<ExitCode> {
