@@ -90,17 +90,21 @@ struct Pair<'a> {
 fn compare_all(options: &Parity) -> Result<Vec<Pair<'_>>, String> {
     let hosts = hosts(options)?;
     let scenarios = scenarios(options)?;
+    // What is unusable is told before anything is run.
+    let mut given = BTreeMap::new();
+    for (host, file) in &options.from {
+        given.insert(host.as_str(), read(file, host, &scenarios)?);
+    }
     let mut records = Vec::new();
     for name in &hosts {
-        let given = options.from.iter().find(|(host, _)| host == name);
-        let of_host = match given {
-            Some((_, file)) => read(file, name, &scenarios)?,
-            None => run(name, &scenarios),
-        };
-        if let (Some(folder), None) = (&options.record, given) {
-            save(folder, name, &of_host)?;
-        }
-        records.push(of_host);
+        records.push(match given.remove(name) {
+            Some(records) => records,
+            None => {
+                let records = run(name, &scenarios);
+                options.record.as_deref().map_or(Ok(()), |to| save(to, name, &records))?;
+                records
+            }
+        });
     }
     let mut pairs = Vec::new();
     for (at, one) in hosts.iter().enumerate() {
@@ -124,6 +128,9 @@ fn hosts(options: &Parity) -> Result<Vec<&str>, String> {
         if !is_given && !OWN.contains(&host.as_str()) {
             let own = OWN.join(", ");
             return Err(format!("host `{host}` is not one of {own}: --from {host}=FILE"));
+        }
+        if options.from.iter().filter(|(name, _)| name == host).count() > 1 {
+            return Err(format!("host `{host}` has two records"));
         }
         if !seen.insert(host) {
             return Err(format!("host `{host}` is there twice"));
