@@ -7,16 +7,18 @@
 //! | `P.find` | ns until the bug is told | the settings as they are | all strategies of all |
 //! | `P.proof` | ns until all were run, no bug | one of each class | shuttle's dfs, loom |
 //!
-//! Ours, where a bug is looked for, includes making the schedule small and recording its trace.
+//! All are nanoseconds of processor time. Ours, where a bug is looked for, includes making the
+//! schedule small and recording its trace.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use asx_bench::harness::{Case, Flavour, Unit};
 use asx_lab::{How, Report};
 
+use crate::clock::timed;
 use crate::programs::Program;
 use crate::with_madsim::Madsim;
 use crate::with_shuttle::How as Shuttle;
@@ -66,10 +68,10 @@ impl Seen {
         Seen { nanos, runs, forced: None, classes: None }
     }
 
-    fn of(report: &Report, took: Duration) -> Seen {
+    fn of(report: &Report, nanos: f64) -> Seen {
         let forced = report.failure.as_ref().map(|found| found.schedule.deviations.len());
         let classes = report.proof.map(|proof| proof.classes);
-        Seen { forced, classes, ..Seen::new(took.as_nanos() as f64, report.runs) }
+        Seen { forced, classes, ..Seen::new(nanos, report.runs) }
     }
 }
 
@@ -149,9 +151,8 @@ impl Cases<'_> {
         let most = self.most();
         let mut ours = |peer, how| {
             let find = move |seed| {
-                let start = Instant::now();
-                let report = ours::find(program, how, seed, most);
-                report.failure.is_some().then(|| Seen::of(&report, start.elapsed()))
+                let (nanos, report) = timed(|| ours::find(program, how, seed, most));
+                report.failure.is_some().then(|| Seen::of(&report, nanos))
             };
             cases.push(self.case(workload, peer, find));
         };
@@ -185,9 +186,8 @@ impl Cases<'_> {
         let most = self.most();
         let longest = if self.smoke { LONGEST / 50 } else { LONGEST };
         cases.push(self.case(workload, "asx", move |seed| {
-            let start = Instant::now();
-            let report = ours::explore(program, How::Dpor, seed, most);
-            report.proof.is_some().then(|| Seen::of(&report, start.elapsed()))
+            let (nanos, report) = timed(|| ours::explore(program, How::Dpor, seed, most));
+            report.proof.is_some().then(|| Seen::of(&report, nanos))
         }));
         cases.push(self.case(workload, "shuttle_dfs", move |_| {
             let (nanos, runs) = timed(|| with_shuttle::explore(program, Shuttle::Dfs, 0, most));
@@ -222,16 +222,10 @@ impl Cases<'_> {
             note.classes = seen.classes;
             seen.nanos
         };
-        Case { workload, peer, unit: Unit::Wall, flavour: Flavour::Bare, run: Box::new(run) }
+        Case { workload, peer, unit: Unit::Cpu, flavour: Flavour::Bare, run: Box::new(run) }
     }
 
     fn most(&self) -> u64 {
         if self.smoke { MOST_SMOKE } else { MOST }
     }
-}
-
-fn timed<T>(run: impl FnOnce() -> T) -> (f64, T) {
-    let start = Instant::now();
-    let value = run();
-    (start.elapsed().as_nanos() as f64, value)
 }

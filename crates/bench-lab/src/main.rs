@@ -2,6 +2,7 @@
 //! and how soon there is nothing left to run. All of them on one thread, in one run.
 
 mod cases;
+mod clock;
 mod ours;
 mod pipe;
 mod programs;
@@ -35,7 +36,7 @@ usage: asx-bench-lab [--only WORKLOAD,..] [--peer PEER,..] [--reps N] [--quick]
 
 P.random, P.pct, P.dfs: ns a schedule. P.find: ns until the bug is told, for asx with its schedule
 made small and its trace recorded. P.proof: ns until all schedules, or one of each class, were run.
-ratio = asx median / peer median: below 1, asx is better.
+All are ns of processor time. ratio = asx median / peer median: below 1, asx is better.
 ";
 
 /// Asks for the tables of the documentation.

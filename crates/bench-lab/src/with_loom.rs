@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::clock::{now, timed};
 use crate::programs::{Program, TURNS};
 use crate::threads::thread_programs;
 
@@ -17,10 +18,10 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 /// there was the time.
 pub(crate) fn prove(program: Program, most: Duration) -> Option<(f64, u64)> {
     RUNS.store(0, Relaxed);
+    let body = body::<false>(program)?;
     let start = Instant::now();
-    check(body::<false>(program)?, most);
-    let took = start.elapsed();
-    (took < most).then(|| (took.as_nanos() as f64, RUNS.load(Relaxed)))
+    let (nanos, ()) = timed(|| check(body, most));
+    (start.elapsed() < most).then(|| (nanos, RUNS.load(Relaxed)))
 }
 
 /// How long it took until a schedule failed, and which it was, if one did.
@@ -42,9 +43,9 @@ pub(crate) const FIND: &str = "--loom-find";
 pub(crate) fn find_here(name: &str, most: Duration) {
     let program = Program::ALL.into_iter().find(|program| program.name() == name);
     let Some(body) = program.and_then(body::<true>) else { return };
-    let start = Instant::now();
+    let start = now();
     std::panic::set_hook(Box::new(move |_| {
-        println!("{} {}", start.elapsed().as_nanos(), RUNS.load(Relaxed));
+        println!("{} {}", now() - start, RUNS.load(Relaxed));
         std::process::exit(0);
     }));
     check(body, most);
