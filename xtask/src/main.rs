@@ -67,8 +67,8 @@ const CHORES: &[Chore] = &[
     Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
     Chore {
         name: "bench",
-        usage: "[ARGS]",
-        about: "benchmarks; arguments go to crates/bench",
+        usage: "[--lab] [ARGS]",
+        about: "benchmarks, or those of the lab; arguments go to them",
         run: bench::run,
     },
 ];
