@@ -4,7 +4,9 @@
 //! A task is known by where it was spawned: by whom, and as which of those that one spawned. That
 //! is the same in every run, unlike its number.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::cell::RefMut;
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,7 @@ use asx_runtime::{Dispatch, Host, Runnable, footprint};
 use crate::coverage::Coverage;
 use crate::explore::{Access, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
+use crate::own::Own;
 
 /// The root task of every program.
 const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
@@ -43,18 +46,22 @@ pub(crate) enum Trouble {
 }
 
 /// What the machine gives its tasks.
-#[derive(Default)]
 pub(crate) struct LabHost {
     now: AtomicU64,
     /// Whether events are recorded, and so who is dispatched.
     is_recorded: bool,
-    /// The thread of the machine.
-    owner: AtomicUsize,
+    /// Whether there was ever a timer, in this run or in one before.
+    timed: AtomicBool,
+    state: Own<State>,
+    /// Whether there is something in `late`: this is looked at after each poll, the lock is not.
+    called: AtomicBool,
+    /// What other threads have woken.
+    late: Mutex<Vec<Runnable>>,
     /// Another thread has woken a task.
     woken: Condvar,
-    state: Mutex<State>,
 }
 
+/// What belongs to the machine's thread, which is asked for at each step and each wake.
 #[derive(Default)]
 pub(crate) struct State {
     /// While a run goes on.
@@ -76,8 +83,10 @@ pub(crate) struct State {
     pub(crate) overrules: bool,
     /// Whether another thread has woken a task in this run.
     foreign: bool,
-    /// Whether there was ever a timer, in this run or in one before.
-    timed: bool,
+    /// Whether somebody wants to know what each step touches.
+    notes: bool,
+    /// The names of those that have one, by number.
+    names: Vec<(u64, Arc<str>)>,
     /// What it touched.
     touched: Vec<Access>,
     /// What was decided in this run.
@@ -91,7 +100,7 @@ pub(crate) struct State {
 }
 
 /// What is known of a task.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Default)]
 struct Known {
     /// Zero: not seen yet.
     path: u64,
@@ -99,7 +108,8 @@ struct Known {
     parent: u64,
     /// As which of the parent's children, from 1.
     nth: u64,
-    name: Option<Arc<str>>,
+    /// Whether it is among those that can run.
+    ready: bool,
     /// Tasks it has spawned.
     children: u64,
     /// Other things it has made.
@@ -123,22 +133,32 @@ pub(crate) struct Stepped {
 
 impl LabHost {
     pub(crate) fn new(is_recorded: bool) -> LabHost {
-        LabHost { is_recorded, ..LabHost::default() }
+        LabHost {
+            now: AtomicU64::new(0),
+            is_recorded,
+            timed: AtomicBool::new(false),
+            state: Own::new(State::default()),
+            called: AtomicBool::new(false),
+            late: Mutex::default(),
+            woken: Condvar::new(),
+        }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// The state, on the machine's thread.
+    #[inline]
+    pub(crate) fn state(&self) -> RefMut<'_, State> {
+        self.state.get()
     }
 
     pub(crate) fn start(&self, strategy: Option<Box<dyn Strategy + Send>>, plan: Plan) {
         self.now.store(0, Relaxed);
-        self.owner.store(this_thread(), Relaxed);
-        let mut state = self.lock();
+        self.listen(&mut self.state());
+        let mut late = mem::take(&mut self.state().ready);
+        late.drain(..).for_each(Runnable::expire);
+        let mut state = self.state();
+        state.ready = late;
         state.enabled.clear();
-        let late = std::mem::take(&mut state.ready);
-        drop(state);
-        late.into_iter().for_each(Runnable::expire);
-        let mut state = self.lock();
+        state.notes = plan.trail || strategy.as_ref().is_some_and(|it| it.needs_footprints());
         state.strategy = strategy;
         state.plan = Some(plan);
         state.is_disturbed = false;
@@ -148,7 +168,24 @@ impl LabHost {
         state.log.clear();
         state.trail.clear();
         state.tasks.clear();
+        state.names.clear();
         state.current = 0;
+    }
+
+    fn late(&self) -> MutexGuard<'_, Vec<Runnable>> {
+        self.late.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes in what other threads have woken, if they have.
+    #[inline]
+    fn listen(&self, state: &mut State) {
+        if self.called.load(Relaxed) {
+            // In this order: who comes after the list was taken calls again.
+            self.called.store(false, Relaxed);
+            let late = mem::take(&mut *self.late());
+            state.foreign |= !late.is_empty();
+            late.into_iter().for_each(|entry| state.enqueue(entry));
+        }
     }
 
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
@@ -165,7 +202,7 @@ impl LabHost {
     /// A step of something that is not a task.
     fn outside(&self, who: TaskPath, ask: bool, step: impl FnOnce()) {
         if ask {
-            let mut state = self.lock();
+            let mut state = self.state();
             let State { strategy, log, .. } = &mut *state;
             if let Some(strategy) = strategy {
                 strategy.pick_task(&[who]);
@@ -173,10 +210,11 @@ impl LabHost {
             log.push_task(&[who], 0);
             state.streak = (0, 0);
         }
-        footprint::begin(who.0, 0);
+        let notes = self.state().notes;
+        footprint::begin(who.0, 0, notes);
         step();
-        let mut state = self.lock();
-        state.look_at_footprint(who);
+        let mut state = self.state();
+        state.look_at_footprint(who, self.timed.load(Relaxed));
         if ask {
             state.tell(who);
         }
@@ -185,25 +223,26 @@ impl LabHost {
     /// Waits for another thread to wake a task, which takes from `patience`: whether one has.
     pub(crate) fn wait(&self, patience: &mut Duration) -> bool {
         let start = Instant::now();
-        let none = |state: &mut State| !state.foreign;
-        let (state, _) = self
+        let none = |late: &mut Vec<Runnable>| late.is_empty();
+        let (late, _) = self
             .woken
-            .wait_timeout_while(self.lock(), *patience, none)
+            .wait_timeout_while(self.late(), *patience, none)
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         *patience = patience.saturating_sub(start.elapsed());
-        state.foreign
+        !late.is_empty()
     }
 
     /// Polls a task, of the strategy's choice unless the run is over. `cancel` asks a task to stop.
     pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Stepped> {
-        let mut state = self.lock();
+        let mut state = self.state();
+        self.listen(&mut state);
         let mut at = state.choose(ask)?;
         if ask && state.cancels() {
             let id = state.ready[at].id();
             if state.cancel(id, true) > 0 {
                 drop(state);
                 cancel(id);
-                state = self.lock();
+                state = self.state();
                 at = state.ready.iter().position(|entry| entry.id() == id)?;
             }
         }
@@ -211,15 +250,18 @@ impl LabHost {
         let id = entry.id();
         let is_unheeding = entry.is_unheeding();
         let known = state.known(id);
+        known.ready = false;
         known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
         let (made, unheeded) = (known.made, known.unheeding);
         state.current = id;
+        let notes = state.notes;
         drop(state);
         entry.forget_wait();
-        footprint::begin(path.0, made);
+        footprint::begin(path.0, made, notes);
         self.poll(entry);
-        let mut state = self.lock();
-        let made = state.look_at_footprint(path);
+        let mut state = self.state();
+        self.listen(&mut state);
+        let made = state.look_at_footprint(path, self.timed.load(Relaxed));
         state.current = 0;
         let known = state.known(id);
         known.made = made;
@@ -286,26 +328,29 @@ impl State {
         at
     }
 
-    /// Takes down what the poll of a task has touched: how many things the task has made so far.
-    fn look_at_footprint(&mut self, path: TaskPath) -> u64 {
-        let mut touched = std::mem::take(&mut self.touched);
+    /// Takes down what the poll of a task has touched, if anybody wants to know: how many things
+    /// the task has made so far.
+    fn look_at_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
+        if !self.notes {
+            return footprint::end(|_| ());
+        }
+        let mut touched = mem::take(&mut self.touched);
         touched.clear();
         touched.push(Access::write(path.0));
         let transparent = self.plan.is_some_and(|plan| plan.transparent);
         if !transparent {
             touched.push(Access::write(ELSEWHERE));
         }
-        if !transparent || self.timed {
+        if !transparent || timed {
             // Every step has a say in whether anything is left that keeps time from moving.
             touched.push(Access::write(CLOCK.0));
         }
-        let made =
-            footprint::end(|accesses| {
-                touched.extend(accesses.iter().map(|access| Access {
-                    object: self.object(access.object),
-                    write: access.write,
-                }));
-            });
+        let made = footprint::end(|accesses| {
+            touched.extend(accesses.iter().map(|access| Access {
+                object: self.object(access.object),
+                write: access.write,
+            }));
+        });
         self.touched = touched;
         made
     }
@@ -357,12 +402,35 @@ impl State {
         picked
     }
 
+    #[inline]
     fn known(&mut self, id: u64) -> &mut Known {
         let at = id as usize;
         if at >= self.tasks.len() {
             self.tasks.resize(at + 1, Known::default());
         }
         &mut self.tasks[at]
+    }
+
+    /// A task can run. It may be in the list already, when it is asked to stop.
+    fn enqueue(&mut self, entry: Runnable) {
+        let id = entry.id();
+        let path = self.path(&entry);
+        footprint::touch(path.0, true);
+        let was_ready = mem::replace(&mut self.known(id).ready, true);
+        let old = if was_ready { self.remove(id) } else { None };
+        let entry = match old {
+            Some(old) => entry.merge(old),
+            None => entry,
+        };
+        self.ready.push(entry);
+        self.enabled.push(path);
+    }
+
+    /// Takes a task out of the list.
+    fn remove(&mut self, id: u64) -> Option<Runnable> {
+        let at = self.ready.iter().position(|entry| entry.id() == id)?;
+        self.enabled.remove(at);
+        Some(self.ready.remove(at))
     }
 
     /// Where a task was spawned: by whom, and as which of those that one spawned.
@@ -377,8 +445,8 @@ impl State {
                 (0, 1) => ROOT.0,
                 _ => mix64(!from ^ mix64(nth)) | 1,
             };
-            let name = entry.name();
-            *self.known(id) = Known { path, parent, nth, name, ..Known::default() };
+            *self.known(id) = Known { path, parent, nth, ..Known::default() };
+            self.names.extend(entry.name().map(|name| (id, name)));
         }
         TaskPath(self.known(id).path)
     }
@@ -401,8 +469,8 @@ impl State {
     /// What a task is called, for people: `main/2`, and if it has a name, `feed (main/2)`.
     pub(crate) fn called(&self, id: u64) -> String {
         let path = self.spawned(id);
-        match self.tasks.get(id as usize).and_then(|known| known.name.as_ref()) {
-            Some(name) => format!("{name} ({path})"),
+        match self.names.iter().find(|(named, _)| *named == id) {
+            Some((_, name)) => format!("{name} ({path})"),
             None => path,
         }
     }
@@ -434,30 +502,21 @@ impl State {
 
 impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
-        let id = entry.id();
-        let mut state = self.lock();
-        let path = state.path(&entry);
-        if this_thread() != self.owner.load(Relaxed) {
-            state.foreign = true;
-            self.woken.notify_all();
-        }
-        footprint::touch(path.0, true);
-        let entry = match state.ready.iter().position(|old| old.id() == id) {
-            Some(at) => {
-                state.enabled.remove(at);
-                entry.merge(state.ready.remove(at))
+        match self.state.here() {
+            Some(mut state) => state.enqueue(entry),
+            None => {
+                self.late().push(entry);
+                self.called.store(true, Relaxed);
+                self.woken.notify_all();
             }
-            None => entry,
-        };
-        state.ready.push(entry);
-        state.enabled.push(path);
+        }
     }
 
     fn unschedule(&self, task: u64) -> Option<Runnable> {
-        let mut state = self.lock();
-        let at = state.ready.iter().position(|entry| entry.id() == task)?;
-        state.enabled.remove(at);
-        Some(state.ready.remove(at))
+        let mut state = self.state.here()?;
+        let entry = state.remove(task)?;
+        state.known(task).ready = false;
+        Some(entry)
     }
 
     fn now(&self) -> Time {
@@ -465,7 +524,7 @@ impl Host for LabHost {
     }
 
     fn timer_moved(&self, _: Time) {
-        self.lock().timed = true;
+        self.timed.store(true, Relaxed);
     }
 
     fn here(&self) -> Option<u16> {
@@ -474,7 +533,7 @@ impl Host for LabHost {
 
     /// Of the task and how many it has drawn: whatever the order of polls.
     fn entropy(&self) -> u64 {
-        let mut state = self.lock();
+        let Some(mut state) = self.state.here() else { return 0 };
         let current = state.current;
         let known = state.known(current);
         known.draws += 1;
@@ -482,19 +541,12 @@ impl Host for LabHost {
     }
 
     fn choose(&self, count: u64) -> u64 {
-        self.lock().pick(Point::Entropy, count as usize) as u64
+        let state = self.state.here();
+        state.map_or(0, |mut state| state.pick(Point::Entropy, count as usize) as u64)
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
         self.schedule(entry);
         Ok(())
     }
-}
-
-/// A number that no two threads have at the same time.
-fn this_thread() -> usize {
-    thread_local! {
-        static MARK: u8 = const { 0 };
-    }
-    MARK.with(|mark| std::ptr::from_ref(mark).addr())
 }

@@ -20,6 +20,8 @@ mod guard;
 mod host;
 #[allow(unsafe_code, reason = "it promises to keep pinned tasks on its thread")]
 mod machine;
+#[allow(unsafe_code, reason = "only one thread gets in")]
+mod own;
 mod quiet;
 mod recording;
 pub mod report;

@@ -52,6 +52,9 @@ pub(crate) struct Machine {
     host: Arc<LabHost>,
     core: Arc<Core>,
     root: Arc<Region>,
+    /// Says that the root has something to look at.
+    signal: Arc<Signal>,
+    waker: Waker,
     /// While events are recorded: how many there were before and after each step.
     moments: Vec<(u64, u64)>,
     /// How long it still waits for wakes from elsewhere, in all runs together.
@@ -65,8 +68,10 @@ impl Machine {
         let host = Arc::new(LabHost::new(settings.journal.is_some()));
         let core = Core::new(host.clone(), settings);
         let root = core.root();
-        let patience = Duration::from_millis(200);
-        Machine { host, core, root, moments: Vec::new(), patience, here: PhantomData }
+        let signal = Arc::new(Signal(AtomicBool::new(false)));
+        let (waker, patience) = (Waker::from(signal.clone()), Duration::from_millis(200));
+        let (moments, here) = (Vec::new(), PhantomData);
+        Machine { host, core, root, signal, waker, moments, patience, here }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
@@ -88,14 +93,13 @@ impl Machine {
         quiet::heard();
         waits::clear();
         let before = self.root.health();
-        let signal = Arc::new(Signal(AtomicBool::new(false)));
-        let waker = Waker::from(signal.clone());
-        let root = self.root.clone();
+        let (root, signal, waker) = (self.root.clone(), self.signal.clone(), self.waker.clone());
+        signal.0.store(false, Relaxed);
         let mut run = Run::new(self, &signal, plan.steps);
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&root, 0, body, &waker, || run.drive()) };
         let Run { steps, finding, panics, .. } = run;
-        let is_disturbed = self.host.lock().is_disturbed;
+        let is_disturbed = self.host.state().is_disturbed;
         let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {
             let finding = match outcome {
                 Ok(Ok(value)) => judge(value, is_disturbed),
@@ -110,7 +114,7 @@ impl Machine {
             finding.map(|finding| Failure::new(finding, steps))
         });
         let (mut used, held_back) = {
-            let mut state = self.host.lock();
+            let mut state = self.host.state();
             (state.strategy.take(), state.held_back)
         };
         if let Some(strategy) = &mut used {
@@ -123,23 +127,23 @@ impl Machine {
 
     /// What was decided in the last run.
     pub(crate) fn log(&self) -> Decisions {
-        self.host.lock().log.clone()
+        self.host.state().log.clone()
     }
 
     /// What there is to compare of the last run.
     pub(crate) fn seen(&self, failure: Option<&Failure>) -> Seen {
-        let state = self.host.lock();
+        let state = self.host.state();
         let (log, trail) = (state.log.clone(), state.trail.clone());
         Seen { log, trail, failure: failure.map(Failure::id) }
     }
 
     /// Whether a strategy was ever kept from choosing a task, which then seems to go astray.
     pub(crate) fn overrules(&self) -> bool {
-        self.host.lock().overrules
+        self.host.state().overrules
     }
 
     pub(crate) fn coverage(&self) -> (usize, usize) {
-        self.host.lock().coverage.count()
+        self.host.state().coverage.count()
     }
 
     /// The events of the last run, if they are recorded, and how many there were before and after
@@ -150,7 +154,7 @@ impl Machine {
 
     /// The tasks of the last run: numbers, paths, and what they are called.
     pub(crate) fn tasks(&self) -> Vec<(u64, TaskPath, String)> {
-        let state = self.host.lock();
+        let state = self.host.state();
         state.tasks().map(|(id, path)| (id, path, state.called(id))).collect()
     }
 
@@ -183,7 +187,7 @@ impl Machine {
         match panics.into_iter().find(|panicked| is_it(&panicked.heard)) {
             None => failure,
             Some(Panicked { heard, step, task }) => {
-                let task = Some(self.host.lock().called(task));
+                let task = Some(self.host.state().called(task));
                 Failure { step, task, place: Some(heard.place), ..failure }
             }
         }
@@ -210,7 +214,7 @@ impl Machine {
     /// Who lives, and what each waits for.
     fn waiting(&self) -> String {
         let dump = Dump::of(&self.root);
-        let state = self.host.lock();
+        let state = self.host.state();
         let tasks = dump.regions.iter().flat_map(|region| &region.tasks);
         let lines: Vec<_> = tasks.map(|task| waits(&state.called(task.id), task)).collect();
         lines.join("\n")
@@ -254,7 +258,7 @@ impl<'a> Run<'a> {
 
     /// Goes on until the root has something to look at.
     fn drive(&mut self) {
-        while !self.signal.0.swap(false, Relaxed) {
+        while !self.signal.take() {
             let over = self.finding.is_some();
             // Force comes with time, which stands still as long as something can run.
             if over {
@@ -283,15 +287,16 @@ impl<'a> Run<'a> {
     /// Takes a step if there is one to take.
     fn step(&mut self, over: bool) -> bool {
         let before = self.machine.core.events();
-        let root = self.machine.root.clone();
+        let root = &self.machine.root;
         let stepped = self.machine.host.step(!over, |task| {
             root.cancel_number(task);
         });
         let Some(Stepped { task, cancels, trouble }) = stepped else { return false };
         self.count(over, before);
-        let panics = quiet::heard().into_iter();
-        let step = self.steps;
-        self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
+        if quiet::has_heard() {
+            let (panics, step) = (quiet::heard().into_iter(), self.steps);
+            self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
+        }
         if cancels > 0 {
             self.outside(over, |machine| {
                 machine.cancel(task, cancels);
@@ -336,7 +341,7 @@ impl<'a> Run<'a> {
     }
 
     fn tell(&self, trouble: Trouble) -> Finding {
-        let called = |task| format!("`{}`", self.machine.host.lock().called(task));
+        let called = |task| format!("`{}`", self.machine.host.state().called(task));
         let finding = match trouble {
             Trouble::Foreign => Finding::foreign(),
             Trouble::Endless(task) => Finding::endless_poll(&called(task)),
@@ -348,7 +353,7 @@ impl<'a> Run<'a> {
     /// Who waits for whom, by name.
     fn names(&self) -> Standstill {
         let waiters = waits::waiters(&self.machine.root);
-        let state = self.machine.host.lock();
+        let state = self.machine.host.state();
         let names = waiters.iter().map(|waiter| format!("`{}`", state.called(waiter.task.id)));
         Standstill { names: names.collect(), waiters }
     }
@@ -362,6 +367,18 @@ impl<'a> Run<'a> {
 
 /// Tells that the root has something to look at.
 struct Signal(AtomicBool);
+
+impl Signal {
+    /// Whether it was given, since this was asked last.
+    fn take(&self) -> bool {
+        // What is given in between is for what is looked at now.
+        let given = self.0.load(Relaxed);
+        if given {
+            self.0.store(false, Relaxed);
+        }
+        given
+    }
+}
 
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
