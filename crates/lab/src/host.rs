@@ -25,8 +25,9 @@ const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
 /// What moves time on, as if it were a task: it can run when nothing else can.
 const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
 
-/// Who cancels tasks, as if it were one: after it anybody may go on, not just who was polled last.
-const CANCELLER: TaskPath = TaskPath(0xCA2C_E11E_CA2C_E11F);
+/// Who cancels tasks and wakes them for nothing, as if it were one: after it anybody may go on, not
+/// just who was polled last.
+const DISTURBER: TaskPath = TaskPath(0xCA2C_E11E_CA2C_E11F);
 
 /// What polls share that nobody sees.
 const ELSEWHERE: u64 = 3;
@@ -93,9 +94,22 @@ pub(crate) struct State {
     pub(crate) log: Decisions,
     /// Of each step, a hash of what it was and what it touched, if that is wanted.
     pub(crate) trail: Vec<u64>,
-    plan: Option<Plan>,
-    /// Whether there was a cancel in this run.
+    plan: Plan,
+    /// Whether there was a cancel in this run, or a fault that may show.
     pub(crate) is_disturbed: bool,
+    /// Cancels.
+    pub(crate) coverage: Coverage,
+    pub(crate) faults: Faults,
+}
+
+/// The faults of a program.
+#[derive(Default)]
+pub(crate) struct Faults {
+    /// Those of this run, by name.
+    pub(crate) made: Vec<&'static str>,
+    /// How many could have been made in this step.
+    asked: usize,
+    /// Those of all runs.
     pub(crate) coverage: Coverage,
 }
 
@@ -160,8 +174,9 @@ impl LabHost {
         state.enabled.clear();
         state.notes = plan.trail || strategy.as_ref().is_some_and(|it| it.needs_footprints());
         state.strategy = strategy;
-        state.plan = Some(plan);
+        state.plan = plan;
         state.is_disturbed = false;
+        state.faults.made.clear();
         state.streak = (0, 0);
         state.held_back = false;
         state.foreign = false;
@@ -180,12 +195,17 @@ impl LabHost {
     #[inline]
     fn listen(&self, state: &mut State) {
         if self.called.load(Relaxed) {
-            // In this order: who comes after the list was taken calls again.
-            self.called.store(false, Relaxed);
-            let late = mem::take(&mut *self.late());
-            state.foreign |= !late.is_empty();
-            late.into_iter().for_each(|entry| state.enqueue(entry));
+            self.take_in(state);
         }
+    }
+
+    #[cold]
+    fn take_in(&self, state: &mut State) {
+        // In this order: who comes after the list was taken calls again.
+        self.called.store(false, Relaxed);
+        let late = mem::take(&mut *self.late());
+        state.foreign |= !late.is_empty();
+        late.into_iter().for_each(|entry| state.enqueue(entry));
     }
 
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
@@ -194,9 +214,23 @@ impl LabHost {
         self.outside(CLOCK, ask, || fire(self.now()));
     }
 
-    /// Has `cancel` ask a task to stop: a step of who does that.
-    pub(crate) fn cancel(&self, cancel: impl FnOnce()) {
-        self.outside(CANCELLER, true, cancel);
+    /// Has `disturb` ask a task to stop, or wake it: a step of who does that.
+    pub(crate) fn disturb(&self, disturb: impl FnOnce()) {
+        self.outside(DISTURBER, true, disturb);
+    }
+
+    /// Whether the time is told late.
+    pub(crate) fn is_late(&self) -> bool {
+        let (mut state, now) = (self.state(), self.now.load(Relaxed));
+        state.plan.late_clocks && state.fault("a late clock", (CLOCK.0, now), true)
+    }
+
+    /// Whether a task is woken for nothing, after its last poll.
+    pub(crate) fn is_spurious(&self, task: u64) -> bool {
+        let mut state = self.state();
+        let known = state.known(task);
+        let place = (known.path, known.steps);
+        state.fault("a spurious wake", place, false)
     }
 
     /// A step of something that is not a task.
@@ -214,7 +248,10 @@ impl LabHost {
         footprint::begin(who.0, 0, notes);
         step();
         let mut state = self.state();
-        state.look_at_footprint(who, self.timed.load(Relaxed));
+        match notes {
+            true => state.look_at_footprint(who, self.timed.load(Relaxed)),
+            false => footprint::end(|_| ()),
+        };
         if ask {
             state.tell(who);
         }
@@ -237,7 +274,7 @@ impl LabHost {
         let mut state = self.state();
         self.listen(&mut state);
         let mut at = state.choose(ask)?;
-        if ask && state.cancels() {
+        if ask && state.plan.cancels {
             let id = state.ready[at].id();
             if state.cancel(id, true) > 0 {
                 drop(state);
@@ -254,6 +291,7 @@ impl LabHost {
         known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
         let (made, unheeded) = (known.made, known.unheeding);
         state.current = id;
+        state.faults.asked = 0;
         let notes = state.notes;
         drop(state);
         entry.forget_wait();
@@ -261,7 +299,10 @@ impl LabHost {
         self.poll(entry);
         let mut state = self.state();
         self.listen(&mut state);
-        let made = state.look_at_footprint(path, self.timed.load(Relaxed));
+        let made = match notes {
+            true => state.look_at_footprint(path, self.timed.load(Relaxed)),
+            false => footprint::end(|_| ()),
+        };
         state.current = 0;
         let known = state.known(id);
         known.made = made;
@@ -270,7 +311,7 @@ impl LabHost {
         if ask {
             state.tell(path);
         }
-        let cancels = if ask && state.cancels() { state.cancel(id, false) } else { 0 };
+        let cancels = if ask && state.plan.cancels { state.cancel(id, false) } else { 0 };
         Some(Stepped { task: id, cancels, trouble })
     }
 
@@ -304,10 +345,6 @@ impl State {
         (entry, path)
     }
 
-    fn cancels(&self) -> bool {
-        self.plan.is_some_and(|plan| plan.cancels)
-    }
-
     /// Asks the strategy; a task that had its turn too often is not among those it is asked about.
     fn ask(&mut self) -> usize {
         let mut count = self.enabled.len();
@@ -328,16 +365,12 @@ impl State {
         at
     }
 
-    /// Takes down what the poll of a task has touched, if anybody wants to know: how many things
-    /// the task has made so far.
+    /// Takes down what the poll of a task has touched: how many things the task has made so far.
     fn look_at_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
-        if !self.notes {
-            return footprint::end(|_| ());
-        }
         let mut touched = mem::take(&mut self.touched);
         touched.clear();
         touched.push(Access::write(path.0));
-        let transparent = self.plan.is_some_and(|plan| plan.transparent);
+        let transparent = self.plan.transparent;
         if !transparent {
             touched.push(Access::write(ELSEWHERE));
         }
@@ -356,12 +389,13 @@ impl State {
     }
 
     /// Tells the strategy of a step.
+    #[inline]
     fn tell(&mut self, path: TaskPath) {
         let State { strategy, touched, trail, plan, .. } = self;
         if let Some(strategy) = strategy {
             strategy.stepped(path, touched);
         }
-        if plan.is_some_and(|plan| plan.trail) {
+        if plan.trail {
             trail.push(touched.iter().fold(path.0, |hash, access| {
                 mix64(hash.rotate_left(23) ^ mix64(access.object) ^ u64::from(access.write))
             }));
@@ -369,6 +403,7 @@ impl State {
     }
 
     /// What is wrong with a task that was polled.
+    #[inline]
     fn trouble(&self, id: u64, unheeded: u64) -> Option<Trouble> {
         if footprint::take_endless() {
             return Some(Trouble::Endless(id));
@@ -376,8 +411,7 @@ impl State {
         if self.foreign {
             return Some(Trouble::Foreign);
         }
-        let is_late = self.plan.is_some_and(|plan| unheeded > plan.latency);
-        is_late.then_some(Trouble::Unheeding(id, unheeded))
+        (unheeded > self.plan.latency).then_some(Trouble::Unheeding(id, unheeded))
     }
 
     /// How often a task is cancelled now: when it was polled, or when it is about to be (`late`),
@@ -393,6 +427,24 @@ impl State {
         }
         self.is_disturbed |= times > 0;
         times
+    }
+
+    /// Whether something goes wrong here. Without `shows`, the program must not notice.
+    fn fault(&mut self, name: &'static str, place: (u64, u64), shows: bool) -> bool {
+        if !self.plan.faults || !self.asks {
+            return false;
+        }
+        let is_made = self.pick(Point::Fault, 2) > 0;
+        let nth = self.faults.asked;
+        self.faults.asked += 1;
+        if self.faults.made.is_empty() {
+            self.faults.coverage.fault(place, nth, is_made);
+        }
+        if is_made {
+            self.faults.made.push(name);
+            self.is_disturbed |= shows;
+        }
+        is_made
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
@@ -412,16 +464,15 @@ impl State {
     }
 
     /// A task can run. It may be in the list already, when it is asked to stop.
-    fn enqueue(&mut self, entry: Runnable) {
+    fn enqueue(&mut self, mut entry: Runnable) {
         let id = entry.id();
-        let path = self.path(&entry);
+        let known = self.known(id);
+        let (path, was_ready) = (known.path, mem::replace(&mut known.ready, true));
+        let path = if path == 0 { self.meet(&entry) } else { TaskPath(path) };
         footprint::touch(path.0, true);
-        let was_ready = mem::replace(&mut self.known(id).ready, true);
-        let old = if was_ready { self.remove(id) } else { None };
-        let entry = match old {
-            Some(old) => entry.merge(old),
-            None => entry,
-        };
+        if was_ready && let Some(old) = self.remove(id) {
+            entry = entry.merge(old);
+        }
         self.ready.push(entry);
         self.enabled.push(path);
     }
@@ -433,22 +484,19 @@ impl State {
         Some(self.ready.remove(at))
     }
 
-    /// Where a task was spawned: by whom, and as which of those that one spawned.
-    fn path(&mut self, entry: &Runnable) -> TaskPath {
-        let id = entry.id();
-        if self.known(id).path == 0 {
-            let parent = self.current;
-            let spawner = self.known(parent);
-            spawner.children += 1;
-            let (nth, from) = (spawner.children, spawner.path);
-            let path = match (parent, nth) {
-                (0, 1) => ROOT.0,
-                _ => mix64(!from ^ mix64(nth)) | 1,
-            };
-            *self.known(id) = Known { path, parent, nth, ..Known::default() };
-            self.names.extend(entry.name().map(|name| (id, name)));
-        }
-        TaskPath(self.known(id).path)
+    /// Where a new task was spawned: by whom, and as which of those that one spawned.
+    fn meet(&mut self, entry: &Runnable) -> TaskPath {
+        let (id, parent) = (entry.id(), self.current);
+        let spawner = self.known(parent);
+        spawner.children += 1;
+        let (nth, from) = (spawner.children, spawner.path);
+        let path = match (parent, nth) {
+            (0, 1) => ROOT.0,
+            _ => mix64(!from ^ mix64(nth)) | 1,
+        };
+        *self.known(id) = Known { path, parent, nth, ready: true, ..Known::default() };
+        self.names.extend(entry.name().map(|name| (id, name)));
+        TaskPath(path)
     }
 
     /// The name of an object: of what belongs to a task, by the task's path.
@@ -543,6 +591,14 @@ impl Host for LabHost {
     fn choose(&self, count: u64) -> u64 {
         let state = self.state.here();
         state.map_or(0, |mut state| state.pick(Point::Entropy, count as usize) as u64)
+    }
+
+    fn fault(&self, name: &'static str) -> bool {
+        let Some(mut state) = self.state.here() else { return false };
+        let current = state.current;
+        let known = state.known(current);
+        let place = (known.path, known.steps);
+        state.fault(name, place, true)
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
