@@ -379,10 +379,10 @@ impl State {
             touched.push(Access::write(CLOCK.0));
         }
         let made = footprint::end(|accesses| {
-            touched.extend(accesses.iter().map(|access| Access {
-                object: self.object(access.object),
-                write: access.write,
-            }));
+            touched.reserve(accesses.len());
+            for footprint::Access { object, write } in accesses.iter().copied() {
+                touched.push(Access { object: self.object(object), write });
+            }
         });
         self.touched = touched;
         made
@@ -500,6 +500,7 @@ impl State {
     }
 
     /// The name of an object: of what belongs to a task, by the task's path.
+    #[inline]
     fn object(&self, object: u64) -> u64 {
         let (id, part) = ((object >> 2) as usize, object & 3);
         match self.tasks.get(id) {

@@ -352,6 +352,7 @@ impl<'a> Run<'a> {
         done
     }
 
+    #[inline]
     fn count(&mut self, over: bool, before: u64) {
         if over {
             return;
