@@ -90,8 +90,10 @@ pub(crate) struct State {
     names: Vec<(u64, Arc<str>)>,
     /// What it touched.
     touched: Vec<Access>,
-    /// What was decided in this run.
+    /// What was decided in this run, if it is written down.
     pub(crate) log: Decisions,
+    /// The numbers of what was picked, if it is not.
+    pub(crate) picks: Vec<u32>,
     /// Of each step, a hash of what it was and what it touched, if that is wanted.
     pub(crate) trail: Vec<u64>,
     plan: Plan,
@@ -181,6 +183,7 @@ impl LabHost {
         state.held_back = false;
         state.foreign = false;
         state.log.clear();
+        state.picks.clear();
         state.trail.clear();
         state.tasks.clear();
         state.names.clear();
@@ -237,11 +240,13 @@ impl LabHost {
     fn outside(&self, who: TaskPath, ask: bool, step: impl FnOnce()) {
         if ask {
             let mut state = self.state();
-            let State { strategy, log, .. } = &mut *state;
-            if let Some(strategy) = strategy {
+            if let Some(strategy) = &mut state.strategy {
                 strategy.pick_task(&[who]);
             }
-            log.push_task(&[who], 0);
+            match state.plan.trail {
+                true => state.log.push_task(&[who], 0),
+                false => state.picks.push(0),
+            }
             state.streak = (0, 0);
         }
         let notes = self.state().notes;
@@ -328,6 +333,11 @@ impl LabHost {
 }
 
 impl State {
+    /// Whether the run is written down.
+    pub(crate) fn is_written(&self) -> bool {
+        self.plan.trail
+    }
+
     /// Which task is next, if there is one.
     fn choose(&mut self, ask: bool) -> Option<usize> {
         self.asks = ask;
@@ -361,7 +371,10 @@ impl State {
         let enabled = &self.enabled[..count];
         let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_task(enabled));
         let at = picked.min(count - 1);
-        self.log.push_task(enabled, at);
+        match self.plan.trail {
+            true => self.log.push_task(enabled, at),
+            false => self.picks.push(at as u32),
+        }
         at
     }
 
@@ -450,7 +463,10 @@ impl State {
     fn pick(&mut self, point: Point, count: usize) -> usize {
         let Some(strategy) = self.strategy.as_mut().filter(|_| self.asks) else { return 0 };
         let picked = strategy.pick(point, count).min(count - 1);
-        self.log.push_pick(point, count, picked);
+        match self.plan.trail {
+            true => self.log.push_pick(point, count, picked),
+            false => self.picks.push(picked as u32),
+        }
         picked
     }
 

@@ -10,6 +10,7 @@
 
 #![deny(unsafe_code)]
 
+mod again;
 mod check;
 mod coverage;
 mod everywhere;

@@ -50,7 +50,8 @@ pub(crate) struct Plan {
     pub(crate) late_clocks: bool,
     /// Whether polls share nothing but what is known here, so that some of them commute.
     pub(crate) transparent: bool,
-    /// Whether what each step touches is kept, to be compared with another run.
+    /// Whether what is decided, and what each step touches, is written down: to be told, or to be
+    /// compared with another run.
     pub(crate) trail: bool,
 }
 
@@ -131,9 +132,15 @@ impl Machine {
         failure
     }
 
-    /// What was decided in the last run.
+    /// What was decided in the last run, if that was written down.
     pub(crate) fn log(&self) -> Decisions {
         self.host.state().log.clone()
+    }
+
+    /// The numbers of what was picked in the last run, if it was not written down.
+    pub(crate) fn picks(&self) -> Option<Vec<u32>> {
+        let state = self.host.state();
+        (!state.is_written()).then(|| state.picks.clone())
     }
 
     /// What there is to compare of the last run.
