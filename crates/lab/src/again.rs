@@ -36,7 +36,7 @@ impl Strategy for Again {
         self.next(count)
     }
 
-    fn needs_footprints(&self) -> bool {
+    fn needs_footprint(&self) -> bool {
         false
     }
 

@@ -57,7 +57,7 @@ impl Strategy for Everywhere {
         }
     }
 
-    fn needs_footprints(&self) -> bool {
+    fn needs_footprint(&self) -> bool {
         false
     }
 

@@ -84,8 +84,6 @@ pub(crate) struct State {
     pub(crate) overrules: bool,
     /// Whether another thread has woken a task in this run.
     foreign: bool,
-    /// Whether somebody wants to know what each step touches.
-    notes: bool,
     /// The names of those that have one, by number.
     names: Vec<(u64, Arc<str>)>,
     /// What it touched.
@@ -174,7 +172,6 @@ impl LabHost {
         let mut state = self.state();
         state.ready = late;
         state.enabled.clear();
-        state.notes = plan.trail || strategy.as_ref().is_some_and(|it| it.needs_footprints());
         state.strategy = strategy;
         state.plan = plan;
         state.is_disturbed = false;
@@ -249,14 +246,11 @@ impl LabHost {
             }
             state.streak = (0, 0);
         }
-        let notes = self.state().notes;
+        let notes = ask && self.state().is_of_interest();
         footprint::begin(who.0, 0, notes);
         step();
         let mut state = self.state();
-        match notes {
-            true => state.look_at_footprint(who, self.timed.load(Relaxed)),
-            false => footprint::end(|_| ()),
-        };
+        state.look_at_footprint(who, notes, self.timed.load(Relaxed));
         if ask {
             state.tell(who);
         }
@@ -297,17 +291,14 @@ impl LabHost {
         let (made, unheeded) = (known.made, known.unheeding);
         state.current = id;
         state.faults.asked = 0;
-        let notes = state.notes;
+        let notes = ask && state.is_of_interest();
         drop(state);
         entry.forget_wait();
         footprint::begin(path.0, made, notes);
         self.poll(entry);
         let mut state = self.state();
         self.listen(&mut state);
-        let made = match notes {
-            true => state.look_at_footprint(path, self.timed.load(Relaxed)),
-            false => footprint::end(|_| ()),
-        };
+        let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
         state.current = 0;
         let known = state.known(id);
         known.made = made;
@@ -333,6 +324,12 @@ impl LabHost {
 }
 
 impl State {
+    /// Whether somebody wants to know what the step that is about to be taken touches.
+    #[inline]
+    fn is_of_interest(&self) -> bool {
+        self.plan.trail || self.strategy.as_ref().is_some_and(|it| it.needs_footprint())
+    }
+
     /// Whether the run is written down.
     pub(crate) fn is_written(&self) -> bool {
         self.plan.trail
@@ -378,10 +375,16 @@ impl State {
         at
     }
 
-    /// Takes down what the poll of a task has touched: how many things the task has made so far.
-    fn look_at_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
+    /// Takes down what the poll of a task has touched, if that is wanted: how many things the task
+    /// has made so far.
+    #[inline]
+    fn look_at_footprint(&mut self, path: TaskPath, wanted: bool, timed: bool) -> u64 {
+        self.touched.clear();
+        if wanted { self.note_footprint(path, timed) } else { footprint::end(|_| ()) }
+    }
+
+    fn note_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
         let mut touched = mem::take(&mut self.touched);
-        touched.clear();
         touched.push(Access::write(path.0));
         let transparent = self.plan.transparent;
         if !transparent {

@@ -85,6 +85,8 @@ mod on {
         uses: Cell<u32>,
         /// A poll was stopped that went on for ever.
         stopped: Cell<bool>,
+        /// The last use that was noted: most are followed by another of the same thing.
+        last: Cell<Option<Access>>,
     }
 
     /// More uses than a poll has that ends.
@@ -99,6 +101,7 @@ mod on {
                 made: Cell::new(0),
                 uses: Cell::new(0),
                 stopped: Cell::new(false),
+                last: Cell::new(None),
             }
         };
         static TOUCHED: RefCell<Vec<Access>> = const { RefCell::new(Vec::new()) };
@@ -114,6 +117,7 @@ mod on {
             poll.path.set(path);
             poll.made.set(made);
             poll.uses.set(0);
+            poll.last.set(None);
         });
         if notes {
             TOUCHED.with_borrow_mut(Vec::clear);
@@ -169,21 +173,25 @@ mod on {
     /// Notes a use of something with a name of its own: of whatever else programs share.
     #[inline]
     pub fn touch(object: u64, write: bool) {
-        let notes = POLL.with(|poll| {
+        POLL.with(|poll| {
             poll.uses.set(poll.uses.get().wrapping_add(1));
-            poll.notes.get()
+            if poll.notes.get() {
+                note(poll, Access { object, write });
+            }
         });
-        if notes {
-            note(object, write);
-        }
     }
 
     #[inline(never)]
-    fn note(object: u64, write: bool) {
+    fn note(poll: &Poll, new: Access) {
+        let is_known = |last: Access| last.object == new.object && (last.write || !new.write);
+        if poll.last.get().is_some_and(is_known) {
+            return;
+        }
+        poll.last.set(Some(new));
         TOUCHED.with_borrow_mut(|touched| {
-            match touched.iter_mut().rev().find(|access| access.object == object) {
-                Some(access) => access.write |= write,
-                None => touched.push(Access { object, write }),
+            match touched.iter_mut().rev().find(|access| access.object == new.object) {
+                Some(access) => access.write |= new.write,
+                None => touched.push(new),
             }
         });
     }
@@ -197,7 +205,7 @@ mod on {
         #[inline]
         pub(crate) fn new() -> Object {
             POLL.with(|poll| {
-                if !poll.notes.get() {
+                if !poll.on.get() {
                     return Object::COMMON;
                 }
                 let made = poll.made.get() + 1;

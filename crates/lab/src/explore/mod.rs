@@ -196,9 +196,9 @@ pub trait Strategy {
     /// Picks one of `count >= 2` options of any other kind. 0 is the ordinary one.
     fn pick(&mut self, point: Point, count: usize) -> usize;
 
-    /// Whether [`stepped`](Strategy::stepped) is to be told what was touched. If not, the footprints
-    /// it gets may be empty, and runs are faster.
-    fn needs_footprints(&self) -> bool {
+    /// Whether [`stepped`](Strategy::stepped) is to be told what the step just picked touches. If
+    /// not, it may get an empty footprint, and the step is faster.
+    fn needs_footprint(&self) -> bool {
         true
     }
 

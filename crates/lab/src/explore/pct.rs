@@ -87,7 +87,7 @@ impl Strategy for Pct {
         self.dice.pick(point, count)
     }
 
-    fn needs_footprints(&self) -> bool {
+    fn needs_footprint(&self) -> bool {
         false
     }
 

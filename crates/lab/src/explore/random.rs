@@ -55,7 +55,7 @@ impl Strategy for Random {
         self.dice.pick(point, count)
     }
 
-    fn needs_footprints(&self) -> bool {
+    fn needs_footprint(&self) -> bool {
         false
     }
 

@@ -52,8 +52,8 @@ impl<S: Strategy> Strategy for Recorder<S> {
         picked
     }
 
-    fn needs_footprints(&self) -> bool {
-        self.strategy.needs_footprints()
+    fn needs_footprint(&self) -> bool {
+        self.strategy.needs_footprint()
     }
 
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {

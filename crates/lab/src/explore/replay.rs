@@ -85,7 +85,7 @@ impl Strategy for Replay {
         }
     }
 
-    fn needs_footprints(&self) -> bool {
+    fn needs_footprint(&self) -> bool {
         false
     }
 
@@ -177,7 +177,7 @@ impl Strategy for Follow {
         0
     }
 
-    fn needs_footprints(&self) -> bool {
+    fn needs_footprint(&self) -> bool {
         false
     }
 

@@ -122,7 +122,7 @@ impl Strategy for Uniform {
         self.dice.pick(point, count)
     }
 
-    fn needs_footprints(&self) -> bool {
+    fn needs_footprint(&self) -> bool {
         false
     }
 
