@@ -14,6 +14,7 @@
 //! 1. A machine is not `Send`, and nothing else polls what its host is given: so all polls of a
 //!    pinned task are on the thread that made the machine.
 
+use std::io::Write;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,6 +36,9 @@ use crate::stuck::{self, Standstill};
 
 /// How late a clock is that is late: as if the machine had slept.
 const LATE: Duration = Duration::from_secs(3600);
+
+/// How often the rest of a run that is decided is forced on before it is said to have no end.
+const TRIES: u64 = 1_000_000;
 
 /// How a run is to be.
 #[derive(Clone, Copy, Debug, Default)]
@@ -268,6 +272,8 @@ struct Run<'a> {
     most: u64,
     faults: bool,
     steps: u64,
+    /// Tries to end what is left of a run that is decided.
+    tries: u64,
     finding: Option<Finding>,
     panics: Vec<Panicked>,
 }
@@ -282,7 +288,8 @@ struct Panicked {
 impl<'a> Run<'a> {
     fn new(machine: &'a mut Machine, signal: &'a Signal, plan: Plan) -> Run<'a> {
         let Plan { steps: most, faults, .. } = plan;
-        Run { machine, signal, most, faults, steps: 0, finding: None, panics: Vec::new() }
+        let (steps, tries, finding, panics) = (0, 0, None, Vec::new());
+        Run { machine, signal, most, faults, steps, tries, finding, panics }
     }
 
     /// Goes on until the root has something to look at.
@@ -291,6 +298,10 @@ impl<'a> Run<'a> {
             let over = self.finding.is_some();
             // Force comes with time, which stands still as long as something can run.
             if over {
+                self.tries += 1;
+                if self.tries > TRIES {
+                    self.despair();
+                }
                 self.machine.jump(false);
             }
             if !over && self.steps >= self.most {
@@ -396,6 +407,21 @@ impl<'a> Run<'a> {
         let state = self.machine.host.state();
         let names = waiters.iter().map(|waiter| format!("`{}`", state.called(waiter.task.id)));
         Standstill { names: names.collect(), waiters }
+    }
+
+    /// What is left of a run does not end, whatever is done. Its futures may borrow from whoever
+    /// started the search, so that there is no way back to it.
+    #[cold]
+    fn despair(&self) -> ! {
+        let (found, waiting) = (self.finding.as_ref(), self.machine.waiting());
+        let found = found.map_or("a failure", |finding| finding.message.as_str());
+        // Not by `eprintln`: what tests print is kept until they end, and this one never does.
+        let _ = writeln!(
+            std::io::stderr(),
+            "asx lab: a run failed ({found}), and what is left of it cannot be ended by force:\n\
+             {waiting}"
+        );
+        std::process::abort();
     }
 
     /// The run is decided: what lives is ended by force.

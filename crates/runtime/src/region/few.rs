@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::mem;
 
 /// Values by number, in the order of the numbers.
+#[derive(Default)]
 pub(crate) enum Few<T> {
+    #[default]
     None,
     One(u64, T),
     Many(BTreeMap<u64, T>),
@@ -59,12 +61,6 @@ impl<T> Few<T> {
             Few::Many(many) => (None, Some(many.into_values())),
         };
         one.into_iter().chain(many.into_iter().flatten())
-    }
-}
-
-impl<T> Default for Few<T> {
-    fn default() -> Self {
-        Few::None
     }
 }
 
