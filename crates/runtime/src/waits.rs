@@ -159,8 +159,12 @@ mod on {
         numbers: u64,
     }
 
+    impl List {
+        const EMPTY: List = List { entries: Vec::new(), numbers: 0 };
+    }
+
     thread_local! {
-        static LIST: RefCell<List> = const { RefCell::new(List { entries: Vec::new(), numbers: 0 }) };
+        static LIST: RefCell<List> = const { RefCell::new(List::EMPTY) };
         static LEAKED: Cell<usize> = const { Cell::new(0) };
         static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     }
