@@ -78,6 +78,7 @@ impl Core {
     }
 
     /// How many events were recorded so far.
+    #[inline]
     pub fn events(&self) -> u64 {
         self.recorder.as_ref().map_or(0, |recorder| lock_unseen(&recorder.book).journal.recorded())
     }

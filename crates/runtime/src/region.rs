@@ -7,11 +7,11 @@
 //!
 //! [`cascade`]: asx_kernel::cascade
 
+mod few;
 pub(crate) mod home;
 mod tree;
 mod watch;
 
-use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -38,6 +38,7 @@ use crate::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::short::{Held, ShortLock};
 use crate::spans::Span;
 use crate::stop::Grace;
+use few::Few;
 use tree::Tree;
 
 /// A region of the tree.
@@ -77,7 +78,7 @@ pub(crate) struct Inner {
     pub(crate) word: RegionWord,
     first: Option<NonNull<Header>>,
     last: Option<NonNull<Header>>,
-    pub(crate) children: BTreeMap<u64, Arc<Region>>,
+    pub(crate) children: Few<Arc<Region>>,
     finalizers: Vec<Finalizer>,
     pub(crate) cancel: Option<(Arc<Reason>, Cleanup)>,
     /// The cancel is a failure among equals: it reaches them as what it is.
@@ -95,7 +96,7 @@ pub(crate) struct Inner {
     /// What happens when patience is over, while the region is not closed.
     pub(crate) graces: Graces,
     /// Who waits for the close, in the order of asking.
-    waiters: BTreeMap<u64, Waker>,
+    waiters: Few<Waker>,
     /// Who is told when the body is to stop.
     body: Option<Waker>,
 }
@@ -127,7 +128,7 @@ impl Region {
             word: RegionWord::default(),
             first: None,
             last: None,
-            children: BTreeMap::new(),
+            children: Few::default(),
             finalizers: Vec::new(),
             cancel: None,
             targeted: false,
@@ -138,7 +139,7 @@ impl Region {
             holdings: None,
             fold: Severity::Ok,
             graces: Graces::default(),
-            waiters: BTreeMap::new(),
+            waiters: Few::default(),
             body: None,
         };
         Arc::new(Region {

@@ -152,9 +152,19 @@ mod on {
         what: What,
     }
 
+    /// In the order in which they came.
+    struct List {
+        entries: Vec<Entry>,
+        /// How many there were ever.
+        numbers: u64,
+    }
+
+    impl List {
+        const EMPTY: List = List { entries: Vec::new(), numbers: 0 };
+    }
+
     thread_local! {
-        static LIST: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
-        static NEXT: Cell<u64> = const { Cell::new(1) };
+        static LIST: RefCell<List> = const { RefCell::new(List::EMPTY) };
         static LEAKED: Cell<usize> = const { Cell::new(0) };
         static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     }
@@ -176,31 +186,44 @@ mod on {
             Note::new(pool, at, What::Holds)
         }
 
+        #[inline]
         fn new<P>(pool: &P, at: Option<&'static Location<'static>>, what: What) -> Note {
             if !footprint::is_on() {
                 return Note(0);
             }
-            let number = NEXT.get();
-            NEXT.set(number + 1);
+            Note::enter(ptr::from_ref(pool).addr(), at, what)
+        }
+
+        fn enter(pool: usize, at: Option<&'static Location<'static>>, what: What) -> Note {
             let task = ambient::with_current(|task| task.id()).unwrap_or(0);
-            let pool = ptr::from_ref(pool).addr();
-            LIST.with_borrow_mut(|list| list.push(Entry { number, pool, task, at, what }));
-            Note(number)
+            LIST.with_borrow_mut(|list| {
+                list.numbers += 1;
+                let number = list.numbers;
+                list.entries.push(Entry { number, pool, task, at, what });
+                Note(number)
+            })
+        }
+
+        fn leave(&self) {
+            // A guard in a thread's own storage may outlive the list.
+            let _ = LIST.try_with(|list| {
+                let entries = &mut list.borrow_mut().entries;
+                // Most are the last that came.
+                if entries.pop_if(|entry| entry.number == self.0).is_none()
+                    && let Some(at) = entries.iter().rposition(|entry| entry.number == self.0)
+                {
+                    entries.remove(at);
+                }
+            });
         }
     }
 
     impl Drop for Note {
+        #[inline]
         fn drop(&mut self) {
-            if self.0 == 0 {
-                return;
+            if self.0 != 0 {
+                self.leave();
             }
-            // A guard in a thread's own storage may outlive the list.
-            let _ = LIST.try_with(|list| {
-                let mut list = list.borrow_mut();
-                if let Some(at) = list.iter().rposition(|entry| entry.number == self.0) {
-                    list.remove(at);
-                }
-            });
         }
     }
 
@@ -212,7 +235,7 @@ mod on {
             let waits = |entry: &&mut Entry| {
                 entry.pool == pool && entry.task == task && entry.what == What::Waits
             };
-            if let Some(entry) = list.iter_mut().find(waits) {
+            if let Some(entry) = list.entries.iter_mut().find(waits) {
                 entry.what = What::Granted;
             }
         });
@@ -243,14 +266,14 @@ mod on {
     /// What is held that was taken since the last [`clear`].
     pub fn held() -> Vec<Hold> {
         LIST.with_borrow(|list| {
-            let holds = list.iter().filter(|entry| entry.what == What::Holds);
+            let holds = list.entries.iter().filter(|entry| entry.what == What::Holds);
             holds.map(|entry| Hold { task: entry.task, at: entry.at }).collect()
         })
     }
 
     /// Forgets all waits and holds of this thread.
     pub fn clear() {
-        LIST.with_borrow_mut(Vec::clear);
+        LIST.with_borrow_mut(|list| list.entries.clear());
         LEAKED.set(0);
         PANIC.take();
     }
@@ -269,7 +292,7 @@ mod on {
     pub fn waiters(region: &Arc<Region>) -> Vec<Waiter> {
         let mut survey = Survey::default();
         region.survey(&mut survey);
-        LIST.with_borrow(|list| {
+        LIST.with_borrow(|List { entries: list, .. }| {
             for waits in list.iter().filter(|entry| entry.what == What::Waits) {
                 let others = list.iter().filter(|other| other.pool == waits.pool);
                 survey.edges.extend(others.filter_map(|other| match (other.what, other.at) {

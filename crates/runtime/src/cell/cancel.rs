@@ -351,11 +351,13 @@ impl Header {
 #[cfg(feature = "lab")]
 impl Runnable {
     /// Whether the task was asked to stop and has not seen it.
+    #[inline]
     pub fn is_unheeding(&self) -> bool {
         self.header().word.load().state() == asx_kernel::task::TaskState::CancelRequested
     }
 
     /// Has dumps say of the task only what it waits for after the next poll.
+    #[inline]
     pub fn forget_wait(&self) {
         self.header().clear_wait();
     }

@@ -73,7 +73,7 @@ impl<'a> RegionStore for Tree<'a> {
         let parent = region.parent.as_ref();
         if let Some(parent) = parent {
             let mut inner = parent.lock();
-            inner.children.remove(&region.id);
+            inner.children.remove(region.id);
             inner.add_to_fold(fold);
         }
         waiters.into_values().for_each(Waker::wake);
