@@ -18,7 +18,6 @@ use asx_kernel::wheel::WheelConfig;
 use crate::cell::{Armed, Runnable, TaskRef};
 use crate::journal::Recorder;
 use crate::limits::{Limits, Quota};
-use crate::outcome::Panic;
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
 use crate::time::Timers;
@@ -89,7 +88,8 @@ pub struct Health {
     pub stale_wakes: u64,
     /// Tasks ended by force.
     pub overruns: u64,
-    /// Panics in the destructors of results nobody wanted.
+    /// Panics nobody was told of: in the destructors of results nobody wanted, in finalizers after
+    /// the first that panicked, or of a scope whose future was dropped.
     pub lost_panics: u64,
 }
 
@@ -367,8 +367,8 @@ impl Core {
         task.span.overrun(polls);
     }
 
-    /// The destructor of a result nobody wanted panicked.
-    pub(crate) fn lost_panic(&self, _task: u64, _panic: &Panic) {
+    /// There was a panic that nobody is told of.
+    pub(crate) fn lost_panic(&self) {
         self.lost_panics.fetch_add(1, Relaxed);
     }
 }

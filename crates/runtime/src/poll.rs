@@ -17,7 +17,6 @@ use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
-use crate::waits;
 
 /// A waker of the task was used.
 pub(crate) fn wake(task: &TaskRef) {
@@ -240,11 +239,8 @@ fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Opti
         };
     }
     if let Some(verdict) = verdict {
-        if let Verdict::Panicked(panic) = &verdict {
+        if let Verdict::Panicked(_) = &verdict {
             severity = Severity::Panicked;
-            if task.is_finalizer() {
-                waits::panicked(panic);
-            }
         }
         // SAFETY: only called by the poller, after a discard.
         unsafe { task.finish(verdict) };
@@ -263,16 +259,18 @@ fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);
     }
-    if ended.discard
-        && let Some(panic) = discard_result(&task)
-    {
-        task.region.core.lost_panic(task.id(), &panic);
+    if ended.discard && discard_result(&task).is_some() {
+        task.region.core.lost_panic();
+    }
+    let finalizer = task.is_finalizer();
+    if finalizer && failed && !kept {
+        task.region.core.lost_panic();
     }
     if ended.wake_joiner {
         // SAFETY: completed here, and `WAKER` was set.
         unsafe { task.wake_joiner() };
     }
-    if kept {
+    if kept && !finalizer {
         task.region.fail(Kind::FailFast, task.id());
     }
     task.region.task_done(&task, severity);

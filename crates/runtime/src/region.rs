@@ -81,6 +81,10 @@ pub(crate) struct Inner {
     /// The cancel is a failure among equals: it reaches them as what it is.
     targeted: bool,
     failure: Option<TaskRef>,
+    /// The finalizer that panicked first.
+    broken: Option<TaskRef>,
+    /// Nobody will ask how the tasks inside have failed.
+    abandoned: bool,
     /// Why the body of the scope is to stop though the region is open: a child has failed.
     failed: Option<Arc<Reason>>,
     /// Nothing new is taken in for the time being.
@@ -130,6 +134,8 @@ impl Region {
             cancel: None,
             targeted: false,
             failure: None,
+            broken: None,
+            abandoned: false,
             failed: None,
             shut: false,
             max_children: None,
@@ -267,23 +273,35 @@ impl Region {
         }
     }
 
-    /// Remembers the first failure of a fail-fast region; whether this is it.
+    /// Remembers the first failure of a fail-fast region, or that of its finalizers, of which there
+    /// is no handle that would tell; whether this is it.
     pub(crate) fn note_failure(&self, task: &TaskRef) -> bool {
-        if self.policy != Policy::FailFast {
+        if self.policy != Policy::FailFast && !task.is_finalizer() {
             return false;
         }
         self.object.write();
         let mut inner = self.lock();
-        let first = inner.failure.is_none() && inner.word.state() != RegionState::Finalizing;
+        if inner.abandoned {
+            return false;
+        }
+        let place = if task.is_finalizer() { &mut inner.broken } else { &mut inner.failure };
+        let first = place.is_none();
         if first {
-            inner.failure = Some(task.clone());
+            *place = Some(task.clone());
         }
         first
     }
 
-    /// The task that failed first, once.
-    pub(crate) fn take_failure(&self) -> Option<TaskRef> {
-        self.lock().failure.take()
+    /// The task that failed first, and the finalizer that did, once.
+    pub(crate) fn take_failures(&self) -> [Option<TaskRef>; 2] {
+        let mut inner = self.lock();
+        [inner.failure.take(), inner.broken.take()]
+    }
+
+    /// Nobody asks for failures any more: each keeps its region, which must not keep it.
+    pub(crate) fn forget_failures(&self) {
+        self.lock().abandoned = true;
+        drop(self.take_failures());
     }
 
     /// Cancels everything inside because a task failed, the body of the scope too. The region stays
