@@ -178,7 +178,9 @@ impl<'a> Guest<'a> {
             false => entry.run_from(plain),
             true => {
                 let dispatch = Dispatch { worker: self.pin, lane, streak, limit, fallback };
-                entry.run_recorded(plain, dispatch)
+                let polled = entry.run_recorded(plain, dispatch);
+                self.core.rest();
+                polled
             }
         };
         true

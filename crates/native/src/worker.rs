@@ -72,13 +72,6 @@ struct Found {
     dispatch: Option<Dispatch>,
 }
 
-impl Found {
-    #[inline]
-    fn plain(entry: Runnable) -> Found {
-        Found { entry, lane: Lane::Ready, dispatch: None }
-    }
-}
-
 pub(crate) struct Worker {
     pub(crate) index: u16,
     shared: Arc<Shared>,
@@ -222,9 +215,13 @@ impl Worker {
                 Some(found) => {
                     self.poll(found);
                 }
-                None => self.wait(&done),
+                None => {
+                    self.core.rest();
+                    self.wait(&done);
+                }
             }
         }
+        self.core.rest();
     }
 
     /// Takes one step of a run that is stepped: the task that was polled, and its lane.
@@ -264,6 +261,7 @@ impl Worker {
         {
             self.poll(found);
         }
+        self.core.rest();
     }
 
     /// Runs tasks for a while.
@@ -306,15 +304,23 @@ impl Worker {
     #[inline]
     fn next(&self) -> Option<Found> {
         let (global, local) = (&self.shared.global, &self.remote().lanes);
-        if global.is_special() || local.total() > 0 || self.recording {
+        if global.is_special() || local.total() > 0 || self.shared.rules.exact {
             return self.decide();
         }
-        if global.total() > 0
-            && let Some(entry) = global.pop(Lane::Ready)
-        {
-            return Some(Found::plain(entry));
-        }
-        self.next_plain().map(Found::plain)
+        let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
+        let entry = global.or_else(|| self.next_plain())?;
+        let dispatch = self.recording.then(|| self.dispatch_plainly());
+        Some(Found { entry, lane: Lane::Ready, dispatch })
+    }
+
+    /// How it comes about that plain work is next: as [`decide`](Worker::decide) would, which finds
+    /// out later that there was some.
+    fn dispatch_plainly(&self) -> Dispatch {
+        let fairness = self.fairness.borrow();
+        let decided = self.remote().counters.polls.get() == self.decided.get();
+        let streak = if decided { fairness.streak() } else { 0 };
+        let (worker, limit) = (self.index, fairness.base_limit());
+        Dispatch { worker, lane: Lane::Ready, streak, limit, fallback: false }
     }
 
     fn next_plain(&self) -> Option<Runnable> {

@@ -40,6 +40,11 @@ pub trait Host: Send + Sync + 'static {
     /// The time.
     fn now(&self) -> Time;
 
+    /// Whether the time passes by itself, and not only when somebody sets it.
+    fn time_passes(&self) -> bool {
+        false
+    }
+
     /// A timer was registered that is earlier than all others.
     fn timer_moved(&self, deadline: Time);
 
@@ -181,12 +186,13 @@ pub struct Core {
 impl Core {
     /// The shared part over a host.
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
-        let now = host.now();
+        let (now, passes) = (host.now(), host.time_passes());
+        let recorder = |(most, when_full)| Recorder::new(most, when_full, passes);
         let endless = Settings::default().wheel;
         let first = || AtomicU64::new(1);
         Arc::new(Core {
             host,
-            recorder: settings.journal.map(|(most, when_full)| Recorder::new(most, when_full)),
+            recorder: settings.journal.map(recorder),
             timers: Timers::new(now, settings.wheel),
             alarms: Timers::new(now, endless),
             operations: settings.operations,

@@ -51,7 +51,7 @@ impl Runnable {
     /// [`run`](Runnable::run), and has the record say how it came about.
     pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
         let header = self.header();
-        let begun = header.begin_on_record(header.extra.is_none(), plain, Some(dispatch));
+        let begun = header.begin_on_record(header.extra.is_none(), plain, dispatch);
         self.run_begun(begun)
     }
 

@@ -32,6 +32,7 @@ use crate::core::{Core, Health};
 use crate::footprint::Object;
 use crate::grace::Graces;
 use crate::holdings::Holdings;
+use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, Ordering};
@@ -58,6 +59,7 @@ pub struct Region {
     cancelled: AtomicBool,
     object: Object,
     pub(crate) span: Span,
+    pub(crate) stamp: Stamp,
     inner: ShortLock<Inner>,
 }
 
@@ -157,6 +159,7 @@ impl Region {
             cancelled: AtomicBool::new(false),
             object: Object::new(),
             span: Span::default(),
+            stamp: Stamp::default(),
             inner: ShortLock::new(inner),
         })
     }
@@ -176,17 +179,20 @@ impl Region {
         let child = Region::build(core, parent, policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
+        self.core.touch(&self.stamp);
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
+        self.core.touch(&self.stamp);
         drop(inner);
         child.span.open_region(&child);
         Ok(child)
     }
 
-    /// Records something about the region.
+    /// Records something about the region, whose lock is held, or which nobody knows yet.
     #[inline]
     pub(crate) fn note(&self, kind: EventKind) {
         if self.core.recording() {
-            self.core.note(Subject { region: Some(self.id), ..Subject::default() }, kind);
+            let subject = Subject { region: Some(self.id), ..Subject::default() };
+            self.core.note_of(&self.stamp, subject, kind);
         }
     }
 
@@ -227,7 +233,10 @@ impl Region {
             // SAFETY: the caller has made it just now.
             let task = unsafe { task.as_ref() };
             let (priority, finalizer) = (task.priority().0, task.is_finalizer());
-            task.tell(EventKind::TaskSpawned { priority, finalizer });
+            let kind = EventKind::TaskSpawned { priority, finalizer };
+            // Nobody else has it, so that nothing else is recorded of it.
+            task.word.sign(self.core.mark());
+            self.core.note_of(&self.stamp, task.subject(), kind);
         }
         Ok(())
     }
@@ -264,6 +273,7 @@ impl Region {
             inner.unlink(task.as_ptr());
             inner.word.task_done();
             self.core.task_done();
+            self.core.touch(&self.stamp);
             inner.word.is_ending() || inner.word.state() != RegionState::Open
         };
         self.object.read();

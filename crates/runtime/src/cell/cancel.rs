@@ -16,7 +16,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 use super::word::{Ended, Requested, Snapshot};
 use super::{Header, Runnable};
 use crate::footprint::{Object, Part};
-use crate::journal::Dispatch;
+use crate::journal::{Dispatch, Step};
 
 /// What cleanup a task is allowed, in polls. Its priority is in the header.
 #[derive(Clone, Copy, Default)]
@@ -34,6 +34,21 @@ impl Header {
         self.word.lock_cancel();
         // SAFETY: rule 4: the bit is set by this thread.
         let answer = unsafe { self.with_locked_cancel(f) };
+        self.word.unlock_cancel();
+        answer
+    }
+
+    /// [`with_cancel`](Header::with_cancel) for what is recorded in there: in order with what else
+    /// is recorded of the task.
+    fn with_cancel_on_record<R>(
+        &self,
+        f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R,
+    ) -> R {
+        let core = &self.region.core;
+        core.see_mark(self.word.lock_cancel().mark());
+        // SAFETY: rule 4: the bit is set by this thread.
+        let answer = unsafe { self.with_locked_cancel(f) };
+        self.word.sign(core.mark());
         self.word.unlock_cancel();
         answer
     }
@@ -68,7 +83,7 @@ impl Header {
     /// Asks the task to stop: the stronger reason stays, the allowances combine.
     pub(crate) fn request(&self, new: &Arc<Reason>, cleanup: Cleanup) -> Requested {
         Object::of_task(self.id(), Part::Turn).write();
-        self.word.lock_cancel();
+        let mark = self.word.lock_cancel().mark();
         let before = self.word.load();
         if before.is_completed() {
             self.word.unlock_cancel();
@@ -83,6 +98,7 @@ impl Header {
         if !self.region.core.recording() {
             return self.word.request_cancel(moves, true);
         }
+        self.region.core.see_mark(mark);
         let requested = self.word.request_cancel(moves, false);
         if let Requested::Live { effect, .. } = requested {
             // SAFETY: as above.
@@ -92,6 +108,7 @@ impl Header {
                 });
             }
         }
+        self.word.sign(self.region.core.mark());
         self.word.unlock_cancel();
         requested
     }
@@ -166,7 +183,7 @@ impl Header {
 
     #[cold]
     fn acknowledge_on_record(&self) -> Option<Arc<Reason>> {
-        self.with_cancel(|reason, allowance| {
+        self.with_cancel_on_record(|reason, allowance| {
             let from = self.word.load().state();
             let effect = self.word.acknowledge()?;
             self.note_moved(from);
@@ -193,7 +210,7 @@ impl Header {
             self.word.body_ended();
             return;
         }
-        self.with_cancel(|reason, allowance| {
+        self.with_cancel_on_record(|reason, allowance| {
             if severity == Severity::Err {
                 self.note(EventKind::CleanupError {});
             }
@@ -214,9 +231,18 @@ impl Header {
         self.complete_on_record(kept, severity, forced)
     }
 
-    #[cold]
     fn complete_on_record(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
-        self.with_cancel(|reason, allowance| {
+        let plainly = self.region.core.note_step(self.subject(), Step::Ended(severity), |signer| {
+            // What is ended by force was asked to stop, or is on record as if it was.
+            let (before, ended) = (!forced).then(|| self.word.complete_signed(kept, signer))??;
+            Some((ended, before.state(), TaskState::Completed))
+        });
+        plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, forced))
+    }
+
+    #[cold]
+    fn complete_cancelled(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
+        self.with_cancel_on_record(|reason, allowance| {
             let from = self.word.load().state();
             let ended = self.word.complete(kept);
             let witnessed = from.acknowledged() || forced;
@@ -226,27 +252,32 @@ impl Header {
                 witness.filter(|_| witnessed),
                 Some(EventKind::TaskEnded { outcome: severity }),
             ];
-            self.region.core.note_all(self.subject(), events.into_iter().flatten());
+            events.into_iter().flatten().for_each(|kind| self.note(kind));
             ended
         })
     }
 
     /// [`Word::begin`](super::word::Word::begin), on the record.
-    #[cold]
     pub(crate) fn begin_on_record(
         &self,
         step: bool,
         plain: bool,
-        dispatch: Option<Dispatch>,
+        dispatch: Dispatch,
     ) -> Option<Snapshot> {
-        self.with_cancel(|_, _| {
+        let plainly = self.region.core.note_step(self.subject(), Step::Begun(dispatch), |signer| {
+            let (before, after) = self.word.begin_signed(step, plain, signer)?;
+            Some((before, before.state(), after.state()))
+        });
+        plainly.or_else(|| self.begin_cancelled(step, plain, dispatch))
+    }
+
+    #[cold]
+    fn begin_cancelled(&self, step: bool, plain: bool, dispatch: Dispatch) -> Option<Snapshot> {
+        self.with_cancel_on_record(|_, _| {
             let before = self.word.begin(step, plain)?;
             let moved = self.moved(before.state());
-            let (core, subject) = (&self.region.core, self.subject());
-            match dispatch {
-                Some(dispatch) => core.note_dispatch(subject, dispatch, moved),
-                None => core.note_all(subject, moved),
-            }
+            self.note(dispatch.into());
+            moved.into_iter().for_each(|moved| self.note(moved));
             Some(before)
         })
     }
@@ -254,7 +285,7 @@ impl Header {
     /// [`Word::start`](super::word::Word::start), on the record.
     #[cold]
     pub(crate) fn start(&self) {
-        self.with_cancel(|_, _| {
+        self.with_cancel_on_record(|_, _| {
             let from = self.word.load().state();
             self.word.start();
             self.note_moved(from);
@@ -269,7 +300,7 @@ impl Header {
     #[inline]
     pub(crate) fn tell_if(&self, holds: impl FnOnce(TaskState) -> bool, kind: EventKind) {
         if self.region.core.recording() {
-            self.with_cancel(|_, _| holds(self.word.load().state()).then(|| self.note(kind)));
+            self.with_cancel_on_record(|_, _| holds(self.word.load().state()).then(|| self.note(kind)));
         }
     }
 

@@ -2,10 +2,10 @@
 //! of references.
 //!
 //! ```text
-//!  63          16 15   11 10   8    7     6     5     4      3      2       1         0
-//! +--------------+-------+-------+------+-----+------+-----+-----+------+-------+---------+
-//! | references   |       | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
-//! +--------------+-------+-------+------+-----+------+-----+-----+------+-------+---------+
+//!  63        32 31  16 11 10   8    7     6     5     4      3      2       1         0
+//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
+//! | references | mark |  | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
+//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
 //! ```
 //! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
 //!
@@ -20,6 +20,7 @@
 //! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
 //! - `CLEANING`: the body has ended by itself, and polls of what it left are bounded.
 //! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
+//! - *mark*: of the thread that recorded the task's last event; 0 if nothing is recorded.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
 
 #[cfg(all(test, not(loom)))]
@@ -27,6 +28,7 @@ mod tests;
 
 use asx_kernel::task::{TaskEffect, TaskEvent, TaskState};
 
+use crate::journal::Signer;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -41,7 +43,9 @@ const LOCK: u64 = 1 << 7;
 const CLEANING: u64 = 1 << 11;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
-const REF: u64 = 1 << 16;
+const MARK_SHIFT: u32 = 16;
+const MARK: u64 = 0xffff << MARK_SHIFT;
+const REF: u64 = 1 << 32;
 /// By the bits of the state; the last two combinations are never written.
 const STATES: [TaskState; 8] = {
     use TaskState::*;
@@ -108,6 +112,22 @@ impl Snapshot {
     }
 
     #[inline]
+    pub(crate) fn mark(self) -> u16 {
+        ((self.0 & MARK) >> MARK_SHIFT) as u16
+    }
+
+    #[inline]
+    fn with_mark(self, mark: u16) -> Snapshot {
+        Snapshot(self.0 & !MARK | u64::from(mark) << MARK_SHIFT)
+    }
+
+    /// Whether the cancel may have something to say about the next step.
+    #[inline]
+    fn is_plain(self) -> bool {
+        !self.is(LOCK) && matches!(self.state(), TaskState::Created | TaskState::Running)
+    }
+
+    #[inline]
     pub(crate) fn is(self, flag: u64) -> bool {
         self.0 & flag != 0
     }
@@ -162,9 +182,9 @@ pub(crate) struct Ended {
 pub(crate) struct Word(AtomicU64);
 
 impl Word {
-    /// A created task, scheduled, with a handle and `references`.
-    pub(crate) fn new(references: u64, flags: u64) -> Word {
-        Word(AtomicU64::new(flags | (references * REF)))
+    /// A created task, scheduled, with a handle and `references`, made by who has this mark.
+    pub(crate) fn new(references: u64, flags: u64, mark: u16) -> Word {
+        Word(AtomicU64::new(flags | u64::from(mark) << MARK_SHIFT | (references * REF)))
     }
 
     #[inline]
@@ -192,20 +212,21 @@ impl Word {
     /// in the cancel lane, and that is the one that counts.
     #[inline]
     pub(crate) fn begin(&self, step: bool, plain: bool) -> Option<Snapshot> {
+        self.update(|word| Some((begun(word, step, plain)?, word)))
+    }
+
+    /// [`begin`](Word::begin), signed: the words before and after. `None` also where the cancel is
+    /// to be locked first.
+    #[inline]
+    pub(crate) fn begin_signed(
+        &self,
+        step: bool,
+        plain: bool,
+        signer: &mut Signer<'_>,
+    ) -> Option<(Snapshot, Snapshot)> {
         self.update(|word| {
-            // Shortcut: most tasks are polled once more, and the law changes nothing then.
-            if word.0 & (STATE | SCHEDULED | POLLING) == RUNNING | SCHEDULED {
-                return Some((Snapshot(word.0 ^ (SCHEDULED | POLLING)), word));
-            }
-            if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
-                return None;
-            }
-            if plain && word.state().in_cancel_lane() {
-                return None;
-            }
-            let (stepped, _) = word.step(TaskEvent::Poll)?;
-            let next = if step { stepped } else { word };
-            Some((Snapshot(next.0 ^ (SCHEDULED | POLLING)), word))
+            let next = word.is_plain().then(|| begun(word, step, plain))??;
+            Some((next.with_mark(signer.sign(word.mark())), (word, next)))
         })
     }
 
@@ -317,14 +338,29 @@ impl Word {
     /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's.
     #[inline]
     pub(crate) fn complete(&self, kept: bool) -> Ended {
-        let ended = self.update(|word| {
-            let (next, _) = word.step(TaskEvent::Complete)?;
-            let discard = !kept && !word.is(HANDLE);
-            let mut next = next.0 & !(POLLING | SCHEDULED);
-            next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
-            Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
-        });
+        let ended = self.update(|word| ended(word, kept));
         ended.unwrap_or(Ended { wake_joiner: false, discard: false })
+    }
+
+    /// [`complete`](Word::complete), signed: also the word before. `None` where the cancel is to be
+    /// locked first.
+    #[inline]
+    pub(crate) fn complete_signed(
+        &self,
+        kept: bool,
+        signer: &mut Signer<'_>,
+    ) -> Option<(Snapshot, Ended)> {
+        self.update(|word| {
+            let (next, ended) = word.is_plain().then(|| ended(word, kept))??;
+            Some((next.with_mark(signer.sign(word.mark())), (word, ended)))
+        })
+    }
+
+    /// Leaves a mark, if another is there.
+    pub(crate) fn sign(&self, mark: u16) {
+        if self.load().mark() != mark {
+            self.update(|word| Some((word.with_mark(mark), ())));
+        }
     }
 
     /// Claims the result of a completed task: true for one caller only.
@@ -363,9 +399,15 @@ impl Word {
 
     /// Waits for the cancel lock. Its holders run no foreign code; one that was put to sleep in
     /// there is given the processor.
-    pub(crate) fn lock_cancel(&self) {
+    ///
+    /// The word as it was.
+    pub(crate) fn lock_cancel(&self) -> Snapshot {
         let mut spins = 0;
-        while self.0.fetch_or(LOCK, Acquire) & LOCK != 0 {
+        loop {
+            let was = Snapshot(self.0.fetch_or(LOCK, Acquire));
+            if !was.is(LOCK) {
+                return was;
+            }
             spins += 1;
             if spins % 64 == 0 {
                 crate::prim::yield_now();
@@ -381,7 +423,11 @@ impl Word {
 
     #[inline]
     pub(crate) fn add_reference(&self) {
-        self.0.fetch_add(REF, Relaxed);
+        let was = self.0.fetch_add(REF, Relaxed);
+        if was > u64::MAX / 2 {
+            // Only by forgetting billions of wakers. One more round, and the task would be freed.
+            std::process::abort();
+        }
     }
 
     /// One reference fewer: whether it was the last.
@@ -395,6 +441,34 @@ impl Word {
         }
         last
     }
+}
+
+/// The word of a task whose poll begins, if it may.
+#[inline]
+fn begun(word: Snapshot, step: bool, plain: bool) -> Option<Snapshot> {
+    // Shortcut: most tasks are polled once more, and the law changes nothing then.
+    if word.0 & (STATE | SCHEDULED | POLLING) == RUNNING | SCHEDULED {
+        return Some(Snapshot(word.0 ^ (SCHEDULED | POLLING)));
+    }
+    if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
+        return None;
+    }
+    if plain && word.state().in_cancel_lane() {
+        return None;
+    }
+    let (stepped, _) = word.step(TaskEvent::Poll)?;
+    let next = if step { stepped } else { word };
+    Some(Snapshot(next.0 ^ (SCHEDULED | POLLING)))
+}
+
+/// The word of a task that completes.
+#[inline]
+fn ended(word: Snapshot, kept: bool) -> Option<(Snapshot, Ended)> {
+    let (next, _) = word.step(TaskEvent::Complete)?;
+    let discard = !kept && !word.is(HANDLE);
+    let mut next = next.0 & !(POLLING | SCHEDULED);
+    next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
+    Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
 }
 
 /// Nothing touches the word of a cell that is freed: loom reports if something might.
