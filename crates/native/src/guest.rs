@@ -177,7 +177,7 @@ impl<'a> Guest<'a> {
         match self.core.recording() {
             false => entry.run_from(plain),
             true => {
-                let dispatch = Dispatch { worker: self.pin, lane, streak, limit, fallback };
+                let dispatch = Dispatch::new(self.pin, lane, streak, limit).fallback(fallback);
                 let polled = entry.run_recorded(plain, dispatch);
                 self.core.rest();
                 polled

@@ -91,6 +91,8 @@ pub(crate) struct Worker {
     decided: Cell<u64>,
     /// How each choice came about is recorded.
     recording: bool,
+    /// That of plain work after plain work.
+    plain: Dispatch,
     /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
     firing: Cell<bool>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
@@ -100,13 +102,14 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(index: u16, shared: Arc<Shared>, core: Arc<Core>, queue: Queue) -> Worker {
         let cancel_streak_limit = shared.rules.cancel_streak_limit;
-        let fairness = FairnessConfig { cancel_streak_limit };
+        let fairness = Fairness::new(FairnessConfig { cancel_streak_limit });
         Worker {
             index,
             queue,
             pinned: RefCell::default(),
             pushed: Cell::new(0),
-            fairness: RefCell::new(Fairness::new(fairness)),
+            plain: Dispatch::new(index, Lane::Ready, 0, fairness.base_limit()),
+            fairness: RefCell::new(fairness),
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
@@ -309,18 +312,23 @@ impl Worker {
         }
         let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
         let entry = global.or_else(|| self.next_plain())?;
-        let dispatch = self.recording.then(|| self.dispatch_plainly());
-        Some(Found { entry, lane: Lane::Ready, dispatch })
+        if self.recording {
+            return Some(self.dispatched_plainly(entry));
+        }
+        Some(Found { entry, lane: Lane::Ready, dispatch: None })
     }
 
-    /// How it comes about that plain work is next: as [`decide`](Worker::decide) would, which finds
-    /// out later that there was some.
-    fn dispatch_plainly(&self) -> Dispatch {
-        let fairness = self.fairness.borrow();
-        let decided = self.remote().counters.polls.get() == self.decided.get();
-        let streak = if decided { fairness.streak() } else { 0 };
-        let (worker, limit) = (self.index, fairness.base_limit());
-        Dispatch { worker, lane: Lane::Ready, streak, limit, fallback: false }
+    /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
+    /// there was some.
+    #[inline(never)]
+    fn dispatched_plainly(&self, entry: Runnable) -> Found {
+        let mut dispatch = self.plain;
+        if self.remote().counters.polls.get() == self.decided.get() {
+            let fairness = self.fairness.borrow();
+            let (streak, limit) = (fairness.streak(), fairness.base_limit());
+            dispatch = Dispatch::new(self.index, Lane::Ready, streak, limit);
+        }
+        Found { entry, lane: Lane::Ready, dispatch: Some(dispatch) }
     }
 
     fn next_plain(&self) -> Option<Runnable> {
@@ -378,8 +386,8 @@ impl Worker {
         self.decided.set(self.remote().counters.polls.get() + 1);
         let Verdict { lane, fallback, limit } = verdict;
         self.remote().counters.dispatched(lane, fallback);
-        let worker = self.index;
-        let dispatch = self.recording.then_some(Dispatch { worker, lane, streak, limit, fallback });
+        let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
+        let dispatch = self.recording.then(dispatch);
         Some(Found { entry, lane, dispatch })
     }
 
@@ -533,8 +541,8 @@ impl Worker {
     fn stolen(&self, lane: Lane, entry: Runnable) -> Found {
         self.remote().counters.dispatched(lane, false);
         let fairness = self.fairness.borrow();
-        let (worker, streak, limit) = (self.index, fairness.streak(), fairness.base_limit());
-        let dispatch = Dispatch { worker, lane, streak, limit, fallback: false };
+        let (streak, limit) = (fairness.streak(), fairness.base_limit());
+        let dispatch = Dispatch::new(self.index, lane, streak, limit);
         Found { entry, lane, dispatch: self.recording.then_some(dispatch) }
     }
 

@@ -254,7 +254,7 @@ fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(&task);
     Object::of_task(task.id(), Part::End).write();
-    let ended = task.complete(kept, severity, forced);
+    let (ended, stamp) = task.complete(kept, severity, forced);
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);
@@ -273,7 +273,7 @@ fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
     if kept && !finalizer {
         task.region.fail(Kind::FailFast, task.id());
     }
-    task.region.task_done(&task, severity);
+    task.region.task_done(&task, severity, stamp);
     if task.is_pinned() {
         task.region.core.host.pinned(task.pin, false);
     }

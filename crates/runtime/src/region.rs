@@ -229,15 +229,8 @@ impl Region {
             inner.word.task_added();
         }
         inner.push(task);
-        if self.core.recording() {
-            // SAFETY: the caller has made it just now.
-            let task = unsafe { task.as_ref() };
-            let (priority, finalizer) = (task.priority().0, task.is_finalizer());
-            let kind = EventKind::TaskSpawned { priority, finalizer };
-            // Nobody else has it, so that nothing else is recorded of it.
-            task.word.sign(self.core.mark());
-            self.core.note_of(&self.stamp, task.subject(), kind);
-        }
+        // SAFETY: the caller has made it just now.
+        self.core.note_spawned(&self.stamp, unsafe { task.as_ref() });
         Ok(())
     }
 
@@ -265,15 +258,15 @@ impl Region {
         Ok(())
     }
 
-    /// A task of this region has ended.
-    pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity) {
+    /// A task of this region has ended; what was recorded of that has this stamp.
+    pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity, stamp: u64) {
         let settle = {
             let mut inner = self.lock();
             inner.add_to_fold(severity);
             inner.unlink(task.as_ptr());
             inner.word.task_done();
             self.core.task_done();
-            self.core.touch(&self.stamp);
+            self.stamp.raise(stamp);
             inner.word.is_ending() || inner.word.state() != RegionState::Open
         };
         self.object.read();

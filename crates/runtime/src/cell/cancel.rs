@@ -16,7 +16,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 use super::word::{Ended, Requested, Snapshot};
 use super::{Header, Runnable};
 use crate::footprint::{Object, Part};
-use crate::journal::{Dispatch, Step};
+use crate::journal::Dispatch;
 
 /// What cleanup a task is allowed, in polls. Its priority is in the header.
 #[derive(Clone, Copy, Default)]
@@ -223,25 +223,29 @@ impl Header {
     }
 
     /// Nothing is left to run, and the result is in the cell. `forced`: not by the task itself.
+    /// Also the stamp under which it is recorded, if it is.
     #[inline]
-    pub(crate) fn complete(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
+    pub(crate) fn complete(&self, kept: bool, severity: Severity, forced: bool) -> (Ended, u64) {
         if !self.region.core.recording() {
-            return self.word.complete(kept);
+            return (self.word.complete(kept), 0);
         }
         self.complete_on_record(kept, severity, forced)
     }
 
-    fn complete_on_record(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
-        let plainly = self.region.core.note_step(self.subject(), Step::Ended(severity), |signer| {
-            // What is ended by force was asked to stop, or is on record as if it was.
-            let (before, ended) = (!forced).then(|| self.word.complete_signed(kept, signer))??;
-            Some((ended, before.state(), TaskState::Completed))
+    #[inline(never)]
+    fn complete_on_record(&self, kept: bool, severity: Severity, forced: bool) -> (Ended, u64) {
+        if forced {
+            return self.complete_cancelled(kept, severity, true);
+        }
+        let plainly = self.region.core.note_ended(self.ids(), severity, |signer| {
+            let (before, ended) = self.word.complete_signed(kept, signer)?;
+            Some((ended, before.state()))
         });
-        plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, forced))
+        plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, false))
     }
 
     #[cold]
-    fn complete_cancelled(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
+    fn complete_cancelled(&self, kept: bool, severity: Severity, forced: bool) -> (Ended, u64) {
         self.with_cancel_on_record(|reason, allowance| {
             let from = self.word.load().state();
             let ended = self.word.complete(kept);
@@ -253,7 +257,7 @@ impl Header {
                 Some(EventKind::TaskEnded { outcome: severity }),
             ];
             events.into_iter().flatten().for_each(|kind| self.note(kind));
-            ended
+            (ended, self.region.core.clock())
         })
     }
 
@@ -264,7 +268,7 @@ impl Header {
         plain: bool,
         dispatch: Dispatch,
     ) -> Option<Snapshot> {
-        let plainly = self.region.core.note_step(self.subject(), Step::Begun(dispatch), |signer| {
+        let plainly = self.region.core.note_begun(self.ids(), dispatch, |signer| {
             let (before, after) = self.word.begin_signed(step, plain, signer)?;
             Some((before, before.state(), after.state()))
         });
@@ -292,6 +296,11 @@ impl Header {
         });
     }
 
+    #[inline]
+    pub(crate) fn ids(&self) -> (u64, u64) {
+        (self.id(), self.region.id)
+    }
+
     pub(crate) fn subject(&self) -> Subject {
         Subject { task: Some(self.id()), region: Some(self.region.id), ..Subject::default() }
     }
@@ -300,7 +309,9 @@ impl Header {
     #[inline]
     pub(crate) fn tell_if(&self, holds: impl FnOnce(TaskState) -> bool, kind: EventKind) {
         if self.region.core.recording() {
-            self.with_cancel_on_record(|_, _| holds(self.word.load().state()).then(|| self.note(kind)));
+            self.with_cancel_on_record(|_, _| {
+                holds(self.word.load().state()).then(|| self.note(kind))
+            });
         }
     }
 

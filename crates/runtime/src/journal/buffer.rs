@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::slot::{self, Slot, Wide};
 use crate::prim::{Mutex, lock_unseen};
@@ -15,6 +15,9 @@ use crate::prim::{Mutex, lock_unseen};
 /// Slots of a buffer's first chunk. Each further one has twice as many, up to the most.
 const FIRST: usize = 64;
 const MOST: usize = 1024;
+
+/// An event, in the count of a chunk.
+pub(super) const EVENT: u64 = 1 << 32;
 
 /// The events of one thread at a time.
 pub(super) struct Buffer {
@@ -24,14 +27,15 @@ pub(super) struct Buffer {
     pub(super) free: AtomicBool,
     /// The latest stamp given in it, or about to be.
     pub(super) clock: AtomicU64,
-    /// Events ever recorded here.
+    /// Events recorded here before the last chunk.
     pub(super) events: AtomicU64,
     pub(super) chunks: Mutex<VecDeque<Arc<Chunk>>>,
 }
 
 /// A number of slots.
 pub(super) struct Chunk {
-    len: AtomicUsize,
+    /// How many slots are written, and (times [`EVENT`]) how many events they are.
+    filled: AtomicU64,
     slots: Box<[[AtomicU64; 4]]>,
     /// Events that no slot has room for.
     wide: Mutex<Vec<Wide>>,
@@ -57,9 +61,17 @@ impl Buffer {
         chunks[chunks.len() - 1].clone()
     }
 
+    /// How many events were recorded here.
+    pub(super) fn count(&self) -> u64 {
+        let chunks = lock_unseen(&self.chunks);
+        let last = chunks.back().map_or(0, |last| last.filled() / EVENT);
+        self.events.load(Relaxed) + last
+    }
+
     /// A new last chunk.
     pub(super) fn grow(&self) -> Arc<Chunk> {
         let mut chunks = lock_unseen(&self.chunks);
+        self.count_last(&chunks);
         let slots = chunks.back().map_or(FIRST, |last| (2 * last.slots.len()).min(MOST));
         let chunk = Arc::new(Chunk::new(slots));
         chunks.push_back(chunk.clone());
@@ -76,20 +88,33 @@ impl Buffer {
     /// Puts a chunk that was taken out at the end, empty.
     pub(super) fn reuse(&self, chunk: Arc<Chunk>) -> Arc<Chunk> {
         chunk.clear();
-        lock_unseen(&self.chunks).push_back(chunk.clone());
+        let mut chunks = lock_unseen(&self.chunks);
+        self.count_last(&chunks);
+        chunks.push_back(chunk.clone());
         chunk
+    }
+
+    /// What is last will not be any more.
+    fn count_last(&self, chunks: &VecDeque<Arc<Chunk>>) {
+        let last = chunks.back().map_or(0, |last| last.filled() / EVENT);
+        self.events.fetch_add(last, Relaxed);
     }
 }
 
 impl Chunk {
     fn new(slots: usize) -> Chunk {
         let slots = (0..slots).map(|_| Default::default()).collect();
-        Chunk { len: AtomicUsize::new(0), slots, wide: Mutex::default() }
+        Chunk { filled: AtomicU64::new(0), slots, wide: Mutex::default() }
     }
 
     /// How many slots are written.
     pub(super) fn len(&self) -> usize {
-        self.len.load(Acquire)
+        self.filled() as u32 as usize
+    }
+
+    /// Slots and events that are written.
+    pub(super) fn filled(&self) -> u64 {
+        self.filled.load(Acquire)
     }
 
     /// How many there is room for.
@@ -97,14 +122,15 @@ impl Chunk {
         self.slots.len()
     }
 
-    /// Writes the slot that comes next; only the thread whose chunk it is. False if there is no
-    /// room.
+    /// Writes the slot that comes next, after those of `filled`; only the thread whose chunk it is.
+    /// What is filled then, or nothing if there is no room.
     #[inline]
-    pub(super) fn write(&self, at: usize, slot: Slot) -> bool {
-        let Some(words) = self.slots.get(at) else { return false };
+    pub(super) fn write(&self, filled: u64, slot: Slot, events: u64) -> Option<u64> {
+        let words = self.slots.get(filled as u32 as usize)?;
         words.iter().zip(slot).for_each(|(word, value)| word.store(value, Relaxed));
-        self.len.store(at + 1, Release);
-        true
+        let filled = filled + 1 + events * EVENT;
+        self.filled.store(filled, Release);
+        Some(filled)
     }
 
     /// Keeps an event as it is: where.
@@ -115,7 +141,7 @@ impl Chunk {
     }
 
     fn clear(&self) {
-        self.len.store(0, Release);
+        self.filled.store(0, Release);
         lock_unseen(&self.wide).clear();
     }
 

@@ -28,12 +28,7 @@ impl Fold {
     }
 
     /// Adds what some slots say, in the order of their stamps.
-    pub(super) fn add(
-        &mut self,
-        mut slots: Vec<Slot>,
-        wide: &[Wide],
-        mut each: impl FnMut(Event),
-    ) {
+    pub(super) fn add(&mut self, mut slots: Vec<Slot>, wide: &[Wide], mut each: impl FnMut(Event)) {
         // What one thread wrote is in order already, and stays so where stamps are equal.
         slots.sort_by_key(slot::stamp);
         for mut slot in slots {

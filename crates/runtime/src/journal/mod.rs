@@ -27,13 +27,16 @@ mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::num::NonZero;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use asx_kernel::journal::{Event, EventKind, Subject};
 use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
+use crate::cell::Header;
 use crate::core::Core;
 use recorder::Here;
 pub(crate) use recorder::Recorder;
@@ -42,16 +45,31 @@ use slot::Told;
 /// How a dispatch came about, as a worker knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Dispatch {
-    /// Who dispatches.
-    pub worker: u16,
-    /// The lane the task waited in.
-    pub lane: Lane,
-    /// The worker's cancel streak before.
-    pub streak: u32,
-    /// The cancel-streak limit in force.
-    pub limit: u32,
-    /// Cancel work over its limit, for want of anything else.
-    pub fallback: bool,
+    worker: u16,
+    lane: Lane,
+    fallback: bool,
+    streak: u32,
+    limit: u32,
+    /// All of that in one word, if there is room.
+    packed: Option<NonZero<u64>>,
+}
+
+impl Dispatch {
+    /// A dispatch by this worker from this lane, with the worker's cancel streak before it and the
+    /// limit in force.
+    #[inline]
+    pub fn new(worker: u16, lane: Lane, streak: u32, limit: u32) -> Dispatch {
+        let packed = slot::pack_dispatch(worker, lane, [streak, limit], false);
+        Dispatch { worker, lane, fallback: false, streak, limit, packed }
+    }
+
+    /// Whether it is cancel work over its limit, for want of anything else.
+    #[inline]
+    pub fn fallback(self, fallback: bool) -> Dispatch {
+        let Dispatch { worker, lane, streak, limit, .. } = self;
+        let packed = slot::pack_dispatch(worker, lane, [streak, limit], fallback);
+        Dispatch { fallback, packed, ..self }
+    }
 }
 
 /// What a runtime has recorded.
@@ -70,6 +88,16 @@ pub struct Recorded {
 /// The last stamp given to an event of a thing that has a lock.
 #[derive(Default)]
 pub(crate) struct Stamp(AtomicU64);
+
+impl Stamp {
+    /// What is recorded of the thing later comes after this stamp. The caller has its lock.
+    #[inline]
+    pub(crate) fn raise(&self, stamp: u64) {
+        if stamp > self.0.load(Relaxed) {
+            self.0.store(stamp, Relaxed);
+        }
+    }
+}
 
 impl Core {
     /// Whether events are recorded.
@@ -92,7 +120,9 @@ impl Core {
     /// time of its own.
     pub fn rest(&self) {
         if let Some(recorder) = &self.recorder {
-            recorder.here(Here::rest);
+            let mut here = recorder.here();
+            here.rest();
+            here.leave();
         }
     }
 
@@ -118,20 +148,33 @@ impl Core {
     }
 
     #[inline(never)]
-    fn write(
-        &self,
-        recorder: &Recorder,
-        thing: Option<&Stamp>,
-        subject: Subject,
-        kind: EventKind,
-    ) {
-        recorder.here(|here| {
-            here.look(recorder, &*self.host);
-            thing.into_iter().for_each(|thing| here.see(thing));
-            here.stamp();
-            here.write(recorder, Told::new(subject, kind), subject, [Some(kind), None]);
-            thing.into_iter().for_each(|thing| here.touch(thing));
-        });
+    fn write(&self, recorder: &Recorder, thing: Option<&Stamp>, subject: Subject, kind: EventKind) {
+        let mut here = recorder.here();
+        here.look(recorder, &self.host);
+        thing.into_iter().for_each(|thing| here.see(thing));
+        here.stamp();
+        here.write(recorder, Told::new(subject, kind), || (subject, [Some(kind), None]));
+        thing.into_iter().for_each(|thing| here.touch(thing));
+        here.leave();
+    }
+
+    /// Records that a task was spawned, in a region whose lock the caller has.
+    #[inline]
+    pub(crate) fn note_spawned(&self, thing: &Stamp, task: &Header) {
+        let Some(recorder) = &self.recorder else { return };
+        let (priority, finalizer) = (task.priority().0, task.is_finalizer());
+        let (id, region) = task.ids();
+        let mut here = recorder.here();
+        // Nobody else knows the task, so that nothing else is recorded of it.
+        task.word.sign(here.mark());
+        here.look(recorder, &self.host);
+        here.see(thing);
+        here.stamp();
+        let told = Told::spawned(id, region, priority, finalizer);
+        let kind = EventKind::TaskSpawned { priority, finalizer };
+        here.write(recorder, told, || (task.subject(), [Some(kind), None]));
+        here.touch(thing);
+        here.leave();
     }
 
     /// What is recorded of a thing later comes after what this thread has recorded, and the other
@@ -139,7 +182,9 @@ impl Core {
     #[inline]
     pub(crate) fn touch(&self, thing: &Stamp) {
         if let Some(recorder) = &self.recorder {
-            recorder.here(|here| here.touch(thing));
+            let mut here = recorder.here();
+            here.touch(thing);
+            here.leave();
         }
     }
 
@@ -147,54 +192,90 @@ impl Core {
     #[inline]
     pub(crate) fn see(&self, thing: &Stamp) {
         if let Some(recorder) = &self.recorder {
-            recorder.here(|here| here.see(thing));
+            let mut here = recorder.here();
+            here.see(thing);
+            here.leave();
         }
+    }
+
+    /// The last stamp of the calling thread.
+    pub(crate) fn clock(&self) -> u64 {
+        let Some(recorder) = &self.recorder else { return 0 };
+        let here = recorder.here();
+        let clock = here.clock();
+        here.leave();
+        clock
     }
 
     /// The mark of the calling thread; 0 if nothing is recorded.
     #[inline]
     pub(crate) fn mark(&self) -> u16 {
-        self.recorder.as_ref().map_or(0, |recorder| recorder.here(|here| here.mark()))
+        if let Some(recorder) = &self.recorder { recorder.mark() } else { 0 }
     }
 
     /// What this thread records comes after what was recorded by who left this mark.
     pub(crate) fn see_mark(&self, mark: u16) {
         if let Some(recorder) = &self.recorder {
-            recorder.here(|here| here.see_mark(recorder, mark));
+            let mut here = recorder.here();
+            here.see_mark(recorder, mark);
+            here.leave();
         }
     }
 
-    /// Records the step of a word that `step` makes, if it makes one, and signs.
+    /// Records that a poll begins, with the step of a word that `step` makes and signs, if it does:
+    /// what it answers, and the states before and after.
     #[inline]
-    pub(crate) fn note_step<R>(
+    pub(crate) fn note_begun<R>(
         &self,
-        subject: Subject,
-        what: Step,
+        (task, region): (u64, u64),
+        dispatch: Dispatch,
         step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState, TaskState)>,
     ) -> Option<R> {
         let recorder = self.recorder.as_ref()?;
-        recorder.here(|here| {
-            match what {
-                Step::Begun(_) => here.begin_poll(recorder, &*self.host),
-                Step::Ended(_) => here.look(recorder, &*self.host),
-            }
-            let (answer, from, to) = step(&mut Signer { here, recorder })?;
-            let steps = (from != to).then_some((from, to));
-            let moved = steps.map(|(from, to)| EventKind::TaskMoved { from, to });
-            match what {
-                Step::Begun(dispatch) => {
-                    let told = Told::dispatched(subject, dispatch, steps);
-                    here.write(recorder, told, subject, [Some(dispatch.into()), moved]);
-                }
-                Step::Ended(outcome) => {
-                    let told = Told::ended(subject, outcome, steps);
-                    let ended = Some(EventKind::TaskEnded { outcome });
-                    here.write(recorder, told, subject, [moved, ended]);
-                }
-            }
-            Some(answer)
-        })
+        let mut here = recorder.here();
+        here.begin_poll(recorder, &self.host);
+        let Some((answer, from, to)) = step(&mut Signer { here: &mut here, recorder }) else {
+            here.leave();
+            return None;
+        };
+        let told = Told::dispatched(task, region, dispatch, from, to);
+        let events = || (of(task, region), [Some(dispatch.into()), moved(from, to)]);
+        here.write(recorder, told, events);
+        here.leave();
+        Some(answer)
     }
+
+    /// Records that a task ends, as [`note_begun`](Core::note_begun); also the stamp.
+    #[inline]
+    pub(crate) fn note_ended<R>(
+        &self,
+        (task, region): (u64, u64),
+        outcome: Severity,
+        step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState)>,
+    ) -> Option<(R, u64)> {
+        let recorder = self.recorder.as_ref()?;
+        let mut here = recorder.here();
+        here.look(recorder, &self.host);
+        let Some((answer, from)) = step(&mut Signer { here: &mut here, recorder }) else {
+            here.leave();
+            return None;
+        };
+        let to = TaskState::Completed;
+        let told = Told::ended(task, region, outcome, from, to);
+        let ended = || Some(EventKind::TaskEnded { outcome });
+        here.write(recorder, told, || (of(task, region), [moved(from, to), ended()]));
+        let stamp = here.clock();
+        here.leave();
+        Some((answer, stamp))
+    }
+}
+
+fn of(task: u64, region: u64) -> Subject {
+    Subject { task: Some(task), region: Some(region), ..Subject::default() }
+}
+
+fn moved(from: TaskState, to: TaskState) -> Option<EventKind> {
+    (from != to).then_some(EventKind::TaskMoved { from, to })
 }
 
 /// Signs the word of a task.
@@ -213,19 +294,10 @@ impl Signer<'_> {
     }
 }
 
-/// What a step of a task's word is.
-#[derive(Clone, Copy)]
-pub(crate) enum Step {
-    /// A poll begins.
-    Begun(Dispatch),
-    /// The task ends.
-    Ended(Severity),
-}
-
 /// What decisions add up to is left open.
 impl From<Dispatch> for EventKind {
     fn from(dispatch: Dispatch) -> EventKind {
-        let Dispatch { worker, lane, streak, limit, fallback } = dispatch;
+        let Dispatch { worker, lane, streak, limit, fallback, .. } = dispatch;
         EventKind::Decision {
             worker: worker.into(),
             lane,

@@ -1,8 +1,8 @@
 //! The recorder of a runtime, and a thread's place in it.
 
-use std::cell::RefCell;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use std::sync::{Arc, OnceLock};
 
 use asx_kernel::journal::{Event, EventKind, Subject, WhenFull};
@@ -19,8 +19,6 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// Buffers that are found without a lock.
 const NEAR: usize = 64;
-/// Events that a thread takes room for at once.
-const LEASE: u64 = 256;
 /// Polls between two looks at the clock, at most, and the nanoseconds a poll may take for that.
 const POLLS_PER_LOOK: u32 = 8;
 const SHORT_POLL: u64 = 1_000;
@@ -33,8 +31,8 @@ pub(crate) struct Recorder {
     refuses: bool,
     /// Whether the time passes by itself, so that it need not be looked at for each event.
     passes: bool,
-    /// Events that threads have taken room for; where nothing is refused, none.
-    leased: AtomicU64,
+    /// At least as many events as there are, or will be before a chunk is full.
+    room: AtomicU64,
     near: [OnceLock<Arc<Buffer>>; NEAR],
     buffers: Mutex<Vec<Arc<Buffer>>>,
     /// What is not retained: in a ring what came before it, else what came after it was full.
@@ -44,7 +42,7 @@ pub(crate) struct Recorder {
 }
 
 thread_local! {
-    static HERE: RefCell<Option<Here>> = const { RefCell::new(None) };
+    static HERE: Cell<Option<Box<Here>>> = const { Cell::new(None) };
 }
 
 impl Recorder {
@@ -54,7 +52,7 @@ impl Recorder {
             capacity,
             refuses: when_full == WhenFull::Refuse,
             passes,
-            leased: AtomicU64::new(0),
+            room: AtomicU64::new(0),
             near: [const { OnceLock::new() }; NEAR],
             buffers: Mutex::default(),
             lost: Mutex::default(),
@@ -62,31 +60,29 @@ impl Recorder {
         }
     }
 
-    /// Calls `f` with the calling thread's place.
+    /// Takes the calling thread's place, until it [leaves](Here::leave).
     #[inline]
-    pub(super) fn here<R>(&self, f: impl FnOnce(&mut Here) -> R) -> R {
-        let mut f = Some(f);
-        let found = HERE.try_with(|here| {
-            let mut here = here.try_borrow_mut().ok()?;
-            let here = match &mut *here {
-                Some(here) if here.recorder == self.id => here,
-                other => self.enter(other),
-            };
-            f.take().map(|f| f(here))
-        });
-        match (found, f) {
-            (Ok(Some(answer)), _) => answer,
-            // The thread is about to end, or is here already.
-            (_, Some(f)) => f(&mut self.place()),
-            _ => unreachable!("one who was not called is still there"),
+    pub(super) fn here(&self) -> Box<Here> {
+        match HERE.try_with(Cell::take) {
+            Ok(Some(here)) if here.recorder == self.id => here,
+            // A place in another recorder, if there was one, is free before a new one is sought.
+            other => self.enter(other.ok().flatten()),
         }
     }
 
     #[cold]
-    fn enter<'a>(&self, here: &'a mut Option<Here>) -> &'a mut Here {
-        // First the old place, so that it can be had again.
-        *here = None;
-        here.insert(self.place())
+    fn enter(&self, other: Option<Box<Here>>) -> Box<Here> {
+        drop(other);
+        Box::new(self.place())
+    }
+
+    /// The mark of the calling thread.
+    #[inline(never)]
+    pub(super) fn mark(&self) -> u16 {
+        let here = self.here();
+        let mark = here.mark;
+        here.leave();
+        mark
     }
 
     /// A place that no other thread has.
@@ -102,23 +98,31 @@ impl Recorder {
             buffers.push(buffer.clone());
             buffer
         });
-        let chunk = buffer.last();
+        let (chunk, mark) = (buffer.last(), buffer.mark);
+        self.make_known(&chunk);
         Here {
             recorder: self.id,
-            at: chunk.len(),
+            filled: chunk.filled(),
             clock: buffer.clock.load(Relaxed),
-            events: buffer.events.load(Relaxed),
             chunk,
             buffer,
-            lease: 0,
+            mark,
             now: 0,
+            floor: 0,
             polls: 0,
             per_look: 1,
             outside: true,
         }
     }
 
+    /// A chunk is about to be written to.
+    fn make_known(&self, chunk: &Chunk) {
+        // Two events in a slot at most.
+        self.room.fetch_add(2 * chunk.room() as u64, Relaxed);
+    }
+
     /// The latest stamp of the thread that left this mark.
+    #[cold]
     fn clock_of(&self, mark: u16) -> u64 {
         let clock = |buffer: &Arc<Buffer>| buffer.clock.load(Relaxed);
         let near = usize::from(mark).checked_sub(1).and_then(|at| self.near.get(at)?.get());
@@ -131,14 +135,23 @@ impl Recorder {
     /// How many events were recorded.
     pub(super) fn events(&self) -> u64 {
         let buffers = lock_unseen(&self.buffers);
-        buffers.iter().map(|buffer| buffer.events.load(Relaxed)).sum()
+        let written: u64 = buffers.iter().map(|buffer| buffer.count()).sum();
+        written + self.dropped.load(Relaxed)
     }
 
     /// Whether a full journal refuses new work.
+    #[inline]
     pub(super) fn is_refusing(&self) -> bool {
-        self.refuses
-            && self.leased.load(Relaxed) >= self.capacity as u64
-            && self.events() >= self.capacity as u64
+        self.refuses && self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.room.load(Relaxed) >= self.capacity as u64 && self.events() >= self.capacity as u64
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn buffers(&self) -> usize {
+        lock_unseen(&self.buffers).len()
     }
 
     /// What was recorded so far.
@@ -180,17 +193,15 @@ impl Recorder {
 
     /// Counts an event that there is no room for.
     #[cold]
-    fn lose(&self, time: u64, subject: Subject, kinds: impl IntoIterator<Item = EventKind>) {
+    fn lose(&self, time: u64, subject: Subject, kind: EventKind) {
         let mut lost = lock_unseen(&self.lost);
         let fold = lost.get_or_insert_with(|| {
             let ((slots, wide), mut fold) = (self.slots(), Fold::new());
             fold.add(slots, &wide, |_| ());
             fold
         });
-        for kind in kinds {
-            fold.event(time, subject, kind);
-            self.dropped.fetch_add(1, Relaxed);
-        }
+        fold.event(time, subject, kind);
+        self.dropped.fetch_add(1, Relaxed);
     }
 
     /// Takes the oldest chunk of a ring that has enough without it, for the thread to write to.
@@ -200,7 +211,11 @@ impl Recorder {
         let (mut slots, mut wide) = (Vec::new(), Vec::new());
         oldest.read(&mut slots, &mut wide);
         let fold = lost.get_or_insert_with(Fold::new);
-        if self.passes { fold.skip(&slots) } else { fold.add(slots, &wide, |_| ()) }
+        if self.passes {
+            fold.skip(&slots)
+        } else {
+            fold.add(slots, &wide, |_| ())
+        }
         Some(buffer.reuse(oldest))
     }
 }
@@ -210,15 +225,15 @@ pub(super) struct Here {
     recorder: u64,
     buffer: Arc<Buffer>,
     chunk: Arc<Chunk>,
-    /// Where in the chunk it writes next.
-    at: usize,
+    /// What is written in the chunk.
+    filled: u64,
     /// The last stamp.
     clock: u64,
-    events: u64,
-    /// How many events it has room for.
-    lease: u64,
+    mark: u16,
     /// The time when it was looked at last.
     now: u64,
+    /// No stamp is less: the time, unless it is beyond all stamps.
+    floor: u64,
     /// Polls until it is looked at again.
     polls: u32,
     per_look: u32,
@@ -233,29 +248,53 @@ impl Drop for Here {
 }
 
 impl Here {
+    /// The place is there for what the thread records next.
+    #[inline]
+    pub(super) fn leave(self: Box<Self>) {
+        // Where the thread is about to end, the place is given up instead.
+        if let Ok(Some(other)) = HERE.try_with(move |here| here.replace(Some(self))) {
+            other.give_up();
+        }
+    }
+
+    #[cold]
+    fn give_up(self: Box<Self>) {}
+
     /// Looks at the clock, if the time may be another than it was.
     #[inline]
-    pub(super) fn look(&mut self, recorder: &Recorder, host: &dyn Host) {
+    pub(super) fn look(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
         if self.outside || !recorder.passes {
-            self.now = self.now.max(host.now().as_nanos());
+            self.is_now(host.now().as_nanos());
         }
+    }
+
+    #[inline]
+    fn is_now(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        self.floor = if self.now < slot::MOST / 2 { self.now } else { 0 };
     }
 
     /// A worker has chosen a task. It knows the time well enough while polls are short.
     #[inline]
-    pub(super) fn begin_poll(&mut self, recorder: &Recorder, host: &dyn Host) {
+    pub(super) fn begin_poll(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
         if !recorder.passes {
             return self.look(recorder, host);
         }
         self.outside = false;
         if self.polls > 0 {
             self.polls -= 1;
-            return;
+        } else {
+            self.look_again(host);
         }
-        let now = host.now().as_nanos().max(self.now);
-        let short = now - self.now < SHORT_POLL * u64::from(self.per_look);
+    }
+
+    #[inline(never)]
+    fn look_again(&mut self, host: &Arc<dyn Host>) {
+        let before = self.now;
+        self.is_now(host.now().as_nanos());
+        let short = self.now - before < SHORT_POLL * u64::from(self.per_look);
         self.per_look = if short { (2 * self.per_look).min(POLLS_PER_LOOK) } else { 1 };
-        (self.now, self.polls) = (now, self.per_look - 1);
+        self.polls = self.per_look - 1;
     }
 
     /// The worker has nothing to poll: time passes unseen.
@@ -280,93 +319,94 @@ impl Here {
     /// What is recorded next comes after what the one who left this mark has recorded.
     #[inline]
     pub(super) fn see_mark(&mut self, recorder: &Recorder, mark: u16) {
-        if mark != 0 && (mark != self.buffer.mark || mark == u16::MAX) {
+        if mark != 0 && (mark != self.mark || mark == u16::MAX) {
             self.clock = self.clock.max(recorder.clock_of(mark));
         }
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn time(&self) -> u64 {
+        self.now
+    }
+
+    #[inline]
+    pub(super) fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    #[inline]
     pub(super) fn mark(&self) -> u16 {
-        self.buffer.mark
+        self.mark
     }
 
     /// The stamp for what is written next; others see it before that.
     #[inline]
     pub(super) fn stamp(&mut self) {
-        let now = if self.now < slot::MOST / 2 { self.now } else { 0 };
-        self.clock = (self.clock + 1).max(now);
+        self.clock = (self.clock + 1).max(self.floor);
         self.buffer.clock.store(self.clock, Relaxed);
     }
 
-    /// Writes something down at the last stamp: what was `told`, or else these events.
+    /// Writes something down at the last stamp: what was `told`, or else what `events` there are.
     #[inline]
     pub(super) fn write(
         &mut self,
         recorder: &Recorder,
         told: Option<Told>,
-        subject: Subject,
-        kinds: [Option<EventKind>; 2],
+        events: impl FnOnce() -> (Subject, [Option<EventKind>; 2]),
     ) {
-        if let Some(told) = told
-            && let Some(slot) = told.at(self.clock, self.now)
-            && self.lease >= told.events()
-            && self.chunk.write(self.at, slot)
-        {
-            return self.wrote(told.events());
+        if !told.is_some_and(|told| self.write_told(told)) {
+            let (subject, kinds) = events();
+            self.write_slowly(recorder, subject, kinds);
         }
-        self.write_slowly(recorder, told, subject, kinds);
+    }
+
+    /// Writes down what was told, if there is room.
+    #[inline]
+    fn write_told(&mut self, told: Told) -> bool {
+        let slot = told.at(self.clock, self.now);
+        slot.is_some_and(|slot| self.write_slot(slot, told.events()))
     }
 
     #[inline]
-    fn wrote(&mut self, events: u64) {
-        self.at += 1;
-        self.lease -= events;
-        self.events += events;
-        self.buffer.events.store(self.events, Relaxed);
+    fn write_slot(&mut self, slot: Slot, events: u64) -> bool {
+        let filled = self.chunk.write(self.filled, slot, events);
+        filled.is_some_and(|filled| {
+            self.filled = filled;
+            true
+        })
     }
 
     #[cold]
     fn write_slowly(
         &mut self,
         recorder: &Recorder,
-        told: Option<Told>,
         subject: Subject,
         kinds: [Option<EventKind>; 2],
     ) {
-        let slot = told.and_then(|told| Some((told.at(self.clock, self.now)?, told.events())));
-        if let Some((slot, events)) = slot
-            && self.make_room(recorder, events)
-        {
-            self.chunk.write(self.at, slot);
-            return self.wrote(events);
-        }
         for kind in kinds.into_iter().flatten() {
-            if self.make_room(recorder, 1) {
+            if !self.make_room(recorder) {
+                recorder.lose(self.now, subject, kind);
+                continue;
+            }
+            if !Told::new(subject, kind).is_some_and(|told| self.write_told(told)) {
                 let place = self.chunk.keep((self.now, subject, kind));
-                self.chunk.write(self.at, slot::wide(self.clock, place));
-                self.wrote(1);
-            } else {
-                recorder.lose(self.now, subject, [kind]);
-                self.events += 1;
-                self.buffer.events.store(self.events, Relaxed);
+                self.write_slot(slot::wide(self.clock, place), 1);
             }
         }
     }
 
-    /// Makes room for a slot of so many events, if there is any to be had.
-    fn make_room(&mut self, recorder: &Recorder, events: u64) -> bool {
-        if self.lease < events {
-            if recorder.is_refusing() {
-                return false;
-            }
-            let most = if recorder.refuses { LEASE } else { u64::MAX / 2 };
-            recorder.leased.fetch_add(most, Relaxed);
-            self.lease = self.lease.saturating_add(most);
+    /// Makes room for a slot, if there is any to be had.
+    fn make_room(&mut self, recorder: &Recorder) -> bool {
+        if self.chunk.len() < self.chunk.room() {
+            return true;
         }
-        if self.at == self.chunk.room() {
-            let ring = if recorder.refuses { None } else { recorder.recycle(&self.buffer) };
-            self.chunk = ring.unwrap_or_else(|| self.buffer.grow());
-            self.at = 0;
+        if recorder.is_refusing() {
+            return false;
         }
+        let ring = if recorder.refuses { None } else { recorder.recycle(&self.buffer) };
+        self.chunk = ring.unwrap_or_else(|| self.buffer.grow());
+        recorder.make_known(&self.chunk);
+        self.filled = 0;
         true
     }
 }

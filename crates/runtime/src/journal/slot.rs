@@ -16,6 +16,8 @@
 //! and the step it makes, the last step and the end) share a slot. What is too rare or too large
 //! for that is [`WIDE`]: kept beside the slots as it is, and the slot says where.
 
+use std::num::NonZero;
+
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::Lane;
@@ -69,6 +71,13 @@ impl Told {
         count(self.code >> CODE_SHIFT, self.fields)
     }
 
+    /// A task that was spawned.
+    #[inline]
+    pub(super) fn spawned(task: u64, region: u64, priority: u8, finalizer: bool) -> Option<Told> {
+        let fields = u64::from(priority) | u64::from(finalizer) << 8;
+        Some(Told { code: SPAWNED << CODE_SHIFT, thing: 0, ids: task_ids(task, region)?, fields })
+    }
+
     /// At this stamp and time, if there is room for both.
     #[inline]
     pub(super) fn at(self, stamp: u64, time: u64) -> Option<Slot> {
@@ -77,36 +86,35 @@ impl Told {
         Some([stamp | self.code, thing | u64::from(lead), self.ids, self.fields])
     }
 
-    /// A choice of a worker, and the step of the task it makes.
+    /// A choice of a worker, and the step of the task it makes, if it makes one.
     #[inline]
     pub(super) fn dispatched(
-        subject: Subject,
+        task: u64,
+        region: u64,
         dispatch: Dispatch,
-        steps: Option<(TaskState, TaskState)>,
+        from: TaskState,
+        to: TaskState,
     ) -> Option<Told> {
-        let (thing, ids) = pack_ids(subject)?;
-        let Dispatch { worker, lane, streak, limit, fallback } = dispatch;
-        let streak = u64::from(u16::try_from(streak).ok()?);
-        let limit = u64::from(u16::try_from(limit).ok()?);
-        let fields = pack_steps(steps)
-            | (lane as u64) << 8
-            | u64::from(fallback) << 10
-            | u64::from(worker) << 16
-            | streak << 32
-            | limit << 48;
-        Some(Told { code: DISPATCHED << CODE_SHIFT, thing, ids, fields })
+        let fields = dispatch.packed?.get() | pack_step(from, to);
+        Some(Told {
+            code: DISPATCHED << CODE_SHIFT,
+            thing: 0,
+            ids: task_ids(task, region)?,
+            fields,
+        })
     }
 
     /// The end of a task, and the step it makes.
     #[inline]
     pub(super) fn ended(
-        subject: Subject,
+        task: u64,
+        region: u64,
         outcome: Severity,
-        steps: Option<(TaskState, TaskState)>,
+        from: TaskState,
+        to: TaskState,
     ) -> Option<Told> {
-        let (thing, ids) = pack_ids(subject)?;
-        let fields = pack_steps(steps) | (outcome as u64) << 8;
-        Some(Told { code: ENDED << CODE_SHIFT, thing, ids, fields })
+        let (ids, fields) = (task_ids(task, region)?, pack_step(from, to) | (outcome as u64) << 8);
+        Some(Told { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
     }
 
     /// Any one event, if it can be told in few words.
@@ -117,7 +125,7 @@ impl Told {
             EventKind::TaskSpawned { priority, finalizer } => {
                 (SPAWNED, u64::from(priority) | u64::from(finalizer) << 8)
             }
-            EventKind::TaskMoved { from, to } => (MOVED, pack_steps(Some((from, to)))),
+            EventKind::TaskMoved { from, to } => (MOVED, pack_step(from, to)),
             EventKind::TaskEnded { outcome } => (ENDED, (outcome as u64) << 8),
             EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened } => {
                 let polls = u64::from(u32::try_from(polls).ok()?);
@@ -143,9 +151,32 @@ impl Told {
 /// There is a step in the fields; from and to are above.
 const STEPS: u64 = 1;
 
+/// How a dispatch came about, if it can be told in few words.
 #[inline]
-fn pack_steps(steps: Option<(TaskState, TaskState)>) -> u64 {
-    steps.map_or(0, |(from, to)| STEPS | (from as u64) << 1 | (to as u64) << 4)
+pub(super) fn pack_dispatch(
+    worker: u16,
+    lane: Lane,
+    [streak, limit]: [u32; 2],
+    fallback: bool,
+) -> Option<NonZero<u64>> {
+    let fields = (lane as u64) << 8
+        | u64::from(fallback) << 10
+        | u64::from(worker) << 16
+        | u64::from(streak) << 32
+        | u64::from(limit) << 48;
+    // A limit is never 0.
+    NonZero::new(fields).filter(|_| streak | limit <= 0xffff)
+}
+
+#[inline]
+fn pack_step(from: TaskState, to: TaskState) -> u64 {
+    u64::from(from != to) * STEPS | (from as u64) << 1 | (to as u64) << 4
+}
+
+#[inline]
+fn task_ids(task: u64, region: u64) -> Option<u64> {
+    let fit = task | region < u64::from(u32::MAX >> 1);
+    fit.then_some((task + 1) | (region + 1) << 32)
 }
 
 /// Room for an id that may be absent.
@@ -220,9 +251,7 @@ pub(super) fn read(slot: &Slot, mut each: impl FnMut(Subject, EventKind)) {
         (fields & STEPS != 0).then(|| EventKind::TaskMoved { from: state(1), to: state(4) })
     };
     match code {
-        SPAWNED => {
-            each(EventKind::TaskSpawned { priority: fields as u8, finalizer: byte(8) != 0 })
-        }
+        SPAWNED => each(EventKind::TaskSpawned { priority: fields as u8, finalizer: byte(8) != 0 }),
         DISPATCHED => {
             each(EventKind::Decision {
                 worker: fields >> 16 & 0xffff,

@@ -240,7 +240,11 @@ impl Core {
             let of_owner = armed.subject(old);
             let (handle, replaced) = wheel.update(old, deadline, armed)?;
             let subject = Subject { timer: Some(handle.generation), ..of_owner };
-            self.note_of(&self.timers.stamp, subject, EventKind::TimerArmed { deadline: deadline.as_nanos() });
+            self.note_of(
+                &self.timers.stamp,
+                subject,
+                EventKind::TimerArmed { deadline: deadline.as_nanos() },
+            );
             if let Some(armed) = &replaced {
                 self.note_of(&self.timers.stamp, armed.subject(old), EventKind::TimerCancelled {});
             }
