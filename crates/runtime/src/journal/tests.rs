@@ -7,6 +7,7 @@ use asx_kernel::journal::{Event, EventKind, Journal, Subject, WhenFull};
 use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
+use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 
@@ -14,7 +15,7 @@ use super::slot::{self, Told};
 use super::*;
 use crate::core::{Host, Settings};
 use crate::prim::{Mutex, lock_unseen};
-use crate::{Runnable, Status};
+use crate::Runnable;
 
 /// A host of no tasks, on which it is later at every look, or always the same time.
 struct Clock {
@@ -237,11 +238,12 @@ fn a_ring_of_several_threads_tells_what_it_lost() {
 #[test]
 fn threads_that_come_and_go_share_buffers() {
     let core = core(true, 1 << 20, WhenFull::Refuse);
-    let record = || core.note(Subject::default(), EventKind::SoftStop {});
+    let record = |core: &Core| core.note(Subject::default(), EventKind::SoftStop {});
     for _ in 0..100 {
-        std::thread::scope(|s| drop(s.spawn(record)));
+        let core = core.clone();
+        std::thread::spawn(move || record(&core)).join().unwrap();
     }
-    record();
+    record(&core);
     assert_eq!(core.recorded().unwrap().events.len(), 101);
     assert!(core.recorder.as_ref().unwrap().buffers() <= 2);
 }
