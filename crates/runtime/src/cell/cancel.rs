@@ -238,7 +238,7 @@ impl Header {
             return self.complete_cancelled(kept, severity, true);
         }
         let plainly = self.region.core.note_ended(self.ids(), severity, |signer| {
-            let (before, ended) = self.word.complete_signed(kept, signer)?;
+            let (before, ended) = self.word.complete_signed(kept, |mark| signer.sign(mark))?;
             Some((ended, before.state()))
         });
         plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, false))
@@ -269,7 +269,7 @@ impl Header {
         dispatch: Dispatch,
     ) -> Option<Snapshot> {
         let plainly = self.region.core.note_begun(self.ids(), dispatch, |signer| {
-            let (before, after) = self.word.begin_signed(step, plain, signer)?;
+            let (before, after) = self.word.begin_signed(step, plain, |mark| signer.sign(mark))?;
             Some((before, before.state(), after.state()))
         });
         plainly.or_else(|| self.begin_cancelled(step, plain, dispatch))

@@ -28,7 +28,6 @@ mod tests;
 
 use asx_kernel::task::{TaskEffect, TaskEvent, TaskState};
 
-use crate::journal::Signer;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -215,18 +214,18 @@ impl Word {
         self.update(|word| Some((begun(word, step, plain)?, word)))
     }
 
-    /// [`begin`](Word::begin), signed: the words before and after. `None` also where the cancel is
-    /// to be locked first.
+    /// [`begin`](Word::begin), signed: the words before and after. `sign` has the mark to leave for
+    /// the one that is there. `None` also where the cancel is to be locked first.
     #[inline]
     pub(crate) fn begin_signed(
         &self,
         step: bool,
         plain: bool,
-        signer: &mut Signer<'_>,
+        mut sign: impl FnMut(u16) -> u16,
     ) -> Option<(Snapshot, Snapshot)> {
         self.update(|word| {
             let next = word.is_plain().then(|| begun(word, step, plain))??;
-            Some((next.with_mark(signer.sign(word.mark())), (word, next)))
+            Some((next.with_mark(sign(word.mark())), (word, next)))
         })
     }
 
@@ -348,11 +347,11 @@ impl Word {
     pub(crate) fn complete_signed(
         &self,
         kept: bool,
-        signer: &mut Signer<'_>,
+        mut sign: impl FnMut(u16) -> u16,
     ) -> Option<(Snapshot, Ended)> {
         self.update(|word| {
             let (next, ended) = word.is_plain().then(|| ended(word, kept))??;
-            Some((next.with_mark(signer.sign(word.mark())), (word, ended)))
+            Some((next.with_mark(sign(word.mark())), (word, ended)))
         })
     }
 

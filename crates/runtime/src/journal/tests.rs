@@ -13,9 +13,9 @@ use asx_kernel::time::Time;
 
 use super::slot::{self, Told};
 use super::*;
+use crate::Runnable;
 use crate::core::{Host, Settings};
 use crate::prim::{Mutex, lock_unseen};
-use crate::Runnable;
 
 /// A host of no tasks, on which it is later at every look, or always the same time.
 struct Clock {
