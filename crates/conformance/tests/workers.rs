@@ -327,7 +327,9 @@ async fn called_away(cx: Cx) {
         for kind in [Kind::User, Kind::RaceLost] {
             let tasks = tasks.clone();
             drop(scope.spawn(async move |_cx: Cx| {
-                tasks.iter().for_each(|task| drop(task.cancel(kind)));
+                for task in tasks.iter() {
+                    task.cancel(kind);
+                }
                 Ok(())
             }));
         }

@@ -304,7 +304,7 @@ impl Worker {
     }
 
     /// The next entry of those this worker sees.
-    #[inline]
+    #[inline(always)]
     fn next(&self) -> Option<Found> {
         let (global, local) = (&self.shared.global, &self.remote().lanes);
         if global.is_special() || local.total() > 0 || self.shared.rules.exact {

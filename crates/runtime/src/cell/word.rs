@@ -181,9 +181,9 @@ pub(crate) struct Ended {
 pub(crate) struct Word(AtomicU64);
 
 impl Word {
-    /// A created task, scheduled, with a handle and `references`, made by who has this mark.
-    pub(crate) fn new(references: u64, flags: u64, mark: u16) -> Word {
-        Word(AtomicU64::new(flags | u64::from(mark) << MARK_SHIFT | (references * REF)))
+    /// A created task, scheduled, with a handle and `references`.
+    pub(crate) fn new(references: u64, flags: u64) -> Word {
+        Word(AtomicU64::new(flags | (references * REF)))
     }
 
     #[inline]

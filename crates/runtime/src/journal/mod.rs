@@ -161,7 +161,13 @@ impl Core {
     /// Records that a task was spawned, in a region whose lock the caller has.
     #[inline]
     pub(crate) fn note_spawned(&self, thing: &Stamp, task: &Header) {
-        let Some(recorder) = &self.recorder else { return };
+        if let Some(recorder) = &self.recorder {
+            self.write_spawned(recorder, thing, task);
+        }
+    }
+
+    #[inline(never)]
+    fn write_spawned(&self, recorder: &Recorder, thing: &Stamp, task: &Header) {
         let (priority, finalizer) = (task.priority().0, task.is_finalizer());
         let (id, region) = task.ids();
         let mut here = recorder.here();
