@@ -247,18 +247,21 @@ impl Drop for Here {
     }
 }
 
+/// A thread has one place.
+#[cold]
+fn give_up(other: Box<Here>) {
+    drop(other);
+}
+
 impl Here {
     /// The place is there for what the thread records next.
     #[inline]
     pub(super) fn leave(self: Box<Self>) {
         // Where the thread is about to end, the place is given up instead.
         if let Ok(Some(other)) = HERE.try_with(move |here| here.replace(Some(self))) {
-            other.give_up();
+            give_up(other);
         }
     }
-
-    #[cold]
-    fn give_up(self: Box<Self>) {}
 
     /// Looks at the clock, if the time may be another than it was.
     #[inline]

@@ -170,7 +170,8 @@ pub(super) fn pack_dispatch(
 
 #[inline]
 fn pack_step(from: TaskState, to: TaskState) -> u64 {
-    u64::from(from != to) * STEPS | (from as u64) << 1 | (to as u64) << 4
+    let steps = if from == to { 0 } else { STEPS };
+    steps | ((from as u64) << 1) | ((to as u64) << 4)
 }
 
 #[inline]
