@@ -81,8 +81,8 @@ impl Builder {
     }
 
     /// Records what happens, as [`Runtime::journal`] then tells; of more than `capacity` events the
-    /// oldest are forgotten: of each thread as many are kept. Off unless set; it costs time at every
-    /// step.
+    /// oldest are forgotten. Off unless set; it costs time at every step, and up to 32 bytes times
+    /// `capacity` for each thread.
     pub fn journal(mut self, capacity: usize) -> Self {
         self.settings.journal = Some((capacity, WhenFull::Overwrite));
         self
