@@ -193,8 +193,17 @@ impl Word {
 
     /// Applies `change` until it holds; `None` leaves the word alone.
     #[inline]
-    fn update<R>(&self, mut change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>) -> Option<R> {
-        let mut now = self.0.load(Relaxed);
+    fn update<R>(&self, change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>) -> Option<R> {
+        self.update_from(self.0.load(Relaxed), change)
+    }
+
+    /// [`update`](Word::update) of a word that was just looked at.
+    #[inline]
+    fn update_from<R>(
+        &self,
+        mut now: u64,
+        mut change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>,
+    ) -> Option<R> {
         loop {
             let (next, answer) = change(Snapshot(now))?;
             match self.0.compare_exchange_weak(now, next.0, AcqRel, Acquire) {
@@ -223,7 +232,8 @@ impl Word {
         plain: bool,
         mut sign: impl FnMut(u16) -> u16,
     ) -> Option<(Snapshot, Snapshot)> {
-        self.update(|word| {
+        // What who signed before has published is looked at before the step is made.
+        self.update_from(self.load().0, |word| {
             let next = word.is_plain().then(|| begun(word, step, plain))??;
             Some((next.with_mark(sign(word.mark())), (word, next)))
         })
@@ -349,7 +359,7 @@ impl Word {
         kept: bool,
         mut sign: impl FnMut(u16) -> u16,
     ) -> Option<(Snapshot, Ended)> {
-        self.update(|word| {
+        self.update_from(self.load().0, |word| {
             let (next, ended) = word.is_plain().then(|| ended(word, kept))??;
             Some((next.with_mark(sign(word.mark())), (word, ended)))
         })
