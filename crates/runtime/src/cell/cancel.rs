@@ -13,7 +13,7 @@ use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::{TaskEffect, TaskState};
 
-use super::word::{Ended, Requested, Snapshot};
+use super::word::{Ended, RESERVE, Requested, Snapshot};
 use super::{Header, Runnable};
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
@@ -223,32 +223,52 @@ impl Header {
     }
 
     /// Nothing is left to run, and the result is in the cell. `forced`: not by the task itself.
-    /// Also the stamp under which it is recorded, if it is.
+    /// What is left of the poller's reserve goes. Also the stamp under which it is recorded, if it
+    /// is.
     #[inline]
-    pub(crate) fn complete(&self, kept: bool, severity: Severity, forced: bool) -> (Ended, u64) {
+    pub(crate) fn complete(
+        &self,
+        kept: bool,
+        severity: Severity,
+        forced: bool,
+        reserve: u32,
+    ) -> (Ended, u64) {
         if !self.region.core.recording() {
-            return (self.word.complete(kept), 0);
+            return (self.word.complete(kept, reserve), 0);
         }
-        self.complete_on_record(kept, severity, forced)
+        self.complete_on_record(kept, severity, forced, reserve)
     }
 
     #[inline(never)]
-    fn complete_on_record(&self, kept: bool, severity: Severity, forced: bool) -> (Ended, u64) {
+    fn complete_on_record(
+        &self,
+        kept: bool,
+        severity: Severity,
+        forced: bool,
+        reserve: u32,
+    ) -> (Ended, u64) {
         if forced {
-            return self.complete_cancelled(kept, severity, true);
+            return self.complete_cancelled(kept, severity, true, reserve);
         }
         let plainly = self.region.core.note_ended(self.ids(), severity, |signer| {
-            let (before, ended) = self.word.complete_signed(kept, |mark| signer.sign(mark))?;
+            let (before, ended) =
+                self.word.complete_signed(kept, reserve, |mark| signer.sign(mark))?;
             Some((ended, before.state()))
         });
-        plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, false))
+        plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, false, reserve))
     }
 
     #[cold]
-    fn complete_cancelled(&self, kept: bool, severity: Severity, forced: bool) -> (Ended, u64) {
+    fn complete_cancelled(
+        &self,
+        kept: bool,
+        severity: Severity,
+        forced: bool,
+        reserve: u32,
+    ) -> (Ended, u64) {
         self.with_cancel_on_record(|reason, allowance| {
             let from = self.word.load().state();
-            let ended = self.word.complete(kept);
+            let ended = self.word.complete(kept, reserve);
             let witnessed = from.acknowledged() || forced;
             let witness = self.witness(reason, allowance, Phase::Completed, false);
             let events = [
@@ -261,7 +281,7 @@ impl Header {
         })
     }
 
-    /// [`Word::begin`](super::word::Word::begin), on the record.
+    /// [`Word::begin_with`](super::word::Word::begin_with), on the record.
     pub(crate) fn begin_on_record(
         &self,
         step: bool,
@@ -278,7 +298,7 @@ impl Header {
     #[cold]
     fn begin_cancelled(&self, step: bool, plain: bool, dispatch: Dispatch) -> Option<Snapshot> {
         self.with_cancel_on_record(|_, _| {
-            let before = self.word.begin(step, plain)?;
+            let before = self.word.begin_with(step, plain, RESERVE)?;
             let moved = self.moved(before.state());
             self.note(dispatch.into());
             moved.into_iter().for_each(|moved| self.note(moved));
