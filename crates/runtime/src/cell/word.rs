@@ -239,8 +239,8 @@ impl Word {
     }
 
     /// [`begin_with`](Word::begin_with) the usual reserve, signed: the words before and after.
-    /// `sign` has the mark to leave for the one that is there. `None` also where the cancel is to be
-    /// locked first.
+    /// `sign` has the mark to leave for the one that is there. `None` also where the cancel is to
+    /// be locked first.
     #[inline]
     pub(crate) fn begin_signed(
         &self,

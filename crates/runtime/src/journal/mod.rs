@@ -17,8 +17,8 @@
 //! A record that is read while tasks run may lack what is being written just then.
 //!
 //! # Time
-//! A worker looks at a clock that passes by itself when it begins a poll: at every one, or at one of
-//! eight as long as they take less than a microsecond each.
+//! A worker looks at a clock that passes by itself when it begins a poll: at every one, or at one
+//! of eight as long as they take less than a microsecond each.
 
 mod buffer;
 mod fold;
