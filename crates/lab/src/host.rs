@@ -318,7 +318,7 @@ impl LabHost {
         }
         let lane = entry.place().lane();
         // There are no streaks: the strategy chooses across all lanes.
-        let dispatch = Dispatch { worker: 0, lane, streak: 0, limit: 0, fallback: false };
+        let dispatch = Dispatch::new(0, lane, 0, 0);
         entry.run_recorded(false, dispatch);
     }
 }

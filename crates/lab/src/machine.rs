@@ -189,9 +189,7 @@ impl Machine {
     /// What is wrong with a program that is over, though it has not said so.
     fn aftermath(&self, before: Health) -> Option<Finding> {
         let after = self.root.health();
-        waits::take_panic()
-            .map(|message| Finding::finalizer_panicked(&message))
-            .or_else(|| self.leaks())
+        self.leaks()
             .or_else(|| Finding::forced(after.overruns - before.overruns))
             .or_else(|| Finding::lost_panics(after.lost_panics - before.lost_panics))
     }

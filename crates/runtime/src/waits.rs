@@ -7,9 +7,9 @@
 //! Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Hold, On, Waiter, clear, held, take_leaked, take_panic, waiters};
+pub use on::{Hold, On, Waiter, clear, held, take_leaked, waiters};
 #[cfg(feature = "lab")]
-pub(crate) use on::{Note, Survey, Wakers, granted, leaked, panicked};
+pub(crate) use on::{Note, Survey, Wakers, granted, leaked};
 
 /// How many wakers of a task there are.
 #[cfg(not(feature = "lab"))]
@@ -57,11 +57,6 @@ pub(crate) fn granted<P>(_: &P, _: &std::task::Waker) {}
 #[inline(always)]
 pub(crate) fn leaked(_: usize) {}
 
-/// A finalizer has panicked, of which nobody is told.
-#[cfg(not(feature = "lab"))]
-#[inline(always)]
-pub(crate) fn panicked(_: &crate::Panic) {}
-
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
@@ -73,7 +68,7 @@ mod on {
 
     use crate::dump::TaskInfo;
     use crate::region::Region;
-    use crate::{Panic, ambient, cell, footprint};
+    use crate::{ambient, cell, footprint};
 
     /// A task that lives, and what keeps it.
     #[derive(Clone, Debug)]
@@ -166,7 +161,6 @@ mod on {
     thread_local! {
         static LIST: RefCell<List> = const { RefCell::new(List::EMPTY) };
         static LEAKED: Cell<usize> = const { Cell::new(0) };
-        static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     }
 
     /// On the list under this number; 0: not on it.
@@ -245,19 +239,6 @@ mod on {
         LEAKED.set(LEAKED.get() + count);
     }
 
-    pub(crate) fn panicked(panic: &Panic) {
-        if footprint::is_on() {
-            PANIC.with_borrow_mut(|first| {
-                first.get_or_insert_with(|| panic.message().into());
-            });
-        }
-    }
-
-    /// What the first finalizer has said that has panicked on this thread since the last [`clear`].
-    pub fn take_panic() -> Option<String> {
-        PANIC.take()
-    }
-
     /// How many obligations have leaked on this thread since this was asked last.
     pub fn take_leaked() -> usize {
         LEAKED.take()
@@ -275,7 +256,6 @@ mod on {
     pub fn clear() {
         LIST.with_borrow_mut(|list| list.entries.clear());
         LEAKED.set(0);
-        PANIC.take();
     }
 
     /// What the regions know.

@@ -75,6 +75,7 @@ impl<'a> RegionStore for Tree<'a> {
             let mut inner = parent.lock();
             inner.children.remove(region.id);
             inner.add_to_fold(fold);
+            region.core.touch(&parent.stamp);
         }
         waiters.into_values().for_each(Waker::wake);
         parent
