@@ -174,8 +174,9 @@ impl Failure {
         Digest::new().word(*kind as u64).bytes(message).value()
     }
 
-    pub(crate) fn is_nondeterminism(&self) -> bool {
-        self.finding.kind == Kind::Nondeterminism
+    /// Whether the run can't be expected to go the same way again.
+    pub(crate) fn is_by_chance(&self) -> bool {
+        matches!(self.finding.kind, Kind::Nondeterminism | Kind::Foreign)
     }
 
     pub(crate) fn verdict(&self) -> Verdict {

@@ -100,10 +100,9 @@ where
         let log = self.machine.log();
         let made = log.schedule().deviations;
         let unused = schedule.deviations.iter().filter(|it| !made.contains(it)).count();
-        let failure = match self.repeated(&log, first.as_ref()) {
-            Some(other) => Some(other),
-            None => first,
-        };
+        let is_by_chance = first.as_ref().is_some_and(Failure::is_by_chance);
+        let other = if is_by_chance { None } else { self.repeated(&log, first.as_ref()) };
+        let failure = other.or(first);
         let failure = failure.map(|failure| {
             let strategy = String::from("replay");
             Found { run: 1, strategy, ..self.on_record(failure, schedule, 0) }
@@ -312,7 +311,7 @@ where
     fn describe(&mut self, failure: Failure) -> Found {
         let log = self.log();
         let schedule = log.schedule();
-        if failure.is_nondeterminism() {
+        if failure.is_by_chance() {
             return self.on_record(failure, schedule, 0);
         }
         if let Some(other) = self.repeated(&log, Some(&failure)) {
@@ -336,7 +335,7 @@ where
         let last = self.follow(&schedule);
         let failure = match last {
             Some(last) if last.id() == failure.id() => last,
-            _ if failure.is_nondeterminism() => failure,
+            _ if failure.is_by_chance() => failure,
             _ => {
                 let text = "it failed, and does not when its events are recorded".into();
                 let difference = Difference { step: failure.step, text };

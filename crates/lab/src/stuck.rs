@@ -18,9 +18,13 @@ pub(crate) struct Standstill {
 }
 
 impl Standstill {
-    /// Whether somebody waits for what is not of asx, and can be woken.
+    /// Whether somebody waits for what is not of asx, and can be woken; or was woken just now from
+    /// there, as nothing here could.
     pub(crate) fn waits_for_outside(&self) -> bool {
-        self.waiters.iter().any(|waiter| waiter.task.waits.is_none() && waiter.wakers > 0)
+        self.waiters.iter().any(|waiter| {
+            let is_woken = waiter.task.activity != Activity::Waiting;
+            is_woken || waiter.task.waits.is_none() && waiter.wakers > 0
+        })
     }
 
     fn name(&self, task: u64) -> &str {
