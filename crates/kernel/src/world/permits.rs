@@ -86,6 +86,11 @@ impl<P, V> World<P, V> {
         self.permits.get(permit.0).map(|record| record.state).ok_or(self.no_permit(permit))
     }
 
+    /// The channel of a permit that is not forgotten.
+    pub fn permit_channel(&self, permit: PermitId) -> Answer<ChannelId> {
+        self.permits.get(permit.0).map(|record| record.channel).ok_or(self.no_permit(permit))
+    }
+
     fn no_permit(&self, permit: PermitId) -> Status {
         let resolved = self.permits.was_issued(permit.0);
         if resolved { Status::ObligationAlreadyResolved } else { Status::StaleHandle }
