@@ -186,7 +186,7 @@ pub struct AsxTaskOptions {
 pub struct AsxRegionInfo {
     /// Set by the caller: sizeof(asx_region_info).
     pub struct_size: u32,
-    /// One of the ASX_REGION_ constants.
+    /// One of the ASX_REGION_STATE_ constants.
     pub state: i32,
     /// The fold of its children's outcomes once Closed: ASX_OUTCOME_, or -1.
     pub outcome: i32,
@@ -214,7 +214,7 @@ pub struct AsxRegionInfo {
 pub struct AsxTaskInfo {
     /// Set by the caller: sizeof(asx_task_info).
     pub struct_size: u32,
-    /// One of the ASX_TASK_ states.
+    /// One of the ASX_TASK_STATE_ constants.
     pub state: i32,
     /// How it ended: ASX_OUTCOME_, or -1.
     pub outcome: i32,

@@ -326,7 +326,7 @@ export! {
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_info(rt, channel: AsxChannel, info: *mut AsxChannelInfo) {
+    fn asx_channel_look(rt, channel: AsxChannel, info: *mut AsxChannelInfo) {
         let channel = channel.id()?;
         let info = Look::new(info)?;
         |core| {

@@ -298,9 +298,8 @@ impl AsxConfig {
             (self.max_timers, 512),
             (self.max_trace, 384),
         ];
-        let weigh = |sum: u64, (count, weight): (u64, u64)| {
-            sum.checked_add(count.checked_mul(weight)?)
-        };
+        let weigh =
+            |sum: u64, (count, weight): (u64, u64)| sum.checked_add(count.checked_mul(weight)?);
         let total = weights.into_iter().try_fold(128 * 1024, weigh);
         let total = total.and_then(|total| usize::try_from(total).ok());
         total.ok_or(Status::InvalidArgument)
@@ -359,4 +358,3 @@ impl Hooks {
         Hooks { hook, clock, log, thread, ghost }
     }
 }
-

@@ -117,14 +117,14 @@ impl Mailbox {
         if self.pending.swap(0, Ordering::AcqRel) == 0 {
             return;
         }
-        let mut first = 0;
         for segment in 0..SEGMENTS {
-            let Some(words) = self.segment(segment) else { return };
+            // Segments need not be made in order.
+            let Some(words) = self.segment(segment) else { continue };
+            let first = (1_u32 << segment) - 1;
             for (at, word) in words.iter().enumerate() {
-                let base = (first + at as u32) * PER_WORD;
+                let base = (first + at as u32).wrapping_mul(PER_WORD);
                 self.drain_word(word, base, &mut wake);
             }
-            first += words.len() as u32;
         }
     }
 

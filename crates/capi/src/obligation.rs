@@ -45,7 +45,7 @@ export! {
         |core| core.resolve(obligation, Resolution::Abort)
     }
 
-    /// Where an obligation stands: ASX_OBLIGATION_. A resolved one is forgotten, and answers that
+    /// Where an obligation stands: ASX_OBLIGATION_STATE_. A resolved one is forgotten, and answers that
     /// it is.
     ///
     /// Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;

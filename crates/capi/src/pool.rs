@@ -232,7 +232,8 @@ mod tests {
         let mut live: BTreeMap<usize, usize> = BTreeMap::new();
         let mut refused = 0;
         for _ in 0..100_000 {
-            let size = 1 + random.below(if random.below(20) == 0 { 20_000 } else { 600 });
+            let most = if random.below(20) == 0 { 20_000 } else { 600 };
+            let size = 1 + random.below(most);
             if random.below(5) < 3 {
                 let piece = pool.alloc(size, 8) as usize;
                 if piece == 0 {

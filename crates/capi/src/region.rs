@@ -150,7 +150,7 @@ export! {
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_info(rt, region: AsxRegion, info: *mut AsxRegionInfo) {
+    fn asx_region_look(rt, region: AsxRegion, info: *mut AsxRegionInfo) {
         let region = region.id()?;
         let info = Look::new(info)?;
         |core| info.set(look::region(&core.world.region(region)?))

@@ -418,10 +418,10 @@ export! {
 /// # Safety
 /// As said under Pre.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn asx_stats(rt: *mut AsxRuntime, stats: *mut AsxStats) -> AsxStatus {
+pub unsafe extern "C" fn asx_get_stats(rt: *mut AsxRuntime, stats: *mut AsxStats) -> AsxStatus {
     // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
     unsafe {
-        guard::enter(rt, c"asx_stats", |entry| {
+        guard::enter(rt, c"asx_get_stats", |entry| {
             let stats = Look::new(stats)?;
             let core = entry.core()?;
             let rt = AsxRuntime::of(rt)?;

@@ -177,10 +177,11 @@ impl Core {
             ASX_POLL_PENDING => PollEnd::Pending,
             ASX_POLL_READY => PollEnd::Ready,
             ASX_POLL_CANCELLED => PollEnd::Cancelled,
-            ASX_POLL_FAILED => PollEnd::Failed(self.error.take().unwrap_or_else(|| TaskError {
-                status: None,
-                message: "failed".into(),
-            })),
+            ASX_POLL_FAILED => PollEnd::Failed(
+                self.error
+                    .take()
+                    .unwrap_or_else(|| TaskError { status: None, message: "failed".into() }),
+            ),
             _ => PollEnd::Panicked(self.error.take().map_or("panicked".into(), |e| e.message)),
         };
         let left = self.borrows.poll_ended();

@@ -120,7 +120,7 @@ export! {
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_info(rt, task: AsxTask, info: *mut AsxTaskInfo) {
+    fn asx_task_look(rt, task: AsxTask, info: *mut AsxTaskInfo) {
         let task = task.id()?;
         let info = Look::new(info)?;
         |core| info.set(look::task(&core.world.task(task)?))

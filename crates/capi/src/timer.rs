@@ -79,7 +79,7 @@ export! {
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_timer_info(rt, timer: AsxTimer, info: *mut AsxTimerInfo) {
+    fn asx_timer_look(rt, timer: AsxTimer, info: *mut AsxTimerInfo) {
         let info = Look::new(info)?;
         |core| {
             let wheel = core.world.timers();
