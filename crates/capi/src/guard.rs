@@ -93,7 +93,7 @@ impl AsxRuntime {
         AsxRuntime {
             owner: caller(&hooks),
             hooks,
-            mailbox: Mailbox::new(slots.saturating_mul(2)),
+            mailbox: Mailbox::new(slots),
             strays: AtomicU32::new(0),
             reserve,
             core: UnsafeCell::new(core),

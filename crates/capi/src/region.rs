@@ -77,9 +77,11 @@ export! {
         first: *mut i32,
     ) {
         let region = region.id()?;
-        let ask = ask(kind, guard::text(message)?)?;
+        let kind = look::nth(&Kind::ALL, kind)?;
+        let message = guard::text(message)?;
         let first = Out::maybe(first)?;
         |core| {
+            let ask = ask(kind, message);
             let force = (force_ns != ASX_NONE).then(|| Duration::from_nanos(force_ns));
             first.set(i32::from(core.world.close_region(region, ask, force)?));
             Ok(())
@@ -245,7 +247,7 @@ pub(crate) fn budget(budget: AsxBudget, priority: u32) -> Answer<Budget> {
     })
 }
 
-/// A request to cancel.
-pub(crate) fn ask(kind: i32, message: Option<&str>) -> Answer<Ask> {
-    Ok(Ask { kind: look::nth(&Kind::ALL, kind)?, message: message.map(Into::into) })
+/// A request to cancel. It allocates: made inside the call, where memory is the runtime's.
+pub(crate) fn ask(kind: Kind, message: Option<&str>) -> Ask {
+    Ask { kind, message: message.map(Into::into) }
 }

@@ -10,6 +10,7 @@ use crate::guard::{self, Look, Out};
 use crate::look;
 use crate::region::{ask, budget};
 use crate::state::Core;
+use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::outcome::{Lattice, Stop};
 use asx_kernel::status::Status;
@@ -69,11 +70,11 @@ export! {
         out: *mut AsxTask,
     ) {
         let region = region.id()?;
-        let error = task_error(status, guard::text(message)?)?;
+        let (status, message) = (error_status(status)?, guard::text(message)?);
         let out = Out::new(out)?;
         |core| {
             guard::check_memory(rt)?;
-            out.set(AsxTask::of(core.world.spawn_failed(region, error)?));
+            out.set(AsxTask::of(core.world.spawn_failed(region, task_error(status, message))?));
             Ok(())
         }
     }
@@ -102,10 +103,11 @@ export! {
         first: *mut i32,
     ) {
         let id = task.id()?;
-        let ask = ask(kind, guard::text(message)?)?;
+        let kind = look::nth(&Kind::ALL, kind)?;
+        let message = guard::text(message)?;
         let first = Out::maybe(first)?;
         |core| {
-            let asked = core.world.cancel_task(id, ask);
+            let asked = core.world.cancel_task(id, ask(kind, message));
             if asked == Ok(false) {
                 let by = core.current_handle();
                 let handle = (task.word, task.generation);
@@ -383,12 +385,12 @@ export! {
     /// ASX_REENTRANT.
     fn asx_task_set_error(rt, task: AsxTask, status: i32, message: *const c_char) {
         let task = task.id()?;
-        let error = task_error(status, guard::text(message)?)?;
+        let (status, message) = (error_status(status)?, guard::text(message)?);
         |core| {
             if core.current != Some(task) {
                 return Err(Status::InvalidTransition);
             }
-            core.error = Some(error);
+            core.error = Some(task_error(status, message));
             Ok(())
         }
     }
@@ -460,12 +462,16 @@ fn task_options(options: &AsxTaskOptions) -> Answer<TaskOptions> {
     Ok(TaskOptions { budget, priority: Some(budget.priority.0), pinned: false })
 }
 
-fn task_error(status: i32, message: Option<&str>) -> Answer<TaskError> {
-    let status = match status {
-        -1 => None,
-        number => Some(Status::from_number(number).ok_or(Status::InvalidArgument)?),
-    };
-    Ok(TaskError { status, message: message.unwrap_or("failed").into() })
+fn error_status(status: i32) -> Answer<Option<Status>> {
+    match status {
+        -1 => Ok(None),
+        number => Status::from_number(number).map(Some).ok_or(Status::InvalidArgument),
+    }
+}
+
+/// An error of a task's. It allocates: made inside the call, where memory is the runtime's.
+fn task_error(status: Option<Status>, message: Option<&str>) -> TaskError {
+    TaskError { status, message: message.unwrap_or("failed").into() }
 }
 
 impl Core {
