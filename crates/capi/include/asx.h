@@ -1603,7 +1603,7 @@ asx_status asx_channel_recv(
  */
 asx_status asx_channel_try_recv(asx_runtime *rt, asx_channel channel, void *data, size_t size);
 
-/* Gives up the task's wait on a channel, if it has one.
+/* Gives up the task's wait on a channel, if it has one; a channel that is gone has none.
  *
  * Pre: `waited` is NULL or writable: whether it had. Thread: the owner's. Owns: nothing.
  * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;

@@ -256,7 +256,7 @@ export! {
         |core| core.recv(id, None, data).or_else(|status| core.refused(status, channel))
     }
 
-    /// Gives up the task's wait on a channel, if it has one.
+    /// Gives up the task's wait on a channel, if it has one; a channel that is gone has none.
     ///
     /// Pre: `waited` is NULL or writable: whether it had. Thread: the owner's. Owns: nothing.
     /// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
