@@ -1451,8 +1451,8 @@ asx_status asx_obligation_commit(asx_runtime *rt, asx_obligation obligation);
  */
 asx_status asx_obligation_abort(asx_runtime *rt, asx_obligation obligation);
 
-/* Where an obligation stands: ASX_OBLIGATION_STATE_. A resolved one is forgotten, and answers that
- * it is.
+/* Where an obligation stands: ASX_OBLIGATION_STATE_. A resolved one is forgotten, and answers
+ * that it is.
  *
  * Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;

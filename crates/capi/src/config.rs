@@ -325,7 +325,9 @@ pub unsafe extern "C" fn asx_config_init(
     profile: i32,
 ) -> AsxStatus {
     let fill = || {
-        guard::ensure((SMALLEST..=LARGEST).contains(&struct_size) && struct_size % 8 == 0)?;
+        guard::ensure(
+            (SMALLEST..=LARGEST).contains(&struct_size) && struct_size.is_multiple_of(8),
+        )?;
         let defaults = AsxConfig::of_profile(profile)?;
         let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };
         // SAFETY: rule 2 of `guard`: the caller promises so many bytes.

@@ -7,7 +7,7 @@
 //! ```
 //! *Nothing is lost.* A bit set before a drain takes its word is delivered by that drain; one set
 //! later is followed by `pending`, which the next drain finds. *Nothing waits.* A post is a few
-//! loads, one `fetch_or` and one store, whatever it interrupts. *Nothing fills up.* Posting again
+//! loads and two `fetch_or`, whatever it interrupts. *Nothing fills up.* Posting again
 //! finds the bit set: duplicates are one wake. What is written before a post is seen by the poll
 //! that follows the drain (release, acquire).
 //!
@@ -103,7 +103,7 @@ impl Mailbox {
             return Err(Status::StaleHandle);
         }
         word.bits.fetch_or(1 << bit, Ordering::AcqRel);
-        self.pending.store(1, Ordering::Release);
+        self.pending.fetch_or(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Mailbox {
     }
 
     fn drain_word(&self, word: &Word, base: u32, wake: &mut impl FnMut(Key) -> bool) {
-        if word.bits.load(Ordering::Relaxed) == 0 {
+        if word.bits.load(Ordering::Acquire) == 0 {
             return;
         }
         let mut bits = word.bits.swap(0, Ordering::AcqRel);
@@ -139,7 +139,7 @@ impl Mailbox {
             let key = Key { generation: word.generation(bit), index: base + bit };
             if !wake(key) {
                 word.bits.fetch_or(1 << bit, Ordering::AcqRel);
-                self.pending.store(1, Ordering::Release);
+                self.pending.fetch_or(1, Ordering::AcqRel);
             }
         }
     }
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(mailbox.post(key(40, 1)), Err(Status::StaleHandle));
     }
 
-    /// Two posters, one of them posting twice, and an owner who drains meanwhile: each post is
-    /// followed by a delivery that sees what was written before it.
+    /// Two posters, and an owner who drains meanwhile: each post is followed by one delivery, which
+    /// sees what was written before it.
     #[cfg(loom)]
     #[test]
     fn no_post_is_lost() {

@@ -45,8 +45,8 @@ export! {
         |core| core.resolve(obligation, Resolution::Abort)
     }
 
-    /// Where an obligation stands: ASX_OBLIGATION_STATE_. A resolved one is forgotten, and answers that
-    /// it is.
+    /// Where an obligation stands: ASX_OBLIGATION_STATE_. A resolved one is forgotten, and answers
+    /// that it is.
     ///
     /// Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;

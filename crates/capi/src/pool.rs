@@ -209,10 +209,10 @@ mod tests {
         for size in 1..200_000 {
             let class = class_of(size).unwrap();
             let own = size_of_class(class);
-            assert!(own >= size && own % 16 == 0, "{size}");
+            assert!(own >= size && own.is_multiple_of(16), "{size}");
             assert!(own - size < 16 || own - size <= size / 4, "{size} {own}");
             assert!(class == 0 || size_of_class(class - 1) < size, "{size}");
-            if size % 16 == 0 {
+            if size.is_multiple_of(16) {
                 assert!(size_of_class(class_below(size)) <= size, "{size}");
             }
         }

@@ -300,6 +300,7 @@ fn names(out: &mut String, about: &str, prefix: &str, values: &[(&str, i32)]) {
 
 fn header() -> String {
     let mut out = String::from(include_str!("header/top.h"));
+    out.push('\n');
     let _ = writeln!(out, "/* Statuses. */");
     for status in Status::ALL {
         let _ = writeln!(out, "/* {} */", status.text());

@@ -33,4 +33,3 @@ extern "C" {
 
 /* A runtime. */
 typedef struct asx_runtime asx_runtime;
-
