@@ -1,6 +1,6 @@
 //! Moving the clock and stepping the runtime.
 
-use super::{Shared, call};
+use super::{Shared, ask, call};
 use crate::host::Reply;
 use crate::pattern::Named;
 use crate::scenario::Op;
@@ -18,7 +18,8 @@ impl Shared {
     pub(super) fn drive(&self, op: &Op) -> Told {
         match op {
             Op::Advance { when } => {
-                call!(runtime::asx_advance(self.rt, when.from(self.now()).as_nanos()))?;
+                let now = when.from(self.now()).as_nanos();
+                call!(runtime::asx_advance(self.rt, now))?;
             }
             Op::Fire => {
                 let mut fired = 0;
@@ -50,14 +51,14 @@ impl Shared {
 
     pub(super) fn now(&self) -> Time {
         let mut now = 0;
-        let _ = call!(runtime::asx_now(self.rt, &mut now));
+        let _ = ask!(runtime::asx_now(self.rt, &mut now));
         Time::from_nanos(now)
     }
 
     /// When something happens by itself next.
     pub(super) fn next_wake(&self) -> Option<Time> {
         let mut next = 0;
-        call!(runtime::asx_next_deadline(self.rt, &mut next)).ok()?;
+        ask!(runtime::asx_next_deadline(self.rt, &mut next)).ok()?;
         Some(Time::from_nanos(next))
     }
 
@@ -72,7 +73,7 @@ impl Shared {
             timers: 0,
             channels: 0,
         };
-        let _ = call!(runtime::asx_quiescent(self.rt, &mut told));
+        let _ = ask!(runtime::asx_quiescent(self.rt, &mut told));
         let all = [
             (told.tasks, Status::TasksStillActive),
             (told.obligations, Status::ObligationsUnresolved),

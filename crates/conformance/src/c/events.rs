@@ -1,6 +1,6 @@
 //! The journal, read out through the library and put together again.
 
-use super::call;
+use super::ask;
 use asx_capi::status::asx_word;
 use asx_capi::{
     ASX_EVENT_HAS_CHANNEL, ASX_EVENT_HAS_REGION, ASX_EVENT_HAS_TASK, ASX_EVENT_HAS_TIMER, AsxEvent,
@@ -26,8 +26,7 @@ pub(super) fn read(rt: *mut AsxRuntime) -> Vec<Event> {
     loop {
         let mut batch: Vec<AsxEvent> = Vec::with_capacity(BATCH);
         let mut count = 0;
-        let read =
-            call!(journal::asx_journal_read(rt, from, batch.as_mut_ptr(), BATCH, &mut count));
+        let read = ask!(journal::asx_journal_read(rt, from, batch.as_mut_ptr(), BATCH, &mut count));
         if read.is_err() || count == 0 {
             return events;
         }

@@ -1,7 +1,7 @@
 //! Checks: what can be seen of each thing through the library, as results.
 
 use super::drive::Told;
-use super::{Shared, call, events};
+use super::{Shared, ask, events};
 use crate::host::Reply;
 use crate::pattern::Named;
 use crate::scenario::{Checked, Name};
@@ -84,7 +84,7 @@ impl Shared {
             }
             Checked::Channel(name) => {
                 let mut info = empty!(AsxChannelInfo);
-                call!(channel::asx_channel_look(self.rt, self.channel(name)?, &mut info))?;
+                ask!(channel::asx_channel_look(self.rt, self.channel(name)?, &mut info))?;
                 let states = ["Open", "SenderClosed", "ReceiverClosed", "FullyClosed"];
                 let state = states.get(info.state as usize).copied().unwrap_or("none");
                 Ok(Reply::ok()
@@ -103,8 +103,8 @@ impl Shared {
 
     fn look_at_rest(&self, subject: &Checked) -> Told {
         let (mut queues, mut journal) = (empty!(AsxQueuesInfo), journal_info());
-        call!(runtime::asx_queues(self.rt, &mut queues))?;
-        call!(journal::asx_journal_look(self.rt, &mut journal))?;
+        ask!(runtime::asx_queues(self.rt, &mut queues))?;
+        ask!(journal::asx_journal_look(self.rt, &mut journal))?;
         Ok(match subject {
             Checked::Timers => Reply::ok()
                 .with("active", queues.timers)
@@ -138,7 +138,7 @@ impl Shared {
 
     pub(super) fn task_info(&self, task: AsxTask) -> Result<AsxTaskInfo, Status> {
         let mut info = empty!(AsxTaskInfo);
-        call!(task::asx_task_look(self.rt, task, &mut info))?;
+        ask!(task::asx_task_look(self.rt, task, &mut info))?;
         Ok(info)
     }
 
@@ -151,7 +151,7 @@ impl Shared {
         let mut text = vec![0_u8; 8192];
         let (room, mut size) = (text.len(), 0);
         let to = text.as_mut_ptr().cast();
-        call!(task::asx_task_text(self.rt, task, which, to, room, &mut size)).ok()?;
+        ask!(task::asx_task_text(self.rt, task, which, to, room, &mut size)).ok()?;
         text.truncate(size);
         String::from_utf8(text).ok()
     }
@@ -167,7 +167,7 @@ impl Shared {
         });
         let chain = self.chain(info.chain, |depth, reason| {
             let (text, none) = (core::ptr::null_mut(), core::ptr::null_mut());
-            call!(task::asx_task_reason(self.rt, task, depth, reason, text, 0, none))
+            ask!(task::asx_task_reason(self.rt, task, depth, reason, text, 0, none))
         });
         Ok(Reply::ok()
             .with("state", named!(TaskState, info.state))
@@ -195,17 +195,16 @@ impl Shared {
 
     fn look_at_region(&self, region: AsxRegion) -> Told {
         let mut info = empty!(AsxRegionInfo);
-        call!(region::asx_region_look(self.rt, region, &mut info))?;
+        ask!(region::asx_region_look(self.rt, region, &mut info))?;
         let mut text = vec![0_u8; 8192];
         let (mut reason, mut size) = (empty!(AsxReason), 0);
         let (rt, room, to) = (self.rt, text.len(), text.as_mut_ptr().cast());
-        let told =
-            call!(region::asx_region_reason(rt, region, 0, &mut reason, to, room, &mut size));
+        let told = ask!(region::asx_region_reason(rt, region, 0, &mut reason, to, room, &mut size));
         text.truncate(size);
         let message = told.ok().filter(|()| size > 0).and_then(|()| String::from_utf8(text).ok());
         let chain = self.chain(info.chain, |depth, reason| {
             let (text, none) = (core::ptr::null_mut(), core::ptr::null_mut());
-            call!(region::asx_region_reason(rt, region, depth, reason, text, 0, none))
+            ask!(region::asx_region_reason(rt, region, depth, reason, text, 0, none))
         });
         Ok(Reply::ok()
             .with("state", named!(RegionState, info.state))
@@ -234,7 +233,7 @@ impl Shared {
     /// The library forgets a resolved obligation; the journal knows how it was resolved.
     fn obligation_state(&self, raw: AsxObligation) -> Result<ObligationState, Status> {
         let mut state = -1;
-        match call!(obligation::asx_obligation_state(self.rt, raw, &mut state)) {
+        match ask!(obligation::asx_obligation_state(self.rt, raw, &mut state)) {
             Err(Status::ObligationAlreadyResolved) => {
                 let found = events::read(self.rt).into_iter().find_map(|event| match event.kind {
                     EventKind::ObligationResolved { obligation, to }
@@ -257,7 +256,7 @@ impl Shared {
     fn look_at_permit(&self, name: &Name, scope: Option<&str>) -> Told {
         let found = self.book.with(|notes| notes.permits.find(scope, name));
         let (raw, mut state) = (found.ok_or(Status::StaleHandle)?, 0);
-        let state = match call!(channel::asx_permit_state(self.rt, raw, &mut state)) {
+        let state = match ask!(channel::asx_permit_state(self.rt, raw, &mut state)) {
             Ok(()) if state == 0 => PermitState::Live,
             Ok(()) => PermitState::Leaked,
             Err(Status::ObligationAlreadyResolved) => {
@@ -272,7 +271,7 @@ impl Shared {
     fn look_at_timer(&self, name: &Name, scope: Option<&str>) -> Told {
         let handle = self.timer(name, scope)?;
         let mut info = empty!(AsxTimerInfo);
-        call!(timer::asx_timer_look(self.rt, handle, &mut info))?;
+        ask!(timer::asx_timer_look(self.rt, handle, &mut info))?;
         let level = match info.level {
             ASX_TIMER_GONE => Value::none(),
             ASX_TIMER_READY => "ready".into(),

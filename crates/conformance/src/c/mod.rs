@@ -14,7 +14,10 @@ mod drive;
 mod events;
 mod looks;
 mod ops;
+mod tape;
 mod things;
+
+pub use tape::function;
 
 use crate::body::{BodyEnd, BodyRunner, TaskOps};
 use crate::host::{Failure, Host, Ordinals, Record, Reply};
@@ -43,12 +46,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Calls a function of the library; its status as a result.
-macro_rules! call {
+macro_rules! ask {
     ($module:ident::$function:ident($($arg:expr),* $(,)?)) => {{
         // SAFETY: the runtime lives as long as its `Shared`; the pointers are to values that live
         // through the call, and bodies are boxed scripts that `drop_script` frees.
         let number = unsafe { asx_capi::$module::$function($($arg),*) };
         crate::c::answer(number)
+    }};
+}
+use ask;
+
+/// The same, and notes it for the recording, if there is one: arguments are then looked at again
+/// after the call, and must be the same.
+macro_rules! call {
+    ($module:ident::$function:ident($($arg:expr),* $(,)?)) => {{
+        let answer = crate::c::ask!($module::$function($($arg),*));
+        let number = answer.err().unwrap_or(asx_kernel::status::Status::Ok).number();
+        if crate::c::tape::records() {
+            let shown = [$(crate::c::tape::Show::show(&$arg)),*].join(", ");
+            crate::c::tape::note(number, stringify!($function), &shown);
+        }
+        answer
     }};
 }
 use call;
@@ -77,7 +95,7 @@ impl C {
     /// Destroys the runtime, and with it the scripts, which know their `Shared`.
     fn end(&mut self) {
         if let Some(shared) = self.shared.take() {
-            let _ = call!(runtime::asx_runtime_destroy(shared.rt));
+            let _ = ask!(runtime::asx_runtime_destroy(shared.rt));
         }
     }
 }
@@ -187,8 +205,9 @@ impl Drop for C {
 impl Shared {
     fn start(scenario: &Arc<Scenario>, seed: u64, profile: i32) -> Result<Rc<Shared>, Status> {
         let config = config(&scenario.config, seed, profile)?;
+        tape::configured(&config);
         let mut rt = null_mut();
-        call!(runtime::asx_runtime_create(&config, &mut rt))?;
+        ask!(runtime::asx_runtime_create(&config, &mut rt))?;
         let scenario = Arc::clone(scenario);
         let shared = Rc::new(Shared { scenario, seed, rt, book: Book::default() });
         shared.bind_region("root", shared.root()?);
@@ -229,7 +248,7 @@ impl Shared {
         let mut entries = Vec::new();
         let mut count = 0;
         let list = |entries: &mut Vec<AsxTaskEntry>, count: &mut usize| {
-            call!(task::asx_task_list(self.rt, entries.as_mut_ptr(), entries.len(), count))
+            ask!(task::asx_task_list(self.rt, entries.as_mut_ptr(), entries.len(), count))
         };
         while list(&mut entries, &mut count) == Err(Status::Full) {
             let none = AsxTask { word: 0, generation: 0 };
@@ -263,7 +282,7 @@ impl Shared {
 
     fn root(&self) -> Result<AsxRegion, Status> {
         let mut region = AsxRegion { word: 0, generation: 0 };
-        call!(region::asx_region_root(self.rt, &mut region))?;
+        ask!(region::asx_region_root(self.rt, &mut region))?;
         Ok(region)
     }
 
@@ -271,7 +290,7 @@ impl Shared {
         let mut text = vec![0_u8; 4096];
         let (room, mut size) = (text.len(), 0);
         let text_at = text.as_mut_ptr().cast();
-        call!(runtime::asx_verify(self.rt, text_at, room, &mut size)).map_err(|status| {
+        ask!(runtime::asx_verify(self.rt, text_at, room, &mut size)).map_err(|status| {
             let told = String::from_utf8_lossy(&text[..size.min(room - 1)]);
             format!("{}: {told}", status.name())
         })
@@ -287,13 +306,13 @@ impl Shared {
             }
         }
         let (mut digest, mut info) = (0, looks::journal_info());
-        let _ = call!(journal::asx_journal_digest(self.rt, &mut digest));
-        let _ = call!(journal::asx_journal_look(self.rt, &mut info));
+        let _ = ask!(journal::asx_journal_digest(self.rt, &mut digest));
+        let _ = ask!(journal::asx_journal_look(self.rt, &mut info));
         let not_quiescent = self.diagnosis();
         // A task may be gone by now: the journal still knows how it ended.
         let outcome = |task: AsxTask| {
             let mut seen = -1;
-            let _ = call!(task::asx_task_outcome(self.rt, task, &mut seen));
+            let _ = ask!(task::asx_task_outcome(self.rt, task, &mut seen));
             let seen = usize::try_from(seen).ok().and_then(|at| Severity::ALL.get(at));
             seen.map(|seen| seen.name()).or_else(|| ended.get(&task.generation).copied())
         };
@@ -318,6 +337,7 @@ unsafe extern "C" fn poll_script(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c
     // SAFETY: `ctx` is a boxed script, and the library polls it once at a time.
     let Script { shared, runner, own } = unsafe { &mut *ctx.cast::<Script>() };
     let shared = Rc::clone(shared);
+    tape::poll_begins();
     shared.bind_task_once(&own.name, task);
     let end = runner.poll(&mut InTask { shared: &shared, task, own });
     let fails = |status: Option<Status>, message: &str| {
@@ -325,7 +345,7 @@ unsafe extern "C" fn poll_script(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c
         let status = status.map_or(-1, Status::number);
         let _ = call!(task::asx_task_set_error(rt, task, status, message.as_ptr()));
     };
-    match end {
+    let answer = match end {
         BodyEnd::Pending => ASX_POLL_PENDING,
         BodyEnd::Done => ASX_POLL_READY,
         BodyEnd::Cancelled => ASX_POLL_CANCELLED,
@@ -337,7 +357,9 @@ unsafe extern "C" fn poll_script(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c
             fails(status, &message);
             ASX_POLL_FAILED
         }
-    }
+    };
+    tape::poll_ends(answer);
+    answer
 }
 
 /// The drop callback of every script.
