@@ -1,5 +1,5 @@
-//! Prints a C program that makes the calls of the corpus again, as the host `c` made them, and wants
-//! the fingerprints that the fixtures state: `cargo run -p asx-conformance --example c_program`.
+//! Prints a C program that makes the calls of the corpus again, as the host `c` made them, and
+//! wants the same fingerprints: `cargo run -p asx-conformance --example c_program`.
 
 use asx_conformance::{corpus, parse_str};
 use std::sync::Arc;
