@@ -127,7 +127,7 @@ impl Builder {
         }
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
-                let (queue, shared) = Queue::new();
+                let (queue, shared) = Queue::of(self.workers);
                 (queue, Remote::new(shared))
             })
             .unzip();

@@ -7,8 +7,8 @@
 //!
 //! [`cascade`]: asx_kernel::cascade
 
+pub(crate) mod home;
 mod tree;
-
 mod watch;
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ use crate::grace::Graces;
 use crate::holdings::Holdings;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
-use crate::prim::atomic::{AtomicBool, Ordering};
+use crate::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::short::{Held, ShortLock};
 use crate::spans::Span;
 use crate::stop::Grace;
@@ -58,6 +58,8 @@ pub struct Region {
     cancelled: AtomicBool,
     object: Object,
     pub(crate) span: Span,
+    /// How many cells belong to it; see [`home`].
+    homes: AtomicUsize,
     inner: ShortLock<Inner>,
 }
 
@@ -151,6 +153,7 @@ impl Region {
             cancelled: AtomicBool::new(false),
             object: Object::new(),
             span: Span::default(),
+            homes: AtomicUsize::new(0),
             inner: ShortLock::new(inner),
         })
     }
@@ -374,10 +377,16 @@ impl Region {
         self.close(Arc::new(self.reason(kind)), kind.cleanup());
     }
 
+    /// Whether the body of its scope is to stop.
+    #[inline]
+    pub(crate) fn is_body_cancelled(&self) -> bool {
+        self.object.read();
+        self.cancelled.load(Ordering::Acquire)
+    }
+
     /// The cancel of this region as the body of its scope sees it.
     pub(crate) fn body_cancel(&self, _observe: bool) -> Option<Cancelled> {
-        self.object.read();
-        if !self.cancelled.load(Ordering::Acquire) {
+        if !self.is_body_cancelled() {
             return None;
         }
         let inner = self.lock();

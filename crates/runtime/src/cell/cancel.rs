@@ -13,7 +13,7 @@ use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::{TaskEffect, TaskState};
 
-use super::word::{Ended, Requested, Snapshot};
+use super::word::{Ended, RESERVE, Requested, Snapshot};
 use super::{Header, Runnable};
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
@@ -206,19 +206,32 @@ impl Header {
     }
 
     /// Nothing is left to run, and the result is in the cell. `forced`: not by the task itself.
+    /// What is left of the poller's reserve goes.
     #[inline]
-    pub(crate) fn complete(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
+    pub(crate) fn complete(
+        &self,
+        kept: bool,
+        severity: Severity,
+        forced: bool,
+        reserve: u32,
+    ) -> Ended {
         if !self.region.core.recording() {
-            return self.word.complete(kept);
+            return self.word.complete(kept, reserve);
         }
-        self.complete_on_record(kept, severity, forced)
+        self.complete_on_record(kept, severity, forced, reserve)
     }
 
     #[cold]
-    fn complete_on_record(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
+    fn complete_on_record(
+        &self,
+        kept: bool,
+        severity: Severity,
+        forced: bool,
+        reserve: u32,
+    ) -> Ended {
         self.with_cancel(|reason, allowance| {
             let from = self.word.load().state();
-            let ended = self.word.complete(kept);
+            let ended = self.word.complete(kept, reserve);
             let witnessed = from.acknowledged() || forced;
             let witness = self.witness(reason, allowance, Phase::Completed, false);
             let events = [
@@ -231,7 +244,7 @@ impl Header {
         })
     }
 
-    /// [`Word::begin`](super::word::Word::begin), on the record.
+    /// [`Word::begin_with`](super::word::Word::begin_with), on the record.
     #[cold]
     pub(crate) fn begin_on_record(
         &self,
@@ -240,7 +253,7 @@ impl Header {
         dispatch: Option<Dispatch>,
     ) -> Option<Snapshot> {
         self.with_cancel(|_, _| {
-            let before = self.word.begin(step, plain)?;
+            let before = self.word.begin_with(step, plain, RESERVE)?;
             let moved = self.moved(before.state());
             let (core, subject) = (&self.region.core, self.subject());
             match dispatch {

@@ -42,11 +42,16 @@ const CLEANING: u64 = 1 << 11;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const REF: u64 = 1 << 16;
+/// References a poll has in reserve for those that are made in it (rule 10 of cells): adding them
+/// costs nothing, since the word changes anyway.
+pub(crate) const RESERVE: u32 = 1 << 10;
 /// By the bits of the state; the last two combinations are never written.
 const STATES: [TaskState; 8] = {
     use TaskState::*;
     [Created, Running, CancelRequested, Cancelling, Finalizing, Completed, Completed, Completed]
 };
+/// The state bits of a task that was not polled yet.
+const CREATED: u64 = (TaskState::Created as u64) << STATE_SHIFT;
 /// The state bits of a task that was polled and is not cancelled.
 const RUNNING: u64 = (TaskState::Running as u64) << STATE_SHIFT;
 
@@ -159,6 +164,15 @@ pub(crate) struct Ended {
     pub(crate) discard: bool,
 }
 
+/// How a handle went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parted {
+    /// The caller has claimed the result and drops it.
+    pub(crate) claimed: bool,
+    /// Its reference went with it.
+    pub(crate) gone: bool,
+}
+
 pub(crate) struct Word(AtomicU64);
 
 impl Word {
@@ -186,16 +200,20 @@ impl Word {
     }
 
     /// The entry of a queue was taken: whether the task is now the caller's to poll, and the word
-    /// as it was. Without `step` the state stays, and [`start`](Word::start) is called later.
+    /// as it was. Without `step` the state stays, and [`start`](Word::start) is called later. So
+    /// many references are added for the caller's `reserve`.
     ///
     /// A task that was asked to stop while it waited in a queue of `plain` work has another entry
     /// in the cancel lane, and that is the one that counts.
     #[inline]
-    pub(crate) fn begin(&self, step: bool, plain: bool) -> Option<Snapshot> {
+    pub(crate) fn begin_with(&self, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
+        let reserve = references(reserve);
         self.update(|word| {
-            // Shortcut: most tasks are polled once more, and the law changes nothing then.
-            if word.0 & (STATE | SCHEDULED | POLLING) == RUNNING | SCHEDULED {
-                return Some((Snapshot(word.0 ^ (SCHEDULED | POLLING)), word));
+            // Shortcut: a task that nobody asked to stop runs, or goes on running.
+            let turn = word.0 & (STATE | SCHEDULED | POLLING);
+            if turn == RUNNING | SCHEDULED || (step && turn == CREATED | SCHEDULED) {
+                let next = (word.0 & !STATE | RUNNING) ^ (SCHEDULED | POLLING);
+                return Some((Snapshot(next + reserve), word));
             }
             if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
                 return None;
@@ -205,8 +223,14 @@ impl Word {
             }
             let (stepped, _) = word.step(TaskEvent::Poll)?;
             let next = if step { stepped } else { word };
-            Some((Snapshot(next.0 ^ (SCHEDULED | POLLING)), word))
+            Some((Snapshot((next.0 ^ (SCHEDULED | POLLING)) + reserve), word))
         })
+    }
+
+    /// [`begin_with`](Word::begin_with) nothing in reserve.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn begin(&self, step: bool, plain: bool) -> Option<Snapshot> {
+        self.begin_with(step, plain, 0)
     }
 
     /// The body has ended by itself; what it left to be done is bounded.
@@ -234,10 +258,18 @@ impl Word {
         !was.is_completed() && !was.is(SCHEDULED | POLLING)
     }
 
-    /// The poll is over and the task is not: whether the caller puts it into a queue again.
+    /// The caller's poll is over and the task is not: whether the caller puts it into a queue. What
+    /// is left of its reserve goes.
     #[inline]
+    pub(crate) fn end_poll_with(&self, reserve: u32) -> bool {
+        // The bit is set, so that to subtract it is to clear it.
+        self.0.fetch_sub(POLLING + references(reserve), AcqRel) & SCHEDULED != 0
+    }
+
+    /// [`end_poll_with`](Word::end_poll_with) nothing in reserve.
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn end_poll(&self) -> bool {
-        self.0.fetch_and(!POLLING, AcqRel) & SCHEDULED != 0
+        self.end_poll_with(0)
     }
 
     #[inline]
@@ -250,6 +282,21 @@ impl Word {
         } else {
             Woken::Enqueue
         }
+    }
+
+    /// [`wake`](Word::wake) with a reference that ends with it. After `Stale` it has not ended yet.
+    #[inline]
+    pub(crate) fn wake_and_drop(&self) -> Woken {
+        let woken = self.update(|word| {
+            if word.is_completed() {
+                return None;
+            }
+            let pending = word.is(SCHEDULED | POLLING);
+            let woken = if pending { Woken::Pending } else { Woken::Enqueue };
+            // Not the last one: until it completes the task has its region's.
+            Some((Snapshot((word.0 | SCHEDULED) - REF), woken))
+        });
+        woken.unwrap_or(Woken::Stale)
     }
 
     /// Asks the task to stop, for a reason that has been noted: who sees the request finds it.
@@ -314,13 +361,19 @@ impl Word {
         .unwrap_or(false)
     }
 
-    /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's.
+    /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's. What is
+    /// left of the poller's reserve goes.
     #[inline]
-    pub(crate) fn complete(&self, kept: bool) -> Ended {
+    pub(crate) fn complete(&self, kept: bool, reserve: u32) -> Ended {
+        let reserve = references(reserve);
         let ended = self.update(|word| {
-            let (next, _) = word.step(TaskEvent::Complete)?;
+            // Shortcut: what runs and was not asked to stop completes.
+            let next = match word.0 & STATE {
+                RUNNING => word.with_state(TaskState::Completed),
+                _ => word.step(TaskEvent::Complete)?.0,
+            };
             let discard = !kept && !word.is(HANDLE);
-            let mut next = next.0 & !(POLLING | SCHEDULED);
+            let mut next = (next.0 & !(POLLING | SCHEDULED)) - reserve;
             next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
             Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
         });
@@ -331,6 +384,14 @@ impl Word {
     #[inline]
     pub(crate) fn claim(&self) -> bool {
         self.0.fetch_or(TAKEN, AcqRel) & TAKEN == 0
+    }
+
+    /// [`claim`](Word::claim) by the handle, which does so once, of a completed task.
+    #[inline]
+    pub(crate) fn claim_by_handle(&self) -> bool {
+        // Shortcut: only what is kept for the scope is claimed by anybody else as long as there is
+        // a handle.
+        !self.load().is(KEPT) || self.claim()
     }
 
     /// The handle hands its waker over; false if the task has completed meanwhile.
@@ -350,15 +411,24 @@ impl Word {
         .is_some()
     }
 
-    /// The handle goes: whether the caller has claimed the result and drops it.
+    /// The handle goes, and its reference with it if `reference`, unless that would be the last one
+    /// or the caller has claimed the result.
     #[inline]
-    pub(crate) fn drop_handle(&self) -> bool {
+    pub(crate) fn drop_handle_with(&self, reference: bool) -> Parted {
         self.update(|word| {
-            let claim = word.is_completed() && !word.is(KEPT | TAKEN);
-            let next = word.0 & !HANDLE | if claim { TAKEN } else { 0 };
-            Some((Snapshot(next), claim))
+            let claimed = word.is_completed() && !word.is(KEPT | TAKEN);
+            let gone = reference && !claimed && word.0 >= 2 * REF;
+            let next = word.0 & !HANDLE | if claimed { TAKEN } else { 0 };
+            Some((Snapshot(next - if gone { REF } else { 0 }), Parted { claimed, gone }))
         })
-        .unwrap_or(false)
+        .unwrap_or(Parted { claimed: false, gone: false })
+    }
+
+    /// [`drop_handle_with`](Word::drop_handle_with) its reference left: whether the caller has
+    /// claimed the result.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn drop_handle(&self) -> bool {
+        self.drop_handle_with(false).claimed
     }
 
     /// Waits for the cancel lock. Its holders run no foreign code; one that was put to sleep in
@@ -387,6 +457,10 @@ impl Word {
     /// One reference fewer: whether it was the last.
     #[inline]
     pub(crate) fn drop_reference(&self) -> bool {
+        // Shortcut: who has the only one need not count, since nobody else can make another.
+        if self.0.load(Acquire) < 2 * REF {
+            return true;
+        }
         let was = self.0.fetch_sub(REF, Release);
         let last = was < 2 * REF;
         if last {
@@ -395,6 +469,12 @@ impl Word {
         }
         last
     }
+}
+
+/// So many references, as the word counts them.
+#[inline]
+fn references(count: u32) -> u64 {
+    u64::from(count) * REF
 }
 
 /// Nothing touches the word of a cell that is freed: loom reports if something might.
