@@ -135,9 +135,8 @@ impl<P, V> World<P, V> {
         event: PermitEvent,
         value: &mut Option<V>,
     ) -> Answer<bool> {
-        let Some(record) = self.permits.get_mut(permit.0) else {
-            return Err(self.no_permit(permit));
-        };
+        self.permit(permit)?;
+        let Some(record) = self.permits.get_mut(permit.0) else { return Err(Status::Internal) };
         let event = match (event, record.obligation) {
             (PermitEvent::DropTracked(_), None) => PermitEvent::Drop,
             (event, _) => event,
