@@ -125,7 +125,7 @@ impl Kernel {
     fn timer() -> f64 {
         let mut own = Kernel::new();
         let root = own.world.root();
-        let mut arm = move |own: &mut Kernel, at: u64| {
+        let arm = move |own: &mut Kernel, at: u64| {
             let span = Duration::from_nanos(1_000_000 + at * 7919 % 100_000_000);
             own.world.arm(root, SleepUntil::After(span), None).ok()
         };

@@ -210,8 +210,9 @@ export! {
         let old = room(old.cast::<u8>(), old_size)?;
         let evicted = Out::maybe(evicted)?;
         |core| {
-            let element = core.stores.element(id)?;
-            guard::ensure(old.is_empty() || old.len() == element)?;
+            if let Ok(element) = core.stores.element(id) {
+                guard::ensure(old.is_empty() || old.len() == element)?;
+            }
             let sent = core.put(id, data, |core, message| core.world.evict(id, message));
             match sent {
                 Ok(out) => {

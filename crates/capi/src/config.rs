@@ -326,7 +326,7 @@ pub unsafe extern "C" fn asx_config_init(
 ) -> AsxStatus {
     let fill = || {
         guard::ensure(
-            (SMALLEST..=LARGEST).contains(&struct_size) && struct_size.is_multiple_of(8),
+            (SMALLEST..=LARGEST).contains(&struct_size) && struct_size.is_multiple_of(4),
         )?;
         let defaults = AsxConfig::of_profile(profile)?;
         let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };

@@ -303,7 +303,7 @@ impl<T> Look<T> {
         ensure(pointer.is_aligned())?;
         // SAFETY: rule 2; every such struct leads with a u32.
         let size = unsafe { pointer.cast::<u32>().read() } as usize;
-        ensure((8..=4096).contains(&size) && size.is_multiple_of(8))?;
+        ensure((8..=4096).contains(&size) && size.is_multiple_of(4))?;
         Ok(Look(pointer, size))
     }
 
@@ -351,7 +351,7 @@ pub(crate) unsafe fn prefix<T>(from: *const T, least: usize, most: usize) -> Ans
     ensure(!from.is_null() && from.is_aligned())?;
     // SAFETY: rule 2; every such struct leads with a u32.
     let size = unsafe { from.cast::<u32>().read() } as usize;
-    ensure((least..=most).contains(&size) && size.is_multiple_of(8))?;
+    ensure((least..=most).contains(&size) && size.is_multiple_of(4))?;
     let from = from.cast::<u8>();
     let unknown = size_of::<T>().min(size)..size;
     for at in unknown {
