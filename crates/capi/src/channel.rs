@@ -184,6 +184,7 @@ export! {
         let id = channel.id()?;
         let data = bytes(data, size)?;
         |core| {
+            let core = core.keeps_all();
             let sent = core.put(id, data, |core, message| core.world.try_send(id, message));
             sent.or_else(|status| core.refused(status, channel))
         }
@@ -243,7 +244,10 @@ export! {
     ) {
         let (id, task) = (channel.id()?, task.id()?);
         let data = room(data.cast::<u8>(), size)?;
-        |core| core.recv(id, Some(task), data).or_else(|status| core.refused(status, channel))
+        |core| {
+            let core = core.keeps_all();
+            core.recv(id, Some(task), data).or_else(|status| core.refused(status, channel))
+        }
     }
 
     /// Receives if there is a message.
@@ -254,7 +258,10 @@ export! {
     fn asx_channel_try_recv(rt, channel: AsxChannel, data: *mut c_void, size: usize) {
         let id = channel.id()?;
         let data = room(data.cast::<u8>(), size)?;
-        |core| core.recv(id, None, data).or_else(|status| core.refused(status, channel))
+        |core| {
+            let core = core.keeps_all();
+            core.recv(id, None, data).or_else(|status| core.refused(status, channel))
+        }
     }
 
     /// Gives up the task's wait on a channel, if it has one; a channel that is gone has none.
@@ -359,11 +366,14 @@ impl Core {
         data: &[u8],
         offer: impl FnOnce(&mut Core, Message) -> Offer<Message, T>,
     ) -> Answer<T> {
-        // A channel that is gone, or whose bytes are, is the kernel's to refuse.
-        self.world.channel_view(channel)?;
-        let Ok(element) = self.stores.element(channel) else { return Err(Status::Disconnected) };
-        guard::ensure(data.len() == element)?;
-        let message = self.stores.put(channel, data)?;
+        let message = match self.stores.put(channel, data) {
+            // The channel is gone, or only its bytes, because both sides are closed.
+            Err(Status::StaleHandle) => {
+                self.world.channel_view(channel)?;
+                return Err(Status::Disconnected);
+            }
+            message => message?,
+        };
         offer(self, message).map_err(|(status, message)| {
             self.stores.free(message);
             status
@@ -372,14 +382,12 @@ impl Core {
 
     fn send_permit(&mut self, permit: PermitId, data: &[u8]) -> Answer {
         let channel = self.world.permit_channel(permit)?;
-        let Ok(element) = self.stores.element(channel) else {
+        let message = match self.stores.put(channel, data) {
             // Its bytes are gone because both sides are: nothing can be queued, but the permit is
             // the kernel's to resolve.
-            let gone = Message { channel: u32::MAX, slot: 0 };
-            return self.world.send(permit, gone).map_err(|(status, _)| status);
+            Err(Status::StaleHandle) => Message { channel: u32::MAX, slot: 0 },
+            message => message?,
         };
-        guard::ensure(data.len() == element)?;
-        let message = self.stores.put(channel, data)?;
         self.world.send(permit, message).map_err(|(status, message)| {
             self.stores.free(message);
             status

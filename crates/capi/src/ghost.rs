@@ -39,6 +39,8 @@ pub(crate) struct Ghosts {
     pub(crate) counts: [u64; 8],
     pub(crate) call: &'static CStr,
     site: (*const c_char, u32),
+    /// The call under way has told the place of the next.
+    told: bool,
     reports: Vec<AsxGhost>,
 }
 
@@ -50,6 +52,7 @@ impl Ghosts {
             counts: [0; 8],
             call: c"asx",
             site: (null(), 0),
+            told: false,
             reports: Vec::new(),
         }
     }
@@ -57,12 +60,13 @@ impl Ghosts {
     /// Where the next call comes from.
     pub(crate) fn here(&mut self, file: *const c_char, line: u32) {
         self.site = (file, line);
+        self.told = true;
     }
 
     /// The call is over; what it said of its place is not true of the next. `asx_here` itself is
     /// the one whose word lasts.
     pub(crate) fn end_call(&mut self) {
-        if self.call != c"asx_here" {
+        if !core::mem::take(&mut self.told) {
             self.site = (null(), 0);
         }
     }

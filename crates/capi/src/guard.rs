@@ -307,6 +307,11 @@ impl<T> Look<T> {
         Ok(Look(pointer, size))
     }
 
+    /// Whether somebody wants to know.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.0.is_null()
+    }
+
     /// Writes as much of the value as the caller has room for; the rest of the room is zero.
     pub(crate) fn set(self, value: T) -> Answer {
         if self.0.is_null() {

@@ -53,6 +53,8 @@ pub(crate) struct Core {
     pub(crate) stepping: bool,
     /// A hook or a drop callback runs: nothing may be called.
     pub(crate) in_hook: bool,
+    /// The call under way may let go of bodies or messages.
+    pub(crate) releases: bool,
     /// An INTERNAL was answered: nothing may be called.
     pub(crate) broken: bool,
     /// Tasks whose slot is freed when they are over.
@@ -84,6 +86,7 @@ impl Core {
             error: None,
             stepping: false,
             in_hook: false,
+            releases: true,
             broken: false,
             auto_release: BTreeSet::new(),
             watchdogs: Watchdogs::default(),
@@ -107,7 +110,15 @@ impl Core {
             return Err(Status::Internal);
         }
         self.ghosts.call = call;
+        self.releases = true;
         Ok(())
+    }
+
+    /// This call lets go of nothing: there is nothing to collect after it.
+    #[inline]
+    pub(crate) fn keeps_all(&mut self) -> &mut Core {
+        self.releases = false;
+        self
     }
 
     /// The end of a call: collects what must be done now that the core is free; whether there is
@@ -118,7 +129,9 @@ impl Core {
         }
         self.broken |= *answer == Err(Status::Internal);
         self.ghosts.end_call();
-        self.collect();
+        if self.releases {
+            self.collect();
+        }
         !self.dropped.is_empty() || self.ghosts.has_reports() || !self.lines.is_empty()
     }
 

@@ -55,8 +55,11 @@ pub(crate) fn drive(
     let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
     let run = run(rt, bound);
     // SAFETY: rule 3: the last callback has returned.
-    let answer = unsafe { rt.with(|core| core.end_run(run, progress)) };
-    effects::perform(rt);
+    let (answer, effects) =
+        unsafe { rt.with(|core| (core.end_run(run, progress), core.settle(&Ok(())))) };
+    if effects {
+        effects::perform(rt);
+    }
     answer?;
     if whole && !run.idle { Err(Status::ResourceExhausted) } else { Ok(()) }
 }
@@ -128,7 +131,9 @@ impl Core {
         if !run.idle {
             self.overruns += 1;
         }
-        self.collect();
+        if !progress.is_wanted() {
+            return Ok(());
+        }
         progress.set(AsxProgress {
             struct_size: 0,
             idle: i32::from(run.idle),
@@ -200,6 +205,7 @@ impl Core {
         if !pending {
             self.after_poll(task);
         }
+        self.releases = true;
         self.settle(&Ok(()))
     }
 

@@ -72,30 +72,34 @@ impl Stores {
         block.map(|block| block.element).ok_or(Status::StaleHandle)
     }
 
-    /// Copies an element in. FULL if every slot is taken, which the kernel does not let happen.
+    /// Copies an element in: INVALID_ARGUMENT if it has another size. FULL if every slot is taken,
+    /// which the kernel does not let happen.
     pub(crate) fn put(&mut self, channel: ChannelId, data: &[u8]) -> Answer<Message> {
-        let channel = channel.0.index;
-        let block = self.block(channel).ok_or(Status::StaleHandle)?;
+        let block = self.block(channel.0.index).ok_or(Status::StaleHandle)?;
+        if block.generation != channel.0.generation {
+            return Err(Status::StaleHandle);
+        }
+        if data.len() != block.element {
+            return Err(Status::InvalidArgument);
+        }
         let slot = block.free.pop().ok_or(Status::Full)?;
         let at = slot as usize * block.element;
-        if let Some(to) = block.bytes.get_mut(at..at + block.element)
-            && to.len() == data.len()
-        {
+        if let Some(to) = block.bytes.get_mut(at..at + data.len()) {
             to.copy_from_slice(data);
         }
-        Ok(Message { channel, slot })
+        Ok(Message { channel: channel.0.index, slot })
     }
 
     /// Copies an element out and frees its slot.
     pub(crate) fn take(&mut self, message: Message, to: &mut [MaybeUninit<u8>]) {
         if let Some(block) = self.block(message.channel) {
             let at = message.slot as usize * block.element;
-            let from = block.bytes.get(at..at + block.element).unwrap_or_default();
-            for (to, from) in to.iter_mut().zip(from) {
-                to.write(*from);
+            let from = block.bytes.get(at..at + to.len()).unwrap_or_default();
+            if from.len() == to.len() {
+                to.write_copy_of_slice(from);
             }
+            block.free.push(message.slot);
         }
-        self.free(message);
     }
 
     /// Frees a slot.

@@ -86,7 +86,10 @@ export! {
     /// full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_wake(rt, task: AsxTask) {
         let id = task.id()?;
-        |core| core.world.wake(id).inspect_err(|status| core.stale(*status, task))
+        |core| {
+            let core = core.keeps_all();
+            core.world.wake(id).inspect_err(|status| core.stale(*status, task))
+        }
     }
 
     /// Asks a task to stop. It sees that at its next checked call; later requests strengthen.

@@ -28,7 +28,7 @@ export! {
         let out = Out::new(out)?;
         |core| {
             guard::check_memory(rt)?;
-            out.set(AsxTimer::of(core.world.arm(region, when, wakes)?));
+            out.set(AsxTimer::of(core.keeps_all().world.arm(region, when, wakes)?));
             Ok(())
         }
     }
@@ -40,7 +40,7 @@ export! {
     fn asx_timer_cancel(rt, timer: AsxTimer, cancelled: *mut i32) {
         let cancelled = Out::maybe(cancelled)?;
         |core| {
-            let armed = core.world.disarm(timer.id());
+            let armed = core.keeps_all().world.disarm(timer.id());
             if !armed {
                 let by = core.current_handle();
                 let handle = (timer.id, timer.generation);

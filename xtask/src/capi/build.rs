@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 pub(super) const SONAME: &str = "libasx.so.0";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Nothing unwinds: the tables would only take room. For size, but not without inlining: the short
+/// ways through the boundary are worth their bytes.
+const FLAGS: &str = "-C force-unwind-tables=no -C llvm-args=-inline-threshold=120";
+
 /// The library, built.
 pub(super) struct Built {
     pub(super) folder: PathBuf,
@@ -46,8 +50,7 @@ pub(super) fn library() -> Result<Built> {
     let target = target_dir().join("capi");
     let mut build = cargo("rustc --quiet -p asx-capi --no-default-features --profile capi --lib");
     build.args(["--crate-type", "staticlib", "--target-dir"]).arg(&target);
-    // Nothing unwinds: the tables would only take room.
-    sh(build.env("RUSTFLAGS", "-C force-unwind-tables=no"))?;
+    sh(build.env("RUSTFLAGS", FLAGS))?;
     let folder = target.join("lib");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let archive = target.join("capi/libasx_capi.a");

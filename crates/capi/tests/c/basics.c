@@ -316,6 +316,10 @@ static void channels(void)
     OK(asx_channel_look(rt, channel, &info));
     EQUAL(info.state, ASX_CHANNEL_SENDER_CLOSED);
     OK(asx_channel_close_receiver(rt, channel));
+    /* Its bytes are gone, the channel is not. */
+    ANSWERS(asx_channel_try_send(rt, channel, &in, sizeof in), ASX_DISCONNECTED);
+    ANSWERS(asx_channel_evict(rt, channel, &in, sizeof in, NULL, 0, NULL), ASX_DISCONNECTED);
+    ANSWERS(asx_channel_try_recv(rt, channel, &out, sizeof out), ASX_DISCONNECTED);
     OK(asx_channel_release(rt, channel));
     ANSWERS(asx_channel_look(rt, channel, &info), ASX_STALE_HANDLE);
     finish(rt);
