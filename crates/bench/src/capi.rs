@@ -31,15 +31,18 @@ const BATCH: usize = 64;
 /// Events each journal keeps.
 const TRACE: usize = 1024;
 
+/// A workload, through the library and directly.
+type Runs = (&'static str, fn() -> f64, fn() -> f64);
+
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
-    let runs: [(&'static str, fn() -> f64, fn() -> f64); 4] = [
+    let runs: [Runs; 4] = [
         ("c_spawn", C::spawn, Kernel::spawn),
         ("c_wake", C::wake, Kernel::wake),
         ("c_channel", C::channel, Kernel::channel),
         ("c_timer", C::timer, Kernel::timer),
     ];
-    let both = |(workload, c, kernel): (&'static str, fn() -> f64, fn() -> f64)| {
+    let both = |(workload, c, kernel): Runs| {
         [Case::new(workload, "asx", c), Case::new(workload, "kernel", kernel)]
     };
     runs.into_iter().flat_map(both).collect()
