@@ -72,13 +72,6 @@ struct Found {
     dispatch: Option<Dispatch>,
 }
 
-impl Found {
-    #[inline]
-    fn plain(entry: Runnable) -> Found {
-        Found { entry, lane: Lane::Ready, dispatch: None }
-    }
-}
-
 pub(crate) struct Worker {
     pub(crate) index: u16,
     /// There is no other.
@@ -102,6 +95,8 @@ pub(crate) struct Worker {
     decided: Cell<u64>,
     /// How each choice came about is recorded.
     recording: bool,
+    /// That of plain work after plain work.
+    plain: Dispatch,
     /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
     firing: Cell<bool>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
@@ -111,7 +106,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(index: u16, shared: Arc<Shared>, core: Arc<Core>, queue: Queue) -> Worker {
         let cancel_streak_limit = shared.rules.cancel_streak_limit;
-        let fairness = FairnessConfig { cancel_streak_limit };
+        let fairness = Fairness::new(FairnessConfig { cancel_streak_limit });
         Worker {
             index,
             alone: shared.remotes.len() == 1,
@@ -119,7 +114,8 @@ impl Worker {
             queue,
             pinned: RefCell::default(),
             pushed: Cell::new(0),
-            fairness: RefCell::new(Fairness::new(fairness)),
+            plain: Dispatch::new(index, Lane::Ready, 0, fairness.base_limit()),
+            fairness: RefCell::new(fairness),
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
@@ -241,9 +237,13 @@ impl Worker {
                 Some(found) => {
                     self.poll(found);
                 }
-                None => self.wait(&done),
+                None => {
+                    self.core.rest();
+                    self.wait(&done);
+                }
             }
         }
+        self.core.rest();
     }
 
     /// Takes one step of a run that is stepped: the task that was polled, and its lane.
@@ -283,6 +283,7 @@ impl Worker {
         {
             self.poll(found);
         }
+        self.core.rest();
     }
 
     /// Runs tasks for a while.
@@ -337,15 +338,28 @@ impl Worker {
     /// The next entry of those this worker sees.
     fn next(&self) -> Option<Found> {
         let (global, local) = (&self.shared.global, &self.remote.lanes);
-        if global.is_special() || local.total() > 0 || self.recording {
+        if global.is_special() || local.total() > 0 || self.shared.rules.exact {
             return self.decide();
         }
-        if global.total() > 0
-            && let Some(entry) = global.pop(Lane::Ready)
-        {
-            return Some(Found::plain(entry));
+        let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
+        let entry = global.or_else(|| self.next_plain())?;
+        if self.recording {
+            return Some(self.dispatched_plainly(entry));
         }
-        self.next_plain().map(Found::plain)
+        Some(Found { entry, lane: Lane::Ready, dispatch: None })
+    }
+
+    /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
+    /// there was some.
+    #[inline(never)]
+    fn dispatched_plainly(&self, entry: Runnable) -> Found {
+        let mut dispatch = self.plain;
+        if self.remote.counters.polls.get() == self.decided.get() {
+            let fairness = self.fairness.borrow();
+            let (streak, limit) = (fairness.streak(), fairness.base_limit());
+            dispatch = Dispatch::new(self.index, Lane::Ready, streak, limit);
+        }
+        Found { entry, lane: Lane::Ready, dispatch: Some(dispatch) }
     }
 
     #[inline]
@@ -406,8 +420,8 @@ impl Worker {
         self.decided.set(self.remote.counters.polls.get() + 1);
         let Verdict { lane, fallback, limit } = verdict;
         self.remote.counters.dispatched(lane, fallback);
-        let worker = self.index;
-        let dispatch = self.recording.then_some(Dispatch { worker, lane, streak, limit, fallback });
+        let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
+        let dispatch = self.recording.then(dispatch);
         Some(Found { entry, lane, dispatch })
     }
 
@@ -561,8 +575,8 @@ impl Worker {
     fn stolen(&self, lane: Lane, entry: Runnable) -> Found {
         self.remote.counters.dispatched(lane, false);
         let fairness = self.fairness.borrow();
-        let (worker, streak, limit) = (self.index, fairness.streak(), fairness.base_limit());
-        let dispatch = Dispatch { worker, lane, streak, limit, fallback: false };
+        let (streak, limit) = (fairness.streak(), fairness.base_limit());
+        let dispatch = Dispatch::new(self.index, lane, streak, limit);
         Found { entry, lane, dispatch: self.recording.then_some(dispatch) }
     }
 

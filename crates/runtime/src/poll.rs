@@ -17,7 +17,6 @@ use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
-use crate::waits;
 
 /// A waker of the task was used that ends with it.
 pub(crate) fn wake_and_drop(task: TaskRef) {
@@ -66,7 +65,7 @@ impl Runnable {
     /// [`run`](Runnable::run), and has the record say how it came about.
     pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
         let header = self.header();
-        let begun = header.begin_on_record(header.extra.is_none(), plain, Some(dispatch));
+        let begun = header.begin_on_record(header.extra.is_none(), plain, dispatch);
         self.run_begun(begun)
     }
 
@@ -276,11 +275,8 @@ fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
         };
     }
     if let Some(verdict) = verdict {
-        if let Verdict::Panicked(panic) = &verdict {
+        if let Verdict::Panicked(_) = &verdict {
             severity = Severity::Panicked;
-            if task.is_finalizer() {
-                waits::panicked(panic);
-            }
         }
         // SAFETY: only called by the poller, after a discard.
         unsafe { task.finish(verdict) };
@@ -295,24 +291,26 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(task);
     Object::of_task(task.id(), Part::End).write();
-    let ended = task.complete(kept, severity, forced, turn.take_reserve());
+    let (ended, stamp) = task.complete(kept, severity, forced, turn.take_reserve());
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);
     }
-    if ended.discard
-        && let Some(panic) = discard_result(task)
-    {
-        task.region.core.lost_panic(task.id(), &panic);
+    if ended.discard && discard_result(task).is_some() {
+        task.region.core.lost_panic();
+    }
+    let finalizer = task.is_finalizer();
+    if finalizer && failed && !kept {
+        task.region.core.lost_panic();
     }
     if ended.wake_joiner {
         // SAFETY: completed here, and `WAKER` was set.
         unsafe { task.wake_joiner() };
     }
-    if kept {
+    if kept && !finalizer {
         task.region.fail(Kind::FailFast, task.id());
     }
-    task.region.task_done(task, severity);
+    task.region.task_done(task, severity, stamp);
     if task.is_pinned() {
         task.region.core.host.pinned(task.pin, false);
     }

@@ -638,11 +638,13 @@ impl Runnable {
     }
 
     /// The number of the task.
+    #[inline]
     pub fn id(&self) -> u64 {
         self.header().id()
     }
 
     /// The name of the task, if it was given one.
+    #[inline]
     pub fn name(&self) -> Option<Arc<str>> {
         self.header().extra.as_ref()?.name.clone()
     }

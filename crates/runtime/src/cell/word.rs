@@ -2,10 +2,10 @@
 //! of references.
 //!
 //! ```text
-//!  63          16 15   11 10   8    7     6     5     4      3      2       1         0
-//! +--------------+-------+-------+------+-----+------+-----+-----+------+-------+---------+
-//! | references   |       | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
-//! +--------------+-------+-------+------+-----+------+-----+-----+------+-------+---------+
+//!  63        32 31  16 11 10   8    7     6     5     4      3      2       1         0
+//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
+//! | references | mark |  | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
+//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
 //! ```
 //! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
 //!
@@ -20,6 +20,7 @@
 //! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
 //! - `CLEANING`: the body has ended by itself, and polls of what it left are bounded.
 //! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
+//! - *mark*: of the thread that recorded the task's last event; 0 if nothing is recorded.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
 
 #[cfg(all(test, not(loom)))]
@@ -41,7 +42,9 @@ const LOCK: u64 = 1 << 7;
 const CLEANING: u64 = 1 << 11;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
-const REF: u64 = 1 << 16;
+const MARK_SHIFT: u32 = 16;
+const MARK: u64 = 0xffff << MARK_SHIFT;
+const REF: u64 = 1 << 32;
 /// References a poll has in reserve for those that are made in it (rule 10 of cells): adding them
 /// costs nothing, since the word changes anyway.
 pub(crate) const RESERVE: u32 = 1 << 10;
@@ -110,6 +113,22 @@ impl Snapshot {
             (false, true) => Activity::Runnable,
             (false, false) => Activity::Waiting,
         }
+    }
+
+    #[inline]
+    pub(crate) fn mark(self) -> u16 {
+        ((self.0 & MARK) >> MARK_SHIFT) as u16
+    }
+
+    #[inline]
+    fn with_mark(self, mark: u16) -> Snapshot {
+        Snapshot(self.0 & !MARK | u64::from(mark) << MARK_SHIFT)
+    }
+
+    /// Whether the cancel may have something to say about the next step.
+    #[inline]
+    fn is_plain(self) -> bool {
+        !self.is(LOCK) && matches!(self.state(), TaskState::Created | TaskState::Running)
     }
 
     #[inline]
@@ -188,8 +207,17 @@ impl Word {
 
     /// Applies `change` until it holds; `None` leaves the word alone.
     #[inline]
-    fn update<R>(&self, mut change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>) -> Option<R> {
-        let mut now = self.0.load(Relaxed);
+    fn update<R>(&self, change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>) -> Option<R> {
+        self.update_from(self.0.load(Relaxed), change)
+    }
+
+    /// [`update`](Word::update) of a word that was just looked at.
+    #[inline]
+    fn update_from<R>(
+        &self,
+        mut now: u64,
+        mut change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>,
+    ) -> Option<R> {
         loop {
             let (next, answer) = change(Snapshot(now))?;
             match self.0.compare_exchange_weak(now, next.0, AcqRel, Acquire) {
@@ -207,23 +235,23 @@ impl Word {
     /// in the cancel lane, and that is the one that counts.
     #[inline]
     pub(crate) fn begin_with(&self, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
-        let reserve = references(reserve);
-        self.update(|word| {
-            // Shortcut: a task that nobody asked to stop runs, or goes on running.
-            let turn = word.0 & (STATE | SCHEDULED | POLLING);
-            if turn == RUNNING | SCHEDULED || (step && turn == CREATED | SCHEDULED) {
-                let next = (word.0 & !STATE | RUNNING) ^ (SCHEDULED | POLLING);
-                return Some((Snapshot(next + reserve), word));
-            }
-            if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
-                return None;
-            }
-            if plain && word.state().in_cancel_lane() {
-                return None;
-            }
-            let (stepped, _) = word.step(TaskEvent::Poll)?;
-            let next = if step { stepped } else { word };
-            Some((Snapshot((next.0 ^ (SCHEDULED | POLLING)) + reserve), word))
+        self.update(|word| Some((begun(word, step, plain, reserve)?, word)))
+    }
+
+    /// [`begin_with`](Word::begin_with) the usual reserve, signed: the words before and after.
+    /// `sign` has the mark to leave for the one that is there. `None` also where the cancel is to
+    /// be locked first.
+    #[inline]
+    pub(crate) fn begin_signed(
+        &self,
+        step: bool,
+        plain: bool,
+        mut sign: impl FnMut(u16) -> u16,
+    ) -> Option<(Snapshot, Snapshot)> {
+        // What who signed before has published is looked at before the step is made.
+        self.update_from(self.load().0, |word| {
+            let next = word.is_plain().then(|| begun(word, step, plain, RESERVE))??;
+            Some((next.with_mark(sign(word.mark())), (word, next)))
         })
     }
 
@@ -365,19 +393,30 @@ impl Word {
     /// left of the poller's reserve goes.
     #[inline]
     pub(crate) fn complete(&self, kept: bool, reserve: u32) -> Ended {
-        let reserve = references(reserve);
-        let ended = self.update(|word| {
-            // Shortcut: what runs and was not asked to stop completes.
-            let next = match word.0 & STATE {
-                RUNNING => word.with_state(TaskState::Completed),
-                _ => word.step(TaskEvent::Complete)?.0,
-            };
-            let discard = !kept && !word.is(HANDLE);
-            let mut next = (next.0 & !(POLLING | SCHEDULED)) - reserve;
-            next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
-            Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
-        });
+        let ended = self.update(|word| ended(word, kept, reserve));
         ended.unwrap_or(Ended { wake_joiner: false, discard: false })
+    }
+
+    /// [`complete`](Word::complete), signed: also the word before. `None` where the cancel is to be
+    /// locked first.
+    #[inline]
+    pub(crate) fn complete_signed(
+        &self,
+        kept: bool,
+        reserve: u32,
+        mut sign: impl FnMut(u16) -> u16,
+    ) -> Option<(Snapshot, Ended)> {
+        self.update_from(self.load().0, |word| {
+            let (next, ended) = word.is_plain().then(|| ended(word, kept, reserve))??;
+            Some((next.with_mark(sign(word.mark())), (word, ended)))
+        })
+    }
+
+    /// Leaves a mark, if another is there.
+    pub(crate) fn sign(&self, mark: u16) {
+        if self.load().mark() != mark {
+            self.update(|word| Some((word.with_mark(mark), ())));
+        }
     }
 
     /// Claims the result of a completed task: true for one caller only.
@@ -433,9 +472,15 @@ impl Word {
 
     /// Waits for the cancel lock. Its holders run no foreign code; one that was put to sleep in
     /// there is given the processor.
-    pub(crate) fn lock_cancel(&self) {
+    ///
+    /// The word as it was.
+    pub(crate) fn lock_cancel(&self) -> Snapshot {
         let mut spins = 0;
-        while self.0.fetch_or(LOCK, Acquire) & LOCK != 0 {
+        loop {
+            let was = Snapshot(self.0.fetch_or(LOCK, Acquire));
+            if !was.is(LOCK) {
+                return was;
+            }
             spins += 1;
             if spins % 64 == 0 {
                 crate::prim::yield_now();
@@ -451,7 +496,11 @@ impl Word {
 
     #[inline]
     pub(crate) fn add_reference(&self) {
-        self.0.fetch_add(REF, Relaxed);
+        let was = self.0.fetch_add(REF, Relaxed);
+        if was > u64::MAX / 2 {
+            // Only by forgetting billions of wakers. One more round, and the task would be freed.
+            std::process::abort();
+        }
     }
 
     /// One reference fewer: whether it was the last.
@@ -469,6 +518,41 @@ impl Word {
         }
         last
     }
+}
+
+/// The word of a task whose poll begins, if it may.
+#[inline]
+fn begun(word: Snapshot, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
+    let reserve = references(reserve);
+    // Shortcut: a task that nobody asked to stop runs, or goes on running.
+    let turn = word.0 & (STATE | SCHEDULED | POLLING);
+    if turn == RUNNING | SCHEDULED || (step && turn == CREATED | SCHEDULED) {
+        let next = (word.0 & !STATE | RUNNING) ^ (SCHEDULED | POLLING);
+        return Some(Snapshot(next + reserve));
+    }
+    if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
+        return None;
+    }
+    if plain && word.state().in_cancel_lane() {
+        return None;
+    }
+    let (stepped, _) = word.step(TaskEvent::Poll)?;
+    let next = if step { stepped } else { word };
+    Some(Snapshot((next.0 ^ (SCHEDULED | POLLING)) + reserve))
+}
+
+/// The word of a task that completes.
+#[inline]
+fn ended(word: Snapshot, kept: bool, reserve: u32) -> Option<(Snapshot, Ended)> {
+    // Shortcut: what runs and was not asked to stop completes.
+    let next = match word.0 & STATE {
+        RUNNING => word.with_state(TaskState::Completed),
+        _ => word.step(TaskEvent::Complete)?.0,
+    };
+    let discard = !kept && !word.is(HANDLE);
+    let mut next = (next.0 & !(POLLING | SCHEDULED)) - references(reserve);
+    next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
+    Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
 }
 
 /// So many references, as the word counts them.

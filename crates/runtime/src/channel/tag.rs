@@ -21,6 +21,7 @@ use super::shared::Shared;
 use crate::ambient;
 use crate::core::Core;
 use crate::holdings::Scoped;
+use crate::journal::Stamp;
 use crate::prim::atomic::AtomicBool;
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
@@ -36,6 +37,7 @@ pub(crate) struct Tag {
     /// Permits that are out. Its lock is taken under the channel's.
     live: Mutex<BTreeMap<u64, Holder>>,
     senders_gone: AtomicBool,
+    stamp: Stamp,
     /// It counts against the limit.
     counted: AtomicBool,
 }
@@ -57,7 +59,7 @@ impl Tag {
     fn note(&self, task: Option<u64>, kind: EventKind) {
         let task = task.or_else(|| ambient::with_current(|task| task.id()));
         let (region, channel) = (self.scope.as_ref().map(|scope| scope.id), Some(self.id));
-        self.core.note(Subject { task, region, channel, timer: None }, kind);
+        self.core.note_of(&self.stamp, Subject { task, region, channel, timer: None }, kind);
     }
 
     /// Whether its region still lets it be used.
@@ -137,6 +139,7 @@ impl Tag {
         &self,
         channel: &mut Channel<T, Waker>,
     ) -> Vec<(Option<Waker>, Option<Holder>)> {
+        self.core.see(&self.stamp);
         let permits: Vec<_> = lock_unseen(&self.live).keys().copied().collect();
         let free = |permit| self.free(channel, permit, Resolution::Abort);
         permits.into_iter().map(free).collect()
@@ -171,6 +174,7 @@ impl Tag {
 
 impl Drop for Tag {
     fn drop(&mut self) {
+        self.core.see(&self.stamp);
         if let Some(scope) = &self.scope {
             scope.forget_channel(self.id);
         }
@@ -251,6 +255,7 @@ pub(crate) fn tagged<T: Send + 'static>(
         home: home.cloned(),
         live: Mutex::default(),
         senders_gone: AtomicBool::new(false),
+        stamp: Stamp::default(),
         counted: AtomicBool::new(true),
     };
     let shared = Arc::new(Shared::tagged(law, tag));

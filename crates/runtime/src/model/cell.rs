@@ -133,7 +133,7 @@ fn a_failure_goes_to_the_handle_or_to_the_scope() {
         };
         let scope = move || {
             line.run_all();
-            let failed = region.take_failure().unwrap();
+            let failed = region.take_failures()[0].take().unwrap();
             // SAFETY: the tasks of this region have this error type.
             let stop = unsafe { claim_stop::<Fault>(&failed) };
             matches!(stop, Some(Stop::Err(Fault::Counted(_))))

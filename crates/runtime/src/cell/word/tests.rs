@@ -52,6 +52,74 @@ fn a_poll_begins_as_the_law_says_for_who_holds_the_only_entry() {
     }
 }
 
+/// As the step without a mark, from any word that needs no lock; else nothing.
+fn signs<R>(
+    word: Snapshot,
+    plainly: impl Fn(&Word) -> R,
+    signed: impl Fn(&Word, &mut dyn FnMut(u16) -> u16) -> Option<R>,
+) -> bool {
+    let marked = Word(AtomicU64::new(word.0 | REFERENCES | 5 << MARK_SHIFT));
+    let mut asked = 0;
+    let answer = signed(&marked, &mut |mark| {
+        asked += 1;
+        assert_eq!(mark, 5);
+        9
+    });
+    let (_, after) = on(word, |cell| plainly(cell));
+    let (left, mark) = (marked.load().0, marked.load().mark());
+    let left = left & (REF - 1) & !MARK;
+    match answer {
+        Some(_) => assert_eq!((left, mark, asked), (after.0, 9, 1), "{:b}", word.0),
+        None => assert_eq!((left, mark), (word.0, 5), "{:b}", word.0),
+    }
+    answer.is_some()
+}
+
+#[test]
+fn a_signed_step_is_the_law_s_and_no_cancel_can_be_under_way() {
+    for word in every_word() {
+        let free = !word.is(LOCK) && !word.state().in_cancel_lane() && !word.is_completed();
+        let (begins, _) = on(word, |cell| cell.begin(true, false).is_some());
+        let begun = signs(
+            word,
+            |cell| cell.begin(true, false).is_some(),
+            |cell, sign| {
+                cell.begin_signed(true, false, sign).map(|(before, after)| {
+                    assert_eq!(before.state(), word.state());
+                    assert_eq!(after.state(), cell.load().state());
+                    true
+                })
+            },
+        );
+        assert_eq!(begun, free && begins, "{:b}", word.0);
+        for kept in [false, true] {
+            let ended = signs(
+                word,
+                |cell| cell.complete(kept, 0),
+                |cell, sign| cell.complete_signed(kept, 0, sign).map(|(_, ended)| ended),
+            );
+            assert_eq!(ended, free, "{:b}", word.0);
+        }
+    }
+}
+
+#[test]
+fn marks_are_left_alone_by_all_other_steps() {
+    let word = Word::new(3, SCHEDULED | HANDLE);
+    word.sign(0xffff);
+    assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 3));
+    word.begin(true, false);
+    word.wake();
+    word.end_poll();
+    word.add_reference();
+    word.drop_reference();
+    word.lock_cancel();
+    word.request_cancel(false, true);
+    assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 3));
+    word.sign(1);
+    assert_eq!((word.load().mark(), word.load().0 / REF), (1, 3));
+}
+
 #[test]
 fn an_entry_of_plain_work_does_not_count_once_the_task_is_in_the_cancel_lane() {
     for word in every_word() {
