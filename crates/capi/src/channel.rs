@@ -381,7 +381,7 @@ impl Core {
     }
 
     fn send_permit(&mut self, permit: PermitId, data: &[u8]) -> Answer {
-        let channel = self.world.permit_channel(permit)?;
+        let (_, channel) = self.world.permit_of(permit)?;
         let message = match self.stores.put(channel, data) {
             // Its bytes are gone because both sides are: nothing can be queued, but the permit is
             // the kernel's to resolve.
