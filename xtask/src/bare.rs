@@ -1,4 +1,5 @@
-//! Proves that the kernel and the traces need no std: builds them for a machine that has none.
+//! Proves that the kernel, the traces and the C library need no std: builds them for a machine that
+//! has none.
 //!
 //! Where rustup has the bare target, that is a plain build. Where it can't be had, Debian's
 //! compiler is used instead, because Debian packages the sources of `core` and `alloc` that go
@@ -13,7 +14,7 @@ use std::path::Path;
 const TARGET: &str = "thumbv7em-none-eabi";
 
 /// What is built.
-const WHAT: &str = "-p asx-kernel -p asx-trace --no-default-features --lib";
+const WHAT: &str = "-p asx-kernel -p asx-trace -p asx-capi --no-default-features --lib";
 
 /// Debian's compiler and the matching sources of the standard library.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];

@@ -2,7 +2,9 @@
 
 use crate::report::Report;
 use crate::shell::{cargo, run as sh};
-use crate::{Result, bare, bench, check, conform, deny, fuzz, loom, memory, no_args, soak, tidy};
+use crate::{
+    Result, bare, bench, capi, check, conform, deny, fuzz, loom, memory, no_args, soak, tidy,
+};
 
 /// Long enough to reach every operation of a target, short enough for every push.
 const FUZZ_SECONDS: u32 = 5;
@@ -21,6 +23,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("conform", conform::section);
     report.section("parity", conform::parity_section);
     report.section("same_seed", conform::same_seed_section);
+    report.section("capi", capi::section);
     report.section("deny", deny::section);
     report.section("fuzz", || fuzz::section(FUZZ_SECONDS));
     report.section("loom", loom::section);

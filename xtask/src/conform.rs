@@ -6,10 +6,11 @@ use crate::report::Verdict;
 use crate::shell::{cargo, partial_output, target_dir};
 
 pub(crate) fn section() -> Verdict {
-    let all = || Ok((run("model", false)?, run("native", true)?, run("lab", true)?));
+    let all =
+        || Ok((run("model", false)?, run("native", true)?, run("lab", true)?, run("c", true)?));
     match all() {
-        Ok((model, native, lab)) => Verdict::Passed(format!(
-            "{model} on the model, {native} on threads' workers, {lab} on the lab's"
+        Ok((model, native, lab, c)) => Verdict::Passed(format!(
+            "{model} on the model, {native} on threads' workers, {lab} on the lab's, {c} through C"
         )),
         Err(why) => Verdict::Failed(why),
     }

@@ -3,6 +3,7 @@
 mod apt;
 mod bare;
 mod bench;
+mod capi;
 mod check;
 mod ci;
 mod conform;
@@ -65,6 +66,12 @@ const CHORES: &[Chore] = &[
         run: soak::run,
     },
     Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
+    Chore {
+        name: "capi",
+        usage: "[header | install --prefix DIR | test]",
+        about: "the C library: build, make its header, install, test",
+        run: capi::run,
+    },
     Chore {
         name: "bench",
         usage: "[--lab] [ARGS]",

@@ -1,5 +1,6 @@
 //! Side-by-side benchmarks: every figure is a ratio to a peer measured in the same run.
 
+mod capi;
 mod channel;
 mod lanes;
 mod rt;
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
 /// tokio's clock, every look at that clock takes a lock.
 fn cases(smoke: bool) -> Vec<Case> {
     let scale = if smoke { SMOKE } else { rt::Scale(1) };
-    let all = [rt::cases(scale), lanes::cases(), wheel::cases(), channel::cases()];
+    let all = [rt::cases(scale), lanes::cases(), wheel::cases(), channel::cases(), capi::cases()];
     all.into_iter().flatten().collect()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Conform;
 use asx_conformance::corpus::load;
-use asx_conformance::{Fixture, Host, Model, Native, Report, corpus, parse_str, run_scenario};
+use asx_conformance::{C, Fixture, Host, Model, Native, Report, corpus, parse_str, run_scenario};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -65,6 +65,7 @@ pub(crate) fn host(name: &str) -> Box<dyn Host> {
     match name {
         "native" => Box::new(Native::new()),
         "lab" => Box::new(Native::in_lab()),
+        "c" => Box::new(C::new()),
         _ => Box::new(Model::new()),
     }
 }

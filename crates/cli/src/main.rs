@@ -77,7 +77,7 @@ enum Shell {
 #[derive(Args, Default)]
 struct Conform {
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab"])]
+    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab", "c"])]
     host: String,
     /// Only ids that match this pattern (`*`, `?`).
     #[arg(long, value_name = "GLOB")]
@@ -98,7 +98,7 @@ struct Run {
     /// A scenario file, or the id of a built-in one.
     file: String,
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab"])]
+    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab", "c"])]
     host: String,
     /// Run under this seed only.
     #[arg(long)]

@@ -10,6 +10,7 @@
 //! ```
 
 pub mod body;
+pub mod c;
 pub mod corpus;
 pub mod host;
 pub mod laws;
@@ -23,6 +24,7 @@ pub mod scenario;
 pub mod value;
 
 pub use body::{BodyEnd, BodyRunner, TaskOps};
+pub use c::C;
 pub use corpus::{Fixture, corpus};
 pub use host::{Failure, Host, Record, Reply};
 pub use model::Model;

@@ -83,12 +83,14 @@ impl<P, V> World<P, V> {
 
     /// Where a permit stands: Live or Leaked; one that was resolved is forgotten and answers so.
     pub fn permit(&self, permit: PermitId) -> Answer<PermitState> {
-        self.permits.get(permit.0).map(|record| record.state).ok_or(self.no_permit(permit))
+        self.permit_of(permit).map(|(state, _)| state)
     }
 
-    fn no_permit(&self, permit: PermitId) -> Status {
+    /// The same, with the channel it is of.
+    pub fn permit_of(&self, permit: PermitId) -> Answer<(PermitState, ChannelId)> {
         let resolved = self.permits.was_issued(permit.0);
-        if resolved { Status::ObligationAlreadyResolved } else { Status::StaleHandle }
+        let gone = if resolved { Status::ObligationAlreadyResolved } else { Status::StaleHandle };
+        self.permits.get(permit.0).map(|record| (record.state, record.channel)).ok_or(gone)
     }
 
     /// Makes a permit of a slot just reserved. If a tracked one cannot have its obligation the slot
@@ -130,9 +132,8 @@ impl<P, V> World<P, V> {
         event: PermitEvent,
         value: &mut Option<V>,
     ) -> Answer<bool> {
-        let Some(record) = self.permits.get_mut(permit.0) else {
-            return Err(self.no_permit(permit));
-        };
+        self.permit(permit)?;
+        let Some(record) = self.permits.get_mut(permit.0) else { return Err(Status::Internal) };
         let event = match (event, record.obligation) {
             (PermitEvent::DropTracked(_), None) => PermitEvent::Drop,
             (event, _) => event,

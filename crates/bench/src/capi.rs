@@ -1,0 +1,264 @@
+//! The C functions beside the kernel they stand on: what the boundary costs.
+//!
+//! Both sides make the same calls in the same order, on one thread, with journals of the same size;
+//! the peer `kernel` calls the world directly.
+
+use std::ffi::c_void;
+use std::hint::black_box;
+use std::ptr::{null, null_mut};
+use std::time::{Duration, Instant};
+
+use asx_capi::channel::{asx_channel_create, asx_channel_try_recv, asx_channel_try_send};
+use asx_capi::config::{ASX_PROFILE_CORE, AsxConfig};
+use asx_capi::region::asx_region_root;
+use asx_capi::runtime::{asx_run_until_idle, asx_runtime_create, asx_runtime_destroy};
+use asx_capi::task::{asx_task_release, asx_task_spawn, asx_task_wake};
+use asx_capi::timer::{asx_timer_arm, asx_timer_cancel};
+use asx_capi::{
+    ASX_POLL_PENDING, ASX_POLL_READY, ASX_WHEN_AFTER, AsxBody, AsxChannel, AsxRegion, AsxRuntime,
+    AsxTask, AsxTimer, AsxWhen,
+};
+use asx_kernel::choose::Seeded;
+use asx_kernel::time::Time;
+use asx_kernel::world::{Config, PollEnd, SleepUntil, Step, TaskOptions, World};
+
+use crate::harness::Case;
+
+/// Operations of a repetition.
+const OPS: u64 = 20_000;
+/// Tasks spawned before they are run, timers alive, messages queued.
+const BATCH: usize = 64;
+/// Events each journal keeps.
+const TRACE: usize = 1024;
+
+/// A workload, through the library and directly.
+type Runs = (&'static str, fn() -> f64, fn() -> f64);
+
+/// The cases of this file.
+pub(crate) fn cases() -> Vec<Case> {
+    let runs: [Runs; 4] = [
+        ("c_spawn", C::spawn, Kernel::spawn),
+        ("c_wake", C::wake, Kernel::wake),
+        ("c_channel", C::channel, Kernel::channel),
+        ("c_timer", C::timer, Kernel::timer),
+    ];
+    let both = |(workload, c, kernel): Runs| {
+        [Case::new(workload, "asx", c), Case::new(workload, "kernel", kernel)]
+    };
+    runs.into_iter().flat_map(both).collect()
+}
+
+/// Nanoseconds per operation of `ops` of them.
+fn timed(ops: u64, mut run: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    run();
+    start.elapsed().as_nanos() as f64 / ops as f64
+}
+
+/// The world, called directly.
+struct Kernel {
+    world: World<i32, u64>,
+    choose: Seeded,
+}
+
+impl Kernel {
+    fn new() -> Kernel {
+        let config = Config { journal_capacity: TRACE, ..Config::default() };
+        Kernel { world: World::new(config), choose: Seeded::new(0, 1) }
+    }
+
+    /// Polls all that can run.
+    fn run(&mut self) {
+        while let Ok(Step::Poll { task, .. }) = self.world.next(Time::ZERO, &mut self.choose) {
+            let Some(answer) = self.world.take_payload(task) else { return };
+            let end = if answer == ASX_POLL_READY { PollEnd::Ready } else { PollEnd::Pending };
+            let _ = self.world.polled(task, answer, end);
+            black_box(self.world.take_released());
+            black_box(self.world.take_dropped());
+        }
+    }
+
+    fn spawn() -> f64 {
+        let mut own = Kernel::new();
+        let (root, mut tasks) = (own.world.root(), Vec::with_capacity(BATCH));
+        timed(OPS, || {
+            for _ in 0..OPS as usize / BATCH {
+                for _ in 0..BATCH {
+                    let spawned = own.world.spawn(root, TaskOptions::default(), ASX_POLL_READY);
+                    tasks.extend(spawned);
+                }
+                own.run();
+                for task in tasks.drain(..) {
+                    let _ = own.world.release_task(task);
+                }
+            }
+        })
+    }
+
+    fn wake() -> f64 {
+        let mut own = Kernel::new();
+        let root = own.world.root();
+        let Ok(task) = own.world.spawn(root, TaskOptions::default(), ASX_POLL_PENDING) else {
+            return f64::NAN;
+        };
+        own.run();
+        timed(OPS, || {
+            for _ in 0..OPS {
+                let _ = own.world.wake(task);
+                own.run();
+            }
+        })
+    }
+
+    fn channel() -> f64 {
+        let mut own = Kernel::new();
+        let Ok(channel) = own.world.channel(None, BATCH) else { return f64::NAN };
+        timed(OPS, || {
+            for _ in 0..OPS as usize / BATCH {
+                for message in 0..BATCH as u64 {
+                    let _ = own.world.try_send(channel, message);
+                }
+                for _ in 0..BATCH {
+                    let _ = black_box(own.world.try_recv(channel));
+                }
+            }
+        })
+    }
+
+    fn timer() -> f64 {
+        let mut own = Kernel::new();
+        let root = own.world.root();
+        let arm = move |own: &mut Kernel, at: u64| {
+            let span = Duration::from_nanos(1_000_000 + at * 7919 % 100_000_000);
+            own.world.arm(root, SleepUntil::After(span), None).ok()
+        };
+        let mut timers: Vec<_> = (0..BATCH as u64).map(|at| arm(&mut own, at)).collect();
+        timed(OPS, || {
+            for op in 0..OPS {
+                let slot = &mut timers[op as usize % BATCH];
+                if let Some(timer) = slot.take() {
+                    own.world.disarm(timer);
+                }
+                *slot = arm(&mut own, op);
+            }
+        })
+    }
+}
+
+/// The same through the library.
+struct C {
+    rt: *mut AsxRuntime,
+    root: AsxRegion,
+}
+
+/// A poll that answers what its context says.
+unsafe extern "C" fn poll(_: *mut AsxRuntime, _: AsxTask, ctx: *mut c_void) -> i32 {
+    ctx as usize as i32
+}
+
+const NO_TASK: AsxTask = AsxTask { word: 0, generation: 0 };
+
+impl C {
+    fn new() -> C {
+        let mut own = C { rt: null_mut(), root: AsxRegion { word: 0, generation: 0 } };
+        let Ok(config) = AsxConfig::of_profile(ASX_PROFILE_CORE) else { return own };
+        let config = AsxConfig { max_trace: TRACE as u64, ..config };
+        // SAFETY: the pointers are to locals; the runtime is destroyed by `drop`.
+        unsafe {
+            asx_runtime_create(&config, &mut own.rt);
+            asx_region_root(own.rt, &mut own.root);
+        }
+        own
+    }
+
+    fn spawn_one(&self, answer: i32) -> AsxTask {
+        let ctx = std::ptr::without_provenance_mut(answer as usize);
+        let (body, mut task) = (AsxBody { poll: Some(poll), ctx, drop: None }, NO_TASK);
+        // SAFETY: the runtime lives; the pointers are to locals.
+        unsafe { asx_task_spawn(self.rt, self.root, body, null(), &mut task) };
+        task
+    }
+
+    fn run(&self) {
+        // SAFETY: the runtime lives.
+        unsafe { asx_run_until_idle(self.rt, 0, null_mut()) };
+    }
+
+    fn spawn() -> f64 {
+        let (own, mut tasks) = (C::new(), Vec::with_capacity(BATCH));
+        timed(OPS, || {
+            for _ in 0..OPS as usize / BATCH {
+                tasks.extend((0..BATCH).map(|_| own.spawn_one(ASX_POLL_READY)));
+                own.run();
+                for task in tasks.drain(..) {
+                    // SAFETY: the runtime lives.
+                    unsafe { asx_task_release(own.rt, task) };
+                }
+            }
+        })
+    }
+
+    fn wake() -> f64 {
+        let own = C::new();
+        let task = own.spawn_one(ASX_POLL_PENDING);
+        own.run();
+        timed(OPS, || {
+            for _ in 0..OPS {
+                // SAFETY: the runtime lives.
+                unsafe { asx_task_wake(own.rt, task) };
+                own.run();
+            }
+        })
+    }
+
+    fn channel() -> f64 {
+        let own = C::new();
+        let mut channel = AsxChannel { word: 0, generation: 0 };
+        // SAFETY: the runtime lives; the pointer is to a local.
+        unsafe { asx_channel_create(own.rt, null(), BATCH, 8, &mut channel) };
+        timed(OPS, || {
+            for _ in 0..OPS as usize / BATCH {
+                for message in 0..BATCH as u64 {
+                    let data = (&raw const message).cast();
+                    // SAFETY: the runtime lives; eight bytes are there.
+                    unsafe { asx_channel_try_send(own.rt, channel, data, 8) };
+                }
+                for _ in 0..BATCH {
+                    let mut message = 0_u64;
+                    let to = (&raw mut message).cast();
+                    // SAFETY: the runtime lives; eight bytes are there.
+                    unsafe { asx_channel_try_recv(own.rt, channel, to, 8) };
+                    black_box(message);
+                }
+            }
+        })
+    }
+
+    fn timer() -> f64 {
+        let own = C::new();
+        let arm = |at: u64| {
+            let ns = 1_000_000 + at * 7919 % 100_000_000;
+            let when = AsxWhen { ns, mode: ASX_WHEN_AFTER, reserved: 0 };
+            let mut timer = AsxTimer { id: 0, generation: 0 };
+            // SAFETY: the runtime lives; the pointer is to a local.
+            unsafe { asx_timer_arm(own.rt, own.root, when, null(), &mut timer) };
+            timer
+        };
+        let mut timers: Vec<_> = (0..BATCH as u64).map(arm).collect();
+        timed(OPS, || {
+            for op in 0..OPS {
+                let slot = &mut timers[op as usize % BATCH];
+                // SAFETY: the runtime lives.
+                unsafe { asx_timer_cancel(own.rt, *slot, null_mut()) };
+                *slot = arm(op);
+            }
+        })
+    }
+}
+
+impl Drop for C {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, and not used after this.
+        unsafe { asx_runtime_destroy(self.rt) };
+    }
+}

@@ -1,0 +1,79 @@
+/*
+ * A burst of orders with deadlines: each order is a task that must be done within 50 us of its
+ * arrival. Under the hft profile a call never does more than its bound; the governor is told to
+ * meet deadlines while the burst lasts; what comes too late is cancelled, and says so.
+ */
+#include <asx.h>
+#include <stdio.h>
+
+#define US UINT64_C(1000)
+
+enum { ORDERS = 2000 };
+
+struct order {
+    uint32_t work;
+    int filled;
+};
+
+static struct order orders[ORDERS];
+static asx_task tasks[ORDERS];
+
+static int32_t fill(asx_runtime *rt, asx_task task, void *ctx)
+{
+    struct order *order = (struct order *)ctx;
+    if (asx_task_checkpoint(rt, task) != ASX_OK)
+        return ASX_POLL_CANCELLED;
+    if (order->work-- > 0) {
+        asx_task_wake(rt, task);
+        return ASX_POLL_PENDING;
+    }
+    order->filled = 1;
+    return ASX_POLL_READY;
+}
+
+int main(void)
+{
+    asx_config config;
+    asx_runtime *rt = NULL;
+    asx_region root;
+    asx_stats stats;
+    asx_progress progress;
+    uint64_t now = 0;
+    int i, filled = 0, late = 0;
+
+    if (asx_config_init(&config, sizeof config, ASX_PROFILE_HFT) != ASX_OK
+        || asx_runtime_create(&config, &rt) != ASX_OK)
+        return 1;
+    asx_region_root(rt, &root);
+    asx_suggest(rt, ASX_SUGGEST_MEET_DEADLINES);
+    for (i = 0; i < ORDERS; ++i) {
+        asx_task_options options = ASX_TASK_OPTIONS_INIT;
+        orders[i].work = (uint32_t)(i % 7);
+        /* Every hundredth of the burst arrives a microsecond later. */
+        options.budget.deadline = (uint64_t)(i / 20) * US + 50 * US;
+        asx_task_spawn(rt, root, asx_poll_with(fill, &orders[i]), &options, &tasks[i]);
+    }
+    /* A call every two microseconds, each bounded by the profile. */
+    progress.struct_size = (uint32_t)sizeof progress;
+    do {
+        if (asx_step(rt, now, 64, &progress) != ASX_OK)
+            return 1;
+        now += 2 * US;
+    } while (!progress.idle);
+
+    for (i = 0; i < ORDERS; ++i) {
+        int32_t outcome;
+        if (asx_task_outcome(rt, tasks[i], &outcome) != ASX_OK)
+            return 1;
+        filled += outcome == ASX_OUTCOME_OK && orders[i].filled;
+        late += outcome == ASX_OUTCOME_CANCELLED;
+    }
+    stats.struct_size = (uint32_t)sizeof stats;
+    asx_get_stats(rt, &stats);
+    printf("%d filled, %d too late, %llu polls, %llu calls left work behind\n", filled, late,
+        (unsigned long long)stats.polls, (unsigned long long)stats.overruns);
+    asx_shutdown(rt, 0, ASX_NONE);
+    if (asx_run_until_idle(rt, now, NULL) != ASX_OK || filled + late != ORDERS)
+        return 1;
+    return asx_runtime_destroy(rt) == ASX_OK ? 0 : 1;
+}

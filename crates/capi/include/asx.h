@@ -1,0 +1,1786 @@
+/*
+ * asx: structured concurrency for C. Explicit, bounded, deterministic.
+ *
+ * A runtime is created from a configuration and stepped by the program; it has no threads and no
+ * globals. Tasks are callbacks, polled when something has woken them. Every task lives in a region;
+ * a region closes when everything inside is over. Cancelling is asking: a task sees it at its next
+ * checked call and cleans up. docs/C.md is the guide.
+ *
+ * Rules for every function, unless it says otherwise:
+ *  - It answers an asx_status; ASX_OK is 0. A refusal changes nothing.
+ *  - `rt` is NULL (ASX_INVALID_ARGUMENT) or a living runtime. It is called from the thread that
+ *    created the runtime, or answers ASX_AFFINITY_VIOLATION. asx_external_wake is the exception.
+ *  - Handles may be anything: a wrong type is ASX_INVALID_ARGUMENT, a stale or forged one
+ *    ASX_STALE_HANDLE. Where several things are wrong the order is: arguments and types of
+ *    handles, thread, staleness, states, limits.
+ *  - It may be called from inside a poll callback, but for asx_step, asx_run_until_idle and
+ *    asx_runtime_destroy; from hooks and drop callbacks nothing may be called. Both are
+ *    ASX_REENTRANT.
+ *  - A pointer to a struct that leads with struct_size is good for as many bytes as that says.
+ *  - ASX_INTERNAL means that asx itself is broken; every later call answers it too.
+ *
+ * This file is made from crates/capi/src. Do not edit it.
+ */
+#ifndef ASX_H
+#define ASX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A runtime. */
+typedef struct asx_runtime asx_runtime;
+
+/* Statuses. */
+/* The operation succeeded. */
+#define ASX_OK 0
+/* The operation would have to wait; the caller is registered. */
+#define ASX_WOULD_BLOCK 100
+/* The channel holds no message now. */
+#define ASX_EMPTY 101
+/* The channel has no free slot, or others are waiting for one. */
+#define ASX_FULL 102
+/* The other side is gone. */
+#define ASX_DISCONNECTED 103
+/* The task was asked to stop and has now seen it. */
+#define ASX_CANCELLED 104
+/* An argument is outside its range. */
+#define ASX_INVALID_ARGUMENT 200
+/* The state machine has no such step; nothing changed. */
+#define ASX_INVALID_TRANSITION 201
+/* The handle names something that is gone or was never there. */
+#define ASX_STALE_HANDLE 202
+/* A configured limit is reached; nothing changed. */
+#define ASX_RESOURCE_EXHAUSTED 203
+/* The task's deadline, polls or cost allowance is used up. */
+#define ASX_BUDGET_EXHAUSTED 204
+/* The runtime was called from inside itself where it must not be. */
+#define ASX_REENTRANT 205
+/* A law was broken inside asx: please report it. */
+#define ASX_INTERNAL 206
+/* The region is closing and admits nothing new. */
+#define ASX_REGION_NOT_OPEN 300
+/* The region is closed; its storage is gone. */
+#define ASX_REGION_CLOSED 301
+/* The open region's admission gate refuses new work. */
+#define ASX_ADMISSION_CLOSED 302
+/* Tasks or child regions still live in the region. */
+#define ASX_INCOMPLETE_CHILDREN 303
+/* The obligation or permit was already committed or aborted. */
+#define ASX_OBLIGATION_ALREADY_RESOLVED 400
+/* The obligation was never resolved and is recorded as leaked. */
+#define ASX_OBLIGATION_LEAKED 401
+/* Obligations are still outstanding in the region. */
+#define ASX_UNRESOLVED_OBLIGATIONS 402
+/* The deadline is further away than timers may be. */
+#define ASX_TIMER_DURATION_EXCEEDED 500
+/* Not quiescent: tasks are not completed. */
+#define ASX_TASKS_STILL_ACTIVE 600
+/* Not quiescent: obligations are still reserved. */
+#define ASX_OBLIGATIONS_UNRESOLVED 601
+/* Not quiescent: regions are not closed. */
+#define ASX_REGIONS_NOT_CLOSED 602
+/* Not quiescent: timers are armed. */
+#define ASX_TIMERS_PENDING 603
+/* Not quiescent: a channel holds messages or permits. */
+#define ASX_CHANNEL_NOT_DRAINED 604
+/* The witnesses are about different tasks. */
+#define ASX_WITNESS_TASK_MISMATCH 700
+/* The witnesses are about different regions. */
+#define ASX_WITNESS_REGION_MISMATCH 701
+/* The witnesses are about different cancel epochs. */
+#define ASX_WITNESS_EPOCH_MISMATCH 702
+/* The cancel phase went backwards. */
+#define ASX_WITNESS_PHASE_REGRESSION 703
+/* The cancel reason became less severe. */
+#define ASX_WITNESS_REASON_WEAKENED 704
+/* The call came from a thread that may not make it. */
+#define ASX_AFFINITY_VIOLATION 800
+/* The host capability was not granted. */
+#define ASX_CAPABILITY_DENIED 801
+/* Two runs that must be equal were not. */
+#define ASX_DETERMINISM_VIOLATION 802
+/* The replayed run took another path than the recorded one. */
+#define ASX_REPLAY_MISMATCH 803
+/* The trace cannot be read. */
+#define ASX_TRACE_MALFORMED 804
+/* The trace ends early. */
+#define ASX_TRACE_TRUNCATED 805
+/* The trace has a version this build does not know. */
+#define ASX_TRACE_VERSION 806
+
+/* Where a region stands. */
+#define ASX_REGION_STATE_OPEN 0
+#define ASX_REGION_STATE_CLOSING 1
+#define ASX_REGION_STATE_DRAINING 2
+#define ASX_REGION_STATE_FINALIZING 3
+#define ASX_REGION_STATE_CLOSED 4
+
+/* Where a task stands. */
+#define ASX_TASK_STATE_CREATED 0
+#define ASX_TASK_STATE_RUNNING 1
+#define ASX_TASK_STATE_CANCEL_REQUESTED 2
+#define ASX_TASK_STATE_CANCELLING 3
+#define ASX_TASK_STATE_FINALIZING 4
+#define ASX_TASK_STATE_COMPLETED 5
+
+/* Where an obligation stands. */
+#define ASX_OBLIGATION_STATE_RESERVED 0
+#define ASX_OBLIGATION_STATE_COMMITTED 1
+#define ASX_OBLIGATION_STATE_ABORTED 2
+#define ASX_OBLIGATION_STATE_LEAKED 3
+
+/* How something ended. */
+#define ASX_OUTCOME_OK 0
+#define ASX_OUTCOME_ERR 1
+#define ASX_OUTCOME_CANCELLED 2
+#define ASX_OUTCOME_PANICKED 3
+
+/* Why something is cancelled. */
+#define ASX_CANCEL_USER 0
+#define ASX_CANCEL_TIMEOUT 1
+#define ASX_CANCEL_DEADLINE 2
+#define ASX_CANCEL_POLL_QUOTA 3
+#define ASX_CANCEL_COST_BUDGET 4
+#define ASX_CANCEL_FAIL_FAST 5
+#define ASX_CANCEL_RACE_LOST 6
+#define ASX_CANCEL_LINKED_EXIT 7
+#define ASX_CANCEL_PARENT_CANCELLED 8
+#define ASX_CANCEL_RESOURCE_UNAVAILABLE 9
+#define ASX_CANCEL_SHUTDOWN 10
+
+/* How far a cancel has come. */
+#define ASX_PHASE_REQUESTED 0
+#define ASX_PHASE_CANCELLING 1
+#define ASX_PHASE_FINALIZING 2
+#define ASX_PHASE_COMPLETED 3
+
+/* Where a runnable task is queued. */
+#define ASX_LANE_CANCEL 0
+#define ASX_LANE_TIMED 1
+#define ASX_LANE_READY 2
+
+/* An answer: 0 is success; see the `ASX_` status constants. */
+typedef int32_t asx_status;
+
+/* Names a region. A forged or stale one is refused. */
+typedef struct asx_region {
+    /* Type tag, state snapshot, slot. */
+    uint64_t word;
+    /* Which of the slot's tenants. */
+    uint64_t generation;
+} asx_region;
+
+/* Names a task. */
+typedef struct asx_task {
+    /* Type tag, state snapshot, slot. */
+    uint64_t word;
+    /* Which of the slot's tenants. */
+    uint64_t generation;
+} asx_task;
+
+/* Names an obligation. */
+typedef struct asx_obligation {
+    /* Type tag, slot. */
+    uint64_t word;
+    /* Which of the slot's tenants. */
+    uint64_t generation;
+} asx_obligation;
+
+/* Names a channel. */
+typedef struct asx_channel {
+    /* Type tag, slot. */
+    uint64_t word;
+    /* Which of the slot's tenants. */
+    uint64_t generation;
+} asx_channel;
+
+/* Names a permit: one reserved slot of a channel, resolved exactly once. */
+typedef struct asx_permit {
+    /* Type tag, slot. */
+    uint64_t word;
+    /* Which of the slot's tenants. */
+    uint64_t generation;
+} asx_permit;
+
+/* Names a timer. */
+typedef struct asx_timer {
+    /* Its slot; reused, but never while the timer lives. */
+    uint64_t id;
+    /* Which registration. */
+    uint64_t generation;
+} asx_timer;
+
+/* What a task does when it is polled: one of the `ASX_POLL_` constants. */
+typedef int32_t (*asx_poll_fn)(asx_runtime *rt, asx_task task, void *ctx);
+
+/* Called once with a context pointer that will not be used again. */
+typedef void (*asx_drop_fn)(void *ctx);
+
+/* What a task, a finalizer or a cleanup entry is. */
+typedef struct asx_body {
+    /* Polled until it answers something else than ASX_POLL_PENDING. Not NULL. */
+    asx_poll_fn poll;
+    /* Handed to `poll` and `drop`; never looked at. */
+    void *ctx;
+    /* Called once when `poll` will not be called again; may be NULL. */
+    asx_drop_fn drop;
+} asx_body;
+
+/* The poll waits for a wake. */
+#define ASX_POLL_PENDING 0
+
+/* The task is done. */
+#define ASX_POLL_READY 1
+
+/* The task is done, with the error set by asx_task_set_error. */
+#define ASX_POLL_FAILED 2
+
+/* The task gave up because a call answered ASX_CANCELLED or ASX_BUDGET_EXHAUSTED. */
+#define ASX_POLL_CANCELLED 3
+
+/* The task broke: what a panic or an escaped exception is. An unknown answer counts as this. */
+#define ASX_POLL_PANICKED 4
+
+/* "None" or "never" where a time or a number may be absent, and "no limit" where a limit may. */
+#define ASX_NONE UINT64_MAX
+
+/* As `now`: ask the clock hook. */
+#define ASX_NOW UINT64_MAX
+
+/* `ns` counts from the runtime's current time. */
+#define ASX_WHEN_AFTER 0
+
+/* `ns` is an instant of the runtime's clock. */
+#define ASX_WHEN_AT 1
+
+/* When a wait ends. */
+typedef struct asx_when {
+    /* Nanoseconds. */
+    uint64_t ns;
+    /* ASX_WHEN_AFTER or ASX_WHEN_AT. */
+    int32_t mode;
+    /* Zero. */
+    uint32_t reserved;
+} asx_when;
+
+/* What a task or region may use. What counts is the tighter of its own and its region's. */
+typedef struct asx_budget {
+    /* The instant at which it ends; ASX_NONE for none. */
+    uint64_t deadline;
+    /* Polls; ASX_NONE for no limit. */
+    uint64_t polls;
+    /* Cost; ASX_NONE for no limit. */
+    uint64_t cost;
+} asx_budget;
+
+/* Children go on when one fails. */
+#define ASX_POLICY_COLLECT_ALL 0
+
+/* The first failure cancels the siblings. */
+#define ASX_POLICY_FAIL_FAST 1
+
+/* How a region is opened; see ASX_REGION_OPTIONS_INIT. */
+typedef struct asx_region_options {
+    /* sizeof(asx_region_options). */
+    uint32_t struct_size;
+    /* One of the ASX_POLICY_ constants. */
+    int32_t policy;
+    /* Live children it admits; ASX_NONE for no limit. */
+    uint64_t max_children;
+    /* Its budget. */
+    asx_budget budget;
+    /* The priority its tasks have at least: 0 to 255. */
+    uint32_t priority;
+    /* Zero. */
+    uint32_t reserved;
+} asx_region_options;
+
+/* The task's slot is freed as soon as it is over; its handle is stale from then on. */
+#define ASX_TASK_AUTO_RELEASE 1u
+
+/* Take the configured watchdog instead of `watchdog_ns`. */
+#define ASX_TASK_DEFAULT_WATCHDOG 2u
+
+/* The default priority of a task. */
+#define ASX_PRIORITY_DEFAULT 128u
+
+/* How a task is spawned; see ASX_TASK_OPTIONS_INIT. */
+typedef struct asx_task_options {
+    /* sizeof(asx_task_options). */
+    uint32_t struct_size;
+    /* 0 to 255, higher goes first. */
+    uint32_t priority;
+    /* Its budget. */
+    asx_budget budget;
+    /* Cancelled if it is not kicked for so long; ASX_NONE for no watchdog. */
+    uint64_t watchdog_ns;
+    /* ASX_TASK_ flags. */
+    uint32_t flags;
+    /* Zero. */
+    uint32_t reserved;
+} asx_task_options;
+
+/* A look at a region. */
+typedef struct asx_region_info {
+    /* Set by the caller: sizeof(asx_region_info). */
+    uint32_t struct_size;
+    /* One of the ASX_REGION_STATE_ constants. */
+    int32_t state;
+    /* The fold of its children's outcomes once Closed: ASX_OUTCOME_, or -1. */
+    int32_t outcome;
+    /* The first failure of a fail-fast region: ASX_OUTCOME_, or -1. */
+    int32_t first_cause;
+    /* Why it was closed: ASX_CANCEL_, or -1. */
+    int32_t kind;
+    /* Links of its chain of causes. */
+    uint32_t chain;
+    /* Live tasks. */
+    uint64_t tasks;
+    /* Open child regions. */
+    uint64_t children;
+    /* Outstanding obligations. */
+    uint64_t obligations;
+    /* Finalizers not yet started. */
+    uint64_t finalizers;
+    /* Bytes of storage in use. */
+    uint64_t storage;
+} asx_region_info;
+
+/* A look at a task. */
+typedef struct asx_task_info {
+    /* Set by the caller: sizeof(asx_task_info). */
+    uint32_t struct_size;
+    /* One of the ASX_TASK_STATE_ constants. */
+    int32_t state;
+    /* How it ended: ASX_OUTCOME_, or -1. */
+    int32_t outcome;
+    /* The status of the error it ended with, or -1. */
+    int32_t error;
+    /* Why it is cancelled: ASX_CANCEL_, or -1. */
+    int32_t kind;
+    /* How far the cancel has come: ASX_PHASE_, or -1. */
+    int32_t phase;
+    /* The lane it is queued in: ASX_LANE_, or -1. */
+    int32_t lane;
+    /* Whether it was completed by force. */
+    int32_t overrun;
+    /* Whether it is a finalizer. */
+    int32_t finalizer;
+    /* Whether its chain of causes was cut. */
+    int32_t truncated;
+    /* Links of its chain of causes. */
+    uint32_t chain;
+    /* Its priority. */
+    uint32_t priority;
+    /* The region it lives in. */
+    asx_region region;
+    /* Cancels so far: 0 or 1. */
+    uint64_t epoch;
+    /* Polls begun. */
+    uint64_t polls;
+    /* Polls begun since a cancel it has not seen. */
+    uint64_t polls_since_request;
+    /* Cleanup polls still allowed, or ASX_NONE. */
+    uint64_t polls_left;
+    /* Its deadline, or ASX_NONE. */
+    uint64_t deadline;
+    /* Polls left in its budget, or ASX_NONE. */
+    uint64_t quota;
+    /* Cost left in its budget, or ASX_NONE. */
+    uint64_t cost;
+} asx_task_info;
+
+/* One link of a chain of causes. */
+typedef struct asx_reason {
+    /* Set by the caller: sizeof(asx_reason). */
+    uint32_t struct_size;
+    /* ASX_CANCEL_. */
+    int32_t kind;
+    /* When. */
+    uint64_t time;
+    /* The region the request was made in. */
+    asx_region region;
+    /* The task that made it, if `has_task`. */
+    asx_task task;
+    /* Whether a task made it. */
+    int32_t has_task;
+    /* Whether deeper causes were cut off below this link. */
+    int32_t truncated;
+} asx_reason;
+
+/* A task that waits to be polled, and its context pointer. */
+typedef struct asx_task_entry {
+    /* The task. */
+    asx_task task;
+    /* The context of what will be polled next. */
+    void *ctx;
+} asx_task_entry;
+
+/* A look at a channel. */
+typedef struct asx_channel_info {
+    /* Set by the caller: sizeof(asx_channel_info). */
+    uint32_t struct_size;
+    /* One of the ASX_CHANNEL_ constants. */
+    int32_t state;
+    /* Slots in all. */
+    uint64_t capacity;
+    /* Committed messages. */
+    uint64_t len;
+    /* Permits granted and not resolved. */
+    uint64_t reserved;
+    /* Senders in line. */
+    uint64_t waiters;
+    /* Senders. */
+    uint64_t senders;
+    /* Bytes of an element. */
+    uint64_t element_size;
+} asx_channel_info;
+
+/* A look at a timer. */
+typedef struct asx_timer_info {
+    /* Set by the caller: sizeof(asx_timer_info). */
+    uint32_t struct_size;
+    /* 0 to 3: the wheel's level; ASX_TIMER_READY, ASX_TIMER_OVERFLOW or ASX_TIMER_GONE. */
+    int32_t level;
+    /* Its deadline, or ASX_NONE. */
+    uint64_t deadline;
+} asx_timer_info;
+
+/* The timer is due. */
+#define ASX_TIMER_READY 4
+
+/* The timer is too far away for the wheel. */
+#define ASX_TIMER_OVERFLOW 5
+
+/* The timer is not armed (any more). */
+#define ASX_TIMER_GONE (-1)
+
+/* A look at all timers, the run queues and the scheduler. */
+typedef struct asx_queues_info {
+    /* Set by the caller: sizeof(asx_queues_info). */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* Armed timers. */
+    uint64_t timers;
+    /* The earliest deadline of a timer, or ASX_NONE. */
+    uint64_t next_timer;
+    /* Entries the timers' storage holds. */
+    uint64_t timer_storage;
+    /* Tasks queued in the cancel lane. */
+    uint64_t cancel;
+    /* Tasks queued in the timed lane. */
+    uint64_t timed;
+    /* Tasks queued in the ready lane. */
+    uint64_t ready;
+    /* Dispatches from the cancel lane, fallbacks not counted. */
+    uint64_t cancel_dispatches;
+    /* Dispatches from the timed lane. */
+    uint64_t timed_dispatches;
+    /* Dispatches from the ready lane. */
+    uint64_t ready_dispatches;
+    /* Fallback dispatches. */
+    uint64_t fallback_dispatches;
+    /* Cancel dispatches with the streak at the configured limit or over it. */
+    uint64_t base_exceedances;
+    /* The same at the limit in force while other work waited: 0. */
+    uint64_t effective_exceedances;
+    /* The largest limit in force. */
+    uint64_t max_limit;
+    /* The digest of the seven counters above. */
+    uint64_t certificate;
+} asx_queues_info;
+
+/* A look at the journal. */
+typedef struct asx_journal_info {
+    /* Set by the caller: sizeof(asx_journal_info). */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* Events recorded. */
+    uint64_t recorded;
+    /* Events not retained. */
+    uint64_t lost;
+    /* Events that can be read. */
+    uint64_t retained;
+} asx_journal_info;
+
+/* Fields of an event: the most any kind has. */
+#define ASX_EVENT_FIELDS 8
+
+/* `present` bit: the event is about a task. */
+#define ASX_EVENT_HAS_TASK 1u
+
+/* `present` bit: the event is about a region. */
+#define ASX_EVENT_HAS_REGION 2u
+
+/* `present` bit: the event is about a timer. */
+#define ASX_EVENT_HAS_TIMER 4u
+
+/* `present` bit: the event is about a channel. */
+#define ASX_EVENT_HAS_CHANNEL 8u
+
+/* One event of the journal. Things are named by the order of their creation. */
+typedef struct asx_event {
+    /* Its position, from 0. */
+    uint64_t seq;
+    /* The runtime's time. */
+    uint64_t time;
+    /* What happened: see asx_event_name. */
+    uint32_t kind;
+    /* Which of the next four there are, ASX_EVENT_HAS_. */
+    uint32_t present;
+    /* The task. */
+    uint64_t task;
+    /* The region. */
+    uint64_t region;
+    /* The timer (its generation). */
+    uint64_t timer;
+    /* The channel. */
+    uint64_t channel;
+    /* How many fields there are. */
+    uint32_t fields;
+    /* A bit for each field that is not null. */
+    uint32_t fields_present;
+    /* The fields: numbers; yes or no as 1 or 0; words as numbers for asx_word. */
+    uint64_t field[8];
+} asx_event;
+
+/* Who is still alive. */
+typedef struct asx_diagnosis {
+    /* Set by the caller: sizeof(asx_diagnosis). */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* Tasks not Completed. */
+    uint64_t tasks;
+    /* Obligations still Reserved. */
+    uint64_t obligations;
+    /* Regions not Closed. */
+    uint64_t regions;
+    /* Armed timers. */
+    uint64_t timers;
+    /* Channels that hold messages or permits. */
+    uint64_t channels;
+} asx_diagnosis;
+
+/* What a step did. */
+typedef struct asx_progress {
+    /* Set by the caller: sizeof(asx_progress). */
+    uint32_t struct_size;
+    /* Whether nothing is runnable any more at this time. */
+    int32_t idle;
+    /* Polls made. */
+    uint64_t polls;
+    /* When something happens by itself next, or ASX_NONE. */
+    uint64_t next_deadline;
+    /* The task polled last; zero if none was. */
+    asx_task last_task;
+    /* The lane it came from: ASX_LANE_, or -1. */
+    int32_t last_lane;
+    /* Zero. */
+    uint32_t reserved;
+} asx_progress;
+
+/* Counters of a runtime. */
+typedef struct asx_stats {
+    /* Set by the caller: sizeof(asx_stats). */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* Polls made. */
+    uint64_t polls;
+    /* Calls that reached the bound of their work with work left. */
+    uint64_t overruns;
+    /* Tasks cancelled by their watchdog. */
+    uint64_t watchdogs;
+    /* External wakes delivered. */
+    uint64_t external_wakes;
+    /* Misuses counted by the ghost monitors, one number for each ASX_GHOST_ kind. */
+    uint64_t ghosts[8];
+    /* The kernel's estimate of the memory in use. */
+    uint64_t memory;
+    /* Bytes of the pool; 0 without one. */
+    uint64_t pool_size;
+    /* Bytes of the pool in use. */
+    uint64_t pool_used;
+    /* The most bytes of the pool that were in use. */
+    uint64_t pool_peak;
+    /* Requests the pool could not serve, which went to the allocator. */
+    uint64_t pool_spills;
+} asx_stats;
+
+/* Gives `size` bytes aligned for every type of C, or NULL. */
+typedef void *(*asx_alloc_fn)(void *hook, size_t size);
+
+/* Takes back what the other gave. */
+typedef void (*asx_free_fn)(void *hook, void *pointer);
+
+/* No limits but memory. */
+#define ASX_PROFILE_CORE 0
+
+/* Everything bounded; all memory is reserved at creation. */
+#define ASX_PROFILE_EMBEDDED 1
+
+/* Work per call is bounded, and calls that reach the bound are counted. */
+#define ASX_PROFILE_HFT 2
+
+/* As embedded, with a watchdog for every task. */
+#define ASX_PROFILE_AUTOMOTIVE 3
+
+/* Misuse is watched for, counted and reported through the ghost hook. */
+#define ASX_FLAG_GHOSTS 1u
+
+/* The seed is drawn from the entropy hook. */
+#define ASX_FLAG_SEED_FROM_ENTROPY 2u
+
+/* All memory is reserved at creation, as in the embedded profile. */
+#define ASX_FLAG_POOL 4u
+
+/* The oldest event makes room. */
+#define ASX_TRACE_OVERWRITE 0
+
+/* New work is refused. */
+#define ASX_TRACE_REFUSE 1
+
+/* Equals run in the order of their arrival. */
+#define ASX_TIE_FIFO 0
+
+/* Equals run as the seed says: for exploration. */
+#define ASX_TIE_SEEDED 1
+
+/* Answers the time in nanoseconds; never goes back. */
+typedef uint64_t (*asx_clock_fn)(void *hook);
+
+/* Answers 64 random bits. */
+typedef uint64_t (*asx_entropy_fn)(void *hook);
+
+/* Answers a number that no other thread has. */
+typedef uint64_t (*asx_thread_fn)(void *hook);
+
+/* Takes a line of text, which is not kept; it ends with a NUL that `size` does not count. */
+typedef void (*asx_log_fn)(void *hook, int32_t level, const char *text, size_t size);
+
+/* A misuse that was noticed. */
+typedef struct asx_ghost {
+    /* One of the ASX_GHOST_ constants. */
+    int32_t kind;
+    /* What the call answered. */
+    asx_status status;
+    /* The word of the handle it was about. */
+    uint64_t word;
+    /* The generation of the handle it was about. */
+    uint64_t generation;
+    /* The task that was being polled, zero if none. */
+    asx_task task;
+    /* The function that was called. */
+    const char *call;
+    /* The caller's file as given to asx_here, or NULL. */
+    const char *file;
+    /* The caller's line as given to asx_here, or 0. */
+    uint32_t line;
+    /* Zero. */
+    uint32_t reserved;
+} asx_ghost;
+
+/* Takes a report of a misuse, which is not kept. */
+typedef void (*asx_ghost_fn)(void *hook, const asx_ghost *ghost);
+
+/* How a runtime is set up: filled by asx_config_init, then changed. */
+typedef struct asx_config {
+    /* sizeof(asx_config). */
+    uint32_t struct_size;
+    /* One of the ASX_PROFILE_ constants. */
+    int32_t profile;
+    /* Decides every free choice. */
+    uint64_t seed;
+    /* Tasks not over; ASX_NONE for no limit, here and below. */
+    uint64_t max_tasks;
+    /* Regions not closed, the root included. */
+    uint64_t max_regions;
+    /* Obligations not resolved. */
+    uint64_t max_obligations;
+    /* Channels not fully closed. */
+    uint64_t max_channels;
+    /* Armed timers. */
+    uint64_t max_timers;
+    /* Ready entries beyond which spawns and wakes are refused. */
+    uint64_t max_ready;
+    /* Timed entries beyond which spawns and wakes are refused. */
+    uint64_t max_timed;
+    /* Cancel entries beyond which cancels of tasks are refused. */
+    uint64_t max_cancel;
+    /* The estimate of memory in bytes. */
+    uint64_t max_memory;
+    /* Events the journal keeps. */
+    uint64_t max_trace;
+    /* Polls, and timers fired, in one call of asx_step. */
+    uint64_t max_steps;
+    /* What happens when the journal is full: ASX_TRACE_. */
+    int32_t trace_full;
+    /* How equals are ordered: ASX_TIE_. */
+    int32_t tie_break;
+    /* Cancel dispatches in a row while other work waits. */
+    uint32_t cancel_streak_limit;
+    /* ASX_FLAG_. */
+    uint32_t flags;
+    /* A task not kicked for so long is cancelled; ASX_NONE for no watchdog. */
+    uint64_t watchdog_ns;
+    /* Timers at least this far away wait outside the wheel. */
+    uint64_t max_wheel_ns;
+    /* Timers further away than this are refused. */
+    uint64_t max_timer_ns;
+    /* Timers that are due within this grid fire together; 0: each at its time. */
+    uint64_t coalesce_ns;
+    /* The fewest timers that fire together. */
+    uint64_t coalesce_group;
+    /* The id of the first timer. */
+    uint64_t first_timer_id;
+    /* The generation of the first timer. */
+    uint64_t first_timer_generation;
+    /* Links of a chain of causes. */
+    uint32_t chain_depth;
+    /* Bytes of a chain of causes. */
+    uint32_t chain_bytes;
+    /* Bytes reserved with ASX_FLAG_POOL; 0: enough for the limits. */
+    uint64_t pool_bytes;
+    /* Memory to use for the pool, of `pool_bytes` bytes, aligned to 16; NULL: allocated. */
+    void *pool_memory;
+    /* Given to each hook. */
+    void *hook;
+    /* The clock for ASX_NOW; may be NULL. */
+    asx_clock_fn clock;
+    /* Lines for people; may be NULL. */
+    asx_log_fn log;
+    /* Seeds; may be NULL. */
+    asx_entropy_fn entropy;
+    /* Who calls; NULL: pthread_self where there is one, else calls are not checked. */
+    asx_thread_fn thread;
+    /* Reports of misuse; may be NULL. */
+    asx_ghost_fn ghost;
+} asx_config;
+
+/* Something broke, or was about to. */
+#define ASX_LOG_WARN 1
+
+/* Worth knowing. */
+#define ASX_LOG_INFO 2
+
+/* A timer or task was cancelled that already was, or is over. */
+#define ASX_GHOST_DOUBLE_CANCEL 0
+
+/* A permit was used after its resolution. */
+#define ASX_GHOST_PERMIT_REUSE 1
+
+/* A channel was used whose other side, or own side, is closed. */
+#define ASX_GHOST_CLOSED_CHANNEL 2
+
+/* An obligation was resolved twice. */
+#define ASX_GHOST_DOUBLE_RESOLVE 3
+
+/* A borrow was held when a poll ended. */
+#define ASX_GHOST_BORROW_ACROSS_POLL 4
+
+/* An exclusive borrow met another one, or a borrow was ended that is not held. */
+#define ASX_GHOST_BORROW_EPOCH 5
+
+/* A call came from a wrong thread. */
+#define ASX_GHOST_AFFINITY 6
+
+/* Something was used through a handle whose thing is gone. */
+#define ASX_GHOST_STALE 7
+
+/* The version of the interface: major * 1000000 + minor * 1000 + patch. */
+#define ASX_VERSION 1000u
+
+/* Cancel, timed, ready. */
+#define ASX_SUGGEST_NONE 0
+
+/* Timed before cancel, within bounds. */
+#define ASX_SUGGEST_MEET_DEADLINES 1
+
+/* As usual, with the limit of cancels in a row doubled. */
+#define ASX_SUGGEST_DRAIN_OBLIGATIONS 2
+
+/* As usual, with the limit of cancels in a row doubled. */
+#define ASX_SUGGEST_DRAIN_REGIONS 3
+
+/* The error or panic a task ended with. */
+#define ASX_TEXT_OUTCOME 0
+
+/* The message of its cancel. */
+#define ASX_TEXT_REASON 1
+
+/* The error that came out of its cleanup. */
+#define ASX_TEXT_CLEANUP 2
+
+/* Both sides are open. */
+#define ASX_CHANNEL_OPEN 0
+
+/* No sender is left; what is queued can be received. */
+#define ASX_CHANNEL_SENDER_CLOSED 1
+
+/* The receiver is gone. */
+#define ASX_CHANNEL_RECEIVER_CLOSED 2
+
+/* Neither side is left. */
+#define ASX_CHANNEL_FULLY_CLOSED 3
+
+/* The permit holds a slot. */
+#define ASX_PERMIT_LIVE 0
+
+/* The permit was tracked and dropped. */
+#define ASX_PERMIT_LEAKED 3
+
+/* The largest element. */
+#define ASX_ELEMENT_MOST ((size_t)1 << 20)
+
+/* ---- Names and the version: no runtime is needed. ---- */
+
+/* The version of the library.
+ *
+ * Pre: none. Thread: any. Owns: nothing. Answers: ASX_VERSION of the header it was built with.
+ */
+uint32_t asx_version(void);
+
+/* The name of a status, as "STALE_HANDLE"; "UNKNOWN" for a number that is none.
+ *
+ * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+ */
+const char *asx_status_name(asx_status status);
+
+/* A sentence about a status; one that says so for a number that is none.
+ *
+ * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+ */
+const char *asx_status_str(asx_status status);
+
+/* The name of an event's kind; "unknown" for a number that is none.
+ *
+ * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+ */
+const char *asx_event_name(uint32_t kind);
+
+/* The word that an event's field stands for; "unknown" for a number that is none.
+ *
+ * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+ */
+const char *asx_word(uint64_t number);
+
+/* ---- Configuration. ---- */
+
+/* Fills a configuration with the defaults of a profile.
+ *
+ * Pre: `config` points to `struct_size` writable bytes. Thread: any. Owns: nothing is kept.
+ * Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
+ */
+asx_status asx_config_init(asx_config *config, size_t struct_size, int32_t profile);
+
+/* ---- The runtime. ---- */
+
+/* Sets where the library gets its memory, once per process, before the first runtime.
+ *
+ * Pre: both functions keep working until the process ends. Thread: any, before other calls.
+ * Owns: `hook` stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a NULL function;
+ * ASX_INVALID_TRANSITION when set before or after a runtime was created; ASX_CAPABILITY_DENIED
+ * in a build that uses Rust's allocator.
+ */
+asx_status asx_set_allocator(asx_alloc_fn give, asx_free_fn take, void *hook);
+
+/* Creates a runtime. The calling thread is its owner.
+ *
+ * Pre: `config` points to a configuration from asx_config_init. Thread: any; it becomes the
+ * owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
+ * configuration must live as long. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, for a value
+ * out of range or a size that never was; ASX_RESOURCE_EXHAUSTED when memory is not to be had.
+ */
+asx_status asx_runtime_create(const asx_config *config, asx_runtime **out);
+
+/* Destroys a runtime and everything in it. Drop callbacks of living tasks are called.
+ *
+ * Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
+ * is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT from inside a callback.
+ */
+asx_status asx_runtime_destroy(asx_runtime *rt);
+
+/* Polls up to `max_steps` runnable tasks at the time `now`, after timers, deadlines and wakes
+ * from outside had their way.
+ *
+ * Pre: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as the
+ * current time. `progress` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
+ * Answers: ASX_OK, whether or not work is left (see `progress`); ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback; ASX_INTERNAL.
+ */
+asx_status asx_step(asx_runtime *rt, uint64_t now, uint64_t max_steps, asx_progress *progress);
+
+/* Polls until nothing is runnable at the time `now`.
+ *
+ * Pre: as asx_step. Thread: the owner's. Owns: nothing. Answers: ASX_OK when idle;
+ * ASX_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback;
+ * ASX_INTERNAL.
+ */
+asx_status asx_run_until_idle(asx_runtime *rt, uint64_t now, asx_progress *progress);
+
+/* Wakes a task from any thread, signal handler or interrupt: at the next step it is runnable.
+ *
+ * Pre: the runtime is not being destroyed. Thread: any; the one call that is. Owns: nothing.
+ * Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL or a handle of another type; ASX_STALE_HANDLE.
+ */
+asx_status asx_external_wake(asx_runtime *rt, asx_task task);
+
+/* The runtime's time.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_now(asx_runtime *rt, uint64_t *out);
+
+/* Moves the runtime's time without polling anything. A time that has passed changes nothing.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for
+ * ASX_NOW; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_advance(asx_runtime *rt, uint64_t now);
+
+/* Lets timers, deadlines and graces that are due have their way, without polling anything.
+ *
+ * Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
+ * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_fire(asx_runtime *rt, uint64_t *fired);
+
+/* When something happens by itself next: a timer, a deadline, a grace, a watchdog.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when
+ * nothing will; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_next_deadline(asx_runtime *rt, uint64_t *out);
+
+/* What the governor suggests from now on.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+ * mode that is none; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_suggest(asx_runtime *rt, int32_t mode);
+
+/* Tells tasks that wait for it (asx_task_stopping) that the run is about to stop.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_soft_stop(asx_runtime *rt);
+
+/* Shuts down: a soft stop now, the root closed after `soft_ns`, what still lives completed by
+ * force `force_ns` later. Go on stepping until it is quiescent.
+ *
+ * Pre: `force_ns` may be ASX_NONE. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_shutdown(asx_runtime *rt, uint64_t soft_ns, uint64_t force_ns);
+
+/* Whether everything is over; if not, what is still alive.
+ *
+ * Pre: `diagnosis` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
+ * Answers: ASX_OK; ASX_TASKS_STILL_ACTIVE, ASX_OBLIGATIONS_UNRESOLVED,
+ * ASX_REGIONS_NOT_CLOSED, ASX_TIMERS_PENDING or ASX_CHANNEL_NOT_DRAINED, the first in this
+ * order; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_quiescent(asx_runtime *rt, asx_diagnosis *diagnosis);
+
+/* The tree of what still lives, as text for people.
+ *
+ * Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
+ * text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when it was cut;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
+
+/* Checks every invariant; a broken one is described as text.
+ *
+ * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_DETERMINISM_VIOLATION when one is broken; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_verify(asx_runtime *rt, char *text, size_t room, size_t *size);
+
+/* A number from the runtime's own stream, which the seed decides.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_random(asx_runtime *rt, uint64_t *out);
+
+/* A look at timers, run queues and the scheduler's counters.
+ *
+ * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_queues(asx_runtime *rt, asx_queues_info *info);
+
+/* Says where the next call is made, for ghost reports: ASX_CALL does.
+ *
+ * Pre: `file` is NULL or a text that lives until that call is over. Thread: the owner's. Owns:
+ * nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_here(asx_runtime *rt, const char *file, uint32_t line);
+
+/* Declares that the program borrows data of its own until asx_borrow_end, at most until the
+ * poll under way ends: the ghost monitors watch that.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
+ * too; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_borrow_begin(asx_runtime *rt, int32_t exclusive, uint64_t *out);
+
+/* Ends a borrow.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+ * borrow that is not held; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_borrow_end(asx_runtime *rt, uint64_t borrow);
+
+/* The runtime's counters.
+ *
+ * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
+
+/* ---- Regions. ---- */
+
+/* The root region, which every other is inside of.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_root(asx_runtime *rt, asx_region *out);
+
+/* Opens a child region.
+ *
+ * Pre: `options` is NULL or leads with its size; `out` is writable. Thread: the owner's. Owns:
+ * the region belongs to its parent. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_open(
+    asx_runtime *rt,
+    asx_region parent,
+    const asx_region_options *options,
+    asx_region *out);
+
+/* The region's author is done: it closes when nothing lives inside. Nothing is cancelled.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_end(asx_runtime *rt, asx_region region);
+
+/* Closes a region with a reason and cancels what is inside. Later ones strengthen the reason.
+ *
+ * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; what still lives after `force_ns`
+ * (ASX_NONE: never) is completed by force; `first` is NULL or writable: whether it was the
+ * first request. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_close(
+    asx_runtime *rt,
+    asx_region region,
+    int32_t kind,
+    const char *message,
+    uint64_t force_ns,
+    int32_t *first);
+
+/* Opens (nonzero) or shuts a region's gate: a shut one admits nothing new.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_gate(asx_runtime *rt, asx_region region, int32_t open);
+
+/* Registers a finalizer: it runs when everything else in the region is over, last in first.
+ *
+ * Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
+ * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_region_defer(asx_runtime *rt, asx_region region, asx_body body);
+
+/* Spawns a finalizer task into a region that is finalizing.
+ *
+ * Pre: `body.poll` is not NULL; `out` is writable. Thread: the owner's. Owns: as
+ * asx_region_defer. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_INVALID_TRANSITION; ASX_REGION_CLOSED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_spawn_finalizer(
+    asx_runtime *rt,
+    asx_region region,
+    asx_body body,
+    asx_task *out);
+
+/* Counts bytes against the memory limit, on behalf of a region, until it closes.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing is allocated. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_use_storage(asx_runtime *rt, asx_region region, size_t bytes);
+
+/* Frees a Closed region's slot; its handle is stale from then on.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not closed, or the root;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_release(asx_runtime *rt, asx_region region);
+
+/* A look at a region.
+ *
+ * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_look(asx_runtime *rt, asx_region region, asx_region_info *info);
+
+/* A link of the chain of causes of a region's close: 0 is the reason itself.
+ *
+ * Pre: `reason` leads with its size; `text` has room for `room` bytes of the message; `size`
+ * is NULL or writable: its length. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_reason(
+    asx_runtime *rt,
+    asx_region region,
+    uint32_t depth,
+    asx_reason *reason,
+    char *text,
+    size_t room,
+    size_t *size);
+
+/* Waits for a region to close, on behalf of a task: its outcome, ASX_OUTCOME_.
+ *
+ * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_WOULD_BLOCK, and the task is woken when it has closed; ASX_CANCELLED;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_wait(asx_runtime *rt, asx_region region, asx_task task, int32_t *outcome);
+
+/* What an explicit step of the region to a state would answer. Nothing changes.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+ * state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION; ASX_INCOMPLETE_CHILDREN;
+ * ASX_UNRESOLVED_OBLIGATIONS; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_check(asx_runtime *rt, asx_region region, int32_t state);
+
+/* ---- Tasks. ---- */
+
+/* Spawns a task into an open region.
+ *
+ * Pre: `body.poll` is not NULL; `options` is NULL or leads with its size; `out` is writable.
+ * Thread: the owner's. Owns: `body.ctx` is the runtime's until `body.drop`; on a refusal it
+ * stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_spawn(
+    asx_runtime *rt,
+    asx_region region,
+    asx_body body,
+    const asx_task_options *options,
+    asx_task *out);
+
+/* Records a task that failed to start: it is over at once, with an error.
+ *
+ * Pre: `status` is an error's, or -1 for none; `message` is NULL or UTF-8 of less than 4096
+ * bytes; `out` is writable. Thread: the owner's. Owns: nothing is kept. Answers: as
+ * asx_task_spawn.
+ */
+asx_status asx_task_spawn_failed(
+    asx_runtime *rt,
+    asx_region region,
+    int32_t status,
+    const char *message,
+    asx_task *out);
+
+/* Wakes a task. A wake for one that is over is journaled and does nothing.
+ *
+ * Pre: none. Thread: the owner's; elsewhere asx_external_wake. Owns: nothing. Answers:
+ * ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when its queue is
+ * full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_wake(asx_runtime *rt, asx_task task);
+
+/* Asks a task to stop. It sees that at its next checked call; later requests strengthen.
+ *
+ * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
+ * whether it was the first request to a living task. Thread: the owner's. Owns: nothing is
+ * kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when
+ * the cancel queue is full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_cancel(
+    asx_runtime *rt,
+    asx_task task,
+    int32_t kind,
+    const char *message,
+    int32_t *first);
+
+/* A look at a task.
+ *
+ * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_look(asx_runtime *rt, asx_task task, asx_task_info *info);
+
+/* How a task ended: ASX_OUTCOME_.
+ *
+ * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_TASKS_STILL_ACTIVE when it is not over; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_outcome(asx_runtime *rt, asx_task task, int32_t *outcome);
+
+/* A text of a task: ASX_TEXT_.
+ *
+ * Pre: `text` has room for `room` bytes; `size` is NULL or writable: its length. Thread: the
+ * owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is none; ASX_FULL when it was
+ * cut; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_text(
+    asx_runtime *rt,
+    asx_task task,
+    int32_t which,
+    char *text,
+    size_t room,
+    size_t *size);
+
+/* A link of the chain of causes of a task's cancel: 0 is the reason itself.
+ *
+ * Pre: as asx_region_reason. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY
+ * when there is no such link; ASX_FULL when the message was cut; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_reason(
+    asx_runtime *rt,
+    asx_task task,
+    uint32_t depth,
+    asx_reason *reason,
+    char *text,
+    size_t room,
+    size_t *size);
+
+/* The tasks that wait to be polled, with their context pointers, by slot.
+ *
+ * Pre: `entries` has room for `room` of them; `count` is writable: how many there are.
+ * Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when some were left out;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_list(asx_runtime *rt, asx_task_entry *entries, size_t room, size_t *count);
+
+/* The task that is being polled.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY
+ * outside a poll; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_current(asx_runtime *rt, asx_task *out);
+
+/* Looks whether the task was asked to stop. If so it has now seen it, and is to clean up.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_CANCELLED;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_checkpoint(asx_runtime *rt, asx_task task);
+
+/* As asx_task_checkpoint, with the answer in `*out`.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_is_cancelled(asx_runtime *rt, asx_task task, int32_t *out);
+
+/* Acknowledges a cancel: the task has seen it.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when
+ * there is nothing to acknowledge; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_acknowledge(asx_runtime *rt, asx_task task);
+
+/* Until the matching asx_task_unshield the task sees no cancel.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_shield(asx_runtime *rt, asx_task task);
+
+/* Ends the innermost shield.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION without a shield; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_unshield(asx_runtime *rt, asx_task task);
+
+/* Spends cost from the task's budget.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_BUDGET_EXHAUSTED, with
+ * nothing spent and the cancel begun; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_INVALID_TRANSITION when it is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_spend(asx_runtime *rt, asx_task task, uint64_t cost);
+
+/* Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
+ * first.
+ *
+ * Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
+ * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over; ASX_RESOURCE_EXHAUSTED;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_push_cleanup(asx_runtime *rt, asx_task task, asx_body body);
+
+/* Begins a sleep of the task, no longer than its deadline. See asx_task_slept.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: the timer is the task's. Answers: ASX_OK;
+ * ASX_CANCELLED; ASX_BUDGET_EXHAUSTED; ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_sleep(asx_runtime *rt, asx_task task, asx_when when, asx_timer *out);
+
+/* Whether a sleep is over.
+ *
+ * Pre: `timer` came from asx_task_sleep. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_WOULD_BLOCK, and the task is woken when it is; ASX_CANCELLED; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_slept(asx_runtime *rt, asx_task task, asx_timer timer);
+
+/* Waits for another task to end, on behalf of a task: how it ended, ASX_OUTCOME_.
+ *
+ * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_WOULD_BLOCK, and the task is woken when it has ended; ASX_CANCELLED;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_join(asx_runtime *rt, asx_task task, asx_task target, int32_t *outcome);
+
+/* Waits for the soft stop, on behalf of a task.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_WOULD_BLOCK, and the
+ * task is woken when it begins; ASX_CANCELLED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_stopping(asx_runtime *rt, asx_task task);
+
+/* Sets the error for ASX_POLL_FAILED, or the message for ASX_POLL_PANICKED, of the poll that
+ * is under way.
+ *
+ * Pre: `status` is an error's, or -1 for none; `message` is NULL or UTF-8 of less than 4096
+ * bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_INVALID_TRANSITION when this task is not being polled; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, const char *message);
+
+/* Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
+ * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
+
+/* Shows that the task is alive: its watchdog starts again.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_kick(asx_runtime *rt, asx_task task);
+
+/* Frees a Completed task's slot; its handle is stale from then on.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not over; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_release(asx_runtime *rt, asx_task task);
+
+/* What an explicit step of the task to a state would answer. Nothing changes.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+ * state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_check(asx_runtime *rt, asx_task task, int32_t state);
+
+/* ---- Obligations. ---- */
+
+/* Reserves an obligation in an open region.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: the caller is to commit or abort it.
+ * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN;
+ * ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_obligation_reserve(asx_runtime *rt, asx_region region, asx_obligation *out);
+
+/* Keeps an obligation.
+ *
+ * Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: ASX_OK;
+ * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_REGION_CLOSED;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_obligation_commit(asx_runtime *rt, asx_obligation obligation);
+
+/* Gives an obligation up.
+ *
+ * Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: as
+ * asx_obligation_commit.
+ */
+asx_status asx_obligation_abort(asx_runtime *rt, asx_obligation obligation);
+
+/* Where an obligation stands: ASX_OBLIGATION_STATE_. A resolved one is forgotten, and answers
+ * that it is.
+ *
+ * Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_obligation_state(asx_runtime *rt, asx_obligation obligation, int32_t *state);
+
+/* What an explicit step of the obligation to a state would answer. Nothing changes.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+ * state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION;
+ * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_obligation_check(asx_runtime *rt, asx_obligation obligation, int32_t state);
+
+/* ---- Channels and permits. ---- */
+
+/* Creates a channel with one sender: of a region, or free-standing.
+ *
+ * Pre: `region` is NULL or a region; `capacity` is 1 or more; `element_size` is at most
+ * ASX_ELEMENT_MOST; `out` is writable. Thread: the owner's. Owns: a region's channel is
+ * closed with it; a free-standing one is the caller's to close and release. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED;
+ * ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_create(
+    asx_runtime *rt,
+    const asx_region *region,
+    size_t capacity,
+    size_t element_size,
+    asx_channel *out);
+
+/* Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
+ * obligation of the task's region.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: the permit is the task's to resolve; the
+ * task's end aborts it. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when it is
+ * its turn; ASX_CANCELLED; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_reserve(
+    asx_runtime *rt,
+    asx_channel channel,
+    asx_task task,
+    int32_t tracked,
+    asx_permit *out);
+
+/* Reserves a slot if one is free and nobody waits.
+ *
+ * Pre: `holder` is NULL or a task; `out` is writable. Thread: the owner's. Owns: as
+ * asx_channel_reserve; without a holder the permit is the caller's to resolve. Answers:
+ * ASX_OK; ASX_FULL; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the holder is over;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_try_reserve(
+    asx_runtime *rt,
+    asx_channel channel,
+    const asx_task *holder,
+    int32_t tracked,
+    asx_permit *out);
+
+/* Fills a permit's slot. Whatever it answers, but for a bad argument, the permit is used up.
+ *
+ * Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
+ * Owns: the element is copied; the permit is resolved. Answers: ASX_OK; ASX_DISCONNECTED when
+ * the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT for a wrong
+ * size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_permit_send(asx_runtime *rt, asx_permit permit, const void *data, size_t size);
+
+/* Gives a permit's slot back.
+ *
+ * Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: ASX_OK;
+ * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_INVALID_ARGUMENT;
+ * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_permit_abort(asx_runtime *rt, asx_permit permit);
+
+/* Lets a permit go without resolving it: an abort, or a leak if it is tracked.
+ *
+ * Pre: `leaked` is NULL or writable: whether an obligation leaked. Thread: the owner's. Owns:
+ * the permit is gone. Answers: as asx_permit_abort.
+ */
+asx_status asx_permit_drop(asx_runtime *rt, asx_permit permit, int32_t *leaked);
+
+/* Where a permit stands: ASX_PERMIT_LIVE or ASX_PERMIT_LEAKED. A resolved one is forgotten,
+ * and answers that it is.
+ *
+ * Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_permit_state(asx_runtime *rt, asx_permit permit, int32_t *state);
+
+/* Sends if there is room and nobody waits.
+ *
+ * Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
+ * Owns: the element is copied. Answers: ASX_OK; ASX_FULL; ASX_DISCONNECTED;
+ * ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_channel_try_send(
+    asx_runtime *rt,
+    asx_channel channel,
+    const void *data,
+    size_t size);
+
+/* Sends, making room by evicting the oldest message if need be.
+ *
+ * Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the
+ * channel's element size, for what is evicted; `evicted` is NULL or writable: whether
+ * something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK; ASX_FULL
+ * when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
+ * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_evict(
+    asx_runtime *rt,
+    asx_channel channel,
+    const void *data,
+    size_t size,
+    void *old,
+    size_t old_size,
+    int32_t *evicted);
+
+/* Receives on behalf of a task, which waits if there is nothing.
+ *
+ * Pre: `data` has `size` writable bytes, the channel's element size. Thread: the owner's.
+ * Owns: the element is copied. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when
+ * there is something; ASX_CANCELLED; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_channel_recv(
+    asx_runtime *rt,
+    asx_channel channel,
+    asx_task task,
+    void *data,
+    size_t size);
+
+/* Receives if there is a message.
+ *
+ * Pre: as asx_channel_recv. Thread: the owner's. Owns: the element is copied. Answers:
+ * ASX_OK; ASX_EMPTY; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
+ * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_try_recv(asx_runtime *rt, asx_channel channel, void *data, size_t size);
+
+/* Gives up the task's wait on a channel, if it has one; a channel that is gone has none.
+ *
+ * Pre: `waited` is NULL or writable: whether it had. Thread: the owner's. Owns: nothing.
+ * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_channel_abandon(
+    asx_runtime *rt,
+    asx_channel channel,
+    asx_task task,
+    int32_t *waited);
+
+/* One more sender.
+ *
+ * Pre: none. Thread: the owner's. Owns: one more to be closed. Answers: ASX_OK;
+ * ASX_DISCONNECTED once the last is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_add_sender(asx_runtime *rt, asx_channel channel);
+
+/* One sender fewer. After the last, the receiver drains what is queued.
+ *
+ * Pre: none. Thread: the owner's. Owns: the sender is gone. Answers: ASX_OK;
+ * ASX_DISCONNECTED once the last is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_close_sender(asx_runtime *rt, asx_channel channel);
+
+/* The receiver goes: unread messages are dropped, waiting senders woken.
+ *
+ * Pre: none. Thread: the owner's. Owns: the receiver is gone. Answers: ASX_OK;
+ * ASX_DISCONNECTED when it is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_close_receiver(asx_runtime *rt, asx_channel channel);
+
+/* Frees the slot of a fully closed channel; its handle is stale from then on.
+ *
+ * Pre: none. Thread: the owner's. Owns: the channel is gone. Answers: ASX_OK;
+ * ASX_INVALID_TRANSITION when a side is open; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_release(asx_runtime *rt, asx_channel channel);
+
+/* A look at a channel.
+ *
+ * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_channel_look(asx_runtime *rt, asx_channel channel, asx_channel_info *info);
+
+/* ---- Timers of regions. ---- */
+
+/* Arms a timer of a region, which may wake a task.
+ *
+ * Pre: `wakes` is NULL or a task; `out` is writable. Thread: the owner's. Owns: the timer is
+ * the region's. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN;
+ * ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_timer_arm(
+    asx_runtime *rt,
+    asx_region region,
+    asx_when when,
+    const asx_task *wakes,
+    asx_timer *out);
+
+/* Cancels a timer. One that is over, or never was, is no error: nothing happens.
+ *
+ * Pre: `cancelled` is NULL or writable: whether it was armed. Thread: the owner's. Owns:
+ * nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_timer_cancel(asx_runtime *rt, asx_timer timer, int32_t *cancelled);
+
+/* Arms a new timer in place of an old one. If that is refused the old one stays; an old one
+ * that is over is no hindrance.
+ *
+ * Pre: as asx_timer_arm. Thread: the owner's. Owns: as asx_timer_arm. Answers: as
+ * asx_timer_arm.
+ */
+asx_status asx_timer_update(
+    asx_runtime *rt,
+    asx_timer old,
+    asx_region region,
+    asx_when when,
+    const asx_task *wakes,
+    asx_timer *out);
+
+/* A look at a timer. One that is over is ASX_TIMER_GONE.
+ *
+ * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_timer_look(asx_runtime *rt, asx_timer timer, asx_timer_info *info);
+
+/* ---- The journal. ---- */
+
+/* How much was recorded, and how much can be read.
+ *
+ * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_journal_look(asx_runtime *rt, asx_journal_info *info);
+
+/* The digest of every event recorded so far. Takes as long as events are retained.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_journal_digest(asx_runtime *rt, uint64_t *out);
+
+/* Reads retained events, from the first whose number is not below `from`.
+ *
+ * Pre: `events` has room for `room` of them; `count` is writable: how many were read. Thread:
+ * the owner's. Owns: nothing. Answers: ASX_OK, also when none was left;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_journal_read(
+    asx_runtime *rt,
+    uint64_t from,
+    asx_event *events,
+    size_t room,
+    size_t *count);
+
+/* A retained event as a line of text.
+ *
+ * Pre: `text` has room for `room` bytes; `size` is NULL or writable: the line's length.
+ * Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is no such event;
+ * ASX_FULL when it was cut; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_journal_line(asx_runtime *rt, uint64_t seq, char *text, size_t room, size_t *size);
+
+/* ---- Conveniences. ---- */
+
+/* Options with nothing special. */
+#define ASX_REGION_OPTIONS_INIT                                                                    \
+    { (uint32_t)sizeof(asx_region_options), ASX_POLICY_COLLECT_ALL, ASX_NONE,                      \
+      { ASX_NONE, ASX_NONE, ASX_NONE }, 0, 0 }
+#define ASX_TASK_OPTIONS_INIT                                                                      \
+    { (uint32_t)sizeof(asx_task_options), ASX_PRIORITY_DEFAULT,                                    \
+      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0 }
+
+/* So many nanoseconds from now. */
+static inline asx_when asx_after(uint64_t ns)
+{
+    asx_when when;
+    when.ns = ns;
+    when.mode = ASX_WHEN_AFTER;
+    when.reserved = 0;
+    return when;
+}
+
+/* At an instant of the runtime's clock. */
+static inline asx_when asx_at(uint64_t ns)
+{
+    asx_when when = asx_after(ns);
+    when.mode = ASX_WHEN_AT;
+    return when;
+}
+
+/* A body without a drop callback. */
+static inline asx_body asx_poll_with(asx_poll_fn poll, void *ctx)
+{
+    asx_body body;
+    body.poll = poll;
+    body.ctx = ctx;
+    body.drop = NULL;
+    return body;
+}
+
+/*
+ * Calls a function and says where, for ghost reports:
+ * ASX_CALL(asx_task_wake, rt, task). `rt` is evaluated twice.
+ */
+#define ASX_CALL(function, rt, ...)                                                                \
+    (asx_here((rt), __FILE__, __LINE__), function((rt), __VA_ARGS__))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

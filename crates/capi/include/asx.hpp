@@ -1,0 +1,264 @@
+// asx for C++11: owners for what asx.h hands out. Header-only; everything is inline.
+//
+// A runtime, a permit and an obligation are moved, not copied, and end with their owner. Tasks are
+// callables `int32_t(asx::context&)` kept until they are over. An exception that escapes a task
+// ends it as ASX_POLL_PANICKED, with its message; constructors throw asx::error.
+#ifndef ASX_HPP
+#define ASX_HPP
+
+#include "asx.h"
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace asx {
+
+// A refusal.
+class error : public std::exception {
+public:
+    explicit error(asx_status status) : status_(status) {}
+    asx_status status() const noexcept { return status_; }
+    const char *what() const noexcept override { return asx_status_str(status_); }
+
+private:
+    asx_status status_;
+};
+
+inline void check(asx_status status)
+{
+    if (status != ASX_OK)
+        throw error(status);
+}
+
+// What a task gets when it is polled.
+class context {
+public:
+    context(asx_runtime *rt, asx_task task) : rt_(rt), task_(task) {}
+    asx_runtime *rt() const noexcept { return rt_; }
+    asx_task task() const noexcept { return task_; }
+    asx_status checkpoint() { return asx_task_checkpoint(rt_, task_); }
+    asx_status wake() { return asx_task_wake(rt_, task_); }
+
+private:
+    asx_runtime *rt_;
+    asx_task task_;
+};
+
+namespace detail {
+
+template <class F> struct boxed {
+    static int32_t poll(asx_runtime *rt, asx_task task, void *ctx)
+    {
+        const char *why = "an exception";
+        std::string text;
+        try {
+            context cx(rt, task);
+            return (*static_cast<F *>(ctx))(cx);
+        } catch (const std::exception &thrown) {
+            try {
+                text = thrown.what();
+                why = text.c_str();
+            } catch (...) {
+            }
+        } catch (...) {
+        }
+        asx_task_set_error(rt, task, -1, why);
+        return ASX_POLL_PANICKED;
+    }
+    static void drop(void *ctx) { delete static_cast<F *>(ctx); }
+};
+
+// Gives a callable to `offer`; it stays ours if that refuses.
+template <class F, class Offer> asx_status give(F &&f, Offer offer)
+{
+    typedef typename std::decay<F>::type Held;
+    std::unique_ptr<Held> held(new Held(std::forward<F>(f)));
+    asx_body body = { boxed<Held>::poll, held.get(), boxed<Held>::drop };
+    asx_status status = offer(body);
+    if (status == ASX_OK)
+        held.release();
+    return status;
+}
+
+} // namespace detail
+
+// A reserved slot of a channel of T: filled once, or given back.
+template <class T> class permit {
+public:
+    permit(asx_runtime *rt, asx_permit raw) : rt_(rt), raw_(raw) {}
+    permit(permit &&other) noexcept : rt_(other.rt_), raw_(other.raw_) { other.rt_ = nullptr; }
+    permit(const permit &) = delete;
+    permit &operator=(const permit &) = delete;
+    ~permit()
+    {
+        if (rt_)
+            asx_permit_abort(rt_, raw_);
+    }
+    asx_status send(const T &value)
+    {
+        asx_runtime *rt = rt_;
+        rt_ = nullptr;
+        return rt ? asx_permit_send(rt, raw_, &value, sizeof value)
+                  : ASX_OBLIGATION_ALREADY_RESOLVED;
+    }
+
+private:
+    asx_runtime *rt_;
+    asx_permit raw_;
+};
+
+// A channel of T. A plain handle: copies name the same channel.
+template <class T> class channel {
+    static_assert(std::is_trivially_copyable<T>::value, "elements are copied as bytes");
+
+public:
+    channel(asx_runtime *rt, asx_channel raw) : rt_(rt), raw_(raw) {}
+    asx_channel raw() const noexcept { return raw_; }
+    asx_status try_send(const T &value)
+    {
+        return asx_channel_try_send(rt_, raw_, &value, sizeof value);
+    }
+    asx_status try_recv(T &value) { return asx_channel_try_recv(rt_, raw_, &value, sizeof value); }
+    asx_status recv(context &cx, T &value)
+    {
+        return asx_channel_recv(rt_, raw_, cx.task(), &value, sizeof value);
+    }
+    // ASX_OK and a permit, or why there is none.
+    std::pair<asx_status, std::unique_ptr<permit<T>>> reserve(context &cx)
+    {
+        asx_permit raw;
+        asx_status status = asx_channel_reserve(rt_, raw_, cx.task(), 0, &raw);
+        std::unique_ptr<permit<T>> held;
+        if (status == ASX_OK)
+            held.reset(new permit<T>(rt_, raw));
+        return std::make_pair(status, std::move(held));
+    }
+    asx_status close_sender() { return asx_channel_close_sender(rt_, raw_); }
+    asx_status close_receiver() { return asx_channel_close_receiver(rt_, raw_); }
+
+private:
+    asx_runtime *rt_;
+    asx_channel raw_;
+};
+
+// A promise: committed, or aborted at the latest by its end.
+class obligation {
+public:
+    obligation(asx_runtime *rt, asx_region region) : rt_(rt)
+    {
+        check(asx_obligation_reserve(rt, region, &raw_));
+    }
+    obligation(obligation &&other) noexcept : rt_(other.rt_), raw_(other.raw_)
+    {
+        other.rt_ = nullptr;
+    }
+    obligation(const obligation &) = delete;
+    obligation &operator=(const obligation &) = delete;
+    ~obligation()
+    {
+        if (rt_)
+            asx_obligation_abort(rt_, raw_);
+    }
+    asx_status commit()
+    {
+        asx_runtime *rt = rt_;
+        rt_ = nullptr;
+        return rt ? asx_obligation_commit(rt, raw_) : ASX_OBLIGATION_ALREADY_RESOLVED;
+    }
+
+private:
+    asx_runtime *rt_;
+    asx_obligation raw_;
+};
+
+// A runtime, destroyed with its owner.
+class runtime {
+public:
+    explicit runtime(const asx_config &config) : rt_(nullptr)
+    {
+        check(asx_runtime_create(&config, &rt_));
+    }
+    explicit runtime(int32_t profile = ASX_PROFILE_CORE) : rt_(nullptr)
+    {
+        asx_config config;
+        check(asx_config_init(&config, sizeof config, profile));
+        check(asx_runtime_create(&config, &rt_));
+    }
+    runtime(runtime &&other) noexcept : rt_(other.rt_) { other.rt_ = nullptr; }
+    runtime(const runtime &) = delete;
+    runtime &operator=(const runtime &) = delete;
+    ~runtime()
+    {
+        if (rt_)
+            asx_runtime_destroy(rt_);
+    }
+
+    asx_runtime *get() const noexcept { return rt_; }
+    asx_region root() const
+    {
+        asx_region region;
+        check(asx_region_root(rt_, &region));
+        return region;
+    }
+    asx_region open(asx_region parent, const asx_region_options *options = nullptr)
+    {
+        asx_region region;
+        check(asx_region_open(rt_, parent, options, &region));
+        return region;
+    }
+    template <class F>
+    asx_task spawn(asx_region region, F &&f, const asx_task_options *options = nullptr)
+    {
+        asx_task task;
+        check(detail::give(std::forward<F>(f), [&](asx_body body) {
+            return asx_task_spawn(rt_, region, body, options, &task);
+        }));
+        return task;
+    }
+    template <class F> void defer(asx_region region, F &&f)
+    {
+        check(detail::give(std::forward<F>(f),
+            [&](asx_body body) { return asx_region_defer(rt_, region, body); }));
+    }
+    template <class T> channel<T> make_channel(size_t capacity, const asx_region *region = nullptr)
+    {
+        asx_channel raw;
+        check(asx_channel_create(rt_, region, capacity, sizeof(T), &raw));
+        return channel<T>(rt_, raw);
+    }
+    asx_progress step(uint64_t now, uint64_t max_steps)
+    {
+        asx_progress progress;
+        progress.struct_size = static_cast<uint32_t>(sizeof progress);
+        check(asx_step(rt_, now, max_steps, &progress));
+        return progress;
+    }
+    void run(uint64_t now) { check(asx_run_until_idle(rt_, now, nullptr)); }
+    void shutdown(uint64_t soft_ns = 0, uint64_t force_ns = ASX_NONE)
+    {
+        check(asx_shutdown(rt_, soft_ns, force_ns));
+    }
+    bool quiescent() const { return asx_quiescent(rt_, nullptr) == ASX_OK; }
+    int32_t outcome(asx_task task) const
+    {
+        int32_t value = -1;
+        check(asx_task_outcome(rt_, task, &value));
+        return value;
+    }
+    uint64_t digest() const
+    {
+        uint64_t value = 0;
+        check(asx_journal_digest(rt_, &value));
+        return value;
+    }
+
+private:
+    asx_runtime *rt_;
+};
+
+} // namespace asx
+
+#endif

@@ -1,0 +1,362 @@
+//! How a runtime is set up: limits, profile, hooks.
+//!
+//! The struct may grow. A caller compiled against an older header passes a smaller `struct_size`;
+//! what it does not have keeps the profile's default. One compiled against a newer header passes a
+//! larger one; that is refused if it asks for something this library does not know.
+
+use crate::abi::{ASX_NONE, AsxStatus, AsxTask};
+use crate::guard;
+use alloc::string::String;
+use asx_kernel::cancel::ChainLimits;
+use asx_kernel::journal::WhenFull;
+use asx_kernel::lanes::{SchedulerConfig, TieBreak};
+use asx_kernel::status::Status;
+use asx_kernel::wheel::{Coalesce, WheelConfig};
+use asx_kernel::world::{Answer, Config, Limits};
+use core::ffi::{c_char, c_void};
+use core::mem::size_of;
+use core::time::Duration;
+
+/// No limits but memory.
+pub const ASX_PROFILE_CORE: i32 = 0;
+/// Everything bounded; all memory is reserved at creation.
+pub const ASX_PROFILE_EMBEDDED: i32 = 1;
+/// Work per call is bounded, and calls that reach the bound are counted.
+pub const ASX_PROFILE_HFT: i32 = 2;
+/// As embedded, with a watchdog for every task.
+pub const ASX_PROFILE_AUTOMOTIVE: i32 = 3;
+
+/// Misuse is watched for, counted and reported through the ghost hook.
+pub const ASX_FLAG_GHOSTS: u32 = 1;
+/// The seed is drawn from the entropy hook.
+pub const ASX_FLAG_SEED_FROM_ENTROPY: u32 = 2;
+/// All memory is reserved at creation, as in the embedded profile.
+pub const ASX_FLAG_POOL: u32 = 4;
+
+/// The oldest event makes room.
+pub const ASX_TRACE_OVERWRITE: i32 = 0;
+/// New work is refused.
+pub const ASX_TRACE_REFUSE: i32 = 1;
+
+/// Equals run in the order of their arrival.
+pub const ASX_TIE_FIFO: i32 = 0;
+/// Equals run as the seed says: for exploration.
+pub const ASX_TIE_SEEDED: i32 = 1;
+
+/// Answers the time in nanoseconds; never goes back.
+pub type AsxClockFn = unsafe extern "C" fn(hook: *mut c_void) -> u64;
+/// Answers 64 random bits.
+pub type AsxEntropyFn = unsafe extern "C" fn(hook: *mut c_void) -> u64;
+/// Answers a number that no other thread has.
+pub type AsxThreadFn = unsafe extern "C" fn(hook: *mut c_void) -> u64;
+/// Takes a line of text, which is not kept; it ends with a NUL that `size` does not count.
+pub type AsxLogFn =
+    unsafe extern "C" fn(hook: *mut c_void, level: i32, text: *const c_char, size: usize);
+
+/// A misuse that was noticed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxGhost {
+    /// One of the ASX_GHOST_ constants.
+    pub kind: i32,
+    /// What the call answered.
+    pub status: AsxStatus,
+    /// The word of the handle it was about.
+    pub word: u64,
+    /// The generation of the handle it was about.
+    pub generation: u64,
+    /// The task that was being polled, zero if none.
+    pub task: AsxTask,
+    /// The function that was called.
+    pub call: *const c_char,
+    /// The caller's file as given to asx_here, or NULL.
+    pub file: *const c_char,
+    /// The caller's line as given to asx_here, or 0.
+    pub line: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Takes a report of a misuse, which is not kept.
+pub type AsxGhostFn = unsafe extern "C" fn(hook: *mut c_void, ghost: *const AsxGhost);
+
+/// How a runtime is set up: filled by asx_config_init, then changed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxConfig {
+    /// sizeof(asx_config).
+    pub struct_size: u32,
+    /// One of the ASX_PROFILE_ constants.
+    pub profile: i32,
+    /// Decides every free choice.
+    pub seed: u64,
+    /// Tasks not over; ASX_NONE for no limit, here and below.
+    pub max_tasks: u64,
+    /// Regions not closed, the root included.
+    pub max_regions: u64,
+    /// Obligations not resolved.
+    pub max_obligations: u64,
+    /// Channels not fully closed.
+    pub max_channels: u64,
+    /// Armed timers.
+    pub max_timers: u64,
+    /// Ready entries beyond which spawns and wakes are refused.
+    pub max_ready: u64,
+    /// Timed entries beyond which spawns and wakes are refused.
+    pub max_timed: u64,
+    /// Cancel entries beyond which cancels of tasks are refused.
+    pub max_cancel: u64,
+    /// The estimate of memory in bytes.
+    pub max_memory: u64,
+    /// Events the journal keeps.
+    pub max_trace: u64,
+    /// Polls, and timers fired, in one call of asx_step.
+    pub max_steps: u64,
+    /// What happens when the journal is full: ASX_TRACE_.
+    pub trace_full: i32,
+    /// How equals are ordered: ASX_TIE_.
+    pub tie_break: i32,
+    /// Cancel dispatches in a row while other work waits.
+    pub cancel_streak_limit: u32,
+    /// ASX_FLAG_.
+    pub flags: u32,
+    /// A task not kicked for so long is cancelled; ASX_NONE for no watchdog.
+    pub watchdog_ns: u64,
+    /// Timers at least this far away wait outside the wheel.
+    pub max_wheel_ns: u64,
+    /// Timers further away than this are refused.
+    pub max_timer_ns: u64,
+    /// Timers that are due within this grid fire together; 0: each at its time.
+    pub coalesce_ns: u64,
+    /// The fewest timers that fire together.
+    pub coalesce_group: u64,
+    /// The id of the first timer.
+    pub first_timer_id: u64,
+    /// The generation of the first timer.
+    pub first_timer_generation: u64,
+    /// Links of a chain of causes.
+    pub chain_depth: u32,
+    /// Bytes of a chain of causes.
+    pub chain_bytes: u32,
+    /// Bytes reserved with ASX_FLAG_POOL; 0: enough for the limits.
+    pub pool_bytes: u64,
+    /// Memory to use for the pool, of `pool_bytes` bytes, aligned to 16; NULL: allocated.
+    pub pool_memory: *mut c_void,
+    /// Given to each hook.
+    pub hook: *mut c_void,
+    /// The clock for ASX_NOW; may be NULL.
+    pub clock: Option<AsxClockFn>,
+    /// Lines for people; may be NULL.
+    pub log: Option<AsxLogFn>,
+    /// Seeds; may be NULL.
+    pub entropy: Option<AsxEntropyFn>,
+    /// Who calls; NULL: pthread_self where there is one, else calls are not checked.
+    pub thread: Option<AsxThreadFn>,
+    /// Reports of misuse; may be NULL.
+    pub ghost: Option<AsxGhostFn>,
+}
+
+/// The smallest configuration there was: struct_size, profile, seed.
+const SMALLEST: usize = 16;
+/// The largest that is looked at.
+const LARGEST: usize = 4096;
+
+impl AsxConfig {
+    /// The defaults of a profile.
+    pub fn of_profile(profile: i32) -> Answer<AsxConfig> {
+        let wheel = WheelConfig::default();
+        let core = AsxConfig {
+            struct_size: size_of::<AsxConfig>() as u32,
+            profile,
+            seed: 0,
+            max_tasks: ASX_NONE,
+            max_regions: ASX_NONE,
+            max_obligations: ASX_NONE,
+            max_channels: ASX_NONE,
+            max_timers: ASX_NONE,
+            max_ready: ASX_NONE,
+            max_timed: ASX_NONE,
+            max_cancel: ASX_NONE,
+            max_memory: ASX_NONE,
+            max_trace: 65_536,
+            max_steps: ASX_NONE,
+            trace_full: ASX_TRACE_OVERWRITE,
+            tie_break: ASX_TIE_FIFO,
+            cancel_streak_limit: SchedulerConfig::default().cancel_streak_limit,
+            flags: 0,
+            watchdog_ns: ASX_NONE,
+            max_wheel_ns: wheel.max_wheel_duration.as_nanos() as u64,
+            max_timer_ns: wheel.max_timer_duration.as_nanos() as u64,
+            coalesce_ns: 0,
+            coalesce_group: 0,
+            first_timer_id: wheel.first_id,
+            first_timer_generation: wheel.first_generation,
+            chain_depth: 16,
+            chain_bytes: 4096,
+            pool_bytes: 0,
+            pool_memory: core::ptr::null_mut(),
+            hook: core::ptr::null_mut(),
+            clock: None,
+            log: None,
+            entropy: None,
+            thread: None,
+            ghost: None,
+        };
+        let bounded = AsxConfig {
+            max_tasks: 64,
+            max_regions: 32,
+            max_obligations: 64,
+            max_channels: 16,
+            max_timers: 64,
+            max_ready: 128,
+            max_timed: 128,
+            max_cancel: 128,
+            max_trace: 256,
+            max_steps: 64,
+            flags: ASX_FLAG_POOL,
+            ..core
+        };
+        match profile {
+            ASX_PROFILE_CORE => Ok(core),
+            ASX_PROFILE_EMBEDDED => Ok(bounded),
+            ASX_PROFILE_HFT => Ok(AsxConfig { max_trace: 4096, max_steps: 256, ..core }),
+            ASX_PROFILE_AUTOMOTIVE => Ok(AsxConfig { watchdog_ns: 100_000_000, ..bounded }),
+            _ => Err(Status::InvalidArgument),
+        }
+    }
+
+    /// What lies behind a pointer: the caller's fields over the profile's defaults.
+    ///
+    /// # Safety
+    /// If not NULL, the pointer is readable for the `struct_size` it leads with.
+    pub(crate) unsafe fn read(from: *const AsxConfig) -> Answer<AsxConfig> {
+        // SAFETY: the caller's promise; `prefix` reads no further than `struct_size`.
+        let given = unsafe { guard::prefix(from, SMALLEST, LARGEST)? };
+        let head = AsxConfig::of_profile(given.profile()?)?;
+        Ok(AsxConfig { struct_size: size_of::<AsxConfig>() as u32, ..given.over(head) })
+    }
+
+    /// The kernel's configuration, if every value is in its range.
+    pub(crate) fn kernel(&self) -> Answer<Config> {
+        let known = ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL;
+        guard::ensure(self.flags & !known == 0)?;
+        let coalesce = (self.coalesce_ns > 0).then(|| Coalesce {
+            window: Duration::from_nanos(self.coalesce_ns),
+            min_group_size: size(self.coalesce_group),
+        });
+        Ok(Config {
+            scheduler: SchedulerConfig {
+                workers: 1,
+                cancel_streak_limit: self.cancel_streak_limit,
+                tie_break: match self.tie_break {
+                    ASX_TIE_FIFO => TieBreak::Fifo,
+                    ASX_TIE_SEEDED => TieBreak::Seeded,
+                    _ => return Err(Status::InvalidArgument),
+                },
+            },
+            wheel: WheelConfig {
+                max_wheel_duration: Duration::from_nanos(self.max_wheel_ns),
+                max_timer_duration: Duration::from_nanos(self.max_timer_ns),
+                limit: size(self.max_timers),
+                coalesce,
+                first_id: self.first_timer_id,
+                first_generation: self.first_timer_generation,
+            },
+            chain: ChainLimits {
+                depth: self.chain_depth as usize,
+                bytes: self.chain_bytes as usize,
+            },
+            limits: Limits {
+                tasks: size(self.max_tasks),
+                regions: size(self.max_regions),
+                obligations: size(self.max_obligations),
+                channels: size(self.max_channels),
+                ready_queue: size(self.max_ready),
+                timed_queue: size(self.max_timed),
+                cancel_queue: size(self.max_cancel),
+                memory: size(self.max_memory).min(usize::MAX - 1),
+            },
+            journal_capacity: size(self.max_trace),
+            when_full: match self.trace_full {
+                ASX_TRACE_OVERWRITE => WhenFull::Overwrite,
+                ASX_TRACE_REFUSE => WhenFull::Refuse,
+                _ => return Err(Status::InvalidArgument),
+            },
+        })
+    }
+
+    /// Bytes that are enough for the limits. Measured, with room to spare: see the tests in C.
+    pub(crate) fn pool_size(&self) -> Answer<usize> {
+        if self.pool_bytes > 0 {
+            return usize::try_from(self.pool_bytes).map_err(|_| Status::ResourceExhausted);
+        }
+        let weights = [
+            (self.max_tasks, 3072),
+            (self.max_regions, 4096),
+            (self.max_obligations, 512),
+            (self.max_channels, 2048),
+            (self.max_timers, 512),
+            (self.max_trace, 384),
+        ];
+        let weigh =
+            |sum: u64, (count, weight): (u64, u64)| sum.checked_add(count.checked_mul(weight)?);
+        let total = weights.into_iter().try_fold(128 * 1024, weigh);
+        let total = total.and_then(|total| usize::try_from(total).ok());
+        total.ok_or(Status::InvalidArgument)
+    }
+}
+
+/// A limit as the kernel has it.
+fn size(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+/// Fills a configuration with the defaults of a profile.
+///
+/// Pre: `config` points to `struct_size` writable bytes. Thread: any. Owns: nothing is kept.
+/// Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_config_init(
+    config: *mut AsxConfig,
+    struct_size: usize,
+    profile: i32,
+) -> AsxStatus {
+    let fill = || {
+        guard::ensure(
+            (SMALLEST..=LARGEST).contains(&struct_size) && struct_size.is_multiple_of(4),
+        )?;
+        let defaults = AsxConfig::of_profile(profile)?;
+        let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };
+        // SAFETY: rule 2 of `guard`: the caller promises so many bytes.
+        unsafe { guard::write_prefix(config, struct_size, &defaults) }
+    };
+    guard::number(fill())
+}
+
+/// Text for the log hook.
+pub(crate) type Line = (i32, String);
+
+/// Something broke, or was about to.
+pub const ASX_LOG_WARN: i32 = 1;
+/// Worth knowing.
+pub const ASX_LOG_INFO: i32 = 2;
+
+/// The hooks, as they are called.
+#[derive(Clone, Copy)]
+pub(crate) struct Hooks {
+    pub(crate) hook: *mut c_void,
+    pub(crate) clock: Option<AsxClockFn>,
+    pub(crate) log: Option<AsxLogFn>,
+    pub(crate) thread: Option<AsxThreadFn>,
+    pub(crate) ghost: Option<AsxGhostFn>,
+}
+
+impl Hooks {
+    pub(crate) fn of(config: &AsxConfig) -> Hooks {
+        let AsxConfig { hook, clock, log, thread, ghost, .. } = *config;
+        Hooks { hook, clock, log, thread, ghost }
+    }
+}

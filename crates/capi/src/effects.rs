@@ -1,0 +1,72 @@
+//! What is done after a call, when nothing is borrowed: drop callbacks, reports, lines.
+//!
+//! Everything here calls the program. While it does, calls into the runtime answer REENTRANT: a
+//! program that wants more than to note something does it later.
+//!
+//! The unsafe code follows rule 3 of `guard`: the core is taken for one effect at a time and is
+//! free while the program runs. Callbacks get the pointers that were given together with them.
+
+use crate::abi::AsxBody;
+use crate::config::{AsxGhost, Line};
+use crate::guard::AsxRuntime;
+use crate::state::Core;
+use core::ffi::c_char;
+
+enum Effect {
+    Drop(AsxBody),
+    Ghost(AsxGhost),
+    Line(Line),
+}
+
+impl Core {
+    fn next_effect(&mut self) -> Option<Effect> {
+        if let Some(body) = self.dropped.pop() {
+            return Some(Effect::Drop(body));
+        }
+        if let Some(ghost) = self.ghosts.take_report() {
+            return Some(Effect::Ghost(ghost));
+        }
+        self.lines.pop().map(Effect::Line)
+    }
+}
+
+/// Does everything that is due. On the owner's thread, with the core free.
+pub(crate) fn perform(rt: &AsxRuntime) {
+    loop {
+        // SAFETY: rule 3: the core is free here.
+        let effect = unsafe {
+            rt.with(|core| {
+                let effect = core.next_effect();
+                core.in_hook = effect.is_some();
+                effect
+            })
+        };
+        match effect {
+            Some(Effect::Drop(AsxBody { drop: Some(drop), ctx, .. })) => {
+                // SAFETY: given together by the program; this is the one call.
+                unsafe { drop(ctx) }
+            }
+            Some(Effect::Ghost(ghost)) => {
+                if let Some(hook) = rt.hooks.ghost {
+                    // SAFETY: given together by the program; the report lives through the call.
+                    unsafe { hook(rt.hooks.hook, &ghost) }
+                }
+            }
+            Some(Effect::Line((level, text))) => log(rt, level, text.as_bytes()),
+            Some(Effect::Drop(_)) => {}
+            None => return,
+        }
+    }
+}
+
+/// Hands a line over, cut to a buffer, with a NUL behind it.
+fn log(rt: &AsxRuntime, level: i32, text: &[u8]) {
+    let Some(hook) = rt.hooks.log else { return };
+    let mut line = [0_u8; 256];
+    let size = text.len().min(line.len() - 1);
+    for (to, from) in line.iter_mut().zip(text.iter().take(size)) {
+        *to = *from;
+    }
+    // SAFETY: given together by the program; the text lives through the call.
+    unsafe { hook(rt.hooks.hook, level, line.as_ptr().cast::<c_char>(), size) }
+}

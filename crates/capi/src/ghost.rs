@@ -1,0 +1,136 @@
+//! Ghost monitors: misuse that an answer alone may hide, counted and reported.
+//!
+//! They are off unless the configuration says so, and change no answer. A report carries the
+//! handle, the function that was called, and the caller's file and line if it told them
+//! (`ASX_CALL`). Reports wait until the call is over: the hook runs while nothing is borrowed.
+
+use crate::abi::{AsxStatus, AsxTask};
+use crate::config::AsxGhost;
+use alloc::vec::Vec;
+use asx_kernel::status::Status;
+use asx_kernel::world::Answer;
+use core::ffi::{CStr, c_char};
+use core::ptr::null;
+
+/// A timer or task was cancelled that already was, or is over.
+pub const ASX_GHOST_DOUBLE_CANCEL: i32 = 0;
+/// A permit was used after its resolution.
+pub const ASX_GHOST_PERMIT_REUSE: i32 = 1;
+/// A channel was used whose other side, or own side, is closed.
+pub const ASX_GHOST_CLOSED_CHANNEL: i32 = 2;
+/// An obligation was resolved twice.
+pub const ASX_GHOST_DOUBLE_RESOLVE: i32 = 3;
+/// A borrow was held when a poll ended.
+pub const ASX_GHOST_BORROW_ACROSS_POLL: i32 = 4;
+/// An exclusive borrow met another one, or a borrow was ended that is not held.
+pub const ASX_GHOST_BORROW_EPOCH: i32 = 5;
+/// A call came from a wrong thread.
+pub const ASX_GHOST_AFFINITY: i32 = 6;
+/// Something was used through a handle whose thing is gone.
+pub const ASX_GHOST_STALE: i32 = 7;
+
+/// Reports beyond this many in one call are counted only.
+const MOST_REPORTS: usize = 16;
+
+/// The monitors of a runtime.
+pub(crate) struct Ghosts {
+    on: bool,
+    reports_wanted: bool,
+    pub(crate) counts: [u64; 8],
+    pub(crate) call: &'static CStr,
+    site: (*const c_char, u32),
+    /// The call under way has told the place of the next.
+    told: bool,
+    reports: Vec<AsxGhost>,
+}
+
+impl Ghosts {
+    pub(crate) fn new(on: bool, reports_wanted: bool) -> Ghosts {
+        Ghosts {
+            on,
+            reports_wanted,
+            counts: [0; 8],
+            call: c"asx",
+            site: (null(), 0),
+            told: false,
+            reports: Vec::new(),
+        }
+    }
+
+    /// Where the next call comes from.
+    pub(crate) fn here(&mut self, file: *const c_char, line: u32) {
+        self.site = (file, line);
+        self.told = true;
+    }
+
+    /// The call is over; what it said of its place is not true of the next. `asx_here` itself is
+    /// the one whose word lasts.
+    pub(crate) fn end_call(&mut self) {
+        if !core::mem::take(&mut self.told) {
+            self.site = (null(), 0);
+        }
+    }
+
+    /// Counts a misuse.
+    pub(crate) fn note(&mut self, kind: i32, status: AsxStatus, handle: (u64, u64), task: AsxTask) {
+        if !self.on {
+            return;
+        }
+        if let Some(count) = self.counts.get_mut(kind as usize) {
+            *count += 1;
+        }
+        if self.reports_wanted && self.reports.len() < MOST_REPORTS {
+            self.reports.push(AsxGhost {
+                kind,
+                status,
+                word: handle.0,
+                generation: handle.1,
+                task,
+                call: self.call.as_ptr(),
+                file: self.site.0,
+                line: self.site.1,
+                reserved: 0,
+            });
+        }
+    }
+
+    pub(crate) fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
+    }
+
+    pub(crate) fn take_report(&mut self) -> Option<AsxGhost> {
+        if self.reports.is_empty() { None } else { Some(self.reports.remove(0)) }
+    }
+}
+
+/// Borrows a program declares of its own data, so that their discipline can be watched.
+#[derive(Default)]
+pub(crate) struct Borrows {
+    /// Live ones: token and whether exclusive.
+    live: Vec<(u64, bool)>,
+    next: u64,
+}
+
+impl Borrows {
+    /// Begins a borrow; whether it conflicts with a living one.
+    pub(crate) fn begin(&mut self, exclusive: bool) -> (u64, bool) {
+        let conflict = self.live.iter().any(|(_, other)| exclusive || *other);
+        self.next += 1;
+        self.live.push((self.next, exclusive));
+        (self.next, conflict)
+    }
+
+    /// Ends a borrow.
+    pub(crate) fn end(&mut self, token: u64) -> Answer {
+        let at = self.live.iter().position(|(live, _)| *live == token);
+        self.live.swap_remove(at.ok_or(Status::InvalidArgument)?);
+        Ok(())
+    }
+
+    /// A poll is over: how many borrows it left behind. They are forgotten.
+    pub(crate) fn poll_ended(&mut self) -> usize {
+        let left = self.live.len();
+        self.live.clear();
+        left
+    }
+}

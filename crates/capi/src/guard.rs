@@ -1,0 +1,565 @@
+//! The boundary: pointers, handles and threads are looked at here, before anything else is.
+//!
+//! `export!` declares a function of the library. Its `let` lines look at the arguments; then the
+//! thread is looked at; then the rest runs with the runtime's core. The order of refusals is thus:
+//! arguments and the type of handles, affinity, and whatever the kernel finds (staleness, states,
+//! limits). Staleness comes after affinity because looking it up from a wrong thread would be the
+//! very race that affinity forbids.
+//!
+//! Rules of the unsafe code, here and where `export!` is used:
+//! 1. A runtime pointer is NULL, or came from asx_runtime_create and is not yet destroyed: what
+//!    every function asks of its caller. NULL and misaligned ones are refused.
+//! 2. A data pointer is NULL, or good for as many bytes as the function says. NULL where it is not
+//!    allowed and misaligned ones are refused.
+//! 3. The core is borrowed by one call at a time: only the owner's thread gets it (`Entry::core`),
+//!    no callback of the program runs while it is borrowed, and the borrow ends with the call's
+//!    closure. The fields beside the core are atomics, or never change.
+
+use crate::abi::{
+    AsxBody, AsxBudget, AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxStatus, AsxTask,
+    AsxTimer, AsxWhen,
+};
+use crate::config::{AsxConfig, Hooks};
+use crate::effects;
+use crate::mailbox::Mailbox;
+use crate::memory::Reserve;
+use crate::state::Core;
+use crate::sync::{AtomicU32, Ordering};
+use asx_kernel::arena::Key;
+use asx_kernel::handle::{Handle, Tag};
+use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
+use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+use asx_kernel::wheel::TimerHandle;
+use asx_kernel::world::{Answer, PermitId, SleepUntil};
+use core::cell::{Cell, UnsafeCell};
+use core::ffi::{CStr, c_char, c_void};
+use core::mem::{MaybeUninit, size_of};
+use core::time::Duration;
+
+/// Declares functions of the library: see the module's text.
+macro_rules! export {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($rt:ident $(, $arg:ident: $type:ty)* $(,)?) {
+            $(let $pattern:pat = $check:expr;)*
+            |$core:ident| $body:expr
+        }
+    )*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As said under Pre; `rt` is NULL or a living runtime.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $rt: *mut $crate::AsxRuntime, $($arg: $type),*
+        ) -> $crate::AsxStatus {
+            const NAME: &core::ffi::CStr = {
+                match core::ffi::CStr::from_bytes_with_nul(
+                    concat!(stringify!($name), "\0").as_bytes()
+                ) {
+                    Ok(name) => name,
+                    Err(_) => c"asx",
+                }
+            };
+            // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
+            unsafe {
+                $crate::guard::enter($rt, NAME, |entry| {
+                    $(let $pattern = $check;)*
+                    let $core = entry.core()?;
+                    $body
+                })
+            }
+        }
+    )*};
+}
+
+/// A runtime. Opaque to C.
+pub struct AsxRuntime {
+    /// Who created it.
+    owner: u64,
+    pub(crate) hooks: Hooks,
+    pub(crate) mailbox: Mailbox,
+    /// Calls from wrong threads that were not reported yet.
+    pub(crate) strays: AtomicU32,
+    pub(crate) reserve: Reserve,
+    core: UnsafeCell<Core>,
+}
+
+impl AsxRuntime {
+    pub(crate) fn new(config: &AsxConfig, reserve: Reserve, core: Core) -> AsxRuntime {
+        let hooks = Hooks::of(config);
+        let slots = u32::try_from(config.max_tasks).unwrap_or(64).clamp(1, 1 << 20);
+        AsxRuntime {
+            owner: caller(&hooks),
+            hooks,
+            mailbox: Mailbox::new(slots),
+            strays: AtomicU32::new(0),
+            reserve,
+            core: UnsafeCell::new(core),
+        }
+    }
+
+    /// The runtime behind a pointer.
+    ///
+    /// # Safety
+    /// Rule 1.
+    pub(crate) unsafe fn of<'a>(rt: *const AsxRuntime) -> Answer<&'a AsxRuntime> {
+        ensure(rt.is_aligned())?;
+        // SAFETY: rule 1.
+        unsafe { rt.as_ref() }.ok_or(Status::InvalidArgument)
+    }
+
+    /// Refuses calls from other threads, and counts them.
+    pub(crate) fn check_thread(&self) -> Answer {
+        if caller(&self.hooks) == self.owner {
+            return Ok(());
+        }
+        self.strays.fetch_add(1, Ordering::Relaxed);
+        Err(Status::AffinityViolation)
+    }
+
+    /// Runs something with the core, which is not borrowed now.
+    ///
+    /// # Safety
+    /// Rule 3: on the owner's thread, outside any other use, and `f` calls nothing of the program.
+    pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut Core) -> R) -> R {
+        self.reserve.enter();
+        // SAFETY: rule 3.
+        let result = f(unsafe { &mut *self.core.get() });
+        self.reserve.leave();
+        result
+    }
+}
+
+/// A call under way.
+pub(crate) struct Entry<'a> {
+    rt: &'a AsxRuntime,
+    call: &'static CStr,
+    inside: Cell<bool>,
+}
+
+impl<'a> Entry<'a> {
+    /// The core, if the caller may have it. Once per call.
+    #[allow(clippy::mut_from_ref, reason = "rule 3; handed out once")]
+    pub(crate) fn core(&self) -> Answer<&'a mut Core> {
+        self.rt.check_thread()?;
+        if self.inside.replace(true) {
+            return Err(Status::Internal);
+        }
+        self.rt.reserve.enter();
+        // SAFETY: rule 3: this is the owner's thread, and `inside` was not set.
+        let core = unsafe { &mut *self.rt.core.get() };
+        core.admit(self.call)?;
+        Ok(core)
+    }
+}
+
+/// Runs a call: the core is free again, and effects are done, before it answers.
+///
+/// # Safety
+/// Rules 1 and 2, the latter for what `body` does with pointers.
+#[inline]
+pub(crate) unsafe fn enter<'a>(
+    rt: *mut AsxRuntime,
+    call: &'static CStr,
+    body: impl FnOnce(&Entry<'a>) -> Answer,
+) -> AsxStatus {
+    // SAFETY: rule 1.
+    let Ok(rt) = (unsafe { AsxRuntime::of(rt) }) else {
+        return number(Err(Status::InvalidArgument));
+    };
+    let entry = Entry { rt, call, inside: Cell::new(false) };
+    let answer = caught(|| body(&entry));
+    if entry.inside.get() {
+        // SAFETY: rule 3: the closure is over, and with it the borrow.
+        let core = unsafe { &mut *rt.core.get() };
+        let effects = core.settle(&answer);
+        rt.reserve.leave();
+        if effects {
+            effects::perform(rt);
+        }
+    }
+    number(answer)
+}
+
+/// Catches panics where there is unwinding: a law was broken inside asx.
+#[cfg(any(feature = "std", test))]
+pub(crate) fn caught(body: impl FnOnce() -> Answer) -> Answer {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(Err(Status::Internal))
+}
+
+/// Without unwinding a panic ends the process: there is nothing to catch.
+#[cfg(not(any(feature = "std", test)))]
+pub(crate) fn caught(body: impl FnOnce() -> Answer) -> Answer {
+    body()
+}
+
+/// Refuses while a pool is nearly used up.
+///
+/// # Safety
+/// Rule 1, and on the owner's thread.
+pub(crate) unsafe fn check_memory(rt: *const AsxRuntime) -> Answer {
+    // SAFETY: rule 1.
+    unsafe { AsxRuntime::of(rt)? }.reserve.check()
+}
+
+/// Lets a task be woken from outside.
+///
+/// # Safety
+/// Rule 1, and on the owner's thread.
+pub(crate) unsafe fn publish(rt: *const AsxRuntime, task: TaskId) -> Answer {
+    // SAFETY: rule 1.
+    unsafe { AsxRuntime::of(rt)? }.mailbox.publish(task.0);
+    Ok(())
+}
+
+/// The number of an answer.
+pub(crate) fn number(answer: Answer) -> AsxStatus {
+    answer.err().unwrap_or(Status::Ok).number()
+}
+
+/// INVALID_ARGUMENT unless it holds.
+pub(crate) fn ensure(holds: bool) -> Answer {
+    if holds { Ok(()) } else { Err(Status::InvalidArgument) }
+}
+
+/// Who calls.
+fn caller(hooks: &Hooks) -> u64 {
+    match hooks.thread {
+        // SAFETY: rule 2: the hook and its pointer were given together.
+        Some(thread) => unsafe { thread(hooks.hook) },
+        None => os_thread() as u64,
+    }
+}
+
+/// The calling thread's number, never 0 where there are threads.
+#[cfg(unix)]
+pub(crate) fn os_thread() -> usize {
+    unsafe extern "C" {
+        safe fn pthread_self() -> usize;
+    }
+    pthread_self()
+}
+
+/// The calling thread's number: one thread only.
+#[cfg(not(unix))]
+pub(crate) fn os_thread() -> usize {
+    1
+}
+
+/// A place for a result.
+pub(crate) struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// A place that must be there.
+    ///
+    /// # Safety
+    /// Rule 2, for as long as the value is used.
+    pub(crate) unsafe fn new(pointer: *mut T) -> Answer<Out<T>> {
+        ensure(!pointer.is_null() && pointer.is_aligned())?;
+        Ok(Out(pointer))
+    }
+
+    /// A place that may be NULL.
+    ///
+    /// # Safety
+    /// Rule 2, for as long as the value is used.
+    pub(crate) unsafe fn maybe(pointer: *mut T) -> Answer<Out<T>> {
+        ensure(pointer.is_aligned() || pointer.is_null())?;
+        Ok(Out(pointer))
+    }
+
+    pub(crate) fn set(self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: rule 2, promised at `new`.
+            unsafe { self.0.write(value) }
+        }
+    }
+}
+
+/// A place for a struct that leads with its size.
+pub(crate) struct Look<T>(*mut T, usize);
+
+impl<T> Look<T> {
+    /// A place that must be there.
+    ///
+    /// # Safety
+    /// Rule 2: `struct_size` is readable, and as many bytes are writable.
+    pub(crate) unsafe fn new(pointer: *mut T) -> Answer<Look<T>> {
+        ensure(!pointer.is_null())?;
+        // SAFETY: the caller's promise.
+        unsafe { Look::maybe(pointer) }
+    }
+
+    /// A place that may be NULL.
+    ///
+    /// # Safety
+    /// As [`new`](Look::new), if not NULL.
+    pub(crate) unsafe fn maybe(pointer: *mut T) -> Answer<Look<T>> {
+        if pointer.is_null() {
+            return Ok(Look(pointer, 0));
+        }
+        ensure(pointer.is_aligned())?;
+        // SAFETY: rule 2; every such struct leads with a u32.
+        let size = unsafe { pointer.cast::<u32>().read() } as usize;
+        ensure((8..=4096).contains(&size) && size.is_multiple_of(4))?;
+        Ok(Look(pointer, size))
+    }
+
+    /// Whether somebody wants to know.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.0.is_null()
+    }
+
+    /// Writes as much of the value as the caller has room for; the rest of the room is zero.
+    pub(crate) fn set(self, value: T) -> Answer {
+        if self.0.is_null() {
+            return Ok(());
+        }
+        // SAFETY: rule 2, promised at `new`.
+        unsafe { write_prefix(self.0, self.1, &value)? };
+        // SAFETY: as above; the size stays what the caller said.
+        unsafe { self.0.cast::<u32>().write(self.1 as u32) };
+        Ok(())
+    }
+}
+
+/// Writes the first `size` bytes of a value, or all of it and zeros behind.
+///
+/// # Safety
+/// Rule 2: `size` bytes are writable, if not NULL.
+pub(crate) unsafe fn write_prefix<T>(to: *mut T, size: usize, value: &T) -> Answer {
+    ensure(!to.is_null() && to.is_aligned())?;
+    let own = size_of::<T>();
+    let from = core::ptr::from_ref(value).cast::<u8>();
+    // SAFETY: `size` bytes are writable; no more than `own` of the value are read.
+    unsafe {
+        core::ptr::copy_nonoverlapping(from, to.cast::<u8>(), size.min(own));
+        to.cast::<u8>().add(size.min(own)).write_bytes(0, size.saturating_sub(own));
+    }
+    Ok(())
+}
+
+/// The part of a struct that a caller has given.
+pub(crate) struct Prefix {
+    from: *const u8,
+    size: usize,
+}
+
+/// Looks at a struct that leads with its size: at least `least` bytes; what is behind our own
+/// struct must be zero.
+///
+/// # Safety
+/// Rule 2: as many bytes are readable as the first field says.
+pub(crate) unsafe fn prefix<T>(from: *const T, least: usize, most: usize) -> Answer<Prefix> {
+    ensure(!from.is_null() && from.is_aligned())?;
+    // SAFETY: rule 2; every such struct leads with a u32.
+    let size = unsafe { from.cast::<u32>().read() } as usize;
+    ensure((least..=most).contains(&size) && size.is_multiple_of(4))?;
+    let from = from.cast::<u8>();
+    let unknown = size_of::<T>().min(size)..size;
+    for at in unknown {
+        // SAFETY: rule 2: `at` is less than `size`.
+        ensure(unsafe { from.add(at).read() } == 0)?;
+    }
+    Ok(Prefix { from, size })
+}
+
+impl Prefix {
+    /// The second field of a configuration.
+    pub(crate) fn profile(&self) -> Answer<i32> {
+        ensure(self.size >= 8)?;
+        // SAFETY: rule 2: the first eight bytes were given.
+        Ok(unsafe { self.from.add(4).cast::<i32>().read_unaligned() })
+    }
+
+    /// The given fields in place of the defaults'.
+    pub(crate) fn over<T: Copy>(&self, defaults: T) -> T {
+        let mut value = MaybeUninit::new(defaults);
+        let to = value.as_mut_ptr().cast::<u8>();
+        // SAFETY: rule 2 for the source; `value` has its own size. All such structs are plain
+        // integers and pointers, for which every pattern of bits is a value.
+        unsafe {
+            core::ptr::copy_nonoverlapping(self.from, to, self.size.min(size_of::<T>()));
+            value.assume_init()
+        }
+    }
+}
+
+/// Options, or the defaults for NULL.
+///
+/// # Safety
+/// Rule 2.
+pub(crate) unsafe fn options<T: Copy>(from: *const T, defaults: T) -> Answer<T> {
+    if from.is_null() {
+        return Ok(defaults);
+    }
+    // SAFETY: rule 2.
+    Ok(unsafe { prefix(from, 8, 4096)? }.over(defaults))
+}
+
+/// The longest text that is taken from a caller.
+pub(crate) const LONGEST_TEXT: usize = 4096;
+
+/// A text: UTF-8 up to its NUL, NULL for none.
+///
+/// # Safety
+/// Rule 2: readable up to a NUL, or for [`LONGEST_TEXT`] bytes.
+pub(crate) unsafe fn text<'a>(from: *const c_char) -> Answer<Option<&'a str>> {
+    if from.is_null() {
+        return Ok(None);
+    }
+    let from = from.cast::<u8>();
+    // SAFETY: rule 2: no further than the NUL.
+    let end = (0..LONGEST_TEXT).find(|at| unsafe { from.add(*at).read() } == 0);
+    let end = end.ok_or(Status::InvalidArgument)?;
+    // SAFETY: rule 2: all of these were read.
+    let bytes = unsafe { core::slice::from_raw_parts(from, end) };
+    core::str::from_utf8(bytes).map(Some).map_err(|_| Status::InvalidArgument)
+}
+
+/// Bytes to read.
+///
+/// # Safety
+/// Rule 2: `size` bytes are readable.
+pub(crate) unsafe fn bytes<'a>(from: *const c_void, size: usize) -> Answer<&'a [u8]> {
+    if size == 0 {
+        return Ok(&[]);
+    }
+    ensure(!from.is_null() && isize::try_from(size).is_ok())?;
+    // SAFETY: rule 2.
+    Ok(unsafe { core::slice::from_raw_parts(from.cast(), size) })
+}
+
+/// Elements to write; NULL is as good as none.
+///
+/// # Safety
+/// Rule 2: `count` elements are writable.
+pub(crate) unsafe fn room<'a, T>(to: *mut T, count: usize) -> Answer<&'a mut [MaybeUninit<T>]> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    let fits = count.checked_mul(size_of::<T>()).is_some_and(|size| isize::try_from(size).is_ok());
+    ensure(!to.is_null() && to.is_aligned() && fits)?;
+    // SAFETY: rule 2.
+    Ok(unsafe { core::slice::from_raw_parts_mut(to.cast(), count) })
+}
+
+/// Copies a text with a NUL behind it, as far as it fits, and answers its length.
+///
+/// The answer is FULL if it was cut.
+pub(crate) fn put_text(to: &mut [MaybeUninit<u8>], text: &str, size: Out<usize>) -> Answer {
+    let fits = text.len().min(to.len().saturating_sub(1));
+    let (head, tail) = to.split_at_mut_checked(fits).ok_or(Status::Internal)?;
+    for (to, from) in head.iter_mut().zip(text.bytes()) {
+        to.write(from);
+    }
+    if let Some(end) = tail.first_mut() {
+        end.write(0);
+    }
+    size.set(text.len());
+    if fits == text.len() && !tail.is_empty() { Ok(()) } else { Err(Status::Full) }
+}
+
+macro_rules! handles {
+    ($($type:ident => $id:ident;)*) => {$(
+        impl $type {
+            /// The kernel's id, if the handle is of this type.
+            pub(crate) fn id(self) -> Answer<$id> {
+                let handle = Handle::from_raw(self.word, self.generation);
+                $id::from_handle(handle).ok_or(Status::InvalidArgument)
+            }
+
+            /// The handle of an id.
+            pub(crate) fn of(id: $id) -> $type {
+                let handle = id.handle(0);
+                $type { word: handle.word(), generation: handle.generation() }
+            }
+        }
+    )*};
+}
+
+handles! {
+    AsxRegion => RegionId;
+    AsxTask => TaskId;
+    AsxObligation => ObligationId;
+    AsxChannel => ChannelId;
+}
+
+/// The tag of permits, which the kernel's handles do not have.
+const PERMIT: u64 = (Tag::Channel as u64) + 1;
+
+impl AsxPermit {
+    /// The kernel's id, if the handle is of this type.
+    pub(crate) fn id(self) -> Answer<PermitId> {
+        ensure(self.word >> 48 == PERMIT)?;
+        Ok(PermitId(Key { generation: self.generation, index: self.word as u32 }))
+    }
+
+    /// The handle of an id.
+    pub(crate) fn of(id: PermitId) -> AsxPermit {
+        AsxPermit { word: (PERMIT << 48) | u64::from(id.0.index), generation: id.0.generation }
+    }
+}
+
+impl AsxTimer {
+    /// The kernel's handle.
+    pub(crate) fn id(self) -> TimerHandle {
+        TimerHandle { id: self.id, generation: self.generation }
+    }
+
+    /// The handle of an id.
+    pub(crate) fn of(handle: TimerHandle) -> AsxTimer {
+        AsxTimer { id: handle.id, generation: handle.generation }
+    }
+}
+
+impl AsxTask {
+    /// No task.
+    pub(crate) const NONE: AsxTask = AsxTask { word: 0, generation: 0 };
+}
+
+impl AsxBody {
+    /// The body, if it can be polled.
+    pub(crate) fn checked(self) -> Answer<AsxBody> {
+        ensure(self.poll.is_some())?;
+        Ok(self)
+    }
+}
+
+impl AsxWhen {
+    /// The kernel's way to say it.
+    pub(crate) fn checked(self) -> Answer<SleepUntil> {
+        match self.mode {
+            crate::abi::ASX_WHEN_AFTER => Ok(SleepUntil::After(Duration::from_nanos(self.ns))),
+            crate::abi::ASX_WHEN_AT => Ok(SleepUntil::At(Time::from_nanos(self.ns))),
+            _ => Err(Status::InvalidArgument),
+        }
+    }
+}
+
+impl AsxBudget {
+    /// No limits.
+    pub(crate) const INFINITE: AsxBudget = AsxBudget {
+        deadline: crate::abi::ASX_NONE,
+        polls: crate::abi::ASX_NONE,
+        cost: crate::abi::ASX_NONE,
+    };
+}
+
+/// A handle of a thing that may be absent: NULL for none.
+///
+/// # Safety
+/// Rule 2.
+pub(crate) unsafe fn maybe<T: Copy, I>(
+    from: *const T,
+    id: impl FnOnce(T) -> Answer<I>,
+) -> Answer<Option<I>> {
+    if from.is_null() {
+        return Ok(None);
+    }
+    ensure(from.is_aligned())?;
+    // SAFETY: rule 2.
+    id(unsafe { from.read() }).map(Some)
+}

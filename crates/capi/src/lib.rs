@@ -1,0 +1,49 @@
+//! The kernel's world as a C library: explicit, bounded, deterministic.
+//!
+//! There are no threads and no globals in here. A program creates a runtime from a configuration,
+//! spawns tasks (a callback and a context pointer each), and steps the runtime whenever it likes;
+//! every law is the kernel's. `include/asx.h` is made from these sources.
+//!
+//! ```text
+//!  C caller -- asx_*(rt, ..) --> export!: pointers, handles, thread (guard) --> Core --> World
+//!                 ^                                                              |
+//!                 |      effects after the call: drop callbacks, ghost reports   |
+//!                 +--------------------------------------------------------------+
+//!  asx_step: begin (Core) -> callback, with nothing borrowed -> finish (Core) -> effects -> ..
+//!  asx_external_wake: any thread, any signal handler -> mailbox -> drained by asx_step
+//! ```
+//!
+//! All `unsafe` is in `guard`, `step`, `mailbox`, `pool` and `memory`; each block cites a numbered
+//! rule of its module. Functions are declared with `export!`, which makes the checks.
+
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
+
+#[macro_use]
+mod guard;
+
+pub mod abi;
+pub mod channel;
+pub mod config;
+mod effects;
+pub mod ghost;
+pub mod journal;
+mod look;
+mod mailbox;
+pub mod memory;
+pub mod obligation;
+mod pool;
+pub mod region;
+pub mod runtime;
+mod state;
+pub mod status;
+mod step;
+mod store;
+mod sync;
+pub mod task;
+pub mod timer;
+mod words;
+
+pub use abi::*;
+pub use guard::AsxRuntime;

@@ -1,0 +1,253 @@
+//! Regions: opening, ending, closing, finalizers.
+
+use crate::abi::{
+    ASX_NONE, ASX_POLICY_COLLECT_ALL, ASX_POLICY_FAIL_FAST, AsxBody, AsxBudget, AsxReason,
+    AsxRegion, AsxRegionInfo, AsxRegionOptions, AsxTask,
+};
+use crate::guard::{self, Look, Out};
+use crate::look;
+use asx_kernel::budget::Budget;
+use asx_kernel::cancel::Kind;
+use asx_kernel::lanes::Priority;
+use asx_kernel::region::RegionState;
+use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+use asx_kernel::world::{Answer, Ask, Policy, RegionOptions};
+use core::ffi::c_char;
+use core::mem::size_of;
+use core::task::Poll;
+use core::time::Duration;
+
+export! {
+    /// The root region, which every other is inside of.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_root(rt, out: *mut AsxRegion) {
+        let out = Out::new(out)?;
+        |core| {
+            out.set(AsxRegion::of(core.world.root()));
+            Ok(())
+        }
+    }
+
+    /// Opens a child region.
+    ///
+    /// Pre: `options` is NULL or leads with its size; `out` is writable. Thread: the owner's. Owns:
+    /// the region belongs to its parent. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_open(
+        rt,
+        parent: AsxRegion,
+        options: *const AsxRegionOptions,
+        out: *mut AsxRegion,
+    ) {
+        let parent = parent.id()?;
+        let options = region_options(guard::options(options, NO_OPTIONS)?)?;
+        let out = Out::new(out)?;
+        |core| {
+            guard::check_memory(rt)?;
+            out.set(AsxRegion::of(core.world.open_region(parent, options)?));
+            Ok(())
+        }
+    }
+
+    /// The region's author is done: it closes when nothing lives inside. Nothing is cancelled.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_end(rt, region: AsxRegion) {
+        let region = region.id()?;
+        |core| core.world.end_region(region)
+    }
+
+    /// Closes a region with a reason and cancels what is inside. Later ones strengthen the reason.
+    ///
+    /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; what still lives after `force_ns`
+    /// (ASX_NONE: never) is completed by force; `first` is NULL or writable: whether it was the
+    /// first request. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_close(
+        rt,
+        region: AsxRegion,
+        kind: i32,
+        message: *const c_char,
+        force_ns: u64,
+        first: *mut i32,
+    ) {
+        let region = region.id()?;
+        let kind = look::nth(&Kind::ALL, kind)?;
+        let message = guard::text(message)?;
+        let first = Out::maybe(first)?;
+        |core| {
+            let ask = ask(kind, message);
+            let force = (force_ns != ASX_NONE).then(|| Duration::from_nanos(force_ns));
+            first.set(i32::from(core.world.close_region(region, ask, force)?));
+            Ok(())
+        }
+    }
+
+    /// Opens (nonzero) or shuts a region's gate: a shut one admits nothing new.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_gate(rt, region: AsxRegion, open: i32) {
+        let region = region.id()?;
+        |core| core.world.set_admission(region, open != 0)
+    }
+
+    /// Registers a finalizer: it runs when everything else in the region is over, last in first.
+    ///
+    /// Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
+    /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_region_defer(rt, region: AsxRegion, body: AsxBody) {
+        let region = region.id()?;
+        let body = body.checked()?;
+        |core| {
+            guard::check_memory(rt)?;
+            core.offer(body, |world, body| world.defer(region, body))
+        }
+    }
+
+    /// Spawns a finalizer task into a region that is finalizing.
+    ///
+    /// Pre: `body.poll` is not NULL; `out` is writable. Thread: the owner's. Owns: as
+    /// asx_region_defer. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_INVALID_TRANSITION; ASX_REGION_CLOSED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_spawn_finalizer(rt, region: AsxRegion, body: AsxBody, out: *mut AsxTask) {
+        let region = region.id()?;
+        let body = body.checked()?;
+        let out = Out::new(out)?;
+        |core| {
+            let task = core.offer(body, |world, body| world.spawn_finalizer(region, body))?;
+            out.set(AsxTask::of(task));
+            Ok(())
+        }
+    }
+
+    /// Counts bytes against the memory limit, on behalf of a region, until it closes.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing is allocated. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_use_storage(rt, region: AsxRegion, bytes: usize) {
+        let region = region.id()?;
+        |core| core.world.use_storage(region, bytes)
+    }
+
+    /// Frees a Closed region's slot; its handle is stale from then on.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not closed, or the root;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_release(rt, region: AsxRegion) {
+        let region = region.id()?;
+        |core| core.world.release_region(region)
+    }
+
+    /// A look at a region.
+    ///
+    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_look(rt, region: AsxRegion, info: *mut AsxRegionInfo) {
+        let region = region.id()?;
+        let info = Look::new(info)?;
+        |core| info.set(look::region(&core.world.region(region)?))
+    }
+
+    /// A link of the chain of causes of a region's close: 0 is the reason itself.
+    ///
+    /// Pre: `reason` leads with its size; `text` has room for `room` bytes of the message; `size`
+    /// is NULL or writable: its length. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_reason(
+        rt,
+        region: AsxRegion,
+        depth: u32,
+        reason: *mut AsxReason,
+        text: *mut c_char,
+        room: usize,
+        size: *mut usize,
+    ) {
+        let region = region.id()?;
+        let reason = Look::new(reason)?;
+        let text = guard::room(text.cast::<u8>(), room)?;
+        let size = Out::maybe(size)?;
+        |core| {
+            let own = core.world.region(region)?.reason;
+            look::reason(own.as_ref(), depth, reason, text, size)
+        }
+    }
+
+    /// Waits for a region to close, on behalf of a task: its outcome, ASX_OUTCOME_.
+    ///
+    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_WOULD_BLOCK, and the task is woken when it has closed; ASX_CANCELLED;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_wait(rt, region: AsxRegion, task: AsxTask, outcome: *mut i32) {
+        let (region, task) = (region.id()?, task.id()?);
+        let outcome = Out::new(outcome)?;
+        |core| match core.world.closed(task, region)? {
+            Poll::Pending => Err(Status::WouldBlock),
+            Poll::Ready(severity) => {
+                outcome.set(severity as i32);
+                Ok(())
+            }
+        }
+    }
+
+    /// What an explicit step of the region to a state would answer. Nothing changes.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+    /// state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION; ASX_INCOMPLETE_CHILDREN;
+    /// ASX_UNRESOLVED_OBLIGATIONS; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_check(rt, region: AsxRegion, state: i32) {
+        let region = region.id()?;
+        let state = look::nth(&RegionState::ALL, state)?;
+        |core| core.world.try_region(region, state)
+    }
+}
+
+const NO_OPTIONS: AsxRegionOptions = AsxRegionOptions {
+    struct_size: size_of::<AsxRegionOptions>() as u32,
+    policy: ASX_POLICY_COLLECT_ALL,
+    max_children: ASX_NONE,
+    budget: AsxBudget::INFINITE,
+    priority: 0,
+    reserved: 0,
+};
+
+fn region_options(options: AsxRegionOptions) -> Answer<RegionOptions> {
+    guard::ensure(options.reserved == 0)?;
+    let max_children = match options.max_children {
+        ASX_NONE => None,
+        most => Some(usize::try_from(most).unwrap_or(usize::MAX)),
+    };
+    let policy = match options.policy {
+        ASX_POLICY_COLLECT_ALL => Policy::CollectAll,
+        ASX_POLICY_FAIL_FAST => Policy::FailFast,
+        _ => return Err(Status::InvalidArgument),
+    };
+    Ok(RegionOptions { budget: budget(options.budget, options.priority)?, max_children, policy })
+}
+
+/// A budget as the kernel has it.
+pub(crate) fn budget(budget: AsxBudget, priority: u32) -> Answer<Budget> {
+    let maybe = |value: u64| (value != ASX_NONE).then_some(value);
+    Ok(Budget {
+        deadline: maybe(budget.deadline).map(Time::from_nanos),
+        poll_quota: budget.polls,
+        cost_quota: maybe(budget.cost),
+        priority: Priority(u8::try_from(priority).map_err(|_| Status::InvalidArgument)?),
+    })
+}
+
+/// A request to cancel. It allocates: made inside the call, where memory is the runtime's.
+pub(crate) fn ask(kind: Kind, message: Option<&str>) -> Ask {
+    Ask { kind, message: message.map(Into::into) }
+}

@@ -1,0 +1,479 @@
+//! The runtime itself: creation and end, stepping, time, shutdown, diagnosis.
+
+use crate::abi::{
+    ASX_NONE, AsxDiagnosis, AsxProgress, AsxQueuesInfo, AsxStats, AsxStatus, AsxTask,
+};
+use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, AsxConfig};
+use crate::ghost::{ASX_GHOST_AFFINITY, ASX_GHOST_BORROW_EPOCH};
+use crate::guard::{self, AsxRuntime, Look, Out, number};
+use crate::memory::{self, AsxAllocFn, AsxFreeFn, Reserve};
+use crate::state::Core;
+use crate::step;
+use crate::sync::Ordering;
+use alloc::boxed::Box;
+use asx_kernel::lanes::{Lane, Suggestion};
+use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+use asx_kernel::world::Answer;
+use core::ffi::{c_char, c_void};
+use core::time::Duration;
+
+/// Cancel, timed, ready.
+pub const ASX_SUGGEST_NONE: i32 = 0;
+/// Timed before cancel, within bounds.
+pub const ASX_SUGGEST_MEET_DEADLINES: i32 = 1;
+/// As usual, with the limit of cancels in a row doubled.
+pub const ASX_SUGGEST_DRAIN_OBLIGATIONS: i32 = 2;
+/// As usual, with the limit of cancels in a row doubled.
+pub const ASX_SUGGEST_DRAIN_REGIONS: i32 = 3;
+
+/// Sets where the library gets its memory, once per process, before the first runtime.
+///
+/// Pre: both functions keep working until the process ends. Thread: any, before other calls.
+/// Owns: `hook` stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a NULL function;
+/// ASX_INVALID_TRANSITION when set before or after a runtime was created; ASX_CAPABILITY_DENIED
+/// in a build that uses Rust's allocator.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_set_allocator(
+    give: Option<AsxAllocFn>,
+    take: Option<AsxFreeFn>,
+    hook: *mut c_void,
+) -> AsxStatus {
+    number(match (give, take) {
+        (Some(give), Some(take)) => memory::set_allocator(give, take, hook),
+        _ => Err(Status::InvalidArgument),
+    })
+}
+
+/// Creates a runtime. The calling thread is its owner.
+///
+/// Pre: `config` points to a configuration from asx_config_init. Thread: any; it becomes the
+/// owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
+/// configuration must live as long. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, for a value
+/// out of range or a size that never was; ASX_RESOURCE_EXHAUSTED when memory is not to be had.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_runtime_create(
+    config: *const AsxConfig,
+    out: *mut *mut AsxRuntime,
+) -> AsxStatus {
+    number(guard::caught(|| {
+        // SAFETY: rule 2 of `guard`: what the caller promises.
+        let (mut config, out) = unsafe { (AsxConfig::read(config)?, Out::new(out)?) };
+        if config.flags & ASX_FLAG_SEED_FROM_ENTROPY != 0 {
+            let entropy = config.entropy.ok_or(Status::InvalidArgument)?;
+            // SAFETY: rule 2: given together by the program.
+            config.seed = unsafe { entropy(config.hook) };
+        }
+        out.set(create(&config)?);
+        Ok(())
+    }))
+}
+
+fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
+    config.kernel()?;
+    memory::seal();
+    let reserve = match config.flags & ASX_FLAG_POOL {
+        0 => Reserve::NONE,
+        _ => Reserve::create(config.pool_size()?, config.pool_memory)?,
+    };
+    let outside = reserve.alias();
+    outside.enter();
+    let core = Core::new(config);
+    let made = core.map(|core| Box::into_raw(Box::new(AsxRuntime::new(config, reserve, core))));
+    outside.leave();
+    if made.is_err() {
+        outside.release();
+    }
+    made
+}
+
+/// Destroys a runtime and everything in it. Drop callbacks of living tasks are called.
+///
+/// Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
+/// is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
+/// ASX_REENTRANT from inside a callback.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
+    let destroy = || {
+        // SAFETY: rule 1 of `guard`: what the caller promises.
+        let runtime = unsafe { AsxRuntime::of(rt)? };
+        runtime.check_thread()?;
+        // SAFETY: rule 3 of `guard`.
+        unsafe { runtime.with(Core::end)? };
+        crate::effects::perform(runtime);
+        let outside = runtime.reserve.alias();
+        outside.enter();
+        // SAFETY: made by `Box::into_raw` in `create`; the caller gives it up.
+        drop(unsafe { Box::from_raw(rt) });
+        outside.leave();
+        outside.release();
+        Ok(())
+    };
+    number(guard::caught(destroy))
+}
+
+/// Polls up to `max_steps` runnable tasks at the time `now`, after timers, deadlines and wakes
+/// from outside had their way.
+///
+/// Pre: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as the
+/// current time. `progress` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
+/// Answers: ASX_OK, whether or not work is left (see `progress`); ASX_INVALID_ARGUMENT;
+/// ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback; ASX_INTERNAL.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_step(
+    rt: *mut AsxRuntime,
+    now: u64,
+    max_steps: u64,
+    progress: *mut AsxProgress,
+) -> AsxStatus {
+    number(guard::caught(|| {
+        // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
+        let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)?) };
+        step::drive(rt, c"asx_step", now, max_steps, false, progress)
+    }))
+}
+
+/// Polls until nothing is runnable at the time `now`.
+///
+/// Pre: as asx_step. Thread: the owner's. Owns: nothing. Answers: ASX_OK when idle;
+/// ASX_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
+/// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback;
+/// ASX_INTERNAL.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_run_until_idle(
+    rt: *mut AsxRuntime,
+    now: u64,
+    progress: *mut AsxProgress,
+) -> AsxStatus {
+    number(guard::caught(|| {
+        // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
+        let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)?) };
+        step::drive(rt, c"asx_run_until_idle", now, u64::MAX, true, progress)
+    }))
+}
+
+/// Wakes a task from any thread, signal handler or interrupt: at the next step it is runnable.
+///
+/// Pre: the runtime is not being destroyed. Thread: any; the one call that is. Owns: nothing.
+/// Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL or a handle of another type; ASX_STALE_HANDLE.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_external_wake(rt: *mut AsxRuntime, task: AsxTask) -> AsxStatus {
+    let wake = || {
+        // SAFETY: rule 1 of `guard`: what the caller promises. Only atomics are touched.
+        let rt = unsafe { AsxRuntime::of(rt)? };
+        rt.mailbox.post(task.id()?.0)
+    };
+    number(wake())
+}
+
+export! {
+    /// The runtime's time.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_now(rt, out: *mut u64) {
+        let out = Out::new(out)?;
+        |core| {
+            out.set(core.world.now().as_nanos());
+            Ok(())
+        }
+    }
+
+    /// Moves the runtime's time without polling anything. A time that has passed changes nothing.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for
+    /// ASX_NOW; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_advance(rt, now: u64) {
+        let () = guard::ensure(now != crate::abi::ASX_NOW)?;
+        |core| {
+            core.world.set_now(Time::from_nanos(now));
+            Ok(())
+        }
+    }
+
+    /// Lets timers, deadlines and graces that are due have their way, without polling anything.
+    ///
+    /// Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
+    /// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_fire(rt, fired: *mut u64) {
+        let fired = Out::maybe(fired)?;
+        |core| {
+            core.world.allow_timers(usize::try_from(core.max_steps).unwrap_or(usize::MAX));
+            fired.set(core.world.expire() as u64);
+            Ok(())
+        }
+    }
+
+    /// When something happens by itself next: a timer, a deadline, a grace, a watchdog.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when
+    /// nothing will; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_next_deadline(rt, out: *mut u64) {
+        let out = Out::new(out)?;
+        |core| {
+            out.set(core.next_deadline().ok_or(Status::Empty)?.as_nanos());
+            Ok(())
+        }
+    }
+
+    /// What the governor suggests from now on.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+    /// mode that is none; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_suggest(rt, mode: i32) {
+        let mode = suggestion(mode)?;
+        |core| {
+            core.world.suggest(mode);
+            Ok(())
+        }
+    }
+
+    /// Tells tasks that wait for it (asx_task_stopping) that the run is about to stop.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_soft_stop(rt) {
+        |core| {
+            core.world.soft_stop();
+            Ok(())
+        }
+    }
+
+    /// Shuts down: a soft stop now, the root closed after `soft_ns`, what still lives completed by
+    /// force `force_ns` later. Go on stepping until it is quiescent.
+    ///
+    /// Pre: `force_ns` may be ASX_NONE. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_shutdown(rt, soft_ns: u64, force_ns: u64) {
+        |core| {
+            let force = (force_ns != ASX_NONE).then(|| Duration::from_nanos(force_ns));
+            core.world.shutdown(Duration::from_nanos(soft_ns), force)
+        }
+    }
+
+    /// Whether everything is over; if not, what is still alive.
+    ///
+    /// Pre: `diagnosis` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
+    /// Answers: ASX_OK; ASX_TASKS_STILL_ACTIVE, ASX_OBLIGATIONS_UNRESOLVED,
+    /// ASX_REGIONS_NOT_CLOSED, ASX_TIMERS_PENDING or ASX_CHANNEL_NOT_DRAINED, the first in this
+    /// order; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_quiescent(rt, diagnosis: *mut AsxDiagnosis) {
+        let diagnosis = Look::maybe(diagnosis)?;
+        |core| {
+            let not = core.world.quiescent().err();
+            let all = not.as_ref().map(|not| not.counts()).unwrap_or_default();
+            let count = |status| {
+                all.iter().find(|(of, _)| *of == status).map_or(0, |(_, count)| *count as u64)
+            };
+            diagnosis.set(AsxDiagnosis {
+                struct_size: 0,
+                reserved: 0,
+                tasks: count(Status::TasksStillActive),
+                obligations: count(Status::ObligationsUnresolved),
+                regions: count(Status::RegionsNotClosed),
+                timers: count(Status::TimersPending),
+                channels: count(Status::ChannelNotDrained),
+            })?;
+            all.first().map_or(Ok(()), |(status, _)| Err(*status))
+        }
+    }
+
+    /// The tree of what still lives, as text for people.
+    ///
+    /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
+    /// text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when it was cut;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_dump(rt, text: *mut c_char, room: usize, size: *mut usize) {
+        let text = guard::room(text.cast::<u8>(), room)?;
+        let size = Out::maybe(size)?;
+        |core| guard::put_text(text, &core.world.dump(), size)
+    }
+
+    /// Checks every invariant; a broken one is described as text.
+    ///
+    /// Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_DETERMINISM_VIOLATION when one is broken; ASX_INVALID_ARGUMENT;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_verify(rt, text: *mut c_char, room: usize, size: *mut usize) {
+        let text = guard::room(text.cast::<u8>(), room)?;
+        let size = Out::maybe(size)?;
+        |core| match core.world.check() {
+            Ok(()) => {
+                let _ = guard::put_text(text, "", size);
+                Ok(())
+            }
+            Err(broken) => {
+                let _ = guard::put_text(text, &alloc::format!("{broken}"), size);
+                Err(Status::DeterminismViolation)
+            }
+        }
+    }
+
+    /// A number from the runtime's own stream, which the seed decides.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_random(rt, out: *mut u64) {
+        let out = Out::new(out)?;
+        |core| {
+            out.set(core.random.next_u64());
+            Ok(())
+        }
+    }
+
+    /// A look at timers, run queues and the scheduler's counters.
+    ///
+    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_queues(rt, info: *mut AsxQueuesInfo) {
+        let info = Look::new(info)?;
+        |core| {
+            let (world, timers) = (&core.world, core.world.timers());
+            let certificate = world.scheduler().certificate(0);
+            info.set(AsxQueuesInfo {
+                struct_size: 0,
+                reserved: 0,
+                timers: timers.len() as u64,
+                next_timer: timers.next_deadline().map_or(ASX_NONE, Time::as_nanos),
+                timer_storage: timers.storage() as u64,
+                cancel: world.queued_in(Lane::Cancel) as u64,
+                timed: world.queued_in(Lane::Timed) as u64,
+                ready: world.queued_in(Lane::Ready) as u64,
+                cancel_dispatches: certificate.cancel,
+                timed_dispatches: certificate.timed,
+                ready_dispatches: certificate.ready,
+                fallback_dispatches: certificate.fallback,
+                base_exceedances: certificate.base_exceedances,
+                effective_exceedances: certificate.effective_exceedances,
+                max_limit: certificate.max_effective_limit,
+                certificate: certificate.witness_hash(),
+            })
+        }
+    }
+
+    /// Says where the next call is made, for ghost reports: ASX_CALL does.
+    ///
+    /// Pre: `file` is NULL or a text that lives until that call is over. Thread: the owner's. Owns:
+    /// nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_here(rt, file: *const c_char, line: u32) {
+        |core| {
+            core.ghosts.here(file, line);
+            Ok(())
+        }
+    }
+
+    /// Declares that the program borrows data of its own until asx_borrow_end, at most until the
+    /// poll under way ends: the ghost monitors watch that.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
+    /// too; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_borrow_begin(rt, exclusive: i32, out: *mut u64) {
+        let out = Out::new(out)?;
+        |core| {
+            let (token, conflict) = core.borrows.begin(exclusive != 0);
+            if conflict {
+                let task = core.current_handle();
+                core.ghosts.note(ASX_GHOST_BORROW_EPOCH, 0, (token, 0), task);
+            }
+            out.set(token);
+            Ok(())
+        }
+    }
+
+    /// Ends a borrow.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+    /// borrow that is not held; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_borrow_end(rt, borrow: u64) {
+        |core| core.borrows.end(borrow).inspect_err(|status| {
+            let task = core.current_handle();
+            core.ghosts.note(ASX_GHOST_BORROW_EPOCH, status.number(), (borrow, 0), task);
+        })
+    }
+}
+
+/// The runtime's counters.
+///
+/// Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+/// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_get_stats(rt: *mut AsxRuntime, stats: *mut AsxStats) -> AsxStatus {
+    // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
+    unsafe {
+        guard::enter(rt, c"asx_get_stats", |entry| {
+            let stats = Look::new(stats)?;
+            let core = entry.core()?;
+            let rt = AsxRuntime::of(rt)?;
+            core.note_strays(rt);
+            let pool = rt.reserve.stats();
+            stats.set(AsxStats {
+                struct_size: 0,
+                reserved: 0,
+                polls: core.polls,
+                overruns: core.overruns,
+                watchdogs: core.watchdogs_expired(),
+                external_wakes: core.external_wakes,
+                ghosts: core.ghosts.counts,
+                memory: core.world.memory() as u64,
+                pool_size: pool.size,
+                pool_used: pool.used,
+                pool_peak: pool.peak,
+                pool_spills: pool.spills,
+            })
+        })
+    }
+}
+
+fn suggestion(mode: i32) -> Answer<Suggestion> {
+    match mode {
+        ASX_SUGGEST_NONE => Ok(Suggestion::NoPreference),
+        ASX_SUGGEST_MEET_DEADLINES => Ok(Suggestion::MeetDeadlines),
+        ASX_SUGGEST_DRAIN_OBLIGATIONS => Ok(Suggestion::DrainObligations),
+        ASX_SUGGEST_DRAIN_REGIONS => Ok(Suggestion::DrainRegions),
+        _ => Err(Status::InvalidArgument),
+    }
+}
+
+impl Core {
+    /// Takes over the calls from wrong threads, which could not report themselves.
+    pub(crate) fn note_strays(&mut self, rt: &AsxRuntime) {
+        if rt.strays.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for _ in 0..rt.strays.swap(0, Ordering::Relaxed) {
+            let status = Status::AffinityViolation.number();
+            self.ghosts.note(ASX_GHOST_AFFINITY, status, (0, 0), AsxTask::NONE);
+        }
+    }
+
+    /// The runtime is about to go: every body that was not dropped yet is due.
+    fn end(&mut self) -> Answer {
+        if self.stepping || self.in_hook || self.current.is_some() {
+            return Err(Status::Reentrant);
+        }
+        self.collect();
+        self.drop_bodies();
+        Ok(())
+    }
+}

@@ -1,0 +1,293 @@
+//! What a runtime has beside its mailbox: the world, the messages' bytes, watchdogs, counters.
+//!
+//! The world is the kernel's; what is added here decides nothing about who runs when. A watchdog
+//! that runs out asks the world to cancel its task, as any caller could.
+
+use crate::abi::{AsxBody, AsxTask};
+use crate::config::{ASX_FLAG_GHOSTS, ASX_LOG_WARN, AsxConfig, Line};
+use crate::ghost::{Borrows, Ghosts};
+use crate::store::Stores;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use asx_kernel::arena::{Arena, Key};
+use asx_kernel::cancel::Kind;
+use asx_kernel::choose::Seeded;
+use asx_kernel::ids::TaskId;
+use asx_kernel::rng::DetRng;
+use asx_kernel::status::Status;
+use asx_kernel::task::TaskState;
+use asx_kernel::time::Time;
+use asx_kernel::world::{Answer, Ask, Offer, TaskError, World};
+use core::ffi::CStr;
+use core::time::Duration;
+
+/// A message: where its bytes are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    /// The slot of its channel.
+    pub(crate) channel: u32,
+    /// Its slot among the channel's bytes.
+    pub(crate) slot: u32,
+}
+
+/// A body, as the world has it: where it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body(Key);
+
+/// The runtime's own part.
+pub(crate) struct Core {
+    pub(crate) world: World<Body, Message>,
+    /// Every body the world has, so that none is forgotten at the end.
+    bodies: Arena<AsxBody>,
+    pub(crate) choose: Seeded,
+    pub(crate) random: DetRng,
+    pub(crate) stores: Stores,
+    pub(crate) ghosts: Ghosts,
+    pub(crate) borrows: Borrows,
+    /// The task being polled, and the error it has set.
+    pub(crate) current: Option<TaskId>,
+    pub(crate) error: Option<TaskError>,
+    /// A step is under way.
+    pub(crate) stepping: bool,
+    /// A hook or a drop callback runs: nothing may be called.
+    pub(crate) in_hook: bool,
+    /// The call under way may let go of bodies or messages.
+    pub(crate) releases: bool,
+    /// An INTERNAL was answered: nothing may be called.
+    pub(crate) broken: bool,
+    /// Tasks whose slot is freed when they are over.
+    pub(crate) auto_release: BTreeSet<TaskId>,
+    watchdogs: Watchdogs,
+    /// Lines for the log hook.
+    pub(crate) lines: Vec<Line>,
+    /// Bodies whose drop callback is due.
+    pub(crate) dropped: Vec<AsxBody>,
+    pub(crate) polls: u64,
+    pub(crate) overruns: u64,
+    pub(crate) external_wakes: u64,
+    pub(crate) max_steps: u64,
+    pub(crate) default_watchdog: u64,
+    logs: bool,
+}
+
+impl Core {
+    pub(crate) fn new(config: &AsxConfig) -> Answer<Core> {
+        Ok(Core {
+            world: World::new(config.kernel()?),
+            bodies: Arena::new(),
+            choose: Seeded::new(config.seed, 1),
+            random: DetRng::new(config.seed, u64::MAX - 1),
+            stores: Stores::default(),
+            ghosts: Ghosts::new(config.flags & ASX_FLAG_GHOSTS != 0, config.ghost.is_some()),
+            borrows: Borrows::default(),
+            current: None,
+            error: None,
+            stepping: false,
+            in_hook: false,
+            releases: true,
+            broken: false,
+            auto_release: BTreeSet::new(),
+            watchdogs: Watchdogs::default(),
+            lines: Vec::new(),
+            dropped: Vec::new(),
+            polls: 0,
+            overruns: 0,
+            external_wakes: 0,
+            max_steps: config.max_steps,
+            default_watchdog: config.watchdog_ns,
+            logs: config.log.is_some(),
+        })
+    }
+
+    /// The beginning of a call.
+    pub(crate) fn admit(&mut self, call: &'static CStr) -> Answer {
+        if self.in_hook {
+            return Err(Status::Reentrant);
+        }
+        if self.broken {
+            return Err(Status::Internal);
+        }
+        self.ghosts.call = call;
+        self.releases = true;
+        Ok(())
+    }
+
+    /// This call lets go of nothing: there is nothing to collect after it.
+    #[inline]
+    pub(crate) fn keeps_all(&mut self) -> &mut Core {
+        self.releases = false;
+        self
+    }
+
+    /// The end of a call: collects what must be done now that the core is free; whether there is
+    /// something.
+    pub(crate) fn settle(&mut self, answer: &Answer) -> bool {
+        if self.in_hook {
+            return false;
+        }
+        self.broken |= *answer == Err(Status::Internal);
+        self.ghosts.end_call();
+        if self.releases {
+            self.collect();
+        }
+        !self.dropped.is_empty() || self.ghosts.has_reports() || !self.lines.is_empty()
+    }
+
+    /// Takes over what the world has let go of.
+    pub(crate) fn collect(&mut self) {
+        for message in self.world.take_dropped() {
+            self.stores.free(message);
+        }
+        let released = self.world.take_released();
+        if released.is_empty() {
+            return;
+        }
+        for body in released {
+            self.drop_body(body);
+        }
+        // What was completed by force was not noticed after a poll.
+        let over: Vec<_> = self.auto_release.iter().copied().filter(|t| self.is_over(*t)).collect();
+        for task in over {
+            self.after_poll(task);
+        }
+    }
+
+    /// Keeps a body for the world.
+    pub(crate) fn keep(&mut self, body: AsxBody) -> Answer<Body> {
+        self.bodies.insert(body).map(Body).map_err(|_| Status::ResourceExhausted)
+    }
+
+    /// Gives a body to the world, with `offer`; a refused one is forgotten, and stays the caller's.
+    pub(crate) fn offer<T>(
+        &mut self,
+        body: AsxBody,
+        offer: impl FnOnce(&mut World<Body, Message>, Body) -> Offer<Body, T>,
+    ) -> Answer<T> {
+        let body = self.keep(body)?;
+        offer(&mut self.world, body).map_err(|(status, Body(key))| {
+            self.bodies.remove(key);
+            status
+        })
+    }
+
+    /// What a body is.
+    pub(crate) fn body(&self, body: Body) -> Option<&AsxBody> {
+        self.bodies.get(body.0)
+    }
+
+    /// A body is not needed any more: its drop callback is due.
+    pub(crate) fn drop_body(&mut self, body: Body) {
+        self.dropped.extend(self.bodies.remove(body.0));
+    }
+
+    /// None is needed any more.
+    pub(crate) fn drop_bodies(&mut self) {
+        let all: Vec<_> = self.bodies.iter().map(|(key, _)| Body(key)).collect();
+        for body in all {
+            self.drop_body(body);
+        }
+    }
+
+    /// A line for people, if somebody listens.
+    pub(crate) fn log(&mut self, level: i32, line: impl FnOnce() -> String) {
+        if self.logs {
+            self.lines.push((level, line()));
+        }
+    }
+
+    /// Arms or replaces a task's watchdog; `None` takes it away.
+    pub(crate) fn watch(&mut self, task: TaskId, span: Option<u64>) {
+        self.watchdogs.set(task, span, self.world.now());
+    }
+
+    /// The task shows that it is alive.
+    pub(crate) fn kick(&mut self, task: TaskId) {
+        if let Some(span) = self.watchdogs.span(task) {
+            self.watchdogs.set(task, Some(span), self.world.now());
+        }
+    }
+
+    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation.
+    pub(crate) fn expire_watchdogs(&mut self) {
+        while let Some(task) = self.watchdogs.pop(self.world.now()) {
+            let live = !self.is_over(task);
+            let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
+            if live && self.world.cancel_task(task, ask).is_ok() {
+                self.watchdogs.expired += 1;
+                self.log(ASX_LOG_WARN, || format!("watchdog: {task} was not kicked in time"));
+            }
+        }
+    }
+
+    /// Tasks cancelled by their watchdog so far.
+    pub(crate) fn watchdogs_expired(&self) -> u64 {
+        self.watchdogs.expired
+    }
+
+    /// The next instant at which something happens by itself.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        [self.world.next_wake(), self.watchdogs.next()].into_iter().flatten().min()
+    }
+
+    /// The poll of a task is over: its slot may go.
+    pub(crate) fn after_poll(&mut self, task: TaskId) {
+        if !self.is_over(task) {
+            return;
+        }
+        self.watchdogs.set(task, None, Time::ZERO);
+        if self.auto_release.remove(&task) {
+            let _ = self.world.release_task(task);
+        }
+    }
+
+    /// Whether a task has completed, or is gone.
+    fn is_over(&self, task: TaskId) -> bool {
+        let completed = TaskState::Completed.mask();
+        self.world.task_handle(task).is_ok_and(|handle| handle.allows(completed))
+    }
+
+    /// The handle of the task being polled.
+    pub(crate) fn current_handle(&self) -> AsxTask {
+        self.current.map_or(AsxTask::NONE, AsxTask::of)
+    }
+}
+
+/// Who must be kicked until when.
+#[derive(Default)]
+struct Watchdogs {
+    due: BTreeSet<(Time, TaskId)>,
+    spans: BTreeMap<TaskId, (u64, Time)>,
+    expired: u64,
+}
+
+impl Watchdogs {
+    fn set(&mut self, task: TaskId, span: Option<u64>, now: Time) {
+        if let Some((_, due)) = self.spans.remove(&task) {
+            self.due.remove(&(due, task));
+        }
+        if let Some(span) = span {
+            let due = now + Duration::from_nanos(span);
+            self.spans.insert(task, (span, due));
+            self.due.insert((due, task));
+        }
+    }
+
+    fn span(&self, task: TaskId) -> Option<u64> {
+        self.spans.get(&task).map(|(span, _)| *span)
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    fn pop(&mut self, now: Time) -> Option<TaskId> {
+        let (due, task) = *self.due.first()?;
+        if due > now {
+            return None;
+        }
+        self.set(task, None, now);
+        Some(task)
+    }
+}

@@ -1,0 +1,217 @@
+//! The step: the one place where the program's tasks are polled.
+//!
+//! ```text
+//!  begin (core borrowed)          poll (core free)        finish (core borrowed)    effects
+//!  mailbox -> watchdogs -> next -> callback(rt, task) ->  polled -> settle      ->  drops, hooks
+//! ```
+//! The callback may call everything but the step itself and the runtime's end. The unsafe code
+//! follows rule 3 of `guard`: between begin and finish nothing of the core is borrowed.
+
+use crate::abi::{
+    ASX_NONE, ASX_NOW, ASX_POLL_CANCELLED, ASX_POLL_FAILED, ASX_POLL_PENDING, ASX_POLL_READY,
+    AsxBody, AsxProgress, AsxTask,
+};
+use crate::effects;
+use crate::ghost::ASX_GHOST_BORROW_ACROSS_POLL;
+use crate::guard::{AsxRuntime, Look};
+use crate::mailbox::Mailbox;
+use crate::state::{Body, Core};
+use asx_kernel::ids::TaskId;
+use asx_kernel::lanes::Lane;
+use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+use asx_kernel::world::{Answer, PollEnd, Step, TaskError};
+use core::ffi::CStr;
+
+/// How far a run has come.
+#[derive(Clone, Copy)]
+struct Run {
+    polls: u64,
+    last: Option<(TaskId, Lane)>,
+    idle: bool,
+}
+
+/// Whom to poll, and with what.
+#[derive(Clone, Copy)]
+struct Turn {
+    task: TaskId,
+    lane: Lane,
+    kept: Body,
+    body: AsxBody,
+}
+
+/// Polls up to `most` tasks at `now`. `whole`: reaching the profile's bound is an error.
+pub(crate) fn drive(
+    rt: &AsxRuntime,
+    call: &'static CStr,
+    now: u64,
+    most: u64,
+    whole: bool,
+    progress: Look<AsxProgress>,
+) -> Answer {
+    rt.check_thread()?;
+    let now = instant(rt, now)?;
+    // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
+    let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
+    let run = run(rt, bound);
+    // SAFETY: rule 3: the last callback has returned.
+    let (answer, effects) =
+        unsafe { rt.with(|core| (core.end_run(run, progress), core.settle(&Ok(())))) };
+    if effects {
+        effects::perform(rt);
+    }
+    answer?;
+    if whole && !run.idle { Err(Status::ResourceExhausted) } else { Ok(()) }
+}
+
+/// The time a caller gave, or the clock's.
+pub(crate) fn instant(rt: &AsxRuntime, now: u64) -> Answer<Time> {
+    if now != ASX_NOW {
+        return Ok(Time::from_nanos(now));
+    }
+    let clock = rt.hooks.clock.ok_or(Status::InvalidArgument)?;
+    // SAFETY: given together by the program.
+    Ok(Time::from_nanos(unsafe { clock(rt.hooks.hook) }))
+}
+
+fn run(rt: &AsxRuntime, bound: u64) -> Run {
+    let mut run = Run { polls: 0, last: None, idle: false };
+    while run.polls < bound {
+        // SAFETY: rule 3: no callback runs now.
+        let next = unsafe { rt.with(|core| core.begin_poll(&rt.mailbox)) };
+        let Some(turn) = next else {
+            run.idle = true;
+            return run;
+        };
+        let end = poll(rt, turn.task, turn.body);
+        // SAFETY: rule 3: the callback has returned.
+        let effects = unsafe { rt.with(|core| core.end_poll(turn.task, turn.kept, end)) };
+        if effects {
+            effects::perform(rt);
+        }
+        run.polls += 1;
+        run.last = Some((turn.task, turn.lane));
+    }
+    // SAFETY: rule 3: no callback runs now.
+    run.idle = unsafe { rt.with(|core| core.is_idle(&rt.mailbox)) };
+    run
+}
+
+fn poll(rt: &AsxRuntime, task: TaskId, body: AsxBody) -> i32 {
+    let rt = core::ptr::from_ref(rt).cast_mut();
+    match body.poll {
+        // SAFETY: given together by the program; nothing of the core is borrowed (rule 3).
+        Some(poll) => unsafe { poll(rt, AsxTask::of(task), body.ctx) },
+        None => ASX_POLL_READY,
+    }
+}
+
+impl Core {
+    /// Begins a run of at most so many polls: how many, given the profile.
+    fn begin_run(
+        &mut self,
+        call: &'static CStr,
+        rt: &AsxRuntime,
+        now: Time,
+        most: u64,
+    ) -> Answer<u64> {
+        self.admit(call)?;
+        if self.stepping || self.current.is_some() {
+            return Err(Status::Reentrant);
+        }
+        self.stepping = true;
+        self.note_strays(rt);
+        self.world.set_now(now);
+        self.world.allow_timers(usize::try_from(self.max_steps).unwrap_or(usize::MAX));
+        Ok(most.min(self.max_steps))
+    }
+
+    fn end_run(&mut self, run: Run, progress: Look<AsxProgress>) -> Answer {
+        self.stepping = false;
+        if !run.idle {
+            self.overruns += 1;
+        }
+        if !progress.is_wanted() {
+            return Ok(());
+        }
+        progress.set(AsxProgress {
+            struct_size: 0,
+            idle: i32::from(run.idle),
+            polls: run.polls,
+            next_deadline: self.next_deadline().map_or(ASX_NONE, Time::as_nanos),
+            last_task: run.last.map_or(AsxTask::NONE, |(task, _)| AsxTask::of(task)),
+            last_lane: run.last.map_or(-1, |(_, lane)| lane as i32),
+            reserved: 0,
+        })
+    }
+
+    /// Whom to poll next.
+    fn begin_poll(&mut self, mailbox: &Mailbox) -> Option<Turn> {
+        self.before_step(mailbox);
+        let now = self.world.now();
+        match self.world.next(now, &mut self.choose) {
+            Ok(Step::Poll { task, lane, .. }) => {
+                let kept = self.world.take_payload(task)?;
+                let body = *self.body(kept)?;
+                mailbox.publish(task.0);
+                self.current = Some(task);
+                self.error = None;
+                self.polls += 1;
+                Some(Turn { task, lane, kept, body })
+            }
+            Ok(Step::Idle { .. }) | Err(_) => None,
+        }
+    }
+
+    /// Outside wakes and watchdogs, before the kernel decides.
+    fn before_step(&mut self, mailbox: &Mailbox) {
+        if mailbox.is_pending() {
+            let (world, delivered) = (&mut self.world, &mut self.external_wakes);
+            mailbox.drain(|task| {
+                let answer = world.wake(TaskId(task));
+                *delivered += u64::from(answer.is_ok());
+                answer != Err(Status::ResourceExhausted)
+            });
+        }
+        self.expire_watchdogs();
+    }
+
+    /// The callback has answered; whether effects are due.
+    fn end_poll(&mut self, task: TaskId, body: Body, end: i32) -> bool {
+        let end = match end {
+            ASX_POLL_PENDING => PollEnd::Pending,
+            ASX_POLL_READY => PollEnd::Ready,
+            ASX_POLL_CANCELLED => PollEnd::Cancelled,
+            ASX_POLL_FAILED => PollEnd::Failed(
+                self.error
+                    .take()
+                    .unwrap_or_else(|| TaskError { status: None, message: "failed".into() }),
+            ),
+            _ => PollEnd::Panicked(self.error.take().map_or("panicked".into(), |e| e.message)),
+        };
+        let left = self.borrows.poll_ended();
+        for _ in 0..left {
+            let (handle, task) = (AsxTask::of(task), self.current_handle());
+            let word = (handle.word, handle.generation);
+            self.ghosts.note(ASX_GHOST_BORROW_ACROSS_POLL, 0, word, task);
+        }
+        self.current = None;
+        let pending = end == PollEnd::Pending;
+        match self.world.polled(task, body, end) {
+            Ok(Some(unused)) => self.drop_body(unused),
+            Ok(None) => {}
+            Err(_) => self.broken = true,
+        }
+        if !pending {
+            self.after_poll(task);
+        }
+        self.releases = true;
+        self.settle(&Ok(()))
+    }
+
+    /// Whether nothing can run now.
+    fn is_idle(&mut self, mailbox: &Mailbox) -> bool {
+        let due = self.next_deadline().is_some_and(|next| next <= self.world.now());
+        !mailbox.is_pending() && !due && self.world.scheduler().total() == 0
+    }
+}

@@ -1,0 +1,510 @@
+//! Tasks: spawning, waking, cancelling, and what a task does while it is polled.
+
+use crate::abi::{
+    ASX_NONE, ASX_PRIORITY_DEFAULT, ASX_TASK_AUTO_RELEASE, ASX_TASK_DEFAULT_WATCHDOG, AsxBody,
+    AsxBudget, AsxReason, AsxRegion, AsxTask, AsxTaskEntry, AsxTaskInfo, AsxTaskOptions, AsxTimer,
+    AsxWhen,
+};
+use crate::ghost::{ASX_GHOST_DOUBLE_CANCEL, ASX_GHOST_STALE};
+use crate::guard::{self, Look, Out};
+use crate::look;
+use crate::region::{ask, budget};
+use crate::state::Core;
+use asx_kernel::cancel::Kind;
+use asx_kernel::ids::TaskId;
+use asx_kernel::outcome::{Lattice, Stop};
+use asx_kernel::status::Status;
+use asx_kernel::task::TaskState;
+use asx_kernel::world::{Answer, TaskError, TaskOptions};
+use core::ffi::c_char;
+use core::mem::size_of;
+use core::task::Poll;
+
+/// The error or panic a task ended with.
+pub const ASX_TEXT_OUTCOME: i32 = 0;
+/// The message of its cancel.
+pub const ASX_TEXT_REASON: i32 = 1;
+/// The error that came out of its cleanup.
+pub const ASX_TEXT_CLEANUP: i32 = 2;
+
+export! {
+    /// Spawns a task into an open region.
+    ///
+    /// Pre: `body.poll` is not NULL; `options` is NULL or leads with its size; `out` is writable.
+    /// Thread: the owner's. Owns: `body.ctx` is the runtime's until `body.drop`; on a refusal it
+    /// stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_task_spawn(
+        rt,
+        region: AsxRegion,
+        body: AsxBody,
+        options: *const AsxTaskOptions,
+        out: *mut AsxTask,
+    ) {
+        let region = region.id()?;
+        let body = body.checked()?;
+        let given = guard::options(options, NO_OPTIONS)?;
+        let options = task_options(&given)?;
+        let out = Out::new(out)?;
+        |core| {
+            guard::check_memory(rt)?;
+            let task = core.offer(body, |world, body| world.spawn(region, options, body))?;
+            core.spawned(task, &given);
+            guard::publish(rt, task)?;
+            out.set(AsxTask::of(task));
+            Ok(())
+        }
+    }
+
+    /// Records a task that failed to start: it is over at once, with an error.
+    ///
+    /// Pre: `status` is an error's, or -1 for none; `message` is NULL or UTF-8 of less than 4096
+    /// bytes; `out` is writable. Thread: the owner's. Owns: nothing is kept. Answers: as
+    /// asx_task_spawn.
+    fn asx_task_spawn_failed(
+        rt,
+        region: AsxRegion,
+        status: i32,
+        message: *const c_char,
+        out: *mut AsxTask,
+    ) {
+        let region = region.id()?;
+        let (status, message) = (error_status(status)?, guard::text(message)?);
+        let out = Out::new(out)?;
+        |core| {
+            guard::check_memory(rt)?;
+            out.set(AsxTask::of(core.world.spawn_failed(region, task_error(status, message))?));
+            Ok(())
+        }
+    }
+
+    /// Wakes a task. A wake for one that is over is journaled and does nothing.
+    ///
+    /// Pre: none. Thread: the owner's; elsewhere asx_external_wake. Owns: nothing. Answers:
+    /// ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when its queue is
+    /// full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_wake(rt, task: AsxTask) {
+        let id = task.id()?;
+        |core| {
+            let core = core.keeps_all();
+            core.world.wake(id).inspect_err(|status| core.stale(*status, task))
+        }
+    }
+
+    /// Asks a task to stop. It sees that at its next checked call; later requests strengthen.
+    ///
+    /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
+    /// whether it was the first request to a living task. Thread: the owner's. Owns: nothing is
+    /// kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when
+    /// the cancel queue is full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_cancel(
+        rt,
+        task: AsxTask,
+        kind: i32,
+        message: *const c_char,
+        first: *mut i32,
+    ) {
+        let id = task.id()?;
+        let kind = look::nth(&Kind::ALL, kind)?;
+        let message = guard::text(message)?;
+        let first = Out::maybe(first)?;
+        |core| {
+            let asked = core.world.cancel_task(id, ask(kind, message));
+            if asked == Ok(false) {
+                let by = core.current_handle();
+                let handle = (task.word, task.generation);
+                core.ghosts.note(ASX_GHOST_DOUBLE_CANCEL, 0, handle, by);
+            }
+            first.set(i32::from(asked.inspect_err(|status| core.stale(*status, task))?));
+            Ok(())
+        }
+    }
+
+    /// A look at a task.
+    ///
+    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_look(rt, task: AsxTask, info: *mut AsxTaskInfo) {
+        let task = task.id()?;
+        let info = Look::new(info)?;
+        |core| info.set(look::task(&core.world.task(task)?))
+    }
+
+    /// How a task ended: ASX_OUTCOME_.
+    ///
+    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_TASKS_STILL_ACTIVE when it is not over; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_outcome(rt, task: AsxTask, outcome: *mut i32) {
+        let task = task.id()?;
+        let outcome = Out::new(outcome)?;
+        |core| {
+            let ended = core.world.task(task)?.outcome.ok_or(Status::TasksStillActive)?;
+            outcome.set(ended.severity() as i32);
+            Ok(())
+        }
+    }
+
+    /// A text of a task: ASX_TEXT_.
+    ///
+    /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: its length. Thread: the
+    /// owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is none; ASX_FULL when it was
+    /// cut; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_text(
+        rt,
+        task: AsxTask,
+        which: i32,
+        text: *mut c_char,
+        room: usize,
+        size: *mut usize,
+    ) {
+        let task = task.id()?;
+        let which = look::nth(&[ASX_TEXT_OUTCOME, ASX_TEXT_REASON, ASX_TEXT_CLEANUP], which)?;
+        let text = guard::room(text.cast::<u8>(), room)?;
+        let size = Out::maybe(size)?;
+        |core| {
+            let view = core.world.task(task)?;
+            let found = match which {
+                ASX_TEXT_REASON => view.witness.and_then(|witness| witness.reason.message),
+                ASX_TEXT_CLEANUP => view.cleanup_error.map(|error| error.message),
+                _ => match view.outcome {
+                    Some(Err(Stop::Err(error))) => Some(error.message),
+                    Some(Err(Stop::Panicked(message))) => Some(message),
+                    _ => None,
+                },
+            };
+            guard::put_text(text, &found.ok_or(Status::Empty)?, size)
+        }
+    }
+
+    /// A link of the chain of causes of a task's cancel: 0 is the reason itself.
+    ///
+    /// Pre: as asx_region_reason. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY
+    /// when there is no such link; ASX_FULL when the message was cut; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_reason(
+        rt,
+        task: AsxTask,
+        depth: u32,
+        reason: *mut AsxReason,
+        text: *mut c_char,
+        room: usize,
+        size: *mut usize,
+    ) {
+        let task = task.id()?;
+        let reason = Look::new(reason)?;
+        let text = guard::room(text.cast::<u8>(), room)?;
+        let size = Out::maybe(size)?;
+        |core| {
+            let witness = core.world.task(task)?.witness;
+            look::reason(witness.as_ref().map(|w| &w.reason), depth, reason, text, size)
+        }
+    }
+
+    /// The tasks that wait to be polled, with their context pointers, by slot.
+    ///
+    /// Pre: `entries` has room for `room` of them; `count` is writable: how many there are.
+    /// Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when some were left out;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_list(rt, entries: *mut AsxTaskEntry, room: usize, count: *mut usize) {
+        let entries = guard::room(entries, room)?;
+        let count = Out::new(count)?;
+        |core| {
+            let mut found = 0;
+            let mut places = entries.iter_mut();
+            for (task, body) in core.world.payloads() {
+                found += 1;
+                let (Some(to), Some(body)) = (places.next(), core.body(*body)) else { continue };
+                to.write(AsxTaskEntry { task: AsxTask::of(task), ctx: body.ctx });
+            }
+            count.set(found);
+            if found <= room { Ok(()) } else { Err(Status::Full) }
+        }
+    }
+
+    /// The task that is being polled.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY
+    /// outside a poll; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_current(rt, out: *mut AsxTask) {
+        let out = Out::new(out)?;
+        |core| {
+            out.set(AsxTask::of(core.current.ok_or(Status::Empty)?));
+            Ok(())
+        }
+    }
+
+    /// Looks whether the task was asked to stop. If so it has now seen it, and is to clean up.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_CANCELLED;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_checkpoint(rt, task: AsxTask) {
+        let task = task.id()?;
+        |core| core.world.checkpoint(task)
+    }
+
+    /// As asx_task_checkpoint, with the answer in `*out`.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_is_cancelled(rt, task: AsxTask, out: *mut i32) {
+        let task = task.id()?;
+        let out = Out::new(out)?;
+        |core| {
+            out.set(i32::from(core.world.is_cancelled(task)?));
+            Ok(())
+        }
+    }
+
+    /// Acknowledges a cancel: the task has seen it.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when
+    /// there is nothing to acknowledge; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_acknowledge(rt, task: AsxTask) {
+        let task = task.id()?;
+        |core| match core.world.is_cancelled(task)? {
+            true => Ok(()),
+            false => Err(Status::InvalidTransition),
+        }
+    }
+
+    /// Until the matching asx_task_unshield the task sees no cancel.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_shield(rt, task: AsxTask) {
+        let task = task.id()?;
+        |core| core.world.shield(task)
+    }
+
+    /// Ends the innermost shield.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION without a shield; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_task_unshield(rt, task: AsxTask) {
+        let task = task.id()?;
+        |core| core.world.unshield(task)
+    }
+
+    /// Spends cost from the task's budget.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_BUDGET_EXHAUSTED, with
+    /// nothing spent and the cancel begun; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_INVALID_TRANSITION when it is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_spend(rt, task: AsxTask, cost: u64) {
+        let task = task.id()?;
+        |core| core.world.spend(task, cost)
+    }
+
+    /// Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
+    /// first.
+    ///
+    /// Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
+    /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over; ASX_RESOURCE_EXHAUSTED;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_push_cleanup(rt, task: AsxTask, body: AsxBody) {
+        let task = task.id()?;
+        let body = body.checked()?;
+        |core| {
+            guard::check_memory(rt)?;
+            core.offer(body, |world, body| world.push_cleanup(task, body))
+        }
+    }
+
+    /// Begins a sleep of the task, no longer than its deadline. See asx_task_slept.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: the timer is the task's. Answers: ASX_OK;
+    /// ASX_CANCELLED; ASX_BUDGET_EXHAUSTED; ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_sleep(rt, task: AsxTask, when: AsxWhen, out: *mut AsxTimer) {
+        let task = task.id()?;
+        let when = when.checked()?;
+        let out = Out::new(out)?;
+        |core| {
+            guard::check_memory(rt)?;
+            out.set(AsxTimer::of(core.world.sleep(task, when)?));
+            Ok(())
+        }
+    }
+
+    /// Whether a sleep is over.
+    ///
+    /// Pre: `timer` came from asx_task_sleep. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_WOULD_BLOCK, and the task is woken when it is; ASX_CANCELLED; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_task_slept(rt, task: AsxTask, timer: AsxTimer) {
+        let task = task.id()?;
+        |core| match core.world.slept(task, timer.id())? {
+            Poll::Pending => Err(Status::WouldBlock),
+            Poll::Ready(()) => Ok(()),
+        }
+    }
+
+    /// Waits for another task to end, on behalf of a task: how it ended, ASX_OUTCOME_.
+    ///
+    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_WOULD_BLOCK, and the task is woken when it has ended; ASX_CANCELLED;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_join(rt, task: AsxTask, target: AsxTask, outcome: *mut i32) {
+        let (task, target) = (task.id()?, target.id()?);
+        let outcome = Out::new(outcome)?;
+        |core| match core.world.join(task, target)? {
+            Poll::Pending => Err(Status::WouldBlock),
+            Poll::Ready(severity) => {
+                outcome.set(severity as i32);
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for the soft stop, on behalf of a task.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_WOULD_BLOCK, and the
+    /// task is woken when it begins; ASX_CANCELLED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_stopping(rt, task: AsxTask) {
+        let task = task.id()?;
+        |core| match core.world.stopping(task)? {
+            Poll::Pending => Err(Status::WouldBlock),
+            Poll::Ready(()) => Ok(()),
+        }
+    }
+
+    /// Sets the error for ASX_POLL_FAILED, or the message for ASX_POLL_PANICKED, of the poll that
+    /// is under way.
+    ///
+    /// Pre: `status` is an error's, or -1 for none; `message` is NULL or UTF-8 of less than 4096
+    /// bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_INVALID_TRANSITION when this task is not being polled; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_task_set_error(rt, task: AsxTask, status: i32, message: *const c_char) {
+        let task = task.id()?;
+        let (status, message) = (error_status(status)?, guard::text(message)?);
+        |core| {
+            if core.current != Some(task) {
+                return Err(Status::InvalidTransition);
+            }
+            core.error = Some(task_error(status, message));
+            Ok(())
+        }
+    }
+
+    /// Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
+    /// ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_task_watchdog(rt, task: AsxTask, span_ns: u64) {
+        let task = task.id()?;
+        |core| {
+            core.living(task)?;
+            core.watch(task, (span_ns != ASX_NONE).then_some(span_ns));
+            Ok(())
+        }
+    }
+
+    /// Shows that the task is alive: its watchdog starts again.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_task_kick(rt, task: AsxTask) {
+        let task = task.id()?;
+        |core| {
+            core.living(task)?;
+            core.kick(task);
+            Ok(())
+        }
+    }
+
+    /// Frees a Completed task's slot; its handle is stale from then on.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not over; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_task_release(rt, task: AsxTask) {
+        let id = task.id()?;
+        |core| core.world.release_task(id).inspect_err(|status| core.stale(*status, task))
+    }
+
+    /// What an explicit step of the task to a state would answer. Nothing changes.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
+    /// state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
+    fn asx_task_check(rt, task: AsxTask, state: i32) {
+        let task = task.id()?;
+        let state = look::nth(&TaskState::ALL, state)?;
+        |core| core.world.try_task(task, state)
+    }
+}
+
+const NO_OPTIONS: AsxTaskOptions = AsxTaskOptions {
+    struct_size: size_of::<AsxTaskOptions>() as u32,
+    priority: ASX_PRIORITY_DEFAULT,
+    budget: AsxBudget::INFINITE,
+    watchdog_ns: ASX_NONE,
+    flags: ASX_TASK_DEFAULT_WATCHDOG,
+    reserved: 0,
+};
+
+fn task_options(options: &AsxTaskOptions) -> Answer<TaskOptions> {
+    let known = ASX_TASK_AUTO_RELEASE | ASX_TASK_DEFAULT_WATCHDOG;
+    guard::ensure(options.flags & !known == 0 && options.reserved == 0)?;
+    let budget = budget(options.budget, options.priority)?;
+    Ok(TaskOptions { budget, priority: Some(budget.priority.0), pinned: false })
+}
+
+fn error_status(status: i32) -> Answer<Option<Status>> {
+    match status {
+        -1 => Ok(None),
+        number => Status::from_number(number).map(Some).ok_or(Status::InvalidArgument),
+    }
+}
+
+/// An error of a task's. It allocates: made inside the call, where memory is the runtime's.
+fn task_error(status: Option<Status>, message: Option<&str>) -> TaskError {
+    TaskError { status, message: message.unwrap_or("failed").into() }
+}
+
+impl Core {
+    /// Remembers what is ours to do for a task.
+    fn spawned(&mut self, task: TaskId, options: &AsxTaskOptions) {
+        if options.flags & ASX_TASK_AUTO_RELEASE != 0 {
+            self.auto_release.insert(task);
+        }
+        let span = match options.flags & ASX_TASK_DEFAULT_WATCHDOG {
+            0 => options.watchdog_ns,
+            _ => self.default_watchdog,
+        };
+        if span != ASX_NONE {
+            self.watch(task, Some(span));
+        }
+    }
+
+    /// Refuses a task that is over or gone.
+    fn living(&self, task: TaskId) -> Answer {
+        let handle = self.world.task_handle(task)?;
+        let over = handle.allows(TaskState::Completed.mask());
+        if over { Err(Status::InvalidTransition) } else { Ok(()) }
+    }
+
+    /// Tells the ghosts of a stale handle.
+    fn stale(&mut self, status: Status, task: AsxTask) {
+        if status == Status::StaleHandle {
+            let by = self.current_handle();
+            let handle = (task.word, task.generation);
+            self.ghosts.note(ASX_GHOST_STALE, status.number(), handle, by);
+        }
+    }
+}

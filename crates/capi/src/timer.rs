@@ -1,0 +1,99 @@
+//! Region timers. A task's own sleeps are in `task`.
+
+use crate::abi::{
+    ASX_NONE, ASX_TIMER_GONE, ASX_TIMER_OVERFLOW, ASX_TIMER_READY, AsxRegion, AsxTask, AsxTimer,
+    AsxTimerInfo, AsxWhen,
+};
+use crate::ghost::ASX_GHOST_DOUBLE_CANCEL;
+use crate::guard::{self, Look, Out};
+use asx_kernel::time::Time;
+use asx_kernel::wheel::Placement;
+
+export! {
+    /// Arms a timer of a region, which may wake a task.
+    ///
+    /// Pre: `wakes` is NULL or a task; `out` is writable. Thread: the owner's. Owns: the timer is
+    /// the region's. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN;
+    /// ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_timer_arm(
+        rt,
+        region: AsxRegion,
+        when: AsxWhen,
+        wakes: *const AsxTask,
+        out: *mut AsxTimer,
+    ) {
+        let region = region.id()?;
+        let when = when.checked()?;
+        let wakes = guard::maybe(wakes, AsxTask::id)?;
+        let out = Out::new(out)?;
+        |core| {
+            guard::check_memory(rt)?;
+            out.set(AsxTimer::of(core.keeps_all().world.arm(region, when, wakes)?));
+            Ok(())
+        }
+    }
+
+    /// Cancels a timer. One that is over, or never was, is no error: nothing happens.
+    ///
+    /// Pre: `cancelled` is NULL or writable: whether it was armed. Thread: the owner's. Owns:
+    /// nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_timer_cancel(rt, timer: AsxTimer, cancelled: *mut i32) {
+        let cancelled = Out::maybe(cancelled)?;
+        |core| {
+            let armed = core.keeps_all().world.disarm(timer.id());
+            if !armed {
+                let by = core.current_handle();
+                let handle = (timer.id, timer.generation);
+                core.ghosts.note(ASX_GHOST_DOUBLE_CANCEL, 0, handle, by);
+            }
+            cancelled.set(i32::from(armed));
+            Ok(())
+        }
+    }
+
+    /// Arms a new timer in place of an old one. If that is refused the old one stays; an old one
+    /// that is over is no hindrance.
+    ///
+    /// Pre: as asx_timer_arm. Thread: the owner's. Owns: as asx_timer_arm. Answers: as
+    /// asx_timer_arm.
+    fn asx_timer_update(
+        rt,
+        old: AsxTimer,
+        region: AsxRegion,
+        when: AsxWhen,
+        wakes: *const AsxTask,
+        out: *mut AsxTimer,
+    ) {
+        let region = region.id()?;
+        let when = when.checked()?;
+        let wakes = guard::maybe(wakes, AsxTask::id)?;
+        let out = Out::new(out)?;
+        |core| {
+            guard::check_memory(rt)?;
+            out.set(AsxTimer::of(core.world.update_timer(old.id(), region, when, wakes)?));
+            Ok(())
+        }
+    }
+
+    /// A look at a timer. One that is over is ASX_TIMER_GONE.
+    ///
+    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_timer_look(rt, timer: AsxTimer, info: *mut AsxTimerInfo) {
+        let info = Look::new(info)?;
+        |core| {
+            let wheel = core.world.timers();
+            let deadline = wheel.get(timer.id()).map(|(deadline, _)| deadline);
+            info.set(AsxTimerInfo {
+                struct_size: 0,
+                level: match wheel.level_of(timer.id()) {
+                    None => ASX_TIMER_GONE,
+                    Some(Placement::Level(level)) => i32::from(level),
+                    Some(Placement::Ready) => ASX_TIMER_READY,
+                    Some(Placement::Overflow) => ASX_TIMER_OVERFLOW,
+                },
+                deadline: deadline.map_or(ASX_NONE, Time::as_nanos),
+            })
+        }
+    }
+}

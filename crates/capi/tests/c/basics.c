@@ -1,0 +1,436 @@
+/* Every part of the interface once, in the order of the header. */
+#include "check.h"
+
+static int32_t ready(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)rt;
+    (void)task;
+    ++*(int *)ctx;
+    return ASX_POLL_READY;
+}
+
+static int32_t park(asx_runtime *rt, asx_task task, void *ctx)
+{
+    ++*(int *)ctx;
+    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+}
+
+static void count(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static void configurations(void)
+{
+    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime *rt = NULL;
+    union {
+        asx_config config;
+        unsigned char bytes[sizeof(asx_config) + 64];
+    } newer;
+    asx_config older;
+
+    ANSWERS(asx_config_init(&config, 8, ASX_PROFILE_CORE), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_config_init(&config, sizeof config, 9), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(NULL, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, NULL), ASX_INVALID_ARGUMENT);
+    config.profile = 77;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    config = config_of(ASX_PROFILE_CORE);
+    config.tie_break = 5;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+
+    /* A program that knows no more than the seed. */
+    older = config_of(ASX_PROFILE_CORE);
+    older.struct_size = 16;
+    older.max_tasks = 0; /* not looked at */
+    rt = runtime_of(&older);
+    {
+        int polls = 0;
+        spawn(rt, root(rt), ready, &polls);
+        EQUAL(run(rt, 0), 1);
+        finish(rt);
+    }
+
+    /* A program that knows more than this library. */
+    memset(&newer, 0, sizeof newer);
+    newer.config = config_of(ASX_PROFILE_CORE);
+    newer.config.struct_size = (uint32_t)sizeof newer;
+    rt = runtime_of(&newer.config);
+    OK(asx_runtime_destroy(rt));
+    newer.bytes[sizeof newer - 1] = 1;
+    ANSWERS(asx_runtime_create(&newer.config, &rt), ASX_INVALID_ARGUMENT);
+}
+
+static void names(void)
+{
+    int32_t status;
+    EQUAL(asx_version(), ASX_VERSION);
+    EQUAL(strcmp(asx_status_name(ASX_STALE_HANDLE), "STALE_HANDLE"), 0);
+    for (status = -5; status < 1000; ++status) {
+        EQUAL(asx_status_name(status) != NULL && asx_status_str(status) != NULL, 1);
+        EQUAL(asx_event_name((uint32_t)status) != NULL, 1);
+    }
+    EQUAL(strcmp(asx_status_name(12345), "UNKNOWN"), 0);
+}
+
+static void tasks(void)
+{
+    asx_runtime *rt = runtime();
+    int polls = 0, drops = 0;
+    asx_body body = { ready, &polls, NULL };
+    asx_task task;
+    asx_task_info info;
+    asx_task_options options = ASX_TASK_OPTIONS_INIT;
+
+    (void)drops;
+    OK(asx_task_spawn(rt, root(rt), body, NULL, &task));
+    ANSWERS(asx_task_outcome(rt, task, (int32_t[1]){ 0 }), ASX_TASKS_STILL_ACTIVE);
+    EQUAL(run(rt, 0), 1);
+    EQUAL(outcome(rt, task), ASX_OUTCOME_OK);
+    info.struct_size = (uint32_t)sizeof info;
+    OK(asx_task_look(rt, task, &info));
+    EQUAL(info.state, ASX_TASK_STATE_COMPLETED);
+    EQUAL(info.polls, 1);
+    OK(asx_task_release(rt, task));
+    ANSWERS(asx_task_release(rt, task), ASX_STALE_HANDLE);
+
+    options.flags |= ASX_TASK_AUTO_RELEASE;
+    OK(asx_task_spawn(rt, root(rt), body, &options, &task));
+    run(rt, 0);
+    ANSWERS(asx_task_wake(rt, task), ASX_STALE_HANDLE);
+    finish(rt);
+}
+
+static void cancels(void)
+{
+    asx_runtime *rt = runtime();
+    int polls = 0, drops = 0;
+    int32_t first = 0;
+    asx_body body = { park, &polls, count };
+    asx_task task;
+    char text[64];
+    size_t size = 0;
+
+    body.ctx = &polls;
+    OK(asx_task_spawn(rt, root(rt), body, NULL, &task));
+    body.ctx = &drops;
+    body.poll = ready;
+    OK(asx_task_push_cleanup(rt, task, body));
+    run(rt, 0);
+    OK(asx_task_cancel(rt, task, ASX_CANCEL_USER, "enough", &first));
+    EQUAL(first, 1);
+    OK(asx_task_cancel(rt, task, ASX_CANCEL_TIMEOUT, NULL, &first));
+    EQUAL(first, 0);
+    ANSWERS(asx_task_cancel(rt, task, 99, NULL, NULL), ASX_INVALID_ARGUMENT);
+    run(rt, 0);
+    EQUAL(outcome(rt, task), ASX_OUTCOME_CANCELLED);
+    /* Two polls and one drop; the entry was polled and dropped. */
+    EQUAL(polls, 3);
+    EQUAL(drops, 2);
+    ANSWERS(asx_task_text(rt, task, ASX_TEXT_REASON, text, sizeof text, &size), ASX_EMPTY);
+    finish(rt);
+}
+
+static int32_t fails(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)ctx;
+    OK(asx_task_set_error(rt, task, ASX_DISCONNECTED, "no line"));
+    return ASX_POLL_FAILED;
+}
+
+static int32_t joins(asx_runtime *rt, asx_task task, void *ctx)
+{
+    int32_t end = -1;
+    asx_status status = asx_task_join(rt, task, *(asx_task *)ctx, &end);
+    if (status == ASX_WOULD_BLOCK)
+        return ASX_POLL_PENDING;
+    EQUAL(end, ASX_OUTCOME_ERR);
+    return ASX_POLL_READY;
+}
+
+static void failures(void)
+{
+    asx_runtime *rt = runtime();
+    asx_region region;
+    asx_region_options options = ASX_REGION_OPTIONS_INIT;
+    asx_region_info info;
+    asx_task failing, sibling, joiner;
+    int polls = 0;
+    char text[64];
+    size_t size = 0;
+
+    options.policy = ASX_POLICY_FAIL_FAST;
+    OK(asx_region_open(rt, root(rt), &options, &region));
+    sibling = spawn(rt, region, park, &polls);
+    failing = spawn(rt, region, fails, NULL);
+    joiner = spawn(rt, root(rt), joins, &failing);
+    OK(asx_region_end(rt, region));
+    run(rt, 0);
+    EQUAL(outcome(rt, failing), ASX_OUTCOME_ERR);
+    EQUAL(outcome(rt, sibling), ASX_OUTCOME_CANCELLED);
+    EQUAL(outcome(rt, joiner), ASX_OUTCOME_OK);
+    OK(asx_task_text(rt, failing, ASX_TEXT_OUTCOME, text, sizeof text, &size));
+    EQUAL(strcmp(text, "no line"), 0);
+    ANSWERS(asx_task_text(rt, failing, ASX_TEXT_OUTCOME, text, 3, &size), ASX_FULL);
+    EQUAL(strcmp(text, "no"), 0);
+    EQUAL(size, 7);
+    info.struct_size = (uint32_t)sizeof info;
+    OK(asx_region_look(rt, region, &info));
+    EQUAL(info.state, ASX_REGION_STATE_CLOSED);
+    EQUAL(info.outcome, ASX_OUTCOME_CANCELLED);
+    EQUAL(info.first_cause, ASX_OUTCOME_ERR);
+    ANSWERS(asx_task_spawn(rt, region, asx_poll_with(fails, NULL), NULL, &failing),
+        ASX_REGION_NOT_OPEN);
+    finish(rt);
+}
+
+/* The order in which finalizers run. */
+struct order {
+    int *next;
+    int got;
+};
+
+static int32_t in_order(asx_runtime *rt, asx_task task, void *ctx)
+{
+    struct order *order = (struct order *)ctx;
+    (void)rt;
+    (void)task;
+    order->got = (*order->next)++;
+    return ASX_POLL_READY;
+}
+
+static void finalizers(void)
+{
+    asx_runtime *rt = runtime();
+    asx_region region;
+    int next = 1;
+    struct order a = { 0, 0 }, b = { 0, 0 };
+
+    a.next = b.next = &next;
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    OK(asx_region_defer(rt, region, asx_poll_with(in_order, &a)));
+    OK(asx_region_defer(rt, region, asx_poll_with(in_order, &b)));
+    OK(asx_region_close(rt, region, ASX_CANCEL_USER, NULL, ASX_NONE, NULL));
+    run(rt, 0);
+    EQUAL(a.got, 2);
+    EQUAL(b.got, 1);
+    OK(asx_region_release(rt, region));
+    ANSWERS(asx_region_end(rt, region), ASX_STALE_HANDLE);
+    finish(rt);
+}
+
+static void obligations(void)
+{
+    asx_runtime *rt = runtime();
+    asx_obligation kept, left;
+    asx_region region;
+    asx_diagnosis diagnosis;
+    int32_t state = -1;
+
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    OK(asx_obligation_reserve(rt, region, &kept));
+    OK(asx_obligation_reserve(rt, region, &left));
+    OK(asx_obligation_commit(rt, kept));
+    ANSWERS(asx_obligation_abort(rt, kept), ASX_OBLIGATION_ALREADY_RESOLVED);
+    diagnosis.struct_size = (uint32_t)sizeof diagnosis;
+    ANSWERS(asx_quiescent(rt, &diagnosis), ASX_OBLIGATIONS_UNRESOLVED);
+    EQUAL(diagnosis.obligations, 1);
+    EQUAL(diagnosis.regions, 2);
+    OK(asx_region_close(rt, region, ASX_CANCEL_USER, NULL, ASX_NONE, NULL));
+    OK(asx_obligation_state(rt, left, &state));
+    EQUAL(state, ASX_OBLIGATION_STATE_LEAKED);
+    finish(rt);
+}
+
+static void timers(void)
+{
+    asx_runtime *rt = runtime();
+    int polls = 0;
+    int32_t cancelled = -1;
+    uint64_t next = 0;
+    asx_timer timer, again;
+    asx_timer_info info;
+    asx_task task = spawn(rt, root(rt), park, &polls);
+
+    run(rt, 0);
+    OK(asx_timer_arm(rt, root(rt), asx_after(5 * MS), &task, &timer));
+    OK(asx_timer_update(rt, timer, root(rt), asx_at(7 * MS), &task, &again));
+    OK(asx_timer_cancel(rt, timer, &cancelled));
+    EQUAL(cancelled, 0);
+    OK(asx_next_deadline(rt, &next));
+    EQUAL(next, 7 * MS);
+    run(rt, 6 * MS);
+    EQUAL(polls, 1);
+    run(rt, 7 * MS);
+    EQUAL(polls, 2);
+    info.struct_size = (uint32_t)sizeof info;
+    OK(asx_timer_look(rt, again, &info));
+    EQUAL(info.level, ASX_TIMER_GONE);
+    ANSWERS(asx_next_deadline(rt, &next), ASX_EMPTY);
+    ANSWERS(asx_timer_arm(rt, root(rt), asx_after(UINT64_MAX), NULL, &timer),
+        ASX_TIMER_DURATION_EXCEEDED);
+    finish(rt);
+}
+
+struct element {
+    uint32_t number;
+    char word[12];
+};
+
+static void channels(void)
+{
+    asx_runtime *rt = runtime();
+    asx_channel channel;
+    asx_permit permit;
+    asx_channel_info info;
+    struct element in = { 1, "one" }, out = { 0, "" };
+    int32_t evicted = -1;
+
+    ANSWERS(asx_channel_create(rt, NULL, 0, 4, &channel), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_channel_create(rt, NULL, SIZE_MAX, 4, &channel), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_channel_create(rt, NULL, 4, SIZE_MAX, &channel), ASX_INVALID_ARGUMENT);
+    OK(asx_channel_create(rt, NULL, 2, sizeof in, &channel));
+    ANSWERS(asx_channel_try_send(rt, channel, &in, 3), ASX_INVALID_ARGUMENT);
+    OK(asx_channel_try_send(rt, channel, &in, sizeof in));
+    OK(asx_channel_try_reserve(rt, channel, NULL, 0, &permit));
+    ANSWERS(asx_channel_try_send(rt, channel, &in, sizeof in), ASX_FULL);
+    in.number = 2;
+    ANSWERS(asx_permit_send(rt, permit, &in, 1), ASX_INVALID_ARGUMENT);
+    OK(asx_permit_send(rt, permit, &in, sizeof in));
+    ANSWERS(asx_permit_send(rt, permit, &in, sizeof in), ASX_OBLIGATION_ALREADY_RESOLVED);
+    ANSWERS(asx_permit_abort(rt, permit), ASX_OBLIGATION_ALREADY_RESOLVED);
+    in.number = 3;
+    OK(asx_channel_evict(rt, channel, &in, sizeof in, &out, sizeof out, &evicted));
+    EQUAL(evicted, 1);
+    EQUAL(out.number, 1);
+    EQUAL(strcmp(out.word, "one"), 0);
+    OK(asx_channel_close_sender(rt, channel));
+    ANSWERS(asx_channel_close_sender(rt, channel), ASX_DISCONNECTED);
+    OK(asx_channel_try_recv(rt, channel, &out, sizeof out));
+    EQUAL(out.number, 2);
+    OK(asx_channel_try_recv(rt, channel, &out, sizeof out));
+    EQUAL(out.number, 3);
+    ANSWERS(asx_channel_try_recv(rt, channel, &out, sizeof out), ASX_DISCONNECTED);
+    info.struct_size = (uint32_t)sizeof info;
+    OK(asx_channel_look(rt, channel, &info));
+    EQUAL(info.state, ASX_CHANNEL_SENDER_CLOSED);
+    OK(asx_channel_close_receiver(rt, channel));
+    /* Its bytes are gone, the channel is not. */
+    ANSWERS(asx_channel_try_send(rt, channel, &in, sizeof in), ASX_DISCONNECTED);
+    ANSWERS(asx_channel_evict(rt, channel, &in, sizeof in, NULL, 0, NULL), ASX_DISCONNECTED);
+    ANSWERS(asx_channel_try_recv(rt, channel, &out, sizeof out), ASX_DISCONNECTED);
+    OK(asx_channel_release(rt, channel));
+    ANSWERS(asx_channel_look(rt, channel, &info), ASX_STALE_HANDLE);
+    finish(rt);
+}
+
+static void texts(void)
+{
+    asx_runtime *rt = runtime();
+    char text[4096];
+    size_t size = 0, read = 0;
+    asx_event events[64];
+    asx_journal_info info;
+    int polls = 0;
+
+    spawn(rt, root(rt), park, &polls);
+    run(rt, 0);
+    OK(asx_dump(rt, text, sizeof text, &size));
+    EQUAL(strstr(text, "Running") != NULL, 1);
+    ANSWERS(asx_dump(rt, text, 4, &size), ASX_FULL);
+    ANSWERS(asx_dump(rt, NULL, 0, &size), ASX_FULL);
+    OK(asx_verify(rt, text, sizeof text, &size));
+    info.struct_size = (uint32_t)sizeof info;
+    OK(asx_journal_look(rt, &info));
+    OK(asx_journal_read(rt, 0, events, 64, &read));
+    EQUAL(read, info.recorded);
+    EQUAL(events[0].kind, 1);
+    EQUAL(strcmp(asx_event_name(events[0].kind), "region_opened"), 0);
+    OK(asx_journal_read(rt, info.recorded - 1, events, 64, &read));
+    EQUAL(read, 1);
+    OK(asx_journal_line(rt, 1, text, sizeof text, &size));
+    EQUAL(strstr(text, "task_spawned") != NULL, 1);
+    ANSWERS(asx_journal_line(rt, 1000, text, sizeof text, &size), ASX_EMPTY);
+    finish(rt);
+}
+
+static int32_t steps_inside(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)task;
+    (void)ctx;
+    ANSWERS(asx_step(rt, 0, 1, NULL), ASX_REENTRANT);
+    ANSWERS(asx_run_until_idle(rt, 0, NULL), ASX_REENTRANT);
+    ANSWERS(asx_runtime_destroy(rt), ASX_REENTRANT);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    return ASX_POLL_READY;
+}
+
+static asx_runtime *in_drop;
+
+static void calls_inside(void *ctx)
+{
+    (void)ctx;
+    ANSWERS(asx_soft_stop(in_drop), ASX_REENTRANT);
+}
+
+static void reentrancy(void)
+{
+    asx_body body = { steps_inside, NULL, calls_inside };
+    asx_task task;
+    in_drop = runtime();
+    OK(asx_task_spawn(in_drop, root(in_drop), body, NULL, &task));
+    EQUAL(run(in_drop, 0), 1);
+    finish(in_drop);
+}
+
+/* What lives when a runtime goes is dropped, entries and finalizers too. */
+static void ends(void)
+{
+    asx_runtime *rt = runtime();
+    int drops = 0;
+    asx_body body = { ready, &drops, count };
+    asx_task task;
+
+    body.poll = park;
+    OK(asx_task_spawn(rt, root(rt), body, NULL, &task));
+    OK(asx_task_push_cleanup(rt, task, body));
+    OK(asx_region_defer(rt, root(rt), body));
+    OK(asx_runtime_destroy(rt));
+    EQUAL(drops, 3);
+}
+
+static void same_again(void)
+{
+    uint64_t digests[2];
+    int i;
+    for (i = 0; i < 2; ++i) {
+        asx_runtime *rt = runtime();
+        int polls = 0;
+        spawn(rt, root(rt), ready, &polls);
+        spawn(rt, root(rt), park, &polls);
+        run(rt, 3 * MS);
+        digests[i] = digest(rt);
+        finish(rt);
+    }
+    EQUAL(digests[0], digests[1]);
+}
+
+int main(void)
+{
+    names();
+    configurations();
+    tasks();
+    cancels();
+    failures();
+    finalizers();
+    obligations();
+    timers();
+    channels();
+    texts();
+    reentrancy();
+    ends();
+    same_again();
+    puts("basics: ok");
+    return 0;
+}

@@ -1,0 +1,107 @@
+/* What the tests in C share: checks that say what differs, and a runtime that is ready to use. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <asx.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Stops the test with the place and both values. */
+#define EQUAL(got, wanted)                                                                         \
+    do {                                                                                           \
+        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                          \
+        if (got_ != wanted_) {                                                                     \
+            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, got_,       \
+                wanted_);                                                                          \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* Stops the test unless a call answers this status. */
+#define ANSWERS(call, wanted)                                                                      \
+    do {                                                                                           \
+        asx_status got_ = (call);                                                                  \
+        if (got_ != (wanted)) {                                                                    \
+            fprintf(stderr, "%s:%d: %s answers %s, not %s\n", __FILE__, __LINE__, #call,           \
+                asx_status_name(got_), asx_status_name(wanted));                                   \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#define OK(call) ANSWERS(call, ASX_OK)
+
+#define MS UINT64_C(1000000)
+
+static inline asx_config config_of(int32_t profile)
+{
+    asx_config config;
+    OK(asx_config_init(&config, sizeof config, profile));
+    return config;
+}
+
+static inline asx_runtime *runtime_of(const asx_config *config)
+{
+    asx_runtime *rt = NULL;
+    OK(asx_runtime_create(config, &rt));
+    return rt;
+}
+
+static inline asx_runtime *runtime(void)
+{
+    asx_config config = config_of(ASX_PROFILE_CORE);
+    return runtime_of(&config);
+}
+
+static inline asx_region root(asx_runtime *rt)
+{
+    asx_region region;
+    OK(asx_region_root(rt, &region));
+    return region;
+}
+
+static inline asx_task spawn(asx_runtime *rt, asx_region region, asx_poll_fn poll, void *ctx)
+{
+    asx_task task;
+    OK(asx_task_spawn(rt, region, asx_poll_with(poll, ctx), NULL, &task));
+    return task;
+}
+
+static inline uint64_t digest(asx_runtime *rt)
+{
+    uint64_t value;
+    OK(asx_journal_digest(rt, &value));
+    return value;
+}
+
+static inline int32_t outcome(asx_runtime *rt, asx_task task)
+{
+    int32_t value = -1;
+    OK(asx_task_outcome(rt, task, &value));
+    return value;
+}
+
+/* Polls all that can run at this time; how often. */
+static inline uint64_t run(asx_runtime *rt, uint64_t now)
+{
+    asx_progress progress;
+    progress.struct_size = (uint32_t)sizeof progress;
+    OK(asx_run_until_idle(rt, now, &progress));
+    EQUAL(progress.idle, 1);
+    return progress.polls;
+}
+
+/* Shuts down, and wants everything to be over. */
+static inline void finish(asx_runtime *rt)
+{
+    uint64_t now;
+    OK(asx_shutdown(rt, 0, 1000 * MS));
+    OK(asx_now(rt, &now));
+    run(rt, now);
+    run(rt, now + 1000 * MS);
+    OK(asx_quiescent(rt, NULL));
+    OK(asx_runtime_destroy(rt));
+}
+
+#endif

@@ -1,0 +1,90 @@
+// asx.hpp: owners, callables and exceptions.
+#include "check.h"
+
+#include <asx.hpp>
+#include <stdexcept>
+
+static void pipeline()
+{
+    asx::runtime rt;
+    asx_region root = rt.root();
+    asx::channel<int> numbers = rt.make_channel<int>(2, &root);
+    auto sum = std::make_shared<int>(0);
+    int next = 1;
+    asx_task producer = rt.spawn(root, [=](asx::context &cx) mutable -> int32_t {
+        while (next <= 10) {
+            auto reserved = numbers.reserve(cx);
+            if (reserved.first == ASX_WOULD_BLOCK)
+                return ASX_POLL_PENDING;
+            asx::check(reserved.first);
+            asx::check(reserved.second->send(next++));
+        }
+        numbers.close_sender();
+        return ASX_POLL_READY;
+    });
+    rt.spawn(root, [=](asx::context &cx) mutable -> int32_t {
+        for (int value = 0;;) {
+            asx_status status = numbers.recv(cx, value);
+            if (status == ASX_WOULD_BLOCK)
+                return ASX_POLL_PENDING;
+            if (status != ASX_OK)
+                return ASX_POLL_READY;
+            *sum += value;
+        }
+    });
+    EQUAL(sum.use_count(), 2);
+    rt.run(0);
+    EQUAL(*sum, 55);
+    EQUAL(sum.use_count(), 1);
+    EQUAL(rt.outcome(producer), ASX_OUTCOME_OK);
+    rt.shutdown();
+    rt.run(0);
+    EQUAL(rt.quiescent(), true);
+}
+
+static void exceptions()
+{
+    asx::runtime rt;
+    asx_task thrower = rt.spawn(
+        rt.root(), [](asx::context &) -> int32_t { throw std::runtime_error("out of luck"); });
+    rt.run(0);
+    EQUAL(rt.outcome(thrower), ASX_OUTCOME_PANICKED);
+    char text[32];
+    OK(asx_task_text(rt.get(), thrower, ASX_TEXT_OUTCOME, text, sizeof text, nullptr));
+    EQUAL(strcmp(text, "out of luck"), 0);
+
+    rt.shutdown();
+    rt.run(0);
+    auto kept = std::make_shared<int>(0);
+    asx_status refused = ASX_OK;
+    try {
+        rt.spawn(rt.root(), [kept](asx::context &) -> int32_t { return ASX_POLL_READY; });
+    } catch (const asx::error &error) {
+        refused = error.status();
+    }
+    EQUAL(refused, ASX_REGION_NOT_OPEN);
+    EQUAL(kept.use_count(), 1);
+}
+
+static void owners()
+{
+    asx::runtime first(ASX_PROFILE_EMBEDDED);
+    asx::runtime rt(std::move(first));
+    {
+        asx::obligation kept(rt.get(), rt.root()), left(rt.get(), rt.root());
+        EQUAL(kept.commit(), ASX_OK);
+        EQUAL(kept.commit(), ASX_OBLIGATION_ALREADY_RESOLVED);
+    }
+    rt.shutdown();
+    rt.run(0);
+    EQUAL(rt.quiescent(), true);
+}
+
+int main()
+{
+    pipeline();
+    exceptions();
+    owners();
+    puts("owners: ok");
+    return 0;
+}

@@ -1,0 +1,350 @@
+/* The profiles: one meaning, different resources. Without Rust's std only (see main). */
+#include "check.h"
+
+static size_t allocations;
+
+static void *counted_alloc(void *hook, size_t size)
+{
+    (void)hook;
+    ++allocations;
+    return malloc(size);
+}
+
+static void counted_free(void *hook, void *pointer)
+{
+    (void)hook;
+    free(pointer);
+}
+
+/* A producer, a consumer and a sleeper: channels, timers, cancels and regions. */
+struct stage {
+    asx_channel channel;
+    uint32_t sent, received;
+    asx_timer timer;
+    int sleeping;
+};
+
+static int32_t produce(asx_runtime *rt, asx_task task, void *ctx)
+{
+    struct stage *stage = (struct stage *)ctx;
+    while (stage->sent < 20) {
+        asx_permit permit;
+        asx_status status = asx_channel_reserve(rt, stage->channel, task, 0, &permit);
+        if (status == ASX_WOULD_BLOCK)
+            return ASX_POLL_PENDING;
+        OK(status);
+        OK(asx_permit_send(rt, permit, &stage->sent, sizeof stage->sent));
+        ++stage->sent;
+    }
+    OK(asx_channel_close_sender(rt, stage->channel));
+    return ASX_POLL_READY;
+}
+
+static int32_t consume(asx_runtime *rt, asx_task task, void *ctx)
+{
+    struct stage *stage = (struct stage *)ctx;
+    for (;;) {
+        uint32_t number;
+        asx_status status = asx_channel_recv(rt, stage->channel, task, &number, sizeof number);
+        if (status == ASX_WOULD_BLOCK)
+            return ASX_POLL_PENDING;
+        if (status == ASX_DISCONNECTED)
+            return ASX_POLL_READY;
+        OK(status);
+        EQUAL(number, stage->received);
+        ++stage->received;
+    }
+}
+
+static int32_t sleep_and_kick(asx_runtime *rt, asx_task task, void *ctx)
+{
+    struct stage *stage = (struct stage *)ctx;
+    if (!stage->sleeping) {
+        OK(asx_task_sleep(rt, task, asx_after(2 * MS), &stage->timer));
+        stage->sleeping = 1;
+    }
+    if (asx_task_slept(rt, task, stage->timer) == ASX_WOULD_BLOCK)
+        return ASX_POLL_PENDING;
+    OK(asx_task_kick(rt, task));
+    return ASX_POLL_READY;
+}
+
+static void drain(asx_runtime *rt, uint64_t now)
+{
+    asx_progress progress;
+    progress.struct_size = (uint32_t)sizeof progress;
+    do {
+        OK(asx_step(rt, now, 1000, &progress));
+    } while (!progress.idle);
+}
+
+/* One round of the scenario, in a region of its own. */
+static void round_of(asx_runtime *rt, uint64_t now)
+{
+    struct stage stage;
+    asx_region region;
+    asx_task tasks[3];
+    int i;
+
+    memset(&stage, 0, sizeof stage);
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    OK(asx_channel_create(rt, &region, 3, sizeof(uint32_t), &stage.channel));
+    tasks[0] = spawn(rt, region, produce, &stage);
+    tasks[1] = spawn(rt, region, consume, &stage);
+    tasks[2] = spawn(rt, region, sleep_and_kick, &stage);
+    OK(asx_region_end(rt, region));
+    drain(rt, now);
+    drain(rt, now + 2 * MS);
+    EQUAL(stage.received, 20);
+    for (i = 0; i < 3; ++i)
+        EQUAL(outcome(rt, tasks[i]), ASX_OUTCOME_OK);
+    OK(asx_region_release(rt, region));
+}
+
+static void same_digest_in_all(void)
+{
+    int32_t profile;
+    uint64_t first = 0;
+    for (profile = ASX_PROFILE_CORE; profile <= ASX_PROFILE_AUTOMOTIVE; ++profile) {
+        asx_config config = config_of(profile);
+        asx_runtime *rt = runtime_of(&config);
+        int i;
+        for (i = 0; i < 10; ++i)
+            round_of(rt, (uint64_t)i * 10 * MS);
+        if (profile == ASX_PROFILE_CORE)
+            first = digest(rt);
+        EQUAL(digest(rt), first);
+        OK(asx_runtime_destroy(rt));
+    }
+}
+
+static void nothing_is_allocated_after_creation(asx_runtime *rt)
+{
+    size_t before = allocations;
+    asx_stats stats;
+    int i;
+    for (i = 0; i < 300; ++i)
+        round_of(rt, (uint64_t)i * 10 * MS);
+    finish(rt);
+    (void)stats;
+    EQUAL(allocations, before);
+}
+
+static void pools(void)
+{
+    static union {
+        uint64_t align[2];
+        unsigned char bytes[1 << 20];
+    } memory;
+    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime *rt = runtime_of(&config), *other = NULL;
+    asx_stats stats;
+    size_t before;
+
+    stats.struct_size = (uint32_t)sizeof stats;
+    OK(asx_get_stats(rt, &stats));
+    EQUAL(stats.pool_size > 0 && stats.pool_used < stats.pool_size, 1);
+    printf("embedded: %" PRIu64 " bytes reserved, %" PRIu64 " used at creation\n",
+        stats.pool_size, stats.pool_used);
+    nothing_is_allocated_after_creation(rt);
+
+    config = config_of(ASX_PROFILE_AUTOMOTIVE);
+    nothing_is_allocated_after_creation(runtime_of(&config));
+
+    /* In memory of the program's own, not even the creation allocates. */
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    config.pool_memory = memory.bytes + 1;
+    config.pool_bytes = sizeof memory - 16;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    config.pool_memory = memory.bytes;
+    config.pool_bytes = 64;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    config.pool_bytes = sizeof memory;
+    before = allocations;
+    rt = runtime_of(&config);
+    nothing_is_allocated_after_creation(rt);
+    EQUAL(allocations, before);
+
+    /* Two pooled runtimes side by side. */
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    rt = runtime_of(&config);
+    other = runtime_of(&config);
+    round_of(rt, 0);
+    round_of(other, 0);
+    EQUAL(digest(rt), digest(other));
+    OK(asx_runtime_destroy(rt));
+    round_of(other, 10 * MS);
+    OK(asx_runtime_destroy(other));
+}
+
+static int32_t forever(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)ctx;
+    if (asx_task_checkpoint(rt, task) != ASX_OK)
+        return ASX_POLL_CANCELLED;
+    OK(asx_task_wake(rt, task));
+    return ASX_POLL_PENDING;
+}
+
+static int32_t silent(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)ctx;
+    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+}
+
+/* Limits are reached by an answer, not by a crash; what is given back can be had again. */
+static void limits(void)
+{
+    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime *rt = runtime_of(&config);
+    asx_task task = { 0, 0 }, tasks[64];
+    asx_channel channel;
+    asx_timer timer;
+    asx_obligation obligation;
+    asx_stats stats;
+    size_t before = allocations;
+    int i, made;
+
+    for (made = 0; made < 1000; ++made)
+        if (asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), NULL, &task) != ASX_OK)
+            break;
+        else
+            tasks[made] = task;
+    EQUAL(made, config.max_tasks);
+    ANSWERS(asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), NULL, &task),
+        ASX_RESOURCE_EXHAUSTED);
+    for (i = 0; i < 1000 && asx_channel_create(rt, NULL, 4, 8, &channel) == ASX_OK; ++i)
+        ;
+    EQUAL(i, config.max_channels);
+    for (i = 0; i < 1000 && asx_timer_arm(rt, root(rt), asx_after(MS), NULL, &timer) == ASX_OK; ++i)
+        ;
+    EQUAL(i, config.max_timers);
+    for (i = 0; i < 1000 && asx_obligation_reserve(rt, root(rt), &obligation) == ASX_OK; ++i)
+        ;
+    EQUAL(i, config.max_obligations);
+    drain(rt, 0);
+    for (i = 0; i < made; ++i)
+        OK(asx_task_cancel(rt, tasks[i], ASX_CANCEL_USER, "a limit is no trap", NULL));
+    drain(rt, 0);
+    for (i = 0; i < made; ++i)
+        OK(asx_task_release(rt, tasks[i]));
+    OK(asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), NULL, &task));
+    OK(asx_verify(rt, NULL, 0, NULL));
+    stats.struct_size = (uint32_t)sizeof stats;
+    OK(asx_get_stats(rt, &stats));
+    EQUAL(stats.pool_spills, 0);
+    printf("embedded: at the limits %" PRIu64 " of %" PRIu64 " bytes were used\n",
+        stats.pool_peak, stats.pool_size);
+    OK(asx_runtime_destroy(rt));
+    EQUAL(allocations, before);
+}
+
+/* A pool that is too small for its limits refuses; nothing aborts. */
+static void small_pools(void)
+{
+    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime *rt;
+    asx_task task;
+    int made;
+    config.pool_bytes = 512 * 1024;
+    config.max_tasks = 10000;
+    config.max_ready = 10000;
+    rt = runtime_of(&config);
+    for (made = 0; made < 10000; ++made)
+        if (asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), NULL, &task) != ASX_OK)
+            break;
+    EQUAL(made > 10 && made < 10000, 1);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    OK(asx_runtime_destroy(rt));
+}
+
+/* No call does more than its bound, and those that had more to do are counted. */
+static void bounded_steps(void)
+{
+    int32_t profile;
+    for (profile = ASX_PROFILE_EMBEDDED; profile <= ASX_PROFILE_AUTOMOTIVE; ++profile) {
+        asx_config config = config_of(profile);
+        asx_runtime *rt = runtime_of(&config);
+        asx_progress progress;
+        asx_stats stats;
+
+        progress.struct_size = (uint32_t)sizeof progress;
+        stats.struct_size = (uint32_t)sizeof stats;
+        spawn(rt, root(rt), forever, NULL);
+        OK(asx_step(rt, 0, UINT64_MAX, &progress));
+        EQUAL(progress.polls, config.max_steps);
+        EQUAL(progress.idle, 0);
+        ANSWERS(asx_run_until_idle(rt, 0, &progress), ASX_RESOURCE_EXHAUSTED);
+        EQUAL(progress.polls, config.max_steps);
+        OK(asx_get_stats(rt, &stats));
+        EQUAL(stats.overruns, 2);
+        OK(asx_runtime_destroy(rt));
+    }
+}
+
+static int warnings;
+
+static void on_log(void *hook, int32_t level, const char *text, size_t size)
+{
+    (void)hook;
+    EQUAL(strlen(text), size);
+    warnings += level == ASX_LOG_WARN && strstr(text, "watchdog") != NULL;
+}
+
+/* A task that is not kicked is asked to stop, at the same instant in every run. */
+static void watchdogs(void)
+{
+    uint64_t digests[2];
+    int i;
+    for (i = 0; i < 2; ++i) {
+        asx_config config = config_of(ASX_PROFILE_AUTOMOTIVE);
+        asx_runtime *rt;
+        asx_task stuck, kicked, own;
+        asx_task_options options = ASX_TASK_OPTIONS_INIT;
+        asx_stats stats;
+        uint64_t next;
+
+        config.log = on_log;
+        rt = runtime_of(&config);
+        stuck = spawn(rt, root(rt), silent, NULL);
+        kicked = spawn(rt, root(rt), silent, NULL);
+        options.flags = 0;
+        OK(asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), &options, &own));
+        drain(rt, 0);
+        drain(rt, 60 * MS);
+        OK(asx_task_kick(rt, kicked));
+        OK(asx_next_deadline(rt, &next));
+        EQUAL(next, 100 * MS);
+        drain(rt, 99 * MS);
+        ANSWERS(asx_task_kick(rt, (asx_task){ 0, 0 }), ASX_INVALID_ARGUMENT);
+        drain(rt, 100 * MS);
+        EQUAL(outcome(rt, stuck), ASX_OUTCOME_CANCELLED);
+        ANSWERS(asx_task_kick(rt, stuck), ASX_INVALID_TRANSITION);
+        stats.struct_size = (uint32_t)sizeof stats;
+        OK(asx_get_stats(rt, &stats));
+        EQUAL(stats.watchdogs, 1);
+        EQUAL(warnings, i + 1);
+        OK(asx_task_watchdog(rt, kicked, ASX_NONE));
+        drain(rt, 1000 * MS);
+        OK(asx_get_stats(rt, &stats));
+        EQUAL(stats.watchdogs, 1);
+        digests[i] = digest(rt);
+        OK(asx_runtime_destroy(rt));
+    }
+    EQUAL(digests[0], digests[1]);
+}
+
+int main(void)
+{
+    OK(asx_set_allocator(counted_alloc, counted_free, NULL));
+    ANSWERS(asx_set_allocator(counted_alloc, counted_free, NULL), ASX_INVALID_TRANSITION);
+    ANSWERS(asx_set_allocator(NULL, counted_free, NULL), ASX_INVALID_ARGUMENT);
+    same_digest_in_all();
+    pools();
+    limits();
+    small_pools();
+    bounded_steps();
+    watchdogs();
+    puts("profiles: ok");
+    return 0;
+}

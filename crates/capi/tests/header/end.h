@@ -1,0 +1,50 @@
+/* ---- Conveniences. ---- */
+
+/* Options with nothing special. */
+#define ASX_REGION_OPTIONS_INIT                                                                    \
+    { (uint32_t)sizeof(asx_region_options), ASX_POLICY_COLLECT_ALL, ASX_NONE,                      \
+      { ASX_NONE, ASX_NONE, ASX_NONE }, 0, 0 }
+#define ASX_TASK_OPTIONS_INIT                                                                      \
+    { (uint32_t)sizeof(asx_task_options), ASX_PRIORITY_DEFAULT,                                    \
+      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0 }
+
+/* So many nanoseconds from now. */
+static inline asx_when asx_after(uint64_t ns)
+{
+    asx_when when;
+    when.ns = ns;
+    when.mode = ASX_WHEN_AFTER;
+    when.reserved = 0;
+    return when;
+}
+
+/* At an instant of the runtime's clock. */
+static inline asx_when asx_at(uint64_t ns)
+{
+    asx_when when = asx_after(ns);
+    when.mode = ASX_WHEN_AT;
+    return when;
+}
+
+/* A body without a drop callback. */
+static inline asx_body asx_poll_with(asx_poll_fn poll, void *ctx)
+{
+    asx_body body;
+    body.poll = poll;
+    body.ctx = ctx;
+    body.drop = NULL;
+    return body;
+}
+
+/*
+ * Calls a function and says where, for ghost reports:
+ * ASX_CALL(asx_task_wake, rt, task). `rt` is evaluated twice.
+ */
+#define ASX_CALL(function, rt, ...)                                                                \
+    (asx_here((rt), __FILE__, __LINE__), function((rt), __VA_ARGS__))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

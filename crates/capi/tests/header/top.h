@@ -1,0 +1,35 @@
+/*
+ * asx: structured concurrency for C. Explicit, bounded, deterministic.
+ *
+ * A runtime is created from a configuration and stepped by the program; it has no threads and no
+ * globals. Tasks are callbacks, polled when something has woken them. Every task lives in a region;
+ * a region closes when everything inside is over. Cancelling is asking: a task sees it at its next
+ * checked call and cleans up. docs/C.md is the guide.
+ *
+ * Rules for every function, unless it says otherwise:
+ *  - It answers an asx_status; ASX_OK is 0. A refusal changes nothing.
+ *  - `rt` is NULL (ASX_INVALID_ARGUMENT) or a living runtime. It is called from the thread that
+ *    created the runtime, or answers ASX_AFFINITY_VIOLATION. asx_external_wake is the exception.
+ *  - Handles may be anything: a wrong type is ASX_INVALID_ARGUMENT, a stale or forged one
+ *    ASX_STALE_HANDLE. Where several things are wrong the order is: arguments and types of
+ *    handles, thread, staleness, states, limits.
+ *  - It may be called from inside a poll callback, but for asx_step, asx_run_until_idle and
+ *    asx_runtime_destroy; from hooks and drop callbacks nothing may be called. Both are
+ *    ASX_REENTRANT.
+ *  - A pointer to a struct that leads with struct_size is good for as many bytes as that says.
+ *  - ASX_INTERNAL means that asx itself is broken; every later call answers it too.
+ *
+ * This file is made from crates/capi/src. Do not edit it.
+ */
+#ifndef ASX_H
+#define ASX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A runtime. */
+typedef struct asx_runtime asx_runtime;

@@ -1,0 +1,468 @@
+//! The host `c`: scenarios through the functions of the C library.
+//!
+//! Everything goes through the exported `asx_*` functions, as a C program would call them; nothing
+//! of the world behind them is touched. A scripted task is a context pointer and a poll callback.
+//! What the callback shares with the script is behind a `RefCell` that is not borrowed while the
+//! library runs.
+//!
+//! ```text
+//!  op -> Shared::apply -> asx_* ; asx_step -> poll callback -> BodyRunner -> Shared::apply -> ..
+//! ```
+
+mod able;
+mod drive;
+mod events;
+mod looks;
+mod ops;
+mod tape;
+mod things;
+
+pub use tape::function;
+
+use crate::body::{BodyEnd, BodyRunner, TaskOps};
+use crate::host::{Failure, Host, Ordinals, Record, Reply};
+use crate::laws;
+use crate::names::Names;
+use crate::pattern::Named;
+use crate::scenario::{Name, Op, Scenario, ScriptStep, Settings};
+use asx_capi::config::{
+    ASX_PROFILE_CORE, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TRACE_OVERWRITE, ASX_TRACE_REFUSE,
+    AsxConfig,
+};
+use asx_capi::*;
+use asx_kernel::journal::{EventKind, WhenFull};
+use asx_kernel::lanes::TieBreak;
+use asx_kernel::outcome::Severity;
+use asx_kernel::session::PermitState;
+use asx_kernel::status::Status;
+use asx_kernel::time::nanos;
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::task::Poll;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Calls a function of the library; its status as a result.
+macro_rules! ask {
+    ($module:ident::$function:ident($($arg:expr),* $(,)?)) => {{
+        // SAFETY: the runtime lives as long as its `Shared`; the pointers are to values that live
+        // through the call, and bodies are boxed scripts that `drop_script` frees.
+        let number = unsafe { asx_capi::$module::$function($($arg),*) };
+        crate::c::answer(number)
+    }};
+}
+use ask;
+
+/// The same, and notes it for the recording, if there is one: arguments are then looked at again
+/// after the call, and must be the same.
+macro_rules! call {
+    ($module:ident::$function:ident($($arg:expr),* $(,)?)) => {{
+        let answer = crate::c::ask!($module::$function($($arg),*));
+        let number = answer.err().unwrap_or(asx_kernel::status::Status::Ok).number();
+        if crate::c::tape::records() {
+            let shown = [$(crate::c::tape::Show::show(&$arg)),*].join(", ");
+            crate::c::tape::note(number, stringify!($function), &shown);
+        }
+        answer
+    }};
+}
+use call;
+
+/// A status as a result.
+fn answer(number: AsxStatus) -> Result<(), Status> {
+    match Status::from_number(number).unwrap_or(Status::Internal) {
+        Status::Ok => Ok(()),
+        status => Err(status),
+    }
+}
+
+/// The C library.
+#[derive(Default)]
+pub struct C {
+    shared: Option<Rc<Shared>>,
+    profile: i32,
+}
+
+impl C {
+    /// A host with nothing in it.
+    pub fn new() -> C {
+        C { shared: None, profile: ASX_PROFILE_CORE }
+    }
+
+    /// Destroys the runtime, and with it the scripts, which know their `Shared`.
+    fn end(&mut self) {
+        if let Some(shared) = self.shared.take() {
+            let _ = ask!(runtime::asx_runtime_destroy(shared.rt));
+        }
+    }
+}
+
+impl Host for C {
+    fn name(&self) -> &'static str {
+        "c"
+    }
+
+    fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
+        able::can_run(scenario)
+    }
+
+    fn start(&mut self, scenario: &Arc<Scenario>, seed: u64) {
+        self.end();
+        self.shared = Shared::start(scenario, seed, self.profile).ok();
+    }
+
+    fn apply(&mut self, op: &Op) -> Reply {
+        let Some(shared) = &self.shared else { return Status::Internal.into() };
+        match shared.apply(op, None) {
+            Poll::Ready(reply) => reply,
+            Poll::Pending => Reply::status(Status::WouldBlock),
+        }
+    }
+
+    fn take_failures(&mut self) -> Vec<Failure> {
+        let shared = self.shared.as_ref();
+        shared.map(|shared| shared.book.take_failures()).unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.shared.as_ref().map_or(Ok(()), |shared| shared.check())
+    }
+
+    fn record(&self) -> Record {
+        self.shared.as_ref().map(|shared| shared.record()).unwrap_or_default()
+    }
+}
+
+/// What a task is to this host: what its context pointer points to.
+struct Script {
+    shared: Rc<Shared>,
+    runner: BodyRunner,
+    own: Own,
+}
+
+/// What belongs to one task, or to one entry of its cleanup stack.
+#[derive(Clone)]
+struct Own {
+    name: Name,
+    index: i64,
+    /// The sleep it is in.
+    sleep: Option<AsxTimer>,
+}
+
+/// The task on whose behalf an op is done.
+struct Caller<'a> {
+    task: AsxTask,
+    own: &'a mut Own,
+}
+
+/// A runtime with names.
+struct Shared {
+    scenario: Arc<Scenario>,
+    seed: u64,
+    rt: *mut AsxRuntime,
+    book: Book,
+}
+
+/// Names and findings.
+#[derive(Default)]
+struct Book(RefCell<Notes>);
+
+#[derive(Default)]
+struct Notes {
+    failures: Vec<Failure>,
+    tasks: Names<AsxTask>,
+    regions: Names<AsxRegion>,
+    channels: Names<AsxChannel>,
+    permits: Names<AsxPermit>,
+    obligations: Names<AsxObligation>,
+    timers: Names<AsxTimer>,
+    /// Tracked permits, and how permits that the library has forgotten were resolved, by number.
+    tracked: BTreeMap<u64, bool>,
+    resolved: BTreeMap<u64, PermitState>,
+    ordinals: Ordinals,
+}
+
+impl Book {
+    fn take_failures(&self) -> Vec<Failure> {
+        core::mem::take(&mut self.0.borrow_mut().failures)
+    }
+
+    /// Runs something on the notes; it calls nothing of the library.
+    fn with<R>(&self, f: impl FnOnce(&mut Notes) -> R) -> R {
+        f(&mut self.0.borrow_mut())
+    }
+}
+
+impl Drop for C {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    fn start(scenario: &Arc<Scenario>, seed: u64, profile: i32) -> Result<Rc<Shared>, Status> {
+        let config = config(&scenario.config, seed, profile)?;
+        tape::configured(&config);
+        let mut rt = null_mut();
+        ask!(runtime::asx_runtime_create(&config, &mut rt))?;
+        let scenario = Arc::clone(scenario);
+        let shared = Rc::new(Shared { scenario, seed, rt, book: Book::default() });
+        shared.bind_region("root", shared.root()?);
+        Ok(shared)
+    }
+
+    /// Does an op, for the script or for a task.
+    fn apply(self: &Rc<Self>, op: &Op, caller: Option<Caller<'_>>) -> Poll<Reply> {
+        self.bind_finalizers();
+        match op {
+            Op::Law(law) => Poll::Ready(laws::answer(law, self.seed)),
+            Op::Check(subject) => {
+                let scope = caller.as_ref().map(|caller| &*caller.own.name);
+                Poll::Ready(self.look(subject, scope).unwrap_or_else(Reply::status))
+            }
+            Op::Advance { .. }
+            | Op::Fire
+            | Op::Run { .. }
+            | Op::StepOn { .. }
+            | Op::RunFor { .. }
+            | Op::Suggest { .. }
+            | Op::SoftStop
+            | Op::Shutdown { .. }
+            | Op::Quiescent => Poll::Ready(self.drive(op).unwrap_or_else(Reply::status)),
+            _ => self.operate(op, caller),
+        }
+    }
+
+    /// A body for the library: a boxed script.
+    fn body(self: &Rc<Self>, runner: BodyRunner, own: Own) -> AsxBody {
+        let script = Box::new(Script { shared: Rc::clone(self), runner, own });
+        let ctx = Box::into_raw(script).cast::<c_void>();
+        AsxBody { poll: Some(poll_script), ctx, drop: Some(drop_script) }
+    }
+
+    /// A finalizer gets its id, and so its name, only when its region starts it.
+    fn bind_finalizers(&self) {
+        let mut entries = Vec::new();
+        let mut count = 0;
+        let list = |entries: &mut Vec<AsxTaskEntry>, count: &mut usize| {
+            ask!(task::asx_task_list(self.rt, entries.as_mut_ptr(), entries.len(), count))
+        };
+        while list(&mut entries, &mut count) == Err(Status::Full) {
+            let none = AsxTask { word: 0, generation: 0 };
+            entries.resize(count, AsxTaskEntry { task: none, ctx: null_mut() });
+        }
+        for entry in entries.iter().take(count) {
+            let known = |notes: &mut Notes| {
+                notes.ordinals.name(Named::Task, entry.task.generation).is_some()
+            };
+            if !self.book.with(known) {
+                // SAFETY: every context is a boxed script, and this one waits to be polled.
+                let name = unsafe { (*entry.ctx.cast::<Script>()).own.name.clone() };
+                self.bind_task(&name, entry.task);
+            }
+        }
+    }
+
+    fn bind_task(&self, name: &str, task: AsxTask) {
+        self.book.with(|notes| {
+            notes.tasks.bind(None, name, task);
+            notes.ordinals.note(Named::Task, task.generation, name);
+        });
+    }
+
+    fn bind_region(&self, name: &str, region: AsxRegion) {
+        self.book.with(|notes| {
+            notes.regions.bind(None, name, region);
+            notes.ordinals.note(Named::Region, region.generation, name);
+        });
+    }
+
+    fn root(&self) -> Result<AsxRegion, Status> {
+        let mut region = AsxRegion { word: 0, generation: 0 };
+        ask!(region::asx_region_root(self.rt, &mut region))?;
+        Ok(region)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut text = vec![0_u8; 4096];
+        let (room, mut size) = (text.len(), 0);
+        let text_at = text.as_mut_ptr().cast();
+        ask!(runtime::asx_verify(self.rt, text_at, room, &mut size)).map_err(|status| {
+            let told = String::from_utf8_lossy(&text[..size.min(room - 1)]);
+            format!("{}: {told}", status.name())
+        })
+    }
+
+    fn record(&self) -> Record {
+        let events = events::read(self.rt);
+        let mut ended = BTreeMap::new();
+        for event in &events {
+            if let (Some(task), EventKind::TaskEnded { outcome }) = (event.subject.task, event.kind)
+            {
+                ended.insert(task, outcome.name());
+            }
+        }
+        let (mut digest, mut info) = (0, looks::journal_info());
+        let _ = ask!(journal::asx_journal_digest(self.rt, &mut digest));
+        let _ = ask!(journal::asx_journal_look(self.rt, &mut info));
+        let not_quiescent = self.diagnosis();
+        // A task may be gone by now: the journal still knows how it ended.
+        let outcome = |task: AsxTask| {
+            let mut seen = -1;
+            let _ = ask!(task::asx_task_outcome(self.rt, task, &mut seen));
+            let seen = usize::try_from(seen).ok().and_then(|at| Severity::ALL.get(at));
+            seen.map(|seen| seen.name()).or_else(|| ended.get(&task.generation).copied())
+        };
+        self.book.with(|notes| Record {
+            events,
+            digest,
+            recorded: info.recorded,
+            host_events: Vec::new(),
+            names: notes.ordinals.clone(),
+            outcomes: notes
+                .tasks
+                .iter()
+                .map(|(name, task)| (name.to_owned(), outcome(task)))
+                .collect(),
+            not_quiescent,
+        })
+    }
+}
+
+/// The poll callback of every script.
+unsafe extern "C" fn poll_script(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c_void) -> i32 {
+    // SAFETY: `ctx` is a boxed script, and the library polls it once at a time.
+    let Script { shared, runner, own } = unsafe { &mut *ctx.cast::<Script>() };
+    let shared = Rc::clone(shared);
+    tape::poll_begins();
+    shared.bind_task_once(&own.name, task);
+    let end = runner.poll(&mut InTask { shared: &shared, task, own });
+    let fails = |status: Option<Status>, message: &str| {
+        let message = CString::new(message).unwrap_or_default();
+        let status = status.map_or(-1, Status::number);
+        let _ = call!(task::asx_task_set_error(rt, task, status, message.as_ptr()));
+    };
+    let answer = match end {
+        BodyEnd::Pending => ASX_POLL_PENDING,
+        BodyEnd::Done => ASX_POLL_READY,
+        BodyEnd::Cancelled => ASX_POLL_CANCELLED,
+        BodyEnd::Panicked(message) => {
+            fails(None, &message);
+            ASX_POLL_PANICKED
+        }
+        BodyEnd::Failed { status, message } => {
+            fails(status, &message);
+            ASX_POLL_FAILED
+        }
+    };
+    tape::poll_ends(answer);
+    answer
+}
+
+/// The drop callback of every script.
+unsafe extern "C" fn drop_script(ctx: *mut c_void) {
+    // SAFETY: made by `Box::into_raw` in `Shared::body`; the library calls this once.
+    drop(unsafe { Box::from_raw(ctx.cast::<Script>()) });
+}
+
+impl Shared {
+    fn bind_task_once(&self, name: &str, task: AsxTask) {
+        let named = |notes: &mut Notes| notes.ordinals.name(Named::Task, task.generation).is_some();
+        if !self.book.with(named) {
+            self.bind_task(name, task);
+        }
+    }
+}
+
+/// A poll under way: the body's view of the host.
+struct InTask<'a> {
+    shared: &'a Rc<Shared>,
+    task: AsxTask,
+    own: &'a mut Own,
+}
+
+impl TaskOps for InTask<'_> {
+    fn poll_op(&mut self, step: &ScriptStep) -> Poll<Reply> {
+        self.shared.apply(&step.op, Some(Caller { task: self.task, own: self.own }))
+    }
+
+    fn wake_self(&mut self) {
+        let _ = call!(task::asx_task_wake(self.shared.rt, self.task));
+    }
+
+    fn observe(&mut self) {
+        let _ = call!(task::asx_task_checkpoint(self.shared.rt, self.task));
+    }
+
+    fn shield(&mut self, on: bool) {
+        let _ = match on {
+            true => call!(task::asx_task_shield(self.shared.rt, self.task)),
+            false => call!(task::asx_task_unshield(self.shared.rt, self.task)),
+        };
+    }
+
+    fn push_cleanup(&mut self, entry: BodyRunner) -> Status {
+        let own = Own { sleep: None, ..self.own.clone() };
+        let body = self.shared.body(entry, own);
+        let pushed = call!(task::asx_task_push_cleanup(self.shared.rt, self.task, body));
+        self.shared.given(body, pushed).err().unwrap_or(Status::Ok)
+    }
+
+    fn report(&mut self, mut failure: Failure) {
+        failure.what = format!("task `{}`, {}", self.own.name, failure.what);
+        self.shared.book.with(|notes| notes.failures.push(failure));
+    }
+}
+
+impl Shared {
+    /// What became of a body: a refused one is still ours.
+    fn given(&self, body: AsxBody, result: Result<(), Status>) -> Result<(), Status> {
+        if result.is_err() {
+            // SAFETY: the library refused it: its context is ours to free, once.
+            unsafe { drop_script(body.ctx) };
+        }
+        result
+    }
+}
+
+fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Status> {
+    let limit = |name| config.limits.get(name).map_or(ASX_NONE, |limit| *limit as u64);
+    let own = AsxConfig::of_profile(profile)?;
+    let timers = &config.timers;
+    let (coalesce_ns, coalesce_group) =
+        timers.coalesce.map_or((0, 0), |(window, group)| (nanos(window), group as u64));
+    Ok(AsxConfig {
+        seed,
+        max_tasks: limit("tasks"),
+        max_regions: limit("regions"),
+        max_obligations: limit("obligations"),
+        max_channels: limit("channels"),
+        max_timers: timers.limit.map_or(ASX_NONE, |limit| limit as u64),
+        max_ready: limit("ready_queue"),
+        max_timed: limit("timed_queue"),
+        max_cancel: limit("cancel_queue"),
+        max_memory: limit("memory"),
+        max_trace: config.journal_capacity as u64,
+        trace_full: match config.when_full {
+            WhenFull::Overwrite => ASX_TRACE_OVERWRITE,
+            WhenFull::Refuse => ASX_TRACE_REFUSE,
+        },
+        tie_break: match config.tie_break {
+            TieBreak::Fifo => ASX_TIE_FIFO,
+            TieBreak::Seeded => ASX_TIE_SEEDED,
+        },
+        cancel_streak_limit: config.cancel_streak_limit,
+        max_wheel_ns: timers.max_wheel_duration.map_or(own.max_wheel_ns, nanos),
+        max_timer_ns: timers.max_timer_duration.map_or(own.max_timer_ns, nanos),
+        coalesce_ns,
+        coalesce_group,
+        first_timer_id: timers.first_id.unwrap_or(own.first_timer_id),
+        first_timer_generation: timers.first_generation.unwrap_or(own.first_timer_generation),
+        chain_depth: u32::try_from(config.chain.0).unwrap_or(u32::MAX),
+        chain_bytes: u32::try_from(config.chain.1).unwrap_or(u32::MAX),
+        ..own
+    })
+}

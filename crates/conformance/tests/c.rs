@@ -1,0 +1,44 @@
+//! The C library says of every fixture what the model says, event by event.
+
+use asx_conformance::{C, Model, Scenario, corpus, parse_str, run_scenario};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn scenarios() -> Vec<Arc<Scenario>> {
+    let read = |fixture: asx_conformance::Fixture| {
+        let scenario = parse_str(&fixture.file, &fixture.text);
+        Arc::new(scenario.unwrap_or_else(|errors| panic!("{}: {errors:?}", fixture.file)))
+    };
+    corpus().into_iter().map(read).collect()
+}
+
+#[test]
+fn every_fixture_the_library_can_express_is_the_models() {
+    let (mut c, mut model) = (C::new(), Model::new());
+    let (mut passed, mut skipped) = (0, BTreeMap::<String, usize>::new());
+    let mut wrong = Vec::new();
+    for scenario in scenarios() {
+        let ours = run_scenario(&mut c, &scenario);
+        if let Some(why) = &ours.skipped {
+            *skipped.entry(why.clone()).or_default() += 1;
+            continue;
+        }
+        passed += 1;
+        let theirs = run_scenario(&mut model, &scenario);
+        for (own, other) in ours.runs.iter().zip(&theirs.runs) {
+            let failed = |f: &asx_conformance::Failure| format!("{}: {f}", scenario.file);
+            wrong.extend(own.failures.iter().map(failed));
+            if own.journal != other.journal || own.fingerprint != other.fingerprint {
+                wrong.push(format!("{}: another journal", scenario.file));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} failures:\n{}", wrong.len(), wrong.join("\n"));
+    // Pinned, so that neither number can shrink or grow unnoticed.
+    let skipped: Vec<_> = skipped.iter().map(|(why, count)| (why.as_str(), *count)).collect();
+    let expected = [
+        ("it is about several workers: a C runtime is stepped by its owner", 8),
+        ("it is about the browser's event loop", 10),
+    ];
+    assert_eq!((passed, &skipped[..]), (260, &expected[..]));
+}

@@ -1,0 +1,303 @@
+//! The abuse suite: a program made from the header that calls every function with every kind of
+//! bad argument, and wants the right status and an unchanged digest.
+//!
+//! For each parameter the header's type, name and comment say what can be wrong with it; the other
+//! arguments are good ones. Then every function is called from a wrong thread and from inside a
+//! drop callback.
+
+use super::build::sources;
+use crate::Result;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// The fewest cases that are worth the name.
+const FEWEST: usize = 500;
+
+/// A function as the header declares it.
+pub(super) struct Function {
+    pub(super) name: String,
+    returns: String,
+    params: Vec<Param>,
+    docs: String,
+}
+
+struct Param {
+    type_of: String,
+    name: String,
+}
+
+struct Case {
+    what: String,
+    call: String,
+    status: &'static str,
+}
+
+/// Writes the program; how many cases it has.
+pub(super) fn generate(to: &Path) -> Result<usize> {
+    let header = fs::read_to_string(sources().join("include/asx.h")).map_err(|e| e.to_string())?;
+    let functions = functions(&header);
+    let cases: Vec<Case> =
+        functions.iter().flat_map(|function| cases(function, &functions)).collect();
+    let calls: Vec<&Function> = functions.iter().filter(|f| is_owned(f)).collect();
+    let count = cases.len() + 2 * calls.len();
+    if count < FEWEST {
+        return Err(format!("only {count} cases of abuse"));
+    }
+    let template = fs::read_to_string(sources().join("tests/c/abuse.c.in"));
+    let template = template.map_err(|error| error.to_string())?;
+    let mut bad = String::new();
+    for Case { what, call, status } in &cases {
+        let _ = writeln!(bad, "    BAD(\"{what}\", {call}, {status});");
+    }
+    let mut all = String::new();
+    for function in &calls {
+        let call = call(function, None);
+        let _ = writeln!(all, "    BAD(\"{} where it may not\", {call}, wanted);", function.name);
+    }
+    let text = template.replace("@BAD@", bad.trim_end()).replace("@ALL@", all.trim_end());
+    fs::write(to, text.replace("@COUNT@", &count.to_string()))
+        .map_err(|error| error.to_string())?;
+    Ok(count)
+}
+
+/// Whether only the owner's thread may call it, and not from a hook.
+fn is_owned(function: &Function) -> bool {
+    let takes_runtime = function.params.first().is_some_and(|p| p.type_of == "asx_runtime *");
+    takes_runtime && function.name != "asx_external_wake"
+}
+
+/// Every function the header declares.
+pub(super) fn functions(header: &str) -> Vec<Function> {
+    let mut found = Vec::new();
+    let (mut docs, mut lines) = (String::new(), header.lines());
+    while let Some(line) = lines.next() {
+        if line.starts_with("/*") {
+            docs.clear();
+        }
+        if line.starts_with("/*") || line.starts_with(" *") {
+            docs.push_str(line.trim_start_matches(['/', '*', ' ']));
+            docs.push(' ');
+            continue;
+        }
+        let plain = !line.starts_with([' ', '#', '}', '{', 't', 's']);
+        if !plain || !line.contains("asx_") || !line.contains('(') {
+            continue;
+        }
+        let mut whole = line.to_owned();
+        while !whole.ends_with(';') {
+            let Some(next) = lines.next() else { break };
+            whole.push_str(next.trim_start());
+        }
+        found.extend(function(&whole, &docs));
+    }
+    found
+}
+
+fn function(line: &str, docs: &str) -> Option<Function> {
+    let (head, rest) = line.split_once('(')?;
+    let at = head.rfind("asx_")?;
+    let params = rest.strip_suffix(");")?;
+    let param = |text: &str| {
+        let text = text.trim();
+        let at = text.rfind([' ', '*'])? + 1;
+        Some(Param { type_of: text[..at].trim().to_owned(), name: text[at..].to_owned() })
+    };
+    let params = params.split(',').filter(|text| *text != "void").filter_map(param).collect();
+    let returns = head[..at].trim().to_owned();
+    Some(Function { name: head[at..].to_owned(), returns, params, docs: docs.to_owned() })
+}
+
+/// A call with good arguments, but for the one that is given.
+fn call(function: &Function, bad: Option<(usize, &str)>) -> String {
+    let argument = |(at, param): (usize, &Param)| match bad {
+        Some((place, value)) if place == at => value.to_owned(),
+        _ => good(param),
+    };
+    let arguments: Vec<_> = function.params.iter().enumerate().map(argument).collect();
+    format!("{}({})", function.name, arguments.join(", "))
+}
+
+fn good(param: &Param) -> String {
+    let Param { type_of, name } = param;
+    let value = match (type_of.as_str(), name.as_str()) {
+        ("asx_runtime *", _) => "rt",
+        ("asx_runtime **", _) => "&created",
+        ("const asx_config *", _) => "&config",
+        ("asx_config *", _) => "&config",
+        ("size_t", "struct_size") => "sizeof config",
+        ("const char *", _) => "\"text\"",
+        ("char *", _) => "text",
+        ("const void *" | "void *", "data" | "old") => "element",
+        ("void *", _) => "NULL",
+        ("size_t", "room") => "ROOM",
+        ("size_t", "size" | "old_size") => "sizeof element",
+        ("size_t", _) => "1",
+        ("asx_event *", _) => "events",
+        ("asx_task_entry *", _) => "entries",
+        ("asx_when", _) => "asx_after(1)",
+        ("int32_t" | "uint32_t" | "uint64_t" | "asx_status", _) => "0",
+        ("asx_alloc_fn", _) => "gives",
+        ("asx_free_fn", _) => "takes",
+        (pointer, _) if pointer.ends_with('*') => {
+            let to = pointer.trim_end_matches('*').trim().trim_start_matches("const ");
+            return format!("&good_{}", to.trim_start_matches("asx_"));
+        }
+        (by_value, _) => return format!("good_{}", by_value.trim_start_matches("asx_")),
+    };
+    value.to_owned()
+}
+
+const HANDLES: [&str; 5] =
+    ["asx_region", "asx_task", "asx_obligation", "asx_channel", "asx_permit"];
+/// Structs that lead with their size.
+const SIZED: [&str; 14] = [
+    "asx_config",
+    "asx_region_options",
+    "asx_task_options",
+    "asx_region_info",
+    "asx_task_info",
+    "asx_reason",
+    "asx_channel_info",
+    "asx_timer_info",
+    "asx_queues_info",
+    "asx_journal_info",
+    "asx_diagnosis",
+    "asx_progress",
+    "asx_stats",
+    "asx_ghost",
+];
+const ENUMS: [&str; 5] = ["kind", "state", "mode", "which", "profile"];
+
+/// What can be wrong with a function's arguments.
+fn cases(function: &Function, all: &[Function]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    if function.returns != "asx_status" {
+        return cases;
+    }
+    for (at, param) in function.params.iter().enumerate() {
+        for (what, value, status) in wrongs(function, param, all) {
+            let what = format!("{}: {} {what}", function.name, param.name);
+            let status = expected(&function.name, &param.name, status);
+            cases.push(Case { what, call: call(function, Some((at, &value))), status });
+        }
+    }
+    cases
+}
+
+/// Where the law has another answer for a stale handle than STALE_HANDLE.
+fn expected(function: &str, param: &str, status: &'static str) -> &'static str {
+    match (function, param, status) {
+        // Whoever is not being polled, whatever the reason.
+        ("asx_task_set_error", _, "ASX_STALE_HANDLE") => "ASX_INVALID_TRANSITION",
+        // Nobody waits on a channel that is gone.
+        ("asx_channel_abandon", "channel", "ASX_STALE_HANDLE") => "ASX_OK",
+        (_, _, status) => status,
+    }
+}
+
+type Wrong = (&'static str, String, &'static str);
+
+fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
+    const BAD: &str = "ASX_INVALID_ARGUMENT";
+    let Param { type_of, name } = param;
+    let pointee = type_of.trim_end_matches('*').trim().trim_start_matches("const ");
+    let mut wrongs: Vec<Wrong> = Vec::new();
+    if HANDLES.contains(&type_of.as_str()) {
+        let good = good(param);
+        let short = pointee.trim_start_matches("asx_");
+        wrongs.push(("is zero", format!("({pointee}){{ 0, 0 }}"), BAD));
+        wrongs.push(("has all bits", format!("({pointee}){{ ~UINT64_C(0), ~UINT64_C(0) }}"), BAD));
+        wrongs.push(("is of another type", format!("other_{short}({good})"), BAD));
+        wrongs.push(("has a tag that is none", format!("tagged_{short}({good})"), BAD));
+        wrongs.push(("is of the future", format!("future_{short}({good})"), "ASX_STALE_HANDLE"));
+        wrongs.push(("has a forged slot", format!("forged_{short}({good})"), "ASX_STALE_HANDLE"));
+        wrongs.push(("has no tenant", format!("nobody_{short}({good})"), "ASX_STALE_HANDLE"));
+    }
+    if type_of.ends_with('*') {
+        let required = !optional(function, name, all) && *name != "hook";
+        if required {
+            wrongs.push(("is NULL", String::from("NULL"), BAD));
+        }
+        let aligned = !matches!(pointee, "char" | "void" | "asx_runtime");
+        if aligned && !type_of.ends_with("**") {
+            wrongs.push(("is misaligned", format!("({type_of})misaligned"), BAD));
+        }
+    }
+    if type_of.ends_with('*') && SIZED.contains(&pointee) && function.name != "asx_config_init" {
+        for (what, size) in [
+            ("has no size", "0"),
+            ("has an odd size", "13"),
+            ("is larger than anything", "UINT32_MAX"),
+        ] {
+            wrongs.push((what, format!("({pointee} *)sized({size})"), BAD));
+        }
+    }
+    if HANDLES.contains(&pointee) && type_of.starts_with("const ") {
+        wrongs.push(("is of another type", String::from("(const void *)&good_wrong"), BAD));
+    }
+    match (type_of.as_str(), name.as_str()) {
+        ("int32_t", name) if ENUMS.contains(&name) => {
+            for value in ["-1", "99", "INT32_MAX", "INT32_MIN"] {
+                wrongs.push(("is none of its values", value.to_owned(), BAD));
+            }
+        }
+        ("int32_t", "status") => wrongs.push(("is no status", String::from("99"), BAD)),
+        ("const char *", "message") => {
+            wrongs.push(("is not UTF-8", String::from("\"\\xff\\xfe\""), BAD));
+            wrongs.push(("does not end", String::from("endless"), BAD));
+        }
+        ("size_t", "size" | "old_size") => {
+            wrongs.push(("is not the element's", String::from("3"), BAD));
+            wrongs.push(("overflows", String::from("SIZE_MAX"), BAD));
+        }
+        ("size_t", "room") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
+        ("size_t", "element_size") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
+        ("size_t", "capacity") => wrongs.push(("is zero", String::from("0"), BAD)),
+        ("size_t", "struct_size") => {
+            for value in ["0", "12", "SIZE_MAX"] {
+                wrongs.push(("never was", value.to_owned(), BAD));
+            }
+        }
+        ("asx_alloc_fn" | "asx_free_fn", _) => {
+            wrongs.push(("is NULL", String::from("NULL"), BAD));
+        }
+        ("asx_body", _) => {
+            wrongs.push(("cannot be polled", String::from("asx_poll_with(NULL, NULL)"), BAD));
+        }
+        ("asx_when", _) => {
+            let value = String::from("(asx_when){ 1, 9, 0 }");
+            wrongs.push(("has no mode", value, BAD));
+        }
+        _ => {}
+    }
+    wrongs
+}
+
+/// Whether the comment, or the one it refers to, lets a pointer be NULL.
+fn optional(function: &Function, name: &str, all: &[Function]) -> bool {
+    let says = |docs: &str| docs.contains(&format!("`{name}` is NULL or"));
+    let referred = function.docs.split("as asx_").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_')?;
+        all.iter().find(|other| other.name == format!("asx_{}", &rest[..end]))
+    });
+    says(&function.docs) || referred.into_iter().any(|other| says(&other.docs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_is_read() {
+        let header = "/* Wakes.\n * Pre: `first` is NULL or writable.\n */\n\
+            asx_status asx_task_wake(asx_runtime *rt, asx_task task, int32_t *first);\n";
+        let functions = functions(header);
+        let [function] = &functions[..] else { panic!("one function") };
+        let types: Vec<_> = function.params.iter().map(|p| p.type_of.as_str()).collect();
+        assert_eq!(types, ["asx_runtime *", "asx_task", "int32_t *"]);
+        assert!(optional(function, "first", &functions));
+        assert_eq!(call(function, None), "asx_task_wake(rt, good_task, &good_int32_t)");
+        assert!(cases(function, &functions).len() >= 9);
+    }
+}

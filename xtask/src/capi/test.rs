@@ -1,0 +1,225 @@
+//! The tests in C: two compilers, two levels of optimisation, sanitizers, valgrind, consumers.
+
+use super::build::{Built, SONAME, install_from, library, sources};
+use super::{abuse, panics};
+use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
+use crate::{Result, apt};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A stripped program must be smaller.
+const MOST_BYTES: u64 = 200 * 1024;
+
+const TESTS: [&str; 4] = ["basics", "threads", "profiles", "ghosts"];
+const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
+/// Programs that are made, not written.
+const MADE: [&str; 3] = ["abuse", "fixtures", "guide"];
+const VALGRIND: &str = "--quiet --error-exitcode=9 --leak-check=full --fair-sched=yes";
+
+/// One way to compile.
+struct Way {
+    name: &'static str,
+    flags: &'static [&'static str],
+}
+
+const WAYS: [Way; 3] = [
+    Way { name: "O0", flags: &["-O0", "-g"] },
+    Way { name: "O2", flags: &["-O2"] },
+    Way {
+        name: "sanitized",
+        flags: &["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    },
+];
+
+/// Everything; answers a line about what was done and what was not.
+pub(super) fn run() -> Result<String> {
+    let built = library()?;
+    println!("{built}");
+    symbols(&built)?;
+    let reviewed = panics::check(&built.folder.join("asx.o"))?;
+    let folder = target_dir().join("capi/tests");
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let cases = abuse::generate(&folder.join("abuse.c"))?;
+    fixtures(&folder.join("fixtures.c"))?;
+    guide(&folder.join("guide.c"))?;
+    let mut skipped = Vec::new();
+    let mut programs = 0;
+    let compilers = [("gcc", "g++", &["gcc", "g++"][..]), ("clang", "clang++", &CLANG)];
+    for (c, cpp, packages) in compilers {
+        match have(c, packages) {
+            Ok(()) => programs += suite(&built, &folder, c, cpp)?,
+            Err(why) => skipped.push(format!("{c}: {why}")),
+        }
+    }
+    match have("valgrind", &["valgrind"]) {
+        Ok(()) => under_valgrind(&folder)?,
+        Err(why) => skipped.push(format!("valgrind: {why}")),
+    }
+    let consumer = consumer_size(&folder)?;
+    skipped.extend(consumers(&built, &folder)?);
+    let skipped = match skipped.is_empty() {
+        true => String::new(),
+        false => format!("; skipped: {}", skipped.join(", ")),
+    };
+    Ok(format!(
+        "{built}; {programs} programs ran, {cases} abuse cases, {reviewed} functions reviewed for \
+         panics, stripped consumer {} KiB{skipped}",
+        consumer.div_ceil(1024)
+    ))
+}
+
+const CLANG: [&str; 2] = ["clang", "libclang-rt-dev"];
+
+fn have(program: &str, packages: &[&str]) -> Result {
+    if works(program, &["--version"]) { Ok(()) } else { apt::install(packages) }
+}
+
+/// What the libraries show of themselves: the header's functions, nothing else, and the name.
+fn symbols(built: &Built) -> Result {
+    let header = fs::read_to_string(sources().join("include/asx.h")).map_err(|e| e.to_string())?;
+    let mut declared: Vec<String> =
+        abuse::functions(&header).into_iter().map(|function| function.name).collect();
+    declared.sort();
+    let listed = |library: &str, flags: &[&str]| {
+        let text = output(command("nm", flags).arg(built.folder.join(library)))?;
+        let names = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let mut names: Vec<String> = names.map(|(_, name)| name.to_owned()).collect();
+        names.sort();
+        Ok::<_, String>(names)
+    };
+    let shared = listed(SONAME, &["-D", "--defined-only"])?;
+    let fixed = listed("libasx.a", &["-g", "--defined-only"])?;
+    for (what, names) in [("shared", &shared), ("static", &fixed)] {
+        if *names != declared {
+            let odd: Vec<_> = names.iter().filter(|name| !declared.contains(name)).collect();
+            let missing: Vec<_> = declared.iter().filter(|name| !names.contains(name)).collect();
+            return Err(format!("the {what} library shows {odd:?} and lacks {missing:?}"));
+        }
+    }
+    let dynamic = output(command("readelf", &["-d"]).arg(built.folder.join(SONAME)))?;
+    if !dynamic.contains(&format!("Library soname: [{SONAME}]")) {
+        return Err(String::from("the shared library has another name than it should"));
+    }
+    Ok(())
+}
+
+/// The corpus as a program.
+fn fixtures(to: &Path) -> Result {
+    let program = output(&mut cargo("run --quiet -p asx-conformance --example c_program"))?;
+    fs::write(to, program).map_err(|error| error.to_string())
+}
+
+/// The program in the guide.
+fn guide(to: &Path) -> Result {
+    let guide = root().join("docs/C.md");
+    let text = fs::read_to_string(guide).map_err(|error| error.to_string())?;
+    let mut blocks = text.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let program = blocks.find(|block| block.contains("int main"));
+    let program = program.ok_or("docs/C.md has no program")?;
+    fs::write(to, program).map_err(|error| error.to_string())
+}
+
+/// Compiles and runs everything with one compiler; how many programs.
+fn suite(built: &Built, folder: &Path, c: &str, cpp: &str) -> Result<usize> {
+    let mut count = 0;
+    for way in &WAYS {
+        let into = |name: &str| folder.join(format!("{name}-{c}-{}", way.name));
+        for name in TESTS {
+            let source = sources().join(format!("tests/c/{name}.c"));
+            compile(built, c, C99, way, &source, &into(name))?;
+            sh(&mut Command::new(into(name)))?;
+        }
+        for name in EXAMPLES {
+            let source = sources().join(format!("examples/c/{name}.c"));
+            compile(built, c, C99, way, &source, &into(name))?;
+            sh(&mut Command::new(into(name)))?;
+        }
+        for name in MADE {
+            // The corpus takes long to compile: once is enough for what it shows.
+            if name == "fixtures" && (c != "gcc" || way.name != "O0") {
+                continue;
+            }
+            compile(built, c, C99, way, &folder.join(format!("{name}.c")), &into(name))?;
+            sh(&mut Command::new(into(name)))?;
+            count += 1;
+        }
+        let source = sources().join("tests/c/owners.cpp");
+        compile(built, cpp, CPP, way, &source, &into("owners"))?;
+        sh(&mut Command::new(into("owners")))?;
+        count += TESTS.len() + EXAMPLES.len() + 1;
+    }
+    Ok(count)
+}
+
+const C99: &str = "-std=c99";
+const CPP: &str = "-std=c++11";
+
+fn compile(built: &Built, compiler: &str, std: &str, way: &Way, from: &Path, to: &Path) -> Result {
+    let mut compile = command(compiler, &[std, "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+    compile.args(way.flags);
+    for folder in ["include", "tests/c"] {
+        compile.arg("-I").arg(sources().join(folder));
+    }
+    compile.arg(from).arg(built.folder.join("libasx.a"));
+    sh(compile.args(["-lpthread", "-Wl,--gc-sections", "-o"]).arg(to))
+}
+
+fn under_valgrind(folder: &Path) -> Result {
+    for name in TESTS.iter().chain(&EXAMPLES).chain(&["abuse", "owners"]) {
+        let mut check = command("valgrind", &VALGRIND.split(' ').collect::<Vec<_>>());
+        sh(check.arg(folder.join(format!("{name}-gcc-O0"))))?;
+    }
+    Ok(())
+}
+
+/// The size of an example, stripped.
+fn consumer_size(folder: &Path) -> Result<u64> {
+    let mut largest = 0;
+    for name in EXAMPLES {
+        let (from, to) = (folder.join(format!("{name}-gcc-O2")), folder.join("stripped"));
+        sh(command("strip", &["-o"]).arg(&to).arg(&from))?;
+        largest = largest.max(fs::metadata(&to).map_err(|error| error.to_string())?.len());
+    }
+    match largest < MOST_BYTES {
+        true => Ok(largest),
+        false => Err(format!("a stripped consumer has {largest} bytes, not below {MOST_BYTES}")),
+    }
+}
+
+/// Programs outside the tree, against an installed prefix; what was skipped.
+fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
+    let mut skipped = Vec::new();
+    let prefix = folder.join("prefix");
+    install_from(built, &prefix)?;
+    let example = sources().join("examples/c/pipeline.c");
+    match have("pkg-config", &["pkg-config"]) {
+        Ok(()) => with_pkg_config(&prefix, &example, &folder.join("consumer"))?,
+        Err(why) => skipped.push(format!("pkg-config: {why}")),
+    }
+    match have("cmake", &["cmake", "make"]) {
+        Ok(()) => with_cmake(&prefix, &example, &folder.join("cmake"))?,
+        Err(why) => skipped.push(format!("cmake: {why}")),
+    }
+    Ok(skipped)
+}
+
+fn with_pkg_config(prefix: &Path, example: &Path, to: &PathBuf) -> Result {
+    let packages = prefix.join("lib/pkgconfig");
+    let mut ask = command("pkg-config", &["--cflags", "--libs", "asx"]);
+    let flags = output(ask.env("PKG_CONFIG_PATH", packages))?;
+    let mut compile = command("cc", &["-std=c99", "-o"]);
+    compile.arg(to).arg(example).args(flags.split_whitespace());
+    sh(&mut compile)?;
+    sh(Command::new(to).env("LD_LIBRARY_PATH", prefix.join("lib")))
+}
+
+fn with_cmake(prefix: &Path, example: &Path, folder: &Path) -> Result {
+    let mut configure = command("cmake", &["-S"]);
+    configure.arg(sources().join("tests/consumer")).arg("-B").arg(folder);
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
+    sh(configure.arg(format!("-DEXAMPLE={}", example.display())))?;
+    sh(command("cmake", &["--build"]).arg(folder))?;
+    sh(&mut Command::new(folder.join("static_consumer")))?;
+    sh(Command::new(folder.join("shared_consumer")).env("LD_LIBRARY_PATH", prefix.join("lib")))
+}
