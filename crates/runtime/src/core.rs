@@ -227,7 +227,12 @@ impl Core {
     /// Timers first, then deadlines, then what was told to stop; each in the order of its time,
     /// deadlines at the same instant in the order of their tasks. Answers how many timers fired.
     pub fn fire_timers(&self, now: Time) -> usize {
-        let fired = self.fire(now);
+        self.fire_some(now, usize::MAX)
+    }
+
+    /// The same, with at most so many timers; what else is due stays so.
+    pub fn fire_some(&self, now: Time, most: usize) -> usize {
+        let fired = self.fire(now, most);
         // One may lead to another that is due at once.
         while self.alarms.next().is_some_and(|next| next <= now) {
             self.ring_alarms(now);

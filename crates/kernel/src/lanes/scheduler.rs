@@ -78,6 +78,7 @@ pub struct Scheduler<T> {
     workers: Vec<Worker<T>>,
     tie_break: TieBreak,
     chain: DecisionChain,
+    unchained: bool,
 }
 
 /// A decision before it is written down.
@@ -97,7 +98,15 @@ impl<T: Token> Scheduler<T> {
             workers: (0..config.workers.max(1)).map(worker).collect(),
             tie_break: config.tie_break,
             chain: DecisionChain::default(),
+            unchained: false,
         }
+    }
+
+    /// The same without the chain of decisions, where nobody looks at it: every decision then has
+    /// number and hash 0.
+    #[must_use]
+    pub fn unchained(self) -> Scheduler<T> {
+        Scheduler { unchained: true, ..self }
     }
 
     /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
@@ -138,7 +147,9 @@ impl<T: Token> Scheduler<T> {
         certificate.record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
         let Verdict { lane, fallback, limit } = verdict;
-        self.chain.extend(lane, token.word(), streak, limit);
+        if !self.unchained {
+            self.chain.extend(lane, token.word(), streak, limit);
+        }
         let DecisionChain { seq, hash } = self.chain;
         Some(Decision { worker, lane, source, fallback, streak, limit, seq, hash, token })
     }
@@ -263,6 +274,25 @@ impl<T: Token> Scheduler<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_the_chain_the_same_is_decided() {
+        use crate::choose::First;
+        use crate::lanes::Priority;
+        let mut chained: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
+        let mut plain = Scheduler::new(SchedulerConfig::default()).unchained();
+        for scheduler in [&mut chained, &mut plain] {
+            scheduler.enqueue(Source::Local(0), Place::Ready(Priority::DEFAULT), 1, false);
+            scheduler.enqueue(Source::Global, Place::Cancel(Priority::DEFAULT), 2, false);
+        }
+        for token in [2, 1] {
+            let a = chained.next(0, Suggestion::NoPreference, &mut First).unwrap();
+            let b = plain.next(0, Suggestion::NoPreference, &mut First).unwrap();
+            assert_eq!((a.token, b.token), (token, token));
+            assert_eq!((a.lane, a.streak, a.limit), (b.lane, b.streak, b.limit));
+            assert!(a.seq > 0 && a.hash != 0 && (b.seq, b.hash) == (0, 0));
+        }
+    }
 
     #[test]
     fn check_looks_at_every_queue() {

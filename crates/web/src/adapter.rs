@@ -1,0 +1,374 @@
+//! The host as tasks see it: lanes, pump, clock. Everything here is data under one short lock; no
+//! poll and no host call is ever made with the lock held.
+//!
+//! ```text
+//!  a waker is used -> schedule: into the lanes, pump.wake() --HostCall--> the page
+//!  the page calls back -> Runtime::called -> drain: pump.may_step, scheduler.next, poll
+//! ```
+//!
+//! A poll may be killed half-way, since a trap cannot be unwound. What is set then says so: the pump
+//! is Running and no drain is on the stack, which `Runtime::called` tells from a pump call inside
+//! a drain, because the event loop never calls back while anything is on the stack.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use asx_kernel::cancel::Kind;
+use asx_kernel::choose::Seeded;
+use asx_kernel::lanes::{Decision, Lane, Scheduler, Source, Suggestion, Ticket, Token};
+use asx_kernel::pump::{
+    Capabilities, Capability, Denied, HostCall, Pump, PumpState, Refused, StaleTimer,
+};
+use asx_kernel::rng::DetRng;
+use asx_kernel::status::{Coded, Status};
+use asx_kernel::time::Time;
+use asx_runtime::probe::TaskProbe;
+use asx_runtime::{Cx, Host, Runnable};
+
+use crate::calls::HostCalls;
+use crate::log::{Decided, HostEvent, Log};
+use crate::runtime::Config;
+
+/// What tasks see of the page.
+pub(crate) struct Adapter {
+    calls: Arc<dyn HostCalls>,
+    /// The last reading of the clock, which never goes back.
+    last: AtomicU64,
+    /// Whether the clock may be read: beside the pump's own set, so that no lock is taken for it.
+    clock: AtomicBool,
+    /// The thread it belongs to.
+    owner: usize,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub(crate) pump: Pump,
+    pub(crate) scheduler: Scheduler<Entry>,
+    pub(crate) suggestion: Suggestion,
+    pub(crate) log: Log,
+    pub(crate) deferred: u64,
+    pub(crate) stale_timers: u64,
+    /// The token of the last host call, and of the last host timer.
+    pub(crate) kick: u32,
+    pub(crate) timer: u32,
+    /// What the host timer stands for, while one is set.
+    pub(crate) armed: Option<Time>,
+    /// What it was to stand for when it was denied last.
+    refused: Option<Time>,
+    /// The one entry of each runnable task; kept only if every step is on record.
+    tickets: Option<BTreeMap<u64, Ticket>>,
+    /// A task is being polled: what it makes runnable is the worker's own.
+    local: bool,
+    choose: Seeded,
+    seed: Option<DetRng>,
+}
+
+/// A host call to make.
+pub(crate) type Made = Option<(HostCall, u32)>;
+
+/// A runnable task in a lane.
+pub(crate) struct Entry(pub(crate) Runnable);
+
+impl Token for Entry {
+    fn word(&self) -> u64 {
+        self.0.id()
+    }
+}
+
+impl Adapter {
+    pub(crate) fn new(
+        config: &Config,
+        granted: Capabilities,
+        calls: Arc<dyn HostCalls>,
+    ) -> Adapter {
+        let scheduler = Scheduler::new(config.scheduler);
+        let exact = config.settings.journal.is_some() || config.host_events > 0;
+        let scheduler = if exact { scheduler } else { scheduler.unchained() };
+        let state = State {
+            pump: Pump::new(config.pump, granted),
+            scheduler,
+            suggestion: Suggestion::NoPreference,
+            log: Log::new(config.host_events),
+            deferred: 0,
+            stale_timers: 0,
+            kick: 0,
+            timer: 0,
+            armed: None,
+            refused: None,
+            tickets: exact.then(BTreeMap::new),
+            local: false,
+            choose: Seeded::new(config.seed.unwrap_or(0), 1),
+            seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
+        };
+        let clock = AtomicBool::new(granted.has(Capability::Clock));
+        let (last, state) = (AtomicU64::new(0), Mutex::new(state));
+        Adapter { calls, last, clock, owner: this_thread(), state }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Makes a host call the pump has asked for.
+    pub(crate) fn make(&self, made: Made) {
+        if let Some((call, token)) = made {
+            self.calls.call(call, token);
+        }
+    }
+
+    /// Something became runnable, or is to be looked after.
+    pub(crate) fn wake(&self) {
+        let made = self.lock().wake();
+        self.make(made);
+    }
+
+    /// The same for who is looked after at the end of each drain in any case.
+    pub(crate) fn attend(&self) {
+        let made = {
+            let mut state = self.lock();
+            if state.pump.state() == PumpState::Running { None } else { state.wake() }
+        };
+        self.make(made);
+    }
+
+    /// Whether a facility may be used; `site` says by whom.
+    pub(crate) fn require(&self, capability: Capability, site: &'static str) -> Result<(), Denied> {
+        let mut state = self.lock();
+        let granted = state.pump.capabilities().require(capability, site);
+        granted.inspect_err(|denied| state.denied(*denied))
+    }
+
+    pub(crate) fn grant(&self, capability: Capability) {
+        let made = {
+            let mut state = self.lock();
+            let call = state.pump.grant(capability);
+            state.refused = None;
+            call.map(|call| state.token(call))
+        };
+        if capability == Capability::Clock {
+            self.clock.store(true, Relaxed);
+        }
+        self.make(made);
+    }
+
+    pub(crate) fn revoke(&self, capability: Capability) {
+        self.lock().pump.revoke(capability);
+        if capability == Capability::Clock {
+            self.clock.store(false, Relaxed);
+        }
+    }
+
+    /// Sets the host timer for a deadline, unless it is set for that.
+    pub(crate) fn arm(&self, next: Option<Time>) {
+        let Some(next) = next else { return };
+        {
+            let state = self.lock();
+            let is_set = state.armed.is_some_and(|armed| armed <= next);
+            if is_set || state.refused == Some(next) || state.pump.trapped().is_some() {
+                return;
+            }
+        }
+        let now = self.now();
+        let mut state = self.lock();
+        match state.pump.plan_timer(now, Some(next)) {
+            Ok(Some(timer)) if timer.after_ms > 0 => {
+                (state.armed, state.refused) = (Some(next), None);
+                state.timer = state.timer.wrapping_add(1);
+                let token = state.timer;
+                drop(state);
+                self.calls.arm(timer.after_ms, token);
+            }
+            Ok(Some(_)) => {
+                let made = state.wake();
+                drop(state);
+                self.make(made);
+            }
+            Ok(None) => {}
+            Err(denied) => {
+                // Said once: the timer waits for the grant.
+                state.refused = Some(next);
+                state.denied(denied);
+            }
+        }
+    }
+
+    /// A ring for a timer that is over.
+    pub(crate) fn stale_ring(&self, stale: StaleTimer) {
+        let mut state = self.lock();
+        state.stale_timers += 1;
+        let detail = vec![("timer", stale.generation.to_string())];
+        state.tell("scheduler_stale_timer", None, Some(stale.status()), detail);
+    }
+
+    /// Fails closed: the task that wanted a facility is asked to stop, for want of it.
+    fn refuse(&self, denied: Denied) {
+        if let Some(cx) = Cx::current() {
+            let why = denied.to_string().into();
+            let _ = TaskProbe::of(&cx).cancel(Kind::ResourceUnavailable, Some(why));
+        }
+    }
+}
+
+impl State {
+    /// Takes what goes next, if anything does.
+    pub(crate) fn next(&mut self) -> Option<Decision<Entry>> {
+        let decision = self.scheduler.next(0, self.suggestion, &mut self.choose)?;
+        if let Some(tickets) = &mut self.tickets {
+            tickets.remove(&decision.token.word());
+        }
+        self.local = true;
+        Some(decision)
+    }
+
+    pub(crate) fn polled(&mut self) {
+        self.local = false;
+    }
+
+    pub(crate) fn wake(&mut self) -> Made {
+        match self.pump.wake() {
+            Ok(call) => call.map(|call| self.token(call)),
+            Err(Refused::Denied(denied)) => {
+                self.denied(denied);
+                None
+            }
+            Err(Refused::Trapped(_)) => None,
+        }
+    }
+
+    /// A host call with its token.
+    pub(crate) fn token(&mut self, call: HostCall) -> (HostCall, u32) {
+        self.kick = self.kick.wrapping_add(1);
+        (call, self.kick)
+    }
+
+    pub(crate) fn denied(&mut self, denied: Denied) {
+        let detail = vec![
+            ("capability", denied.capability.name().to_owned()),
+            ("provenance", denied.provenance.to_owned()),
+        ];
+        self.tell("scheduler_capability_denied", None, Some(Status::CapabilityDenied), detail);
+    }
+
+    /// Records a host event.
+    pub(crate) fn tell(
+        &mut self,
+        kind: &'static str,
+        decided: Option<Decided>,
+        error_class: Option<Status>,
+        detail: Vec<(&'static str, String)>,
+    ) {
+        let (turn, batch) = (self.pump.host_turn_id(), self.pump.microtask_batch_id());
+        self.log.push(HostEvent {
+            seq: 0,
+            kind,
+            decided,
+            host_turn_id: turn,
+            microtask_batch_id: batch,
+            error_class,
+            detail,
+        });
+    }
+
+    /// Puts an entry into its lane: whether it is one more than before.
+    fn push(&mut self, entry: Runnable, source: Source) -> bool {
+        let (entry, is_new) = match self.take(entry.id()) {
+            Some(old) => (entry.merge(old), false),
+            None => (entry, true),
+        };
+        let (id, place) = (entry.id(), entry.place());
+        let ticket = self.scheduler.enqueue(source, place, Entry(entry), false);
+        if let Some(tickets) = &mut self.tickets {
+            tickets.insert(id, ticket);
+        }
+        is_new
+    }
+
+    fn take(&mut self, task: u64) -> Option<Runnable> {
+        let ticket = self.tickets.as_mut()?.remove(&task)?;
+        self.scheduler.remove(ticket).map(|Entry(entry)| entry)
+    }
+
+    pub(crate) fn queued(&self, lane: Lane) -> usize {
+        let queues = [Source::Local(0), Source::Global];
+        queues.into_iter().map(|queue| self.scheduler.lanes(queue).len(lane)).sum()
+    }
+}
+
+impl Host for Adapter {
+    fn schedule(&self, entry: Runnable) {
+        let made = {
+            let mut state = self.lock();
+            let source = if state.local { Source::Local(0) } else { Source::Global };
+            if state.push(entry, source) { state.wake() } else { None }
+        };
+        self.make(made);
+    }
+
+    fn schedule_globally(&self, entry: Runnable) {
+        let made = {
+            let mut state = self.lock();
+            if state.push(entry, Source::Global) { state.wake() } else { None }
+        };
+        self.make(made);
+    }
+
+    fn now(&self) -> Time {
+        if !self.clock.load(Relaxed) {
+            return Time::from_nanos(self.last.load(Relaxed));
+        }
+        let now = self.calls.now().as_nanos();
+        Time::from_nanos(self.last.fetch_max(now, Relaxed).max(now))
+    }
+
+    fn timer_moved(&self, deadline: Time) {
+        // A drain plans the host timer when it ends.
+        if self.lock().pump.state() != PumpState::Running {
+            self.arm(Some(deadline));
+        }
+    }
+
+    fn on_behalf(&self, f: &mut dyn FnMut()) {
+        let local = std::mem::replace(&mut self.lock().local, false);
+        f();
+        self.lock().local = local;
+    }
+
+    fn unschedule(&self, task: u64) -> Option<Runnable> {
+        self.lock().take(task)
+    }
+
+    fn queued(&self, lane: Lane) -> usize {
+        self.lock().queued(lane)
+    }
+
+    fn here(&self) -> Option<u16> {
+        (self.owner == this_thread()).then_some(0)
+    }
+
+    fn entropy(&self) -> u64 {
+        if let Some(seed) = &mut self.lock().seed {
+            return seed.next_u64();
+        }
+        match self.require(Capability::Entropy, "a task's random number") {
+            Ok(()) => self.calls.entropy(),
+            Err(denied) => {
+                self.refuse(denied);
+                0
+            }
+        }
+    }
+
+    /// There is no thread to block: jobs are refused.
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
+}
+
+/// A number that no two threads have at the same time.
+fn this_thread() -> usize {
+    thread_local! {
+        static MARK: u8 = const { 0 };
+    }
+    MARK.with(|mark| std::ptr::from_ref(mark).addr())
+}
