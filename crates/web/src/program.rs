@@ -40,20 +40,22 @@ struct Shared<T> {
     ended: Option<Ended<T>>,
     is_over: bool,
     then: Option<Box<dyn FnOnce(Ended<T>)>>,
+    finally: Option<Box<dyn FnOnce()>>,
 }
 
 impl<T> Shared<T> {
     /// It is over: whoever wanted to know is told, else it is kept.
     fn end(shared: &Rc<RefCell<Shared<T>>>, ended: Ended<T>) {
-        let then = {
+        let (then, finally) = {
             let mut shared = shared.borrow_mut();
             shared.is_over = true;
-            shared.then.take()
+            (shared.then.take(), shared.finally.take())
         };
         match then {
             Some(then) => then(ended),
             None => shared.borrow_mut().ended = Some(ended),
         }
+        finally.into_iter().for_each(|finally| finally());
     }
 }
 
@@ -75,8 +77,7 @@ impl Runtime {
         let root = RegionProbe(self.inner.root.clone());
         let region = root.open(Policy::CollectAll, Budget::INFINITE, None);
         let region = region.map_err(WebError::Refused)?;
-        let shared =
-            Shared { value: None, ended: None, is_over: false, then: None::<Box<dyn FnOnce(_)>> };
+        let shared = Shared { value: None, ended: None, is_over: false, then: None, finally: None };
         let shared = Rc::new(RefCell::new(shared));
         let slot = shared.clone();
         let scope = region.scope::<Infallible>();
@@ -141,6 +142,12 @@ impl<T> Program<T> {
             Some(ended) => then(ended),
             None => self.shared.borrow_mut().then = Some(Box::new(then)),
         }
+    }
+
+    /// Has `finally` called when it is over, after whoever [asked](Program::on_end).
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn finally(&self, finally: impl FnOnce() + 'static) {
+        self.shared.borrow_mut().finally = Some(Box::new(finally));
     }
 
     /// Asks everything in it to stop.

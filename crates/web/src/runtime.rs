@@ -182,7 +182,8 @@ impl Runtime {
         adapter.require(Capability::Timer, "host timer").map_err(WebError::Denied)?;
         adapter.lock().pump.host_turn().map_err(WebError::Trapped)?;
         let now = adapter.now();
-        match core.next_timer() {
+        // Exactly: a timer that was cancelled wakes nobody.
+        match core.next_wake() {
             Some(next) if next <= now => adapter.wake(),
             next => adapter.arm(next),
         }
