@@ -16,6 +16,7 @@ mod report;
 mod shell;
 mod soak;
 mod tidy;
+mod web;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,12 @@ const CHORES: &[Chore] = &[
         run: soak::run,
     },
     Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
+    Chore {
+        name: "web",
+        usage: "[--serve | --test | --measure]",
+        about: "build what runs in browsers; show, test or measure it",
+        run: web::run,
+    },
     Chore {
         name: "bench",
         usage: "[ARGS]",

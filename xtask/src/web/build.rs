@@ -1,0 +1,101 @@
+//! Building: wasm, glue, optimiser, static files.
+
+use super::chain::{self, TARGET, cargo_for_web, copy, files};
+use super::{dist, home};
+use crate::Result;
+use crate::shell::{command, output, root, run as sh};
+use std::fs;
+use std::path::Path;
+
+/// What is built: the cargo package or example, its wasm file, its folder in `dist`, its name.
+struct Part {
+    cargo: &'static str,
+    wasm: &'static str,
+    folder: &'static str,
+    name: &'static str,
+}
+
+const PARTS: [Part; 3] = [
+    Part {
+        cargo: "-p asx-web --example hello",
+        wasm: "examples/hello",
+        folder: "hello",
+        name: "hello",
+    },
+    Part { cargo: "-p asx-web-js", wasm: "asx_web_js", folder: "pkg/wasm", name: "asx" },
+    Part { cargo: "-p asx-web-page", wasm: "asx_web_page", folder: "page", name: "page" },
+];
+
+/// The largest a page that says hello may be, compressed: wasm and glue.
+const HELLO_LIMIT: usize = 60_000;
+
+/// Builds everything into `dist`; says how large the smallest page is.
+pub(super) fn all() -> Result<String> {
+    chain::ready()?;
+    for part in &PARTS {
+        part.build()?;
+    }
+    static_files()?;
+    let size = hello_size()?;
+    let said = format!("hello is {size} bytes gzipped, wasm and glue");
+    println!("{said}");
+    if size > HELLO_LIMIT {
+        return Err(format!("{said}: more than {HELLO_LIMIT}"));
+    }
+    Ok(said)
+}
+
+impl Part {
+    fn build(&self) -> Result {
+        let Part { cargo, wasm, folder, name } = self;
+        sh(&mut cargo_for_web(&format!("build --profile web {cargo}"))?)?;
+        let wasm = home().join("build").join(TARGET).join("web").join(format!("{wasm}.wasm"));
+        let folder = dist().join(folder);
+        let bindgen = chain::bindgen()?;
+        sh(command(&bindgen.to_string_lossy(), &[]).arg(wasm).arg(&folder).arg(name))?;
+        let (raw, done) = (folder.join(format!("{name}_bg.wasm")), folder.join("small.wasm"));
+        let optimiser = chain::npm_packages()?.join("node_modules/.bin/wasm-opt");
+        let mut optimise = command(&optimiser.to_string_lossy(), &["-Oz"]);
+        sh(optimise.arg(&raw).arg("-o").arg(&done))?;
+        fs::rename(&done, &raw).map_err(|error| format!("{}: {error}", raw.display()))
+    }
+}
+
+/// What is served as it is.
+fn static_files() -> Result {
+    copy_all(&root().join("crates/web-page/static"), &dist())?;
+    copy_all(&root().join("crates/web-js/pkg"), &dist().join("pkg"))
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result {
+    for path in files(from)? {
+        let target = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_all(&path, &target)?;
+        } else {
+            copy(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a browser loads for a page that says hello, compressed as servers do.
+fn hello_size() -> Result<usize> {
+    let folder = dist().join("hello");
+    let mut names = vec![folder.join("hello_bg.wasm"), folder.join("hello.js")];
+    let mut folders = vec![folder.join("snippets")];
+    while let Some(folder) = folders.pop() {
+        for path in files(&folder)? {
+            if path.is_dir() { folders.push(path) } else { names.push(path) }
+        }
+    }
+    names.iter().map(|path| gzipped(path)).sum()
+}
+
+fn gzipped(path: &Path) -> Result<usize> {
+    let script = "const z = require('node:zlib'), f = require('node:fs');\
+                  console.log(z.gzipSync(f.readFileSync(process.argv[1]), { level: 9 }).length)";
+    let mut node = command("node", &["-e", script]);
+    let text = output(node.arg(path))?;
+    text.trim().parse().map_err(|_| format!("`{}` is no size", text.trim()))
+}
