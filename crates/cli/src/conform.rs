@@ -65,6 +65,7 @@ pub(crate) fn host(name: &str) -> Box<dyn Host> {
     match name {
         "native" => Box::new(Native::new()),
         "lab" => Box::new(Native::in_lab()),
+        "web" => Box::new(Native::in_page()),
         _ => Box::new(Model::new()),
     }
 }

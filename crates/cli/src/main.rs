@@ -93,7 +93,7 @@ Exit codes: 0 all is well, 1 something does not hold, 2 the input is unusable.")
 #[derive(Args, Default)]
 struct Conform {
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab"])]
+    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab", "web"])]
     host: String,
     /// Only ids that match this pattern (`*`, `?`).
     #[arg(long, value_name = "GLOB")]
@@ -114,7 +114,7 @@ struct Run {
     /// A scenario file, or the id of a built-in one.
     file: String,
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab"])]
+    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab", "web"])]
     host: String,
     /// Run under this seed only.
     #[arg(long)]

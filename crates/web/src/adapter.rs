@@ -59,7 +59,7 @@ pub(crate) struct State {
     /// The one entry of each runnable task; kept only if every step is on record.
     tickets: Option<BTreeMap<u64, Ticket>>,
     /// A task is being polled: what it makes runnable is the worker's own.
-    local: bool,
+    pub(crate) local: bool,
     choose: Seeded,
     seed: Option<DetRng>,
 }
@@ -219,10 +219,6 @@ impl State {
         }
         self.local = true;
         Some(decision)
-    }
-
-    pub(crate) fn polled(&mut self) {
-        self.local = false;
     }
 
     pub(crate) fn wake(&mut self) -> Made {

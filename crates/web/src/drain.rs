@@ -8,6 +8,7 @@
 use asx_kernel::lanes::{Decision, Lane};
 use asx_kernel::pump::{Enter, HostCall, Leave, Limit};
 use asx_kernel::status::Coded;
+use asx_kernel::time::Time;
 use asx_runtime::{Dispatch, Host};
 
 use crate::adapter::{Entry, State};
@@ -26,26 +27,24 @@ impl Inner {
     }
 
     fn drain(&self) {
-        let mut first = true;
+        self.collect_timers();
+        let (mut now, mut ended) = (None, None);
         loop {
-            let (wants, runnable) = {
-                let state = self.adapter.lock();
-                (state.pump.wants_clock(), !state.scheduler.is_empty())
-            };
-            // Timers are looked at when the clock is: at first, and then as often as it is read.
-            let now = (wants || self.exact).then(|| self.adapter.now());
-            if first || now.is_some() {
-                self.collect_timers();
+            // Looked at once per step, under one lock: this is the way of every poll.
+            let go = self.adapter.lock().go(now, self.exact, ended.take());
+            now = None;
+            match go {
+                // Timers are looked at whenever the clock is.
+                Go::Clock => {
+                    now = Some(self.adapter.now());
+                    self.collect_timers();
+                }
+                Go::Step(decision, decided) => {
+                    self.poll(decision);
+                    ended = Some(decided);
+                }
+                Go::Stop => break,
             }
-            first = false;
-            let granted = {
-                let mut state = self.adapter.lock();
-                (runnable || !state.scheduler.is_empty()) && state.pump.may_step(now)
-            };
-            if !granted {
-                break;
-            }
-            self.step();
         }
         self.tell_watches();
         self.leave();
@@ -64,36 +63,25 @@ impl Inner {
         self.adapter.lock().pump.timers_fired(fired, more);
     }
 
-    /// Polls one task, if one is runnable: its number and lane. An entry that finds nothing to poll
-    /// is a step all the same.
+    /// Polls one task, if one is runnable: its number and lane, and whether there was a poll. An
+    /// entry that finds nothing to poll is a step all the same.
     pub(crate) fn step(&self) -> Option<(u64, Lane, bool)> {
-        let (decision, decided) = {
-            let mut state = self.adapter.lock();
-            if state.log.is_on() {
-                state.tell("scheduler_step_begin", None, None, Vec::new());
-            }
-            let decision = state.next()?;
-            let decided = state.log.is_on().then(|| decided(&decision));
-            if decided.is_some() {
-                state.tell("scheduler_decision", decided, None, Vec::new());
-            }
-            (decision, decided)
-        };
+        let (decision, decided) = self.adapter.lock().decide()?;
+        let (task, lane) = (decision.token.0.id(), decision.lane);
+        let polled = self.poll(decision);
+        self.adapter.lock().polled(decided);
+        Some((task, lane, polled))
+    }
+
+    fn poll(&self, decision: Decision<Entry>) -> bool {
         let Decision { lane, streak, limit, fallback, token: Entry(entry), .. } = decision;
-        let task = entry.id();
         // Whoever was asked to stop while it waited has another entry in the cancel lane.
         let plain = lane != Lane::Cancel;
-        let polled = if self.core.recording() {
+        if self.core.recording() {
             entry.run_recorded(plain, Dispatch { worker: 0, lane, streak, limit, fallback })
         } else {
             entry.run_from(plain)
-        };
-        let mut state = self.adapter.lock();
-        state.polled();
-        if decided.is_some() {
-            state.tell("scheduler_step_end", decided, None, Vec::new());
         }
-        Some((task, lane, polled))
     }
 
     fn leave(&self) {
@@ -108,7 +96,51 @@ impl Inner {
     }
 }
 
+/// What a drain does next.
+enum Go {
+    /// It reads the clock, and asks again.
+    Clock,
+    /// It polls this.
+    Step(Decision<Entry>, Option<Decided>),
+    /// It ends.
+    Stop,
+}
+
 impl State {
+    /// What the drain does next, after the step that `ended`.
+    fn go(&mut self, now: Option<Time>, exact: bool, ended: Option<Option<Decided>>) -> Go {
+        if let Some(decided) = ended {
+            self.polled(decided);
+        }
+        if now.is_none() && (exact || self.pump.wants_clock()) {
+            return Go::Clock;
+        }
+        if self.scheduler.is_empty() || !self.pump.may_step(now) {
+            return Go::Stop;
+        }
+        self.decide().map_or(Go::Stop, |(decision, decided)| Go::Step(decision, decided))
+    }
+
+    /// Takes what goes next, and has it on record.
+    fn decide(&mut self) -> Option<(Decision<Entry>, Option<Decided>)> {
+        if !self.log.is_on() {
+            return Some((self.next()?, None));
+        }
+        self.tell("scheduler_step_begin", None, None, Vec::new());
+        let decision = self.next()?;
+        let decided = Some(decided(&decision));
+        self.tell("scheduler_decision", decided, None, Vec::new());
+        Some((decision, decided))
+    }
+
+    /// A poll is over.
+    fn polled(&mut self, decided: Option<Decided>) {
+        self.local = false;
+        if decided.is_some() {
+            self.tell("scheduler_step_end", decided, None, Vec::new());
+        }
+    }
+
     /// What the end of a drain comes to: the host call to make.
     fn left(&mut self, leave: Leave) -> Option<(HostCall, u32)> {
         let reached = match leave {

@@ -7,24 +7,21 @@ use crate::shell::{command, output, root, run as sh};
 use std::fs;
 use std::path::Path;
 
-/// What is built: the cargo package or example, its wasm file, its folder in `dist`, its name.
+/// What is built: its wasm file, its folder in `dist`, its name.
 struct Part {
-    cargo: &'static str,
     wasm: &'static str,
     folder: &'static str,
     name: &'static str,
 }
 
 const PARTS: [Part; 3] = [
-    Part {
-        cargo: "-p asx-web --example hello",
-        wasm: "examples/hello",
-        folder: "hello",
-        name: "hello",
-    },
-    Part { cargo: "-p asx-web-js", wasm: "asx_web_js", folder: "pkg/wasm", name: "asx" },
-    Part { cargo: "-p asx-web-page", wasm: "asx_web_page", folder: "page", name: "page" },
+    Part { wasm: "examples/hello", folder: "hello", name: "hello" },
+    Part { wasm: "asx_web_js", folder: "pkg/wasm", name: "asx" },
+    Part { wasm: "asx_web_page", folder: "page", name: "page" },
 ];
+
+/// All of them at once.
+const BUILD: &str = "build --profile web -p asx-web -p asx-web-js -p asx-web-page --lib --examples";
 
 /// The largest a page that says hello may be, compressed: wasm and glue.
 const HELLO_LIMIT: usize = 60_000;
@@ -32,9 +29,8 @@ const HELLO_LIMIT: usize = 60_000;
 /// Builds everything into `dist`; says how large the smallest page is.
 pub(super) fn all() -> Result<String> {
     chain::ready()?;
-    for part in &PARTS {
-        part.build()?;
-    }
+    sh(&mut cargo_for_web(BUILD)?)?;
+    PARTS.iter().try_for_each(Part::finish)?;
     static_files()?;
     let size = hello_size()?;
     let said = format!("hello is {size} bytes gzipped, wasm and glue");
@@ -46,19 +42,27 @@ pub(super) fn all() -> Result<String> {
 }
 
 impl Part {
-    fn build(&self) -> Result {
-        let Part { cargo, wasm, folder, name } = self;
-        sh(&mut cargo_for_web(&format!("build --profile web {cargo}"))?)?;
+    /// Glue and optimiser, unless they have seen this file.
+    fn finish(&self) -> Result {
+        let Part { wasm, folder, name } = self;
         let wasm = home().join("build").join(TARGET).join("web").join(format!("{wasm}.wasm"));
         let folder = dist().join(folder);
+        if is_newer(&folder.join(format!("{name}_bg.wasm")), &wasm) {
+            return Ok(());
+        }
         let bindgen = chain::bindgen()?;
-        sh(command(&bindgen.to_string_lossy(), &[]).arg(wasm).arg(&folder).arg(name))?;
+        sh(command(&bindgen.to_string_lossy(), &[]).arg(&wasm).arg(&folder).arg(name))?;
         let (raw, done) = (folder.join(format!("{name}_bg.wasm")), folder.join("small.wasm"));
         let optimiser = chain::npm_packages()?.join("node_modules/.bin/wasm-opt");
         let mut optimise = command(&optimiser.to_string_lossy(), &["-Oz"]);
         sh(optimise.arg(&raw).arg("-o").arg(&done))?;
         fs::rename(&done, &raw).map_err(|error| format!("{}: {error}", raw.display()))
     }
+}
+
+fn is_newer(made: &Path, source: &Path) -> bool {
+    let time = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    matches!((time(made), time(source)), (Some(made), Some(source)) if made > source)
 }
 
 /// What is served as it is.

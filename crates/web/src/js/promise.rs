@@ -36,16 +36,20 @@ impl std::error::Error for PromiseError {}
 struct Slot {
     result: Option<Result<JsValue, JsValue>>,
     waker: Option<Waker>,
+    /// What the promise calls. It keeps this slot until it is settled, whoever waits: JavaScript
+    /// must never call what is gone.
+    callbacks: Option<[Closure<dyn FnMut(JsValue)>; 2]>,
 }
 
 impl Slot {
     fn settle(slot: &Rc<RefCell<Slot>>, result: Result<JsValue, JsValue>) {
-        let waker = {
+        let (waker, callbacks) = {
             let mut slot = slot.borrow_mut();
             slot.result = Some(result);
-            slot.waker.take()
+            (slot.waker.take(), slot.callbacks.take())
         };
         // Never inside the borrow.
+        drop(callbacks);
         waker.into_iter().for_each(Waker::wake);
     }
 }
@@ -56,13 +60,10 @@ pub fn settled(promise: &Promise) -> impl Future<Output = Result<JsValue, JsValu
     let (ok, err) = (slot.clone(), slot.clone());
     let done = Closure::once(move |value| Slot::settle(&ok, Ok(value)));
     let failed = Closure::once(move |error| Slot::settle(&err, Err(error)));
-    let next = promise.then2(&done, &failed);
-    // They live until the promise is settled, or this is dropped; a late call finds them gone, and
-    // the promise of that is nobody's.
-    drop(next);
-    let keep = (done, failed);
+    // What `then` gives is the promise of nothing, and nobody's.
+    drop(promise.then2(&done, &failed));
+    slot.borrow_mut().callbacks = Some([done, failed]);
     poll_fn(move |cx| {
-        let _ = &keep;
         let mut slot = slot.borrow_mut();
         match slot.result.take() {
             Some(result) => Poll::Ready(result),
