@@ -1,4 +1,4 @@
-//! Proves that the kernel needs no std: builds it for a machine that has none.
+//! Proves that the kernel and the traces need no std: builds them for a machine that has none.
 //!
 //! Where rustup has the bare target, that is a plain build. Where it can't be had, Debian's
 //! compiler is used instead, because Debian packages the sources of `core` and `alloc` that go
@@ -11,6 +11,9 @@ use std::path::Path;
 
 /// 32 bits, no operating system.
 const TARGET: &str = "thumbv7em-none-eabi";
+
+/// What is built.
+const WHAT: &str = "-p asx-kernel -p asx-trace --no-default-features --lib";
 
 /// Debian's compiler and the matching sources of the standard library.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
@@ -27,7 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result {
 /// The build as a section: skipped only when no suitable compiler can be had.
 pub(crate) fn section() -> Verdict {
     if rustup_has_target() {
-        let build = format!("build -p asx-kernel --lib --target {TARGET}");
+        let build = format!("build {WHAT} --target {TARGET}");
         return with_note(sh(&mut cargo(&build)), "rustup's target");
     }
     if let Err(why) = debian_compiler() {
@@ -50,7 +53,7 @@ fn with_note(result: Result, how: &str) -> Verdict {
 }
 
 fn build_with_core() -> Result {
-    let mut build = cargo("build -Z build-std=core,alloc -p asx-kernel --lib --target");
+    let mut build = cargo(&format!("build {WHAT} -Z build-std=core,alloc --target"));
     build.arg(TARGET).arg("--target-dir").arg(target_dir().join("bare"));
     build.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
     sh(&mut build)

@@ -21,7 +21,8 @@ use crate::search::Search;
 pub trait Judged {
     /// What went wrong, if anything did.
     fn judge(self) -> Option<Finding>;
-    /// The same when the run was disturbed by a cancel: an error is then as good as a value.
+    /// The same when the run was disturbed, by a cancel or a fault: an error is then as good as a
+    /// value.
     fn judge_disturbed(self) -> Option<Finding>;
 }
 
@@ -95,6 +96,8 @@ pub struct Check<F> {
     pub(crate) latency: u64,
     pub(crate) time: Option<Duration>,
     pub(crate) cancels: bool,
+    pub(crate) faults: bool,
+    pub(crate) late_clocks: bool,
     pub(crate) transparent: bool,
 }
 
@@ -132,6 +135,8 @@ where
         latency: 1000,
         time: None,
         cancels: false,
+        faults: false,
+        late_clocks: false,
         transparent: false,
     }
 }
@@ -194,6 +199,37 @@ impl<F> Check<F> {
     /// cancelled may answer with an error.
     pub fn cancel_at_every_await(mut self) -> Self {
         self.cancels = true;
+        self
+    }
+
+    /// Has something go wrong wherever it may, one fault a run, after the runs without:
+    /// * where the program says so, with [`Cx::fault`];
+    /// * after each poll of a task that waits: it is woken for nothing, and must not mind;
+    /// * when time moves on, with [`late_clocks`](Check::late_clocks).
+    ///
+    /// A program that met a fault may answer with an error, but not for a wake.
+    ///
+    /// ```
+    /// use asx_lab::check;
+    /// use asx_runtime::Cx;
+    /// let report = check(async |cx: Cx| {
+    ///     let stored = (0..2).filter(|_| !cx.fault("disk full")).count();
+    ///     assert_eq!(stored, 2, "a line is missing");
+    /// })
+    /// .faults()
+    /// .run();
+    /// let found = report.failure.expect("nobody looks whether the disk is full");
+    /// assert_eq!(found.words, ["disk full in poll 1 of `main`"]);
+    /// ```
+    pub fn faults(mut self) -> Self {
+        self.faults = true;
+        self
+    }
+
+    /// Counts it among the [faults](Check::faults) that a clock is an hour late, as after a machine
+    /// has slept. A program that minds how late it is fails then.
+    pub fn late_clocks(mut self) -> Self {
+        (self.faults, self.late_clocks) = (true, true);
         self
     }
 }

@@ -1,12 +1,12 @@
-//! Which cancels were tried.
+//! Which cancels and faults were tried.
 
 use std::collections::BTreeMap;
 
-/// A place where a task could be cancelled: which task, after how many polls, how often, and
-/// whether when it is about to be polled again or at once.
+/// A place where a task could be disturbed: which task, after how many polls, and then for cancels
+/// how often, and whether when it is about to be polled again or at once; for faults, which one.
 type Place = (u64, u64, usize, bool);
 
-/// Where tasks could have been cancelled, and whether they were.
+/// Where tasks could have been disturbed, and whether they were.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage(BTreeMap<Place, bool>);
 
@@ -19,7 +19,12 @@ impl Coverage {
         }
     }
 
-    /// How many cancels were tried, and how many there are to try.
+    /// There is a choice between no fault and the `nth` one there.
+    pub(crate) fn fault(&mut self, (path, polls): (u64, u64), nth: usize, made: bool) {
+        *self.0.entry((path, polls, nth, false)).or_default() |= made;
+    }
+
+    /// How many were tried, and how many there are to try.
     pub(crate) fn count(&self) -> (usize, usize) {
         (self.0.values().filter(|tried| **tried).count(), self.0.len())
     }

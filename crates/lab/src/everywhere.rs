@@ -1,15 +1,15 @@
-//! One cancel a run, at every place there is in the usual order.
+//! One disturbance a run, at every place there is in the usual order.
 //!
-//! The first run has no cancel, and shows where one could be made; each further one makes one of
-//! them. So the number of runs is that of the cancels, however many orders the program has.
+//! The first run has none, and shows where one could be made; each further one makes one of them.
+//! So the number of runs is that of the disturbances, however many orders the program has.
 
 use crate::explore::{Access, Point, Progress, Strategy, TaskPath, Verdict};
 
 #[derive(Debug, Default)]
 pub(crate) struct Everywhere {
-    /// How many options each place has, no cancel among them.
+    /// How many options each place has, no disturbance among them.
     places: Vec<usize>,
-    /// The cancel of this run: the place, and the option there; none in the first run.
+    /// The disturbance of this run: the place, and the option there; none in the first run.
     now: Option<(usize, usize)>,
     /// Places met in this run.
     met: usize,
@@ -42,7 +42,7 @@ impl Strategy for Everywhere {
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
-        if point != Point::Cancel {
+        if !point.is_injected() {
             return 0;
         }
         let place = self.met;
@@ -78,7 +78,8 @@ mod tests {
         let mut strategy = Everywhere::default();
         let mut taken = Vec::new();
         while strategy.begin() {
-            let picks = [3, 2, 3].map(|count| strategy.pick(Point::Cancel, count));
+            let places = [(Point::Cancel, 3), (Point::Fault, 2), (Point::Cancel, 3)];
+            let picks = places.map(|(point, count)| strategy.pick(point, count));
             assert_eq!(strategy.pick(Point::Entropy, 5), 0);
             strategy.end(Verdict::Passed);
             taken.push(picks);

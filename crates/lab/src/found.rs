@@ -17,6 +17,8 @@ pub struct Report {
     pub proof: Option<Certificate>,
     /// Cancels that were tried, of how many there are to try.
     pub cancels: Option<(usize, usize)>,
+    /// Faults that were tried, of how many there are to try.
+    pub faults: Option<(usize, usize)>,
     /// Whether one schedule was replayed, rather than many tried.
     pub is_replay: bool,
     /// Of a replay: how many of the schedule's changes found no place. More than none: the program
@@ -73,10 +75,9 @@ impl Report {
         if let Some(Certificate { classes, hash }) = &self.proof {
             write!(f, "; these are all: {classes} classes, certificate {hash:016x}")?;
         }
-        match self.cancels {
-            Some((tried, all)) => write!(f, "; {tried} of {all} cancels tried"),
-            None => Ok(()),
-        }
+        let disturbed = [(self.cancels, "cancels"), (self.faults, "faults")];
+        let mut tried = disturbed.iter().filter_map(|(count, what)| Some((count.as_ref()?, what)));
+        tried.try_for_each(|((tried, all), what)| write!(f, "; {tried} of {all} {what} tried"))
     }
 }
 

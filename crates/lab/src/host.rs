@@ -22,8 +22,9 @@ const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
 /// What moves time on, as if it were a task: it can run when nothing else can.
 const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
 
-/// Who cancels tasks, as if it were one: after it anybody may go on, not just who was polled last.
-const CANCELLER: TaskPath = TaskPath(0xCA2C_E11E_CA2C_E11F);
+/// Who cancels tasks and wakes them for nothing, as if it were one: after it anybody may go on, not
+/// just who was polled last.
+const DISTURBER: TaskPath = TaskPath(0xCA2C_E11E_CA2C_E11F);
 
 /// What polls share that nobody sees.
 const ELSEWHERE: u64 = 3;
@@ -85,8 +86,21 @@ pub(crate) struct State {
     /// Of each step, a hash of what it was and what it touched, if that is wanted.
     pub(crate) trail: Vec<u64>,
     plan: Option<Plan>,
-    /// Whether there was a cancel in this run.
+    /// Whether there was a cancel in this run, or a fault that may show.
     pub(crate) is_disturbed: bool,
+    /// Cancels.
+    pub(crate) coverage: Coverage,
+    pub(crate) faults: Faults,
+}
+
+/// The faults of a program.
+#[derive(Default)]
+pub(crate) struct Faults {
+    /// Those of this run, by name.
+    pub(crate) made: Vec<&'static str>,
+    /// How many could have been made in this step.
+    asked: usize,
+    /// Those of all runs.
     pub(crate) coverage: Coverage,
 }
 
@@ -142,6 +156,7 @@ impl LabHost {
         state.strategy = strategy;
         state.plan = Some(plan);
         state.is_disturbed = false;
+        state.faults.made.clear();
         state.streak = (0, 0);
         state.held_back = false;
         state.foreign = false;
@@ -157,9 +172,29 @@ impl LabHost {
         self.outside(CLOCK, ask, || fire(self.now()));
     }
 
-    /// Has `cancel` ask a task to stop: a step of who does that.
-    pub(crate) fn cancel(&self, cancel: impl FnOnce()) {
-        self.outside(CANCELLER, true, cancel);
+    /// Has `disturb` ask a task to stop, or wake it: a step of who does that.
+    pub(crate) fn disturb(&self, disturb: impl FnOnce()) {
+        self.outside(DISTURBER, true, disturb);
+    }
+
+    /// Whether things are to go wrong.
+    pub(crate) fn has_faults(&self) -> bool {
+        self.lock().plan.is_some_and(|plan| plan.faults)
+    }
+
+    /// Whether the time is told late.
+    pub(crate) fn is_late(&self) -> bool {
+        let (mut state, now) = (self.lock(), self.now.load(Relaxed));
+        let may_be = state.plan.is_some_and(|plan| plan.late_clocks);
+        may_be && state.fault("a late clock", (CLOCK.0, now), true)
+    }
+
+    /// Whether a task is woken for nothing, after its last poll.
+    pub(crate) fn is_spurious(&self, task: u64) -> bool {
+        let mut state = self.lock();
+        let known = state.known(task);
+        let place = (known.path, known.steps);
+        state.fault("a spurious wake", place, false)
     }
 
     /// A step of something that is not a task.
@@ -214,6 +249,7 @@ impl LabHost {
         known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
         let (made, unheeded) = (known.made, known.unheeding);
         state.current = id;
+        state.faults.asked = 0;
         drop(state);
         entry.forget_wait();
         footprint::begin(path.0, made);
@@ -350,6 +386,24 @@ impl State {
         times
     }
 
+    /// Whether something goes wrong here. Without `shows`, the program must not notice.
+    fn fault(&mut self, name: &'static str, place: (u64, u64), shows: bool) -> bool {
+        if !self.plan.is_some_and(|plan| plan.faults) || !self.asks {
+            return false;
+        }
+        let is_made = self.pick(Point::Fault, 2) > 0;
+        let nth = self.faults.asked;
+        self.faults.asked += 1;
+        if self.faults.made.is_empty() {
+            self.faults.coverage.fault(place, nth, is_made);
+        }
+        if is_made {
+            self.faults.made.push(name);
+            self.is_disturbed |= shows;
+        }
+        is_made
+    }
+
     fn pick(&mut self, point: Point, count: usize) -> usize {
         let Some(strategy) = self.strategy.as_mut().filter(|_| self.asks) else { return 0 };
         let picked = strategy.pick(point, count).min(count - 1);
@@ -483,6 +537,14 @@ impl Host for LabHost {
 
     fn choose(&self, count: u64) -> u64 {
         self.lock().pick(Point::Entropy, count as usize) as u64
+    }
+
+    fn fault(&self, name: &'static str) -> bool {
+        let mut state = self.lock();
+        let current = state.current;
+        let known = state.known(current);
+        let place = (known.path, known.steps);
+        state.fault(name, place, true)
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {

@@ -33,6 +33,9 @@ use crate::host::{LabHost, Stepped, Trouble};
 use crate::quiet::{self, Heard};
 use crate::stuck::{self, Standstill};
 
+/// How late a clock is that is late: as if the machine had slept.
+const LATE: Duration = Duration::from_secs(3600);
+
 /// How a run is to be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -42,6 +45,9 @@ pub(crate) struct Plan {
     pub(crate) latency: u64,
     /// Whether the strategy is asked, after each poll, for a cancel of the task that was polled.
     pub(crate) cancels: bool,
+    /// Whether it is asked for faults, and whether a late clock is one.
+    pub(crate) faults: bool,
+    pub(crate) late_clocks: bool,
     /// Whether polls share nothing but what is known here, so that some of them commute.
     pub(crate) transparent: bool,
     /// Whether what each step touches is kept, to be compared with another run.
@@ -138,8 +144,19 @@ impl Machine {
         self.host.lock().overrules
     }
 
-    pub(crate) fn coverage(&self) -> (usize, usize) {
+    /// Cancels that were tried in all runs, and how many there are to try.
+    pub(crate) fn cancels(&self) -> (usize, usize) {
         self.host.lock().coverage.count()
+    }
+
+    /// The same of faults.
+    pub(crate) fn faults(&self) -> (usize, usize) {
+        self.host.lock().faults.coverage.count()
+    }
+
+    /// The faults of the last run.
+    pub(crate) fn faults_made(&self) -> Vec<&'static str> {
+        self.host.lock().faults.made.clone()
     }
 
     /// The events of the last run, if they are recorded, and how many there were before and after
@@ -191,7 +208,7 @@ impl Machine {
 
     /// Asks a task to stop, so many times.
     fn cancel(&self, task: u64, times: usize) {
-        self.host.cancel(|| {
+        self.host.disturb(|| {
             for _ in 0..times {
                 self.root.cancel_number(task);
             }
@@ -200,7 +217,10 @@ impl Machine {
 
     /// Moves the clock to the next timer: false if there is none.
     fn jump(&self, ask: bool) -> bool {
-        let Some(next) = self.core.next_wake() else { return false };
+        let Some(mut next) = self.core.next_wake() else { return false };
+        if ask && self.host.is_late() {
+            next = next + LATE;
+        }
         self.host.tick(next, ask, |now| {
             self.core.fire_timers(now);
         });
@@ -295,6 +315,16 @@ impl<'a> Run<'a> {
         if cancels > 0 {
             self.outside(over, |machine| {
                 machine.cancel(task, cancels);
+                true
+            });
+        }
+        let root = &self.machine.root;
+        let may_disturb = !over && self.machine.host.has_faults();
+        if may_disturb && root.waits_number(task) && self.machine.host.is_spurious(task) {
+            self.outside(over, |machine| {
+                machine.host.disturb(|| {
+                    machine.root.wake_number(task);
+                });
                 true
             });
         }

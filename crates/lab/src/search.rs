@@ -43,17 +43,18 @@ pub(crate) struct Search<'a, F> {
     runs: u64,
     end: Option<Instant>,
     proof: Option<Certificate>,
-    /// Whether tasks are cancelled in the runs that are made now.
+    /// Whether tasks are cancelled in the runs that are made now, and whether there are faults.
     cancels: bool,
+    faults: bool,
     /// How schedules are chosen now.
     how: How,
     /// The first run, if it passed.
     first: Option<Seen>,
-    /// Cancels that were tried, of how many.
-    coverage: Option<(usize, usize)>,
+    /// Cancels that were tried, of how many; and faults.
+    coverage: [Option<(usize, usize)>; 2],
 }
 
-/// Runs with a cancel in other orders than the usual one, for each run without.
+/// Runs with a disturbance in other orders than the usual one, for each run without.
 const OTHER_ORDERS: u64 = 100;
 
 impl<'a, F, B> Search<'a, F>
@@ -63,30 +64,36 @@ where
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
         let (end, how) = (None, check.how);
-        let (machine, cancels, first, coverage) = (machine(None), false, None, None);
-        Search { check, machine, runs: 0, end, proof: None, cancels, how, first, coverage }
+        let (machine, first, proof, coverage) = (machine(None), None, None, [None; 2]);
+        let (cancels, faults, runs) = (false, false, 0);
+        Search { check, machine, runs, end, proof, cancels, faults, how, first, coverage }
     }
 
     /// Searches as the check says.
     pub(crate) fn all(mut self) -> Report {
-        let cancels = self.check.cancels;
-        // With cancels to try, half of the time is for them.
-        self.limit(self.check.time.map(|time| if cancels { time / 2 } else { time }));
+        let Check { cancels, faults, time, .. } = *self.check;
+        // Cancels and faults get as much of the time as the orders without.
+        let share = time.map(|time| time / (1 + u32::from(cancels) + u32::from(faults)));
+        self.limit(share);
         let mut failure = self.explore();
-        if failure.is_none() && cancels {
-            self.limit(self.check.time.map(|time| time / 2));
-            failure = self.cancel_everywhere();
+        for (disturbs, (with_cancels, with_faults)) in
+            [(cancels, (true, false)), (faults, (false, true))]
+        {
+            if failure.is_none() && disturbs {
+                self.limit(share);
+                (self.cancels, self.faults) = (with_cancels, with_faults);
+                failure = self.disturb_everywhere();
+            }
         }
         let failure = failure.or_else(|| self.repeat_first());
         let failure = failure.map(|failure| self.describe(failure));
-        let cancels = self.coverage;
-        let Search { runs, proof, .. } = self;
-        Report { runs, failure, proof, cancels, is_replay: false, unused: 0 }
+        let Search { runs, proof, coverage: [cancels, faults], .. } = self;
+        Report { runs, failure, proof, cancels, faults, is_replay: false, unused: 0 }
     }
 
     /// Runs one schedule.
     pub(crate) fn replay(mut self, schedule: Schedule) -> Report {
-        self.cancels = self.check.cancels;
+        (self.cancels, self.faults) = (self.check.cancels, self.check.faults);
         let first = self.follow(&schedule);
         let log = self.machine.log();
         let made = log.schedule().deviations;
@@ -99,7 +106,8 @@ where
             let strategy = String::from("replay");
             Found { run: 1, strategy, ..self.on_record(failure, schedule, 0) }
         });
-        Report { runs: 1, failure, proof: None, cancels: None, is_replay: true, unused }
+        let (cancels, faults) = (None, None);
+        Report { runs: 1, failure, proof: None, cancels, faults, is_replay: true, unused }
     }
 
     fn limit(&mut self, time: Option<Duration>) {
@@ -139,18 +147,20 @@ where
         }
     }
 
-    /// One cancel a run: everywhere in the usual order, then in others.
-    fn cancel_everywhere(&mut self) -> Option<Failure> {
+    /// One cancel or fault a run: everywhere in the usual order, then in others.
+    fn disturb_everywhere(&mut self) -> Option<Failure> {
         let (proof, limits) = (self.proof, Limits { preemptions: 0, cancels: 1 });
-        (self.cancels, self.how) = (true, How::Bounded);
+        self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
-        self.coverage = Some(self.machine.coverage());
+        let which = usize::from(self.faults);
+        let counted = |machine: &Machine| [machine.cancels(), machine.faults()][which];
+        self.coverage[which] = Some(counted(&self.machine));
         let most = self.check.runs.saturating_mul(OTHER_ORDERS);
         let failure = failure.or_else(|| self.try_all(Bounded::new(limits, most), most));
         // Other orders have other places, which count once all of them were run.
-        let all = self.machine.coverage();
+        let all = counted(&self.machine);
         if all.0 == all.1 {
-            self.coverage = Some(all);
+            self.coverage[which] = Some(all);
         }
         // The proof is of the runs without.
         self.proof = proof;
@@ -166,7 +176,7 @@ where
             if !strategy.as_mut().is_some_and(|strategy| strategy.begin()) {
                 break;
             }
-            let is_first = self.runs == 0 && !self.cancels;
+            let is_first = self.runs == 0 && !self.cancels && !self.faults;
             let failure = self.once(&mut strategy, is_first);
             self.runs += 1;
             if failure.is_some() {
@@ -194,8 +204,9 @@ where
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         trail: bool,
     ) -> Option<Failure> {
-        let Check { steps, latency, transparent, ref program, .. } = *self.check;
-        let plan = Plan { steps, latency, cancels: self.cancels, transparent, trail };
+        let Check { steps, latency, transparent, late_clocks, ref program, .. } = *self.check;
+        let (cancels, faults) = (self.cancels, self.faults);
+        let plan = Plan { steps, latency, cancels, faults, late_clocks, transparent, trail };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),
             false => value.judge(),
@@ -219,9 +230,10 @@ where
     /// Makes the first run, which passed, again: a failure if it goes another way.
     fn repeat_first(&mut self) -> Option<Failure> {
         let first = self.first.take()?;
-        let cancels = std::mem::take(&mut self.cancels);
+        let disturbs = (self.cancels, self.faults);
+        (self.cancels, self.faults) = (false, false);
         let again = self.again(&first.log);
-        self.cancels = cancels;
+        (self.cancels, self.faults) = disturbs;
         let failure = self.compare(&first, &again).map(|it| self.not_deterministic(it, None));
         self.first = Some(first);
         failure
@@ -321,7 +333,7 @@ where
             }
         };
         let (log, token) = (self.machine.log(), schedule.token());
-        let words = words(&log, namer(&self.machine));
+        let words = words(&log, namer(&self.machine), &self.machine.faults_made());
         let Check { seed, ref name, .. } = *self.check;
         let strategy = self.how.to_string();
         let mut header = Header { seed, ..Header::new("program", "lab") };

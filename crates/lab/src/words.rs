@@ -12,8 +12,13 @@ pub(crate) fn namer(machine: &Machine) -> impl Fn(TaskPath) -> String + use<> {
     }
 }
 
-/// The deviations of a run, a line for each.
-pub(crate) fn words(log: &Decisions, name: impl Fn(TaskPath) -> String) -> Vec<String> {
+/// The deviations of a run, a line for each. `faults`: what its faults are called, in order.
+pub(crate) fn words(
+    log: &Decisions,
+    name: impl Fn(TaskPath) -> String,
+    faults: &[&'static str],
+) -> Vec<String> {
+    let mut faults = faults.iter();
     let tasks = log.list().iter().filter_map(|decision| match decision {
         Decision::Task { path, .. } => Some(*path),
         Decision::Pick { .. } => None,
@@ -29,6 +34,13 @@ pub(crate) fn words(log: &Decisions, name: impl Fn(TaskPath) -> String) -> Vec<S
                 // The first time it is asked is when the task is about to be polled.
                 let when = if nth == 0 { "before" } else { "after" };
                 format!("cancel `{task}` {when} its poll {}{times}", step + 1)
+            }
+            Deviation::Pick { of, step, point: Point::Fault, .. } => {
+                let fault = faults.next().unwrap_or(&"a fault");
+                match called(of) {
+                    Some(task) => format!("{fault} in poll {} of `{task}`", step + 1),
+                    None => format!("{fault} before the first poll"),
+                }
             }
             _ => line,
         })

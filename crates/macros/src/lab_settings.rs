@@ -9,8 +9,8 @@ use syn::{Error, Ident, LitInt, LitStr, Result, Token};
 use crate::settings::{parse_workers, value};
 
 const KNOWN: &str = "`seeds = 1000`, `seed = 7`, `strategy = \"mixed\"`, `steps = 10000`, \
-                     `time = \"2s\"`, `cancel = \"every await\"`, `transparent`, `native`, \
-                     `workers = 4` and `lab`";
+                     `time = \"2s\"`, `cancel = \"every await\"`, `faults`, `late_clocks`, \
+                     `transparent`, `native`, `workers = 4` and `lab`";
 
 const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \"dfs\", \
                           \"dpor\" and \"bounded\"";
@@ -123,6 +123,8 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
             every_await(&value(key, "\"every await\"", input)?)?;
             quote!(.cancel_at_every_await())
         }
+        "faults" => quote!(.faults()),
+        "late_clocks" => quote!(.late_clocks()),
         "transparent" => quote!(.transparent()),
         _ => return Err(Error::new(key.span(), format!("no such setting; there are {KNOWN}"))),
     })

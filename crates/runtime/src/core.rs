@@ -78,6 +78,12 @@ pub trait Host: Send + Sync + 'static {
         ((u128::from(self.entropy()) * u128::from(count)) >> 64) as u64
     }
 
+    /// Whether something goes wrong here that a program has a name for. A host that explores opens
+    /// it; with all others nothing does.
+    fn fault(&self, _name: &'static str) -> bool {
+        false
+    }
+
     /// Runs an entry on a thread where it may block; gives it back if there is none to be had.
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable>;
 }

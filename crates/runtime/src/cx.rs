@@ -197,6 +197,24 @@ impl Cx {
         if count < 2 { 0 } else { self.core().host.choose(count) }
     }
 
+    /// Whether something is to go wrong here: never, but in the lab, which tries both where a check
+    /// asks for faults. Code that talks to the world says so where that can fail:
+    ///
+    /// ```
+    /// # use asx_runtime::Cx;
+    /// # use std::io;
+    /// fn append(cx: &Cx, log: &mut Vec<u8>, line: &[u8]) -> io::Result<()> {
+    ///     if cx.fault("disk full") {
+    ///         return Err(io::ErrorKind::StorageFull.into());
+    ///     }
+    ///     log.extend(line);
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn fault(&self, name: &'static str) -> bool {
+        self.core().host.fault(name)
+    }
+
     /// Waits for a while.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep<'_> {

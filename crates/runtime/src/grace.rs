@@ -66,6 +66,32 @@ impl Region {
     /// Asks the task with this number to stop, if it lives in here or below.
     #[cfg(feature = "lab")]
     pub fn cancel_number(&self, number: u64) -> bool {
+        self.with_number(number, &|region, task| {
+            let reason = Arc::new(region.reason(Kind::User));
+            region.cancel_task(task, &reason, Kind::User.cleanup())
+        })
+    }
+
+    /// Whether the task with this number lives in here or below, and waits.
+    #[cfg(feature = "lab")]
+    pub fn waits_number(&self, number: u64) -> bool {
+        self.with_number(number, &|_, task| {
+            let word = task.word.load();
+            word.activity() == crate::Activity::Waiting && !word.is_completed()
+        })
+    }
+
+    /// Wakes the task with this number, for no reason, if it lives in here or below.
+    #[cfg(feature = "lab")]
+    pub fn wake_number(&self, number: u64) -> bool {
+        self.with_number(number, &|_, task| {
+            task.lend_waker().wake_by_ref();
+            true
+        })
+    }
+
+    #[cfg(feature = "lab")]
+    fn with_number(&self, number: u64, act: &dyn Fn(&Region, &TaskRef) -> bool) -> bool {
         let (mut found, mut children) = (None, Vec::new());
         {
             let inner = self.lock();
@@ -77,11 +103,8 @@ impl Region {
             children.extend(inner.children.values().cloned());
         }
         match found {
-            Some(task) => {
-                let reason = Arc::new(self.reason(Kind::User));
-                self.cancel_task(&task, &reason, Kind::User.cleanup())
-            }
-            None => children.iter().any(|child| child.cancel_number(number)),
+            Some(task) => act(self, &task),
+            None => children.iter().any(|child| child.with_number(number, act)),
         }
     }
 

@@ -21,7 +21,7 @@ use super::{Access, Dfs, Dpor, Point, Progress, Strategy, TaskPath, Verdict};
 pub struct Limits {
     /// Switches away from a task that could go on.
     pub preemptions: usize,
-    /// Injected cancels.
+    /// Injected cancels and faults.
     pub cancels: usize,
 }
 

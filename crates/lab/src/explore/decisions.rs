@@ -50,7 +50,7 @@ pub enum Deviation {
         of: u32,
         /// Which of its steps.
         step: u32,
-        /// Which of the choices made there.
+        /// Which of the choices of its kind made there.
         nth: u32,
         /// What is chosen.
         point: Point,

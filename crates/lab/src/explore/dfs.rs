@@ -166,13 +166,13 @@ impl Strategy for Dfs {
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
-        if point == Point::Cancel && self.left.cancels == 0 {
+        if point.is_injected() && self.left.cancels == 0 {
             self.refused.cancels += 1;
             self.picks = pick_hash(self.picks, 0);
             return 0;
         }
         let picked = self.decide(count);
-        self.left.cancels -= usize::from(point == Point::Cancel && picked > 0);
+        self.left.cancels -= usize::from(point.is_injected() && picked > 0);
         self.picks = pick_hash(self.picks, picked as u32);
         picked
     }

@@ -64,13 +64,14 @@ pub(super) struct Counts {
     steps: Vec<u32>,
     total: u32,
     last: Option<TaskPath>,
-    picks: u32,
+    /// Choices made in this step so far, of each kind: whether there are others is not to matter.
+    picks: [u32; Point::ALL.len()],
 }
 
 impl Counts {
     pub(super) fn clear(&mut self) {
         self.steps.fill(0);
-        (self.total, self.last, self.picks) = (0, None, 0);
+        (self.total, self.last, self.picks) = (0, None, Default::default());
     }
 
     /// The place of a decision for a task.
@@ -83,9 +84,9 @@ impl Counts {
 
     /// The place of another decision.
     pub(super) fn pick(&mut self, decision: usize, point: Point, count: u32) -> Place {
-        let (of, at, nth) = (self.last, self.total, self.picks);
+        let (of, at, nth) = (self.last, self.total, self.picks[point as usize]);
         let step = of.map_or(0, |of| self.of(of).saturating_sub(1));
-        self.picks += 1;
+        self.picks[point as usize] += 1;
         Place { decision, at, of, step, nth, point: Some(point), default: 0, count }
     }
 
@@ -93,7 +94,7 @@ impl Counts {
     pub(super) fn step(&mut self, task: TaskPath) {
         *self.of(task) += 1;
         self.total += 1;
-        (self.last, self.picks) = (Some(task), 0);
+        (self.last, self.picks) = (Some(task), Default::default());
     }
 
     fn of(&mut self, task: TaskPath) -> &mut u32 {

@@ -243,7 +243,7 @@ impl Strategy for Reduction {
             return 0;
         }
         let state = &mut self.states[self.at];
-        if point == Point::Cancel && self.cancels != usize::MAX {
+        if point.is_injected() && self.cancels != usize::MAX {
             self.asked = true;
             if state.cancels + self.injected >= self.cancels {
                 self.refused += 1;
@@ -257,7 +257,7 @@ impl Strategy for Reduction {
         let (known, value) = state.picks[self.pick];
         self.has_diverged |= known != count as u32;
         self.pick += 1;
-        self.injected += usize::from(point == Point::Cancel && value > 0);
+        self.injected += usize::from(point.is_injected() && value > 0);
         (value as usize).min(count - 1)
     }
 
