@@ -36,7 +36,8 @@ fn lines(scenario: &Scenario, report: &Report, place: &str, profile: &str) -> St
 
 fn head(scenario: &Scenario, seed: u64, place: &str, profile: &str) -> String {
     format!(
-        "{{\"schema\":1,\"host\":\"web\",\"scenario\":{},\"seed\":{seed},\"place\":{},\"profile\":{}",
+        "{{\"schema\":1,\"host\":\"web\",\"scenario\":{},\"seed\":{seed},\"place\":{},\
+         \"profile\":{}",
         quoted(&scenario.id),
         quoted(place),
         quoted(profile)

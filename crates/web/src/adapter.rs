@@ -6,9 +6,9 @@
 //!  the page calls back -> Runtime::called -> drain: pump.may_step, scheduler.next, poll
 //! ```
 //!
-//! A poll may be killed half-way, since a trap cannot be unwound. What is set then says so: the pump
-//! is Running and no drain is on the stack, which `Runtime::called` tells from a pump call inside
-//! a drain, because the event loop never calls back while anything is on the stack.
+//! A poll may be killed half-way, since a trap cannot be unwound. What is set then says so: the
+//! pump is Running and no drain is on the stack, which `Runtime::called` tells from a pump call
+//! inside a drain, because the event loop never calls back while anything is on the stack.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -82,9 +82,9 @@ impl Adapter {
         granted: Capabilities,
         calls: Arc<dyn HostCalls>,
     ) -> Adapter {
-        let scheduler = Scheduler::new(config.scheduler);
+        let mut scheduler = Scheduler::new(config.scheduler);
         let exact = config.settings.journal.is_some() || config.host_events > 0;
-        let scheduler = if exact { scheduler } else { scheduler.unchained() };
+        scheduler.unchained = !exact;
         let state = State {
             pump: Pump::new(config.pump, granted),
             scheduler,

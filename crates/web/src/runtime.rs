@@ -274,9 +274,14 @@ impl Runtime {
         error
     }
 
-    /// Changes how long drains go on; false inside a drain that is past that.
+    /// Changes how long drains go on from the next one; false inside a drain.
     pub fn configure(&self, pump: PumpConfig) -> bool {
-        self.inner.adapter.lock().pump.configure(pump)
+        let mut state = self.inner.adapter.lock();
+        let changes = state.pump.state() != PumpState::Running;
+        if changes {
+            state.pump.configure(pump);
+        }
+        changes
     }
 
     /// How long drains go on.

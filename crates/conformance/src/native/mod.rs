@@ -1,10 +1,10 @@
 //! The hosts of the real runtime: scenarios over it, on workers that are stepped.
 //!
 //! Regions, tasks, channels and timers are those of `asx-runtime`, run under a manual clock by the
-//! workers of `asx-native`, by those of `asx-lab`, or by the event loop of `asx-web`. A scripted task is a real future (`script`)
-//! that drives its `BodyRunner` from inside its polls. What the journal says is what the runtime
-//! recorded: the host itself records nothing. Names and what a check cannot ask the runtime are
-//! kept in `Book`.
+//! workers of `asx-native`, by those of `asx-lab`, or by the event loop of `asx-web`. A scripted
+//! task is a real future (`script`) that drives its `BodyRunner` from inside its polls. What the
+//! journal says is what the runtime recorded: the host itself records nothing. Names and what a
+//! check cannot ask the runtime are kept in `Book`.
 
 mod able;
 mod browser;

@@ -78,7 +78,8 @@ pub struct Scheduler<T> {
     workers: Vec<Worker<T>>,
     tie_break: TieBreak,
     chain: DecisionChain,
-    unchained: bool,
+    /// Without the chain of decisions, where nobody looks at it: number and hash stay as they are.
+    pub unchained: bool,
 }
 
 /// A decision before it is written down.
@@ -100,13 +101,6 @@ impl<T: Token> Scheduler<T> {
             chain: DecisionChain::default(),
             unchained: false,
         }
-    }
-
-    /// The same without the chain of decisions, where nobody looks at it: every decision then has
-    /// number and hash 0.
-    #[must_use]
-    pub fn unchained(self) -> Scheduler<T> {
-        Scheduler { unchained: true, ..self }
     }
 
     /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
@@ -156,9 +150,7 @@ impl<T: Token> Scheduler<T> {
 
     /// Notes that a worker parked (or, with one worker and no threads, that all lanes ran empty).
     pub fn parked(&mut self, worker: usize) {
-        if let Some(worker) = self.workers.get_mut(worker) {
-            worker.fairness.parked();
-        }
+        self.workers.get_mut(worker).into_iter().for_each(|w| w.fairness.parked());
     }
 
     /// What a worker sees: the global queue and its own.
@@ -175,11 +167,6 @@ impl<T: Token> Scheduler<T> {
     pub fn can_run(&self, worker: usize) -> bool {
         worker < self.workers.len()
             && (self.pending(worker).any() || self.stealable(worker, &Lane::ALL))
-    }
-
-    /// The workers that would find something, in order.
-    pub fn runnable_workers(&self) -> impl Iterator<Item = usize> {
-        (0..self.workers.len()).filter(|worker| self.can_run(*worker))
     }
 
     getters! {
@@ -280,7 +267,8 @@ mod tests {
         use crate::choose::First;
         use crate::lanes::Priority;
         let mut chained: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
-        let mut plain = Scheduler::new(SchedulerConfig::default()).unchained();
+        let mut plain = Scheduler::new(SchedulerConfig::default());
+        plain.unchained = true;
         for scheduler in [&mut chained, &mut plain] {
             scheduler.enqueue(Source::Local(0), Place::Ready(Priority::DEFAULT), 1, false);
             scheduler.enqueue(Source::Global, Place::Cancel(Priority::DEFAULT), 2, false);

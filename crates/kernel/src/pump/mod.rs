@@ -78,18 +78,6 @@ settings! {
     }
 }
 
-impl PumpConfig {
-    /// The same, with limits that let a drain make progress.
-    fn sound(self) -> PumpConfig {
-        PumpConfig {
-            microtask_burst_limit: self.microtask_burst_limit.max(1),
-            timer_batch_limit: self.timer_batch_limit.max(1),
-            clock_check_every: self.clock_check_every.max(1),
-            ..self
-        }
-    }
-}
-
 /// The pump of one browser runtime.
 ///
 /// ```
@@ -128,22 +116,18 @@ enum State {
 impl Pump {
     /// An idle pump. Limits of 0 count as 1, since a drain must make progress.
     pub fn new(config: PumpConfig, capabilities: Capabilities) -> Pump {
-        let config = config.sound();
+        let config = PumpConfig {
+            microtask_burst_limit: config.microtask_burst_limit.max(1),
+            timer_batch_limit: config.timer_batch_limit.max(1),
+            clock_check_every: config.clock_check_every.max(1),
+            ..config
+        };
         Pump { config, capabilities, state: State::Idle { owed: None }, turn: 1, batch: 0 }
     }
 
-    /// Changes the limits, for this drain too if one runs; refused inside a drain that has taken
-    /// more than the new ones allow.
-    pub fn configure(&mut self, config: PumpConfig) -> bool {
-        let config = config.sound();
-        let fits = match &self.state {
-            State::Running { burst, .. } => burst.check(&config).is_ok(),
-            _ => true,
-        };
-        if fits {
-            self.config = config;
-        }
-        fits
+    /// Changes the limits. Not while a drain runs: it may be past the new ones.
+    pub fn configure(&mut self, config: PumpConfig) {
+        self.config = Pump::new(config, self.capabilities).config;
     }
 
     /// Something became runnable. Returns the host call to make, if one is needed.
