@@ -247,12 +247,16 @@ impl Core {
     }
 
     fn ring_alarms(&self, now: Time) {
-        let (mut deadlines, mut rest) = (Vec::new(), Vec::new());
+        let (mut deadlines, mut rest) = (Vec::<(Time, TaskRef)>::new(), Vec::new());
         self.alarms.fire(now, |expired| match expired.token {
-            Alarm::Deadline(task) => deadlines.push((expired.deadline, task)),
+            // They come by time, and tasks mostly in the order of their numbers.
+            Alarm::Deadline(task) => {
+                let key = (expired.deadline, task.id());
+                let at = deadlines.partition_point(|(time, task)| (*time, task.id()) <= key);
+                deadlines.insert(at, (expired.deadline, task));
+            }
             other => rest.push(other),
         });
-        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id()));
         for (_, task) in deadlines {
             task.region.exhausted(&task, Exhausted::Deadline);
         }

@@ -34,10 +34,14 @@ export interface Options {
 /** One event of the journal. Fields beyond these depend on the kind. */
 export interface JournalEvent {
   seq: number;
+  /** Nanoseconds. */
   time: number;
-  kind: string;
-  task?: number | null;
-  region?: number | null;
+  /** What happened: `task_spawned`, `decision`, `cancel_witness`, .. */
+  event: string;
+  task: number | null;
+  region: number | null;
+  timer: number | null;
+  channel: number | null;
   [field: string]: unknown;
 }
 
@@ -95,7 +99,7 @@ export interface Context {
   yieldNow(): Promise<void>;
   /** Starts a task inside this one, which is over only when that is. */
   spawn<T>(body: Body<T>, name?: string): Promise<T>;
-  /** Asks everything inside this task to stop. */
+  /** Asks everything that was started here to stop; this task goes on. */
   cancelChildren(why?: string): void;
 }
 

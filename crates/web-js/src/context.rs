@@ -1,7 +1,7 @@
 //! What a task of JavaScript gets.
 
 use crate::millis;
-use asx_runtime::{Cancelled, Cx, Scope};
+use asx_runtime::{Cancelled, Cx, Scope, Task};
 use asx_web::js::{AbortSignal, Handles, PromiseError, abortable, error_of};
 use js_sys::{Function, Promise};
 use std::cell::RefCell;
@@ -21,6 +21,7 @@ pub(crate) async fn run(cx: Cx, handles: Handles, body: Function) -> Result<JsVa
                     scope: s.clone(),
                     handles: handles.clone(),
                     signal: signal.clone(),
+                    children: RefCell::default(),
                 };
                 let given = body.call1(&JsValue::UNDEFINED, &context.into())?;
                 Ok(Promise::resolve(&given))
@@ -41,6 +42,8 @@ pub struct Context {
     scope: Scope<Cancelled>,
     handles: Handles,
     signal: AbortSignal,
+    /// What was started here and may live.
+    children: RefCell<Vec<Task<(), Cancelled>>>,
 }
 
 #[wasm_bindgen]
@@ -86,10 +89,14 @@ impl Context {
         self.child(&name, async move |cx: Cx| run(cx, handles, body).await)
     }
 
-    /// Asks everything inside this task to stop.
+    /// Asks everything that was started here to stop; this task goes on.
     #[wasm_bindgen(js_name = cancelChildren)]
     pub fn cancel_children(&self, why: Option<String>) {
-        self.scope.cancel(why.unwrap_or_else(|| "cancelled".to_owned()));
+        let children = std::mem::take(&mut *self.children.borrow_mut());
+        let why = why.unwrap_or_else(|| "cancelled".to_owned());
+        for child in children {
+            child.cancel(why.as_str());
+        }
     }
 }
 
@@ -114,10 +121,17 @@ impl Context {
                 Ok::<(), Cancelled>(())
             }
         });
-        if let Err(status) = spawned {
-            let error = js_sys::Error::new(status.text());
-            error.set_name(status.name());
-            Told(answer).tell(Err(error.into()));
+        match spawned {
+            Ok(task) => {
+                let mut children = self.children.borrow_mut();
+                children.retain(|child| !child.is_finished());
+                children.push(task);
+            }
+            Err(status) => {
+                let error = js_sys::Error::new(status.text());
+                error.set_name(status.name());
+                Told(answer).tell(Err(error.into()));
+            }
         }
         promise
     }

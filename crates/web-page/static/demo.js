@@ -12,14 +12,14 @@ const demo = new Demo();
 const perMicro = calibrate();
 
 function calibrate() {
-  let rounds = 1000;
-  for (;;) {
+  // The best of several: others may be using the processor.
+  let best = 0;
+  for (let n = 0; n < 6; n += 1) {
     const start = performance.now();
-    spin(rounds);
-    const took = performance.now() - start;
-    if (took > 5) return rounds / (took * 1000);
-    rounds *= 2;
+    spin(2_000_000);
+    best = Math.max(best, 2_000_000 / ((performance.now() - start) * 1000));
   }
+  return best;
 }
 
 const rounds = () => Math.max(1, Math.round(POLLS[at("poll").value] * perMicro));

@@ -10,7 +10,6 @@
 //! pump is Running and no drain is on the stack, which `Runtime::called` tells from a pump call
 //! inside a drain, because the event loop never calls back while anything is on the stack.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -56,8 +55,8 @@ pub(crate) struct State {
     pub(crate) armed: Option<Time>,
     /// What it was to stand for when it was denied last.
     refused: Option<Time>,
-    /// The one entry of each runnable task; kept only if every step is on record.
-    tickets: Option<BTreeMap<u64, Ticket>>,
+    /// The one entry of each runnable task, by number; kept only if every step is on record.
+    tickets: Option<Vec<(u64, Ticket)>>,
     /// A task is being polled: what it makes runnable is the worker's own.
     pub(crate) local: bool,
     choose: Seeded,
@@ -96,7 +95,7 @@ impl Adapter {
             timer: 0,
             armed: None,
             refused: None,
-            tickets: exact.then(BTreeMap::new),
+            tickets: exact.then(Vec::new),
             local: false,
             choose: Seeded::new(config.seed.unwrap_or(0), 1),
             seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
@@ -214,9 +213,7 @@ impl State {
     /// Takes what goes next, if anything does.
     pub(crate) fn next(&mut self) -> Option<Decision<Entry>> {
         let decision = self.scheduler.next(0, self.suggestion, &mut self.choose)?;
-        if let Some(tickets) = &mut self.tickets {
-            tickets.remove(&decision.token.word());
-        }
+        self.ticket_of(decision.token.word());
         self.local = true;
         Some(decision)
     }
@@ -275,14 +272,23 @@ impl State {
         let (id, place) = (entry.id(), entry.place());
         let ticket = self.scheduler.enqueue(source, place, Entry(entry), false);
         if let Some(tickets) = &mut self.tickets {
-            tickets.insert(id, ticket);
+            // Numbers only grow, so new tasks are at the end.
+            let at = tickets.partition_point(|(other, _)| *other < id);
+            tickets.insert(at, (id, ticket));
         }
         is_new
     }
 
     fn take(&mut self, task: u64) -> Option<Runnable> {
-        let ticket = self.tickets.as_mut()?.remove(&task)?;
+        let ticket = self.ticket_of(task)?;
         self.scheduler.remove(ticket).map(|Entry(entry)| entry)
+    }
+
+    /// Takes the ticket of a task that is runnable.
+    fn ticket_of(&mut self, task: u64) -> Option<Ticket> {
+        let tickets = self.tickets.as_mut()?;
+        let at = tickets.binary_search_by_key(&task, |(other, _)| *other).ok()?;
+        Some(tickets.remove(at).1)
     }
 
     pub(crate) fn queued(&self, lane: Lane) -> usize {
