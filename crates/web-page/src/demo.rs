@@ -91,7 +91,7 @@ impl Demo {
             inside
                 .scope(async |s: Scope<Cancelled>| {
                     for child in 0..children {
-                        let _ = s.task(format!("child {child}")).spawn(async move |cx: Cx| {
+                        let _task = s.task(format!("child {child}")).spawn(async move |cx: Cx| {
                             for turn in 0..40_u64 {
                                 cx.sleep(Duration::from_millis(60 + turn % 7 * 25)).await?;
                                 work::spin(rounds);

@@ -42,7 +42,7 @@ fn on_asx(config: Config, tasks: u32, polls: u32, rounds: u32) -> Promise {
         let done: Result<(), Cancelled> = cx
             .scope(async |s: Scope<Cancelled>| {
                 for _ in 0..tasks {
-                    let _ = s.spawn(async move |cx: Cx| {
+                    let _task = s.spawn(async move |cx: Cx| {
                         for _ in 0..polls {
                             spin(rounds);
                             cx.yield_now().await;

@@ -63,7 +63,7 @@ impl HostEvent {
         number("cancel_streak_limit", decided.map(|d| d.cancel_streak_limit.into()));
         let hash = decided.map(|d| format!("{:016x}", d.decision_hash));
         let mut text = |name: &str, value: Option<&str>| {
-            let value = value.map_or("null".to_owned(), |value| quoted(value));
+            let value = value.map_or("null".to_owned(), quoted);
             let _ = write!(line, ",\"{name}\":{value}");
         };
         text("decision_hash", hash.as_deref());

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use asx_kernel::pump::Trapped;
 
@@ -65,7 +65,8 @@ impl Inner {
             let Some(mut watch) = told else { return };
             watch.signal.set.store(false, Relaxed);
             let waker = Waker::from(watch.signal.clone());
-            if let Poll::Pending = watch.future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            let mut cx = Context::from_waker(&waker);
+            if watch.future.as_mut().poll(&mut cx).is_pending() {
                 self.watches.borrow_mut().0.push(watch);
             }
         }

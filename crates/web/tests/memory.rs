@@ -26,7 +26,7 @@ fn memory_does_not_grow_over_a_million_tasks() {
                 let done: Result<(), Cancelled> = cx
                     .scope(async |s: Scope<Cancelled>| {
                         for _ in 0..1000 {
-                            let _ = s.spawn(async |_cx: Cx| Ok(()));
+                            let _task = s.spawn(async |_cx: Cx| Ok(()));
                         }
                         Ok(())
                     })

@@ -216,7 +216,7 @@ fn after_a_gap_timers_are_caught_up_in_batches_with_turns_between_and_in_order()
                 .scope(async |s: Scope<Cancelled>| {
                     for n in 0..1000_u64 {
                         let seen = seen.clone();
-                        let _ = s.spawn_local(async move |cx: Cx| {
+                        let _task = s.spawn_local(async move |cx: Cx| {
                             cx.sleep(Duration::from_millis(1000 - n)).await?;
                             seen.borrow_mut().push(n);
                             Ok(())
@@ -267,7 +267,7 @@ fn one_host_timer_stands_for_all_and_never_rings_early() {
             let _: Result<_, Cancelled> = cx
                 .scope(async |s: Scope<Cancelled>| {
                     for n in 1..=100_u64 {
-                        let _ = s.spawn(async move |cx: Cx| {
+                        let _task = s.spawn(async move |cx: Cx| {
                             let until = cx.now() + Duration::from_micros(n * 100);
                             cx.sleep_until(until).await?;
                             assert!(cx.now() >= until);
