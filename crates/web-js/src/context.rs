@@ -1,8 +1,8 @@
 //! What a task of JavaScript gets.
 
 use crate::millis;
-use asx_runtime::{Cancelled, Cx, Scope, Task};
-use asx_web::js::{AbortSignal, Handles, PromiseError, abortable, error_of};
+use asx_runtime::{Cancelled, Cx, Scope, Task, Why};
+use asx_web::js::{AbortSignal, Handles, PromiseError, abortable, cancel_on_abort, error_of};
 use js_sys::{Function, Promise};
 use std::cell::RefCell;
 use std::future::Future;
@@ -15,18 +15,25 @@ pub(crate) async fn run(cx: Cx, handles: Handles, body: Function) -> Result<JsVa
     let inside = cx.clone();
     let ended: Result<Result<JsValue, JsValue>, Cancelled> = cx
         .scope(async |s: Scope<Cancelled>| {
+            let children = Children::default();
+            let mut guard = None;
             let begin = |signal: &AbortSignal| {
+                // The body waits for what it started, so that is to stop too.
+                let inside_it = children.clone();
+                guard = Some(cancel_on_abort(signal, move |why| cancel_all(&inside_it, why)));
                 let context = Context {
                     cx: inside.clone(),
                     scope: s.clone(),
                     handles: handles.clone(),
                     signal: signal.clone(),
-                    children: RefCell::default(),
+                    children,
                 };
                 let given = body.call1(&JsValue::UNDEFINED, &context.into())?;
                 Ok(Promise::resolve(&given))
             };
-            Ok(abortable(&inside, &handles, begin).await.map_err(|error| match error {
+            let ended = abortable(&inside, &handles, begin).await;
+            drop(guard);
+            Ok(ended.map_err(|error| match error {
                 PromiseError::Rejected(with) => with,
                 PromiseError::Cancelled(cancelled) => error_of(&cancelled),
             }))
@@ -43,7 +50,16 @@ pub struct Context {
     handles: Handles,
     signal: AbortSignal,
     /// What was started here and may live.
-    children: RefCell<Vec<Task<(), Cancelled>>>,
+    children: Children,
+}
+
+type Children = Rc<RefCell<Vec<Task<(), Cancelled>>>>;
+
+fn cancel_all(children: &Children, why: Why) {
+    let all = std::mem::take(&mut *children.borrow_mut());
+    for child in all {
+        child.cancel(why.clone());
+    }
 }
 
 #[wasm_bindgen]
@@ -92,11 +108,8 @@ impl Context {
     /// Asks everything that was started here to stop; this task goes on.
     #[wasm_bindgen(js_name = cancelChildren)]
     pub fn cancel_children(&self, why: Option<String>) {
-        let children = std::mem::take(&mut *self.children.borrow_mut());
         let why = why.unwrap_or_else(|| "cancelled".to_owned());
-        for child in children {
-            child.cancel(why.as_str());
-        }
+        cancel_all(&self.children, why.into());
     }
 }
 
