@@ -82,13 +82,13 @@ await withBrowser(async (context) => {
       });
     }
   }
-  // A wake and a poll that do nothing: one task that yields.
+  // A wake and a poll that do nothing: tasks that only yield.
   const empty = {};
   for (let round = 0; round < 5; round += 1) {
     for (const name of EXECUTORS.slice(1)) {
       const ns = await page.evaluate(async (name) => {
         const start = performance.now();
-        await asx.work(name, 1, 2_000_000, 0);
+        await asx.work(name, 64, 31_250, 0);
         return (performance.now() - start) / 2;
       }, name);
       empty[name] = Math.min(empty[name] ?? Infinity, ns);

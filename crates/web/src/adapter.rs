@@ -10,12 +10,15 @@
 //! pump is Running and no drain is on the stack, which `Runtime::called` tells from a pump call
 //! inside a drain, because the event loop never calls back while anything is on the stack.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use asx_kernel::cancel::Kind;
 use asx_kernel::choose::Seeded;
-use asx_kernel::lanes::{Decision, Lane, Scheduler, Source, Suggestion, Ticket, Token};
+use asx_kernel::lanes::{
+    Certificate, Decision, Lane, Origin, Scheduler, Source, Suggestion, Ticket, Token,
+};
 use asx_kernel::pump::{
     Capabilities, Capability, Denied, HostCall, Pump, PumpState, Refused, StaleTimer,
 };
@@ -57,6 +60,11 @@ pub(crate) struct State {
     refused: Option<Time>,
     /// The one entry of each runnable task, by number; kept only if every step is on record.
     tickets: Option<Vec<(u64, Ticket)>>,
+    /// While there is nothing else to run and no streak: plainly ready entries, from outside and
+    /// from tasks, each in order. Kept only if nothing is on record.
+    plain: [VecDeque<Runnable>; 2],
+    /// How many of those were dispatched.
+    plain_steps: u64,
     /// A task is being polled: what it makes runnable is the worker's own.
     pub(crate) local: bool,
     choose: Seeded,
@@ -96,6 +104,8 @@ impl Adapter {
             armed: None,
             refused: None,
             tickets: exact.then(Vec::new),
+            plain: Default::default(),
+            plain_steps: 0,
             local: false,
             choose: Seeded::new(config.seed.unwrap_or(0), 1),
             seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
@@ -212,6 +222,12 @@ impl Adapter {
 impl State {
     /// Takes what goes next, if anything does.
     pub(crate) fn next(&mut self) -> Option<Decision<Entry>> {
+        if self.scheduler.is_empty() {
+            let entry = self.plain.iter_mut().find_map(VecDeque::pop_front)?;
+            self.plain_steps += 1;
+            self.local = true;
+            return Some(plainly(entry));
+        }
         let decision = self.scheduler.next(0, self.suggestion, &mut self.choose)?;
         self.ticket_of(decision.token.word());
         self.local = true;
@@ -263,8 +279,46 @@ impl State {
         });
     }
 
+    /// Whether nothing is runnable.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.scheduler.is_empty() && self.plain.iter().all(VecDeque::is_empty)
+    }
+
+    /// The dispatches so far, counted.
+    pub(crate) fn certificate(&self) -> Certificate {
+        let certificate = self.scheduler.certificate(0);
+        Certificate { ready: certificate.ready + self.plain_steps, ..certificate }
+    }
+
+    /// Whether the lanes have nothing to say: all there is is plainly ready, and no streak is on.
+    fn is_plain(&self) -> bool {
+        let streak = || self.scheduler.fairness(0).is_none_or(|fairness| fairness.streak() == 0);
+        self.tickets.is_none()
+            && self.suggestion == Suggestion::NoPreference
+            && self.scheduler.is_empty()
+            && streak()
+    }
+
     /// Puts an entry into its lane: whether it is one more than before.
     fn push(&mut self, entry: Runnable, source: Source) -> bool {
+        if entry.is_plain() && self.is_plain() {
+            self.plain[usize::from(source != Source::Global)].push_back(entry);
+            return true;
+        }
+        self.into_lanes();
+        self.enqueue(entry, source)
+    }
+
+    /// Something else came: what is plainly ready waits in the lanes from now on, in its order.
+    fn into_lanes(&mut self) {
+        for (at, source) in [Source::Global, Source::Local(0)].into_iter().enumerate() {
+            while let Some(entry) = self.plain[at].pop_front() {
+                self.enqueue(entry, source);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, entry: Runnable, source: Source) -> bool {
         let (entry, is_new) = match self.take(entry.id()) {
             Some(old) => (entry.merge(old), false),
             None => (entry, true),
@@ -293,7 +347,24 @@ impl State {
 
     pub(crate) fn queued(&self, lane: Lane) -> usize {
         let queues = [Source::Local(0), Source::Global];
-        queues.into_iter().map(|queue| self.scheduler.lanes(queue).len(lane)).sum()
+        let queued = queues.into_iter().map(|queue| self.scheduler.lanes(queue).len(lane));
+        let plain = self.plain.iter().map(|queue| queue.len()).sum::<usize>();
+        queued.sum::<usize>() + if lane == Lane::Ready { plain } else { 0 }
+    }
+}
+
+/// The decision the law takes when all there is is plainly ready.
+fn plainly(entry: Runnable) -> Decision<Entry> {
+    Decision {
+        worker: 0,
+        lane: Lane::Ready,
+        source: Origin::Local,
+        fallback: false,
+        streak: 0,
+        limit: 0,
+        seq: 0,
+        hash: 0,
+        token: Entry(entry),
     }
 }
 

@@ -87,7 +87,7 @@ impl Inner {
     fn leave(&self) {
         let made = {
             let mut state = self.adapter.lock();
-            let work = !state.scheduler.is_empty();
+            let work = !state.is_empty();
             let leave = state.pump.leave(work);
             state.left(leave)
         };
@@ -115,7 +115,7 @@ impl State {
         if now.is_none() && (exact || self.pump.wants_clock()) {
             return Go::Clock;
         }
-        if self.scheduler.is_empty() || !self.pump.may_step(now) {
+        if self.is_empty() || !self.pump.may_step(now) {
             return Go::Stop;
         }
         self.decide().map_or(Go::Stop, |(decision, decided)| Go::Step(decision, decided))

@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use asx_kernel::journal::WhenFull;
-use asx_kernel::lanes::Lane;
+use asx_kernel::lanes::{Certificate, Lane};
 use asx_kernel::pump::{MAX_DELAY_MS, PumpState};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
@@ -509,6 +509,55 @@ fn the_same_program_leaves_the_same_digest_whatever_the_bursts_are() {
     };
     assert_eq!(digest(1), digest(256));
     assert_eq!(digest(3), digest(u32::MAX));
+}
+
+#[test]
+fn the_order_of_polls_is_the_same_whether_steps_are_on_record_or_not() {
+    let order = |host_events| {
+        let (page, runtime) = Page::open(Config { host_events, ..Config::default() });
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let to = seen.clone();
+        let program = runtime.start(async move |cx: Cx| mixed(&cx, to).await).unwrap();
+        page.run(&runtime);
+        assert!(program.is_over());
+        // An entry that finds nothing to run is a ready step where there are two of a task.
+        (seen.take(), Certificate { ready: 0, ..runtime.certificate() })
+    };
+    let (plain, recorded) = (order(0), order(1_000_000));
+    assert!(plain.0.len() > 500);
+    assert_eq!(plain, recorded);
+}
+
+/// Ready work, priorities, deadlines, sleeps and cancels by turns, so that the lanes fill and empty.
+async fn mixed(cx: &Cx, seen: Rc<RefCell<Vec<u64>>>) {
+    let _: Result<(), Cancelled> = cx
+        .scope(async |s: Scope<Cancelled>| {
+            for n in 0..60_u64 {
+                let seen = seen.clone();
+                let body = async move |cx: Cx| {
+                    for turn in 0..10 {
+                        seen.borrow_mut().push(n);
+                        match (n + turn) % 7 {
+                            0 => cx.sleep(Duration::from_millis(n % 3)).await?,
+                            1 => cx.checkpoint()?,
+                            _ => cx.yield_now().await,
+                        }
+                    }
+                    Ok(())
+                };
+                let task = match n % 11 {
+                    3 => s.task("urgent").priority(200).spawn_local(body),
+                    5 => s.task("timed").within(HOUR).spawn_local(body),
+                    _ => s.spawn_local(body),
+                };
+                if n % 6 == 5 {
+                    cx.yield_now().await;
+                    task.cancel("enough");
+                }
+            }
+            Ok(())
+        })
+        .await;
 }
 
 /// Cancels in the midst of other work.
