@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: forwards to the bench crate.
+//! `cargo xtask bench`: forwards to the bench crates.
 
 use crate::Result;
 use crate::json::Json;
@@ -6,13 +6,29 @@ use crate::report::Verdict;
 use crate::shell::{cargo, output, run as sh};
 
 const BENCH: &str = "run --release --quiet -p asx-bench --";
+/// The lab's: a package of its own, built alone, so that it changes nothing of the other.
+const LAB: &str = "run --release --quiet -p asx-bench-lab --";
+/// What asks for those.
+const FLAG: &str = "--lab";
 
 pub(crate) fn run(args: &[String]) -> Result {
-    sh(cargo(BENCH).args(args))
+    let program = if args.iter().any(|arg| arg == FLAG) { LAB } else { BENCH };
+    sh(cargo(program).args(args.iter().filter(|arg| *arg != FLAG)))
 }
 
 /// Every benchmark runs once and reports; no figure is judged here.
 pub(crate) fn section() -> Verdict {
-    let text = output(cargo(BENCH).args(["--json", "--smoke"]));
-    text.and_then(|text| Json::parse(&text)).map(|_| ()).into()
+    match smoke(BENCH).and_then(|rows| Ok((rows, smoke(LAB)?))) {
+        Ok((rows, lab)) => Verdict::Passed(format!("{rows} figures, {lab} of the lab")),
+        Err(why) => Verdict::Failed(why),
+    }
+}
+
+/// How many figures a program reports.
+fn smoke(program: &str) -> Result<usize> {
+    let text = output(cargo(program).args(["--json", "--smoke"]))?;
+    match Json::parse(&text)?.len() {
+        Some(rows) if rows > 0 => Ok(rows),
+        _ => Err(format!("`cargo {program}` has no figures")),
+    }
 }

@@ -17,10 +17,14 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.finish()
 }
 
-/// The formatting of both workspaces.
+/// The workspaces beside the main one.
+const OTHERS: [&str; 2] = ["fuzz", "crates/bench-lab/madsim"];
+
+/// The formatting of all workspaces.
 pub(crate) fn fmt() -> Result {
     sh(&mut cargo("fmt --all --check"))?;
-    sh(&mut cargo("fmt --manifest-path fuzz/Cargo.toml --check"))
+    let fmt = |folder| cargo(&format!("fmt --manifest-path {folder}/Cargo.toml --check"));
+    OTHERS.into_iter().try_for_each(|folder| sh(&mut fmt(folder)))
 }
 
 /// The lints, all of them errors.

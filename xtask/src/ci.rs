@@ -21,6 +21,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("rustdoc", rustdoc);
     report.section("no_std", bare::section);
     report.section("conform", conform::section);
+    report.section("parity", conform::parity_section);
     report.section("same_seed", conform::same_seed_section);
     report.section("deny", deny::section);
     report.section("fuzz", || fuzz::section(FUZZ_SECONDS));

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::json::Json;
 use crate::report::Verdict;
-use crate::shell::{cargo, partial_output};
+use crate::shell::{cargo, partial_output, target_dir};
 
 pub(crate) fn section() -> Verdict {
     let all = || Ok((run("model", false)?, run("native", true)?, run("lab", true)?));
@@ -12,6 +12,40 @@ pub(crate) fn section() -> Verdict {
             "{model} on the model, {native} on threads' workers, {lab} on the lab's"
         )),
         Err(why) => Verdict::Failed(why),
+    }
+}
+
+/// Whether the hosts do the same, scenario by scenario. What they do not is left in a folder.
+pub(crate) fn parity_section() -> Verdict {
+    let mut parity = cargo("run --release --quiet -p asx-cli -- parity --json --out");
+    let out = target_dir().join("parity");
+    let text = match partial_output(parity.arg(&out).args(["--host", "model,native,lab"])) {
+        Ok((text, None)) => text,
+        Ok((text, Some(why))) => {
+            return Verdict::Failed(format!("{why}: {}; see {}", text.trim(), out.display()));
+        }
+        Err(why) => return Verdict::Failed(why),
+    };
+    match compared(&text) {
+        Ok(runs) => Verdict::Passed(format!("{runs} runs compared")),
+        Err(why) => Verdict::Failed(why),
+    }
+}
+
+/// How many runs of two hosts were compared, if all pairs have some and none differ.
+fn compared(text: &str) -> Result<u64> {
+    let json = Json::parse(text)?;
+    let Some(Json::Array(pairs)) = json.get("pairs") else {
+        return Err(String::from("the report has no list `pairs`"));
+    };
+    let runs: Vec<u64> =
+        pairs.iter().filter_map(|pair| pair.get("compared").and_then(Json::count)).collect();
+    let differences = json.get("differences").and_then(Json::count);
+    let is_whole = runs.len() == pairs.len() && runs.len() == 3 && !runs.contains(&0);
+    if is_whole && differences == Some(0) {
+        Ok(runs.iter().sum())
+    } else {
+        Err(format!("runs compared: {runs:?}, differences: {differences:?}"))
     }
 }
 
@@ -65,6 +99,20 @@ fn judge(text: &str, may_skip: bool) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_three_pairs_without_a_difference_are_the_same() {
+        let pairs = |counts: &str, differences: u64| {
+            let pair = |count: &str| format!("{{\"compared\": {count}}}");
+            let pairs: Vec<_> = counts.split(' ').map(pair).collect();
+            format!("{{\"pairs\": [{}], \"differences\": {differences}}}", pairs.join(","))
+        };
+        assert_eq!(compared(&pairs("3 4 5", 0)), Ok(12));
+        for bad in [pairs("3 4", 0), pairs("3 4 0", 0), pairs("3 4 5", 1), pairs("3 4 null", 0)] {
+            assert!(compared(&bad).is_err(), "{bad}");
+        }
+        assert!(compared("{}").is_err() && compared("").is_err());
+    }
 
     #[test]
     fn only_a_whole_corpus_that_passed_is_good() {

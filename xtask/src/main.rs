@@ -74,8 +74,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        usage: "[ARGS]",
-        about: "benchmarks; arguments go to crates/bench",
+        usage: "[--lab] [ARGS]",
+        about: "benchmarks, or those of the lab; arguments go to them",
         run: bench::run,
     },
 ];

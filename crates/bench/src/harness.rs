@@ -7,22 +7,22 @@
 use std::time::{Duration, Instant};
 
 /// One thing to measure: a workload on a peer.
-pub(crate) struct Case {
+pub struct Case {
     /// The workload's name.
-    pub(crate) workload: &'static str,
+    pub workload: &'static str,
     /// Whose implementation runs: one of ours or a peer's name.
-    pub(crate) peer: &'static str,
+    pub peer: &'static str,
     /// What the figure counts, per operation.
-    pub(crate) unit: Unit,
+    pub unit: Unit,
     /// Whom the figure is compared with.
-    pub(crate) flavour: Flavour,
+    pub flavour: Flavour,
     /// Runs one repetition (set-up not timed) and answers the figure.
-    pub(crate) run: Box<dyn FnMut() -> f64>,
+    pub run: Box<dyn FnMut() -> f64>,
 }
 
 impl Case {
     /// A case in nanoseconds that needs no runtime.
-    pub(crate) fn new(
+    pub fn new(
         workload: &'static str,
         peer: &'static str,
         run: impl FnMut() -> f64 + 'static,
@@ -32,14 +32,14 @@ impl Case {
     }
 
     /// Whether this is the one its peers are compared with.
-    pub(crate) fn is_ours(&self) -> bool {
+    pub fn is_ours(&self) -> bool {
         self.peer == self.flavour.asx()
     }
 }
 
 /// What a figure counts. Less is better in every one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Nanoseconds that went by.
     Wall,
     /// Nanoseconds of processor time, over all threads.
@@ -60,7 +60,7 @@ impl Unit {
 
 /// Like is compared with like: a runtime on one thread never with one on several.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Flavour {
+pub enum Flavour {
     /// A structure by itself, without a runtime.
     Bare,
     /// A runtime on one thread.
@@ -71,7 +71,7 @@ pub(crate) enum Flavour {
 
 impl Flavour {
     /// The name of ours.
-    pub(crate) fn asx(self) -> &'static str {
+    pub fn asx(self) -> &'static str {
         ["asx", "asx_ct", "asx_mt"][self as usize]
     }
 
@@ -82,35 +82,40 @@ impl Flavour {
 
 /// What was measured for one case.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Row {
-    workload: &'static str,
-    peer: &'static str,
-    unit: Unit,
-    median: f64,
-    min: f64,
+pub struct Row {
+    /// The workload's name.
+    pub workload: &'static str,
+    /// Whose implementation ran.
+    pub peer: &'static str,
+    /// What the figures count.
+    pub unit: Unit,
+    /// The middle one of the repetitions.
+    pub median: f64,
+    /// The least of them.
+    pub min: f64,
     /// Interquartile range by median.
-    noise: f64,
+    pub noise: f64,
     /// Our median by this peer's: below 1, asx is better. `None` if asx has no such workload.
-    ratio: Option<f64>,
+    pub ratio: Option<f64>,
     /// This peer's median by tokio's. `None` if tokio was not measured.
-    to_tokio: Option<f64>,
+    pub to_tokio: Option<f64>,
 }
 
 /// How often a case runs.
-pub(crate) struct Plan {
+pub struct Plan {
     /// Whether a repetition that does not count comes first.
-    pub(crate) warm_up: bool,
+    pub warm_up: bool,
     /// Repetitions that count, at most.
-    pub(crate) reps: usize,
+    pub reps: usize,
     /// Time after which a case gets no further repetition, once it has had `FEWEST`.
-    pub(crate) budget: Duration,
+    pub budget: Duration,
 }
 
 /// A median of fewer would be the figure of an accident.
 const FEWEST: usize = 3;
 
 /// Measures all cases, workload by workload.
-pub(crate) fn measure(mut cases: Vec<Case>, plan: &Plan) -> Vec<Row> {
+pub fn measure(mut cases: Vec<Case>, plan: &Plan) -> Vec<Row> {
     let mut rows = Vec::new();
     for workload in distinct(cases.iter().map(|case| case.workload)) {
         let mut peers: Vec<&mut Case> =
@@ -136,7 +141,7 @@ pub(crate) fn measure(mut cases: Vec<Case>, plan: &Plan) -> Vec<Row> {
 }
 
 /// The names in order of first appearance.
-pub(crate) fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+pub fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     let mut seen = Vec::new();
     for name in names {
         if !seen.contains(&name) {
@@ -147,7 +152,7 @@ pub(crate) fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'stati
 }
 
 /// The rows as a table for people.
-pub(crate) fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
         "{:<16} {:<18} {:>11} {:>11} {:<6} {:>6} {:>9} {:>6}\n",
         "workload", "peer", "median/op", "min/op", "unit", "ratio", "to tokio", "noise"
@@ -170,7 +175,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
 }
 
 /// The rows as a JSON list. Names are plain words, so quoting them is escaping them.
-pub(crate) fn json(rows: &[Row]) -> String {
+pub fn json(rows: &[Row]) -> String {
     let objects: Vec<String> = rows
         .iter()
         .map(|row| {

@@ -168,7 +168,7 @@ fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Res
 }
 
 /// `*` is any run of letters, `?` any one.
-fn matches(glob: &str, text: &str) -> bool {
+pub(crate) fn matches(glob: &str, text: &str) -> bool {
     let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
     let (mut g, mut t) = (0, 0);
     // Where to go on after the last `*`: one letter later each time.

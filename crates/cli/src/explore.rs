@@ -5,26 +5,32 @@
 //! checks if `--expect` is given. Seeds are shared out among threads and shards; what a shard saw
 //! is one small file, from which it goes on, and several of which merge into one.
 
+mod files;
+mod one;
 mod state;
+mod tape;
+
+pub(crate) use one::{Replay, Shrink, replay, shrink_token};
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use asx_conformance::{Failure, Host, Native, Record, Scenario, corpus, run_once};
-use asx_kernel::choose::{self, Choose};
-use asx_kernel::digest::Digest;
-use asx_lab::explore::{
-    Decisions, Dfs, Follow, Pct, Point, Random, Schedule, Strategy, Verdict, shrink,
-};
+use asx_conformance::{Host, Native, Record, Scenario, corpus};
+use asx_lab::explore::{Dfs, Pct, Random, Schedule, Strategy};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::run::scenario;
+use files::{Failed, Files};
 use state::{Found, State};
+use tape::Tape;
+
+/// How often what was seen is saved.
+const SAVING: Duration = Duration::from_secs(2);
 
 /// How schedules are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,7 +70,7 @@ pub(crate) struct Explore {
     #[arg(required_unless_present_any = ["merge", "all"])]
     file: Option<String>,
     /// All built-in scenarios.
-    #[arg(long, conflicts_with_all = ["file", "merge", "shard", "resume"])]
+    #[arg(long, conflicts_with_all = ["file", "merge", "shard", "resume", "trace", "report"])]
     all: bool,
     /// Each run twice: its journals must be equal.
     #[arg(long)]
@@ -81,12 +87,16 @@ pub(crate) struct Explore {
     /// Only the i-th of n parts of the seeds, as in 0/4.
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<(u64, u64)>,
-    /// Goes on from this file if it is there, and keeps what was seen in it.
+    /// Goes on from this file if it is there, and keeps what was seen in it: every few seconds and
+    /// at the end, each time as a whole.
     #[arg(long, value_name = "FILE")]
     resume: Option<std::path::PathBuf>,
     /// Merges files that `--resume` has written, and reports what they saw together.
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "file")]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(conflicts_with_all = ["file", "trace", "report"])]
     merge: Vec<std::path::PathBuf>,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     setup: Setup,
     /// One JSON object on standard output.
@@ -99,19 +109,6 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
     let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
     let (i, n) = (number(parts.0)?, number(parts.1)?);
     if i < n { Ok((i, n)) } else { Err(format!("{i} is not below {n}")) }
-}
-
-#[derive(Args)]
-pub(crate) struct Replay {
-    /// A scenario file, or the id of a built-in one.
-    file: String,
-    /// Names the schedule, as `asx explore` printed it.
-    token: String,
-    #[command(flatten)]
-    setup: Setup,
-    /// One JSON object on standard output.
-    #[arg(long)]
-    json: bool,
 }
 
 pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
@@ -127,7 +124,8 @@ pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<Exi
         None => State::merged(&options.merge),
         Some(file) => {
             let Some(scenario) = scenario(file) else { return Ok(ExitCode::from(2)) };
-            search(options, &scenario)
+            let state = options.files.check().and_then(|()| search(options, &scenario));
+            state.and_then(|state| write_first(options, &scenario, &state).map(|()| state))
         }
     };
     match state {
@@ -140,6 +138,18 @@ pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<Exi
             Ok(ExitCode::from(2))
         }
     }
+}
+
+/// Writes the first run that failed where it was asked for.
+fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Result<(), String> {
+    let Some(Found { seed, token, message }) = state.failures.first() else { return Ok(()) };
+    if options.files.names().is_empty() {
+        return Ok(());
+    }
+    let schedule = Schedule::from_token(token).map_err(|error| format!("{token}: {error}"))?;
+    let (_, record, _) = one::follow(scenario, &schedule, options.setup);
+    let run = Failed { seed: *seed, token, failure: Some(message) };
+    options.files.write(scenario, options.setup, &run, &record)
 }
 
 /// Every built-in scenario that the lab can run.
@@ -182,7 +192,8 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
 fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> {
     Native::in_lab().can_run(scenario)?;
     let (part, parts) = options.shard.unwrap_or((0, 1));
-    let kind = format!("{:?}", options.strategy).to_lowercase();
+    // Runs of another setup are of another exploration.
+    let kind = format!("{:?}{}", options.strategy, options.setup).to_lowercase();
     let fresh = State::new(&scenario.id, &kind, options.seeds, (part, parts));
     let state = match &options.resume {
         Some(path) => State::load(path, &fresh)?.unwrap_or(fresh),
@@ -199,17 +210,11 @@ fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> 
     };
     match options.strategy {
         How::Dfs => search.depth_first(),
-        how => std::thread::scope(|threads| {
-            for _ in 0..options.jobs.clamp(1, 256) {
-                threads.spawn(|| search.sample(how));
-            }
-        }),
+        how => search.sample_all(how, options)?,
     }
     search.bar.finish_and_clear();
-    let state = search.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(path) = &options.resume {
-        state.save(path)?;
-    }
+    let mut state = search.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    state.failures.sort_by_key(|found| found.seed);
     Ok(state)
 }
 
@@ -229,13 +234,34 @@ impl Search<'_> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes seed after seed.
-    fn sample(&self, how: How) {
+    /// Runs all own seeds on so many threads. What was seen is saved between rounds, when every
+    /// seed that was taken is done: then `done` says which those are.
+    fn sample_all(&self, how: How, options: &Explore) -> Result<(), String> {
+        let save = || options.resume.as_deref().map_or(Ok(()), |path| self.state().save(path));
+        // A file that cannot be written is told before anything is run.
+        save()?;
+        loop {
+            let until = options.resume.is_some().then(|| Instant::now() + SAVING);
+            std::thread::scope(|threads| {
+                for _ in 0..options.jobs.clamp(1, 256) {
+                    threads.spawn(|| self.sample(how, until));
+                }
+            });
+            save()?;
+            let state = self.state();
+            if state.done >= state.mine() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes seed after seed, until there is none or the time is over.
+    fn sample(&self, how: How, until: Option<Instant>) {
         let (mine, part, parts) = {
             let state = self.state();
             (state.mine(), state.part, state.parts)
         };
-        loop {
+        while until.is_none_or(|until| Instant::now() < until) {
             let nth = self.next.fetch_add(1, Relaxed);
             if nth >= mine {
                 return;
@@ -294,146 +320,6 @@ impl Search<'_> {
     }
 }
 
-/// A strategy as the oracle of a run, and what it was asked.
-#[derive(Clone)]
-struct Tape(Arc<Mutex<Asked>>);
-
-struct Asked {
-    strategy: Box<dyn Strategy + Send>,
-    log: Decisions,
-}
-
-impl Tape {
-    fn new(strategy: Box<dyn Strategy + Send>) -> Tape {
-        Tape(Arc::new(Mutex::new(Asked { strategy, log: Decisions::default() })))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Whether there is a run to come.
-    fn begin(&self) -> bool {
-        self.lock().strategy.begin()
-    }
-
-    /// A run that has begun: what did not hold, and the record.
-    fn run(&self, scenario: &Arc<Scenario>, setup: Setup) -> (Option<String>, Record) {
-        self.lock().log.clear();
-        let oracle = self.clone();
-        let mut host = Native::asking(setup.workers.into(), move || Box::new(oracle.clone()));
-        let (failures, record) = run_once(&mut host, scenario, 0);
-        drop(host);
-        let counts = |failure: &&Failure| setup.expect || failure.what.starts_with("invariants");
-        let failure = failures.iter().find(counts).map(|failure| {
-            format!(
-                "line {}: {}: expected {}, got {}",
-                failure.line, failure.what, failure.expected, failure.got
-            )
-        });
-        let id = failure.as_ref().map(|text| Digest::new().bytes(text.as_bytes()).value());
-        self.lock().strategy.end(id.map_or(Verdict::Passed, Verdict::Failed));
-        (failure, record)
-    }
-
-    fn schedule(&self) -> Schedule {
-        self.lock().log.schedule()
-    }
-}
-
-impl Choose for Tape {
-    fn choose(&mut self, point: choose::Point, count: usize) -> usize {
-        let point = match point {
-            choose::Point::Worker => Point::Worker,
-            choose::Point::ReadyTie(_) => Point::Tie,
-            choose::Point::StealStart(_) => Point::Steal,
-        };
-        let Asked { strategy, log } = &mut *self.lock();
-        let picked = strategy.pick(point, count).min(count - 1);
-        log.push_pick(point, count, picked);
-        picked
-    }
-}
-
-/// One schedule of a scenario: what did not hold, and the record.
-fn follow(
-    scenario: &Arc<Scenario>,
-    schedule: &Schedule,
-    setup: Setup,
-) -> (Option<String>, Record, Tape) {
-    let tape = Tape::new(Box::new(Follow::new(schedule.clone())));
-    tape.begin();
-    let (failure, record) = tape.run(scenario, setup);
-    (failure, record, tape)
-}
-
-/// The scenario and schedule that were asked for; says what is wrong with them.
-fn named(options: &Replay) -> Option<(Arc<Scenario>, Schedule)> {
-    let scenario = scenario(&options.file)?;
-    let known = Native::in_lab().can_run(&scenario);
-    let schedule = known.and_then(|()| {
-        Schedule::from_token(&options.token).map_err(|error| format!("{}: {error}", options.token))
-    });
-    match schedule {
-        Ok(schedule) => Some((scenario, schedule)),
-        Err(wrong) => {
-            eprintln!("asx: {wrong}");
-            None
-        }
-    }
-}
-
-/// `asx replay`.
-pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
-    let Some((scenario, schedule)) = named(options) else { return Ok(ExitCode::from(2)) };
-    let (failure, record, _) = follow(&scenario, &schedule, options.setup);
-    let digest = format!("{:016x}", record.digest);
-    if options.json {
-        let id = &scenario.id;
-        writeln!(out, "{}", serde_json::json!({ "id": id, "digest": digest, "failure": failure }))?;
-    } else {
-        record.events.iter().try_for_each(|event| writeln!(out, "{event}"))?;
-        writeln!(out, "digest {digest}")?;
-        writeln!(out, "{}", failure.as_deref().unwrap_or("nothing failed"))?;
-    }
-    Ok(if failure.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Runs that shrinking may take.
-const SHRINKING: u64 = 5000;
-
-/// `asx shrink`.
-pub(crate) fn shrink_token(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
-    let Some((scenario, schedule)) = named(options) else { return Ok(ExitCode::from(2)) };
-    let mut message = None;
-    let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
-        let (failure, _, tape) = follow(&scenario, schedule, options.setup);
-        log.clone_from(&tape.lock().log);
-        let id = failure.as_ref().map(|text| Digest::new().bytes(text.as_bytes()).value());
-        message = failure.or(message.take());
-        id
-    });
-    let Some(shrunk) = shrunk else {
-        writeln!(out, "nothing fails under this schedule")?;
-        return Ok(ExitCode::SUCCESS);
-    };
-    let (before, after) = (schedule.deviations.len(), shrunk.schedule.deviations.len());
-    let (token, words) = (shrunk.schedule.token(), shrunk.log.words(|task| format!("{task:?}")));
-    if options.json {
-        let value = serde_json::json!({
-            "id": scenario.id, "token": token, "before": before, "after": after,
-            "runs": shrunk.runs, "smallest": shrunk.is_smallest, "failure": message,
-        });
-        writeln!(out, "{value}")?;
-    } else {
-        writeln!(out, "{before} forced choices became {after}, in {} runs", shrunk.runs)?;
-        words.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
-        writeln!(out, "{}", message.unwrap_or_default())?;
-        writeln!(out, "asx replay {} {token}{}", options.file, options.setup)?;
-    }
-    Ok(ExitCode::FAILURE)
-}
-
 fn bar(total: u64, json: bool) -> ProgressBar {
     if json || !io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
@@ -463,11 +349,14 @@ fn report(
             writeln!(out, "    asx shrink {file} {token}{}", options.setup)?;
         }
         let failed = state.failures.len();
-        writeln!(
-            out,
-            "{}",
-            if failed == 0 { "none fails".into() } else { format!("{failed} fail") }
-        )?;
+        let none = if failed == 0 { "none fails".into() } else { format!("{failed} fail") };
+        writeln!(out, "{none}")?;
+        for name in options.files.names() {
+            match state.failures.first() {
+                Some(Found { seed, .. }) => writeln!(out, "{name}: the run of seed {seed}")?,
+                None => writeln!(out, "{name}: not written, since none fails")?,
+            }
+        }
     }
     Ok(if state.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

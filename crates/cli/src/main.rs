@@ -5,89 +5,73 @@
 mod bless;
 mod conform;
 mod explore;
+mod help;
+mod parity;
 mod run;
 mod status;
 mod tour;
 mod trace;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::shells;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Structured concurrency under one law: scenarios, conformance, traces, statuses.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = false, after_help = EXAMPLES)]
+#[command(name = "asx", version, arg_required_else_help = false, after_help = help::ASX)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
 }
 
-const EXAMPLES: &str = "Without a command: a tour of less than a minute.
-
-Examples:
-  asx                               a tour
-  asx conform                       run the built-in scenarios
-  asx conform --filter 'tm-*'       run some of them
-  asx run my.toml --seed 4          run one file under one seed, with its journal
-  asx run my.toml --bless           write its fingerprint
-  asx run my.toml --trace my.asxt   write its trace
-  asx trace verify my.asxt --strict check it against the laws
-  asx trace report --html my.html my.asxt
-                                    draw it
-  asx status FULL                   explain a status";
-
 #[derive(Subcommand)]
 enum Command {
     /// Run scenarios on a host and report what does not hold.
-    #[command(after_help = "Examples:
-  asx conform
-  asx conform --filter 'ch-*' --json
-  asx conform --fixtures my/scenarios
-  asx conform --list")]
+    #[command(after_help = help::CONFORM)]
     Conform(Conform),
+    /// Run scenarios on several hosts and report where they do not do the same.
+    #[command(after_help = help::PARITY)]
+    Parity(parity::Parity),
     /// Run one scenario and show its journal.
-    #[command(after_help = "Examples:
-  asx run crates/conformance/fixtures/timer/tm-cancel-001.toml
-  asx run tm-cancel-001             a built-in one, by id
-  asx run my.toml --seed 4
-  asx run my.toml --bless
-  asx run my.toml --seed 4 --trace my.jsonl")]
+    #[command(after_help = help::RUN)]
     Run(Run),
     /// Check, show, compare, convert and draw traces.
-    #[command(after_help = "Examples:
-  asx trace verify run.asxt --strict
-  asx trace show run.asxt --task 3
-  asx trace diff before.asxt after.asxt
-  asx trace digest run.asxt
-  asx trace convert run.asxt run.jsonl
-  asx trace report --html run.html run.asxt
-  asx trace export --perfetto run.json run.asxt
-
-Exit codes: 0 all is well, 1 something does not hold, 2 the input is unusable.")]
+    #[command(after_help = help::TRACE)]
     Trace {
         #[command(subcommand)]
         command: trace::Command,
     },
     /// Run one scenario on the lab under many schedules, and look for one that fails.
-    #[command(after_help = "Examples:
-  asx explore sched-steal-order --seeds 10000 --jobs 2
-  asx explore my.toml --strategy dfs --expect
-  asx explore my.toml --seeds 1000000 --shard 0/4 --resume part0.json
-  asx explore --merge part0.json part1.json part2.json part3.json")]
+    #[command(after_help = help::EXPLORE)]
     Explore(explore::Explore),
     /// Run one schedule that `asx explore` found again, with its journal.
-    #[command(after_help = "Examples:\n  asx replay my.toml AQKKnAi0JAwCASDVGQ --expect")]
+    #[command(after_help = help::REPLAY)]
     Replay(explore::Replay),
     /// Make a schedule that fails as short as it can be.
-    #[command(after_help = "Examples:\n  asx shrink my.toml AQKKnAi0JAwCASDVGQ --expect")]
-    Shrink(explore::Replay),
+    #[command(after_help = help::SHRINK)]
+    Shrink(explore::Shrink),
     /// Explain a status by name or number; without one, list them all.
-    #[command(after_help = "Examples:\n  asx status FULL\n  asx status 102\n  asx status")]
+    #[command(after_help = help::STATUS)]
     Status {
         /// Its name or number.
         status: Option<String>,
     },
+    /// Write what a shell needs to complete commands and options.
+    #[command(after_help = help::COMPLETIONS)]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+/// The shells whose completion is known.
+#[derive(Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 #[derive(Args, Default)]
@@ -136,12 +120,14 @@ fn main() -> ExitCode {
     let done = match cli.command {
         None => tour::tour(&mut out),
         Some(Command::Conform(options)) => conform::conform(&options, &mut out),
+        Some(Command::Parity(options)) => parity::parity(&options, &mut out),
         Some(Command::Run(options)) => run::run(&options, &mut out),
         Some(Command::Explore(options)) => explore::explore(&options, &mut out),
         Some(Command::Replay(options)) => explore::replay(&options, &mut out),
         Some(Command::Shrink(options)) => explore::shrink_token(&options, &mut out),
         Some(Command::Trace { command }) => trace::trace(&command, &mut out),
         Some(Command::Status { status }) => status::status(status.as_deref(), &mut out),
+        Some(Command::Completions { shell }) => completions(shell, &mut out),
     };
     match done.and_then(|code| out.flush().map(|()| code)) {
         Ok(code) => code,
@@ -151,5 +137,63 @@ fn main() -> ExitCode {
             eprintln!("asx: {error}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// What a shell needs, made from the same table as the command line itself.
+fn completions(shell: Shell, out: &mut impl Write) -> io::Result<ExitCode> {
+    let mut script = Vec::new();
+    let (command, name) = (&mut Cli::command(), "asx");
+    match shell {
+        Shell::Bash => clap_complete::generate(shells::Bash, command, name, &mut script),
+        Shell::Zsh => clap_complete::generate(shells::Zsh, command, name, &mut script),
+        Shell::Fish => clap_complete::generate(shells::Fish, command, name, &mut script),
+    }
+    out.write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls `each` with a command and all below it.
+    fn walk(command: &clap::Command, each: &mut dyn FnMut(&clap::Command)) {
+        each(command);
+        command.get_subcommands().for_each(|below| walk(below, each));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn completions_have_every_command_and_flag() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut script = Vec::new();
+            completions(shell, &mut script).expect("memory takes everything");
+            let script = String::from_utf8(script).expect("text");
+            let fish = matches!(shell, Shell::Fish);
+            walk(&Cli::command(), &mut |command| {
+                assert!(script.contains(command.get_name()), "{}", command.get_name());
+                for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+                    let flag = if fish { format!("-l {flag}") } else { format!("--{flag}") };
+                    assert!(script.contains(&flag), "{} {flag}", command.get_name());
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn every_command_tells_how_it_ends_and_has_examples() {
+        walk(&Cli::command(), &mut |command| {
+            let help = command.clone().render_long_help().to_string();
+            assert!(help.contains("Examples:"), "{}", command.get_name());
+            assert!(help.contains("Exit status:"), "{}", command.get_name());
+            for argument in command.get_arguments().filter(|it| !it.is_hide_set()) {
+                assert!(argument.get_help().is_some(), "{} {argument}", command.get_name());
+            }
+        });
     }
 }

@@ -1,7 +1,8 @@
 //! `asx run`: one scenario, with its journal.
 
 use crate::conform::{host, problems};
-use crate::{Run, bless, trace};
+use crate::trace::Recording;
+use crate::{Run, bless};
 use asx_conformance::{Fixture, Report, Scenario, corpus, parse_str, run_seeds};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -21,7 +22,7 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
         return bless::bless(&fixture, &report, out);
     }
     if let (Some(path), Some(run)) = (&options.trace, report.runs.first())
-        && let Err(wrong) = trace::record(path, &scenario, &report, run)
+        && let Err(wrong) = Recording::of(&scenario, &report, run).write(path)
     {
         eprintln!("asx: {wrong}");
         return Ok(ExitCode::from(2));

@@ -238,3 +238,110 @@ fn an_exploration_in_parts_goes_on_and_merges_to_the_whole() {
     let damaged = asx(&["explore", file, "--shard", "0/2", "--resume", &first]);
     assert!(damaged.status.code() == Some(2) && text(&damaged.stderr).contains("missing field"));
 }
+
+#[test]
+fn a_search_that_is_cut_off_goes_on_from_what_it_has_saved() {
+    let folder = folder("cut");
+    let (file, state) = (folder.join("racy.toml"), folder.join("state.json"));
+    fs::write(&file, RACY).expect("a file");
+    let (file, saved) = (file.to_str().expect("text"), state.to_str().expect("text"));
+    let call = ["explore", file, "--expect", "--resume", saved, "--json", "--jobs", "2"];
+    let done = || {
+        let text = fs::read(&state).ok()?;
+        // Whenever it is looked at, it is whole.
+        let json: serde_json::Value = serde_json::from_slice(&text).expect("a whole state");
+        json["done"].as_u64()
+    };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_asx"))
+        .args(call)
+        .args(["--seeds", "100000000"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("asx runs");
+    while done().is_none_or(|done| done == 0) {
+        assert_eq!(child.try_wait().expect("it is there"), None, "it has not ended");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it has ended");
+    let before = done().expect("a state");
+    let seeds = (before + 7).to_string();
+    let output = asx(&[&call[..], &["--seeds", &seeds]].concat());
+    let resumed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(resumed["done"].as_u64(), Some(before + 7), "{}", text(&output.stderr));
+    // Of the failures, which are in the order of seeds, the first thousand are kept.
+    let failures = resumed["failures"].as_array().expect("a list");
+    let seeds: Vec<_> = failures.iter().filter_map(|found| found["seed"].as_u64()).collect();
+    assert!(seeds.is_sorted_by(|one, other| one < other), "no seed twice");
+    let output = asx(&["explore", file, "--resume", saved]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "it was with --expect: {said}");
+    assert!(said.contains("of another exploration") && said.contains("--expect"), "{said}");
+    // What is damaged is refused, and left as it is.
+    let whole = fs::read_to_string(&state).expect("readable");
+    let parts = whole.replace("\"parts\":1", "\"parts\":0");
+    let version = whole.replace("\"version\":1", "\"version\":9");
+    let cases = [(&whole[..whole.len() / 2], "EOF"), (&parts, "part 0 of 0"), (&version, "9")];
+    for (damaged, why) in cases {
+        fs::write(&state, damaged).expect("written");
+        let output = asx(&call);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(why), "{why}: {said}");
+        assert!(said.starts_with(&format!("asx: {saved}: ")), "{said}");
+        assert_eq!(fs::read_to_string(&state).expect("readable"), damaged);
+    }
+    let output = asx(&["explore", file, "--resume", "/no/such/folder/state.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let left: Vec<_> = fs::read_dir(&folder).expect("readable").flatten().collect();
+    // What the one that was killed may have been writing is no state.
+    assert!(left.len() <= 3, "{left:?}");
+}
+
+#[test]
+fn the_first_failing_run_is_written_as_a_trace_and_as_a_page() {
+    let folder = folder("files");
+    let file = folder.join("racy.toml");
+    fs::write(&file, RACY).expect("a file");
+    let path = |name: &str| folder.join(name).to_str().expect("text").to_owned();
+    let file = file.to_str().expect("text");
+    let (trace, page) = (path("failed.asxt"), path("failed.html"));
+    let files = ["--trace", &trace, "--report", &page];
+    // Nothing fails: nothing is written.
+    let output = asx(&[&["explore", file, "--seeds", "20"], &files[..]].concat());
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("failed.asxt: not written"), "{}", text(&output.stdout));
+    assert!(!fs::exists(&trace).expect("known") && !fs::exists(&page).expect("known"));
+    let output = asx(&[&["explore", file, "--seeds", "20", "--expect"], &files[..]].concat());
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{out}");
+    let shown = text(&asx(&["trace", "show", &trace]).stdout);
+    assert!(shown.contains("failure at event"), "{shown}");
+    assert_eq!(asx(&["trace", "verify", &trace, "--strict"]).status.code(), Some(0));
+    assert!(fs::read_to_string(&page).expect("a page").contains("</html>"));
+    // The token of the first one gives the same run.
+    let json = asx(&["explore", file, "--seeds", "20", "--expect", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let token = json["failures"][0]["token"].as_str().expect("a token");
+    let (again, page) = (path("again.jsonl"), path("again.html"));
+    let call = ["replay", file, token, "--expect", "--trace", &again, "--report", &page];
+    assert_eq!(asx(&call).status.code(), Some(1));
+    assert_eq!(asx(&["trace", "diff", &trace, &again]).status.code(), Some(0));
+    assert!(fs::exists(&page).expect("known"));
+    let refused = asx(&["explore", file, "--trace", &path("x.txt")]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("which codec?"));
+}
+
+#[test]
+fn completions_are_for_three_shells() {
+    let said = |shell| text(&asx(&["completions", shell]).stdout);
+    assert!(said("bash").contains("complete -F _asx"), "{}", said("bash"));
+    assert!(said("zsh").starts_with("#compdef asx"));
+    assert!(said("fish").contains("complete -c asx"));
+    for shell in ["bash", "zsh", "fish"] {
+        for word in ["conform", "parity", "explore", "replay", "completions", "resume", "from"] {
+            assert!(said(shell).contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(asx(&["completions", "csh"]).status.code(), Some(2));
+}

@@ -340,7 +340,7 @@ fn every_command_has_help_with_examples() {
         let (out, code) = said(&["trace", command, "--help"]);
         assert!(code == Some(0) && out.contains("Examples:"), "{command}");
     }
-    assert!(said(&["trace", "--help"]).0.contains("Exit codes:"));
+    assert!(said(&["trace", "--help"]).0.contains("Exit status:"));
     assert_eq!(asx(&["trace"]).status.code(), Some(2));
 }
 

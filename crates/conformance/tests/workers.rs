@@ -1,6 +1,7 @@
 //! Several workers: another order, the same ends, and a record the laws allow.
 
 use asx_conformance::{Host, Model, Native, Record, Scenario, corpus, parse_str};
+use asx_kernel::cancel::Kind;
 use asx_kernel::journal::{Event, EventKind};
 use asx_native::Runtime;
 use asx_runtime::{Cancelled, Cx, Policy, Scope, channel};
@@ -306,5 +307,47 @@ fn a_record_is_exact_where_threads_close_what_others_use() {
         runtime.block_on(crossing);
         let journal = runtime.journal().unwrap();
         assert_legal(&journal.events, workers);
+    }
+}
+
+/// Tasks that are asked to stop by another while they begin, go on, look and end.
+async fn called_away(cx: Cx) {
+    let scope = cx.scope_with(Policy::CollectAll).run(async |scope: Scope<Cancelled>| {
+        let tasks: Vec<_> = (0..200)
+            .map(|n| {
+                scope.spawn(async move |cx: Cx| {
+                    for _ in 0..n % 4 {
+                        cx.yield_now().await;
+                    }
+                    if n % 3 == 0 { cx.checkpoint() } else { Ok(()) }
+                })
+            })
+            .collect();
+        let tasks = Arc::new(tasks);
+        for kind in [Kind::User, Kind::RaceLost] {
+            let tasks = tasks.clone();
+            drop(scope.spawn(async move |_cx: Cx| {
+                for task in tasks.iter() {
+                    task.cancel(kind);
+                }
+                Ok(())
+            }));
+        }
+        Ok(())
+    });
+    assert!(scope.await.is_ok());
+}
+
+#[test]
+fn a_record_is_exact_where_cancels_meet_the_steps_of_tasks() {
+    let runtimes = [2, 3, 4].map(|workers| {
+        (workers, Runtime::builder().workers(workers).journal(usize::MAX).build().unwrap())
+    });
+    for (workers, runtime) in &runtimes {
+        (0..10).for_each(|_| runtime.block_on(called_away));
+        let journal = runtime.journal().unwrap();
+        assert_legal(&journal.events, *workers);
+        let ended = journal.events.iter().filter(|event| event.kind.name() == "task_ended");
+        assert_eq!(ended.count(), 10 * 203);
     }
 }

@@ -57,6 +57,10 @@ impl Strategy for Everywhere {
         }
     }
 
+    fn needs_footprint(&self) -> bool {
+        false
+    }
+
     fn stepped(&mut self, _: TaskPath, _: &[Access]) {}
 
     fn end(&mut self, verdict: Verdict) {

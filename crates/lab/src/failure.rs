@@ -78,10 +78,6 @@ impl Finding {
         Finding::new(Kind::Panic, panic.message())
     }
 
-    pub(crate) fn finalizer_panicked(message: &str) -> Finding {
-        Finding::new(Kind::Panic, format!("in a finalizer: {message}"))
-    }
-
     pub(crate) fn error(error: &dyn fmt::Debug) -> Finding {
         Finding::new(Kind::Error, format!("{error:?}"))
     }
@@ -120,7 +116,7 @@ impl Finding {
     }
 
     pub(crate) fn lost_panics(count: u64) -> Option<Finding> {
-        let message = || format!("{count} results panicked when they were dropped");
+        let message = || format!("{count} panics reached nobody");
         (count > 0).then(|| Finding::new(Kind::Panic, message()))
     }
 

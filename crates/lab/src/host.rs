@@ -4,7 +4,9 @@
 //! A task is known by where it was spawned: by whom, and as which of those that one spawned. That
 //! is the same in every run, unlike its number.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::cell::RefMut;
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,7 @@ use asx_runtime::{Dispatch, Host, Runnable, footprint};
 use crate::coverage::Coverage;
 use crate::explore::{Access, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
+use crate::own::Own;
 
 /// The root task of every program.
 const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
@@ -44,18 +47,22 @@ pub(crate) enum Trouble {
 }
 
 /// What the machine gives its tasks.
-#[derive(Default)]
 pub(crate) struct LabHost {
     now: AtomicU64,
     /// Whether events are recorded, and so who is dispatched.
     is_recorded: bool,
-    /// The thread of the machine.
-    owner: AtomicUsize,
+    /// Whether there was ever a timer, in this run or in one before.
+    timed: AtomicBool,
+    state: Own<State>,
+    /// Whether there is something in `late`: this is looked at after each poll, the lock is not.
+    called: AtomicBool,
+    /// What other threads have woken.
+    late: Mutex<Vec<Runnable>>,
     /// Another thread has woken a task.
     woken: Condvar,
-    state: Mutex<State>,
 }
 
+/// What belongs to the machine's thread, which is asked for at each step and each wake.
 #[derive(Default)]
 pub(crate) struct State {
     /// While a run goes on.
@@ -77,15 +84,17 @@ pub(crate) struct State {
     pub(crate) overrules: bool,
     /// Whether another thread has woken a task in this run.
     foreign: bool,
-    /// Whether there was ever a timer, in this run or in one before.
-    timed: bool,
+    /// The names of those that have one, by number.
+    names: Vec<(u64, Arc<str>)>,
     /// What it touched.
     touched: Vec<Access>,
-    /// What was decided in this run.
+    /// What was decided in this run, if it is written down.
     pub(crate) log: Decisions,
+    /// The numbers of what was picked, if it is not.
+    pub(crate) picks: Vec<u32>,
     /// Of each step, a hash of what it was and what it touched, if that is wanted.
     pub(crate) trail: Vec<u64>,
-    plan: Option<Plan>,
+    plan: Plan,
     /// Whether there was a cancel in this run, or a fault that may show.
     pub(crate) is_disturbed: bool,
     /// Cancels.
@@ -105,7 +114,7 @@ pub(crate) struct Faults {
 }
 
 /// What is known of a task.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy, Default)]
 struct Known {
     /// Zero: not seen yet.
     path: u64,
@@ -113,7 +122,8 @@ struct Known {
     parent: u64,
     /// As which of the parent's children, from 1.
     nth: u64,
-    name: Option<Arc<str>>,
+    /// Whether it is among those that can run.
+    ready: bool,
     /// Tasks it has spawned.
     children: u64,
     /// Other things it has made.
@@ -137,33 +147,65 @@ pub(crate) struct Stepped {
 
 impl LabHost {
     pub(crate) fn new(is_recorded: bool) -> LabHost {
-        LabHost { is_recorded, ..LabHost::default() }
+        LabHost {
+            now: AtomicU64::new(0),
+            is_recorded,
+            timed: AtomicBool::new(false),
+            state: Own::new(State::default()),
+            called: AtomicBool::new(false),
+            late: Mutex::default(),
+            woken: Condvar::new(),
+        }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// The state, on the machine's thread.
+    #[inline]
+    pub(crate) fn state(&self) -> RefMut<'_, State> {
+        self.state.get()
     }
 
     pub(crate) fn start(&self, strategy: Option<Box<dyn Strategy + Send>>, plan: Plan) {
         self.now.store(0, Relaxed);
-        self.owner.store(this_thread(), Relaxed);
-        let mut state = self.lock();
+        self.listen(&mut self.state());
+        let mut late = mem::take(&mut self.state().ready);
+        late.drain(..).for_each(Runnable::expire);
+        let mut state = self.state();
+        state.ready = late;
         state.enabled.clear();
-        let late = std::mem::take(&mut state.ready);
-        drop(state);
-        late.into_iter().for_each(Runnable::expire);
-        let mut state = self.lock();
         state.strategy = strategy;
-        state.plan = Some(plan);
+        state.plan = plan;
         state.is_disturbed = false;
         state.faults.made.clear();
         state.streak = (0, 0);
         state.held_back = false;
         state.foreign = false;
         state.log.clear();
+        state.picks.clear();
         state.trail.clear();
         state.tasks.clear();
+        state.names.clear();
         state.current = 0;
+    }
+
+    fn late(&self) -> MutexGuard<'_, Vec<Runnable>> {
+        self.late.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes in what other threads have woken, if they have.
+    #[inline]
+    fn listen(&self, state: &mut State) {
+        if self.called.load(Relaxed) {
+            self.take_in(state);
+        }
+    }
+
+    #[cold]
+    fn take_in(&self, state: &mut State) {
+        // In this order: who comes after the list was taken calls again.
+        self.called.store(false, Relaxed);
+        let late = mem::take(&mut *self.late());
+        state.foreign |= !late.is_empty();
+        late.into_iter().for_each(|entry| state.enqueue(entry));
     }
 
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
@@ -177,21 +219,15 @@ impl LabHost {
         self.outside(DISTURBER, true, disturb);
     }
 
-    /// Whether things are to go wrong.
-    pub(crate) fn has_faults(&self) -> bool {
-        self.lock().plan.is_some_and(|plan| plan.faults)
-    }
-
     /// Whether the time is told late.
     pub(crate) fn is_late(&self) -> bool {
-        let (mut state, now) = (self.lock(), self.now.load(Relaxed));
-        let may_be = state.plan.is_some_and(|plan| plan.late_clocks);
-        may_be && state.fault("a late clock", (CLOCK.0, now), true)
+        let (mut state, now) = (self.state(), self.now.load(Relaxed));
+        state.plan.late_clocks && state.fault("a late clock", (CLOCK.0, now), true)
     }
 
     /// Whether a task is woken for nothing, after its last poll.
     pub(crate) fn is_spurious(&self, task: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state();
         let known = state.known(task);
         let place = (known.path, known.steps);
         state.fault("a spurious wake", place, false)
@@ -200,18 +236,21 @@ impl LabHost {
     /// A step of something that is not a task.
     fn outside(&self, who: TaskPath, ask: bool, step: impl FnOnce()) {
         if ask {
-            let mut state = self.lock();
-            let State { strategy, log, .. } = &mut *state;
-            if let Some(strategy) = strategy {
+            let mut state = self.state();
+            if let Some(strategy) = &mut state.strategy {
                 strategy.pick_task(&[who]);
             }
-            log.push_task(&[who], 0);
+            match state.plan.trail {
+                true => state.log.push_task(&[who], 0),
+                false => state.picks.push(0),
+            }
             state.streak = (0, 0);
         }
-        footprint::begin(who.0, 0);
+        let notes = ask && self.state().is_of_interest();
+        footprint::begin(who.0, 0, notes);
         step();
-        let mut state = self.lock();
-        state.look_at_footprint(who);
+        let mut state = self.state();
+        state.look_at_footprint(who, notes, self.timed.load(Relaxed));
         if ask {
             state.tell(who);
         }
@@ -220,25 +259,26 @@ impl LabHost {
     /// Waits for another thread to wake a task, which takes from `patience`: whether one has.
     pub(crate) fn wait(&self, patience: &mut Duration) -> bool {
         let start = Instant::now();
-        let none = |state: &mut State| !state.foreign;
-        let (state, _) = self
+        let none = |late: &mut Vec<Runnable>| late.is_empty();
+        let (late, _) = self
             .woken
-            .wait_timeout_while(self.lock(), *patience, none)
+            .wait_timeout_while(self.late(), *patience, none)
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         *patience = patience.saturating_sub(start.elapsed());
-        state.foreign
+        !late.is_empty()
     }
 
     /// Polls a task, of the strategy's choice unless the run is over. `cancel` asks a task to stop.
     pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Stepped> {
-        let mut state = self.lock();
+        let mut state = self.state();
+        self.listen(&mut state);
         let mut at = state.choose(ask)?;
-        if ask && state.cancels() {
+        if ask && state.plan.cancels {
             let id = state.ready[at].id();
             if state.cancel(id, true) > 0 {
                 drop(state);
                 cancel(id);
-                state = self.lock();
+                state = self.state();
                 at = state.ready.iter().position(|entry| entry.id() == id)?;
             }
         }
@@ -246,16 +286,19 @@ impl LabHost {
         let id = entry.id();
         let is_unheeding = entry.is_unheeding();
         let known = state.known(id);
+        known.ready = false;
         known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
         let (made, unheeded) = (known.made, known.unheeding);
         state.current = id;
         state.faults.asked = 0;
+        let notes = ask && state.is_of_interest();
         drop(state);
         entry.forget_wait();
-        footprint::begin(path.0, made);
+        footprint::begin(path.0, made, notes);
         self.poll(entry);
-        let mut state = self.lock();
-        let made = state.look_at_footprint(path);
+        let mut state = self.state();
+        self.listen(&mut state);
+        let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
         state.current = 0;
         let known = state.known(id);
         known.made = made;
@@ -264,7 +307,7 @@ impl LabHost {
         if ask {
             state.tell(path);
         }
-        let cancels = if ask && state.cancels() { state.cancel(id, false) } else { 0 };
+        let cancels = if ask && state.plan.cancels { state.cancel(id, false) } else { 0 };
         Some(Stepped { task: id, cancels, trouble })
     }
 
@@ -275,12 +318,23 @@ impl LabHost {
         }
         let lane = entry.place().lane();
         // There are no streaks: the strategy chooses across all lanes.
-        let dispatch = Dispatch { worker: 0, lane, streak: 0, limit: 0, fallback: false };
+        let dispatch = Dispatch::new(0, lane, 0, 0);
         entry.run_recorded(false, dispatch);
     }
 }
 
 impl State {
+    /// Whether somebody wants to know what the step that is about to be taken touches.
+    #[inline]
+    fn is_of_interest(&self) -> bool {
+        self.plan.trail || self.strategy.as_ref().is_some_and(|it| it.needs_footprint())
+    }
+
+    /// Whether the run is written down.
+    pub(crate) fn is_written(&self) -> bool {
+        self.plan.trail
+    }
+
     /// Which task is next, if there is one.
     fn choose(&mut self, ask: bool) -> Option<usize> {
         self.asks = ask;
@@ -296,10 +350,6 @@ impl State {
         let in_a_row = if self.streak.0 == path.0 { self.streak.1 + 1 } else { 1 };
         self.streak = (path.0, in_a_row);
         (entry, path)
-    }
-
-    fn cancels(&self) -> bool {
-        self.plan.is_some_and(|plan| plan.cancels)
     }
 
     /// Asks the strategy; a task that had its turn too often is not among those it is asked about.
@@ -318,41 +368,50 @@ impl State {
         let enabled = &self.enabled[..count];
         let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_task(enabled));
         let at = picked.min(count - 1);
-        self.log.push_task(enabled, at);
+        match self.plan.trail {
+            true => self.log.push_task(enabled, at),
+            false => self.picks.push(at as u32),
+        }
         at
     }
 
-    /// Takes down what the poll of a task has touched: how many things the task has made so far.
-    fn look_at_footprint(&mut self, path: TaskPath) -> u64 {
-        let mut touched = std::mem::take(&mut self.touched);
-        touched.clear();
+    /// Takes down what the poll of a task has touched, if that is wanted: how many things the task
+    /// has made so far.
+    #[inline]
+    fn look_at_footprint(&mut self, path: TaskPath, wanted: bool, timed: bool) -> u64 {
+        self.touched.clear();
+        if wanted { self.note_footprint(path, timed) } else { footprint::end(|_| ()) }
+    }
+
+    fn note_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
+        let mut touched = mem::take(&mut self.touched);
         touched.push(Access::write(path.0));
-        let transparent = self.plan.is_some_and(|plan| plan.transparent);
+        let transparent = self.plan.transparent;
         if !transparent {
             touched.push(Access::write(ELSEWHERE));
         }
-        if !transparent || self.timed {
+        if !transparent || timed {
             // Every step has a say in whether anything is left that keeps time from moving.
             touched.push(Access::write(CLOCK.0));
         }
-        let made =
-            footprint::end(|accesses| {
-                touched.extend(accesses.iter().map(|access| Access {
-                    object: self.object(access.object),
-                    write: access.write,
-                }));
-            });
+        let made = footprint::end(|accesses| {
+            touched.reserve(accesses.len());
+            for footprint::Access { object, write } in accesses.iter().copied() {
+                touched.push(Access { object: self.object(object), write });
+            }
+        });
         self.touched = touched;
         made
     }
 
     /// Tells the strategy of a step.
+    #[inline]
     fn tell(&mut self, path: TaskPath) {
         let State { strategy, touched, trail, plan, .. } = self;
         if let Some(strategy) = strategy {
             strategy.stepped(path, touched);
         }
-        if plan.is_some_and(|plan| plan.trail) {
+        if plan.trail {
             trail.push(touched.iter().fold(path.0, |hash, access| {
                 mix64(hash.rotate_left(23) ^ mix64(access.object) ^ u64::from(access.write))
             }));
@@ -360,6 +419,7 @@ impl State {
     }
 
     /// What is wrong with a task that was polled.
+    #[inline]
     fn trouble(&self, id: u64, unheeded: u64) -> Option<Trouble> {
         if footprint::take_endless() {
             return Some(Trouble::Endless(id));
@@ -367,8 +427,7 @@ impl State {
         if self.foreign {
             return Some(Trouble::Foreign);
         }
-        let is_late = self.plan.is_some_and(|plan| unheeded > plan.latency);
-        is_late.then_some(Trouble::Unheeding(id, unheeded))
+        (unheeded > self.plan.latency).then_some(Trouble::Unheeding(id, unheeded))
     }
 
     /// How often a task is cancelled now: when it was polled, or when it is about to be (`late`),
@@ -388,7 +447,7 @@ impl State {
 
     /// Whether something goes wrong here. Without `shows`, the program must not notice.
     fn fault(&mut self, name: &'static str, place: (u64, u64), shows: bool) -> bool {
-        if !self.plan.is_some_and(|plan| plan.faults) || !self.asks {
+        if !self.plan.faults || !self.asks {
             return false;
         }
         let is_made = self.pick(Point::Fault, 2) > 0;
@@ -407,10 +466,14 @@ impl State {
     fn pick(&mut self, point: Point, count: usize) -> usize {
         let Some(strategy) = self.strategy.as_mut().filter(|_| self.asks) else { return 0 };
         let picked = strategy.pick(point, count).min(count - 1);
-        self.log.push_pick(point, count, picked);
+        match self.plan.trail {
+            true => self.log.push_pick(point, count, picked),
+            false => self.picks.push(picked as u32),
+        }
         picked
     }
 
+    #[inline]
     fn known(&mut self, id: u64) -> &mut Known {
         let at = id as usize;
         if at >= self.tasks.len() {
@@ -419,25 +482,44 @@ impl State {
         &mut self.tasks[at]
     }
 
-    /// Where a task was spawned: by whom, and as which of those that one spawned.
-    fn path(&mut self, entry: &Runnable) -> TaskPath {
+    /// A task can run. It may be in the list already, when it is asked to stop.
+    fn enqueue(&mut self, mut entry: Runnable) {
         let id = entry.id();
-        if self.known(id).path == 0 {
-            let parent = self.current;
-            let spawner = self.known(parent);
-            spawner.children += 1;
-            let (nth, from) = (spawner.children, spawner.path);
-            let path = match (parent, nth) {
-                (0, 1) => ROOT.0,
-                _ => mix64(!from ^ mix64(nth)) | 1,
-            };
-            let name = entry.name();
-            *self.known(id) = Known { path, parent, nth, name, ..Known::default() };
+        let known = self.known(id);
+        let (path, was_ready) = (known.path, mem::replace(&mut known.ready, true));
+        let path = if path == 0 { self.meet(&entry) } else { TaskPath(path) };
+        footprint::touch(path.0, true);
+        if was_ready && let Some(old) = self.remove(id) {
+            entry = entry.merge(old);
         }
-        TaskPath(self.known(id).path)
+        self.ready.push(entry);
+        self.enabled.push(path);
+    }
+
+    /// Takes a task out of the list.
+    fn remove(&mut self, id: u64) -> Option<Runnable> {
+        let at = self.ready.iter().position(|entry| entry.id() == id)?;
+        self.enabled.remove(at);
+        Some(self.ready.remove(at))
+    }
+
+    /// Where a new task was spawned: by whom, and as which of those that one spawned.
+    fn meet(&mut self, entry: &Runnable) -> TaskPath {
+        let (id, parent) = (entry.id(), self.current);
+        let spawner = self.known(parent);
+        spawner.children += 1;
+        let (nth, from) = (spawner.children, spawner.path);
+        let path = match (parent, nth) {
+            (0, 1) => ROOT.0,
+            _ => mix64(!from ^ mix64(nth)) | 1,
+        };
+        *self.known(id) = Known { path, parent, nth, ready: true, ..Known::default() };
+        self.names.extend(entry.name().map(|name| (id, name)));
+        TaskPath(path)
     }
 
     /// The name of an object: of what belongs to a task, by the task's path.
+    #[inline]
     fn object(&self, object: u64) -> u64 {
         let (id, part) = ((object >> 2) as usize, object & 3);
         match self.tasks.get(id) {
@@ -455,8 +537,8 @@ impl State {
     /// What a task is called, for people: `main/2`, and if it has a name, `feed (main/2)`.
     pub(crate) fn called(&self, id: u64) -> String {
         let path = self.spawned(id);
-        match self.tasks.get(id as usize).and_then(|known| known.name.as_ref()) {
-            Some(name) => format!("{name} ({path})"),
+        match self.names.iter().find(|(named, _)| *named == id) {
+            Some((_, name)) => format!("{name} ({path})"),
             None => path,
         }
     }
@@ -488,30 +570,21 @@ impl State {
 
 impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
-        let id = entry.id();
-        let mut state = self.lock();
-        let path = state.path(&entry);
-        if this_thread() != self.owner.load(Relaxed) {
-            state.foreign = true;
-            self.woken.notify_all();
-        }
-        footprint::touch(path.0, true);
-        let entry = match state.ready.iter().position(|old| old.id() == id) {
-            Some(at) => {
-                state.enabled.remove(at);
-                entry.merge(state.ready.remove(at))
+        match self.state.here() {
+            Some(mut state) => state.enqueue(entry),
+            None => {
+                self.late().push(entry);
+                self.called.store(true, Relaxed);
+                self.woken.notify_all();
             }
-            None => entry,
-        };
-        state.ready.push(entry);
-        state.enabled.push(path);
+        }
     }
 
     fn unschedule(&self, task: u64) -> Option<Runnable> {
-        let mut state = self.lock();
-        let at = state.ready.iter().position(|entry| entry.id() == task)?;
-        state.enabled.remove(at);
-        Some(state.ready.remove(at))
+        let mut state = self.state.here()?;
+        let entry = state.remove(task)?;
+        state.known(task).ready = false;
+        Some(entry)
     }
 
     fn now(&self) -> Time {
@@ -519,7 +592,7 @@ impl Host for LabHost {
     }
 
     fn timer_moved(&self, _: Time) {
-        self.lock().timed = true;
+        self.timed.store(true, Relaxed);
     }
 
     fn here(&self) -> Option<u16> {
@@ -528,7 +601,7 @@ impl Host for LabHost {
 
     /// Of the task and how many it has drawn: whatever the order of polls.
     fn entropy(&self) -> u64 {
-        let mut state = self.lock();
+        let Some(mut state) = self.state.here() else { return 0 };
         let current = state.current;
         let known = state.known(current);
         known.draws += 1;
@@ -536,11 +609,12 @@ impl Host for LabHost {
     }
 
     fn choose(&self, count: u64) -> u64 {
-        self.lock().pick(Point::Entropy, count as usize) as u64
+        let state = self.state.here();
+        state.map_or(0, |mut state| state.pick(Point::Entropy, count as usize) as u64)
     }
 
     fn fault(&self, name: &'static str) -> bool {
-        let mut state = self.lock();
+        let Some(mut state) = self.state.here() else { return false };
         let current = state.current;
         let known = state.known(current);
         let place = (known.path, known.steps);
@@ -551,12 +625,4 @@ impl Host for LabHost {
         self.schedule(entry);
         Ok(())
     }
-}
-
-/// A number that no two threads have at the same time.
-fn this_thread() -> usize {
-    thread_local! {
-        static MARK: u8 = const { 0 };
-    }
-    MARK.with(|mark| std::ptr::from_ref(mark).addr())
 }

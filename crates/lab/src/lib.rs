@@ -10,6 +10,7 @@
 
 #![deny(unsafe_code)]
 
+mod again;
 mod check;
 mod coverage;
 mod everywhere;
@@ -20,6 +21,8 @@ mod guard;
 mod host;
 #[allow(unsafe_code, reason = "it promises to keep pinned tasks on its thread")]
 mod machine;
+#[allow(unsafe_code, reason = "only one thread gets in")]
+mod own;
 mod quiet;
 mod recording;
 pub mod report;

@@ -14,6 +14,7 @@
 //! 1. A machine is not `Send`, and nothing else polls what its host is given: so all polls of a
 //!    pinned task are on the thread that made the machine.
 
+use std::io::Write;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -36,8 +37,11 @@ use crate::stuck::{self, Standstill};
 /// How late a clock is that is late: as if the machine had slept.
 const LATE: Duration = Duration::from_secs(3600);
 
+/// How often the rest of a run that is decided is forced on before it is said to have no end.
+const TRIES: u64 = 1_000_000;
+
 /// How a run is to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
     /// Polls it may take, all tasks together.
     pub(crate) steps: u64,
@@ -50,7 +54,8 @@ pub(crate) struct Plan {
     pub(crate) late_clocks: bool,
     /// Whether polls share nothing but what is known here, so that some of them commute.
     pub(crate) transparent: bool,
-    /// Whether what each step touches is kept, to be compared with another run.
+    /// Whether what is decided, and what each step touches, is written down: to be told, or to be
+    /// compared with another run.
     pub(crate) trail: bool,
 }
 
@@ -58,6 +63,9 @@ pub(crate) struct Machine {
     host: Arc<LabHost>,
     core: Arc<Core>,
     root: Arc<Region>,
+    /// Says that the root has something to look at.
+    signal: Arc<Signal>,
+    waker: Waker,
     /// While events are recorded: how many there were before and after each step.
     moments: Vec<(u64, u64)>,
     /// How long it still waits for wakes from elsewhere, in all runs together.
@@ -71,8 +79,10 @@ impl Machine {
         let host = Arc::new(LabHost::new(settings.journal.is_some()));
         let core = Core::new(host.clone(), settings);
         let root = core.root();
-        let patience = Duration::from_millis(200);
-        Machine { host, core, root, moments: Vec::new(), patience, here: PhantomData }
+        let signal = Arc::new(Signal(AtomicBool::new(false)));
+        let (waker, patience) = (Waker::from(signal.clone()), Duration::from_millis(200));
+        let (moments, here) = (Vec::new(), PhantomData);
+        Machine { host, core, root, signal, waker, moments, patience, here }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
@@ -94,14 +104,13 @@ impl Machine {
         quiet::heard();
         waits::clear();
         let before = self.root.health();
-        let signal = Arc::new(Signal(AtomicBool::new(false)));
-        let waker = Waker::from(signal.clone());
-        let root = self.root.clone();
-        let mut run = Run::new(self, &signal, plan.steps);
+        let (root, signal, waker) = (self.root.clone(), self.signal.clone(), self.waker.clone());
+        signal.0.store(false, Relaxed);
+        let mut run = Run::new(self, &signal, plan);
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&root, 0, body, &waker, || run.drive()) };
         let Run { steps, finding, panics, .. } = run;
-        let is_disturbed = self.host.lock().is_disturbed;
+        let is_disturbed = self.host.state().is_disturbed;
         let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {
             let finding = match outcome {
                 Ok(Ok(value)) => judge(value, is_disturbed),
@@ -116,7 +125,7 @@ impl Machine {
             finding.map(|finding| Failure::new(finding, steps))
         });
         let (mut used, held_back) = {
-            let mut state = self.host.lock();
+            let mut state = self.host.state();
             (state.strategy.take(), state.held_back)
         };
         if let Some(strategy) = &mut used {
@@ -127,36 +136,42 @@ impl Machine {
         failure
     }
 
-    /// What was decided in the last run.
+    /// What was decided in the last run, if that was written down.
     pub(crate) fn log(&self) -> Decisions {
-        self.host.lock().log.clone()
+        self.host.state().log.clone()
+    }
+
+    /// The numbers of what was picked in the last run, if it was not written down.
+    pub(crate) fn picks(&self) -> Option<Vec<u32>> {
+        let state = self.host.state();
+        (!state.is_written()).then(|| state.picks.clone())
     }
 
     /// What there is to compare of the last run.
     pub(crate) fn seen(&self, failure: Option<&Failure>) -> Seen {
-        let state = self.host.lock();
+        let state = self.host.state();
         let (log, trail) = (state.log.clone(), state.trail.clone());
         Seen { log, trail, failure: failure.map(Failure::id) }
     }
 
     /// Whether a strategy was ever kept from choosing a task, which then seems to go astray.
     pub(crate) fn overrules(&self) -> bool {
-        self.host.lock().overrules
+        self.host.state().overrules
     }
 
     /// Cancels that were tried in all runs, and how many there are to try.
     pub(crate) fn cancels(&self) -> (usize, usize) {
-        self.host.lock().coverage.count()
+        self.host.state().coverage.count()
     }
 
     /// The same of faults.
     pub(crate) fn faults(&self) -> (usize, usize) {
-        self.host.lock().faults.coverage.count()
+        self.host.state().faults.coverage.count()
     }
 
     /// The faults of the last run.
     pub(crate) fn faults_made(&self) -> Vec<&'static str> {
-        self.host.lock().faults.made.clone()
+        self.host.state().faults.made.clone()
     }
 
     /// The events of the last run, if they are recorded, and how many there were before and after
@@ -167,16 +182,14 @@ impl Machine {
 
     /// The tasks of the last run: numbers, paths, and what they are called.
     pub(crate) fn tasks(&self) -> Vec<(u64, TaskPath, String)> {
-        let state = self.host.lock();
+        let state = self.host.state();
         state.tasks().map(|(id, path)| (id, path, state.called(id))).collect()
     }
 
     /// What is wrong with a program that is over, though it has not said so.
     fn aftermath(&self, before: Health) -> Option<Finding> {
         let after = self.root.health();
-        waits::take_panic()
-            .map(|message| Finding::finalizer_panicked(&message))
-            .or_else(|| self.leaks())
+        self.leaks()
             .or_else(|| Finding::forced(after.overruns - before.overruns))
             .or_else(|| Finding::lost_panics(after.lost_panics - before.lost_panics))
     }
@@ -200,7 +213,7 @@ impl Machine {
         match panics.into_iter().find(|panicked| is_it(&panicked.heard)) {
             None => failure,
             Some(Panicked { heard, step, task }) => {
-                let task = Some(self.host.lock().called(task));
+                let task = Some(self.host.state().called(task));
                 Failure { step, task, place: Some(heard.place), ..failure }
             }
         }
@@ -230,7 +243,7 @@ impl Machine {
     /// Who lives, and what each waits for.
     fn waiting(&self) -> String {
         let dump = Dump::of(&self.root);
-        let state = self.host.lock();
+        let state = self.host.state();
         let tasks = dump.regions.iter().flat_map(|region| &region.tasks);
         let lines: Vec<_> = tasks.map(|task| waits(&state.called(task.id), task)).collect();
         lines.join("\n")
@@ -255,7 +268,10 @@ struct Run<'a> {
     machine: &'a mut Machine,
     signal: &'a Signal,
     most: u64,
+    faults: bool,
     steps: u64,
+    /// Tries to end what is left of a run that is decided.
+    tries: u64,
     finding: Option<Finding>,
     panics: Vec<Panicked>,
 }
@@ -268,16 +284,22 @@ struct Panicked {
 }
 
 impl<'a> Run<'a> {
-    fn new(machine: &'a mut Machine, signal: &'a Signal, most: u64) -> Run<'a> {
-        Run { machine, signal, most, steps: 0, finding: None, panics: Vec::new() }
+    fn new(machine: &'a mut Machine, signal: &'a Signal, plan: Plan) -> Run<'a> {
+        let Plan { steps: most, faults, .. } = plan;
+        let (steps, tries, finding, panics) = (0, 0, None, Vec::new());
+        Run { machine, signal, most, faults, steps, tries, finding, panics }
     }
 
     /// Goes on until the root has something to look at.
     fn drive(&mut self) {
-        while !self.signal.0.swap(false, Relaxed) {
+        while !self.signal.take() {
             let over = self.finding.is_some();
             // Force comes with time, which stands still as long as something can run.
             if over {
+                self.tries += 1;
+                if self.tries > TRIES {
+                    self.despair();
+                }
                 self.machine.jump(false);
             }
             if !over && self.steps >= self.most {
@@ -303,15 +325,16 @@ impl<'a> Run<'a> {
     /// Takes a step if there is one to take.
     fn step(&mut self, over: bool) -> bool {
         let before = self.machine.core.events();
-        let root = self.machine.root.clone();
+        let root = &self.machine.root;
         let stepped = self.machine.host.step(!over, |task| {
             root.cancel_number(task);
         });
         let Some(Stepped { task, cancels, trouble }) = stepped else { return false };
         self.count(over, before);
-        let panics = quiet::heard().into_iter();
-        let step = self.steps;
-        self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
+        if quiet::has_heard() {
+            let (panics, step) = (quiet::heard().into_iter(), self.steps);
+            self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
+        }
         if cancels > 0 {
             self.outside(over, |machine| {
                 machine.cancel(task, cancels);
@@ -319,7 +342,7 @@ impl<'a> Run<'a> {
             });
         }
         let root = &self.machine.root;
-        let may_disturb = !over && self.machine.host.has_faults();
+        let may_disturb = !over && self.faults;
         if may_disturb && root.waits_number(task) && self.machine.host.is_spurious(task) {
             self.outside(over, |machine| {
                 machine.host.disturb(|| {
@@ -345,6 +368,7 @@ impl<'a> Run<'a> {
         done
     }
 
+    #[inline]
     fn count(&mut self, over: bool, before: u64) {
         if over {
             return;
@@ -366,7 +390,7 @@ impl<'a> Run<'a> {
     }
 
     fn tell(&self, trouble: Trouble) -> Finding {
-        let called = |task| format!("`{}`", self.machine.host.lock().called(task));
+        let called = |task| format!("`{}`", self.machine.host.state().called(task));
         let finding = match trouble {
             Trouble::Foreign => Finding::foreign(),
             Trouble::Endless(task) => Finding::endless_poll(&called(task)),
@@ -378,9 +402,24 @@ impl<'a> Run<'a> {
     /// Who waits for whom, by name.
     fn names(&self) -> Standstill {
         let waiters = waits::waiters(&self.machine.root);
-        let state = self.machine.host.lock();
+        let state = self.machine.host.state();
         let names = waiters.iter().map(|waiter| format!("`{}`", state.called(waiter.task.id)));
         Standstill { names: names.collect(), waiters }
+    }
+
+    /// What is left of a run does not end, whatever is done. Its futures may borrow from whoever
+    /// started the search, so that there is no way back to it.
+    #[cold]
+    fn despair(&self) -> ! {
+        let (found, waiting) = (self.finding.as_ref(), self.machine.waiting());
+        let found = found.map_or("a failure", |finding| finding.message.as_str());
+        // Not by `eprintln`: what tests print is kept until they end, and this one never does.
+        let _ = writeln!(
+            std::io::stderr(),
+            "asx lab: a run failed ({found}), and what is left of it cannot be ended by force:\n\
+             {waiting}"
+        );
+        std::process::abort();
     }
 
     /// The run is decided: what lives is ended by force.
@@ -392,6 +431,18 @@ impl<'a> Run<'a> {
 
 /// Tells that the root has something to look at.
 struct Signal(AtomicBool);
+
+impl Signal {
+    /// Whether it was given, since this was asked last.
+    fn take(&self) -> bool {
+        // What is given in between is for what is looked at now.
+        let given = self.0.load(Relaxed);
+        if given {
+            self.0.store(false, Relaxed);
+        }
+        given
+    }
+}
 
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {

@@ -6,6 +6,8 @@ use std::sync::Once;
 
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
+    /// Whether there is something in `HEARD`, which is asked more often than there is.
+    static HAS_HEARD: Cell<bool> = const { Cell::new(false) };
     static HEARD: RefCell<Vec<Heard>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -36,14 +38,21 @@ pub(crate) fn during<R>(f: impl FnOnce() -> R) -> R {
             }
             // A panic in a destructor at the end of the thread finds nobody to note it.
             let _ = HEARD.try_with(|heard| heard.borrow_mut().push(Heard::new(info)));
+            HAS_HEARD.set(true);
         }));
     });
     let _before = Before(QUIET.replace(true));
     f()
 }
 
+/// Whether there were panics since [`heard`] was last asked.
+pub(crate) fn has_heard() -> bool {
+    HAS_HEARD.get()
+}
+
 /// The panics since this was last asked.
 pub(crate) fn heard() -> Vec<Heard> {
+    HAS_HEARD.set(false);
     HEARD.take()
 }
 
@@ -64,10 +73,11 @@ mod tests {
     fn a_panic_inside_is_noted_with_its_place() {
         let line = line!() + 1;
         during(|| assert!(panic::catch_unwind(|| panic!("not {}", "today")).is_err()));
+        assert!(has_heard());
         let [heard] = &heard()[..] else { panic!("one panic") };
         assert_eq!(heard.message.as_deref(), Some("not today"));
         assert!(heard.place.contains(&format!("quiet.rs:{line}:")), "{heard:?}");
-        assert!(!QUIET.get() && super::heard().is_empty());
+        assert!(!QUIET.get() && !has_heard() && super::heard().is_empty());
     }
 
     #[test]

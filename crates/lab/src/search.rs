@@ -12,6 +12,7 @@ use asx_kernel::journal::WhenFull;
 use asx_runtime::{Cx, Settings};
 use asx_trace::Header;
 
+use crate::again::Again;
 use crate::check::{Check, How, Judged};
 use crate::everywhere::Everywhere;
 use crate::explore::{
@@ -214,6 +215,14 @@ where
         quiet::during(|| self.machine.run(strategy, plan, program, judge))
     }
 
+    /// What was decided in the last run, which is made again if it was not written down.
+    fn log(&mut self) -> Decisions {
+        if let Some(picks) = self.machine.picks() {
+            self.once(&mut Some(Box::new(Again::new(picks))), true);
+        }
+        self.machine.log()
+    }
+
     fn follow(&mut self, schedule: &Schedule) -> Option<Failure> {
         let mut follow = Follow::new(schedule.clone());
         follow.begin();
@@ -276,7 +285,7 @@ where
 
     /// The program went another way than before: where, if that happens again.
     fn astray(&mut self) -> Failure {
-        let log = self.machine.log();
+        let log = self.log();
         for _ in 0..REPEATS {
             if let Some(failure) = self.repeated(&log, None) {
                 return failure;
@@ -300,7 +309,7 @@ where
 {
     /// Makes the schedule of the last run small, and tells it.
     fn describe(&mut self, failure: Failure) -> Found {
-        let log = self.machine.log();
+        let log = self.log();
         let schedule = log.schedule();
         if failure.is_nondeterminism() {
             return self.on_record(failure, schedule, 0);

@@ -158,7 +158,7 @@ impl Workers {
             return entry.run_from(plain);
         }
         let worker = u16::try_from(worker).unwrap_or(u16::MAX);
-        entry.run_recorded(plain, Dispatch { worker, lane, streak, limit, fallback })
+        entry.run_recorded(plain, Dispatch::new(worker, lane, streak, limit).fallback(fallback))
     }
 
     /// Has workers advised so from now on.

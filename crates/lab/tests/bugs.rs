@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use asx_lab::{Kind, check};
 use asx_runtime::sync::{Mutex, Notify};
-use asx_runtime::{Cancelled, Cx, Scope};
+use asx_runtime::{Cancelled, Cx, Outcome, Scope, Stop};
 
 async fn lost_wakeup(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
@@ -99,4 +99,47 @@ fn check_then_act_is_found() {
 fn cancels_are_tried_everywhere() {
     let report = check(crossed).cancel_at_every_await().run();
     println!("{report}");
+}
+
+async fn bad_finalizer(cx: &Cx) -> Outcome<(), Cancelled> {
+    let scope = cx.try_scope(async |s: Scope<Cancelled>| {
+        let _ = s.defer(async |_cx: Cx| panic!("in the last thing it does"));
+        drop(s.spawn(async |cx: Cx| cx.checkpoint()));
+        Ok(())
+    });
+    scope.await
+}
+
+#[test]
+fn a_panic_of_a_finalizer_reaches_the_root() {
+    let report = check(async |cx: Cx| match bad_finalizer(&cx).await {
+        Err(Stop::Panicked(panic)) => panic.resume(),
+        _ => Ok::<(), Cancelled>(()),
+    });
+    let found = report.run().failure.expect("a panic").failure.finding;
+    assert_eq!((found.kind, &*found.message), (Kind::Panic, "in the last thing it does"));
+}
+
+#[test]
+fn a_panic_of_a_finalizer_that_is_expected_is_no_finding() {
+    let expected = check(async |cx: Cx| {
+        let outcome = bad_finalizer(&cx).await;
+        assert!(matches!(outcome, Err(Stop::Panicked(_))), "{outcome:?}");
+    });
+    assert!(expected.run().failure.is_none());
+}
+
+#[test]
+fn a_second_panic_of_finalizers_is_found() {
+    let report = check(async |cx: Cx| {
+        let scope = cx.try_scope(async |s: Scope<Cancelled>| {
+            for _ in 0..2 {
+                let _ = s.defer(async |_cx: Cx| panic!("again"));
+            }
+            Ok(())
+        });
+        assert!(scope.await.is_err());
+    });
+    let found = report.run().failure.expect("a panic").failure.finding;
+    assert_eq!((found.kind, &*found.message), (Kind::Panic, "1 panics reached nobody"));
 }

@@ -177,8 +177,10 @@ impl<'a> Guest<'a> {
         match self.core.recording() {
             false => entry.run_from(plain),
             true => {
-                let dispatch = Dispatch { worker: self.pin, lane, streak, limit, fallback };
-                entry.run_recorded(plain, dispatch)
+                let dispatch = Dispatch::new(self.pin, lane, streak, limit).fallback(fallback);
+                let polled = entry.run_recorded(plain, dispatch);
+                self.core.rest();
+                polled
             }
         };
         true

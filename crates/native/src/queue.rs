@@ -3,11 +3,13 @@
 //!
 //! # Rule
 //! 1. A pointer in a ring or backlog came from [`Runnable::into_raw`], and both hand each pointer
-//!    out once; so it is turned back once.
+//!    out once; so it is turned back once. For the ring this needs that nobody steals from a queue
+//!    that is `alone`: [`Queue::steal`] does not, and only it steals.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
@@ -20,12 +22,15 @@ use crate::ring::{CAPACITY, Owner, Stealer};
 
 /// The part of a queue that other workers see.
 pub(crate) struct Shared {
+    /// There is no other worker.
+    alone: bool,
     ring: Stealer<()>,
     backlog: Backlog,
 }
 
 #[derive(Default)]
 struct Backlog {
+    /// Unless the worker is alone.
     entries: Mutex<VecDeque<Runnable>>,
     len: AtomicUsize,
 }
@@ -33,43 +38,69 @@ struct Backlog {
 /// A worker's end of its queue.
 pub(crate) struct Queue {
     ring: Owner<()>,
+    /// The backlog of a worker that is alone, which needs no lock; its length is where others look.
+    own: RefCell<VecDeque<Runnable>>,
 }
 
 impl Queue {
-    pub(crate) fn new() -> (Queue, Shared) {
-        let ring = Owner::new();
-        let shared = Shared { ring: ring.stealer(), backlog: Backlog::default() };
-        (Queue { ring }, shared)
+    /// The queue of one of so many workers.
+    pub(crate) fn of(workers: usize) -> (Queue, Shared) {
+        let (ring, alone) = (Owner::new(), workers == 1);
+        let shared = Shared { alone, ring: ring.stealer(), backlog: Backlog::default() };
+        (Queue { ring, own: RefCell::default() }, shared)
     }
 
     #[inline]
     pub(crate) fn push(&self, shared: &Shared, entry: Runnable) {
         if shared.backlog.len.load(Relaxed) > 0 {
-            return shared.backlog.push(entry);
+            return self.push_behind(shared, entry);
         }
         if let Err(raw) = self.ring.push(entry.into_raw()) {
-            shared.backlog.push(runnable(raw));
+            self.push_behind(shared, runnable(raw));
         }
+    }
+
+    #[inline(never)]
+    fn push_behind(&self, shared: &Shared, entry: Runnable) {
+        self.with_backlog(shared, |entries| entries.push_back(entry));
     }
 
     #[inline]
     pub(crate) fn pop(&self, shared: &Shared) -> Option<Runnable> {
-        if let Some(raw) = self.ring.pop() {
+        let raw = if shared.alone { self.ring.pop_alone() } else { self.ring.pop() };
+        if let Some(raw) = raw {
             return Some(runnable(raw));
         }
-        if shared.backlog.len.load(Relaxed) == 0 {
-            return None;
-        }
-        let mut entries = lock(&shared.backlog.entries);
-        let first = entries.pop_front();
-        let batch = entries.len().min(CAPACITY / 2);
-        for entry in entries.drain(..batch) {
-            if let Err(raw) = self.ring.push(entry.into_raw()) {
-                unreachable!("half a ring fits into an empty one: {raw:?}");
+        if shared.backlog.len.load(Relaxed) == 0 { None } else { self.refill(shared) }
+    }
+
+    /// The first entry of the backlog, and more of them into the ring, which is empty.
+    #[cold]
+    fn refill(&self, shared: &Shared) -> Option<Runnable> {
+        self.with_backlog(shared, |entries| {
+            let first = entries.pop_front();
+            let batch = entries.len().min(CAPACITY / 2);
+            for entry in entries.drain(..batch) {
+                if let Err(raw) = self.ring.push(entry.into_raw()) {
+                    unreachable!("half a ring fits into an empty one: {raw:?}");
+                }
             }
+            first
+        })
+    }
+
+    /// Runs `f` on the backlog of this queue, and tells its length.
+    #[inline]
+    fn with_backlog<R>(&self, shared: &Shared, f: impl FnOnce(&mut VecDeque<Runnable>) -> R) -> R {
+        let change = |entries: &mut VecDeque<Runnable>| {
+            let answer = f(entries);
+            shared.backlog.len.store(entries.len(), Release);
+            answer
+        };
+        match shared.alone {
+            true => change(&mut self.own.borrow_mut()),
+            false => change(&mut lock(&shared.backlog.entries)),
         }
-        shared.backlog.len.store(entries.len(), Release);
-        first
     }
 
     #[inline]
@@ -80,6 +111,9 @@ impl Queue {
     /// Takes half of what another worker has: one entry to run, the rest into this queue, which is
     /// empty.
     pub(crate) fn steal(&self, victim: &Shared) -> Option<Runnable> {
+        if victim.alone {
+            return None;
+        }
         if let Some(raw) = victim.ring.steal_into(&self.ring) {
             return Some(runnable(raw));
         }
@@ -104,14 +138,6 @@ impl Queue {
 impl Shared {
     pub(crate) fn len(&self) -> usize {
         self.ring.len() + self.backlog.len.load(Acquire)
-    }
-}
-
-impl Backlog {
-    fn push(&self, entry: Runnable) {
-        let mut entries = lock(&self.entries);
-        entries.push_back(entry);
-        self.len.store(entries.len(), Release);
     }
 }
 

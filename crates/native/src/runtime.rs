@@ -81,7 +81,8 @@ impl Builder {
     }
 
     /// Records what happens, as [`Runtime::journal`] then tells; of more than `capacity` events the
-    /// oldest are forgotten. Off unless set; it costs time at every step.
+    /// oldest are forgotten. Off unless set; it costs time at every step, and up to 32 bytes times
+    /// `capacity` for each thread.
     pub fn journal(mut self, capacity: usize) -> Self {
         self.settings.journal = Some((capacity, WhenFull::Overwrite));
         self
@@ -127,7 +128,7 @@ impl Builder {
         }
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
-                let (queue, shared) = Queue::new();
+                let (queue, shared) = Queue::of(self.workers);
                 (queue, Remote::new(shared))
             })
             .unzip();
@@ -204,7 +205,8 @@ impl Runtime {
         Dump::of(&self.root)
     }
 
-    /// What was recorded so far, if [`Builder::journal`] asked for it.
+    /// What was recorded so far, if [`Builder::journal`] asked for it. While tasks run it may lack
+    /// what threads are writing just then.
     ///
     /// ```
     /// let runtime = asx_native::Runtime::builder().journal(1000).build()?;

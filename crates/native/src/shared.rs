@@ -24,7 +24,7 @@ use crate::worker::{LATE, Worker};
 pub(crate) struct Shared {
     pub(crate) idle: Idle,
     pub(crate) global: SharedLanes,
-    pub(crate) remotes: Box<[Remote]>,
+    pub(crate) remotes: Box<[Arc<Remote>]>,
     pub(crate) closed: AtomicBool,
     pub(crate) blocking: Arc<Pool>,
     pub(crate) rules: Rules,
@@ -87,9 +87,9 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub(crate) fn new(queue: queue::Shared) -> Remote {
+    pub(crate) fn new(queue: queue::Shared) -> Arc<Remote> {
         let (lanes, counters) = (SharedLanes::default(), Counters::default());
-        Remote { queue, lanes, counters, pins: AtomicUsize::new(0) }
+        Arc::new(Remote { queue, lanes, counters, pins: AtomicUsize::new(0) })
     }
 }
 
@@ -104,6 +104,8 @@ impl Remote {
 #[derive(Default)]
 pub(crate) struct SharedLanes {
     lanes: Mutex<Lanes<Runnable>>,
+    /// Entries of all lanes.
+    total: AtomicUsize,
     /// Entries of each lane.
     len: [AtomicUsize; 3],
     /// Those that any worker may run.
@@ -150,6 +152,7 @@ impl SharedLanes {
 
     fn count(&self, lanes: &Lanes<Runnable>, lane: Lane) {
         self.len[lane as usize].store(lanes.len(lane), Release);
+        self.total.store(Lane::ALL.into_iter().map(|lane| lanes.len(lane)).sum(), Release);
         let stealable = Lane::ALL.map(|lane| lanes.stealable(lane));
         self.stealable.store(stealable[0] + stealable[1] + stealable[2], Release);
         if let (Lane::Timed, Some(Place::Timed(first))) = (lane, lanes.peek(lane)) {
@@ -169,7 +172,7 @@ impl SharedLanes {
 
     #[inline]
     pub(crate) fn total(&self) -> usize {
-        self.len(Lane::Cancel) + self.len(Lane::Timed) + self.len(Lane::Ready)
+        self.total.load(Acquire)
     }
 
     /// Whether there is more than plainly ready work.
@@ -257,7 +260,7 @@ impl SharedLanes {
 
 impl Shared {
     pub(crate) fn new(
-        remotes: Box<[Remote]>,
+        remotes: Box<[Arc<Remote>]>,
         blocking: Arc<Pool>,
         rules: Rules,
         clock: Clock,
@@ -363,6 +366,20 @@ impl Shared {
         }
     }
 
+    /// Puts an entry where others than the caller take it too.
+    #[inline(never)]
+    fn send(&self, entry: Runnable) {
+        match entry.pin() {
+            Some(pin) => self.send_to(pin, entry),
+            None => self.send_to_any(entry),
+        }
+    }
+
+    #[cold]
+    fn schedule_exactly(&self, entry: Runnable) {
+        self.push_exactly(Worker::source(self), entry);
+    }
+
     /// Puts an entry where any worker takes it.
     fn send_to_any(&self, entry: Runnable) {
         self.global.push(entry);
@@ -384,15 +401,11 @@ impl Shared {
 impl Host for Shared {
     fn schedule(&self, entry: Runnable) {
         if self.rules.exact {
-            let source = Worker::source(self);
-            return self.push_exactly(source, entry);
+            return self.schedule_exactly(entry);
         }
         let rest = Worker::with(self, entry, |worker, entry| worker.push(entry));
         if let Some(entry) = rest {
-            match entry.pin() {
-                Some(pin) => self.send_to(pin, entry),
-                None => self.send_to_any(entry),
-            }
+            self.send(entry);
         }
     }
 
@@ -400,10 +413,7 @@ impl Host for Shared {
         if self.rules.exact {
             return self.push_exactly(None, entry);
         }
-        match entry.pin() {
-            Some(pin) => self.send_to(pin, entry),
-            None => self.send_to_any(entry),
-        }
+        self.send(entry);
     }
 
     fn on_behalf(&self, f: &mut dyn FnMut()) {
@@ -418,7 +428,7 @@ impl Host for Shared {
     }
 
     fn queued(&self, lane: Lane) -> usize {
-        let plain = |remote: &Remote| if lane == Lane::Ready { remote.queue.len() } else { 0 };
+        let plain = |remote: &Arc<Remote>| if lane == Lane::Ready { remote.queue.len() } else { 0 };
         let queues: usize = self.remotes.iter().map(plain).sum();
         queues + self.lanes().map(|lanes| lanes.len(lane)).sum::<usize>()
     }
@@ -436,6 +446,10 @@ impl Host for Shared {
             self.expire_if_closed();
             pinned.into_iter().for_each(|entry| self.schedule(entry));
         }
+    }
+
+    fn time_passes(&self) -> bool {
+        !matches!(self.clock, Clock::Manual(_))
     }
 
     fn now(&self) -> Time {

@@ -83,7 +83,7 @@ impl Stepped {
     pub fn new(setup: Setup) -> Stepped {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..setup.workers.max(1))
             .map(|_| {
-                let (queue, shared) = Queue::new();
+                let (queue, shared) = Queue::of(setup.workers.max(1));
                 (queue, Remote::new(shared))
             })
             .unzip();

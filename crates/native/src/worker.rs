@@ -72,16 +72,13 @@ struct Found {
     dispatch: Option<Dispatch>,
 }
 
-impl Found {
-    #[inline]
-    fn plain(entry: Runnable) -> Found {
-        Found { entry, lane: Lane::Ready, dispatch: None }
-    }
-}
-
 pub(crate) struct Worker {
     pub(crate) index: u16,
+    /// There is no other.
+    alone: bool,
     shared: Arc<Shared>,
+    /// What the others see of it.
+    remote: Arc<Remote>,
     core: Arc<Core>,
     queue: Queue,
     /// Ready entries that must run here, each with the number of entries that go before it.
@@ -98,6 +95,8 @@ pub(crate) struct Worker {
     decided: Cell<u64>,
     /// How each choice came about is recorded.
     recording: bool,
+    /// That of plain work after plain work.
+    plain: Dispatch,
     /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
     firing: Cell<bool>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
@@ -107,13 +106,16 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(index: u16, shared: Arc<Shared>, core: Arc<Core>, queue: Queue) -> Worker {
         let cancel_streak_limit = shared.rules.cancel_streak_limit;
-        let fairness = FairnessConfig { cancel_streak_limit };
+        let fairness = Fairness::new(FairnessConfig { cancel_streak_limit });
         Worker {
             index,
+            alone: shared.remotes.len() == 1,
+            remote: shared.remotes[usize::from(index)].clone(),
             queue,
             pinned: RefCell::default(),
             pushed: Cell::new(0),
-            fairness: RefCell::new(Fairness::new(fairness)),
+            plain: Dispatch::new(index, Lane::Ready, 0, fairness.base_limit()),
+            fairness: RefCell::new(fairness),
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
@@ -165,7 +167,7 @@ impl Worker {
 
     /// How many tasks live that must run here.
     pub(crate) fn pins(&self) -> usize {
-        self.remote().pins.load(Relaxed)
+        self.remote.pins.load(Relaxed)
     }
 
     /// Whether this thread is running some worker.
@@ -173,20 +175,28 @@ impl Worker {
         !CURRENT.get().is_null()
     }
 
-    fn remote(&self) -> &Remote {
-        &self.shared.remotes[usize::from(self.index)]
-    }
-
-    fn is_alone(&self) -> bool {
-        self.shared.remotes.len() == 1
-    }
-
     /// Puts an entry into this worker's queues.
+    #[inline]
     pub(crate) fn push(&self, entry: Runnable) {
+        // Nobody steals from a worker that is alone.
+        let stays = entry.pin().is_none_or(|pin| self.alone && pin == self.index);
+        if self.firing.get() || !stays || !entry.is_plain() {
+            return self.push_aside(entry);
+        }
+        self.queue.push(&self.remote.queue, entry);
+        self.pushed.set(self.pushed.get() + 1);
+        // Else there is nobody to be called.
+        if !self.alone {
+            self.shared.idle.notify_local();
+        }
+    }
+
+    /// Puts an entry somewhere that is no plain work of this worker's own that others may take.
+    #[inline(never)]
+    fn push_aside(&self, entry: Runnable) {
         match entry.pin() {
             Some(pin) if pin != self.index => return self.shared.send_to(pin, entry),
-            // Nobody steals from a worker that is alone.
-            Some(_) if !self.is_alone() && entry.is_plain() => {
+            Some(_) if !self.alone && entry.is_plain() => {
                 self.pinned.borrow_mut().push_back((self.pushed.get(), entry));
                 return;
             }
@@ -195,10 +205,10 @@ impl Worker {
         if self.firing.get() && entry.pin().is_none() {
             self.shared.global.push(entry);
         } else if entry.is_plain() {
-            self.queue.push(&self.remote().queue, entry);
+            self.queue.push(&self.remote.queue, entry);
             self.pushed.set(self.pushed.get() + 1);
         } else {
-            self.remote().lanes.push(entry);
+            self.remote.lanes.push(entry);
         }
         self.shared.idle.notify_local();
     }
@@ -210,7 +220,7 @@ impl Worker {
         {
             return entries.into_iter().for_each(|entry| self.push(entry));
         }
-        self.remote().lanes.push_all(entries);
+        self.remote.lanes.push_all(entries);
         self.shared.idle.notify_local();
     }
 
@@ -218,13 +228,22 @@ impl Worker {
     pub(crate) fn run(&self, done: impl Fn() -> bool) {
         let _here = Here::enter(self);
         while !done() {
+            if let Some(entry) = self.next_at_ease() {
+                entry.run_from(true);
+                self.polled();
+                continue;
+            }
             match self.next() {
                 Some(found) => {
                     self.poll(found);
                 }
-                None => self.wait(&done),
+                None => {
+                    self.core.rest();
+                    self.wait(&done);
+                }
             }
         }
+        self.core.rest();
     }
 
     /// Takes one step of a run that is stepped: the task that was polled, and its lane.
@@ -240,7 +259,7 @@ impl Worker {
     pub(crate) fn can_step(&self) -> bool {
         let others = self.shared.remotes.iter().enumerate();
         self.shared.global.total() > 0
-            || self.remote().lanes.total() > 0
+            || self.remote.lanes.total() > 0
             || others
                 .filter(|(at, _)| *at != usize::from(self.index))
                 .any(|(_, remote)| remote.lanes.stealable() > 0)
@@ -264,6 +283,7 @@ impl Worker {
         {
             self.poll(found);
         }
+        self.core.rest();
     }
 
     /// Runs tasks for a while.
@@ -285,13 +305,19 @@ impl Worker {
             None => entry.run_from(plain),
             Some(dispatch) => entry.run_recorded(plain, dispatch),
         };
-        self.remote().counters.polls.add(1);
+        self.polled();
+        polled
+    }
+
+    /// Counts a poll, and looks at the clock from time to time.
+    #[inline]
+    fn polled(&self) {
+        self.remote.counters.polls.add(1);
         let ticks = self.ticks.get() + 1;
         self.ticks.set(ticks % POLLS_PER_LOOK);
         if ticks == POLLS_PER_LOOK && !self.shared.rules.exact {
             self.fire_timers();
         }
-        polled
     }
 
     pub(crate) fn fire_timers(&self) {
@@ -302,41 +328,63 @@ impl Worker {
         }
     }
 
-    /// The next entry of those this worker sees.
+    /// [`next`](Worker::next) when nothing waits but plain work of this worker's own.
     #[inline]
-    fn next(&self) -> Option<Found> {
-        let (global, local) = (&self.shared.global, &self.remote().lanes);
-        if global.is_special() || local.total() > 0 || self.recording {
-            return self.decide();
-        }
-        if global.total() > 0
-            && let Some(entry) = global.pop(Lane::Ready)
-        {
-            return Some(Found::plain(entry));
-        }
-        self.next_plain().map(Found::plain)
+    fn next_at_ease(&self) -> Option<Runnable> {
+        let others = self.shared.global.total() + self.remote.lanes.total();
+        if others > 0 || self.recording { None } else { self.next_plain() }
     }
 
-    fn next_plain(&self) -> Option<Runnable> {
-        let shared = &self.remote().queue;
-        if !self.is_alone() {
-            let mut pinned = self.pinned.borrow_mut();
-            if let Some((after, _)) = pinned.front() {
-                // Entries that were stolen from others are in the queue without having been pushed.
-                let gone = self.pushed.get().saturating_sub(self.queue.len(shared) as u64);
-                if gone >= *after {
-                    return pinned.pop_front().map(|(_, entry)| entry);
-                }
-            }
+    /// The next entry of those this worker sees.
+    fn next(&self) -> Option<Found> {
+        let (global, local) = (&self.shared.global, &self.remote.lanes);
+        if global.is_special() || local.total() > 0 || self.shared.rules.exact {
+            return self.decide();
         }
-        self.queue.pop(shared)
+        let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
+        let entry = global.or_else(|| self.next_plain())?;
+        if self.recording {
+            return Some(self.dispatched_plainly(entry));
+        }
+        Some(Found { entry, lane: Lane::Ready, dispatch: None })
+    }
+
+    /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
+    /// there was some.
+    #[inline(never)]
+    fn dispatched_plainly(&self, entry: Runnable) -> Found {
+        let mut dispatch = self.plain;
+        if self.remote.counters.polls.get() == self.decided.get() {
+            let fairness = self.fairness.borrow();
+            let (streak, limit) = (fairness.streak(), fairness.base_limit());
+            dispatch = Dispatch::new(self.index, Lane::Ready, streak, limit);
+        }
+        Found { entry, lane: Lane::Ready, dispatch: Some(dispatch) }
+    }
+
+    #[inline]
+    fn next_plain(&self) -> Option<Runnable> {
+        let shared = &self.remote.queue;
+        let pinned = if self.pinned.borrow().is_empty() { None } else { self.next_pinned() };
+        pinned.or_else(|| self.queue.pop(shared))
+    }
+
+    /// The first of the entries that must run here, if it is its turn.
+    #[inline(never)]
+    fn next_pinned(&self) -> Option<Runnable> {
+        let mut pinned = self.pinned.borrow_mut();
+        let (after, _) = pinned.front()?;
+        // Entries that were stolen from others are in the queue without having been pushed.
+        let waiting = self.queue.len(&self.remote.queue) as u64;
+        let gone = self.pushed.get().saturating_sub(waiting);
+        if gone >= *after { pinned.pop_front().map(|(_, entry)| entry) } else { None }
     }
 
     /// The law with all three lanes. When cancel work has gone for too long and nothing else is to
     /// be seen, the turn belongs to other work wherever it is.
     fn decide(&self) -> Option<Found> {
-        let (global, local) = (&self.shared.global, &self.remote().lanes);
-        let plain = self.queue.len(&self.remote().queue) > 0 || !self.pinned.borrow().is_empty();
+        let (global, local) = (&self.shared.global, &self.remote.lanes);
+        let plain = self.queue.len(&self.remote.queue) > 0 || !self.pinned.borrow().is_empty();
         let (far, near) = (global.pending(), local.pending());
         let pending = Pending {
             cancel: far.cancel || near.cancel,
@@ -344,7 +392,7 @@ impl Worker {
             ready: far.ready || near.ready || plain,
         };
         let mut fairness = self.fairness.borrow_mut();
-        if self.remote().counters.polls.get() != self.decided.get() {
+        if self.remote.counters.polls.get() != self.decided.get() {
             // Plain work went in between.
             fairness.parked();
         }
@@ -369,17 +417,17 @@ impl Worker {
         let streak = fairness.streak();
         self.certificate.borrow_mut().record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
-        self.decided.set(self.remote().counters.polls.get() + 1);
+        self.decided.set(self.remote.counters.polls.get() + 1);
         let Verdict { lane, fallback, limit } = verdict;
-        self.remote().counters.dispatched(lane, fallback);
-        let worker = self.index;
-        let dispatch = self.recording.then_some(Dispatch { worker, lane, streak, limit, fallback });
+        self.remote.counters.dispatched(lane, fallback);
+        let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
+        let dispatch = self.recording.then(dispatch);
         Some(Found { entry, lane, dispatch })
     }
 
     /// The first entry of a lane: global, then local.
     fn take(&self, lane: Lane) -> Option<Runnable> {
-        let local = &self.remote().lanes;
+        let local = &self.remote.lanes;
         let seeded = self.shared.rules.tie_break == TieBreak::Seeded;
         self.shared.global.pop(lane).or_else(|| match lane {
             Lane::Ready if seeded => {
@@ -424,7 +472,7 @@ impl Worker {
             self.fire_timers();
             let entry = self
                 .next()
-                .or_else(|| self.steal().inspect(|_| self.remote().counters.steals.add(1)));
+                .or_else(|| self.steal().inspect(|_| self.remote.counters.steals.add(1)));
             if entry.is_some() || done() {
                 if idle.found_work() {
                     self.call_others();
@@ -448,7 +496,7 @@ impl Worker {
             let timer = next.map(|next| round_up(next) - now);
             // Where there were timers just now there will be some again.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
-            let counters = &self.remote().counters;
+            let counters = &self.remote.counters;
             match kind {
                 ParkKind::Watch => counters.watches.add(1),
                 _ => counters.parks.add(1),
@@ -491,7 +539,7 @@ impl Worker {
     fn sees_work(&self, last: bool) -> bool {
         let others = self.shared.remotes.iter();
         self.shared.global.total() > 0
-            || self.remote().lanes.total() > 0
+            || self.remote.lanes.total() > 0
             || (last && others.clone().any(|remote| remote.waiting() > 0))
             || self.core.next_timer().is_some_and(|next| next <= self.shared.now())
     }
@@ -525,10 +573,10 @@ impl Worker {
     }
 
     fn stolen(&self, lane: Lane, entry: Runnable) -> Found {
-        self.remote().counters.dispatched(lane, false);
+        self.remote.counters.dispatched(lane, false);
         let fairness = self.fairness.borrow();
-        let (worker, streak, limit) = (self.index, fairness.streak(), fairness.base_limit());
-        let dispatch = Dispatch { worker, lane, streak, limit, fallback: false };
+        let (streak, limit) = (fairness.streak(), fairness.base_limit());
+        let dispatch = Dispatch::new(self.index, lane, streak, limit);
         Found { entry, lane, dispatch: self.recording.then_some(dispatch) }
     }
 
@@ -552,7 +600,7 @@ impl Worker {
 
     /// Gives back what is left, for the others, when the thread goes.
     pub(crate) fn hand_over(&self) {
-        let lanes = &self.remote().lanes;
+        let lanes = &self.remote.lanes;
         let next = || Lane::ALL.into_iter().find_map(|lane| lanes.pop(lane));
         while let Some(entry) = next().or_else(|| self.next_plain()) {
             match entry.pin() {

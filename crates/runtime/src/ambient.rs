@@ -6,84 +6,235 @@
 //! every cancel around it, whichever clone of the context it was given.
 //!
 //! # Rules
-//! 1. The pointers in [`CURRENT`] are set by [`with_task`] and [`enter`] from references that
-//!    outlive the closure they run, and are restored before those end, by unwinding too.
+//! 1. The pointer in [`CURRENT`] is set by [`Turn::run`], and the one in a turn by [`enter`], from
+//!    references that outlive the closure they run; both are restored before those end, by
+//!    unwinding too.
 //! 2. They are read on the same thread only, while such a closure runs.
+//! 3. A turn's `homes` are counted in `home`, the region; if there are none, `home` may be gone and
+//!    is only compared.
 
 use std::cell::Cell;
-use std::ptr;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 use crate::cell::{Header, TaskRef};
 use crate::node::Node;
+use crate::region::Region;
+use crate::region::home;
 
-#[derive(Clone, Copy)]
-struct Current {
-    task: *const TaskRef,
-    node: *const Node,
+/// A poll of a task, on the stack of who polls it.
+pub(crate) struct Turn {
+    task: ManuallyDrop<TaskRef>,
+    /// The innermost cancel scope.
+    node: Cell<*const Node>,
+    /// How many more operations the poll may do at once.
+    left: Cell<u32>,
+    /// Counted references to the task that nobody has yet, or any more (rule 10 of cells).
+    reserve: Cell<u32>,
+    /// The region that spawns and ends of tasks were last seen in, and counted homes of it that
+    /// nobody has.
+    home: Cell<*const Region>,
+    homes: Cell<u32>,
+    /// How many homes were counted at once last.
+    batch: Cell<u32>,
 }
 
-const NOTHING: Current = Current { task: ptr::null(), node: ptr::null() };
+/// Homes that are counted at once, at most.
+const BATCH: u32 = 1 << 10;
 
 #[cfg(not(loom))]
 thread_local! {
-    static CURRENT: Cell<Current> = const { Cell::new(NOTHING) };
-    /// How many more operations the poll may do at once.
-    static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+    static CURRENT: Cell<*const Turn> = const { Cell::new(ptr::null()) };
 }
 
 #[cfg(loom)]
 loom::thread_local! {
-    static CURRENT: Cell<Current> = Cell::new(NOTHING);
-    static LEFT: Cell<u32> = Cell::new(u32::MAX);
+    static CURRENT: Cell<*const Turn> = Cell::new(ptr::null());
 }
 
-fn current() -> Current {
-    CURRENT.with(Cell::get)
+/// Puts back what was current, and gives back the homes that are left.
+struct Restore<'a>(*const Turn, &'a Turn);
+
+impl Drop for Restore<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        CURRENT.with(|current| current.set(self.0));
+        self.1.release_homes();
+    }
+}
+
+impl Turn {
+    /// A poll that may do so many operations at once, with so many references in reserve.
+    #[inline]
+    pub(crate) fn new(task: ManuallyDrop<TaskRef>, operations: u32, reserve: u32) -> Turn {
+        let (left, reserve) = (Cell::new(operations), Cell::new(reserve));
+        let (node, home) = (Cell::new(ptr::null()), Cell::new(ptr::null()));
+        let (homes, batch) = (Cell::new(0), Cell::new(0));
+        Turn { task, node, left, reserve, home, homes, batch }
+    }
+
+    #[inline]
+    pub(crate) fn task(&self) -> &TaskRef {
+        &self.task
+    }
+
+    /// What is left of the reserve, for who ends the poll: the caller gives it back.
+    #[inline]
+    pub(crate) fn take_reserve(&self) -> u32 {
+        self.reserve.take()
+    }
+
+    /// Runs `f` as part of the poll.
+    #[inline]
+    pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _restore = Restore(CURRENT.with(|current| current.replace(self)), self);
+        self.task.span.within(f)
+    }
+
+    #[inline]
+    fn release_homes(&self) {
+        let homes = self.homes.take();
+        if homes > 0 {
+            // SAFETY: rule 3.
+            unsafe { home::remove(self.home.get(), homes) };
+        }
+    }
+
+    /// Turns to another region, without homes of it.
+    #[cold]
+    fn move_to(&self, region: *const Region) {
+        self.release_homes();
+        self.home.set(region);
+        self.batch.set(0);
+    }
+
+    /// [`run`](Turn::run) with any number of operations.
+    pub(crate) fn run_freely<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.left.set(u32::MAX);
+        self.run(f)
+    }
+}
+
+/// Runs `f` on the poll that this thread is at, if it is.
+#[inline]
+fn with_turn<R>(f: impl FnOnce(&Turn) -> R) -> Option<R> {
+    #[cfg(not(loom))]
+    let current = CURRENT.get();
+    // Loom ends what a thread holds after its locals.
+    #[cfg(loom)]
+    let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
+    // SAFETY: rules 1 and 2.
+    unsafe { current.as_ref() }.map(f)
 }
 
 /// Takes one of the operations a poll may do at once; false if none is left. `u32::MAX` of them
 /// are never used up.
+#[inline]
 pub(crate) fn take_operation() -> bool {
-    LEFT.with(|operations| match operations.get() {
+    let take = |turn: &Turn| match turn.left.get() {
         u32::MAX => true,
         0 => false,
         left => {
-            operations.set(left - 1);
+            turn.left.set(left - 1);
             true
         }
-    })
+    };
+    with_turn(take).unwrap_or(true)
 }
 
-/// Puts back what was current.
-struct Restore(Current);
+/// Takes a reference from the reserve of this task, if this thread is polling it and has one left:
+/// the caller then has it.
+#[inline]
+pub(crate) fn take_reference(task: NonNull<Header>) -> bool {
+    let take = |turn: &Turn| {
+        let left = turn.reserve.get();
+        let mine = turn.task.as_ptr() == task && left > 0;
+        if mine {
+            turn.reserve.set(left - 1);
+        }
+        mine
+    };
+    with_turn(take).unwrap_or(false)
+}
 
-impl Drop for Restore {
+/// Puts a reference to this task into its reserve, if this thread is polling it: the caller no
+/// longer has it then.
+#[inline]
+pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
+    let put = |turn: &Turn| {
+        let left = turn.reserve.get();
+        let mine = turn.task.as_ptr() == task && left < u32::MAX;
+        if mine {
+            turn.reserve.set(left + 1);
+        }
+        mine
+    };
+    with_turn(put).unwrap_or(false)
+}
+
+/// Takes a home of this region from what the poll of this thread has in reserve, if there is one:
+/// the caller then has it.
+#[inline]
+pub(crate) fn take_home(region: &Arc<Region>) -> bool {
+    let take = |turn: &Turn| {
+        if turn.home.get() != Arc::as_ptr(region) {
+            turn.move_to(Arc::as_ptr(region));
+        }
+        let left = match turn.homes.get() {
+            0 => {
+                // Most polls spawn once or not at all; those that go on get more at a time.
+                let batch = (turn.batch.get() * 2).clamp(1, BATCH);
+                turn.batch.set(batch);
+                home::add(region, batch);
+                batch
+            }
+            left => left,
+        };
+        turn.homes.set(left - 1);
+    };
+    with_turn(take).is_some()
+}
+
+/// Puts a home of this region into the reserve of this thread's poll, if there is one and it has
+/// none of another: the caller no longer has it then.
+#[inline]
+pub(crate) fn return_home(region: *const Region) -> bool {
+    let put = |turn: &Turn| {
+        let (home, left) = (turn.home.get(), turn.homes.get());
+        let fits = left < u32::MAX && (left == 0 || home == region);
+        if fits {
+            turn.home.set(region);
+            turn.homes.set(left + 1);
+        }
+        fits
+    };
+    with_turn(put).unwrap_or(false)
+}
+
+/// Leaves the innermost node for the one around it.
+struct Leave(*const Node);
+
+impl Drop for Leave {
     fn drop(&mut self) {
-        CURRENT.with(|current| current.set(self.0));
+        with_turn(|turn| turn.node.set(self.0));
     }
 }
 
-/// Runs `f` as part of a poll of `task`, which may do so many operations at once.
-pub(crate) fn with_task<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
-    LEFT.with(|left| left.set(operations));
-    let now = Current { task, node: ptr::null() };
-    let _restore = Restore(CURRENT.with(|current| current.replace(now)));
-    task.span.within(f)
-}
-
-/// Runs `f` inside `node`.
+/// Runs `f` inside `node`. Where no task is polled nobody looks at it.
 pub(crate) fn enter<R>(node: &Node, f: impl FnOnce() -> R) -> R {
-    let outer = current();
-    let _restore = Restore(outer);
-    node.set_outer(outer.node);
-    CURRENT.with(|current| current.set(Current { node, ..outer }));
+    let _leave = with_turn(|turn| {
+        let outer = turn.node.replace(node);
+        node.set_outer(outer);
+        Leave(outer)
+    });
     f()
 }
 
 /// The task this thread is polling.
+#[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(&TaskRef) -> R) -> Option<R> {
-    // SAFETY: rules 1 and 2.
-    unsafe { current().task.as_ref() }.map(f)
+    with_turn(|turn| f(&turn.task))
 }
 
 /// Looks at the chain of `task` from the inside out, if this thread is polling it: the first
@@ -92,14 +243,8 @@ pub(crate) fn find<R>(
     task: &Header,
     mut look: impl FnMut(&Node) -> Option<R>,
 ) -> Result<Option<R>, Elsewhere> {
-    let current = current();
-    // SAFETY: rules 1 and 2.
-    let here =
-        unsafe { current.task.as_ref() }.is_some_and(|here| ptr::eq(&raw const **here, task));
-    if !here {
-        return Err(Elsewhere);
-    }
-    let mut at = current.node;
+    let here = |turn: &Turn| ptr::eq(&raw const **turn.task, task).then(|| turn.node.get());
+    let mut at = with_turn(here).flatten().ok_or(Elsewhere)?;
     // SAFETY: rules 1 and 2: the whole chain is made of nodes that are entered now.
     while let Some(node) = unsafe { at.as_ref() } {
         if let Some(answer) = look(node) {
@@ -112,3 +257,12 @@ pub(crate) fn find<R>(
 
 /// The thread is not polling that task.
 pub(crate) struct Elsewhere;
+
+/// Runs `f` as if this thread were polling `task`, which may do so many operations at once.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn as_if_polled<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
+    let turn = Turn::new(ManuallyDrop::new(task.clone()), operations, 0);
+    let answer = turn.run(f);
+    drop(ManuallyDrop::into_inner(turn.task));
+    answer
+}

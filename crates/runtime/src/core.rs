@@ -18,7 +18,6 @@ use asx_kernel::wheel::WheelConfig;
 use crate::cell::{Armed, Runnable, TaskRef};
 use crate::journal::Recorder;
 use crate::limits::{Limits, Quota};
-use crate::outcome::Panic;
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
 use crate::time::Timers;
@@ -40,6 +39,11 @@ pub trait Host: Send + Sync + 'static {
 
     /// The time.
     fn now(&self) -> Time;
+
+    /// Whether the time passes by itself, and not only when somebody sets it.
+    fn time_passes(&self) -> bool {
+        false
+    }
 
     /// A timer was registered that is earlier than all others.
     fn timer_moved(&self, deadline: Time);
@@ -95,7 +99,8 @@ pub struct Health {
     pub stale_wakes: u64,
     /// Tasks ended by force.
     pub overruns: u64,
-    /// Panics in the destructors of results nobody wanted.
+    /// Panics nobody was told of: in the destructors of results nobody wanted, in finalizers after
+    /// the first that panicked, or of a scope whose future was dropped.
     pub lost_panics: u64,
 }
 
@@ -187,12 +192,13 @@ pub struct Core {
 impl Core {
     /// The shared part over a host.
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
-        let now = host.now();
+        let (now, passes) = (host.now(), host.time_passes());
+        let recorder = |(most, when_full)| Recorder::new(most, when_full, passes);
         let endless = Settings::default().wheel;
         let first = || AtomicU64::new(1);
         Arc::new(Core {
             host,
-            recorder: settings.journal.map(|(most, when_full)| Recorder::new(most, when_full)),
+            recorder: settings.journal.map(recorder),
             timers: Timers::new(now, settings.wheel),
             alarms: Timers::new(now, endless),
             operations: settings.operations,
@@ -382,8 +388,8 @@ impl Core {
         task.span.overrun(polls);
     }
 
-    /// The destructor of a result nobody wanted panicked.
-    pub(crate) fn lost_panic(&self, _task: u64, _panic: &Panic) {
+    /// There was a panic that nobody is told of.
+    pub(crate) fn lost_panic(&self) {
         self.lost_panics.fetch_add(1, Relaxed);
     }
 }

@@ -125,6 +125,19 @@ impl Cx {
         self.task.set_wait(on, at);
     }
 
+    /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
+    /// it or the part of it that asks to stop, nothing bounds it, and it may do one more operation,
+    /// which this takes. If not, [`checkpoint`](Cx::checkpoint) and `may_go_on` tell.
+    ///
+    /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
+    pub(crate) fn goes_ahead(&self) -> bool {
+        let goes = is_quiet(&self.task) && ambient::take_operation();
+        if goes {
+            crate::footprint::breathe();
+        }
+        goes
+    }
+
     /// Whether an operation that need not wait may go on; if not, others run first and the task is
     /// polled again after them. So a task that always finds something to do starves nobody.
     #[inline]
@@ -300,8 +313,20 @@ impl Cx {
 
 /// Whether the task, or the part of it that is being polled here, is to stop. `observe`: it counts
 /// as seen.
+#[inline]
 pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
     crate::footprint::breathe();
+    if is_quiet(task) { None } else { look_closely(task, observe) }
+}
+
+/// Whether nobody asked anything of the task, or the part of it that is being polled here; it has
+/// no deadline either.
+fn is_quiet(task: &TaskRef) -> bool {
+    let asked = ambient::find(task, |node| (!node.is_quiet()).then_some(()));
+    matches!(asked, Ok(None)) && task.extra.is_none() && !task.word.load().state().in_cancel_lane()
+}
+
+fn look_closely(task: &TaskRef, observe: bool) -> Option<Cancelled> {
     let here = match ambient::find(task, |node| node.check(observe)) {
         Ok(Some(Verdict::Shielded)) => return None,
         Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),
@@ -385,5 +410,90 @@ impl Future for YieldNow {
         self.yielded = true;
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::channel::testing;
+    use crate::loose::loose_region;
+    use crate::node::{Branch, Kind as Node};
+    use crate::region::Policy;
+    use crate::spawn::{Plan, make};
+
+    /// What is quiet sees nothing when it looks closely: in a poll, with a node of each kind
+    /// around, with and without a cancel of that and of the task. And it is quiet if it can be.
+    #[test]
+    fn a_quiet_task_is_one_that_sees_nothing() {
+        let cases = [(false, false), (false, true), (true, false), (true, true)];
+        for (task_told, node_told) in cases {
+            let region = loose_region();
+            let reason = region.reason(Kind::User);
+            let branch = Branch::default();
+            let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
+            if node_told {
+                branch.cancel(reason.clone().into());
+                child.close_as(Kind::User);
+            }
+            // Else the two regions keep each other.
+            child.end();
+            let sees = |cx: &Cx| {
+                let quiet = is_quiet(cx.task());
+                let seen = look_closely(cx.task(), false);
+                assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
+                (quiet, seen.is_some())
+            };
+            let body = async move |cx: Cx| {
+                let inside = async |kind| Inside::new(kind, async { sees(&cx) }).await;
+                let either = task_told || node_told;
+                assert_eq!(sees(&cx), (!task_told, task_told));
+                assert_eq!(inside(Node::Branch(branch)).await, (!either, either));
+                assert_eq!(inside(Node::Scope(child)).await, (!either, either));
+                assert_eq!(inside(Node::Shield).await, (false, false));
+                Ok::<(), ()>(())
+            };
+            // SAFETY: Send and 'static.
+            let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+            if task_told {
+                task.cancel_with(reason);
+            }
+            assert!(entry.unwrap().unwrap().run() && task.is_finished());
+            let limited = Plan {
+                budget: Some(Budget { poll_quota: 1, ..Budget::INFINITE }),
+                ..Plan::default()
+            };
+            let body = async move |cx: Cx| Ok::<_, ()>(is_quiet(cx.task()));
+            // SAFETY: as above.
+            let (entry, mut task) = unsafe { make(&region, limited, body) };
+            assert!(entry.unwrap().unwrap().run() && matches!(task.outcome(), Some(Ok(false))));
+        }
+    }
+
+    #[test]
+    fn what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations() {
+        let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
+        // As it is while it is polled.
+        assert!(cx.task().word.begin(true, false).is_some());
+        let within = |operations, check: &dyn Fn()| {
+            ambient::as_if_polled(cx.task(), operations, check);
+        };
+        assert!(!cx.goes_ahead(), "nobody polls it");
+        within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
+        for (kind, goes) in [(Node::Shield, false), (Node::Branch(Branch::default()), true)] {
+            let node = node::Node::new(kind);
+            within(9, &|| assert_eq!(ambient::enter(&node, || cx.goes_ahead()), goes));
+        }
+        within(2, &|| {
+            assert_eq!([(); 3].map(|()| cx.goes_ahead()), [true, true, false]);
+            assert!(!ambient::take_operation(), "each has taken one");
+        });
+        within(1, &|| {
+            assert!(!other.goes_ahead());
+            assert!(ambient::take_operation(), "what does not go ahead takes none");
+        });
+        within(9, &|| assert!(cx.goes_ahead() && cx.checkpoint().is_ok()));
+        cancel(testing::reason());
+        within(9, &|| assert!(!cx.goes_ahead() && cx.checkpoint().is_err()));
     }
 }

@@ -77,12 +77,16 @@ mod on {
     /// few of them.
     struct Poll {
         on: Cell<bool>,
+        /// Whether uses are noted, and not just counted.
+        notes: Cell<bool>,
         path: Cell<u64>,
         made: Cell<u64>,
         /// Uses of things so far.
         uses: Cell<u32>,
         /// A poll was stopped that went on for ever.
         stopped: Cell<bool>,
+        /// The last use that was noted: most are followed by another of the same thing.
+        last: Cell<Option<Access>>,
     }
 
     /// More uses than a poll has that ends.
@@ -92,37 +96,50 @@ mod on {
         static POLL: Poll = const {
             Poll {
                 on: Cell::new(false),
+                notes: Cell::new(false),
                 path: Cell::new(0),
                 made: Cell::new(0),
                 uses: Cell::new(0),
                 stopped: Cell::new(false),
+                last: Cell::new(None),
             }
         };
         static TOUCHED: RefCell<Vec<Access>> = const { RefCell::new(Vec::new()) };
     }
 
     /// A poll begins on this thread, of the task with this name, which has made so many things.
-    pub fn begin(path: u64, made: u64) {
+    /// `notes`: what it touches is wanted at its end.
+    #[inline]
+    pub fn begin(path: u64, made: u64, notes: bool) {
         POLL.with(|poll| {
             poll.on.set(true);
+            poll.notes.set(notes);
             poll.path.set(path);
             poll.made.set(made);
             poll.uses.set(0);
+            poll.last.set(None);
         });
-        TOUCHED.with_borrow_mut(Vec::clear);
+        if notes {
+            TOUCHED.with_borrow_mut(Vec::clear);
+        }
     }
 
-    /// The poll is over: how many things the task has made, and, to `look`, what was touched.
+    /// The poll is over: how many things the task has made, and, to `look`, what was touched if
+    /// that was wanted.
+    #[inline]
     pub fn end(look: impl FnOnce(&[Access])) -> u64 {
-        let made = POLL.with(|poll| {
+        let (made, notes) = POLL.with(|poll| {
             poll.on.set(false);
-            poll.made.get()
+            (poll.made.get(), poll.notes.replace(false))
         });
-        TOUCHED.with_borrow(|touched| look(touched));
+        if notes {
+            TOUCHED.with_borrow(|touched| look(touched));
+        }
         made
     }
 
     /// Whether a poll is going on that is watched.
+    #[inline]
     pub(crate) fn is_on() -> bool {
         POLL.with(|poll| poll.on.get())
     }
@@ -148,27 +165,33 @@ mod on {
     }
 
     /// Whether a poll was ended because it went on for ever, since this was asked last.
+    #[inline]
     pub fn take_endless() -> bool {
-        POLL.with(|poll| poll.stopped.take())
+        POLL.with(|poll| poll.stopped.get() && poll.stopped.take())
     }
 
     /// Notes a use of something with a name of its own: of whatever else programs share.
     #[inline]
     pub fn touch(object: u64, write: bool) {
-        let on = POLL.with(|poll| {
-            poll.uses.set(poll.uses.get().saturating_add(1));
-            poll.on.get()
+        POLL.with(|poll| {
+            poll.uses.set(poll.uses.get().wrapping_add(1));
+            if poll.notes.get() {
+                note(poll, Access { object, write });
+            }
         });
-        if on {
-            note(object, write);
-        }
     }
 
-    fn note(object: u64, write: bool) {
+    #[inline(never)]
+    fn note(poll: &Poll, new: Access) {
+        let is_known = |last: Access| last.object == new.object && (last.write || !new.write);
+        if poll.last.get().is_some_and(is_known) {
+            return;
+        }
+        poll.last.set(Some(new));
         TOUCHED.with_borrow_mut(|touched| {
-            match touched.iter_mut().rev().find(|access| access.object == object) {
-                Some(access) => access.write |= write,
-                None => touched.push(Access { object, write }),
+            match touched.iter_mut().rev().find(|access| access.object == new.object) {
+                Some(access) => access.write |= new.write,
+                None => touched.push(new),
             }
         });
     }
@@ -179,6 +202,7 @@ mod on {
     impl Object {
         pub(crate) const COMMON: Object = Object(0);
 
+        #[inline]
         pub(crate) fn new() -> Object {
             POLL.with(|poll| {
                 if !poll.on.get() {
@@ -190,15 +214,18 @@ mod on {
             })
         }
 
+        #[inline]
         pub(crate) fn read(self) {
             touch(self.0, false);
         }
 
+        #[inline]
         pub(crate) fn write(self) {
             touch(self.0, true);
         }
 
         /// A task is named by its number here; whoever looks knows where it was spawned.
+        #[inline]
         pub(crate) fn of_task(id: u64, part: Part) -> Object {
             Object(id << 2 | part as u64)
         }

@@ -184,7 +184,11 @@ impl Region {
 
     /// A channel of this region is gone.
     pub(crate) fn forget_channel(&self, id: u64) {
-        let channel = self.lock().holdings.as_mut().and_then(|held| held.channels.remove(&id));
+        let channel = {
+            let mut inner = self.lock();
+            self.core.touch(&self.stamp);
+            inner.holdings.as_mut().and_then(|held| held.channels.remove(&id))
+        };
         drop(channel);
     }
 

@@ -98,6 +98,17 @@ impl Node {
         cancelled.map(Verdict::Cancelled)
     }
 
+    /// Whether it has nothing to say to a [`check`](Node::check).
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        match &self.kind {
+            Kind::Shield => false,
+            Kind::Local(_) => true,
+            Kind::Scope(region) => !region.is_body_cancelled(),
+            Kind::Branch(branch) => !branch.is_cancelled(),
+        }
+    }
+
     /// The deadline this node sets.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match &self.kind {

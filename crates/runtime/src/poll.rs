@@ -10,14 +10,27 @@ use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
-use crate::ambient;
+use crate::ambient::Turn;
 use crate::budget;
-use crate::cell::{Runnable, Snapshot, TaskRef, Verdict, Woken};
+use crate::cell::{RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken};
 use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
-use crate::waits;
+
+/// A waker of the task was used that ends with it.
+pub(crate) fn wake_and_drop(task: TaskRef) {
+    Object::of_task(task.id(), Part::Turn).write();
+    match task.word.wake_and_drop() {
+        Woken::Enqueue => {
+            let task = ManuallyDrop::new(task);
+            // SAFETY: it was made scheduled just now, so that it lives.
+            task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
+        }
+        Woken::Pending => task.forget(),
+        Woken::Stale => task.region.core.stale_wake(&task),
+    }
+}
 
 /// A waker of the task was used.
 pub(crate) fn wake(task: &TaskRef) {
@@ -45,14 +58,14 @@ impl Runnable {
     pub fn run_from(self, plain: bool) -> bool {
         let header = self.header();
         // What is bounded may have no poll left: it is not running yet.
-        let begun = header.word.begin(header.extra.is_none(), plain);
+        let begun = header.word.begin_with(header.extra.is_none(), plain, RESERVE);
         self.run_begun(begun)
     }
 
     /// [`run`](Runnable::run), and has the record say how it came about.
     pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
         let header = self.header();
-        let begun = header.begin_on_record(header.extra.is_none(), plain, Some(dispatch));
+        let begun = header.begin_on_record(header.extra.is_none(), plain, dispatch);
         self.run_begun(begun)
     }
 
@@ -70,42 +83,57 @@ impl Runnable {
         };
         // From here on the entry is the task itself.
         let task = self.into_task();
-        match may_poll(&task, begun) {
-            May::Go => {}
-            May::Later => {
-                task.region.core.host.on_behalf(&mut || settle(&task));
-                return false;
+        let operations = task.region.core.operations;
+        let turn = Turn::new(task, operations, RESERVE);
+        if is_plain(turn.task(), begun) {
+            turn.poll();
+            return true;
+        }
+        match may_poll(turn.task(), begun) {
+            May::Go => {
+                turn.poll();
+                return true;
             }
+            May::Later => turn.task().region.core.host.on_behalf(&mut || settle(&turn)),
             May::Never => {
-                let (core, mut task) = (task.region.core.clone(), Some(task));
-                core.host.on_behalf(&mut || task.take().into_iter().for_each(force));
-                return false;
+                // The task ends in there.
+                let core = turn.task().region.core.clone();
+                core.host.on_behalf(&mut || end_by_force(&turn));
             }
         }
-        let operations = task.region.core.operations;
+        false
+    }
+}
+
+impl Turn {
+    fn poll(&self) {
+        let task = self.task();
         let waker = task.lend_waker();
         let mut cx = Context::from_waker(&waker);
         let polled = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: `begin` set `POLLING`; the host keeps to the pin.
-            ambient::with_task(&task, operations, || unsafe { task.poll(&mut cx) })
+            self.run(|| unsafe { task.poll(&mut cx) })
         }));
         match polled {
-            Ok(Poll::Pending) => settle(&task),
-            Ok(Poll::Ready(severity)) => finish(task, severity, None),
+            Ok(Poll::Pending) => settle(self),
+            Ok(Poll::Ready(severity)) if !task.word.load().state().acknowledged() => {
+                end(self, severity, false);
+            }
+            Ok(Poll::Ready(severity)) => finish(self, severity, None),
             Err(payload) => {
                 task.body_ended(Severity::Panicked);
-                let panic = discard(&task).unwrap_or(Panic::new(payload));
-                finish(task, Severity::Panicked, Some(Verdict::Panicked(panic)));
+                let panic = discard(task).unwrap_or(Panic::new(payload));
+                finish(self, Severity::Panicked, Some(Verdict::Panicked(panic)));
             }
         }
-        true
     }
 }
 
 /// The poll is over and the task is not.
 #[inline]
-fn settle(task: &TaskRef) {
-    if task.word.end_poll() {
+fn settle(turn: &Turn) {
+    let task = turn.task();
+    if task.word.end_poll_with(turn.take_reserve()) {
         // SAFETY: it was scheduled during the poll, and nobody else makes an entry.
         task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
     }
@@ -120,14 +148,14 @@ enum May {
     Never,
 }
 
-/// Takes a poll from what the task is allowed.
+/// Whether a task may be polled as often as it likes.
 #[inline]
-fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
-    let plain = task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_ending();
-    if plain { May::Go } else { may_poll_bounded(task, begun) }
+fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
+    task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_ending()
 }
 
-fn may_poll_bounded(task: &TaskRef, begun: Snapshot) -> May {
+/// Takes a poll from what the task is allowed.
+fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     let state = begun.state();
     if begun.is_forced() {
         return May::Never;
@@ -172,7 +200,7 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     // SAFETY: `seize` set `POLLING`.
     unsafe { task.finish(verdict) };
     task.span.end(Severity::Cancelled);
-    task.word.complete(false);
+    task.word.complete(false, 0);
     drop(ManuallyDrop::into_inner(task));
 }
 
@@ -181,7 +209,7 @@ pub(crate) fn end_unborn(entry: Runnable, severity: Severity, verdict: Option<Ve
     if entry.header().word.seize().is_none() {
         return entry.give_up();
     }
-    finish(entry.into_task(), severity, verdict);
+    finish(&Turn::new(entry.into_task(), 0, 0), severity, verdict);
 }
 
 /// Drops the future or result of a task that is being polled: the panic of its destructor.
@@ -191,28 +219,33 @@ fn discard(task: &TaskRef) -> Option<Panic> {
     drop.err().map(Panic::new)
 }
 
-/// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
+/// Patience is over with a task that the caller has seized.
 pub(crate) fn force(task: ManuallyDrop<TaskRef>) {
+    end_by_force(&Turn::new(task, 0, 0));
+}
+
+/// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
+fn end_by_force(turn: &Turn) {
+    let task = turn.task();
     let polls = match task.limits() {
         Some(limits) if task.is_finalizer() => limits.polls(),
         _ => task.cleanup_used(),
     };
     // A job that ends like this never began.
     let outer = OVERRUN.replace(Some(polls).filter(|_| !task.is_blocking()));
-    let dropped = || dropping_by_force(|| discard(&task));
-    let panic = ambient::with_task(&task, u32::MAX, dropped);
-    note_overrun(&task);
+    let panic = turn.run_freely(|| dropping_by_force(|| discard(task)));
+    note_overrun(task);
     OVERRUN.set(outer);
     let (severity, verdict) = match panic {
         None => (
             Severity::Cancelled,
-            Verdict::Cancelled(Cancelled::from(task.region.reason_to_force(&task))),
+            Verdict::Cancelled(Cancelled::from(task.region.reason_to_force(task))),
         ),
         Some(panic) => (Severity::Panicked, Verdict::Panicked(panic)),
     };
     // SAFETY: only called by the poller, after a discard.
     unsafe { task.finish(verdict) };
-    end(task, severity, true);
+    end(turn, severity, true);
 }
 
 thread_local! {
@@ -228,59 +261,61 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 }
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
-fn finish(task: ManuallyDrop<TaskRef>, mut severity: Severity, mut verdict: Option<Verdict>) {
+#[cold]
+fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
+    let task = turn.task();
     let word = task.word.load();
     if word.state().acknowledged() && verdict.is_none() {
         severity = Severity::Cancelled;
         // Without a handle nobody will ask.
-        let reason = word.has_handle().then(|| task.region.reason_of(&task));
-        verdict = match discard(&task) {
+        let reason = word.has_handle().then(|| task.region.reason_of(task));
+        verdict = match discard(task) {
             None => reason.map(|reason| Verdict::Cancelled(Cancelled::from(reason))),
             Some(panic) => Some(Verdict::Panicked(panic)),
         };
     }
     if let Some(verdict) = verdict {
-        if let Verdict::Panicked(panic) = &verdict {
+        if let Verdict::Panicked(_) = &verdict {
             severity = Severity::Panicked;
-            if task.is_finalizer() {
-                waits::panicked(panic);
-            }
         }
         // SAFETY: only called by the poller, after a discard.
         unsafe { task.finish(verdict) };
     }
-    end(task, severity, false);
+    end(turn, severity, false);
 }
 
 /// Completes the task, whose result is in its cell, and lets its region go on.
-fn end(task: ManuallyDrop<TaskRef>, severity: Severity, forced: bool) {
+fn end(turn: &Turn, severity: Severity, forced: bool) {
+    let task = turn.task();
     task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
-    let kept = failed && task.region.note_failure(&task);
+    let kept = failed && task.region.note_failure(task);
     Object::of_task(task.id(), Part::End).write();
-    let ended = task.complete(kept, severity, forced);
+    let (ended, stamp) = task.complete(kept, severity, forced, turn.take_reserve());
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);
     }
-    if ended.discard
-        && let Some(panic) = discard_result(&task)
-    {
-        task.region.core.lost_panic(task.id(), &panic);
+    if ended.discard && discard_result(task).is_some() {
+        task.region.core.lost_panic();
+    }
+    let finalizer = task.is_finalizer();
+    if finalizer && failed && !kept {
+        task.region.core.lost_panic();
     }
     if ended.wake_joiner {
         // SAFETY: completed here, and `WAKER` was set.
         unsafe { task.wake_joiner() };
     }
-    if kept {
+    if kept && !finalizer {
         task.region.fail(Kind::FailFast, task.id());
     }
-    task.region.task_done(&task, severity);
+    task.region.task_done(task, severity, stamp);
     if task.is_pinned() {
         task.region.core.host.pinned(task.pin, false);
     }
-    // The region's reference.
-    drop(ManuallyDrop::into_inner(task));
+    // SAFETY: rule 1 of cells: the region's reference, which goes with the task's end.
+    drop(unsafe { TaskRef::from_raw(task.as_ptr()) });
 }
 
 /// Drops a result that was claimed by completing: the panic of its destructor.

@@ -27,6 +27,7 @@ impl<T> UnsafeCell<T> {
     }
 
     /// Lends what is inside, to be looked at.
+    #[cfg(feature = "lab")]
     #[inline(always)]
     pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())

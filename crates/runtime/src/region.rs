@@ -7,11 +7,11 @@
 //!
 //! [`cascade`]: asx_kernel::cascade
 
+mod few;
+pub(crate) mod home;
 mod tree;
-
 mod watch;
 
-use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -32,12 +32,14 @@ use crate::core::{Core, Health};
 use crate::footprint::Object;
 use crate::grace::Graces;
 use crate::holdings::Holdings;
+use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
-use crate::prim::atomic::{AtomicBool, Ordering};
+use crate::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::short::{Held, ShortLock};
 use crate::spans::Span;
 use crate::stop::Grace;
+use few::Few;
 use tree::Tree;
 
 /// A region of the tree.
@@ -58,6 +60,9 @@ pub struct Region {
     cancelled: AtomicBool,
     object: Object,
     pub(crate) span: Span,
+    pub(crate) stamp: Stamp,
+    /// How many cells belong to it; see [`home`].
+    homes: AtomicUsize,
     inner: ShortLock<Inner>,
 }
 
@@ -75,12 +80,16 @@ pub(crate) struct Inner {
     pub(crate) word: RegionWord,
     first: Option<NonNull<Header>>,
     last: Option<NonNull<Header>>,
-    pub(crate) children: BTreeMap<u64, Arc<Region>>,
+    pub(crate) children: Few<Arc<Region>>,
     finalizers: Vec<Finalizer>,
     pub(crate) cancel: Option<(Arc<Reason>, Cleanup)>,
     /// The cancel is a failure among equals: it reaches them as what it is.
     targeted: bool,
     failure: Option<TaskRef>,
+    /// The finalizer that panicked first.
+    broken: Option<TaskRef>,
+    /// Nobody will ask how the tasks inside have failed.
+    abandoned: bool,
     /// Why the body of the scope is to stop though the region is open: a child has failed.
     failed: Option<Arc<Reason>>,
     /// Nothing new is taken in for the time being.
@@ -93,7 +102,7 @@ pub(crate) struct Inner {
     /// What happens when patience is over, while the region is not closed.
     pub(crate) graces: Graces,
     /// Who waits for the close, in the order of asking.
-    waiters: BTreeMap<u64, Waker>,
+    waiters: Few<Waker>,
     /// Who is told when the body is to stop.
     body: Option<Waker>,
 }
@@ -125,18 +134,20 @@ impl Region {
             word: RegionWord::default(),
             first: None,
             last: None,
-            children: BTreeMap::new(),
+            children: Few::default(),
             finalizers: Vec::new(),
             cancel: None,
             targeted: false,
             failure: None,
+            broken: None,
+            abandoned: false,
             failed: None,
             shut: false,
             max_children: None,
             holdings: None,
             fold: Severity::Ok,
             graces: Graces::default(),
-            waiters: BTreeMap::new(),
+            waiters: Few::default(),
             body: None,
         };
         Arc::new(Region {
@@ -151,6 +162,8 @@ impl Region {
             cancelled: AtomicBool::new(false),
             object: Object::new(),
             span: Span::default(),
+            stamp: Stamp::default(),
+            homes: AtomicUsize::new(0),
             inner: ShortLock::new(inner),
         })
     }
@@ -170,17 +183,20 @@ impl Region {
         let child = Region::build(core, parent, policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
+        self.core.touch(&self.stamp);
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
+        self.core.touch(&self.stamp);
         drop(inner);
         child.span.open_region(&child);
         Ok(child)
     }
 
-    /// Records something about the region.
+    /// Records something about the region, whose lock is held, or which nobody knows yet.
     #[inline]
     pub(crate) fn note(&self, kind: EventKind) {
         if self.core.recording() {
-            self.core.note(Subject { region: Some(self.id), ..Subject::default() }, kind);
+            let subject = Subject { region: Some(self.id), ..Subject::default() };
+            self.core.note_of(&self.stamp, subject, kind);
         }
     }
 
@@ -217,12 +233,8 @@ impl Region {
             inner.word.task_added();
         }
         inner.push(task);
-        if self.core.recording() {
-            // SAFETY: the caller has made it just now.
-            let task = unsafe { task.as_ref() };
-            let (priority, finalizer) = (task.priority().0, task.is_finalizer());
-            task.tell(EventKind::TaskSpawned { priority, finalizer });
-        }
+        // SAFETY: the caller has made it just now.
+        self.core.note_spawned(&self.stamp, unsafe { task.as_ref() });
         Ok(())
     }
 
@@ -250,14 +262,15 @@ impl Region {
         Ok(())
     }
 
-    /// A task of this region has ended.
-    pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity) {
+    /// A task of this region has ended; what was recorded of that has this stamp.
+    pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity, stamp: u64) {
         let settle = {
             let mut inner = self.lock();
             inner.add_to_fold(severity);
             inner.unlink(task.as_ptr());
             inner.word.task_done();
             self.core.task_done();
+            self.stamp.raise(stamp);
             inner.word.is_ending() || inner.word.state() != RegionState::Open
         };
         self.object.read();
@@ -267,23 +280,35 @@ impl Region {
         }
     }
 
-    /// Remembers the first failure of a fail-fast region; whether this is it.
+    /// Remembers the first failure of a fail-fast region, or that of its finalizers, of which there
+    /// is no handle that would tell; whether this is it.
     pub(crate) fn note_failure(&self, task: &TaskRef) -> bool {
-        if self.policy != Policy::FailFast {
+        if self.policy != Policy::FailFast && !task.is_finalizer() {
             return false;
         }
         self.object.write();
         let mut inner = self.lock();
-        let first = inner.failure.is_none() && inner.word.state() != RegionState::Finalizing;
+        if inner.abandoned {
+            return false;
+        }
+        let place = if task.is_finalizer() { &mut inner.broken } else { &mut inner.failure };
+        let first = place.is_none();
         if first {
-            inner.failure = Some(task.clone());
+            *place = Some(task.clone());
         }
         first
     }
 
-    /// The task that failed first, once.
-    pub(crate) fn take_failure(&self) -> Option<TaskRef> {
-        self.lock().failure.take()
+    /// The task that failed first, and the finalizer that did, once.
+    pub(crate) fn take_failures(&self) -> [Option<TaskRef>; 2] {
+        let mut inner = self.lock();
+        [inner.failure.take(), inner.broken.take()]
+    }
+
+    /// Nobody asks for failures any more: each keeps its region, which must not keep it.
+    pub(crate) fn forget_failures(&self) {
+        self.lock().abandoned = true;
+        drop(self.take_failures());
     }
 
     /// Cancels everything inside because a task failed, the body of the scope too. The region stays
@@ -374,10 +399,16 @@ impl Region {
         self.close(Arc::new(self.reason(kind)), kind.cleanup());
     }
 
+    /// Whether the body of its scope is to stop.
+    #[inline]
+    pub(crate) fn is_body_cancelled(&self) -> bool {
+        self.object.read();
+        self.cancelled.load(Ordering::Acquire)
+    }
+
     /// The cancel of this region as the body of its scope sees it.
     pub(crate) fn body_cancel(&self, _observe: bool) -> Option<Cancelled> {
-        self.object.read();
-        if !self.cancelled.load(Ordering::Acquire) {
+        if !self.is_body_cancelled() {
             return None;
         }
         let inner = self.lock();

@@ -32,7 +32,7 @@ impl Cx {
     /// ended: children, finalizers, inner scopes.
     ///
     /// The body may borrow. The first error of a child cancels the rest and is the result; a panic
-    /// of a child goes on here. An error of the body cancels the children too.
+    /// of a child or a finalizer goes on here. An error of the body cancels the children too.
     #[track_caller]
     pub fn scope<'a, F, B, T, E>(
         &'a self,
@@ -132,16 +132,28 @@ impl<'a> ScopeBuilder<'a> {
         }
         let interrupted = Drained { cx, region: &region, at: self.at, seen: None }.await;
         std::mem::forget(guard);
-        if let Some(failed) = region.take_failure()
+        let failures = region.take_failures().map(|failed| {
             // SAFETY: tasks of this scope were made with its error type.
-            && let Some(stop) = unsafe { claim_stop::<E>(&failed) }
-        {
-            return Err(stop);
-        }
-        match (result, interrupted) {
+            failed.and_then(|failed| unsafe { claim_stop::<E>(&failed) })
+        });
+        let result = match (result, interrupted) {
             (Ok(_), Some(cancelled)) => Err(Stop::Cancelled(cancelled)),
             (result, _) => result,
-        }
+        };
+        first_cause(result, failures)
+    }
+}
+
+/// What a scope returns: the failure of a task rather than the body's result, and the panic of a
+/// finalizer rather than anything but a panic before it.
+fn first_cause<T, E>(
+    result: Outcome<T, E>,
+    [failed, finalizer]: [Option<Stop<E>>; 2],
+) -> Outcome<T, E> {
+    match (failed.map_or(result, Err), finalizer) {
+        (Err(Stop::Panicked(panic)), _) => Err(Stop::Panicked(panic)),
+        (_, Some(stop)) => Err(stop),
+        (result, None) => result,
     }
 }
 
@@ -150,6 +162,7 @@ struct CloseOnDrop<'a>(&'a Arc<Region>);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
+        self.0.forget_failures();
         self.0.close_as(Kind::ParentCancelled);
     }
 }
@@ -282,7 +295,8 @@ impl<E: Send + 'static> Scope<E> {
     }
 
     /// Registers a finalizer: it runs when everything else in the scope has ended, last registered
-    /// first, and no cancel reaches it.
+    /// first, and no cancel reaches it. If it panics, the others still run, and the scope ends with
+    /// the panic, whatever else it would have returned.
     pub fn defer<F, B>(&self, body: F) -> Result<(), Status>
     where
         F: FnOnce(Cx) -> B + Send + 'static,

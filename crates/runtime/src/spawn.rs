@@ -16,6 +16,7 @@ use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verd
 use crate::outcome::{Cancelled, Panic, Stop};
 use crate::poll;
 use crate::region::Region;
+use crate::region::home::Home;
 use crate::task::Task;
 
 /// How a task is to be.
@@ -63,7 +64,7 @@ where
 pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>, Status> {
     region.precheck(None)?;
     let plan = Blueprint {
-        region: region.clone(),
+        region: Home::of(region),
         id: region.core.next_task(),
         pin: FREE,
         extra: budgeted(region, None, None),
@@ -87,7 +88,7 @@ pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>,
 /// A task that never was: over at once, cancelled for this reason.
 pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> {
     let (header, handle) = Fresh::<Pending<Result<T, E>>, T, E>::new(Blueprint {
-        region: region.clone(),
+        region: Home::of(region),
         id: region.core.next_task(),
         pin: FREE,
         extra: None,
@@ -100,7 +101,6 @@ pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> 
 }
 
 /// With a task's effective priority, and its limits if it has any.
-#[inline]
 fn budgeted(region: &Region, own: Option<Budget>, extra: Option<Box<Extra>>) -> Option<Box<Extra>> {
     if own.is_none() && region.unbounded {
         return extra;
@@ -141,9 +141,12 @@ where
     F: FnOnce(Cx) -> B,
     B: Future<Output = Result<T, E>>,
 {
-    let extra = budgeted(region, plan.budget, plan.extra);
+    let extra = match plan.budget {
+        None if region.unbounded => plan.extra,
+        own => budgeted(region, own, plan.extra),
+    };
     let mut fresh = Fresh::<B, T, E>::new(Blueprint {
-        region: region.clone(),
+        region: Home::of(region),
         id: region.core.next_task(),
         pin: plan.pin,
         extra,

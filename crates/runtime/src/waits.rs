@@ -7,9 +7,9 @@
 //! Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Hold, On, Waiter, clear, held, take_leaked, take_panic, waiters};
+pub use on::{Hold, On, Waiter, clear, held, take_leaked, waiters};
 #[cfg(feature = "lab")]
-pub(crate) use on::{Note, Survey, Wakers, granted, leaked, panicked};
+pub(crate) use on::{Note, Survey, Wakers, granted, leaked};
 
 /// How many wakers of a task there are.
 #[cfg(not(feature = "lab"))]
@@ -57,11 +57,6 @@ pub(crate) fn granted<P>(_: &P, _: &std::task::Waker) {}
 #[inline(always)]
 pub(crate) fn leaked(_: usize) {}
 
-/// A finalizer has panicked, of which nobody is told.
-#[cfg(not(feature = "lab"))]
-#[inline(always)]
-pub(crate) fn panicked(_: &crate::Panic) {}
-
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
@@ -73,7 +68,7 @@ mod on {
 
     use crate::dump::TaskInfo;
     use crate::region::Region;
-    use crate::{Panic, ambient, cell, footprint};
+    use crate::{ambient, cell, footprint};
 
     /// A task that lives, and what keeps it.
     #[derive(Clone, Debug)]
@@ -152,11 +147,20 @@ mod on {
         what: What,
     }
 
+    /// In the order in which they came.
+    struct List {
+        entries: Vec<Entry>,
+        /// How many there were ever.
+        numbers: u64,
+    }
+
+    impl List {
+        const EMPTY: List = List { entries: Vec::new(), numbers: 0 };
+    }
+
     thread_local! {
-        static LIST: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
-        static NEXT: Cell<u64> = const { Cell::new(1) };
+        static LIST: RefCell<List> = const { RefCell::new(List::EMPTY) };
         static LEAKED: Cell<usize> = const { Cell::new(0) };
-        static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     }
 
     /// On the list under this number; 0: not on it.
@@ -176,31 +180,44 @@ mod on {
             Note::new(pool, at, What::Holds)
         }
 
+        #[inline]
         fn new<P>(pool: &P, at: Option<&'static Location<'static>>, what: What) -> Note {
             if !footprint::is_on() {
                 return Note(0);
             }
-            let number = NEXT.get();
-            NEXT.set(number + 1);
+            Note::enter(ptr::from_ref(pool).addr(), at, what)
+        }
+
+        fn enter(pool: usize, at: Option<&'static Location<'static>>, what: What) -> Note {
             let task = ambient::with_current(|task| task.id()).unwrap_or(0);
-            let pool = ptr::from_ref(pool).addr();
-            LIST.with_borrow_mut(|list| list.push(Entry { number, pool, task, at, what }));
-            Note(number)
+            LIST.with_borrow_mut(|list| {
+                list.numbers += 1;
+                let number = list.numbers;
+                list.entries.push(Entry { number, pool, task, at, what });
+                Note(number)
+            })
+        }
+
+        fn leave(&self) {
+            // A guard in a thread's own storage may outlive the list.
+            let _ = LIST.try_with(|list| {
+                let entries = &mut list.borrow_mut().entries;
+                // Most are the last that came.
+                if entries.pop_if(|entry| entry.number == self.0).is_none()
+                    && let Some(at) = entries.iter().rposition(|entry| entry.number == self.0)
+                {
+                    entries.remove(at);
+                }
+            });
         }
     }
 
     impl Drop for Note {
+        #[inline]
         fn drop(&mut self) {
-            if self.0 == 0 {
-                return;
+            if self.0 != 0 {
+                self.leave();
             }
-            // A guard in a thread's own storage may outlive the list.
-            let _ = LIST.try_with(|list| {
-                let mut list = list.borrow_mut();
-                if let Some(at) = list.iter().rposition(|entry| entry.number == self.0) {
-                    list.remove(at);
-                }
-            });
         }
     }
 
@@ -212,7 +229,7 @@ mod on {
             let waits = |entry: &&mut Entry| {
                 entry.pool == pool && entry.task == task && entry.what == What::Waits
             };
-            if let Some(entry) = list.iter_mut().find(waits) {
+            if let Some(entry) = list.entries.iter_mut().find(waits) {
                 entry.what = What::Granted;
             }
         });
@@ -220,19 +237,6 @@ mod on {
 
     pub(crate) fn leaked(count: usize) {
         LEAKED.set(LEAKED.get() + count);
-    }
-
-    pub(crate) fn panicked(panic: &Panic) {
-        if footprint::is_on() {
-            PANIC.with_borrow_mut(|first| {
-                first.get_or_insert_with(|| panic.message().into());
-            });
-        }
-    }
-
-    /// What the first finalizer has said that has panicked on this thread since the last [`clear`].
-    pub fn take_panic() -> Option<String> {
-        PANIC.take()
     }
 
     /// How many obligations have leaked on this thread since this was asked last.
@@ -243,16 +247,15 @@ mod on {
     /// What is held that was taken since the last [`clear`].
     pub fn held() -> Vec<Hold> {
         LIST.with_borrow(|list| {
-            let holds = list.iter().filter(|entry| entry.what == What::Holds);
+            let holds = list.entries.iter().filter(|entry| entry.what == What::Holds);
             holds.map(|entry| Hold { task: entry.task, at: entry.at }).collect()
         })
     }
 
     /// Forgets all waits and holds of this thread.
     pub fn clear() {
-        LIST.with_borrow_mut(Vec::clear);
+        LIST.with_borrow_mut(|list| list.entries.clear());
         LEAKED.set(0);
-        PANIC.take();
     }
 
     /// What the regions know.
@@ -269,7 +272,7 @@ mod on {
     pub fn waiters(region: &Arc<Region>) -> Vec<Waiter> {
         let mut survey = Survey::default();
         region.survey(&mut survey);
-        LIST.with_borrow(|list| {
+        LIST.with_borrow(|List { entries: list, .. }| {
             for waits in list.iter().filter(|entry| entry.what == What::Waits) {
                 let others = list.iter().filter(|other| other.pool == waits.pool);
                 survey.edges.extend(others.filter_map(|other| match (other.what, other.at) {

@@ -78,7 +78,7 @@ impl Inner {
         // Whoever was asked to stop while it waited has another entry in the cancel lane.
         let plain = lane != Lane::Cancel;
         if self.core.recording() {
-            entry.run_recorded(plain, Dispatch { worker: 0, lane, streak, limit, fallback })
+            entry.run_recorded(plain, Dispatch::new(0, lane, streak, limit).fallback(fallback))
         } else {
             entry.run_from(plain)
         }

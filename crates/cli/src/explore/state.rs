@@ -1,7 +1,9 @@
 //! What an exploration has seen, as a file: to go on from, and to merge.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -86,18 +88,41 @@ impl State {
     fn read(path: &Path) -> Result<State, String> {
         let at = |wrong: &dyn std::fmt::Display| format!("{}: {wrong}", path.display());
         let text = fs::read_to_string(path).map_err(|error| at(&error))?;
-        let state: State = serde_json::from_str(&text).map_err(|error| at(&error))?;
-        let sound =
-            state.version == VERSION && state.part < state.parts && state.done <= state.mine();
-        if sound { Ok(state) } else { Err(at(&"not the state of an exploration of this version")) }
+        let damaged = |wrong: &dyn std::fmt::Display| {
+            at(&format!("not what an exploration has saved: {wrong}; move it away to begin anew"))
+        };
+        let state: State = serde_json::from_str(&text).map_err(|error| damaged(&error))?;
+        let State { version, part, parts, done, .. } = state;
+        if version != VERSION {
+            return Err(at(&format!("it is of version {version}, and this is for {VERSION}")));
+        }
+        if part >= parts {
+            return Err(damaged(&format!("part {part} of {parts}")));
+        }
+        match state.mine() {
+            mine if done > mine => Err(damaged(&format!("{done} runs of {mine} are done"))),
+            _ => Ok(state),
+        }
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes it, whole or not at all: under another name first, in the same folder.
     pub(super) fn save(&self, path: &Path) -> Result<(), String> {
         let at = |error: std::io::Error| format!("{}: {error}", path.display());
-        let new = path.with_extension("new");
-        fs::write(&new, self.to_json()).map_err(at)?;
-        fs::rename(&new, path).map_err(at)
+        let mut hidden = OsString::from(".");
+        hidden.push(path.file_name().ok_or_else(|| format!("{}: no file", path.display()))?);
+        hidden.push(format!(".{}.tmp", std::process::id()));
+        let new = path.with_file_name(hidden);
+        let written = File::create(&new).and_then(|mut file| {
+            file.write_all(self.to_json().as_bytes())?;
+            // A name that outlives a crash must not outlive what it names.
+            file.sync_all()
+        });
+        let kept = written.and_then(|()| fs::rename(&new, path));
+        kept.map_err(|error| {
+            // There is nothing more to be done about it.
+            let _ = fs::remove_file(&new);
+            at(error)
+        })
     }
 
     /// What several parts have seen together.

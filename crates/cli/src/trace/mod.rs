@@ -10,7 +10,7 @@ mod report;
 mod show;
 mod verify;
 
-pub(crate) use record::record;
+pub(crate) use record::{Recording, known_codec};
 
 use clap::{Subcommand, ValueEnum};
 use std::io::{self, Write};
@@ -22,7 +22,12 @@ pub(crate) enum Command {
     /// Check that a trace is whole; strictly, also that the laws allow what it tells.
     #[command(after_help = "Examples:
   asx trace verify run.asxt
-  asx trace verify run.jsonl --strict --json")]
+  asx trace verify run.jsonl --strict --json
+
+Exit status:
+  0  it is whole, and lawful
+  1  it is not
+  2  it cannot be read")]
     Verify {
         /// The trace.
         file: PathBuf,
@@ -38,12 +43,21 @@ pub(crate) enum Command {
   asx trace show run.asxt
   asx trace show run.asxt --task 3 --kind task_moved
   asx trace show run.asxt --from 100 --to 120
-  asx trace show run.asxt --kind decision --json")]
+  asx trace show run.asxt --kind decision --json
+
+Exit status:
+  0  it was shown
+  2  it cannot be read")]
     Show(Show),
     /// Show where two traces part; what only the host saw does not count.
     #[command(after_help = "Examples:
   asx trace diff before.asxt after.asxt
-  asx trace diff a.jsonl b.asxt --json")]
+  asx trace diff a.jsonl b.asxt --json
+
+Exit status:
+  0  they are the same
+  1  they part
+  2  one cannot be read")]
     Diff {
         /// One trace.
         a: PathBuf,
@@ -55,7 +69,12 @@ pub(crate) enum Command {
     },
     /// Show the digest of a trace's events.
     #[command(
-        after_help = "Examples:\n  asx trace digest run.asxt\n  asx trace digest run.jsonl --json"
+        after_help = "Examples:\n  asx trace digest run.asxt\n  asx trace digest run.jsonl --json
+
+Exit status:
+  0  it is that of the end record
+  1  it is not
+  2  it cannot be read"
     )]
     Digest {
         /// The trace.
@@ -67,7 +86,11 @@ pub(crate) enum Command {
     /// Write a trace in another codec.
     #[command(after_help = "Examples:
   asx trace convert run.asxt run.jsonl
-  asx trace convert run.jsonl run.trace --to bin")]
+  asx trace convert run.jsonl run.trace --to bin
+
+Exit status:
+  0  it was written
+  2  it cannot be read, or the output not be written")]
     Convert {
         /// The trace.
         input: PathBuf,
@@ -85,7 +108,11 @@ pub(crate) enum Command {
   asx trace report --html run.html run.asxt
   asx trace report --html run.html run.jsonl --json
 
-The page is one file that needs nothing else: no other file, no network.")]
+The page is one file that needs nothing else: no other file, no network.
+
+Exit status:
+  0  it was written
+  2  it cannot be read, or the page not be written")]
     Report {
         /// The trace.
         file: PathBuf,
@@ -101,7 +128,11 @@ The page is one file that needs nothing else: no other file, no network.")]
   asx trace export --perfetto run.json run.asxt
   asx trace export --perfetto run.json run.jsonl --axis time
 
-Perfetto and Chrome's tracing page open the file.")]
+Perfetto and Chrome's tracing page open the file.
+
+Exit status:
+  0  it was written
+  2  it cannot be read, or the output not be written")]
     Export {
         /// The trace.
         file: PathBuf,

@@ -1,49 +1,102 @@
-//! `asx run --trace`: a run of a scenario as a trace.
+//! A run of a scenario as a trace, or as a page.
 
-use super::{Failed, file};
+use super::{Failed, file, report};
 use asx_conformance::host::HostEvent as Seen;
 use asx_conformance::pattern::Named;
 use asx_conformance::value::Value as Given;
-use asx_conformance::{Report, Scenario, SeedRun};
+use asx_conformance::{Record, Report, Scenario, SeedRun};
+use asx_report::{PAGE_EVENTS, Run, html};
 use asx_trace::{
-    Class, End, ErrorKind, Header, HostEvent, Label, Limits, Mark, Sink, Value, Writer,
+    Class, Codec, End, ErrorKind, Header, HostEvent, Label, Limits, Mark, Reader, Sink, Value,
+    Writer,
 };
 use std::path::Path;
 
-/// Writes a run; answers what went wrong.
-pub(crate) fn record(
-    path: &Path,
-    scenario: &Scenario,
-    report: &Report,
-    run: &SeedRun,
-) -> Result<(), String> {
-    let write = || {
-        let codec = file::codec(path, None)?;
-        let (draft, sink) = file::Draft::new(path, Path::new(&scenario.file))?;
-        let header = header(scenario, report, run);
-        let written = Writer::new(sink, codec, &header).and_then(|writer| fill(writer, run));
-        written.map_err(|error| file::unusable(path, &error))?;
-        draft.keep()
-    };
-    write().map_err(|failed| match failed {
-        Failed::Input(why) => why,
-        Failed::Output(error) => error.to_string(),
-    })
+/// A run of a scenario, to be written.
+pub(crate) struct Recording<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) host: &'a str,
+    pub(crate) seed: u64,
+    pub(crate) workers: u64,
+    /// What else its header says.
+    pub(crate) meta: Vec<(String, String)>,
+    pub(crate) record: &'a Record,
+    /// What did not hold, in words.
+    pub(crate) failures: Vec<String>,
 }
 
-fn header(scenario: &Scenario, report: &Report, run: &SeedRun) -> Header {
-    Header {
-        seed: run.seed,
-        workers: scenario.config.workers as u64,
-        complete: run.record.events.first().is_none_or(|event| event.seq == 0),
-        meta: vec![("title".to_owned(), clipped(&scenario.title))],
-        ..Header::new(clipped(&scenario.id), report.host)
+impl<'a> Recording<'a> {
+    /// A run of a report.
+    pub(crate) fn of(scenario: &'a Scenario, report: &'a Report, run: &'a SeedRun) -> Self {
+        Recording {
+            scenario,
+            host: report.host,
+            seed: run.seed,
+            workers: scenario.config.workers as u64,
+            meta: Vec::new(),
+            record: &run.record,
+            failures: run.failures.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Writes it as a trace; answers what went wrong.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
+        let write = || {
+            let codec = file::codec(path, None)?;
+            let (draft, sink) = file::Draft::new(path, Path::new(&self.scenario.file))?;
+            let written = self.encode(sink, codec);
+            written.map_err(|error| file::unusable(path, &error))?;
+            draft.keep()
+        };
+        write().map_err(said)
+    }
+
+    /// Writes it as a page; answers what went wrong.
+    pub(crate) fn page(&self, path: &Path) -> Result<(), String> {
+        let write = || {
+            let unusable = |error: &dyn std::fmt::Display| file::unusable(path, error);
+            let mut bytes = Vec::new();
+            self.encode(&mut bytes, Codec::Binary).map_err(|error| unusable(&error))?;
+            let reader = Reader::open(&bytes[..]).map_err(|error| unusable(&error))?;
+            let run = Run::read(reader, PAGE_EVENTS).map_err(|error| unusable(&error))?;
+            report::write(path, Path::new(&self.scenario.file), || html(&run))
+        };
+        write().map(drop).map_err(said)
+    }
+
+    fn encode(&self, sink: impl Sink, codec: Codec) -> Result<(), ErrorKind> {
+        let Recording { scenario, host, seed, workers, record, .. } = *self;
+        let meta = [("title".to_owned(), scenario.title.clone())].into_iter();
+        let meta = meta.chain(self.meta.iter().cloned());
+        let header = Header {
+            seed,
+            workers,
+            complete: record.events.first().is_none_or(|event| event.seq == 0),
+            meta: meta.map(|(key, value)| (key, clipped(&value))).collect(),
+            ..Header::new(clipped(&scenario.id), host)
+        };
+        fill(Writer::new(sink, codec, &header)?, record, &self.failures)
+    }
+}
+
+/// Whether the name of a trace says in which codec it is to be.
+pub(crate) fn known_codec(path: &Path) -> Result<(), String> {
+    file::codec(path, None).map(drop).map_err(said)
+}
+
+fn said(failed: Failed) -> String {
+    match failed {
+        Failed::Input(why) => why,
+        Failed::Output(error) => error.to_string(),
     }
 }
 
 /// Names first, so that a reader knows them when they are due.
-fn fill(mut writer: Writer<impl Sink>, run: &SeedRun) -> Result<(), ErrorKind> {
-    let record = &run.record;
+fn fill(
+    mut writer: Writer<impl Sink>,
+    record: &Record,
+    failures: &[String],
+) -> Result<(), ErrorKind> {
     for (kind, number, name) in record.names.iter() {
         let class = match kind {
             Named::Task => Class::Task,
@@ -61,8 +114,8 @@ fn fill(mut writer: Writer<impl Sink>, run: &SeedRun) -> Result<(), ErrorKind> {
         writer.write(&host_event(seq, event).into())?;
     }
     if let Some(last) = record.events.last() {
-        for failure in &run.failures {
-            let (severity, text) = ("failure".to_owned(), clipped(&failure.to_string()));
+        for failure in failures {
+            let (severity, text) = ("failure".to_owned(), clipped(failure));
             writer.write(&Mark { seq: last.seq, severity, text }.into())?;
         }
     }

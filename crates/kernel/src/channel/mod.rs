@@ -163,6 +163,7 @@ impl<T, W> Channel<T, W> {
     }
 
     /// Sends if a slot is free and nobody waits: the receiver to wake.
+    #[inline]
     pub fn try_send(&mut self, value: T) -> Result<Option<W>, TrySendError<T>> {
         match self.admit() {
             Ok(()) => Ok(self.commit(value)),
@@ -197,6 +198,7 @@ impl<T, W> Channel<T, W> {
     }
 
     /// Takes the oldest message, if any, with the head of the waiting senders to wake.
+    #[inline]
     pub fn try_recv(&mut self) -> Result<(T, Option<W>), TryRecvError> {
         match self.queue.pop_front() {
             Some(value) => Ok((value, self.waiters.wake_head())),
@@ -224,8 +226,7 @@ impl<T, W> Channel<T, W> {
     /// Takes all messages at once, with the head of the waiting senders to wake; each that gets
     /// a slot wakes the next.
     pub fn drain(&mut self) -> (VecDeque<T>, Option<W>) {
-        let messages = core::mem::take(&mut self.queue);
-        (messages, self.wake_next())
+        (core::mem::take(&mut self.queue), self.wake_next())
     }
 }
 

@@ -1,24 +1,34 @@
 //! The levels of the wheel: 256 lists of entries each, and bitmaps of those that are not empty.
+//!
+//! What is added goes to the end of a list, and nothing is ever taken out of the middle: whoever
+//! reads a list asks for each [`Ref`] whether the entry still is what it was.
+
+use alloc::vec::Vec;
+use core::mem::{replace, take};
 
 use super::LEVELS;
-use super::slab::{Link, NIL, Slab};
+use super::slab::{NIL, Slab};
 
 /// Slots of a level.
 pub(super) const SLOTS: u64 = 256;
 /// Slots of all levels.
 pub(super) const PLACES: usize = LEVELS * SLOTS as usize;
 
+/// An entry that waits in a slot, and the lower half of the generation it had then.
+pub(super) type Ref = (u32, u32);
+
 /// A list, and the earliest deadline put into it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slot {
     /// No later than any deadline in the list.
     pub(super) min: u64,
     /// The entry that had this deadline; it may be gone.
     pub(super) min_at: u32,
-    pub(super) head: u32,
+    /// The list, dead or alive.
+    pub(super) refs: Vec<Ref>,
 }
 
-const EMPTY: Slot = Slot { min: u64::MAX, min_at: NIL, head: NIL };
+const EMPTY: Slot = Slot { min: u64::MAX, min_at: NIL, refs: Vec::new() };
 
 /// The lists of all levels by place: level * 256 + slot.
 #[derive(Clone, Debug)]
@@ -36,57 +46,62 @@ impl Levels {
     pub(super) fn distance(&self, level: usize, unit: u64) -> Option<u64> {
         let start = unit % SLOTS;
         let (word, bit) = ((start / 64) as usize, start % 64);
-        let here = self.occupied[level * 4 + word] >> bit;
-        if here != 0 {
-            return Some(u64::from(here.trailing_zeros()));
-        }
-        (1..=4).find_map(|i| {
-            let bits = self.occupied[level * 4 + (word + i) % 4];
-            (bits != 0).then(|| 64 * i as u64 - bit + u64::from(bits.trailing_zeros()))
+        (0..=4).find_map(|i| {
+            let ahead = if i == 0 { u64::MAX << bit } else { u64::MAX };
+            let bits = self.occupied[level * 4 + (word + i) % 4] & ahead;
+            (bits != 0).then(|| 64 * i as u64 + u64::from(bits.trailing_zeros()) - bit)
         })
     }
 
-    /// Puts an entry in front of a slot's list.
+    /// Puts an entry into a slot.
     #[inline]
-    pub(super) fn push<T>(&mut self, place: usize, at: u32, deadline: u64, slab: &mut Slab<T>) {
-        let list = &mut self.slots[place];
-        slab.set_link(at, Link::anchored(place as u32, list.head));
-        match slab.link_mut(list.head) {
-            Some(first) => first.prev = at,
-            None => self.occupied[place / 64] |= 1 << (place % 64),
+    pub(super) fn push(&mut self, place: usize, at: u32, deadline: u64, generation: u64) {
+        let slot = &mut self.slots[place];
+        if slot.refs.is_empty() {
+            self.occupied[place / 64] |= 1 << (place % 64);
         }
-        list.head = at;
-        if deadline < list.min {
-            (list.min, list.min_at) = (deadline, at);
+        slot.refs.push((at, generation as u32));
+        if deadline < slot.min {
+            (slot.min, slot.min_at) = (deadline, at);
         }
     }
 
-    /// Empties a slot: the first entry of the list it had.
-    pub(super) fn take(&mut self, place: usize) -> u32 {
+    /// Empties a slot: what was in it.
+    pub(super) fn take(&mut self, place: usize) -> Vec<Ref> {
         self.occupied[place / 64] &= !(1 << (place % 64));
-        core::mem::replace(&mut self.slots[place], EMPTY).head
+        self.slots[place].min = u64::MAX;
+        take(&mut self.slots[place].refs)
+    }
+
+    /// Empties all slots; each keeps room for at most so many.
+    pub(super) fn clear(&mut self, room: usize) {
+        for (word, slots) in self.occupied.iter_mut().zip(self.slots.chunks_mut(64)) {
+            if replace(word, 0) != 0 {
+                slots.iter_mut().for_each(|slot| {
+                    slot.min = u64::MAX;
+                    slot.refs.clear();
+                    slot.refs.shrink_to(room);
+                });
+            }
+        }
     }
 
     /// The earliest deadline of a slot and whose it is.
     ///
     /// What the slot remembers is good if some live timer has that deadline: were it a timer that
     /// came to the entry later and waits elsewhere, the answer over all slots is still right.
-    pub(super) fn min<T>(&self, place: usize, slab: &Slab<T>) -> (u64, u32) {
-        let list = self.slots[place];
-        if slab.get(list.min_at).is_some_and(|body| body.deadline == list.min) {
-            return (list.min, list.min_at);
+    pub(super) fn min<T>(&self, place: usize, slab: &Slab<T>) -> Option<(u64, u32)> {
+        let slot = &self.slots[place];
+        if slab.get(slot.min_at).is_some_and(|body| body.deadline == slot.min) {
+            return Some((slot.min, slot.min_at));
         }
-        self.walk(place, slab).min().unwrap_or((u64::MAX, NIL))
+        self.walk(place, slab).min()
     }
 
-    /// The entries of a slot after their deadlines.
+    /// The live entries of a slot after their deadlines.
     pub(super) fn walk<T>(&self, place: usize, slab: &Slab<T>) -> impl Iterator<Item = (u64, u32)> {
-        let mut at = self.slots[place].head;
-        core::iter::from_fn(move || {
-            let found = (slab.get(at)?.deadline, at);
-            at = slab.link(at).next;
-            Some(found)
-        })
+        let refs = self.slots[place].refs.iter();
+        refs.filter_map(|entry| Some((slab.named(*entry)?.deadline, entry.0)))
     }
 }
 

@@ -8,19 +8,20 @@
 //! ```
 //! Four levels of 256 lists; a slot of level 0 spans a tick of 1 ms, one of level n 256^n ticks. A
 //! timer goes to the finest level whose range covers its distance. When time enters a slot its list
-//! is spread over the finer levels; what belongs to the current tick or earlier ends in *near*, a
-//! heap by (deadline, insertion sequence) from which collect takes what is due. So order does not
+//! is spread over the finer levels; what belongs to the current tick or earlier ends in *near*, in
+//! order of (deadline, insertion sequence), from which collect takes what is due. So order does not
 //! depend on the way a timer came, and deadlines keep their nanoseconds.
 //!
 //! A slot of level n holds the timers of exactly one unit of 256^n ticks, among the 256 units after
 //! the current one; every timer outside near is therefore later than every timer in it. Overflow is
 //! a heap too: its timers are later than all on the wheel and move there when they are in range.
 //!
-//! Register and cancel touch the entry and its neighbours in the list and allocate nothing in
-//! steady state; a cancelled timer leaves at once (from the heaps in O(log n)). With many timers
-//! their cost is that of cache misses, which overlap as far as the processor looks ahead: so these
-//! two paths are kept short. All slots lie in one array by place, and an index beyond the entries
-//! is what ends a list, so that the bounds check finds it.
+//! With many timers the cost of everything is that of cache misses. So there is one entry per timer
+//! and nothing else to touch at random: a slot is a sequence of references to entries, register
+//! appends one, and cancel frees the entry and leaves its reference behind, *dead*, to be passed
+//! over by whoever comes by. Nodes in the heaps are left behind in the same way, but never first.
+//! The dead are counted, and when there are twice as many as entries all references are made anew,
+//! in the order of the entries.
 
 mod check;
 mod level;
@@ -44,9 +45,6 @@ const LEVELS: usize = 4;
 const TICK: u64 = 1_000_000;
 /// Nanoseconds all levels span.
 const RANGE: u64 = TICK << (8 * LEVELS);
-/// A place is level * 256 + slot, or one of these.
-const NEAR: u32 = 1024;
-const OVERFLOW: u32 = 1025;
 
 /// A set of timers carrying tokens.
 ///
@@ -77,6 +75,10 @@ pub struct Wheel<T> {
     next_generation: u64,
     /// Everything up to here is due, because a group was let go early; 0: no such group.
     group_end: u64,
+    /// References and nodes of cancelled timers that are still in slots and heaps.
+    dead: usize,
+    /// The next generation when there were none.
+    renewed: u64,
     slab: Slab<T>,
     near: Queue,
     overflow: Queue,
@@ -95,6 +97,8 @@ impl<T> Wheel<T> {
             max_distance: nanos(config.max_timer_duration),
             next_generation: config.first_generation,
             group_end: 0,
+            dead: 0,
+            renewed: config.first_generation,
             slab: Slab::new(),
             near: Queue::default(),
             overflow: Queue::default(),
@@ -115,8 +119,12 @@ impl<T> Wheel<T> {
     /// Removes a timer: its token the first time, nothing for a handle that is stale or unknown.
     #[inline]
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
-        let (token, link) = self.slab.remove(self.entry(handle)?, handle.generation)?;
-        self.unlink(link);
+        let (token, deadline) = self.slab.remove(self.find(handle)?)?;
+        self.dead += 1;
+        if self.slot(deadline).is_none() {
+            self.trim();
+        }
+        self.tidy();
         self.settle();
         Some(token)
     }
@@ -146,7 +154,8 @@ impl<T> Wheel<T> {
         }
         let far = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
         let best = (0..LEVELS).fold(far, |best, level| {
-            self.first_slot(level, best).map_or(best, |(_, (min, _))| best.min(min))
+            let first = self.slots(level, best).find_map(|slot| self.levels.min(slot, &self.slab));
+            first.map_or(best, |(min, _)| best.min(min))
         });
         (!self.is_empty()).then_some(Time::from_nanos(best))
     }
@@ -161,6 +170,7 @@ impl<T> Wheel<T> {
             return;
         }
         self.sweep(from, self.tick);
+        self.tidy();
         self.learn();
     }
 
@@ -175,12 +185,13 @@ impl<T> Wheel<T> {
             && let Some(node) = self.near.first()
             && node.deadline <= due
         {
-            self.near.remove(0, self.slab.moved(NEAR));
+            self.near.remove(0, |_, _| ());
             let generation = node.seq.wrapping_add(self.config.first_generation);
             let handle = TimerHandle { id: self.id(node.at), generation };
-            if let Some((token, _)) = self.slab.remove(node.at as usize, generation) {
+            if let Some((token, _)) = self.slab.remove(node.at) {
                 out.push(Expired { handle, deadline: Time::from_nanos(node.deadline), token });
             }
+            self.trim();
             count += 1;
         }
         self.settle();
@@ -191,7 +202,7 @@ impl<T> Wheel<T> {
         /// The current time.
         now(&self) -> Time = Time::from_nanos(self.now);
         /// How many timers live.
-        len(&self) -> usize = self.slab.live;
+        len(&self) -> usize = self.slab.bodies.len() - self.slab.free.len();
         /// Whether no timer lives.
         is_empty(&self) -> bool = self.len() == 0;
         /// How many entries are held, live or kept for reuse: never more than have lived at once,
@@ -202,19 +213,17 @@ impl<T> Wheel<T> {
     /// Where a live timer waits. For tests and tools: it may walk a slot's list.
     pub fn level_of(&self, handle: TimerHandle) -> Option<Placement> {
         let at = self.find(handle)?;
-        let mut link = self.slab.link(at);
-        let place = loop {
-            match link.place() {
-                Some(place) => break place,
-                None => link = self.slab.link(link.prev),
-            }
+        let deadline = self.slab.bodies[at as usize].deadline;
+        if deadline <= self.near_end {
+            let due = deadline <= self.due();
+            return Some(if due { Placement::Ready } else { Placement::Level(0) });
+        }
+        let waits = |level: &usize| {
+            let mut slot = self.levels.walk(place(*level, unit(deadline, *level)), &self.slab);
+            slot.any(|(_, entry)| entry == at)
         };
-        Some(match place {
-            NEAR if self.slab.bodies[at as usize].deadline <= self.due() => Placement::Ready,
-            NEAR => Placement::Level(0),
-            OVERFLOW => Placement::Overflow,
-            _ => Placement::Level((u64::from(place) / SLOTS) as u8),
-        })
+        let level = (0..LEVELS).find(waits);
+        Some(level.map_or(Placement::Overflow, |level| Placement::Level(level as u8)))
     }
 
     #[inline]
@@ -227,9 +236,8 @@ impl<T> Wheel<T> {
     fn insert(&mut self, deadline: u64, token: T) -> TimerHandle {
         let generation = self.next_generation;
         self.next_generation = generation.wrapping_add(1);
-        let at = self.slab.reserve();
+        let at = self.slab.insert(Body { deadline, generation, token: Some(token) });
         self.place(at, deadline, generation);
-        self.slab.bodies[at as usize] = Body { deadline, generation, token: Some(token) };
         TimerHandle { id: self.id(at), generation }
     }
 
@@ -237,15 +245,9 @@ impl<T> Wheel<T> {
         self.config.first_id.wrapping_add(u64::from(at))
     }
 
-    /// The entry a handle names, if there is one and whoever has it.
-    fn entry(&self, handle: TimerHandle) -> Option<usize> {
-        usize::try_from(handle.id.wrapping_sub(self.config.first_id)).ok()
-    }
-
     /// The entry of a live handle.
-    #[inline]
     fn find(&self, handle: TimerHandle) -> Option<u32> {
-        let at = u32::try_from(self.entry(handle)?).ok()?;
+        let at = u32::try_from(handle.id.wrapping_sub(self.config.first_id)).ok()?;
         (self.slab.get(at)?.generation == handle.generation).then_some(at)
     }
 

@@ -1,9 +1,12 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
 use super::level::SLOTS;
-use super::slab::{ANCHOR, KEEP, Link};
-use super::{LEVELS, NEAR, OVERFLOW, TICK, Wheel, place, unit};
+use super::slab::KEEP;
+use super::{LEVELS, TICK, Wheel, place, unit};
 use crate::queue::Node;
+
+/// References to cancelled timers that may be kept in addition to two for each entry.
+pub(super) const SPARE: usize = 256;
 
 impl<T> Wheel<T> {
     /// Sets the end of near after time has moved or a group has come or gone.
@@ -12,12 +15,12 @@ impl<T> Wheel<T> {
         self.near_end = tick_end.max(self.group_end);
     }
 
-    /// Links an entry where its deadline belongs at the current time.
+    /// The slot a deadline belongs to at the current time, if it belongs on the wheel.
     #[inline(always)]
-    pub(super) fn place(&mut self, at: u32, deadline: u64, generation: u64) {
+    pub(super) fn slot(&self, deadline: u64) -> Option<usize> {
         let distance = deadline.saturating_sub(self.now);
         if deadline <= self.near_end || distance >= self.horizon {
-            return self.enqueue(at, deadline, generation);
+            return None;
         }
         let level = match distance {
             d if d < TICK << 8 => 0,
@@ -25,35 +28,15 @@ impl<T> Wheel<T> {
             d if d < TICK << 24 => 2,
             _ => 3,
         };
-        let place = place(level, unit(deadline, level));
-        self.levels.push(place, at, deadline, &mut self.slab);
+        Some(place(level, unit(deadline, level)))
     }
 
-    /// Closes the gap that an entry linked like this has left.
-    #[inline]
-    pub(super) fn unlink(&mut self, link: Link) {
-        let Some(before) = self.slab.link_mut(link.prev) else {
-            return self.unlink_first(link);
-        };
-        before.next = link.next;
-        if let Some(after) = self.slab.link_mut(link.next) {
-            after.prev = link.prev;
-        }
-    }
-
-    /// The same for the first of a list or the member of a queue: `prev` is an anchor.
-    #[inline]
-    fn unlink_first(&mut self, link: Link) {
-        match link.prev - ANCHOR {
-            NEAR => self.near.remove(link.next, self.slab.moved(NEAR)),
-            OVERFLOW => self.overflow.remove(link.next, self.slab.moved(OVERFLOW)),
-            place => match self.slab.link_mut(link.next) {
-                None => drop(self.levels.take(place as usize)),
-                Some(after) => {
-                    after.prev = link.prev;
-                    self.levels.slots[place as usize].head = link.next;
-                }
-            },
+    /// Puts an entry where its deadline belongs at the current time.
+    #[inline(always)]
+    pub(super) fn place(&mut self, at: u32, deadline: u64, generation: u64) {
+        match self.slot(deadline) {
+            Some(slot) => self.levels.push(slot, at, deadline, generation),
+            None => self.enqueue(at, deadline, generation),
         }
     }
 
@@ -63,9 +46,14 @@ impl<T> Wheel<T> {
         // Generations count registrations, so the distance from the first is the sequence.
         let seq = generation.wrapping_sub(self.config.first_generation);
         let near = deadline <= self.near_end;
-        let (queue, place) =
-            if near { (&mut self.near, NEAR) } else { (&mut self.overflow, OVERFLOW) };
-        queue.push(Node { deadline, seq, at }, self.slab.moved(place));
+        let queue = if near { &mut self.near } else { &mut self.overflow };
+        queue.push(Node { deadline, seq, at }, |_, _| ());
+    }
+
+    /// Whether a node's timer still waits.
+    pub(super) fn waits(&self, node: &Node) -> bool {
+        let generation = node.seq.wrapping_add(self.config.first_generation);
+        self.slab.get(node.at).is_some_and(|body| body.generation == generation)
     }
 
     /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
@@ -82,21 +70,70 @@ impl<T> Wheel<T> {
                 && unit + distance <= last
             {
                 unit += distance;
-                let mut at = self.levels.take(place(level, unit));
-                while let Some(body) = self.slab.get(at) {
-                    let next = self.slab.link(at).next;
-                    self.place(at, body.deadline, body.generation);
-                    at = next;
-                }
+                self.empty(place(level, unit));
                 unit += 1;
             }
         }
-        while let Some(node) = self.overflow.first()
-            && (node.deadline <= self.near_end || node.deadline - self.now < self.horizon)
-        {
-            self.overflow.remove(0, self.slab.moved(OVERFLOW));
-            let generation = node.seq.wrapping_add(self.config.first_generation);
-            self.place(node.at, node.deadline, generation);
+        self.trim();
+    }
+
+    /// Places anew what lies in a slot, and forgets what was cancelled.
+    fn empty(&mut self, place: usize) {
+        let mut refs = self.levels.take(place);
+        for entry in refs.drain(..) {
+            match self.slab.named(entry) {
+                Some(body) => self.place(entry.0, body.deadline, body.generation),
+                None => self.dead -= 1,
+            }
+        }
+        refs.shrink_to(KEEP);
+        // What belongs to the rest of a group's last tick is in the slot again.
+        if self.levels.slots[place].refs.is_empty() {
+            self.levels.slots[place].refs = refs;
+        }
+    }
+
+    /// Places anew what has come in range of the wheel; what is first in a heap is live then.
+    pub(super) fn trim(&mut self) {
+        while let Some(node) = self.overflow.first() {
+            let waits = self.waits(&node);
+            if waits && node.deadline > self.near_end && self.slot(node.deadline).is_none() {
+                break;
+            }
+            self.overflow.remove(0, |_, _| ());
+            match self.slab.get(node.at).filter(|_| waits) {
+                Some(body) => self.place(node.at, node.deadline, body.generation),
+                None => self.dead -= 1,
+            }
+        }
+        while self.near.first().is_some_and(|node| !self.waits(&node)) {
+            self.near.remove(0, |_, _| ());
+            self.dead -= 1;
+        }
+    }
+
+    /// Renews the references when cancelled timers have left more than there are entries, or some
+    /// so old that the halves of generations in them might be given again.
+    #[inline]
+    pub(super) fn tidy(&mut self) {
+        let age = self.next_generation.wrapping_sub(self.renewed);
+        if self.dead > 2 * self.storage() + SPARE || age >= 1 << 31 {
+            self.renew(usize::MAX);
+        }
+    }
+
+    /// Forgets what cancelled timers have left behind: links all that live anew. The entries are
+    /// gone through in order, which costs no cache misses to speak of.
+    #[cold]
+    fn renew(&mut self, room: usize) {
+        self.levels.clear(room);
+        self.near.nodes.clear();
+        self.overflow.nodes.clear();
+        (self.dead, self.renewed) = (0, self.next_generation);
+        for at in 0..self.storage() as u32 {
+            if let Some(body) = self.slab.get(at) {
+                self.place(at, body.deadline, body.generation);
+            }
         }
     }
 
@@ -113,18 +150,18 @@ impl<T> Wheel<T> {
 
     /// Whether at least `count` timers have a deadline not after `end`.
     fn has(&self, count: usize, end: u64) -> bool {
-        let heaps = self.near.nodes.iter().chain(&self.overflow.nodes).map(|node| node.deadline);
+        let heaps = self.near.nodes.iter().chain(&self.overflow.nodes);
+        let heaps = heaps.filter(|node| self.waits(node));
         let levels = (0..LEVELS).flat_map(|n| {
             let current = self.tick >> (8 * n);
             let units = (current + 1)..=unit(end, n).min(current + SLOTS);
             units.flat_map(move |unit| self.levels.walk(place(n, unit), &self.slab))
         });
-        let all = heaps.chain(levels.map(|(deadline, _)| deadline));
+        let all = heaps.map(|node| node.deadline).chain(levels.map(|(deadline, _)| deadline));
         count == 0 || all.filter(|deadline| *deadline <= end).nth(count - 1).is_some()
     }
 
     /// After timers have left: a group without members is over, and without timers nothing is kept.
-    #[inline]
     pub(super) fn settle(&mut self) {
         if self.group_end > 0
             && self.near.first().is_none_or(|first| first.deadline > self.group_end)
@@ -134,31 +171,38 @@ impl<T> Wheel<T> {
         }
         if self.is_empty() {
             self.slab.release();
+            self.renew(KEEP);
             self.near.nodes.shrink_to(KEEP);
             self.overflow.nodes.shrink_to(KEEP);
         }
     }
 
-    /// The first occupied slot of a level and its earliest deadline, unless all of its unit is
-    /// after `best`.
-    pub(super) fn first_slot(&self, level: usize, best: u64) -> Option<(usize, (u64, u32))> {
-        let next = (self.tick >> (8 * level)) + 1;
-        let unit = next + self.levels.distance(level, next)?;
-        if (unit << (8 * level)) * TICK > best {
-            return None;
-        }
-        let slot = place(level, unit);
-        Some((slot, self.levels.min(slot, &self.slab)))
+    /// The occupied slots of a level in order, up to the first that has nothing before `best`.
+    pub(super) fn slots(&self, level: usize, best: u64) -> impl Iterator<Item = usize> {
+        let current = self.tick >> (8 * level);
+        let mut unit = current + 1;
+        core::iter::from_fn(move || {
+            unit += self.levels.distance(level, unit)?;
+            let slot = place(level, unit);
+            let more = unit <= current + SLOTS && self.levels.slots[slot].min < best;
+            unit += 1;
+            more.then_some(slot)
+        })
     }
 
-    /// Remembers the minima that [`Wheel::next_deadline`] would have to look for each time.
+    /// Remembers the minima that [`Wheel::next_deadline`] would have to look for each time, and
+    /// empties the slots that it would search in vain.
     pub(super) fn learn(&mut self) {
         let mut best = u64::MAX;
         for level in 0..LEVELS {
-            if let Some((slot, (min, min_at))) = self.first_slot(level, best) {
-                let list = &mut self.levels.slots[slot];
-                (list.min, list.min_at) = (min, min_at);
-                best = best.min(min);
+            while let Some(slot) = { self.slots(level, best).next() } {
+                if let Some((min, min_at)) = self.levels.min(slot, &self.slab) {
+                    let list = &mut self.levels.slots[slot];
+                    (list.min, list.min_at) = (min, min_at);
+                    best = best.min(min);
+                    break;
+                }
+                self.empty(slot);
             }
         }
     }

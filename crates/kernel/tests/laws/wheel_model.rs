@@ -187,6 +187,25 @@ fn the_wheel_answers_as_the_reference_heap() {
     drive(WheelConfig::default(), 12_345_678_901, 10..14, 400);
 }
 
+/// So many cancels that what they leave behind is cleared away again and again.
+#[test]
+fn the_wheel_answers_as_the_heap_however_much_is_cancelled() {
+    for seed in 100..103 {
+        let mut pair = Pair::new(WheelConfig::default(), 0, seed);
+        for _ in 0..30 {
+            (0..10).for_each(|_| pair.step());
+            for _ in 0..300 {
+                pair.register();
+                pair.peak = pair.peak.max(pair.wheel.len());
+                let last = *pair.handles.last().expect("a handle");
+                assert_eq!(pair.wheel.cancel(last), pair.heap.cancel(last));
+            }
+            pair.agree();
+        }
+        pair.finish();
+    }
+}
+
 #[test]
 fn the_wheel_answers_as_the_heap_near_the_end_of_time() {
     drive(WheelConfig::default(), u64::MAX - 20 * DAY, 20..24, 300);

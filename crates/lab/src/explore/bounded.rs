@@ -124,6 +124,10 @@ impl<S: Levels> Strategy for Bounded<S> {
         self.search.pick(point, count)
     }
 
+    fn needs_footprint(&self) -> bool {
+        self.search.needs_footprint()
+    }
+
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
         self.search.stepped(task, footprint);
     }

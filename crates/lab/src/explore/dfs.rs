@@ -177,10 +177,14 @@ impl Strategy for Dfs {
         picked
     }
 
+    fn needs_footprint(&self) -> bool {
+        self.step >= self.fresh || self.tally.is_watched()
+    }
+
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
         if self.step >= self.fresh {
             self.trace.push(task, self.picks, footprint, None);
-        } else {
+        } else if !footprint.is_empty() {
             self.has_diverged |= !self.trace.is_step(self.step, task, footprint);
         }
         self.picks = 0;

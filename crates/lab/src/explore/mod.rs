@@ -196,6 +196,12 @@ pub trait Strategy {
     /// Picks one of `count >= 2` options of any other kind. 0 is the ordinary one.
     fn pick(&mut self, point: Point, count: usize) -> usize;
 
+    /// Whether [`stepped`](Strategy::stepped) is to be told what the step just picked touches. If
+    /// not, it may get an empty footprint, and the step is faster.
+    fn needs_footprint(&self) -> bool {
+        true
+    }
+
     /// The step just picked is over, and touched these objects.
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]);
 

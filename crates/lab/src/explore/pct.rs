@@ -87,6 +87,10 @@ impl Strategy for Pct {
         self.dice.pick(point, count)
     }
 
+    fn needs_footprint(&self) -> bool {
+        false
+    }
+
     fn stepped(&mut self, _: TaskPath, _: &[Access]) {}
 
     fn end(&mut self, verdict: Verdict) {

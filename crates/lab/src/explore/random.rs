@@ -55,6 +55,10 @@ impl Strategy for Random {
         self.dice.pick(point, count)
     }
 
+    fn needs_footprint(&self) -> bool {
+        false
+    }
+
     fn stepped(&mut self, _: TaskPath, _: &[Access]) {}
 
     fn end(&mut self, verdict: Verdict) {

@@ -52,6 +52,10 @@ impl<S: Strategy> Strategy for Recorder<S> {
         picked
     }
 
+    fn needs_footprint(&self) -> bool {
+        self.strategy.needs_footprint()
+    }
+
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
         self.strategy.stepped(task, footprint);
     }

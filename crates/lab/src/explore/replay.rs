@@ -85,6 +85,10 @@ impl Strategy for Replay {
         }
     }
 
+    fn needs_footprint(&self) -> bool {
+        false
+    }
+
     fn stepped(&mut self, _: TaskPath, _: &[Access]) {}
 
     fn end(&mut self, verdict: Verdict) {
@@ -171,6 +175,10 @@ impl Strategy for Follow {
             }
         }
         0
+    }
+
+    fn needs_footprint(&self) -> bool {
+        false
     }
 
     fn stepped(&mut self, _: TaskPath, _: &[Access]) {}

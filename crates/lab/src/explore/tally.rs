@@ -58,7 +58,15 @@ pub(super) struct Tally {
     hash: u64,
 }
 
+/// In one run of so many, steps that were seen before are compared with what they were then.
+const WATCHED: u64 = 8;
+
 impl Tally {
+    /// Whether steps that were seen before are looked at again in this run.
+    pub(super) fn is_watched(&self) -> bool {
+        self.progress.runs.is_multiple_of(WATCHED)
+    }
+
     /// Counts a run.
     pub(super) fn ended(&mut self, verdict: Verdict) {
         self.progress.count(verdict);

@@ -122,6 +122,10 @@ impl Strategy for Uniform {
         self.dice.pick(point, count)
     }
 
+    fn needs_footprint(&self) -> bool {
+        false
+    }
+
     fn stepped(&mut self, _: TaskPath, _: &[Access]) {
         let Some(task) = self.last else { return };
         let task = &mut self.tasks[task as usize];

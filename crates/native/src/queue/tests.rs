@@ -59,7 +59,11 @@ fn with_tasks(tasks: usize, mut drive: impl FnMut(&Keeps)) {
 
 #[test]
 fn entries_leave_in_the_order_they_came_however_many_there_are() {
-    let (queue, shared) = Queue::new();
+    (1..=2).for_each(leave_in_the_order_they_came);
+}
+
+fn leave_in_the_order_they_came(workers: usize) {
+    let (queue, shared) = Queue::of(workers);
     let mut model = VecDeque::new();
     let mut rng = DetRng::new(3, 0);
     let (mut longest, mut emptied) = (0, 0);
@@ -86,8 +90,8 @@ fn entries_leave_in_the_order_they_came_however_many_there_are() {
 #[test]
 fn a_thief_takes_older_entries_in_order_from_ring_and_backlog() {
     for held in [1, 2, 5, CAPACITY, CAPACITY + 1, 3 * CAPACITY] {
-        let (victim, shared) = Queue::new();
-        let (thief, own) = Queue::new();
+        let (victim, shared) = Queue::of(2);
+        let (thief, own) = Queue::of(2);
         let mut known = VecDeque::new();
         with_tasks(held, |host| {
             let incoming = std::mem::take(&mut *lock(&host.0));
@@ -115,7 +119,7 @@ fn what_comes_after_the_end_is_given_up_at_once() {
     use crate::shared::{Clock, Remote, Rules};
     use std::collections::BTreeSet;
 
-    let (_queue, ends) = Queue::new();
+    let (_queue, ends) = Queue::of(2);
     let (pool, clock) = (Pool::new(1, "late"), Clock::Machine(std::time::Instant::now()));
     let over = shared::Shared::new([Remote::new(ends)].into(), pool, Rules::default(), clock);
     over.closed.store(true, Release);
@@ -153,4 +157,18 @@ fn what_comes_after_the_end_is_given_up_at_once() {
     assert!(host.upgrade().is_some(), "the entries keep their tasks, and those the rest");
     late.into_iter().for_each(|entry| over.schedule(entry));
     assert!(host.upgrade().is_none());
+}
+
+#[test]
+fn nothing_is_stolen_from_a_worker_that_is_alone() {
+    let (queue, alone) = Queue::of(1);
+    let (thief, _own) = Queue::of(2);
+    with_tasks(3, |host| {
+        let incoming = std::mem::take(&mut *lock(&host.0));
+        incoming.into_iter().for_each(|entry| queue.push(&alone, entry));
+        assert!(alone.len() > 0 && thief.steal(&alone).is_none());
+        while let Some(entry) = queue.pop(&alone) {
+            assert!(entry.run());
+        }
+    });
 }

@@ -26,6 +26,11 @@ fn handles_are_shared_as_their_roles_allow() {
 
 #[test]
 fn one_owner_sees_a_bounded_queue() {
+    sees_a_bounded_queue(Owner::pop);
+    sees_a_bounded_queue(Owner::pop_alone);
+}
+
+fn sees_a_bounded_queue(pop: fn(&Owner<()>) -> Option<NonNull<()>>) {
     let mut rng = DetRng::new(1, 0);
     let ring = Owner::new();
     let mut model = VecDeque::new();
@@ -44,7 +49,7 @@ fn one_owner_sees_a_bounded_queue() {
             }
         } else {
             empty += usize::from(model.is_empty());
-            assert_eq!(ring.pop(), model.pop_front());
+            assert_eq!(pop(&ring), model.pop_front());
         }
         assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
     }

@@ -13,7 +13,7 @@ use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::{TaskEffect, TaskState};
 
-use super::word::{Ended, Requested, Snapshot};
+use super::word::{Ended, RESERVE, Requested, Snapshot};
 use super::{Header, Runnable};
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
@@ -34,6 +34,21 @@ impl Header {
         self.word.lock_cancel();
         // SAFETY: rule 4: the bit is set by this thread.
         let answer = unsafe { self.with_locked_cancel(f) };
+        self.word.unlock_cancel();
+        answer
+    }
+
+    /// [`with_cancel`](Header::with_cancel) for what is recorded in there: in order with what else
+    /// is recorded of the task.
+    fn with_cancel_on_record<R>(
+        &self,
+        f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R,
+    ) -> R {
+        let core = &self.region.core;
+        core.see_mark(self.word.lock_cancel().mark());
+        // SAFETY: rule 4: the bit is set by this thread.
+        let answer = unsafe { self.with_locked_cancel(f) };
+        self.word.sign(core.mark());
         self.word.unlock_cancel();
         answer
     }
@@ -68,7 +83,7 @@ impl Header {
     /// Asks the task to stop: the stronger reason stays, the allowances combine.
     pub(crate) fn request(&self, new: &Arc<Reason>, cleanup: Cleanup) -> Requested {
         Object::of_task(self.id(), Part::Turn).write();
-        self.word.lock_cancel();
+        let mark = self.word.lock_cancel().mark();
         let before = self.word.load();
         if before.is_completed() {
             self.word.unlock_cancel();
@@ -83,6 +98,7 @@ impl Header {
         if !self.region.core.recording() {
             return self.word.request_cancel(moves, true);
         }
+        self.region.core.see_mark(mark);
         let requested = self.word.request_cancel(moves, false);
         if let Requested::Live { effect, .. } = requested {
             // SAFETY: as above.
@@ -92,6 +108,7 @@ impl Header {
                 });
             }
         }
+        self.word.sign(self.region.core.mark());
         self.word.unlock_cancel();
         requested
     }
@@ -166,7 +183,7 @@ impl Header {
 
     #[cold]
     fn acknowledge_on_record(&self) -> Option<Arc<Reason>> {
-        self.with_cancel(|reason, allowance| {
+        self.with_cancel_on_record(|reason, allowance| {
             let from = self.word.load().state();
             let effect = self.word.acknowledge()?;
             self.note_moved(from);
@@ -193,7 +210,7 @@ impl Header {
             self.word.body_ended();
             return;
         }
-        self.with_cancel(|reason, allowance| {
+        self.with_cancel_on_record(|reason, allowance| {
             if severity == Severity::Err {
                 self.note(EventKind::CleanupError {});
             }
@@ -206,19 +223,52 @@ impl Header {
     }
 
     /// Nothing is left to run, and the result is in the cell. `forced`: not by the task itself.
+    /// What is left of the poller's reserve goes. Also the stamp under which it is recorded, if it
+    /// is.
     #[inline]
-    pub(crate) fn complete(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
+    pub(crate) fn complete(
+        &self,
+        kept: bool,
+        severity: Severity,
+        forced: bool,
+        reserve: u32,
+    ) -> (Ended, u64) {
         if !self.region.core.recording() {
-            return self.word.complete(kept);
+            return (self.word.complete(kept, reserve), 0);
         }
-        self.complete_on_record(kept, severity, forced)
+        self.complete_on_record(kept, severity, forced, reserve)
+    }
+
+    #[inline(never)]
+    fn complete_on_record(
+        &self,
+        kept: bool,
+        severity: Severity,
+        forced: bool,
+        reserve: u32,
+    ) -> (Ended, u64) {
+        if forced {
+            return self.complete_cancelled(kept, severity, true, reserve);
+        }
+        let plainly = self.region.core.note_ended(self.ids(), severity, |signer| {
+            let (before, ended) =
+                self.word.complete_signed(kept, reserve, |mark| signer.sign(mark))?;
+            Some((ended, before.state()))
+        });
+        plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, false, reserve))
     }
 
     #[cold]
-    fn complete_on_record(&self, kept: bool, severity: Severity, forced: bool) -> Ended {
-        self.with_cancel(|reason, allowance| {
+    fn complete_cancelled(
+        &self,
+        kept: bool,
+        severity: Severity,
+        forced: bool,
+        reserve: u32,
+    ) -> (Ended, u64) {
+        self.with_cancel_on_record(|reason, allowance| {
             let from = self.word.load().state();
-            let ended = self.word.complete(kept);
+            let ended = self.word.complete(kept, reserve);
             let witnessed = from.acknowledged() || forced;
             let witness = self.witness(reason, allowance, Phase::Completed, false);
             let events = [
@@ -226,27 +276,32 @@ impl Header {
                 witness.filter(|_| witnessed),
                 Some(EventKind::TaskEnded { outcome: severity }),
             ];
-            self.region.core.note_all(self.subject(), events.into_iter().flatten());
-            ended
+            events.into_iter().flatten().for_each(|kind| self.note(kind));
+            (ended, self.region.core.clock())
         })
     }
 
-    /// [`Word::begin`](super::word::Word::begin), on the record.
-    #[cold]
+    /// [`Word::begin_with`](super::word::Word::begin_with), on the record.
     pub(crate) fn begin_on_record(
         &self,
         step: bool,
         plain: bool,
-        dispatch: Option<Dispatch>,
+        dispatch: Dispatch,
     ) -> Option<Snapshot> {
-        self.with_cancel(|_, _| {
-            let before = self.word.begin(step, plain)?;
+        let plainly = self.region.core.note_begun(self.ids(), dispatch, |signer| {
+            let (before, after) = self.word.begin_signed(step, plain, |mark| signer.sign(mark))?;
+            Some((before, before.state(), after.state()))
+        });
+        plainly.or_else(|| self.begin_cancelled(step, plain, dispatch))
+    }
+
+    #[cold]
+    fn begin_cancelled(&self, step: bool, plain: bool, dispatch: Dispatch) -> Option<Snapshot> {
+        self.with_cancel_on_record(|_, _| {
+            let before = self.word.begin_with(step, plain, RESERVE)?;
             let moved = self.moved(before.state());
-            let (core, subject) = (&self.region.core, self.subject());
-            match dispatch {
-                Some(dispatch) => core.note_dispatch(subject, dispatch, moved),
-                None => core.note_all(subject, moved),
-            }
+            self.note(dispatch.into());
+            moved.into_iter().for_each(|moved| self.note(moved));
             Some(before)
         })
     }
@@ -254,11 +309,16 @@ impl Header {
     /// [`Word::start`](super::word::Word::start), on the record.
     #[cold]
     pub(crate) fn start(&self) {
-        self.with_cancel(|_, _| {
+        self.with_cancel_on_record(|_, _| {
             let from = self.word.load().state();
             self.word.start();
             self.note_moved(from);
         });
+    }
+
+    #[inline]
+    pub(crate) fn ids(&self) -> (u64, u64) {
+        (self.id(), self.region.id)
     }
 
     pub(crate) fn subject(&self) -> Subject {
@@ -269,7 +329,9 @@ impl Header {
     #[inline]
     pub(crate) fn tell_if(&self, holds: impl FnOnce(TaskState) -> bool, kind: EventKind) {
         if self.region.core.recording() {
-            self.with_cancel(|_, _| holds(self.word.load().state()).then(|| self.note(kind)));
+            self.with_cancel_on_record(|_, _| {
+                holds(self.word.load().state()).then(|| self.note(kind))
+            });
         }
     }
 
@@ -338,11 +400,13 @@ impl Header {
 #[cfg(feature = "lab")]
 impl Runnable {
     /// Whether the task was asked to stop and has not seen it.
+    #[inline]
     pub fn is_unheeding(&self) -> bool {
         self.header().word.load().state() == asx_kernel::task::TaskState::CancelRequested
     }
 
     /// Has dumps say of the task only what it waits for after the next poll.
+    #[inline]
     pub fn forget_wait(&self) {
         self.header().clear_wait();
     }

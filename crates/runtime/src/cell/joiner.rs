@@ -59,11 +59,13 @@ impl Joiner {
         }
     }
 
-    pub(super) fn wake(&self) {
-        match self.kind() {
-            Some(Kind::Task(task)) => crate::poll::wake(&task),
-            // SAFETY: the box that `set` put here.
-            Some(Kind::Other(waker)) => unsafe { waker.as_ref() }.wake_by_ref(),
+    pub(super) fn wake(self) {
+        match ManuallyDrop::new(self).kind() {
+            Some(Kind::Task(task)) => {
+                task.wakers.fewer();
+                ManuallyDrop::into_inner(task).wake();
+            }
+            Some(Kind::Other(waker)) => owned(waker).wake(),
             None => {}
         }
     }
@@ -76,11 +78,16 @@ impl Drop for Joiner {
                 task.wakers.fewer();
                 drop(ManuallyDrop::into_inner(task));
             }
-            // SAFETY: the box that `set` put here.
-            Some(Kind::Other(waker)) => drop(unsafe { Box::from_raw(waker.as_ptr()) }),
+            Some(Kind::Other(waker)) => drop(owned(waker)),
             None => {}
         }
     }
+}
+
+/// The waker of a joiner that ends.
+fn owned(waker: NonNull<Waker>) -> Waker {
+    // SAFETY: the box that `set` put there, which nobody looks at again.
+    *unsafe { Box::from_raw(waker.as_ptr()) }
 }
 
 fn address(task: &TaskRef) -> *const () {

@@ -1,6 +1,7 @@
 //! The handle's side of a cell: waiting for the result, and taking it.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::Waker;
 
@@ -10,7 +11,7 @@ use crate::outcome::{Outcome, Stop};
 
 /// The handle's side of a cell whose result is an `Outcome<T, E>`.
 pub(crate) struct Joint<T, E> {
-    task: TaskRef,
+    task: ManuallyDrop<TaskRef>,
     /// Whether the result was taken.
     done: bool,
     result: PhantomData<fn() -> Outcome<T, E>>,
@@ -20,7 +21,7 @@ impl<T, E> Joint<T, E> {
     /// # Safety
     /// Rule 5: the cell was made for `T` and `E`, and this is its handle.
     pub(crate) unsafe fn new(task: TaskRef) -> Self {
-        Joint { task, done: false, result: PhantomData }
+        Joint { task: ManuallyDrop::new(task), done: false, result: PhantomData }
     }
 
     pub(crate) fn task(&self) -> &TaskRef {
@@ -35,7 +36,7 @@ impl<T, E> Joint<T, E> {
         }
         self.done = true;
         let mut result = None;
-        if self.task.word.claim() {
+        if self.task.word.claim_by_handle() {
             let into = NonNull::from(&mut result).cast();
             // SAFETY: rules 2 and 5: claimed just now, and `new` said what type it is.
             unsafe { (self.task.vtable.take)(self.task.header, into) };
@@ -64,14 +65,20 @@ impl<T, E> Joint<T, E> {
 
 impl<T, E> Drop for Joint<T, E> {
     fn drop(&mut self) {
+        // SAFETY: rule 1: the handle's reference, which is not used again.
+        let task = unsafe { ManuallyDrop::take(&mut self.task) };
         // Shortcut: of a task whose result was taken, nobody asks whether there is a handle.
         if self.done {
             return;
         }
-        self.task.word.take_waker();
-        if self.task.word.drop_handle() {
+        task.word.take_waker();
+        let parted = task.word.drop_handle_with(true);
+        if parted.claimed {
             // SAFETY: rule 2, claimed just now.
-            unsafe { self.task.discard() };
+            unsafe { task.discard() };
+        }
+        if parted.gone {
+            task.forget();
         }
     }
 }

@@ -30,6 +30,10 @@
 //!    return before that task has completed and its result has been taken.
 //! 8. *Holds*. See `stage`.
 //! 9. *Boxes*. See `armed`.
+//! 10. *Reserve*. Who polls a task has counted references to it in reserve that are nobody's: the
+//!     begin of the poll adds them, its end (or the end of the task) takes away what is left, in
+//!     steps of the word that are taken anyway. What its own thread makes or drops meanwhile comes
+//!     from there or goes there, so that the count is never lower than what rule 1 asks for.
 
 mod armed;
 mod cancel;
@@ -56,11 +60,12 @@ use asx_kernel::lanes::{Place, Priority};
 use asx_kernel::outcome::Severity;
 use asx_kernel::time::Time;
 
+use crate::ambient;
 use crate::budget::Limits;
 use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
-use crate::region::Region;
+use crate::region::home::Home;
 use crate::spans::Span;
 use crate::waits::Wakers;
 use crate::{Cancelled, Cx};
@@ -74,7 +79,7 @@ pub(crate) use waker::is_task_waker;
 pub(crate) use waker::task_number;
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
-pub(crate) use word::{Requested, Snapshot, Woken};
+pub(crate) use word::{RESERVE, Requested, Snapshot, Woken};
 
 /// A task that may run on any worker.
 pub(crate) const FREE: u16 = u16::MAX;
@@ -86,7 +91,7 @@ pub(crate) const BLOCKING: u16 = u16::MAX - 1;
 pub(crate) struct Header {
     pub(crate) word: Word,
     vtable: &'static Vtable,
-    pub(crate) region: Arc<Region>,
+    pub(crate) region: Home,
     links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
@@ -171,7 +176,7 @@ impl<F, T, E> Drop for Cell<F, T, E> {
 
 /// How a cell is made.
 pub(crate) struct Blueprint {
-    pub(crate) region: Arc<Region>,
+    pub(crate) region: Home,
     pub(crate) id: u64,
     pub(crate) pin: u16,
     pub(crate) extra: Option<Box<Extra>>,
@@ -366,13 +371,13 @@ impl Header {
         unsafe { &mut *self.links.get() }
     }
 
-    /// The join waker, for the completer.
+    /// Uses the join waker up, for the completer.
     ///
     /// # Safety
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
-        self.joiner.with(|joiner| unsafe { &*joiner }.wake());
+        self.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner })).wake();
     }
 
     /// The number of its creation, up to 2^48: more tasks than a runtime lives to see.
@@ -465,9 +470,13 @@ impl TaskRef {
     ///
     /// # Safety
     /// Rule 1: the cell is alive.
+    #[inline]
     pub(crate) unsafe fn borrowed(header: NonNull<Header>) -> TaskRef {
-        // SAFETY: the caller's promise.
-        unsafe { header.as_ref() }.word.add_reference();
+        // Rule 10.
+        if !ambient::take_reference(header) {
+            // SAFETY: the caller's promise.
+            unsafe { header.as_ref() }.word.add_reference();
+        }
         TaskRef { header }
     }
 
@@ -515,6 +524,22 @@ impl TaskRef {
     fn into_raw(self) -> NonNull<Header> {
         ManuallyDrop::new(self).header
     }
+
+    /// A waker of the task was used, and ends with this.
+    #[inline]
+    pub(crate) fn wake(self) {
+        if ambient::return_reference(self.header) {
+            // The poller has it now, so that this one is only looked at.
+            crate::poll::wake(&ManuallyDrop::new(self));
+        } else {
+            crate::poll::wake_and_drop(self);
+        }
+    }
+
+    /// Forgets a reference that the count has no more.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl Deref for TaskRef {
@@ -529,15 +554,16 @@ impl Deref for TaskRef {
 impl Clone for TaskRef {
     #[inline]
     fn clone(&self) -> Self {
-        self.word.add_reference();
-        TaskRef { header: self.header }
+        // SAFETY: rule 1: this one keeps the cell alive.
+        unsafe { TaskRef::borrowed(self.header) }
     }
 }
 
 impl Drop for TaskRef {
     #[inline]
     fn drop(&mut self) {
-        if self.word.drop_reference() {
+        // Rule 10.
+        if !ambient::return_reference(self.header) && self.word.drop_reference() {
             // SAFETY: rule 1, this was the last one; rule 5.
             unsafe { (self.header.as_ref().vtable.free)(self.header) }
         }
@@ -617,6 +643,7 @@ impl Runnable {
     }
 
     /// The number of the task.
+    #[inline]
     pub fn id(&self) -> u64 {
         self.header().id()
     }
@@ -627,6 +654,7 @@ impl Runnable {
     }
 
     /// The name of the task, if it was given one.
+    #[inline]
     pub fn name(&self) -> Option<Arc<str>> {
         self.header().extra.as_ref()?.name.clone()
     }

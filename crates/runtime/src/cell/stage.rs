@@ -38,6 +38,7 @@ pub(super) struct Stage<'a, F, T, E> {
 
 impl<F, T, E> Stage<'_, F, T, E> {
     /// Drops what is there, whose panic comes out; the stage is empty then too.
+    #[inline]
     pub(super) fn clear(&mut self) {
         match std::mem::replace(self.holds, Holds::Nothing) {
             Holds::Nothing => {}
@@ -48,12 +49,14 @@ impl<F, T, E> Stage<'_, F, T, E> {
         }
     }
 
+    #[inline]
     pub(super) fn set_future(&mut self, future: F) {
         self.clear();
         self.slot.future = ManuallyDrop::new(future);
         *self.holds = Holds::Future;
     }
 
+    #[inline]
     pub(super) fn set_result(&mut self, result: Outcome<T, E>) {
         self.clear();
         self.slot.result = ManuallyDrop::new(result);
@@ -61,12 +64,14 @@ impl<F, T, E> Stage<'_, F, T, E> {
     }
 
     /// The future, which stays where it is until it is dropped.
+    #[inline]
     pub(super) fn future(&mut self) -> Option<Pin<&mut F>> {
         // SAFETY: rule 8; a cell does not move, and `clear` drops the future in place.
         (*self.holds == Holds::Future)
             .then(|| unsafe { Pin::new_unchecked(&mut *self.slot.future) })
     }
 
+    #[inline]
     pub(super) fn take_result(&mut self) -> Option<Outcome<T, E>> {
         if *self.holds != Holds::Result {
             return None;

@@ -56,3 +56,61 @@ fn plain_means_the_ready_lane_at_the_usual_priority() {
         assert!(word.end_poll() && entry.run());
     }
 }
+
+/// A task with this name, which its cell keeps.
+fn named<B>(name: &Arc<str>, body: impl FnOnce(Cx) -> B) -> (Runnable, crate::Task<(), ()>)
+where
+    B: Future<Output = Result<(), ()>>,
+{
+    let extra = Some(Box::new(Extra { name: Some(name.clone()), ..Extra::default() }));
+    let plan = Plan { extra, ..Plan::default() };
+    // SAFETY: polled and dropped on this thread only, and ended by the tests that make it.
+    let (entry, task) = unsafe { make(&loose_region(), plan, body) };
+    (entry.unwrap().unwrap(), task)
+}
+
+/// What a poll makes of its own task and keeps, and what it drops of what was made elsewhere, are
+/// references like any other, however many there are.
+#[test]
+fn references_made_and_dropped_in_a_poll_keep_the_cell_no_less_and_no_longer() {
+    let few = RESERVE as usize / 2;
+    for (before, made, dropped) in [
+        (0, 0, 0),
+        (0, 3, 0),
+        (3, 0, 3),
+        (5, 3, 7),
+        (0, few * 5, few),
+        (few * 5, 2, few * 5),
+        (few * 5, few * 5, few * 9),
+    ] {
+        let name: Arc<str> = Arc::from("freed?");
+        let kept = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (own, mut first) = (kept.clone(), None);
+        let (entry, task) = named(&name, |cx| {
+            first = Some(cx.clone());
+            let mut polls = 0;
+            std::future::poll_fn(move |_| {
+                polls += 1;
+                let mut kept = own.lock().unwrap();
+                kept.extend(std::iter::repeat_n(cx.clone(), made));
+                kept.truncate(before + made - dropped);
+                if polls < 2 { Poll::Pending } else { Poll::Ready(Ok(())) }
+            })
+        });
+        kept.lock().unwrap().extend(std::iter::repeat_n(first.unwrap(), before));
+        assert!(entry.run() && !task.is_finished());
+        let task_ref = task.to_ref();
+        assert_eq!(task_ref.word.wake(), Woken::Enqueue);
+        // SAFETY: made scheduled just now.
+        assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
+        drop(task_ref);
+        drop(task);
+        let mut left = std::mem::take(&mut *kept.lock().unwrap());
+        assert_eq!(left.len(), before + made - dropped);
+        while let Some(cx) = left.pop() {
+            assert_eq!(Arc::strong_count(&name), 2, "somebody has a context");
+            drop(cx);
+        }
+        assert_eq!(Arc::strong_count(&name), 1, "nobody has");
+    }
+}

@@ -42,7 +42,7 @@ unsafe fn wake(data: *const ()) {
     // SAFETY: rule 1: the waker's own reference, which ends here.
     let task = unsafe { TaskRef::from_raw(header(data)) };
     task.wakers.fewer();
-    crate::poll::wake(&task);
+    task.wake();
 }
 
 unsafe fn wake_by_ref(data: *const ()) {

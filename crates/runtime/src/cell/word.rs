@@ -2,10 +2,10 @@
 //! of references.
 //!
 //! ```text
-//!  63          16 15   11 10   8    7     6     5     4      3      2       1         0
-//! +--------------+-------+-------+------+-----+------+-----+-----+------+-------+---------+
-//! | references   |       | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
-//! +--------------+-------+-------+------+-----+------+-----+-----+------+-------+---------+
+//!  63        32 31  16 11 10   8    7     6     5     4      3      2       1         0
+//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
+//! | references | mark |  | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
+//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
 //! ```
 //! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
 //!
@@ -20,6 +20,7 @@
 //! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
 //! - `CLEANING`: the body has ended by itself, and polls of what it left are bounded.
 //! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
+//! - *mark*: of the thread that recorded the task's last event; 0 if nothing is recorded.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
 
 #[cfg(all(test, not(loom)))]
@@ -41,12 +42,19 @@ const LOCK: u64 = 1 << 7;
 const CLEANING: u64 = 1 << 11;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
-const REF: u64 = 1 << 16;
+const MARK_SHIFT: u32 = 16;
+const MARK: u64 = 0xffff << MARK_SHIFT;
+const REF: u64 = 1 << 32;
+/// References a poll has in reserve for those that are made in it (rule 10 of cells): adding them
+/// costs nothing, since the word changes anyway.
+pub(crate) const RESERVE: u32 = 1 << 10;
 /// By the bits of the state; the last two combinations are never written.
 const STATES: [TaskState; 8] = {
     use TaskState::*;
     [Created, Running, CancelRequested, Cancelling, Finalizing, Completed, Completed, Completed]
 };
+/// The state bits of a task that was not polled yet.
+const CREATED: u64 = (TaskState::Created as u64) << STATE_SHIFT;
 /// The state bits of a task that was polled and is not cancelled.
 const RUNNING: u64 = (TaskState::Running as u64) << STATE_SHIFT;
 
@@ -108,6 +116,22 @@ impl Snapshot {
     }
 
     #[inline]
+    pub(crate) fn mark(self) -> u16 {
+        ((self.0 & MARK) >> MARK_SHIFT) as u16
+    }
+
+    #[inline]
+    fn with_mark(self, mark: u16) -> Snapshot {
+        Snapshot(self.0 & !MARK | u64::from(mark) << MARK_SHIFT)
+    }
+
+    /// Whether the cancel may have something to say about the next step.
+    #[inline]
+    fn is_plain(self) -> bool {
+        !self.is(LOCK) && matches!(self.state(), TaskState::Created | TaskState::Running)
+    }
+
+    #[inline]
     pub(crate) fn is(self, flag: u64) -> bool {
         self.0 & flag != 0
     }
@@ -159,6 +183,15 @@ pub(crate) struct Ended {
     pub(crate) discard: bool,
 }
 
+/// How a handle went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parted {
+    /// The caller has claimed the result and drops it.
+    pub(crate) claimed: bool,
+    /// Its reference went with it.
+    pub(crate) gone: bool,
+}
+
 pub(crate) struct Word(AtomicU64);
 
 impl Word {
@@ -174,8 +207,17 @@ impl Word {
 
     /// Applies `change` until it holds; `None` leaves the word alone.
     #[inline]
-    fn update<R>(&self, mut change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>) -> Option<R> {
-        let mut now = self.0.load(Relaxed);
+    fn update<R>(&self, change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>) -> Option<R> {
+        self.update_from(self.0.load(Relaxed), change)
+    }
+
+    /// [`update`](Word::update) of a word that was just looked at.
+    #[inline]
+    fn update_from<R>(
+        &self,
+        mut now: u64,
+        mut change: impl FnMut(Snapshot) -> Option<(Snapshot, R)>,
+    ) -> Option<R> {
         loop {
             let (next, answer) = change(Snapshot(now))?;
             match self.0.compare_exchange_weak(now, next.0, AcqRel, Acquire) {
@@ -186,27 +228,37 @@ impl Word {
     }
 
     /// The entry of a queue was taken: whether the task is now the caller's to poll, and the word
-    /// as it was. Without `step` the state stays, and [`start`](Word::start) is called later.
+    /// as it was. Without `step` the state stays, and [`start`](Word::start) is called later. So
+    /// many references are added for the caller's `reserve`.
     ///
     /// A task that was asked to stop while it waited in a queue of `plain` work has another entry
     /// in the cancel lane, and that is the one that counts.
     #[inline]
-    pub(crate) fn begin(&self, step: bool, plain: bool) -> Option<Snapshot> {
-        self.update(|word| {
-            // Shortcut: most tasks are polled once more, and the law changes nothing then.
-            if word.0 & (STATE | SCHEDULED | POLLING) == RUNNING | SCHEDULED {
-                return Some((Snapshot(word.0 ^ (SCHEDULED | POLLING)), word));
-            }
-            if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
-                return None;
-            }
-            if plain && word.state().in_cancel_lane() {
-                return None;
-            }
-            let (stepped, _) = word.step(TaskEvent::Poll)?;
-            let next = if step { stepped } else { word };
-            Some((Snapshot(next.0 ^ (SCHEDULED | POLLING)), word))
+    pub(crate) fn begin_with(&self, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
+        self.update(|word| Some((begun(word, step, plain, reserve)?, word)))
+    }
+
+    /// [`begin_with`](Word::begin_with) the usual reserve, signed: the words before and after.
+    /// `sign` has the mark to leave for the one that is there. `None` also where the cancel is to
+    /// be locked first.
+    #[inline]
+    pub(crate) fn begin_signed(
+        &self,
+        step: bool,
+        plain: bool,
+        mut sign: impl FnMut(u16) -> u16,
+    ) -> Option<(Snapshot, Snapshot)> {
+        // What who signed before has published is looked at before the step is made.
+        self.update_from(self.load().0, |word| {
+            let next = word.is_plain().then(|| begun(word, step, plain, RESERVE))??;
+            Some((next.with_mark(sign(word.mark())), (word, next)))
         })
+    }
+
+    /// [`begin_with`](Word::begin_with) nothing in reserve.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn begin(&self, step: bool, plain: bool) -> Option<Snapshot> {
+        self.begin_with(step, plain, 0)
     }
 
     /// The body has ended by itself; what it left to be done is bounded.
@@ -234,10 +286,18 @@ impl Word {
         !was.is_completed() && !was.is(SCHEDULED | POLLING)
     }
 
-    /// The poll is over and the task is not: whether the caller puts it into a queue again.
+    /// The caller's poll is over and the task is not: whether the caller puts it into a queue. What
+    /// is left of its reserve goes.
     #[inline]
+    pub(crate) fn end_poll_with(&self, reserve: u32) -> bool {
+        // The bit is set, so that to subtract it is to clear it.
+        self.0.fetch_sub(POLLING + references(reserve), AcqRel) & SCHEDULED != 0
+    }
+
+    /// [`end_poll_with`](Word::end_poll_with) nothing in reserve.
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn end_poll(&self) -> bool {
-        self.0.fetch_and(!POLLING, AcqRel) & SCHEDULED != 0
+        self.end_poll_with(0)
     }
 
     #[inline]
@@ -250,6 +310,21 @@ impl Word {
         } else {
             Woken::Enqueue
         }
+    }
+
+    /// [`wake`](Word::wake) with a reference that ends with it. After `Stale` it has not ended yet.
+    #[inline]
+    pub(crate) fn wake_and_drop(&self) -> Woken {
+        let woken = self.update(|word| {
+            if word.is_completed() {
+                return None;
+            }
+            let pending = word.is(SCHEDULED | POLLING);
+            let woken = if pending { Woken::Pending } else { Woken::Enqueue };
+            // Not the last one: until it completes the task has its region's.
+            Some((Snapshot((word.0 | SCHEDULED) - REF), woken))
+        });
+        woken.unwrap_or(Woken::Stale)
     }
 
     /// Asks the task to stop, for a reason that has been noted: who sees the request finds it.
@@ -314,23 +389,48 @@ impl Word {
         .unwrap_or(false)
     }
 
-    /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's.
+    /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's. What is
+    /// left of the poller's reserve goes.
     #[inline]
-    pub(crate) fn complete(&self, kept: bool) -> Ended {
-        let ended = self.update(|word| {
-            let (next, _) = word.step(TaskEvent::Complete)?;
-            let discard = !kept && !word.is(HANDLE);
-            let mut next = next.0 & !(POLLING | SCHEDULED);
-            next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
-            Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
-        });
+    pub(crate) fn complete(&self, kept: bool, reserve: u32) -> Ended {
+        let ended = self.update(|word| ended(word, kept, reserve));
         ended.unwrap_or(Ended { wake_joiner: false, discard: false })
+    }
+
+    /// [`complete`](Word::complete), signed: also the word before. `None` where the cancel is to be
+    /// locked first.
+    #[inline]
+    pub(crate) fn complete_signed(
+        &self,
+        kept: bool,
+        reserve: u32,
+        mut sign: impl FnMut(u16) -> u16,
+    ) -> Option<(Snapshot, Ended)> {
+        self.update_from(self.load().0, |word| {
+            let (next, ended) = word.is_plain().then(|| ended(word, kept, reserve))??;
+            Some((next.with_mark(sign(word.mark())), (word, ended)))
+        })
+    }
+
+    /// Leaves a mark, if another is there.
+    pub(crate) fn sign(&self, mark: u16) {
+        if self.load().mark() != mark {
+            self.update(|word| Some((word.with_mark(mark), ())));
+        }
     }
 
     /// Claims the result of a completed task: true for one caller only.
     #[inline]
     pub(crate) fn claim(&self) -> bool {
         self.0.fetch_or(TAKEN, AcqRel) & TAKEN == 0
+    }
+
+    /// [`claim`](Word::claim) by the handle, which does so once, of a completed task.
+    #[inline]
+    pub(crate) fn claim_by_handle(&self) -> bool {
+        // Shortcut: only what is kept for the scope is claimed by anybody else as long as there is
+        // a handle.
+        !self.load().is(KEPT) || self.claim()
     }
 
     /// The handle hands its waker over; false if the task has completed meanwhile.
@@ -350,22 +450,37 @@ impl Word {
         .is_some()
     }
 
-    /// The handle goes: whether the caller has claimed the result and drops it.
+    /// The handle goes, and its reference with it if `reference`, unless that would be the last one
+    /// or the caller has claimed the result.
     #[inline]
-    pub(crate) fn drop_handle(&self) -> bool {
+    pub(crate) fn drop_handle_with(&self, reference: bool) -> Parted {
         self.update(|word| {
-            let claim = word.is_completed() && !word.is(KEPT | TAKEN);
-            let next = word.0 & !HANDLE | if claim { TAKEN } else { 0 };
-            Some((Snapshot(next), claim))
+            let claimed = word.is_completed() && !word.is(KEPT | TAKEN);
+            let gone = reference && !claimed && word.0 >= 2 * REF;
+            let next = word.0 & !HANDLE | if claimed { TAKEN } else { 0 };
+            Some((Snapshot(next - if gone { REF } else { 0 }), Parted { claimed, gone }))
         })
-        .unwrap_or(false)
+        .unwrap_or(Parted { claimed: false, gone: false })
+    }
+
+    /// [`drop_handle_with`](Word::drop_handle_with) its reference left: whether the caller has
+    /// claimed the result.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn drop_handle(&self) -> bool {
+        self.drop_handle_with(false).claimed
     }
 
     /// Waits for the cancel lock. Its holders run no foreign code; one that was put to sleep in
     /// there is given the processor.
-    pub(crate) fn lock_cancel(&self) {
+    ///
+    /// The word as it was.
+    pub(crate) fn lock_cancel(&self) -> Snapshot {
         let mut spins = 0;
-        while self.0.fetch_or(LOCK, Acquire) & LOCK != 0 {
+        loop {
+            let was = Snapshot(self.0.fetch_or(LOCK, Acquire));
+            if !was.is(LOCK) {
+                return was;
+            }
             spins += 1;
             if spins % 64 == 0 {
                 crate::prim::yield_now();
@@ -381,12 +496,20 @@ impl Word {
 
     #[inline]
     pub(crate) fn add_reference(&self) {
-        self.0.fetch_add(REF, Relaxed);
+        let was = self.0.fetch_add(REF, Relaxed);
+        if was > u64::MAX / 2 {
+            // Only by forgetting billions of wakers. One more round, and the task would be freed.
+            std::process::abort();
+        }
     }
 
     /// One reference fewer: whether it was the last.
     #[inline]
     pub(crate) fn drop_reference(&self) -> bool {
+        // Shortcut: who has the only one need not count, since nobody else can make another.
+        if self.0.load(Acquire) < 2 * REF {
+            return true;
+        }
         let was = self.0.fetch_sub(REF, Release);
         let last = was < 2 * REF;
         if last {
@@ -395,6 +518,47 @@ impl Word {
         }
         last
     }
+}
+
+/// The word of a task whose poll begins, if it may.
+#[inline]
+fn begun(word: Snapshot, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
+    let reserve = references(reserve);
+    // Shortcut: a task that nobody asked to stop runs, or goes on running.
+    let turn = word.0 & (STATE | SCHEDULED | POLLING);
+    if turn == RUNNING | SCHEDULED || (step && turn == CREATED | SCHEDULED) {
+        let next = (word.0 & !STATE | RUNNING) ^ (SCHEDULED | POLLING);
+        return Some(Snapshot(next + reserve));
+    }
+    if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
+        return None;
+    }
+    if plain && word.state().in_cancel_lane() {
+        return None;
+    }
+    let (stepped, _) = word.step(TaskEvent::Poll)?;
+    let next = if step { stepped } else { word };
+    Some(Snapshot((next.0 ^ (SCHEDULED | POLLING)) + reserve))
+}
+
+/// The word of a task that completes.
+#[inline]
+fn ended(word: Snapshot, kept: bool, reserve: u32) -> Option<(Snapshot, Ended)> {
+    // Shortcut: what runs and was not asked to stop completes.
+    let next = match word.0 & STATE {
+        RUNNING => word.with_state(TaskState::Completed),
+        _ => word.step(TaskEvent::Complete)?.0,
+    };
+    let discard = !kept && !word.is(HANDLE);
+    let mut next = (next.0 & !(POLLING | SCHEDULED)) - references(reserve);
+    next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
+    Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
+}
+
+/// So many references, as the word counts them.
+#[inline]
+fn references(count: u32) -> u64 {
+    u64::from(count) * REF
 }
 
 /// Nothing touches the word of a cell that is freed: loom reports if something might.

@@ -114,6 +114,52 @@ fn a_sender_that_leaves_as_it_is_granted_passes_its_slot_on() {
 }
 
 #[test]
+fn a_sender_that_is_cancelled_as_it_is_granted_passes_its_slot_on() {
+    model(|| {
+        let (tx, mut rx) = bounded(1);
+        tx.try_send(1).unwrap();
+        let (stopping, staying) = (tx.clone(), tx);
+        let stopped = thread::spawn(move || {
+            let (cx, cancel) = crate::Cx::loose();
+            let mut reserve = pin!(stopping.reserve(&cx));
+            let mut context = Context::from_waker(Waker::noop());
+            if reserve.as_mut().poll(&mut context).is_pending() {
+                // In line, or granted by now.
+                cancel(super::testing::reason());
+                let Poll::Ready(Err(SendError::Cancelled(..))) = reserve.poll(&mut context) else {
+                    panic!("a cancel counts for more than a slot");
+                };
+            }
+        });
+        let stayer = thread::spawn(move || {
+            assert_eq!(block_on(staying.send(&live_cx(), 2)), Ok(()));
+        });
+        let cx = live_cx();
+        assert_eq!(block_on(rx.recv(&cx)), Ok(1));
+        assert_eq!(block_on(rx.recv(&cx)), Ok(2));
+        stopped.join().unwrap();
+        stayer.join().unwrap();
+    });
+}
+
+#[test]
+fn two_senders_are_granted_the_slots_of_two_messages() {
+    model(|| {
+        let (tx, mut rx) = bounded(2);
+        (0..2).for_each(|_| tx.try_send(0).unwrap());
+        let senders = [tx.clone(), tx]
+            .map(|tx| thread::spawn(move || assert_eq!(block_on(tx.send(&live_cx(), 1)), Ok(()))));
+        let cx = live_cx();
+        let mut taken = Vec::new();
+        while taken.len() < 4 {
+            block_on(rx.recv_many(&cx, &mut taken, 4)).unwrap();
+        }
+        assert_eq!(taken, [0, 0, 1, 1]);
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+    });
+}
+
+#[test]
 fn the_last_sender_or_permit_finds_a_receiver_that_is_about_to_wait() {
     model(|| {
         let (tx, mut rx) = bounded::<u8>(1);

@@ -23,6 +23,7 @@
 
 pub mod broadcast;
 mod error;
+mod law;
 mod line;
 #[cfg(all(test, loom))]
 mod loom;
@@ -39,7 +40,7 @@ pub mod stream;
 mod tag;
 #[cfg(test)]
 #[cfg_attr(loom, allow(dead_code, reason = "the models wake threads, not counters"))]
-mod testing;
+pub(crate) mod testing;
 #[cfg(all(test, not(loom)))]
 mod tests;
 pub mod unbounded;

@@ -6,9 +6,10 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use asx_kernel::channel::{Channel, TryRecvError};
+use asx_kernel::channel::TryRecvError;
 
 use super::RecvError;
+use super::law::Law;
 use super::shared::{Shared, Taken};
 use crate::cx::Wait;
 use crate::{CancelSafe, Cancelled, Cx};
@@ -37,14 +38,16 @@ impl<'a, T> Recv<'a, T> {
     fn poll_with<R>(
         &mut self,
         context: &mut Context<'_>,
-        take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
+        take: impl FnMut(&Shared<T>, &mut Law<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, RecvError>> {
-        if let Err(cancelled) = self.cx.checkpoint() {
-            self.forget();
-            return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
-        }
-        if !self.cx.may_go_on(context) {
-            return Poll::Pending;
+        if !self.cx.goes_ahead() {
+            if let Err(cancelled) = self.cx.checkpoint() {
+                self.forget();
+                return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
+            }
+            if !self.cx.may_go_on(context) {
+                return Poll::Pending;
+            }
         }
         let taken = self.shared.poll_recv(self.waits, context.waker(), take);
         self.waits = taken.is_pending();
@@ -127,28 +130,32 @@ impl<T> Future for RecvMany<'_, T> {
         if *max == 0 {
             return Poll::Ready(recv.cx.checkpoint().map(|()| 0).map_err(RecvError::from));
         }
-        recv.poll_with(context, |shared, channel| take_many(shared, channel, into, *max))
+        let mut senders = Vec::new();
+        let taken = recv.poll_with(context, |shared, channel| {
+            take_many(shared, channel, into, *max, &mut senders)
+        });
+        senders.into_iter().for_each(Waker::wake);
+        taken
     }
 }
 
 impl<T> CancelSafe for RecvMany<'_, T> {}
 
-/// Moves up to `max` messages, at least one.
+/// Moves up to `max` messages, at least one. A slot that somebody waits for may be taken for it
+/// with each: those are to be woken.
 fn take_many<T>(
     shared: &Shared<T>,
-    channel: &mut Channel<T, Waker>,
+    channel: &mut Law<T, Waker>,
     into: &mut Vec<T>,
     max: usize,
+    senders: &mut Vec<Waker>,
 ) -> Taken<usize> {
     let count = channel.len().min(max);
     into.reserve(count);
-    // The first message taken wakes the head of the line, which wakes the next once it has its
-    // slot: there is one to wake, or none.
-    let mut head = None;
     for _ in 0..count {
         let (value, sender) = shared.take(channel)?;
         into.push(value);
-        head = head.or(sender);
+        senders.extend(sender);
     }
-    if count > 0 { Ok((count, head)) } else { channel.try_recv().and(Err(TryRecvError::Empty)) }
+    if count > 0 { Ok((count, None)) } else { channel.try_recv().and(Err(TryRecvError::Empty)) }
 }

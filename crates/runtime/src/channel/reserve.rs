@@ -39,12 +39,14 @@ impl<'a, T> Place<'a, T> {
         number: impl Fn(&Shared<T>) -> N,
         permit: impl FnOnce(&'a Arc<Shared<T>>, N) -> P,
     ) -> Poll<Result<P, SendError<()>>> {
-        if let Err(cancelled) = self.cx.checkpoint() {
-            self.shared.leave(&mut self.place);
-            return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
-        }
-        if !self.cx.may_go_on(context) {
-            return Poll::Pending;
+        if !self.cx.goes_ahead() {
+            if let Err(cancelled) = self.cx.checkpoint() {
+                self.shared.leave(&mut self.place);
+                return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
+            }
+            if !self.cx.may_go_on(context) {
+                return Poll::Pending;
+            }
         }
         match self.shared.poll_reserve(&mut self.place, context.waker(), number) {
             Poll::Ready(Ok((number, next))) => {
@@ -164,15 +166,17 @@ impl<T> Future for Sending<'_, T> {
         if value.is_none() {
             return Poll::Ready(Ok(()));
         }
-        if let Err(cancelled) = cx.checkpoint() {
-            shared.leave(place);
-            return match value.take() {
-                Some(value) => Poll::Ready(Err(SendError::Cancelled(value, cancelled))),
-                None => Poll::Ready(Ok(())),
-            };
-        }
-        if !cx.may_go_on(context) {
-            return Poll::Pending;
+        if !cx.goes_ahead() {
+            if let Err(cancelled) = cx.checkpoint() {
+                shared.leave(place);
+                return match value.take() {
+                    Some(value) => Poll::Ready(Err(SendError::Cancelled(value, cancelled))),
+                    None => Poll::Ready(Ok(())),
+                };
+            }
+            if !cx.may_go_on(context) {
+                return Poll::Pending;
+            }
         }
         let sent = shared.poll_send(place, value, context.waker());
         if sent.is_pending() {

@@ -12,13 +12,14 @@
 use std::task::{Poll, Waker};
 
 use asx_kernel::channel::{
-    Channel, Closed, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError,
-    WaiterId, ZeroCapacity,
+    Closed, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError, WaiterId,
+    ZeroCapacity,
 };
 use asx_kernel::journal::EventKind;
 use asx_kernel::session::Resolution;
 
 use super::Disconnected;
+use super::law::Law;
 use super::tag::Tag;
 use crate::cell::is_task_waker;
 use crate::footprint::Object;
@@ -26,7 +27,7 @@ use crate::prim::Arc;
 use crate::short::ShortLock;
 
 pub(crate) struct Shared<T> {
-    channel: ShortLock<Channel<T, Waker>>,
+    law: ShortLock<Law<T, Waker>>,
     object: Object,
     /// Who the channel is, if a runtime knows it.
     pub(super) tag: Option<Box<Tag>>,
@@ -40,21 +41,21 @@ pub(super) type Numbered<N> = Result<(N, Option<Waker>), Disconnected>;
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
-        let channel = ShortLock::new(Channel::new(capacity)?);
-        Ok(Arc::new(Shared { channel, object: Object::new(), tag: None }))
+        let law = ShortLock::new(Law::granting(capacity)?);
+        Ok(Arc::new(Shared { law, object: Object::new(), tag: None }))
     }
 
     /// A channel that a runtime knows.
     #[cfg(not(loom))]
-    pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {
-        Shared { channel: ShortLock::new(law), object: Object::new(), tag: Some(Box::new(tag)) }
+    pub(super) fn tagged(law: Law<T, Waker>, tag: Tag) -> Shared<T> {
+        Shared { law: ShortLock::new(law), object: Object::new(), tag: Some(Box::new(tag)) }
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
     #[inline]
-    pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
+    pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut Law<T, Waker>) -> R) -> R {
         self.object.write();
-        self.channel.with(ask)
+        self.law.with(ask)
     }
 
     /// Asks for a slot, in line at `place` if it has one already. `number` is asked for the number
@@ -116,41 +117,33 @@ impl<T> Shared<T> {
         value: &mut Option<T>,
         waker: &Waker,
     ) -> Poll<Result<(), Disconnected<T>>> {
-        if self.tag.is_some() {
+        if self.tag.is_some() || place.is_some() {
             return self.poll_send_by_permit(place, value, waker);
         }
+        let Some(message) = value.take() else { return Poll::Ready(Ok(())) };
         let plain = is_task_waker(waker);
-        let (sent, _spare) = self.with(|channel| match reserve_now(channel, place) {
-            Poll::Ready(granted) => (fill_granted(channel, granted, value), None),
-            Poll::Pending if plain => match line_up(channel, place, waker.clone()) {
-                (Poll::Ready(granted), spare) => (fill_granted(channel, granted, value), spare),
-                (Poll::Pending, spare) => (None, spare),
-            },
-            Poll::Pending => (None, None),
+        let sent = self.with(|channel| {
+            let sent = channel.try_send(message);
+            if plain && matches!(sent, Err(TrySendError::Full(_))) {
+                join(channel, place, waker);
+            }
+            sent
         });
-        let sent = match sent {
-            Some(sent) => sent,
-            None if plain => return Poll::Pending,
-            None => match self.wait_in_line(place, waker.clone()) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(granted) => {
-                    match self.with(|channel| fill_granted(channel, granted, value)) {
-                        Some(sent) => sent,
-                        None => return Poll::Ready(Ok(())),
-                    }
-                }
-            },
-        };
-        Poll::Ready(sent.map(|wakes| wakes.into_iter().for_each(wake)))
+        match sent {
+            Ok(receiver) => {
+                wake(receiver);
+                Poll::Ready(Ok(()))
+            }
+            Err(TrySendError::Disconnected(message)) => Poll::Ready(Err(Disconnected(message))),
+            Err(TrySendError::Full(message)) => {
+                *value = Some(message);
+                if plain { Poll::Pending } else { self.poll_send_by_permit(place, value, waker) }
+            }
+        }
     }
 
-    #[cold]
-    fn wait_in_line(&self, place: &mut Option<WaiterId>, token: Waker) -> Poll<Granted> {
-        let (asked, _spare) = self.with(|channel| line_up(channel, place, token));
-        asked
-    }
-
-    /// [`poll_send`](Shared::poll_send) in two steps, so that both are on the record.
+    /// [`poll_send`](Shared::poll_send) in two steps: both are on the record, and a wait comes in
+    /// between.
     #[cold]
     fn poll_send_by_permit(
         &self,
@@ -254,22 +247,22 @@ impl<T> Shared<T> {
         &self,
         again: bool,
         waker: &Waker,
-        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Law<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         if !self.is_usable() {
             self.cancel_recv();
             return Poll::Ready(Err(Disconnected(())));
         }
         if is_task_waker(waker) {
-            let (taken, _spare) = self.with(|channel| match take(self, channel) {
-                Err(TryRecvError::Empty) => {
-                    let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
-                    let token = (!known).then(|| waker.clone());
-                    let spare = token.and_then(|token| channel.recv_with(token).1);
-                    (Err(TryRecvError::Empty), spare)
+            let mut spare = None;
+            let taken = self.with(|channel| {
+                let taken = take(self, channel);
+                if let Err(TryRecvError::Empty) = taken {
+                    spare = wait(channel, waker);
                 }
-                taken => (taken, None),
+                taken
             });
+            drop(spare);
             return received(taken);
         }
         match self.with(|channel| take(self, channel)) {
@@ -281,7 +274,7 @@ impl<T> Shared<T> {
 
     /// Takes the oldest message, under the lock.
     #[inline]
-    pub(super) fn take(&self, channel: &mut Channel<T, Waker>) -> Taken<T> {
+    pub(super) fn take(&self, channel: &mut Law<T, Waker>) -> Taken<T> {
         let taken = channel.try_recv()?;
         self.note(EventKind::Received {});
         Ok(taken)
@@ -298,7 +291,7 @@ impl<T> Shared<T> {
     fn wait_for_message<R>(
         &self,
         token: Waker,
-        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Law<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         let (taken, _spare) = self.with(|channel| match take(self, channel) {
             Err(TryRecvError::Empty) => {
@@ -313,7 +306,7 @@ impl<T> Shared<T> {
 
     /// Forgets that the receiver waits.
     pub(super) fn cancel_recv(&self) {
-        drop(self.with(Channel::cancel_recv));
+        drop(self.with(|channel| channel.cancel_recv()));
     }
 
     /// The receiver is gone: what it did not take comes back, every waiting sender is woken.
@@ -324,7 +317,7 @@ impl<T> Shared<T> {
     }
 
     /// Closes the side of the receiver.
-    fn shut(&self, channel: &mut Channel<T, Waker>) -> Closed<T, Waker> {
+    fn shut(&self, channel: &mut Law<T, Waker>) -> Closed<T, Waker> {
         let first = !channel.is_receiver_closed();
         let closed = channel.close_receiver();
         if first {
@@ -395,7 +388,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let (value, sender) = match &self.tag {
-            None => self.with(Channel::try_recv)?,
+            None => self.with(Law::try_recv)?,
             Some(tag) => self.try_recv_known(tag)?,
         };
         wake(sender);
@@ -412,7 +405,7 @@ impl<T> Shared<T> {
 
     /// A sender more; `false` once the last one is gone.
     pub(crate) fn add_sender(&self) -> bool {
-        self.with(Channel::add_sender)
+        self.with(|channel| channel.add_sender())
     }
 
     /// A sender fewer; the last one wakes the receiver.
@@ -450,10 +443,10 @@ pub(super) fn wake(waker: Option<Waker>) {
     }
 }
 
-/// Reserves if that needs no waker: for a newcomer when there is room and no line, for the head
-/// of the line once it was woken, and for nobody once the receiver is gone.
+/// Reserves if that needs no waker: for a newcomer when there is room and no line, for who waited
+/// once it was woken, and for nobody once the receiver is gone.
 #[inline]
-fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>) -> Poll<Granted> {
+fn reserve_now<T>(channel: &mut Law<T, Waker>, place: &mut Option<WaiterId>) -> Poll<Granted> {
     if place.is_none() {
         return match channel.try_reserve() {
             Ok(()) => Poll::Ready(Ok(None)),
@@ -461,11 +454,12 @@ fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>)
             Err(TryReserveError::Full) => Poll::Pending,
         };
     }
-    if channel.woken() != *place && !channel.is_receiver_closed() {
+    if !place.is_some_and(|place| channel.is_due(place)) && !channel.is_receiver_closed() {
         return Poll::Pending;
     }
-    // A woken head has room, so the law gives the token back; were it to keep it, the caller
-    // would replace it at once. This waker does nothing when cloned or dropped.
+    // A slot was taken for it, or the woken head has room: so the law gives the token back; were it
+    // to keep it, the caller would replace it at once. This waker does nothing when cloned or
+    // dropped.
     match channel.reserve_with(place, Waker::noop().clone()).0 {
         Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
         Ok(Reserve::Waiting(_)) => Poll::Pending,
@@ -473,10 +467,23 @@ fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>)
     }
 }
 
+/// Registers the receiver, by the waker of a task of ours: a waker that is not kept.
+fn wait<T>(channel: &mut Law<T, Waker>, waker: &Waker) -> Option<Waker> {
+    let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
+    if known { None } else { channel.recv_with(waker.clone()).1 }
+}
+
+/// Takes a place in line, by the waker of a task of ours: there was no slot under this very lock.
+#[cold]
+fn join<T>(channel: &mut Law<T, Waker>, place: &mut Option<WaiterId>, waker: &Waker) {
+    let (granted, spare) = line_up(channel, place, waker.clone());
+    debug_assert!(granted.is_pending() && spare.is_none(), "a newcomer that found no slot");
+}
+
 /// Takes a place in line, or a slot if there is one after all. The waker that is not kept is to be
 /// dropped after the lock.
 fn line_up<T>(
-    channel: &mut Channel<T, Waker>,
+    channel: &mut Law<T, Waker>,
     place: &mut Option<WaiterId>,
     token: Waker,
 ) -> (Poll<Granted>, Option<Waker>) {
@@ -487,23 +494,4 @@ fn line_up<T>(
         Err(_) => Poll::Ready(Err(Disconnected(()))),
     };
     (granted, spare)
-}
-
-/// Whom to wake: the next in line, and the receiver.
-type Wakes = [Option<Waker>; 2];
-
-/// Fills a slot that was granted under the same lock; `None` without a value.
-fn fill_granted<T>(
-    channel: &mut Channel<T, Waker>,
-    granted: Granted,
-    value: &mut Option<T>,
-) -> Option<Result<Wakes, Disconnected<T>>> {
-    let value = value.take()?;
-    Some(match granted {
-        Err(_) => Err(Disconnected(value)),
-        Ok(next) => match channel.send(value) {
-            Sent::Queued { wake: receiver } => Ok([next, receiver]),
-            Sent::Refused { value } | Sent::NoPermit { value } => Err(Disconnected(value)),
-        },
-    })
 }

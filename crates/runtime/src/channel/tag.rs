@@ -15,10 +15,13 @@ use asx_kernel::region::Operation;
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
 
+#[cfg(not(loom))]
+use super::law::Law;
 use super::shared::Shared;
 use crate::ambient;
 use crate::core::Core;
 use crate::holdings::Scoped;
+use crate::journal::Stamp;
 use crate::prim::atomic::AtomicBool;
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
@@ -34,6 +37,7 @@ pub(crate) struct Tag {
     /// Permits that are out. Its lock is taken under the channel's.
     live: Mutex<BTreeMap<u64, Holder>>,
     senders_gone: AtomicBool,
+    stamp: Stamp,
     /// It counts against the limit.
     counted: AtomicBool,
 }
@@ -55,7 +59,7 @@ impl Tag {
     fn note(&self, task: Option<u64>, kind: EventKind) {
         let task = task.or_else(|| ambient::with_current(|task| task.id()));
         let (region, channel) = (self.scope.as_ref().map(|scope| scope.id), Some(self.id));
-        self.core.note(Subject { task, region, channel, timer: None }, kind);
+        self.core.note_of(&self.stamp, Subject { task, region, channel, timer: None }, kind);
     }
 
     /// Whether its region still lets it be used.
@@ -135,6 +139,7 @@ impl Tag {
         &self,
         channel: &mut Channel<T, Waker>,
     ) -> Vec<(Option<Waker>, Option<Holder>)> {
+        self.core.see(&self.stamp);
         let permits: Vec<_> = lock_unseen(&self.live).keys().copied().collect();
         let free = |permit| self.free(channel, permit, Resolution::Abort);
         permits.into_iter().map(free).collect()
@@ -169,6 +174,7 @@ impl Tag {
 
 impl Drop for Tag {
     fn drop(&mut self) {
+        self.core.see(&self.stamp);
         if let Some(scope) = &self.scope {
             scope.forget_channel(self.id);
         }
@@ -233,7 +239,8 @@ pub(crate) fn tagged<T: Send + 'static>(
     home: Option<&Arc<Region>>,
     capacity: usize,
 ) -> Result<Arc<Shared<T>>, Status> {
-    let law = Channel::new(capacity).map_err(|_| Status::InvalidArgument)?;
+    // What is on record is to be what the model has: heads ask themselves.
+    let law = Law::waking(capacity).map_err(|_| Status::InvalidArgument)?;
     // Until the region has it, so that it closes with the region, or is not made.
     let mut open = scope.map(|scope| scope.lock());
     if let Some(open) = &open {
@@ -248,6 +255,7 @@ pub(crate) fn tagged<T: Send + 'static>(
         home: home.cloned(),
         live: Mutex::default(),
         senders_gone: AtomicBool::new(false),
+        stamp: Stamp::default(),
         counted: AtomicBool::new(true),
     };
     let shared = Arc::new(Shared::tagged(law, tag));

@@ -10,8 +10,8 @@ use super::*;
 use crate::cell::claim_stop;
 use crate::outcome::Stop;
 
-/// Guards the orderings of `wake`, `begin_poll` and `end_poll`, and that a wake during a poll makes
-/// the poller enqueue the task again.
+/// Guards the orderings of `wake`, `begin_with` and `end_poll_with`, and that a wake during a poll
+/// makes the poller enqueue the task again.
 #[test]
 fn a_wake_reaches_a_task_that_is_being_polled() {
     explore_race(|swap| {
@@ -133,7 +133,7 @@ fn a_failure_goes_to_the_handle_or_to_the_scope() {
         };
         let scope = move || {
             line.run_all();
-            let failed = region.take_failure().unwrap();
+            let failed = region.take_failures()[0].take().unwrap();
             // SAFETY: the tasks of this region have this error type.
             let stop = unsafe { claim_stop::<Fault>(&failed) };
             matches!(stop, Some(Stop::Err(Fault::Counted(_))))

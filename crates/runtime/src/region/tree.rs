@@ -73,8 +73,9 @@ impl<'a> RegionStore for Tree<'a> {
         let parent = region.parent.as_ref();
         if let Some(parent) = parent {
             let mut inner = parent.lock();
-            inner.children.remove(&region.id);
+            inner.children.remove(region.id);
             inner.add_to_fold(fold);
+            region.core.touch(&parent.stamp);
         }
         waiters.into_values().for_each(Waker::wake);
         parent

@@ -34,7 +34,7 @@ impl Region {
 
     /// Forgets a waker noted by [`watch_close`](Region::watch_close).
     pub(crate) fn forget_close(&self, place: u64) {
-        let waker = self.lock().waiters.remove(&place);
+        let waker = self.lock().waiters.remove(place);
         drop(waker);
     }
 

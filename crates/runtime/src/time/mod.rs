@@ -20,6 +20,7 @@ use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig}
 
 use crate::cell::Armed;
 use crate::core::{Core, Host};
+use crate::journal::Stamp;
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
 
@@ -47,12 +48,13 @@ pub(crate) struct Timers<T> {
     wheel: Mutex<Option<Box<Wheel<T>>>>,
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
+    stamp: Stamp,
 }
 
 impl<T> Timers<T> {
     pub(crate) fn new(now: Time, config: WheelConfig) -> Timers<T> {
         let next = AtomicU64::new(u64::MAX);
-        Timers { start: now, config, wheel: Mutex::new(None), next }
+        Timers { start: now, config, wheel: Mutex::new(None), next, stamp: Stamp::default() }
     }
 
     #[inline(never)]
@@ -166,7 +168,7 @@ impl<T> Timers<T> {
         if next > now && self.config.coalesce.is_none() {
             return Some(next);
         }
-        let mut due = Vec::new();
+        let mut due = Vec::with_capacity(batch);
         loop {
             let batch = batch.min(most);
             let (count, next) = {
@@ -201,7 +203,7 @@ impl Core {
             let of_owner = armed.subject(TimerHandle { id: 0, generation: 0 });
             let handle = wheel.register(deadline, armed)?;
             let subject = Subject { timer: Some(handle.generation), ..of_owner };
-            self.note(subject, EventKind::TimerArmed { deadline: at });
+            self.note_of(&self.timers.stamp, subject, EventKind::TimerArmed { deadline: at });
             Ok(handle)
         });
         added.inspect_err(|status| self.refused_timer(*status))
@@ -220,9 +222,12 @@ impl Core {
         if !self.recording() {
             return self.timers.cancel(handle);
         }
-        self.timers.cancel_with(handle, |armed| {
-            self.note(armed.subject(handle), EventKind::TimerCancelled {});
-        })
+        let disarmed = self.timers.cancel_with(handle, |armed| {
+            self.note_of(&self.timers.stamp, armed.subject(handle), EventKind::TimerCancelled {});
+        });
+        // One that has fired did so before whatever this one is over with.
+        self.see(&self.timers.stamp);
+        disarmed
     }
 
     /// Arms a timer in place of another, which stays if that fails.
@@ -237,9 +242,13 @@ impl Core {
             let of_owner = armed.subject(old);
             let (handle, replaced) = wheel.update(old, deadline, armed)?;
             let subject = Subject { timer: Some(handle.generation), ..of_owner };
-            self.note(subject, EventKind::TimerArmed { deadline: deadline.as_nanos() });
+            self.note_of(
+                &self.timers.stamp,
+                subject,
+                EventKind::TimerArmed { deadline: deadline.as_nanos() },
+            );
             if let Some(armed) = &replaced {
-                self.note(armed.subject(old), EventKind::TimerCancelled {});
+                self.note_of(&self.timers.stamp, armed.subject(old), EventKind::TimerCancelled {});
             }
             before = replaced;
             Ok(handle)
@@ -267,6 +276,7 @@ impl Core {
     #[cold]
     fn note_fired(&self, Expired { handle, deadline, token }: &Expired<Armed>) {
         let deadline = deadline.as_nanos();
-        self.note(token.subject(*handle), EventKind::TimerFired { deadline });
+        let subject = token.subject(*handle);
+        self.note_of(&self.timers.stamp, subject, EventKind::TimerFired { deadline });
     }
 }

@@ -148,6 +148,13 @@ impl Strategy for Dpor {
         }
     }
 
+    fn needs_footprint(&self) -> bool {
+        match &self.whole {
+            Some(whole) => whole.needs_footprint(),
+            None => self.reduction.needs_footprint(),
+        }
+    }
+
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
         match &mut self.whole {
             Some(whole) => whole.stepped(task, footprint),

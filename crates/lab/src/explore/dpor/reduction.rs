@@ -261,6 +261,10 @@ impl Strategy for Reduction {
         (value as usize).min(count - 1)
     }
 
+    fn needs_footprint(&self) -> bool {
+        !self.is_blocked && (self.at >= self.fresh || self.tally.is_watched())
+    }
+
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
         self.is_inside = false;
         if self.is_blocked {
@@ -269,7 +273,8 @@ impl Strategy for Reduction {
         let state = &mut self.states[self.at];
         self.has_diverged |= self.pick != state.picks.len();
         if self.at < self.fresh {
-            self.has_diverged |= !self.trace.is_step(self.at, task, footprint);
+            self.has_diverged |=
+                !footprint.is_empty() && !self.trace.is_step(self.at, task, footprint);
         } else {
             let picks = state.picks.iter().fold(0, |hash, (_, value)| pick_hash(hash, *value));
             let limit = Access { object: LIMIT, write: self.injected > 0 };

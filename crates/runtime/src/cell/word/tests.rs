@@ -52,6 +52,74 @@ fn a_poll_begins_as_the_law_says_for_who_holds_the_only_entry() {
     }
 }
 
+/// As the step without a mark, from any word that needs no lock; else nothing.
+fn signs<R>(
+    word: Snapshot,
+    plainly: impl Fn(&Word) -> R,
+    signed: impl Fn(&Word, &mut dyn FnMut(u16) -> u16) -> Option<R>,
+) -> bool {
+    let marked = Word(AtomicU64::new(word.0 | REFERENCES | 5 << MARK_SHIFT));
+    let mut asked = 0;
+    let answer = signed(&marked, &mut |mark| {
+        asked += 1;
+        assert_eq!(mark, 5);
+        9
+    });
+    let (_, after) = on(word, |cell| plainly(cell));
+    let (left, mark) = (marked.load().0, marked.load().mark());
+    let left = left & (REF - 1) & !MARK;
+    match answer {
+        Some(_) => assert_eq!((left, mark, asked), (after.0, 9, 1), "{:b}", word.0),
+        None => assert_eq!((left, mark), (word.0, 5), "{:b}", word.0),
+    }
+    answer.is_some()
+}
+
+#[test]
+fn a_signed_step_is_the_law_s_and_no_cancel_can_be_under_way() {
+    for word in every_word() {
+        let free = !word.is(LOCK) && !word.state().in_cancel_lane() && !word.is_completed();
+        let (begins, _) = on(word, |cell| cell.begin(true, false).is_some());
+        let begun = signs(
+            word,
+            |cell| cell.begin(true, false).is_some(),
+            |cell, sign| {
+                cell.begin_signed(true, false, sign).map(|(before, after)| {
+                    assert_eq!(before.state(), word.state());
+                    assert_eq!(after.state(), cell.load().state());
+                    true
+                })
+            },
+        );
+        assert_eq!(begun, free && begins, "{:b}", word.0);
+        for kept in [false, true] {
+            let ended = signs(
+                word,
+                |cell| cell.complete(kept, 0),
+                |cell, sign| cell.complete_signed(kept, 0, sign).map(|(_, ended)| ended),
+            );
+            assert_eq!(ended, free, "{:b}", word.0);
+        }
+    }
+}
+
+#[test]
+fn marks_are_left_alone_by_all_other_steps() {
+    let word = Word::new(3, SCHEDULED | HANDLE);
+    word.sign(0xffff);
+    assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 3));
+    word.begin(true, false);
+    word.wake();
+    word.end_poll();
+    word.add_reference();
+    word.drop_reference();
+    word.lock_cancel();
+    word.request_cancel(false, true);
+    assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 3));
+    word.sign(1);
+    assert_eq!((word.load().mark(), word.load().0 / REF), (1, 3));
+}
+
 #[test]
 fn an_entry_of_plain_work_does_not_count_once_the_task_is_in_the_cancel_lane() {
     for word in every_word() {
@@ -149,7 +217,7 @@ fn a_request_is_acknowledged_as_the_law_says() {
 #[test]
 fn a_task_completes_once_as_the_law_says() {
     for (word, kept) in every_word().flat_map(|word| [(word, false), (word, true)]) {
-        let (ended, after) = on(word, |cell| cell.complete(kept));
+        let (ended, after) = on(word, |cell| cell.complete(kept, 0));
         let Ok((state, _)) = law(word, TaskEvent::Complete) else {
             assert_eq!(ended, Ended { wake_joiner: false, discard: false });
             assert_eq!(after.0, word.0, "a second completion changes nothing");
@@ -162,7 +230,7 @@ fn a_task_completes_once_as_the_law_says() {
     }
 }
 
-/// One `fetch_or` or `fetch_and` each: the state stays, and of all wakes between two polls one
+/// One `fetch_or` or `fetch_sub` each: the state stays, and of all wakes between two polls one
 /// makes an entry.
 #[test]
 fn wakes_make_one_entry_and_no_step() {
@@ -186,9 +254,88 @@ fn wakes_make_one_entry_and_no_step() {
             word.0
         );
 
+        if !word.is(POLLING) {
+            continue;
+        }
         let (again, after) = on(word, Word::end_poll);
         assert_eq!((again, after.0), (word.is(SCHEDULED), word.0 & !POLLING), "{:b}", word.0);
         assert_eq!(in_queue(after), again, "{:b}", word.0);
+    }
+}
+
+/// What is counted for a poll and not used goes with its end, or with the end of the task, and
+/// nothing else is another then.
+#[test]
+fn a_reserve_is_counted_from_the_begin_of_a_poll_to_its_end() {
+    let references = |cell: &Word| cell.0.load(Relaxed) / REF;
+    for (word, used) in every_word().flat_map(|word| [0, 1, RESERVE].map(|used| (word, used))) {
+        let cell = Word(AtomicU64::new(word.0 | REFERENCES));
+        let begun = cell.begin_with(true, false, RESERVE).is_some();
+        assert_eq!(begun, on(word, |cell| cell.begin(true, false)).0.is_some());
+        assert_eq!(references(&cell), 3 + u64::from(if begun { RESERVE } else { 0 }));
+        if !begun {
+            continue;
+        }
+        let again = Word(AtomicU64::new(cell.0.load(Relaxed)));
+        assert!(!cell.end_poll_with(RESERVE - used));
+        assert_eq!(cell.load().0 & !(word.0 | STATE), REFERENCES + u64::from(used) * REF);
+        again.complete(false, RESERVE - used);
+        assert!(again.load().is_completed() && references(&again) == 3 + u64::from(used));
+    }
+}
+
+/// A wake that ends a waker is a wake and the end of a reference, unless it comes too late.
+#[test]
+fn a_wake_by_value_is_a_wake_and_a_reference_fewer() {
+    for word in every_word() {
+        let cell = Word(AtomicU64::new(word.0 | REFERENCES));
+        let (woken, after) = on(word, Word::wake);
+        assert_eq!(cell.wake_and_drop(), woken, "{:b}", word.0);
+        let expected = match woken {
+            Woken::Stale => word.0 | REFERENCES,
+            Woken::Enqueue | Woken::Pending => after.0 | (REFERENCES - REF),
+        };
+        assert_eq!(cell.load().0, expected, "{:b}", word.0);
+    }
+}
+
+/// As long as there is a handle that has not claimed, nobody but the scope claims, and that only
+/// what is kept for it: nothing sets `TAKEN` without `KEPT`.
+#[test]
+fn what_is_not_kept_is_claimed_by_nobody_but_the_handle() {
+    for word in every_word().filter(|word| word.is(HANDLE) && !word.is(TAKEN | KEPT)) {
+        let untouched = |after: Snapshot| assert!(!after.is(TAKEN), "{:b}", word.0);
+        untouched(on(word, |cell| cell.complete(false, 0)).1);
+        untouched(on(word, |cell| cell.begin(true, false).is_some()).1);
+        untouched(on(word, |cell| cell.request_cancel(false, false)).1);
+        untouched(on(word, Word::wake).1);
+        let (claimed, after) = on(word, Word::claim_by_handle);
+        assert!(claimed && after.0 == word.0);
+    }
+    for word in every_word().filter(|word| word.is(KEPT)) {
+        let (claimed, after) = on(word, Word::claim_by_handle);
+        assert_eq!((claimed, after.0), (!word.is(TAKEN), word.0 | TAKEN));
+    }
+}
+
+/// The handle and its reference go in one step, which is what the two are one after the other.
+#[test]
+fn a_handle_takes_its_reference_along_unless_it_still_needs_it() {
+    for (word, references) in every_word().flat_map(|word| [(word, 1), (word, 2)]) {
+        let cell = Word(AtomicU64::new(word.0 | (references * REF)));
+        let (claimed, after) = on(word, Word::drop_handle);
+        let gone = !claimed && references > 1;
+        assert_eq!(cell.drop_handle_with(true), Parted { claimed, gone }, "{:b}", word.0);
+        assert_eq!(cell.load().0, after.0 | ((references - u64::from(gone)) * REF));
+    }
+}
+
+#[test]
+fn the_last_of_the_references_is_the_last_whoever_drops_it() {
+    for word in every_word() {
+        let cell = Word(AtomicU64::new(word.0 | (2 * REF)));
+        assert!(!cell.drop_reference() && cell.load().0 == word.0 | REF);
+        assert!(cell.drop_reference());
     }
 }
 
@@ -210,13 +357,15 @@ fn nobody_asks_for_the_handle_of_a_result_that_was_taken() {
         let both = [with, without];
         same(both, |cell| cell.begin(true, false).is_some());
         same(both, Word::force);
-        same(both, Word::end_poll);
+        if word.is(POLLING) {
+            same(both, Word::end_poll);
+        }
         same(both, Word::wake);
         same(both, |cell| cell.request_cancel(false, false));
         same(both, Word::acknowledge);
         same(both, Word::body_ended);
-        same(both, |cell| cell.complete(false));
-        same(both, |cell| cell.complete(true));
+        same(both, |cell| cell.complete(false, 0));
+        same(both, |cell| cell.complete(true, 0));
         same(both, Word::claim);
         same(both, Word::give_waker);
     }

@@ -1,6 +1,8 @@
 //! The rules of the bounded channel, each through the futures people use.
 
 mod ends;
+mod grants;
+mod histories;
 mod recv;
 mod wakers;
 
@@ -95,21 +97,6 @@ fn room_does_not_let_a_newcomer_pass_the_line() {
     head.ready().unwrap().send(1);
     rx.try_recv().unwrap();
     assert_eq!((newcomer.wakes(), newcomer.ready()), (1, Ok(())));
-}
-
-#[test]
-fn a_head_that_takes_its_slot_wakes_the_next_while_there_is_room() {
-    let (cx, (tx, mut rx)) = (live_cx(), full(2));
-    let (mut one, mut two) = (Polls::new(tx.reserve(&cx)), Polls::new(tx.reserve(&cx)));
-    assert!(one.is_pending() && two.is_pending());
-    let mut taken = Vec::new();
-    assert_eq!(Polls::new(rx.recv_many(&cx, &mut taken, 9)).ready(), Ok(2));
-    assert_eq!((taken, one.wakes(), two.wakes()), (vec![0, 1], 1, 0));
-    let permit = one.ready().unwrap();
-    assert_eq!(two.wakes(), 1);
-    two.ready().unwrap().send(2);
-    permit.send(1);
-    assert_eq!(queued(&tx), [2, 1]);
 }
 
 #[test]

@@ -1,0 +1,136 @@
+//! One schedule of a scenario: `asx replay` and `asx shrink`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use asx_conformance::{Host, Native, Record, Scenario};
+use asx_kernel::digest::Digest;
+use asx_lab::explore::{Follow, Schedule, shrink};
+use clap::Args;
+
+use super::Setup;
+use super::files::{Failed, Files};
+use super::tape::Tape;
+use crate::run::scenario;
+
+/// What `asx replay` is asked.
+#[derive(Args)]
+pub(crate) struct Replay {
+    /// A scenario file, or the id of a built-in one.
+    file: String,
+    /// Names the schedule, as `asx explore` printed it.
+    token: String,
+    #[command(flatten)]
+    setup: Setup,
+    #[command(flatten)]
+    files: Files,
+    /// One JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `asx shrink` is asked.
+#[derive(Args)]
+pub(crate) struct Shrink {
+    /// A scenario file, or the id of a built-in one.
+    file: String,
+    /// Names the schedule, as `asx explore` printed it.
+    token: String,
+    #[command(flatten)]
+    setup: Setup,
+    /// One JSON object on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One schedule of a scenario: what did not hold, and the record.
+pub(super) fn follow(
+    scenario: &Arc<Scenario>,
+    schedule: &Schedule,
+    setup: Setup,
+) -> (Option<String>, Record, Tape) {
+    let tape = Tape::new(Box::new(Follow::new(schedule.clone())));
+    tape.begin();
+    let (failure, record) = tape.run(scenario, setup);
+    (failure, record, tape)
+}
+
+/// The scenario and schedule that were asked for; says what is wrong with them.
+fn named(file: &str, token: &str) -> Option<(Arc<Scenario>, Schedule)> {
+    let scenario = scenario(file)?;
+    let known = Native::in_lab().can_run(&scenario);
+    let schedule = known
+        .and_then(|()| Schedule::from_token(token).map_err(|error| format!("{token}: {error}")));
+    match schedule {
+        Ok(schedule) => Some((scenario, schedule)),
+        Err(wrong) => {
+            eprintln!("asx: {wrong}");
+            None
+        }
+    }
+}
+
+/// `asx replay`.
+pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
+    let Some((scenario, schedule)) = named(&options.file, &options.token) else {
+        return Ok(ExitCode::from(2));
+    };
+    if let Err(wrong) = options.files.check() {
+        eprintln!("asx: {wrong}");
+        return Ok(ExitCode::from(2));
+    }
+    let (failure, record, _) = follow(&scenario, &schedule, options.setup);
+    let run = Failed { seed: 0, token: &options.token, failure: failure.as_deref() };
+    if let Err(wrong) = options.files.write(&scenario, options.setup, &run, &record) {
+        eprintln!("asx: {wrong}");
+        return Ok(ExitCode::from(2));
+    }
+    let digest = format!("{:016x}", record.digest);
+    if options.json {
+        let id = &scenario.id;
+        writeln!(out, "{}", serde_json::json!({ "id": id, "digest": digest, "failure": failure }))?;
+    } else {
+        record.events.iter().try_for_each(|event| writeln!(out, "{event}"))?;
+        writeln!(out, "digest {digest}")?;
+        writeln!(out, "{}", failure.as_deref().unwrap_or("nothing failed"))?;
+    }
+    Ok(if failure.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Runs that shrinking may take.
+const SHRINKING: u64 = 5000;
+
+/// `asx shrink`.
+pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result<ExitCode> {
+    let Some((scenario, schedule)) = named(&options.file, &options.token) else {
+        return Ok(ExitCode::from(2));
+    };
+    let mut message = None;
+    let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
+        let (failure, _, tape) = follow(&scenario, schedule, options.setup);
+        log.clone_from(&tape.lock().log);
+        let id = failure.as_ref().map(|text| Digest::new().bytes(text.as_bytes()).value());
+        message = failure.or(message.take());
+        id
+    });
+    let Some(shrunk) = shrunk else {
+        writeln!(out, "nothing fails under this schedule")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (before, after) = (schedule.deviations.len(), shrunk.schedule.deviations.len());
+    let (token, words) = (shrunk.schedule.token(), shrunk.log.words(|task| format!("{task:?}")));
+    if options.json {
+        let value = serde_json::json!({
+            "id": scenario.id, "token": token, "before": before, "after": after,
+            "runs": shrunk.runs, "smallest": shrunk.is_smallest, "failure": message,
+        });
+        writeln!(out, "{value}")?;
+    } else {
+        writeln!(out, "{before} forced choices became {after}, in {} runs", shrunk.runs)?;
+        words.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        writeln!(out, "{}", message.unwrap_or_default())?;
+        writeln!(out, "asx replay {} {token}{}", options.file, options.setup)?;
+    }
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,67 @@
+//! What one thread owns though others may know of it: no lock, and nobody else gets in.
+//!
+//! # Rule
+//! 1. The value is borrowed only on the thread that made it: [`Own::here`] compares the number of
+//!    the thread, which no other ever has. Whoever drops it, on whichever thread, is the last one.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A value of the thread that made it.
+pub(crate) struct Own<T> {
+    owner: u64,
+    value: RefCell<T>,
+}
+
+// SAFETY: rule 1; the last one to hold it may be another thread, to which `T` is then sent.
+unsafe impl<T: Send> Sync for Own<T> {}
+
+impl<T> Own<T> {
+    pub(crate) fn new(value: T) -> Own<T> {
+        Own { owner: this_thread(), value: RefCell::new(value) }
+    }
+
+    /// The value; nothing on any other thread than the owner's.
+    #[inline]
+    pub(crate) fn here(&self) -> Option<RefMut<'_, T>> {
+        (self.owner == this_thread()).then(|| self.value.borrow_mut())
+    }
+
+    /// The value.
+    ///
+    /// # Panics
+    /// On any other thread than the owner's.
+    #[inline]
+    pub(crate) fn get(&self) -> RefMut<'_, T> {
+        self.here().expect("on the thread of its owner")
+    }
+}
+
+/// The number of the calling thread, from 1.
+#[inline]
+fn this_thread() -> u64 {
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| match number.get() {
+        0 => {
+            static NEXT: AtomicU64 = AtomicU64::new(1);
+            number.set(NEXT.fetch_add(1, Relaxed));
+            number.get()
+        }
+        known => known,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_other_thread_gets_at_the_value() {
+        let own = Own::new(7);
+        assert!(std::thread::scope(|s| s.spawn(|| own.here().is_none()).join().unwrap()));
+        *own.get() += 1;
+        assert_eq!(own.here().map(|value| *value), Some(8));
+    }
+}

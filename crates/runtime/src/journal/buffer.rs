@@ -1,0 +1,160 @@
+//! Where a thread writes its events: chunks of slots that only it appends to.
+//!
+//! A slot is a few plain stores, then the chunk's length says that it is there. The lock of a
+//! buffer is taken when a chunk is full and by who reads; a chunk that is written again (of a ring)
+//! is taken out under it first.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use super::slot::{self, Slot, Wide};
+use crate::prim::{Mutex, lock_unseen};
+
+/// Slots of a buffer's first chunk. Each further one has twice as many, up to the most.
+const FIRST: usize = 64;
+const MOST: usize = 1024;
+
+/// An event, in the count of a chunk.
+pub(super) const EVENT: u64 = 1 << 32;
+
+/// The events of one thread at a time.
+pub(super) struct Buffer {
+    /// By which tasks know it; see [`Mark`](super::Mark).
+    pub(super) mark: u16,
+    /// No thread writes into it.
+    pub(super) free: AtomicBool,
+    /// The latest stamp given in it, or about to be.
+    pub(super) clock: AtomicU64,
+    /// Events recorded here before the last chunk.
+    pub(super) events: AtomicU64,
+    pub(super) chunks: Mutex<VecDeque<Arc<Chunk>>>,
+}
+
+/// A number of slots.
+pub(super) struct Chunk {
+    /// How many slots are written, and (times [`EVENT`]) how many events they are.
+    filled: AtomicU64,
+    slots: Box<[[AtomicU64; 4]]>,
+    /// Events that no slot has room for.
+    wide: Mutex<Vec<Wide>>,
+}
+
+impl Buffer {
+    pub(super) fn new(mark: u16) -> Buffer {
+        Buffer {
+            mark,
+            free: AtomicBool::new(false),
+            clock: AtomicU64::new(0),
+            events: AtomicU64::new(0),
+            chunks: Mutex::new(VecDeque::from([Arc::new(Chunk::new(FIRST))])),
+        }
+    }
+
+    /// The chunk to write to.
+    pub(super) fn last(&self) -> Arc<Chunk> {
+        let mut chunks = lock_unseen(&self.chunks);
+        if chunks.is_empty() {
+            chunks.push_back(Arc::new(Chunk::new(FIRST)));
+        }
+        chunks[chunks.len() - 1].clone()
+    }
+
+    /// How many events were recorded here.
+    pub(super) fn count(&self) -> u64 {
+        let chunks = lock_unseen(&self.chunks);
+        let last = chunks.back().map_or(0, |last| last.filled() / EVENT);
+        self.events.load(Relaxed) + last
+    }
+
+    /// A new last chunk.
+    pub(super) fn grow(&self) -> Arc<Chunk> {
+        let mut chunks = lock_unseen(&self.chunks);
+        self.count_last(&chunks);
+        let slots = chunks.back().map_or(FIRST, |last| (2 * last.slots.len()).min(MOST));
+        let chunk = Arc::new(Chunk::new(slots));
+        chunks.push_back(chunk.clone());
+        chunk
+    }
+
+    /// Takes the oldest chunk out if the others hold at least so many slots.
+    pub(super) fn pop_oldest(&self, keep: usize) -> Option<Arc<Chunk>> {
+        let mut chunks = lock_unseen(&self.chunks);
+        let held: usize = chunks.iter().skip(1).map(|chunk| chunk.len()).sum();
+        if held < keep { None } else { chunks.pop_front() }
+    }
+
+    /// Puts a chunk that was taken out at the end, empty.
+    pub(super) fn reuse(&self, chunk: Arc<Chunk>) -> Arc<Chunk> {
+        chunk.clear();
+        let mut chunks = lock_unseen(&self.chunks);
+        self.count_last(&chunks);
+        chunks.push_back(chunk.clone());
+        chunk
+    }
+
+    /// What is last will not be any more.
+    fn count_last(&self, chunks: &VecDeque<Arc<Chunk>>) {
+        let last = chunks.back().map_or(0, |last| last.filled() / EVENT);
+        self.events.fetch_add(last, Relaxed);
+    }
+}
+
+impl Chunk {
+    fn new(slots: usize) -> Chunk {
+        let slots = (0..slots).map(|_| Default::default()).collect();
+        Chunk { filled: AtomicU64::new(0), slots, wide: Mutex::default() }
+    }
+
+    /// How many slots are written.
+    pub(super) fn len(&self) -> usize {
+        self.filled() as u32 as usize
+    }
+
+    /// Slots and events that are written.
+    pub(super) fn filled(&self) -> u64 {
+        self.filled.load(Acquire)
+    }
+
+    /// How many there is room for.
+    pub(super) fn room(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Writes the slot that comes next, after those of `filled`; only the thread whose chunk it is.
+    /// What is filled then, or nothing if there is no room.
+    #[inline]
+    pub(super) fn write(&self, filled: u64, slot: Slot, events: u64) -> Option<u64> {
+        let words = self.slots.get(filled as u32 as usize)?;
+        words.iter().zip(slot).for_each(|(word, value)| word.store(value, Relaxed));
+        let filled = filled + 1 + events * EVENT;
+        self.filled.store(filled, Release);
+        Some(filled)
+    }
+
+    /// Keeps an event as it is: where.
+    pub(super) fn keep(&self, event: Wide) -> usize {
+        let mut wide = lock_unseen(&self.wide);
+        wide.push(event);
+        wide.len() - 1
+    }
+
+    fn clear(&self) {
+        self.filled.store(0, Release);
+        lock_unseen(&self.wide).clear();
+    }
+
+    /// Copies what is written to the end of what was read before.
+    pub(super) fn read(&self, slots: &mut Vec<Slot>, wide: &mut Vec<Wide>) {
+        let before = wide.len() as u64;
+        let written = &self.slots[..self.len()];
+        slots.extend(written.iter().map(|words| {
+            let mut copy = [0, 1, 2, 3].map(|at: usize| words[at].load(Relaxed));
+            slot::place(&mut copy).into_iter().for_each(|place| *place += before);
+            copy
+        }));
+        // After the slots, so that each finds what it names.
+        wide.extend_from_slice(&lock_unseen(&self.wide));
+    }
+}

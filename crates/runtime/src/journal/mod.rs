@@ -1,0 +1,317 @@
+//! The record of a run: the kernel's journal, written by whoever makes the step it tells of.
+//!
+//! Off, it costs a branch where something would be recorded. On, each thread writes its events into
+//! a buffer of its own, in a few words each and without a lock; numbers, the chain of decisions
+//! and the digest are worked out when somebody asks for the record, which merges the buffers.
+//!
+//! # Order
+//! Every event has a stamp, and the order of the record is that of the stamps. A thread's stamps
+//! grow. So do those of a thing: whoever has its lock and records something about it gives a stamp
+//! later than the last one given there, and leaves it there ([`Stamp`]). A task has no lock for its
+//! ordinary steps: its word has the mark of the buffer in which its last event is. A step of the
+//! word is signed in the same instruction, with a stamp that is later than any given so far by who
+//! signed before; stamps are published before they are used. So whatever one event could know of
+//! another comes after it on the record. A stamp is never less than the time it was given at, as
+//! far as the thread knew, so that the order is also about that of time.
+//!
+//! A record that is read while tasks run may lack what is being written just then.
+//!
+//! # Time
+//! A worker looks at a clock that passes by itself when it begins a poll: at every one, or at one
+//! of eight as long as they take less than a microsecond each.
+
+mod buffer;
+mod fold;
+mod recorder;
+mod slot;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::num::NonZero;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use asx_kernel::journal::{Event, EventKind, Subject};
+use asx_kernel::lanes::Lane;
+use asx_kernel::outcome::Severity;
+use asx_kernel::task::TaskState;
+
+use crate::cell::Header;
+use crate::core::Core;
+use recorder::Here;
+pub(crate) use recorder::Recorder;
+use slot::Told;
+
+/// How a dispatch came about, as a worker knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Dispatch {
+    worker: u16,
+    lane: Lane,
+    fallback: bool,
+    streak: u32,
+    limit: u32,
+    /// All of that in one word, if there is room.
+    packed: Option<NonZero<u64>>,
+}
+
+impl Dispatch {
+    /// A dispatch by this worker from this lane, with the worker's cancel streak before it and the
+    /// limit in force.
+    #[inline]
+    pub fn new(worker: u16, lane: Lane, streak: u32, limit: u32) -> Dispatch {
+        let packed = slot::pack_dispatch(worker, lane, [streak, limit], false);
+        Dispatch { worker, lane, fallback: false, streak, limit, packed }
+    }
+
+    /// Whether it is cancel work over its limit, for want of anything else.
+    #[inline]
+    pub fn fallback(self, fallback: bool) -> Dispatch {
+        let Dispatch { worker, lane, streak, limit, .. } = self;
+        let packed = slot::pack_dispatch(worker, lane, [streak, limit], fallback);
+        Dispatch { fallback, packed, ..self }
+    }
+}
+
+/// What a runtime has recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The retained events, oldest first.
+    pub events: Vec<Event>,
+    /// The digest of every event ever recorded; where the time passes by itself, of those retained.
+    pub digest: u64,
+    /// How many events were recorded.
+    pub recorded: u64,
+    /// How many of them were not retained.
+    pub lost: u64,
+}
+
+/// The last stamp given to an event of a thing that has a lock.
+#[derive(Default)]
+pub(crate) struct Stamp(AtomicU64);
+
+impl Stamp {
+    /// What is recorded of the thing later comes after this stamp. The caller has its lock.
+    #[inline]
+    pub(crate) fn raise(&self, stamp: u64) {
+        if stamp > self.0.load(Relaxed) {
+            self.0.store(stamp, Relaxed);
+        }
+    }
+}
+
+impl Core {
+    /// Whether events are recorded.
+    #[inline]
+    pub fn recording(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// What was recorded so far, if anything is. Exact when nothing is running.
+    pub fn recorded(&self) -> Option<Recorded> {
+        self.recorder.as_ref().map(Recorder::read)
+    }
+
+    /// How many events were recorded so far.
+    pub fn events(&self) -> u64 {
+        self.recorder.as_ref().map_or(0, Recorder::events)
+    }
+
+    /// The calling thread has nothing to poll: what it records before the next dispatch is at a
+    /// time of its own.
+    pub fn rest(&self) {
+        if let Some(recorder) = &self.recorder {
+            let mut here = recorder.here();
+            here.rest();
+            here.leave();
+        }
+    }
+
+    /// Whether a full journal refuses new work.
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Recorder::is_refusing)
+    }
+
+    /// Records an event that is in order with those of this thread, if events are recorded.
+    #[inline]
+    pub(crate) fn note(&self, subject: Subject, kind: EventKind) {
+        if let Some(recorder) = &self.recorder {
+            self.write(recorder, None, subject, kind);
+        }
+    }
+
+    /// Records an event of a thing whose lock the caller has.
+    #[inline]
+    pub(crate) fn note_of(&self, thing: &Stamp, subject: Subject, kind: EventKind) {
+        if let Some(recorder) = &self.recorder {
+            self.write(recorder, Some(thing), subject, kind);
+        }
+    }
+
+    #[inline(never)]
+    fn write(&self, recorder: &Recorder, thing: Option<&Stamp>, subject: Subject, kind: EventKind) {
+        let mut here = recorder.here();
+        here.look(recorder, &self.host);
+        thing.into_iter().for_each(|thing| here.see(thing));
+        here.stamp();
+        here.write(recorder, Told::new(subject, kind), || (subject, [Some(kind), None]));
+        thing.into_iter().for_each(|thing| here.touch(thing));
+        here.leave();
+    }
+
+    /// Records that a task was spawned, in a region whose lock the caller has.
+    #[inline]
+    pub(crate) fn note_spawned(&self, thing: &Stamp, task: &Header) {
+        if let Some(recorder) = &self.recorder {
+            self.write_spawned(recorder, thing, task);
+        }
+    }
+
+    #[inline(never)]
+    fn write_spawned(&self, recorder: &Recorder, thing: &Stamp, task: &Header) {
+        let (priority, finalizer) = (task.priority().0, task.is_finalizer());
+        let (id, region) = task.ids();
+        let mut here = recorder.here();
+        // Nobody else knows the task, so that nothing else is recorded of it.
+        task.word.sign(here.mark());
+        here.look(recorder, &self.host);
+        here.see(thing);
+        here.stamp();
+        let told = Told::spawned(id, region, priority, finalizer);
+        let kind = EventKind::TaskSpawned { priority, finalizer };
+        here.write(recorder, told, || (task.subject(), [Some(kind), None]));
+        here.touch(thing);
+        here.leave();
+    }
+
+    /// What is recorded of a thing later comes after what this thread has recorded, and the other
+    /// way round. The caller has the thing's lock.
+    #[inline]
+    pub(crate) fn touch(&self, thing: &Stamp) {
+        if let Some(recorder) = &self.recorder {
+            let mut here = recorder.here();
+            here.touch(thing);
+            here.leave();
+        }
+    }
+
+    /// What this thread records comes after what was recorded of a thing.
+    #[inline]
+    pub(crate) fn see(&self, thing: &Stamp) {
+        if let Some(recorder) = &self.recorder {
+            let mut here = recorder.here();
+            here.see(thing);
+            here.leave();
+        }
+    }
+
+    /// The last stamp of the calling thread.
+    pub(crate) fn clock(&self) -> u64 {
+        let Some(recorder) = &self.recorder else { return 0 };
+        let here = recorder.here();
+        let clock = here.clock();
+        here.leave();
+        clock
+    }
+
+    /// The mark of the calling thread; 0 if nothing is recorded.
+    #[inline]
+    pub(crate) fn mark(&self) -> u16 {
+        if let Some(recorder) = &self.recorder { recorder.mark() } else { 0 }
+    }
+
+    /// What this thread records comes after what was recorded by who left this mark.
+    pub(crate) fn see_mark(&self, mark: u16) {
+        if let Some(recorder) = &self.recorder {
+            let mut here = recorder.here();
+            here.see_mark(recorder, mark);
+            here.leave();
+        }
+    }
+
+    /// Records that a poll begins, with the step of a word that `step` makes and signs, if it does:
+    /// what it answers, and the states before and after.
+    #[inline]
+    pub(crate) fn note_begun<R>(
+        &self,
+        (task, region): (u64, u64),
+        dispatch: Dispatch,
+        step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState, TaskState)>,
+    ) -> Option<R> {
+        let recorder = self.recorder.as_ref()?;
+        let mut here = recorder.here();
+        here.begin_poll(recorder, &self.host);
+        let Some((answer, from, to)) = step(&mut Signer { here: &mut here, recorder }) else {
+            here.leave();
+            return None;
+        };
+        let told = Told::dispatched(task, region, dispatch, from, to);
+        let events = || (of(task, region), [Some(dispatch.into()), moved(from, to)]);
+        here.write(recorder, told, events);
+        here.leave();
+        Some(answer)
+    }
+
+    /// Records that a task ends, as [`note_begun`](Core::note_begun); also the stamp.
+    #[inline]
+    pub(crate) fn note_ended<R>(
+        &self,
+        (task, region): (u64, u64),
+        outcome: Severity,
+        step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState)>,
+    ) -> Option<(R, u64)> {
+        let recorder = self.recorder.as_ref()?;
+        let mut here = recorder.here();
+        here.look(recorder, &self.host);
+        let Some((answer, from)) = step(&mut Signer { here: &mut here, recorder }) else {
+            here.leave();
+            return None;
+        };
+        let to = TaskState::Completed;
+        let told = Told::ended(task, region, outcome, from, to);
+        let ended = || Some(EventKind::TaskEnded { outcome });
+        here.write(recorder, told, || (of(task, region), [moved(from, to), ended()]));
+        let stamp = here.clock();
+        here.leave();
+        Some((answer, stamp))
+    }
+}
+
+fn of(task: u64, region: u64) -> Subject {
+    Subject { task: Some(task), region: Some(region), ..Subject::default() }
+}
+
+fn moved(from: TaskState, to: TaskState) -> Option<EventKind> {
+    (from != to).then_some(EventKind::TaskMoved { from, to })
+}
+
+/// Signs the word of a task.
+pub(crate) struct Signer<'a> {
+    here: &'a mut Here,
+    recorder: &'a Recorder,
+}
+
+impl Signer<'_> {
+    /// The mark for a step of a word that has this one.
+    #[inline]
+    pub(crate) fn sign(&mut self, mark: u16) -> u16 {
+        self.here.see_mark(self.recorder, mark);
+        self.here.stamp();
+        self.here.mark()
+    }
+}
+
+/// What decisions add up to is left open.
+impl From<Dispatch> for EventKind {
+    fn from(dispatch: Dispatch) -> EventKind {
+        let Dispatch { worker, lane, streak, limit, fallback, .. } = dispatch;
+        EventKind::Decision {
+            worker: worker.into(),
+            lane,
+            decision_seq: 0,
+            decision_hash: 0,
+            cancel_streak: streak.into(),
+            limit: limit.into(),
+            fallback,
+        }
+    }
+}

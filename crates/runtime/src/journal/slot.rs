@@ -1,0 +1,299 @@
+//! How an event is written down: four words, whatever it says.
+//!
+//! ```text
+//!   63    56 55                                   0
+//!  +--------+---------------------------------------+
+//!  |  code  |                stamp                  |
+//!  +--------+---------+-----------------------------+
+//!  | timer or channel |   by how much stamp > time  |
+//!  +------------------+-----------------------------+
+//!  |      region      |            task             |
+//!  +------------------+-----------------------------+
+//!  |              the fields of the kind            |
+//!  +------------------------------------------------+
+//! ```
+//! Ids are written one higher, so that 0 is none. Two events that always come together (a dispatch
+//! and the step it makes, the last step and the end) share a slot. What is too rare or too large
+//! for that is [`WIDE`]: kept beside the slots as it is, and the slot says where.
+
+use std::num::NonZero;
+
+use asx_kernel::cancel::{Kind, Phase};
+use asx_kernel::journal::{EventKind, Subject};
+use asx_kernel::lanes::Lane;
+use asx_kernel::outcome::Severity;
+use asx_kernel::region::RegionState;
+use asx_kernel::task::TaskState;
+
+use super::Dispatch;
+
+/// An event of few words.
+pub(super) type Slot = [u64; 4];
+/// One that is kept as it is: when, whom it is about, and what.
+pub(super) type Wide = (u64, Subject, EventKind);
+/// Stamps are less than this.
+pub(super) const MOST: u64 = 1 << CODE_SHIFT;
+
+/// The last word is a place among those that are kept as they are, with their times.
+const WIDE: u64 = 0;
+const SPAWNED: u64 = 1;
+const DISPATCHED: u64 = 2;
+const ENDED: u64 = 3;
+const MOVED: u64 = 4;
+const WITNESS: u64 = 5;
+const OPENED: u64 = 6;
+const REGION_MOVED: u64 = 7;
+const OUTCOME: u64 = 8;
+const ARMED: u64 = 9;
+const FIRED: u64 = 10;
+const DISARMED: u64 = 11;
+const RESERVED: u64 = 12;
+const SENT: u64 = 13;
+const RECEIVED: u64 = 14;
+const WAITING: u64 = 15;
+
+const CODE_SHIFT: u32 = 56;
+
+/// What a slot says, without when.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    /// The code, where it belongs.
+    code: u64,
+    thing: u32,
+    ids: u64,
+    fields: u64,
+}
+
+impl Told {
+    /// How many events it is.
+    #[inline]
+    pub(super) fn events(&self) -> u64 {
+        count(self.code >> CODE_SHIFT, self.fields)
+    }
+
+    /// A task that was spawned.
+    #[inline]
+    pub(super) fn spawned(task: u64, region: u64, priority: u8, finalizer: bool) -> Option<Told> {
+        let fields = u64::from(priority) | u64::from(finalizer) << 8;
+        Some(Told { code: SPAWNED << CODE_SHIFT, thing: 0, ids: task_ids(task, region)?, fields })
+    }
+
+    /// At this stamp and time, if there is room for both.
+    #[inline]
+    pub(super) fn at(self, stamp: u64, time: u64) -> Option<Slot> {
+        let lead = u32::try_from(stamp.checked_sub(time)?).ok()?;
+        let thing = u64::from(self.thing) << 32;
+        Some([stamp | self.code, thing | u64::from(lead), self.ids, self.fields])
+    }
+
+    /// A choice of a worker, and the step of the task it makes, if it makes one.
+    #[inline]
+    pub(super) fn dispatched(
+        task: u64,
+        region: u64,
+        dispatch: Dispatch,
+        from: TaskState,
+        to: TaskState,
+    ) -> Option<Told> {
+        let fields = dispatch.packed?.get() | pack_step(from, to);
+        Some(Told {
+            code: DISPATCHED << CODE_SHIFT,
+            thing: 0,
+            ids: task_ids(task, region)?,
+            fields,
+        })
+    }
+
+    /// The end of a task, and the step it makes.
+    #[inline]
+    pub(super) fn ended(
+        task: u64,
+        region: u64,
+        outcome: Severity,
+        from: TaskState,
+        to: TaskState,
+    ) -> Option<Told> {
+        let (ids, fields) = (task_ids(task, region)?, pack_step(from, to) | (outcome as u64) << 8);
+        Some(Told { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
+    }
+
+    /// Any one event, if it can be told in few words.
+    #[inline]
+    pub(super) fn new(subject: Subject, kind: EventKind) -> Option<Told> {
+        let (thing, ids) = pack_ids(subject)?;
+        let (code, fields) = match kind {
+            EventKind::TaskSpawned { priority, finalizer } => {
+                (SPAWNED, u64::from(priority) | u64::from(finalizer) << 8)
+            }
+            EventKind::TaskMoved { from, to } => (MOVED, pack_step(from, to)),
+            EventKind::TaskEnded { outcome } => (ENDED, (outcome as u64) << 8),
+            EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened } => {
+                let polls = u64::from(u32::try_from(polls).ok()?);
+                let cancel = kind as u64 | (phase as u64) << 8 | u64::from(strengthened) << 16;
+                (WITNESS, cancel | polls << 32)
+            }
+            EventKind::RegionOpened { parent } => (OPENED, pack_id(parent)?.into()),
+            EventKind::RegionMoved { from, to } => (REGION_MOVED, from as u64 | (to as u64) << 8),
+            EventKind::RegionOutcome { outcome } => (OUTCOME, outcome as u64),
+            EventKind::TimerArmed { deadline } => (ARMED, deadline),
+            EventKind::TimerFired { deadline } => (FIRED, deadline),
+            EventKind::TimerCancelled {} => (DISARMED, 0),
+            EventKind::SendReserved { permit } => (RESERVED, permit),
+            EventKind::Sent { permit } => (SENT, pack_id(permit)?.into()),
+            EventKind::Received {} => (RECEIVED, 0),
+            EventKind::SendWaiting {} => (WAITING, 0),
+            _ => return None,
+        };
+        Some(Told { code: code << CODE_SHIFT, thing, ids, fields })
+    }
+}
+
+/// There is a step in the fields; from and to are above.
+const STEPS: u64 = 1;
+
+/// How a dispatch came about, if it can be told in few words.
+#[inline]
+pub(super) fn pack_dispatch(
+    worker: u16,
+    lane: Lane,
+    [streak, limit]: [u32; 2],
+    fallback: bool,
+) -> Option<NonZero<u64>> {
+    let fields = (lane as u64) << 8
+        | u64::from(fallback) << 10
+        | u64::from(worker) << 16
+        | u64::from(streak) << 32
+        | u64::from(limit) << 48;
+    // A limit is never 0.
+    NonZero::new(fields).filter(|_| streak | limit <= 0xffff)
+}
+
+#[inline]
+fn pack_step(from: TaskState, to: TaskState) -> u64 {
+    let steps = if from == to { 0 } else { STEPS };
+    steps | ((from as u64) << 1) | ((to as u64) << 4)
+}
+
+#[inline]
+fn task_ids(task: u64, region: u64) -> Option<u64> {
+    let fit = task | region < u64::from(u32::MAX >> 1);
+    fit.then_some((task + 1) | (region + 1) << 32)
+}
+
+/// Room for an id that may be absent.
+#[inline]
+fn pack_id(id: Option<u64>) -> Option<u32> {
+    match id {
+        None => Some(0),
+        Some(id) => u32::try_from(id).ok()?.checked_add(1),
+    }
+}
+
+#[inline]
+fn pack_ids(subject: Subject) -> Option<(u32, u64)> {
+    let Subject { task, region, timer, channel } = subject;
+    if timer.is_some() && channel.is_some() {
+        return None;
+    }
+    let thing = pack_id(timer.or(channel))?;
+    Some((thing, u64::from(pack_id(task)?) | u64::from(pack_id(region)?) << 32))
+}
+
+/// A slot for an event that is kept elsewhere, at this place.
+pub(super) fn wide(stamp: u64, place: usize) -> Slot {
+    [stamp | WIDE << CODE_SHIFT, 0, 0, place as u64]
+}
+
+/// The stamp of a slot.
+pub(super) fn stamp(slot: &Slot) -> u64 {
+    slot[0] & !(u64::MAX << CODE_SHIFT)
+}
+
+/// The time of a slot.
+pub(super) fn time(slot: &Slot) -> u64 {
+    stamp(slot) - (slot[1] & u64::from(u32::MAX))
+}
+
+/// The place of an event that is kept elsewhere.
+pub(super) fn place(slot: &mut Slot) -> Option<&mut u64> {
+    (slot[0] >> CODE_SHIFT == WIDE).then_some(&mut slot[3])
+}
+
+/// How many events a slot is.
+pub(super) fn events(slot: &Slot) -> u64 {
+    count(slot[0] >> CODE_SHIFT, slot[3])
+}
+
+#[inline]
+fn count(code: u64, fields: u64) -> u64 {
+    1 + u64::from(matches!(code, DISPATCHED | ENDED) && fields & STEPS != 0)
+}
+
+/// Whether the slot tells of a decision.
+pub(super) fn is_dispatch(slot: &Slot) -> bool {
+    slot[0] >> CODE_SHIFT == DISPATCHED
+}
+
+/// Reads the events of a slot that is not [`WIDE`]. What decisions add up to is left open.
+pub(super) fn read(slot: &Slot, mut each: impl FnMut(Subject, EventKind)) {
+    let (code, fields) = (slot[0] >> CODE_SHIFT, slot[3]);
+    let timed = matches!(code, ARMED | FIRED | DISARMED);
+    let thing = unpack_id(slot[1] >> 32);
+    let subject = Subject {
+        task: unpack_id(slot[2] & u64::from(u32::MAX)),
+        region: unpack_id(slot[2] >> 32),
+        timer: thing.filter(|_| timed),
+        channel: thing.filter(|_| !timed),
+    };
+    let mut each = |kind| each(subject, kind);
+    let byte = |at: u32| (fields >> at & 0xff) as usize;
+    let moved = || {
+        let state = |at: u32| TaskState::ALL[(fields >> at & 7) as usize];
+        (fields & STEPS != 0).then(|| EventKind::TaskMoved { from: state(1), to: state(4) })
+    };
+    match code {
+        SPAWNED => each(EventKind::TaskSpawned { priority: fields as u8, finalizer: byte(8) != 0 }),
+        DISPATCHED => {
+            each(EventKind::Decision {
+                worker: fields >> 16 & 0xffff,
+                lane: Lane::ALL[byte(8) & 3],
+                decision_seq: 0,
+                decision_hash: 0,
+                cancel_streak: fields >> 32 & 0xffff,
+                limit: fields >> 48,
+                fallback: byte(8) & 4 != 0,
+            });
+            moved().into_iter().for_each(each);
+        }
+        ENDED => {
+            moved().into_iter().for_each(&mut each);
+            each(EventKind::TaskEnded { outcome: Severity::ALL[byte(8)] });
+        }
+        MOVED => moved().into_iter().for_each(each),
+        WITNESS => each(EventKind::CancelWitness {
+            epoch: 1,
+            phase: Phase::ALL[byte(8)],
+            kind: Kind::ALL[byte(0)],
+            polls: fields >> 32,
+            strengthened: byte(16) != 0,
+        }),
+        OPENED => each(EventKind::RegionOpened { parent: unpack_id(fields) }),
+        REGION_MOVED => each(EventKind::RegionMoved {
+            from: RegionState::ALL[byte(0)],
+            to: RegionState::ALL[byte(8)],
+        }),
+        OUTCOME => each(EventKind::RegionOutcome { outcome: Severity::ALL[byte(0)] }),
+        ARMED => each(EventKind::TimerArmed { deadline: fields }),
+        FIRED => each(EventKind::TimerFired { deadline: fields }),
+        DISARMED => each(EventKind::TimerCancelled {}),
+        RESERVED => each(EventKind::SendReserved { permit: fields }),
+        SENT => each(EventKind::Sent { permit: unpack_id(fields) }),
+        RECEIVED => each(EventKind::Received {}),
+        WAITING => each(EventKind::SendWaiting {}),
+        _ => {}
+    }
+}
+
+fn unpack_id(id: u64) -> Option<u64> {
+    id.checked_sub(1)
+}

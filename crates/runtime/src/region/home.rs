@@ -1,0 +1,119 @@
+//! The region a task belongs to, as its cell keeps it.
+//!
+//! Cells come and go by the thousand while their region stays. An `Arc` each would be two atomic
+//! steps per task on a word that all workers share. So the homes of a region are counted apart from
+//! its other references, and a poll takes or returns several at once (see `ambient`).
+//!
+//! # Rule
+//! 1. `Region::homes` counts the homes there are and those a poll has in reserve. While it is not
+//!    zero they have one reference of the `Arc` together: who makes it leave zero adds that, who
+//!    makes it zero drops it. So the region lives as long as a home does. In between, who adds has
+//!    an `Arc` of its own, and who removes counts until it has.
+
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::Region;
+use crate::ambient;
+use crate::prim::atomic::Ordering::{AcqRel, Relaxed};
+
+/// A reference to a region that costs little to make and to drop while a task is polled.
+pub(crate) struct Home(ManuallyDrop<Arc<Region>>);
+
+impl Home {
+    #[inline]
+    pub(crate) fn of(region: &Arc<Region>) -> Home {
+        if !ambient::take_home(region) {
+            add(region, 1);
+        }
+        // SAFETY: rule 1: counted just now; a home never drops what it has here.
+        Home(ManuallyDrop::new(unsafe { Arc::from_raw(Arc::as_ptr(region)) }))
+    }
+}
+
+impl Deref for Home {
+    type Target = Arc<Region>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<Region> {
+        &self.0
+    }
+}
+
+impl Drop for Home {
+    #[inline]
+    fn drop(&mut self) {
+        let region = Arc::as_ptr(&self.0);
+        if !ambient::return_home(region) {
+            // SAFETY: rule 1: this one.
+            unsafe { remove(region, 1) };
+        }
+    }
+}
+
+/// Counts so many more homes of a region.
+pub(crate) fn add(region: &Arc<Region>, more: u32) {
+    if region.homes.fetch_add(more as usize, Relaxed) == 0 {
+        std::mem::forget(region.clone());
+    }
+}
+
+/// Counts so many homes fewer.
+///
+/// # Safety
+/// Rule 1: they were counted, and nobody has them any more.
+pub(crate) unsafe fn remove(region: *const Region, fewer: u32) {
+    // SAFETY: rule 1: the region lives until the count is zero.
+    let before = unsafe { &*region }.homes.fetch_sub(fewer as usize, AcqRel);
+    if before == fewer as usize {
+        // SAFETY: rule 1: the reference of all homes, which came from an `Arc`.
+        drop(unsafe { Arc::from_raw(region) });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::Cx;
+    use crate::loose::loose_region;
+    use crate::spawn::{Plan, make};
+
+    fn counted(region: &Region) -> usize {
+        region.homes.load(Relaxed)
+    }
+
+    /// Inside a poll and outside, in one region and in two by turns: what is counted at the end is
+    /// what there is, and one reference stands for all of it.
+    #[test]
+    fn homes_keep_their_region_as_long_as_there_is_one() {
+        let (one, two) = (loose_region(), loose_region());
+        let alone = (Arc::strong_count(&one), Arc::strong_count(&two));
+        let kept = Arc::new(std::sync::Mutex::new(Vec::new()));
+        for (made, dropped) in [(1, 1), (1, 0), (2, 3), (3000, 10), (10, 3000), (40, 40)] {
+            let (regions, own) = ([one.clone(), two.clone()], kept.clone());
+            let body = async move |_: Cx| {
+                let mut kept = own.lock().unwrap();
+                (0..made).for_each(|n| kept.push(Home::of(&regions[n / 7 % 2])));
+                let left = kept.len() - dropped;
+                kept.truncate(left);
+                Ok::<(), ()>(())
+            };
+            // SAFETY: Send and 'static.
+            let (entry, task) = unsafe { make(&loose_region(), Plan::default(), body) };
+            assert!(entry.unwrap().unwrap().run() && task.is_finished());
+            let homes = kept.lock().unwrap();
+            let of = |region: &Arc<Region>| homes.iter().filter(|h| Arc::ptr_eq(h, region)).count();
+            assert_eq!((counted(&one), counted(&two)), (of(&one), of(&two)));
+            let held = |count: usize, of: usize| count + usize::from(of > 0);
+            assert_eq!(Arc::strong_count(&one), held(alone.0, of(&one)));
+            assert_eq!(Arc::strong_count(&two), held(alone.1, of(&two)));
+        }
+        assert!(kept.lock().unwrap().is_empty());
+        let (last, weak) = (Home::of(&one), Arc::downgrade(&one));
+        drop(one);
+        assert!(weak.upgrade().is_some());
+        drop(last);
+        assert!(weak.upgrade().is_none());
+    }
+}
