@@ -47,7 +47,7 @@ pub(crate) struct Adapter {
 pub(crate) struct State {
     pub(crate) pump: Pump,
     pub(crate) scheduler: Scheduler<Entry>,
-    pub(crate) suggestion: Suggestion,
+    suggestion: Suggestion,
     pub(crate) log: Log,
     pub(crate) deferred: u64,
     pub(crate) stale_timers: u64,
@@ -65,6 +65,8 @@ pub(crate) struct State {
     plain: [VecDeque<Runnable>; 2],
     /// How many of those were dispatched.
     plain_steps: u64,
+    /// Whether the lanes may hold something, or a streak is on.
+    in_lanes: bool,
     /// A task is being polled: what it makes runnable is the worker's own.
     pub(crate) local: bool,
     choose: Seeded,
@@ -106,6 +108,7 @@ impl Adapter {
             tickets: exact.then(Vec::new),
             plain: Default::default(),
             plain_steps: 0,
+            in_lanes: exact,
             local: false,
             choose: Seeded::new(config.seed.unwrap_or(0), 1),
             seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
@@ -222,7 +225,7 @@ impl Adapter {
 impl State {
     /// Takes what goes next, if anything does.
     pub(crate) fn next(&mut self) -> Option<Decision<Entry>> {
-        if self.scheduler.is_empty() {
+        if !self.in_lanes {
             let entry = self.plain.iter_mut().find_map(VecDeque::pop_front)?;
             self.plain_steps += 1;
             self.local = true;
@@ -230,6 +233,7 @@ impl State {
         }
         let decision = self.scheduler.next(0, self.suggestion, &mut self.choose)?;
         self.ticket_of(decision.token.word());
+        self.look_at_lanes();
         self.local = true;
         Some(decision)
     }
@@ -281,7 +285,25 @@ impl State {
 
     /// Whether nothing is runnable.
     pub(crate) fn is_empty(&self) -> bool {
-        self.scheduler.is_empty() && self.plain.iter().all(VecDeque::is_empty)
+        let lanes = !self.in_lanes || self.scheduler.is_empty();
+        lanes && self.plain.iter().all(VecDeque::is_empty)
+    }
+
+    /// Has the scheduler advised so from now on: of ready work alone all say the same.
+    pub(crate) fn suggest(&mut self, suggestion: Suggestion) {
+        self.suggestion = suggestion;
+    }
+
+    /// Nothing was runnable: the cancel streak begins anew.
+    pub(crate) fn parked(&mut self) {
+        self.scheduler.parked(0);
+        self.look_at_lanes();
+    }
+
+    /// Whether plainly ready work has to go through the lanes from now on.
+    fn look_at_lanes(&mut self) {
+        let no_streak = self.scheduler.fairness(0).is_none_or(|fairness| fairness.streak() == 0);
+        self.in_lanes = self.tickets.is_some() || !self.scheduler.is_empty() || !no_streak;
     }
 
     /// The dispatches so far, counted.
@@ -290,18 +312,9 @@ impl State {
         Certificate { ready: certificate.ready + self.plain_steps, ..certificate }
     }
 
-    /// Whether the lanes have nothing to say: all there is is plainly ready, and no streak is on.
-    fn is_plain(&self) -> bool {
-        let streak = || self.scheduler.fairness(0).is_none_or(|fairness| fairness.streak() == 0);
-        self.tickets.is_none()
-            && self.suggestion == Suggestion::NoPreference
-            && self.scheduler.is_empty()
-            && streak()
-    }
-
     /// Puts an entry into its lane: whether it is one more than before.
     fn push(&mut self, entry: Runnable, source: Source) -> bool {
-        if entry.is_plain() && self.is_plain() {
+        if !self.in_lanes && entry.is_plain() {
             self.plain[usize::from(source != Source::Global)].push_back(entry);
             return true;
         }
@@ -319,6 +332,7 @@ impl State {
     }
 
     fn enqueue(&mut self, entry: Runnable, source: Source) -> bool {
+        self.in_lanes = true;
         let (entry, is_new) = match self.take(entry.id()) {
             Some(old) => (entry.merge(old), false),
             None => (entry, true),

@@ -165,7 +165,7 @@ impl State {
                 None
             }
             Leave::Idle => {
-                self.scheduler.parked(0);
+                self.parked();
                 None
             }
             Leave::NotRunning | Leave::Trapped(_) => None,

@@ -291,7 +291,7 @@ impl Runtime {
 
     /// Has the scheduler advised so from now on.
     pub fn suggest(&self, suggestion: Suggestion) {
-        self.inner.adapter.lock().suggestion = suggestion;
+        self.inner.adapter.lock().suggest(suggestion);
     }
 
     /// Stops everything, for good: in time, then by force.
@@ -364,7 +364,7 @@ impl Runtime {
                 Some((task, lane, true)) => return Some((task, lane)),
                 Some((_, _, false)) => {}
                 None => {
-                    adapter.lock().scheduler.parked(0);
+                    adapter.lock().parked();
                     return None;
                 }
             }
