@@ -528,7 +528,7 @@ fn the_order_of_polls_is_the_same_whether_steps_are_on_record_or_not() {
     assert_eq!(plain, recorded);
 }
 
-/// Ready work, priorities, deadlines, sleeps and cancels by turns, so that the lanes fill and empty.
+/// Ready work, priorities, deadlines, sleeps and cancels by turns: the lanes fill and empty.
 async fn mixed(cx: &Cx, seen: Rc<RefCell<Vec<u64>>>) {
     let _: Result<(), Cancelled> = cx
         .scope(async |s: Scope<Cancelled>| {

@@ -238,9 +238,7 @@ impl<T: Token> Scheduler<T> {
         limit: u32,
         choose: &mut (impl Choose + ?Sized),
     ) -> Option<Found<T>> {
-        if !self.stealable(worker, lanes) {
-            return None;
-        }
+        self.stealable(worker, lanes).then_some(())?;
         let start = choose.pick(Point::StealStart(worker), self.workers.len() - 1);
         let mut scan = steal_order(worker, self.workers.len(), start);
         scan.find_map(|victim| {

@@ -195,10 +195,9 @@ impl Pump {
     /// The drain collected `count` expired timers; `more_due` if the cap left some behind, which
     /// the next drain then takes, a host turn later.
     pub fn timers_fired(&mut self, count: usize, more_due: bool) {
-        if let State::Running { burst, .. } = &mut self.state {
-            burst.timers = burst.timers.saturating_add(count);
-            burst.timers_left = more_due;
-        }
+        let State::Running { burst, .. } = &mut self.state else { return };
+        burst.timers = burst.timers.saturating_add(count);
+        burst.timers_left = more_due;
     }
 
     /// Ends the drain. `work_remains`: something is runnable now.
