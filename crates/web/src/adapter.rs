@@ -318,12 +318,12 @@ impl State {
             self.plain[usize::from(source != Source::Global)].push_back(entry);
             return true;
         }
-        self.into_lanes();
+        self.move_to_lanes();
         self.enqueue(entry, source)
     }
 
     /// Something else came: what is plainly ready waits in the lanes from now on, in its order.
-    fn into_lanes(&mut self) {
+    fn move_to_lanes(&mut self) {
         for (at, source) in [Source::Global, Source::Local(0)].into_iter().enumerate() {
             while let Some(entry) = self.plain[at].pop_front() {
                 self.enqueue(entry, source);

@@ -23,8 +23,8 @@ const PARTS: [Part; 3] = [
 /// All of them at once.
 const BUILD: &str = "build --profile web -p asx-web -p asx-web-js -p asx-web-page --lib --examples";
 
-/// The largest a page that says hello may be, compressed: wasm and glue. So it grows no further; the
-/// goal is 60 kB.
+/// The largest a page that says hello may be, compressed: wasm and glue. So it grows no further;
+/// the goal is 60 kB.
 const HELLO_LIMIT: usize = 72_000;
 
 /// Builds everything into `dist`; says how large the smallest page is.
