@@ -6,7 +6,10 @@
 
 use std::cell::RefMut;
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -18,6 +21,7 @@ use crate::coverage::Coverage;
 use crate::explore::{Access, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
 use crate::own::Own;
+use crate::watch::Pulse;
 
 /// The root task of every program.
 const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
@@ -54,8 +58,11 @@ pub(crate) struct LabHost {
     /// Whether there was ever a timer, in this run or in one before.
     timed: AtomicBool,
     state: Own<State>,
+    pulse: Arc<Pulse>,
     /// Whether there is something in `late`: this is looked at after each poll, the lock is not.
     called: AtomicBool,
+    /// Whether another thread has woken what could run already.
+    elsewhere: AtomicBool,
     /// What other threads have woken.
     late: Mutex<Vec<Runnable>>,
     /// Another thread has woken a task.
@@ -146,13 +153,16 @@ pub(crate) struct Stepped {
 }
 
 impl LabHost {
-    pub(crate) fn new(is_recorded: bool) -> LabHost {
+    /// For a program of this name.
+    pub(crate) fn new(name: &str, is_recorded: bool) -> LabHost {
         LabHost {
             now: AtomicU64::new(0),
             is_recorded,
             timed: AtomicBool::new(false),
             state: Own::new(State::default()),
+            pulse: Pulse::new(name),
             called: AtomicBool::new(false),
+            elsewhere: AtomicBool::new(false),
             late: Mutex::default(),
             woken: Condvar::new(),
         }
@@ -194,7 +204,7 @@ impl LabHost {
     /// Takes in what other threads have woken, if they have.
     #[inline]
     fn listen(&self, state: &mut State) {
-        if self.called.load(Relaxed) {
+        if self.called.load(Acquire) {
             self.take_in(state);
         }
     }
@@ -204,7 +214,7 @@ impl LabHost {
         // In this order: who comes after the list was taken calls again.
         self.called.store(false, Relaxed);
         let late = mem::take(&mut *self.late());
-        state.foreign |= !late.is_empty();
+        state.foreign |= self.elsewhere.swap(false, Relaxed) || !late.is_empty();
         late.into_iter().for_each(|entry| state.enqueue(entry));
     }
 
@@ -295,7 +305,9 @@ impl LabHost {
         drop(state);
         entry.forget_wait();
         footprint::begin(path.0, made, notes);
+        self.pulse.begin(id);
         self.poll(entry);
+        self.pulse.end();
         let mut state = self.state();
         self.listen(&mut state);
         let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
@@ -578,6 +590,16 @@ impl Host for LabHost {
                 self.woken.notify_all();
             }
         }
+    }
+
+    /// The wake of another thread counts even if it came while the task was polled.
+    fn rewoken(&self) {
+        if self.state.is_here() {
+            return;
+        }
+        self.elsewhere.store(true, Relaxed);
+        // Whoever sees that it was called sees why.
+        self.called.store(true, Release);
     }
 
     fn unschedule(&self, task: u64) -> Option<Runnable> {

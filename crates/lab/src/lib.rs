@@ -28,6 +28,7 @@ mod recording;
 pub mod report;
 mod search;
 mod stuck;
+mod watch;
 mod words;
 pub mod workers;
 

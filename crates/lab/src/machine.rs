@@ -75,8 +75,9 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(settings: Settings) -> Machine {
-        let host = Arc::new(LabHost::new(settings.journal.is_some()));
+    /// For a program of this name.
+    pub(crate) fn new(name: &str, settings: Settings) -> Machine {
+        let host = Arc::new(LabHost::new(name, settings.journal.is_some()));
         let core = Core::new(host.clone(), settings);
         let root = core.root();
         let signal = Arc::new(Signal(AtomicBool::new(false)));

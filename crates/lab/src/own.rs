@@ -27,6 +27,11 @@ impl<T> Own<T> {
         (self.owner == this_thread()).then(|| self.value.borrow_mut())
     }
 
+    /// Whether this is the owner's thread.
+    pub(crate) fn is_here(&self) -> bool {
+        self.owner == this_thread()
+    }
+
     /// The value.
     ///
     /// # Panics

@@ -65,7 +65,8 @@ where
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
         let (end, how) = (None, check.how);
-        let (machine, first, proof, coverage) = (machine(None), None, None, [None; 2]);
+        let machine = machine(check.name.as_deref(), None);
+        let (first, proof, coverage) = (None, None, [None; 2]);
         let (cancels, faults, runs) = (false, false, 0);
         Search { check, machine, runs, end, proof, cancels, faults, how, first, coverage }
     }
@@ -330,7 +331,8 @@ where
     /// Runs a schedule once more, with its events recorded.
     fn on_record(&mut self, failure: Failure, schedule: Schedule, shrunk_by: usize) -> Found {
         let settings = Some((MOST_EVENTS, WhenFull::Overwrite));
-        let usual = std::mem::replace(&mut self.machine, machine(settings));
+        let on_record = machine(self.check.name.as_deref(), settings);
+        let usual = std::mem::replace(&mut self.machine, on_record);
         let last = self.follow(&schedule);
         let failure = match last {
             Some(last) if last.id() == failure.id() => last,
@@ -356,6 +358,9 @@ where
     }
 }
 
-fn machine(journal: Option<(usize, WhenFull)>) -> Machine {
-    Machine::new(Settings { operations: u32::MAX, journal, ..Settings::default() })
+fn machine(name: Option<&str>, journal: Option<(usize, WhenFull)>) -> Machine {
+    Machine::new(
+        name.unwrap_or("a check"),
+        Settings { operations: u32::MAX, journal, ..Settings::default() },
+    )
 }

@@ -143,3 +143,22 @@ fn a_second_panic_of_finalizers_is_found() {
     let found = report.run().failure.expect("a panic").failure.finding;
     assert_eq!((found.kind, &*found.message), (Kind::Panic, "1 panics reached nobody"));
 }
+
+/// Goes round in one poll, asking whether there is room.
+#[test]
+fn a_poll_that_tries_for_ever_is_stopped() {
+    let report = check(async |_cx: Cx| {
+        let (tx, _rx) = asx_runtime::channel::bounded::<u32>(1);
+        while tx.try_send(1).is_ok() {}
+        while tx.try_reserve().is_err() {}
+    })
+    .run();
+    let found = report.failure.expect("a bug");
+    assert_eq!(found.failure.finding.kind, Kind::Livelock, "{found}");
+    let report = check(async |_cx: Cx| {
+        let (_tx, mut rx) = asx_runtime::channel::bounded::<u32>(1);
+        while rx.try_recv().is_err() {}
+    })
+    .run();
+    assert_eq!(report.failure.expect("a bug").failure.finding.kind, Kind::Livelock);
+}

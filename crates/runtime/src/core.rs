@@ -82,6 +82,11 @@ pub trait Host: Send + Sync + 'static {
         ((u128::from(self.entropy()) * u128::from(count)) >> 64) as u64
     }
 
+    /// A task was woken that needs no entry, as it has one or is being polled. Only with the feature
+    /// `lab`.
+    #[cfg(feature = "lab")]
+    fn rewoken(&self) {}
+
     /// Whether something goes wrong here that a program has a name for. A host that explores opens
     /// it; with all others nothing does.
     fn fault(&self, _name: &'static str) -> bool {

@@ -27,9 +27,19 @@ pub(crate) fn wake_and_drop(task: TaskRef) {
             // SAFETY: it was made scheduled just now, so that it lives.
             task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
         }
-        Woken::Pending => task.forget(),
+        Woken::Pending => {
+            rewoken(&task);
+            task.forget();
+        }
         Woken::Stale => task.region.core.stale_wake(&task),
     }
+}
+
+/// A task was woken that is to be polled already, or polled again.
+#[inline(always)]
+fn rewoken(_task: &TaskRef) {
+    #[cfg(feature = "lab")]
+    _task.region.core.host.rewoken();
 }
 
 /// A waker of the task was used.
@@ -38,7 +48,7 @@ pub(crate) fn wake(task: &TaskRef) {
     match task.word.wake() {
         // SAFETY: it was made scheduled just now.
         Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
-        Woken::Pending => {}
+        Woken::Pending => rewoken(task),
         Woken::Stale => task.region.core.stale_wake(task),
     }
 }

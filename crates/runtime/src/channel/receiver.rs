@@ -9,6 +9,7 @@ use asx_kernel::channel::TryRecvError;
 use super::recv::{Next, Recv, RecvMany};
 use super::shared::Shared;
 use crate::Cx;
+use crate::footprint;
 use crate::prim::Arc;
 
 /// The receiving side, the only one. Dropping it drops the messages it did not take and tells
@@ -69,6 +70,7 @@ impl<T> Receiver<T> {
     /// Takes a message if there is one.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        footprint::breathe();
         self.shared.try_recv()
     }
 

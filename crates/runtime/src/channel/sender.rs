@@ -9,6 +9,7 @@ use super::permit::{OwnedPermit, Permit};
 use super::reserve::{Reserve, ReserveOwned, Sending};
 use super::shared::Shared;
 use crate::Cx;
+use crate::footprint;
 use crate::prim::Arc;
 
 /// A sending side; a clone is a further one. The channel is disconnected for the receiver when
@@ -56,12 +57,14 @@ impl<T> Sender<T> {
     /// Reserves a slot if one is free and nobody waits for one.
     #[inline]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TryReserveError> {
+        footprint::breathe();
         let id = self.shared.try_reserve(Shared::number)?;
         Ok(Permit::new(&self.shared, id))
     }
 
     /// [`try_reserve`](Sender::try_reserve), with a permit that borrows nothing.
     pub fn try_reserve_owned(&self) -> Result<OwnedPermit<T>, TryReserveError> {
+        footprint::breathe();
         let id = self.shared.try_reserve(Shared::number)?;
         Ok(OwnedPermit::new(self.shared.clone(), id))
     }
@@ -72,6 +75,7 @@ impl<T> Sender<T> {
     /// Sends if a slot is free and nobody waits for one.
     #[inline]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
+        footprint::breathe();
         self.shared.try_send(value)
     }
 

@@ -22,7 +22,7 @@ use super::shared::Shared;
 use super::{Disconnected, Receiver, SendError, Sender, TryReserveError, ZeroCapacity};
 use crate::prim::Arc;
 use crate::prim::atomic::{AtomicU64, Ordering};
-use crate::{CancelSafe, Cx};
+use crate::{CancelSafe, Cx, footprint};
 
 /// A [`bounded`](super::bounded()) channel whose permits are duties.
 ///
@@ -74,6 +74,7 @@ impl<T> TrackedSender<T> {
 
     /// Reserves a slot if one is free and nobody waits for one.
     pub fn try_reserve(&self) -> Result<TrackedPermit<T>, TryReserveError> {
+        footprint::breathe();
         let permit = TrackedPermit::try_reserve(&self.sender.shared);
         let mut permit = permit.map_err(|status| match status {
             Status::Full => TryReserveError::Full,

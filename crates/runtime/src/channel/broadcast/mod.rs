@@ -22,7 +22,7 @@ use super::Disconnected;
 use super::line::{self, Place, leave_line, poll_line};
 use crate::cx::Wait;
 use crate::prim::{Arc, Mutex, lock};
-use crate::{CancelSafe, Cx};
+use crate::{CancelSafe, Cx, footprint};
 
 /// A channel that keeps up to `capacity` messages for subscribers that are behind.
 ///
@@ -145,6 +145,7 @@ impl<T> Subscriber<T> {
 impl<T: Clone> Subscriber<T> {
     /// Takes the next message if there is one.
     pub fn try_recv(&mut self) -> Result<T, TryListenError> {
+        footprint::breathe();
         let taken = lock(&self.ring).take(&mut self.next);
         taken.map(Shared::unwrap_or_clone)
     }
