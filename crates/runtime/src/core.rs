@@ -82,8 +82,8 @@ pub trait Host: Send + Sync + 'static {
         ((u128::from(self.entropy()) * u128::from(count)) >> 64) as u64
     }
 
-    /// A task was woken that needs no entry, as it has one or is being polled. Only with the feature
-    /// `lab`.
+    /// A task was woken that needs no entry, as it has one or is being polled. Only with the
+    /// feature `lab`.
     #[cfg(feature = "lab")]
     fn rewoken(&self) {}
 
