@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::shell::{cargo, run as sh};
 use crate::{
-    Result, bare, bench, capi, check, conform, deny, fuzz, loom, memory, no_args, soak, tidy,
+    Result, bare, bench, capi, check, conform, deny, fuzz, loom, memory, no_args, soak, tidy, web,
 };
 
 /// Long enough to reach every operation of a target, short enough for every push.
@@ -30,6 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("soak", || soak::section(SOAK_SECONDS));
     report.section("asan", memory::asan_section);
     report.section("valgrind", memory::valgrind_section);
+    report.section("browser", web::section);
     report.section("bench", bench::section);
     report.finish()
 }

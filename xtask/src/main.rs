@@ -17,6 +17,7 @@ mod report;
 mod shell;
 mod soak;
 mod tidy;
+mod web;
 
 use std::process::ExitCode;
 
@@ -71,6 +72,12 @@ const CHORES: &[Chore] = &[
         usage: "[header | install --prefix DIR | test]",
         about: "the C library: build, make its header, install, test",
         run: capi::run,
+    },
+    Chore {
+        name: "web",
+        usage: "[--serve | --test | --measure]",
+        about: "build what runs in browsers; show, test or measure it",
+        run: web::run,
     },
     Chore {
         name: "bench",

@@ -66,6 +66,7 @@ pub(crate) fn host(name: &str) -> Box<dyn Host> {
         "native" => Box::new(Native::new()),
         "lab" => Box::new(Native::in_lab()),
         "c" => Box::new(C::new()),
+        "web" => Box::new(Native::in_page()),
         _ => Box::new(Model::new()),
     }
 }

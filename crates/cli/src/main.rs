@@ -74,10 +74,13 @@ enum Shell {
     Fish,
 }
 
+/// The hosts that the corpus can be run on.
+const HOSTS: [&str; 5] = ["model", "native", "lab", "web", "c"];
+
 #[derive(Args, Default)]
 struct Conform {
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab", "c"])]
+    #[arg(long, default_value = "model", value_parser = HOSTS)]
     host: String,
     /// Only ids that match this pattern (`*`, `?`).
     #[arg(long, value_name = "GLOB")]
@@ -98,7 +101,7 @@ struct Run {
     /// A scenario file, or the id of a built-in one.
     file: String,
     /// The host to run on.
-    #[arg(long, default_value = "model", value_parser = ["model", "native", "lab", "c"])]
+    #[arg(long, default_value = "model", value_parser = HOSTS)]
     host: String,
     /// Run under this seed only.
     #[arg(long)]

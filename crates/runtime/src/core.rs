@@ -82,8 +82,8 @@ pub trait Host: Send + Sync + 'static {
         ((u128::from(self.entropy()) * u128::from(count)) >> 64) as u64
     }
 
-    /// A task was woken that needs no entry, as it has one or is being polled. Only with feature
-    /// `lab`.
+    /// A task was woken that needs no entry, as it has one or is being polled. Only with the
+    /// feature `lab`.
     #[cfg(feature = "lab")]
     fn rewoken(&self) {}
 
@@ -244,7 +244,12 @@ impl Core {
     /// Timers first, then deadlines, then what was told to stop; each in the order of its time,
     /// deadlines at the same instant in the order of their tasks. Answers how many timers fired.
     pub fn fire_timers(&self, now: Time) -> usize {
-        let fired = self.fire(now);
+        self.fire_some(now, usize::MAX)
+    }
+
+    /// The same, with at most so many timers; what else is due stays so.
+    pub fn fire_some(&self, now: Time, most: usize) -> usize {
+        let fired = self.fire(now, most);
         // One may lead to another that is due at once.
         while self.alarms.next().is_some_and(|next| next <= now) {
             self.ring_alarms(now);
@@ -253,12 +258,16 @@ impl Core {
     }
 
     fn ring_alarms(&self, now: Time) {
-        let (mut deadlines, mut rest) = (Vec::new(), Vec::new());
+        let (mut deadlines, mut rest) = (Vec::<(Time, TaskRef)>::new(), Vec::new());
         self.alarms.fire(now, |expired| match expired.token {
-            Alarm::Deadline(task) => deadlines.push((expired.deadline, task)),
+            // They come by time, and tasks mostly in the order of their numbers.
+            Alarm::Deadline(task) => {
+                let key = (expired.deadline, task.id());
+                let at = deadlines.partition_point(|(time, task)| (*time, task.id()) <= key);
+                deadlines.insert(at, (expired.deadline, task));
+            }
             other => rest.push(other),
         });
-        deadlines.sort_by_key(|(deadline, task)| (*deadline, task.id()));
         for (_, task) in deadlines {
             task.region.exhausted(&task, Exhausted::Deadline);
         }

@@ -6,29 +6,68 @@ use asx_kernel::status::Status;
 /// Scenarios whose point is something that a future or a handle does not have.
 const BY_ID: [(&str, &str); 1] = [("sched-late-joiners", "a handle has one awaiter")];
 
-/// Whether the scenario can be run; if not, why.
+/// What only an event loop can do.
+const BROWSER: &str = "it is about the browser's event loop";
+
+/// Whether workers can run the scenario; if not, why.
 pub(super) fn can_run(scenario: &Scenario) -> Result<(), String> {
+    if scenario.config.browser.is_some() {
+        return Err(BROWSER.to_owned());
+    }
+    can_be_expressed(scenario, of_op)
+}
+
+/// Whether a page can; if not, why.
+pub(super) fn can_run_in_page(scenario: &Scenario) -> Result<(), String> {
+    if scenario.config.workers > 1 {
+        return Err("a page has one thread".to_owned());
+    }
+    // Where a panic is a trap, it ends everything: nothing is left to look at.
+    if cfg!(panic = "abort") && panics(scenario) {
+        return Err("a panic is a trap here, which nothing survives".to_owned());
+    }
+    can_be_expressed(scenario, |step| of_op(step).filter(|why| *why != BROWSER))
+}
+
+type Hindrance = fn(&ScriptStep) -> Option<&'static str>;
+
+fn can_be_expressed(scenario: &Scenario, of_op: Hindrance) -> Result<(), String> {
     if let Some((_, why)) = BY_ID.iter().find(|(id, _)| *id == scenario.id) {
         return Err((*why).to_owned());
-    }
-    if scenario.config.browser.is_some() {
-        return Err("it is about the browser's event loop".to_owned());
     }
     if scenario.config.limits.contains_key("memory") {
         return Err("memory is not counted: it is the allocator's".to_owned());
     }
-    let bodies = scenario.tasks.values().flat_map(|task| [&task.body, &task.on_cancel]);
-    let mut all = bodies.chain([&scenario.setup, &scenario.steps]);
-    match all.find_map(|steps| hindrance(steps)) {
+    match first(scenario, &of_op) {
         Some(why) => Err(why.to_owned()),
         None => Ok(()),
     }
 }
 
+fn panics(scenario: &Scenario) -> bool {
+    let panic = |step: &ScriptStep| matches!(step.op, Op::Panic { .. }).then_some("");
+    first(scenario, &panic).is_some()
+}
+
+/// The first hindrance in a scenario.
+fn first(
+    scenario: &Scenario,
+    of_op: &dyn Fn(&ScriptStep) -> Option<&'static str>,
+) -> Option<&'static str> {
+    let bodies = scenario.tasks.values().flat_map(|task| [&task.body, &task.on_cancel]);
+    let mut all = bodies.chain([&scenario.setup, &scenario.steps]);
+    all.find_map(|steps| hindrance(steps, of_op))
+}
+
 /// Why an op among these cannot be done.
-fn hindrance(steps: &[ScriptStep]) -> Option<&'static str> {
+fn hindrance(
+    steps: &[ScriptStep],
+    of_op: &dyn Fn(&ScriptStep) -> Option<&'static str>,
+) -> Option<&'static str> {
     steps.iter().find_map(|step| match &step.op {
-        Op::Repeat { body, .. } | Op::Shield { body } | Op::Cleanup { body } => hindrance(body),
+        Op::Repeat { body, .. } | Op::Shield { body } | Op::Cleanup { body } => {
+            hindrance(body, of_op)
+        }
         _ => of_op(step),
     })
 }
@@ -36,7 +75,7 @@ fn hindrance(steps: &[ScriptStep]) -> Option<&'static str> {
 fn of_op(step: &ScriptStep) -> Option<&'static str> {
     let second = [Some(Status::ObligationAlreadyResolved), Some(Status::ObligationLeaked)];
     match &step.op {
-        Op::Browser(_) | Op::Check(Checked::Pump) => Some("it is about the browser's event loop"),
+        Op::Browser(_) | Op::Check(Checked::Pump) => Some(BROWSER),
         Op::Storage { .. } => Some("regions own no storage: what tasks hold is theirs"),
         Op::Release { .. } => Some("a handle keeps what it names: there is nothing to release"),
         _ if step.expect == Some(Status::StaleHandle) => {

@@ -66,6 +66,8 @@ impl World {
                     .with("lost", recorded.lost)
                     .with("retained", recorded.events.len()))
             }
+            Checked::Pump => self.look_at_pump(),
+            Checked::Lanes if self.page.is_some() => self.look_at_lanes(),
             _ => Err(Status::Internal),
         }
     }

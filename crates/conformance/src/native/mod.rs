@@ -1,12 +1,13 @@
 //! The hosts of the real runtime: scenarios over it, on workers that are stepped.
 //!
 //! Regions, tasks, channels and timers are those of `asx-runtime`, run under a manual clock by the
-//! workers of `asx-native` or by those of `asx-lab`. A scripted task is a real future (`script`)
-//! that drives its `BodyRunner` from inside its polls. What the journal says is what the runtime
-//! recorded: the host itself records nothing. Names and what a check cannot ask the runtime are
-//! kept in `Book`.
+//! workers of `asx-native`, by those of `asx-lab`, or by the event loop of `asx-web`. A scripted
+//! task is a real future (`script`) that drives its `BodyRunner` from inside its polls. What the
+//! journal says is what the runtime recorded: the host itself records nothing. Names and what a
+//! check cannot ask the runtime are kept in `Book`.
 
 mod able;
+mod browser;
 mod channels;
 mod looks;
 mod ops;
@@ -53,6 +54,8 @@ pub struct Native {
     oracle: Option<Oracle>,
     /// Whether it is asked which of equals goes first, whatever scenarios say.
     ties: bool,
+    /// Whether an event loop drives it, as in a page.
+    web: bool,
 }
 
 /// Makes the oracle for a run under a seed on so many workers.
@@ -84,13 +87,24 @@ impl Native {
     }
 }
 
+impl Native {
+    /// The same runtime in a page, driven by the pump over an event loop that the script turns.
+    pub fn in_page() -> Native {
+        Native { web: true, ..Native::default() }
+    }
+}
+
 impl Host for Native {
     fn name(&self) -> &'static str {
-        if self.oracle.is_some() { "lab" } else { "native" }
+        match self.web {
+            true => "web",
+            false if self.oracle.is_some() => "lab",
+            false => "native",
+        }
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
-        able::can_run(scenario)
+        if self.web { able::can_run_in_page(scenario) } else { able::can_run(scenario) }
     }
 
     fn start(&mut self, scenario: &Arc<Scenario>, seed: u64) {
@@ -105,6 +119,7 @@ impl Host for Native {
                 let oracle = oracle(seed, setup.workers.max(1));
                 steps::of_lab(setup, oracle)
             }
+            None if self.web => browser::of_page(setup, scenario.config.browser.as_ref()),
             None => steps::of_threads(setup),
         };
         self.engine = Some(Engine::new(Arc::clone(scenario), seed, run));
@@ -146,6 +161,8 @@ struct World {
     root: RegionProbe,
     /// Moves the clock.
     clock: Box<dyn Fn(Time) + Send + Sync>,
+    /// The event loop, if one drives.
+    page: Option<browser::Look>,
     book: Mutex<Book>,
 }
 
@@ -220,6 +237,7 @@ impl Engine {
             core: run.core().clone(),
             root: root.clone(),
             clock: run.clock(),
+            page: run.browser().map(browser::Browser::look),
             book: Mutex::default(),
         });
         world.book().bind_region("root", root);
@@ -229,6 +247,8 @@ impl Engine {
     fn apply(&mut self, op: &Op) -> Poll<Reply> {
         match op {
             Op::Law(law) => Poll::Ready(laws::answer(law, self.world.seed)),
+            Op::Browser(op) => Poll::Ready(self.browser_op(op)),
+            Op::StepOn { .. } if self.is_driven() => Poll::Ready(browser::driven()),
             Op::Check(subject) => {
                 let answer = self.world.look(subject, None).unwrap_or_else(|status| {
                     self.look_at_run(subject).unwrap_or(Reply::status(status))
@@ -271,6 +291,9 @@ impl Engine {
     }
 
     fn run(&mut self, max_steps: u64) -> Result<u64, u64> {
+        if let Some(browser) = self.run.browser().filter(|browser| browser.drives) {
+            return browser.run_loop(max_steps);
+        }
         let mut steps = 0;
         while self.run.step(None).is_some() {
             steps += 1;
@@ -316,6 +339,7 @@ impl Engine {
     fn check(&self) -> Result<(), String> {
         let recorded = self.world.core.recorded();
         let events = recorded.map(|recorded| recorded.events).unwrap_or_default();
+        self.run.browser().map_or(Ok(()), |browser| browser.check())?;
         self.refinement.borrow_mut().advance(&events)
     }
 
@@ -339,7 +363,7 @@ impl Engine {
             digest: recorded.digest,
             recorded: recorded.recorded,
             events: recorded.events,
-            host_events: Vec::new(),
+            host_events: self.run.browser().map(browser::Browser::events).unwrap_or_default(),
             names,
             outcomes,
             not_quiescent: self.world.quiescent().err().map(|not| not.all()).unwrap_or_default(),

@@ -31,6 +31,7 @@ impl World {
         let answer = match op {
             Op::Check(subject) => self.look(subject, scope(by)).map(Poll::Ready),
             Op::Law(law) => ready(crate::laws::answer(law, self.seed)),
+            Op::Browser(op) => ready(self.page_op(op)),
             Op::Advance { when } => {
                 (self.clock)(when.from(self.now()));
                 ready(Reply::ok())

@@ -9,6 +9,8 @@ use asx_lab::workers::{self, Workers};
 use asx_native::stepped::{Setup, Stepped};
 use asx_runtime::{Core, Region};
 
+use super::browser::Browser;
+
 /// A run that is stepped: see [`Stepped`], whose methods these are.
 pub(super) trait Steps {
     fn core(&self) -> &Arc<Core>;
@@ -24,6 +26,10 @@ pub(super) trait Steps {
     fn suggest(&mut self, suggestion: Suggestion);
     fn queued(&self, lane: Lane) -> usize;
     fn certificate(&self, worker: usize) -> Option<Certificate>;
+    /// The event loop that drives it, if one does.
+    fn browser(&self) -> Option<&Browser> {
+        None
+    }
 }
 
 /// The stepped workers of threads.

@@ -78,6 +78,8 @@ pub struct Scheduler<T> {
     workers: Vec<Worker<T>>,
     tie_break: TieBreak,
     chain: DecisionChain,
+    /// Without the chain of decisions, where nobody looks at it: number and hash stay as they are.
+    pub unchained: bool,
 }
 
 /// A decision before it is written down.
@@ -97,6 +99,7 @@ impl<T: Token> Scheduler<T> {
             workers: (0..config.workers.max(1)).map(worker).collect(),
             tie_break: config.tie_break,
             chain: DecisionChain::default(),
+            unchained: false,
         }
     }
 
@@ -138,16 +141,16 @@ impl<T: Token> Scheduler<T> {
         certificate.record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
         let Verdict { lane, fallback, limit } = verdict;
-        self.chain.extend(lane, token.word(), streak, limit);
+        if !self.unchained {
+            self.chain.extend(lane, token.word(), streak, limit);
+        }
         let DecisionChain { seq, hash } = self.chain;
         Some(Decision { worker, lane, source, fallback, streak, limit, seq, hash, token })
     }
 
     /// Notes that a worker parked (or, with one worker and no threads, that all lanes ran empty).
     pub fn parked(&mut self, worker: usize) {
-        if let Some(worker) = self.workers.get_mut(worker) {
-            worker.fairness.parked();
-        }
+        self.workers.get_mut(worker).into_iter().for_each(|w| w.fairness.parked());
     }
 
     /// What a worker sees: the global queue and its own.
@@ -164,11 +167,6 @@ impl<T: Token> Scheduler<T> {
     pub fn can_run(&self, worker: usize) -> bool {
         worker < self.workers.len()
             && (self.pending(worker).any() || self.stealable(worker, &Lane::ALL))
-    }
-
-    /// The workers that would find something, in order.
-    pub fn runnable_workers(&self) -> impl Iterator<Item = usize> {
-        (0..self.workers.len()).filter(|worker| self.can_run(*worker))
     }
 
     getters! {
@@ -240,9 +238,7 @@ impl<T: Token> Scheduler<T> {
         limit: u32,
         choose: &mut (impl Choose + ?Sized),
     ) -> Option<Found<T>> {
-        if !self.stealable(worker, lanes) {
-            return None;
-        }
+        self.stealable(worker, lanes).then_some(())?;
         let start = choose.pick(Point::StealStart(worker), self.workers.len() - 1);
         let mut scan = steal_order(worker, self.workers.len(), start);
         scan.find_map(|victim| {
@@ -263,6 +259,26 @@ impl<T: Token> Scheduler<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_the_chain_the_same_is_decided() {
+        use crate::choose::First;
+        use crate::lanes::Priority;
+        let mut chained: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
+        let mut plain = Scheduler::new(SchedulerConfig::default());
+        plain.unchained = true;
+        for scheduler in [&mut chained, &mut plain] {
+            scheduler.enqueue(Source::Local(0), Place::Ready(Priority::DEFAULT), 1, false);
+            scheduler.enqueue(Source::Global, Place::Cancel(Priority::DEFAULT), 2, false);
+        }
+        for token in [2, 1] {
+            let a = chained.next(0, Suggestion::NoPreference, &mut First).unwrap();
+            let b = plain.next(0, Suggestion::NoPreference, &mut First).unwrap();
+            assert_eq!((a.token, b.token), (token, token));
+            assert_eq!((a.lane, a.streak, a.limit), (b.lane, b.streak, b.limit));
+            assert!(a.seq > 0 && a.hash != 0 && (b.seq, b.hash) == (0, 0));
+        }
+    }
 
     #[test]
     fn check_looks_at_every_queue() {

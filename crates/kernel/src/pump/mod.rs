@@ -125,6 +125,11 @@ impl Pump {
         Pump { config, capabilities, state: State::Idle { owed: None }, turn: 1, batch: 0 }
     }
 
+    /// Changes the limits. Not while a drain runs: it may be past the new ones.
+    pub fn configure(&mut self, config: PumpConfig) {
+        self.config = Pump::new(config, self.capabilities).config;
+    }
+
     /// Something became runnable. Returns the host call to make, if one is needed.
     pub fn wake(&mut self) -> Result<Option<HostCall>, Refused> {
         match &mut self.state {
@@ -190,10 +195,9 @@ impl Pump {
     /// The drain collected `count` expired timers; `more_due` if the cap left some behind, which
     /// the next drain then takes, a host turn later.
     pub fn timers_fired(&mut self, count: usize, more_due: bool) {
-        if let State::Running { burst, .. } = &mut self.state {
-            burst.timers = burst.timers.saturating_add(count);
-            burst.timers_left = more_due;
-        }
+        let State::Running { burst, .. } = &mut self.state else { return };
+        burst.timers = burst.timers.saturating_add(count);
+        burst.timers_left = more_due;
     }
 
     /// Ends the drain. `work_remains`: something is runnable now.

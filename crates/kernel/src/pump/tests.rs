@@ -394,3 +394,13 @@ fn overdue(steps: u32) -> Burst {
     (0..steps).for_each(|_| assert!(burst.step(&config(9), None)));
     burst
 }
+
+#[test]
+fn limits_can_be_changed_between_drains_and_count_at_least_one() {
+    let limit = |steps| PumpConfig { microtask_burst_limit: steps, ..PumpConfig::default() };
+    let mut pump = Pump::new(limit(5), Capabilities::all());
+    let _ = pump.wake();
+    pump.configure(limit(0));
+    assert_eq!(pump.config().microtask_burst_limit, 1);
+    assert_eq!(pump.outstanding(), Some(HostCall::Microtask), "nothing else changes");
+}

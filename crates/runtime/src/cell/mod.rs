@@ -52,7 +52,7 @@ use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::task::{Context, Poll};
 
 use asx_kernel::cancel::Reason;
@@ -107,7 +107,7 @@ pub(crate) struct Header {
     holds: std::cell::UnsafeCell<Holds>,
     joiner: UnsafeCell<Joiner>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
-    wait: AtomicUsize,
+    wait: AtomicU64,
     pub(crate) extra: Option<Box<Extra>>,
     pub(crate) span: Span,
     pub(crate) wakers: Wakers,
@@ -216,7 +216,7 @@ where
             cleanup_priority: AtomicU8::new(0),
             holds: std::cell::UnsafeCell::new(Holds::Nothing),
             joiner: UnsafeCell::new(Joiner::default()),
-            wait: AtomicUsize::new(0),
+            wait: AtomicU64::new(0),
             extra: plan.extra,
             span,
             wakers: Wakers::NONE,
@@ -425,8 +425,8 @@ impl Header {
     /// Notes what the task is about to wait for, and where.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
-        const { assert!(align_of::<Location<'static>>() >= 8) };
-        self.wait.store(std::ptr::from_ref(at).expose_provenance() | on as usize, Relaxed);
+        let at = std::ptr::from_ref(at).expose_provenance() as u64;
+        self.wait.store((at << WAIT_SHIFT) | on as u64, Relaxed);
     }
 
     /// The task waits for nothing that is known.
@@ -447,10 +447,11 @@ impl Header {
     /// What the task waited for last.
     pub(crate) fn wait(&self) -> Option<(Wait, &'static Location<'static>)> {
         let word = self.wait.load(Relaxed);
-        let at = std::ptr::with_exposed_provenance::<Location<'static>>(word & !7);
+        let at = ((word & !7) >> WAIT_SHIFT) as usize;
+        let at = std::ptr::with_exposed_provenance::<Location<'static>>(at);
         // SAFETY: only `set_wait` writes the word, from a reference that lives for ever.
         let at = unsafe { at.as_ref() }?;
-        Some((Wait::ALL[word & 7], at))
+        Some((Wait::ALL[(word & 7) as usize], at))
     }
 }
 
@@ -569,6 +570,10 @@ impl Drop for TaskRef {
     }
 }
 
+/// A place's address leaves three low bits for the kind of wait; where pointers are so short that
+/// it does not, there is room above.
+const WAIT_SHIFT: u32 = if align_of::<Location<'static>>() >= 8 { 0 } else { 3 };
+
 /// An entry for a queue: a task that is to be polled.
 ///
 /// Usually it owns no reference: its task is scheduled, so it lives, so its region holds one. When
@@ -641,6 +646,11 @@ impl Runnable {
     #[inline]
     pub fn id(&self) -> u64 {
         self.header().id()
+    }
+
+    /// The number of its region.
+    pub fn region(&self) -> u64 {
+        self.header().region.id
     }
 
     /// The name of the task, if it was given one.

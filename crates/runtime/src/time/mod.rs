@@ -151,15 +151,15 @@ impl<T> Timers<T> {
 
     /// Hands out those whose time has come; the next deadline.
     pub(crate) fn fire(&self, now: Time, each: impl FnMut(Expired<T>)) -> Option<Time> {
-        self.fire_with(now, BATCH, |_| (), each)
+        self.fire_with(now, (BATCH, usize::MAX), |_| (), each)
     }
 
-    /// Hands out those whose time has come, at most `batch` of them under one lock, where each is
-    /// looked at first; the next deadline.
+    /// Hands out those whose time has come, at most `most` in all and `batch` of them under one
+    /// lock, where each is looked at first; the next deadline.
     fn fire_with(
         &self,
         now: Time,
-        batch: usize,
+        (batch, mut most): (usize, usize),
         look: impl Fn(&Expired<T>),
         mut each: impl FnMut(Expired<T>),
     ) -> Option<Time> {
@@ -170,6 +170,7 @@ impl<T> Timers<T> {
         }
         let mut due = Vec::with_capacity(batch);
         loop {
+            let batch = batch.min(most);
             let (count, next) = {
                 let mut wheel = lock_unseen(&self.wheel);
                 let wheel = wheel.as_mut()?;
@@ -180,7 +181,8 @@ impl<T> Timers<T> {
                 (count, next)
             };
             due.drain(..).for_each(&mut each);
-            if count < batch {
+            most -= count;
+            if count < batch || most == 0 {
                 return next;
             }
         }
@@ -255,8 +257,8 @@ impl Core {
         updated.inspect_err(|status| self.refused_timer(*status))
     }
 
-    /// Wakes those whose timers are due: how many timers there were.
-    pub(crate) fn fire(&self, now: Time) -> usize {
+    /// Wakes those whose timers are due, at most so many: how many timers there were.
+    pub(crate) fn fire(&self, now: Time, most: usize) -> usize {
         let mut fired = 0;
         let fire = |Expired { handle, token, .. }: Expired<Armed>| {
             fired += 1;
@@ -264,9 +266,9 @@ impl Core {
         };
         if self.recording() {
             // One by one, so that what each wakes comes before the next on the record.
-            self.timers.fire_with(now, 1, |expired| self.note_fired(expired), fire);
+            self.timers.fire_with(now, (1, most), |expired| self.note_fired(expired), fire);
         } else {
-            self.timers.fire(now, fire);
+            self.timers.fire_with(now, (BATCH, most), |_| (), fire);
         }
         fired
     }

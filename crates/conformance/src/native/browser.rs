@@ -1,0 +1,320 @@
+//! The event loop of a page, turned by the script: the same pump and runtime as in a browser.
+
+use super::{Engine, World};
+use crate::host::{HostEvent, Reply};
+use crate::scenario::{self, BrowserOp, Name};
+use crate::value::Value;
+use asx_kernel::lanes::{Certificate, Lane, SchedulerConfig, Suggestion};
+use asx_kernel::pump::{Capabilities, Capability, PumpConfig, StaleTimer};
+use asx_kernel::status::{Coded, Status};
+use asx_kernel::time::Time;
+use asx_native::stepped::Setup;
+use asx_runtime::{Core, Region};
+use asx_web::page::Page;
+use asx_web::{Config, Handle, Pumped, Runtime, call_name};
+use std::sync::Arc;
+
+use super::steps::Steps;
+
+/// A runtime in a page that the script turns.
+pub(super) struct Browser {
+    runtime: Runtime,
+    page: Arc<Page>,
+    /// Whether the event loop drives; if not, the script steps.
+    pub(super) drives: bool,
+}
+
+/// What tasks may see of it.
+#[derive(Clone)]
+pub(super) struct Look {
+    handle: Handle,
+    page: Arc<Page>,
+}
+
+/// Host events that are kept: more than any scenario makes.
+const EVENTS: usize = 1 << 20;
+
+pub(super) fn of_page(setup: Setup, browser: Option<&scenario::Browser>) -> Box<dyn Steps> {
+    let Setup { workers: _, seed, tie_break, cancel_streak_limit, settings } = setup;
+    let (mut pump, mut granted) = (PumpConfig::default(), Capabilities::all());
+    if let Some(browser) = browser {
+        granted = Capabilities::none();
+        browser.capabilities.iter().for_each(|capability| granted.grant(*capability));
+        pump = PumpConfig {
+            microtask_burst_limit: browser.burst_limit,
+            burst_time_limit: browser.burst_time,
+            timer_batch_limit: browser.timer_batch,
+            has_message_channel: browser.message_channel,
+            clock_check_every: 1,
+        };
+    }
+    let config = Config {
+        pump,
+        scheduler: SchedulerConfig { workers: 1, cancel_streak_limit, tie_break },
+        settings,
+        seed: Some(seed),
+        host_events: EVENTS,
+        exact: true,
+    };
+    let (page, runtime) = Page::granting(config, granted);
+    Box::new(Browser { runtime, page, drives: browser.is_some() })
+}
+
+/// The answer to a step by hand where the event loop drives.
+pub(super) fn driven() -> Reply {
+    let note = "a pump drives: use `turn` with burst_limit = 1";
+    Reply::status(Status::InvalidArgument).note(note)
+}
+
+impl Browser {
+    pub(super) fn look(&self) -> Look {
+        let (handle, page) = (self.runtime.handle(), self.page.clone());
+        Look { handle, page }
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.runtime.check().map_err(str::to_owned)
+    }
+
+    fn steps(&self) -> u64 {
+        let certificate = self.runtime.certificate();
+        certificate.cancel + certificate.timed + certificate.ready + certificate.fallback
+    }
+
+    fn is_due(&self) -> bool {
+        self.runtime.core().next_wake().is_some_and(|next| next <= self.page.time())
+    }
+
+    /// Turns the loop until nothing is queued and nothing is due: how many steps that took.
+    pub(super) fn run_loop(&self, max_steps: u64) -> Result<u64, u64> {
+        let (before, mut turns) = (self.steps(), 0);
+        loop {
+            self.page.microtasks(&self.runtime);
+            if self.page.waiting().1 > 0 {
+                self.page.turn(&self.runtime);
+            } else if !self.is_due() || self.host_timer().status != Status::Ok {
+                break;
+            }
+            turns += 1;
+            if self.steps() - before > max_steps || turns > max_steps {
+                return Err(max_steps);
+            }
+        }
+        Ok(self.steps() - before)
+    }
+
+    fn host_timer(&self) -> Reply {
+        self.page.microtasks(&self.runtime);
+        let rang = self.runtime.host_timer();
+        self.page.microtasks(&self.runtime);
+        rang.into()
+    }
+
+    /// The next macrotask; a turn of the page's own if there is none.
+    fn turn(&self) {
+        if !self.page.turn(&self.runtime) {
+            let _ = self.runtime.page_turn();
+            self.page.microtasks(&self.runtime);
+        }
+    }
+
+    pub(super) fn events(&self) -> Vec<HostEvent> {
+        let events = self.runtime.host_events(0);
+        events.iter().map(host_event).collect()
+    }
+
+    fn op(&self, op: &BrowserOp) -> Reply {
+        match op {
+            BrowserOp::Microtasks => Reply::ok().with("ran", self.page.microtasks(&self.runtime)),
+            BrowserOp::Turn { count } => {
+                let before = self.steps();
+                (0..*count).for_each(|_| self.turn());
+                Reply::ok().with("steps", self.steps() - before)
+            }
+            BrowserOp::Pump => match self.runtime.pump() {
+                Ok(Pumped::Drained) => Reply::ok().with("answer", "begin"),
+                Ok(Pumped::NotScheduled) => Reply::ok().with("answer", "not_scheduled"),
+                Ok(Pumped::Deferred) => deferred(),
+                Err(error) => Reply::status(error.status()).note(error.to_string()),
+            },
+            BrowserOp::HostTimer { .. } => self.host_timer(),
+            BrowserOp::Suspend { span } => {
+                self.page.set_time(self.page.time() + *span);
+                Reply::ok()
+            }
+            BrowserOp::Grant { capability } => {
+                self.runtime.grant(*capability);
+                Reply::ok()
+            }
+            BrowserOp::Revoke { capability } => {
+                self.runtime.revoke(*capability);
+                Reply::ok()
+            }
+            BrowserOp::Require { capability } => self.look().require(*capability),
+        }
+    }
+}
+
+fn deferred() -> Reply {
+    Reply::status(Status::Reentrant).with("answer", "deferred")
+}
+
+fn host_event(event: &asx_web::HostEvent) -> HostEvent {
+    let decided = event.decided.as_ref();
+    let mut fields = vec![
+        ("task_id", decided.map(|d| d.task_id.into())),
+        ("region_id", decided.map(|d| d.region_id.into())),
+        ("lane", decided.map(|d| d.lane.name().into())),
+        ("decision_seq", decided.map(|d| d.decision_seq.into())),
+        ("decision_hash", decided.map(|d| d.decision_hash.into())),
+        ("host_turn_id", Some(event.host_turn_id.into())),
+        ("microtask_batch_id", Some(event.microtask_batch_id.into())),
+        ("cancel_streak", decided.map(|d| u64::from(d.cancel_streak).into())),
+        ("cancel_streak_limit", decided.map(|d| u64::from(d.cancel_streak_limit).into())),
+        ("error_class", event.error_class.map(|status| status.name().into())),
+    ];
+    let detail = event.detail.iter().map(|(name, value)| {
+        let number = value.parse::<u64>().ok().filter(|_| *name == "timer");
+        (*name, Some(number.map_or_else(|| value.as_str().into(), Value::from)))
+    });
+    fields.extend(detail);
+    HostEvent { kind: event.kind, fields }
+}
+
+impl Look {
+    fn require(&self, capability: Capability) -> Reply {
+        match self.handle.require(capability, "scenario") {
+            Ok(()) => Reply::ok().with("provenance", Value::none()),
+            Err(denied) => Reply::status(denied.status()).with("provenance", denied.provenance),
+        }
+    }
+}
+
+impl Engine {
+    pub(super) fn is_driven(&self) -> bool {
+        self.run.browser().is_some_and(|browser| browser.drives)
+    }
+
+    pub(super) fn browser_op(&mut self, op: &BrowserOp) -> Reply {
+        let Some(browser) = self.run.browser().filter(|browser| browser.drives) else {
+            return Reply::status(Status::InvalidArgument).note("there is no [config.browser]");
+        };
+        match op {
+            BrowserOp::HostTimer { timer: Some(name) } => self.late_ring(browser, name),
+            op => browser.op(op),
+        }
+    }
+
+    /// A host timer rings for exactly this timer, perhaps after its end.
+    fn late_ring(&self, browser: &Browser, name: &Name) -> Reply {
+        let handle = super::found(&self.world.book().timers, None, name);
+        let handle = match handle {
+            Ok(handle) => handle,
+            Err(status) => return status.into(),
+        };
+        if self.world.core.probe_timer(handle).is_some() {
+            return browser.host_timer();
+        }
+        let stale = StaleTimer { id: handle.id, generation: handle.generation };
+        if let Err(error) = browser.runtime.late_ring(stale) {
+            return error.status().into();
+        }
+        browser.page.microtasks(&browser.runtime);
+        Status::StaleHandle.into()
+    }
+}
+
+impl World {
+    /// An op of a task on the page it runs in.
+    pub(super) fn page_op(&self, op: &BrowserOp) -> Reply {
+        let Some(page) = &self.page else { return Status::InvalidArgument.into() };
+        match op {
+            BrowserOp::Pump if page.handle.defer() => deferred(),
+            BrowserOp::Pump => Reply::ok().with("answer", "not_scheduled"),
+            BrowserOp::Require { capability } => page.require(*capability),
+            _ => Status::InvalidArgument.into(),
+        }
+    }
+
+    pub(super) fn look_at_pump(&self) -> Result<Reply, Status> {
+        let page = self.page.as_ref().ok_or(Status::Internal)?;
+        let (info, (microtasks, macrotasks)) = (page.handle.pump_info(), page.page.waiting());
+        Ok(Reply::ok()
+            .with("state", format!("{:?}", info.state))
+            .with("turn", info.turn)
+            .with("batch", info.batch)
+            .with("outstanding", Value::maybe(info.outstanding.map(call_name)))
+            .with("pending", info.pending)
+            .with("stalled", info.stalled)
+            .with("deferred", info.deferred)
+            .with("stale_timers", info.stale_timers)
+            .with("macrotasks", macrotasks)
+            .with("microtasks", microtasks))
+    }
+
+    pub(super) fn look_at_lanes(&self) -> Result<Reply, Status> {
+        let page = self.page.as_ref().ok_or(Status::Internal)?;
+        let [cancel, timed, ready] = Lane::ALL.map(|lane| page.handle.queued(lane));
+        Ok(Reply::ok()
+            .with("cancel", cancel)
+            .with("timed", timed)
+            .with("ready", ready)
+            .with("total", cancel + timed + ready))
+    }
+}
+
+impl Steps for Browser {
+    fn core(&self) -> &Arc<Core> {
+        self.runtime.core()
+    }
+
+    fn root(&self) -> &Arc<Region> {
+        self.runtime.root()
+    }
+
+    fn now(&self) -> Time {
+        self.page.time()
+    }
+
+    fn clock(&self) -> Box<dyn Fn(Time) + Send + Sync> {
+        let page = self.page.clone();
+        Box::new(move |to| page.set_time(to))
+    }
+
+    fn advance(&mut self, to: Time) {
+        self.page.set_time(to);
+        self.runtime.core().advance_timers(self.page.time());
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        self.runtime.core().next_wake()
+    }
+
+    fn fire(&mut self) -> usize {
+        self.runtime.core().fire_timers(self.page.time())
+    }
+
+    fn workers(&self) -> usize {
+        1
+    }
+
+    fn step(&mut self, worker: Option<usize>) -> Option<(u64, Lane)> {
+        if worker.is_some_and(|worker| worker > 0) { None } else { self.runtime.step() }
+    }
+
+    fn suggest(&mut self, suggestion: Suggestion) {
+        self.runtime.suggest(suggestion);
+    }
+
+    fn queued(&self, lane: Lane) -> usize {
+        self.runtime.queued(lane)
+    }
+
+    fn certificate(&self, worker: usize) -> Option<Certificate> {
+        (worker == 0).then(|| self.runtime.certificate())
+    }
+
+    fn browser(&self) -> Option<&Browser> {
+        Some(self)
+    }
+}

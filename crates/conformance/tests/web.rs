@@ -1,0 +1,74 @@
+//! The runtime in a page, driven by the pump over an event loop that the script turns, says of
+//! every fixture what the model says.
+
+use asx_conformance::{Model, Native, Report, Scenario, corpus, parse_str, run_scenario};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn scenarios() -> Vec<Arc<Scenario>> {
+    let read = |fixture: asx_conformance::Fixture| {
+        let scenario = parse_str(&fixture.file, &fixture.text);
+        Arc::new(scenario.unwrap_or_else(|errors| panic!("{}: {errors:?}", fixture.file)))
+    };
+    corpus().into_iter().map(read).collect()
+}
+
+fn failures(report: &Report) -> Vec<String> {
+    let of_run = |run: &asx_conformance::SeedRun| {
+        let repro = format!("{} --host web", run.repro);
+        let show = move |f: &asx_conformance::Failure| format!("line {}: {f} ({repro})", f.line);
+        run.failures.iter().map(show).collect::<Vec<_>>()
+    };
+    report.runs.iter().flat_map(of_run).collect()
+}
+
+#[test]
+fn every_fixture_a_page_can_express_passes_there() {
+    let mut web = Native::in_page();
+    let mut wrong = Vec::new();
+    let (mut passed, mut skipped) = (0, BTreeMap::<String, usize>::new());
+    for scenario in scenarios() {
+        let report = run_scenario(&mut web, &scenario);
+        match &report.skipped {
+            Some(why) => *skipped.entry(why.clone()).or_default() += 1,
+            None => passed += 1,
+        }
+        wrong.extend(failures(&report));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Pinned, so that neither number can shrink or grow unnoticed.
+    let skipped: Vec<_> = skipped.iter().map(|(why, count)| (why.as_str(), *count)).collect();
+    let expected = [
+        ("a handle has one awaiter", 1),
+        ("a handle keeps what it names: none goes stale", 4),
+        ("a handle keeps what it names: there is nothing to release", 7),
+        ("a page has one thread", 8),
+        ("memory is not counted: it is the allocator's", 3),
+        ("regions own no storage: what tasks hold is theirs", 3),
+        ("types forbid it: a permit is consumed by its first resolution", 13),
+    ];
+    assert_eq!((passed, &skipped[..]), (239, &expected[..]));
+}
+
+#[test]
+fn every_journal_of_a_page_is_equal_to_the_models_line_by_line() {
+    let (mut web, mut model) = (Native::in_page(), Model::new());
+    for scenario in scenarios() {
+        let ours = run_scenario(&mut web, &scenario);
+        if ours.skipped.is_some() {
+            continue;
+        }
+        let theirs = run_scenario(&mut model, &scenario);
+        for (own, other) in ours.runs.iter().zip(&theirs.runs) {
+            assert_eq!(own.journal, other.journal, "{}", own.repro);
+            if scenario.config.browser.is_some() {
+                // The model has no host timer to set, so none is denied.
+                let told = |events: &[String]| -> Vec<String> {
+                    let timer = |line: &&String| !line.contains(" capability=timer ");
+                    events.iter().filter(timer).cloned().collect()
+                };
+                assert_eq!(told(&own.host_events), told(&other.host_events), "{}", own.repro);
+            }
+        }
+    }
+}

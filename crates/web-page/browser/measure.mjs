@@ -1,0 +1,100 @@
+// The same work on this pump, on this pump without bounds, and on wasm-bindgen-futures, in one page:
+// long tasks, how long clicks wait, what it costs. Interleaved; the median of the rounds.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { out, open, withBrowser } from "./browser.mjs";
+
+const ROUNDS = Number(process.env.ASX_ROUNDS ?? 3);
+const EXECUTORS = ["asx", "unbounded", "spawn_local"];
+const POLLS_US = [0.2, 2, 20, 200];
+const TASKS = 64;
+const CPU_MS = 1200;
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+const percentile = (values, p) =>
+  values.length === 0 ? 0 : values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * p)];
+
+/** One run: the page works while the mouse clicks every 37 ms. */
+async function run(page, executor, polls, rounds) {
+  await page.evaluate(() => {
+    globalThis.waits = [];
+    globalThis.long = [];
+  });
+  const done = page.evaluate(
+    async ([executor, tasks, polls, rounds]) => {
+      const start = performance.now();
+      await asx.work(executor, tasks, polls, rounds);
+      return performance.now() - start;
+    },
+    [executor, TASKS, polls, rounds],
+  );
+  let over = false;
+  done.finally(() => (over = true));
+  const clicks = [];
+  while (!over) {
+    clicks.push(page.mouse.click(30, 20));
+    await new Promise((next) => setTimeout(next, 37));
+  }
+  const took = await done;
+  await Promise.all(clicks);
+  await page.waitForTimeout(100);
+  const { waits, long } = await page.evaluate(() => ({ waits, long }));
+  return { took, waits, long };
+}
+
+await withBrowser(async (context) => {
+  const { page } = await open(context, "blank.html");
+  await page.waitForFunction(() => globalThis.ready);
+  const perMicro = await page.evaluate(() => {
+    document.addEventListener("mousedown", (event) => waits.push(performance.now() - event.timeStamp));
+    globalThis.long = [];
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) long.push(entry.duration);
+    }).observe({ type: "longtask" });
+    let best = 0;
+    for (let n = 0; n < 5; n += 1) {
+      const start = performance.now();
+      asx.spin(4_000_000);
+      best = Math.max(best, 4_000_000 / ((performance.now() - start) * 1000));
+    }
+    return best;
+  });
+  const rows = [];
+  for (const us of POLLS_US) {
+    const [rounds, polls] = [Math.max(1, Math.round(us * perMicro)), Math.round((CPU_MS * 1000) / us / TASKS)];
+    const results = Object.fromEntries(EXECUTORS.map((name) => [name, []]));
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const name of EXECUTORS) results[name].push(await run(page, name, polls, rounds));
+    }
+    const base = Math.min(...results.unbounded.map((r) => r.took));
+    for (const name of EXECUTORS) {
+      const all = results[name];
+      rows.push({
+        poll_us: us,
+        executor: name,
+        took_ms: Math.round(median(all.map((r) => r.took))),
+        cost: Number((Math.min(...all.map((r) => r.took)) / base).toFixed(2)),
+        long_tasks: median(all.map((r) => r.long.length)),
+        longest_ms: Math.round(median(all.map((r) => Math.max(0, ...r.long)))),
+        input_p50_ms: Number(median(all.map((r) => percentile(r.waits, 0.5))).toFixed(1)),
+        input_p95_ms: Number(median(all.map((r) => percentile(r.waits, 0.95))).toFixed(1)),
+      });
+    }
+  }
+  // A wake and a poll that do nothing: tasks that only yield.
+  const empty = {};
+  for (let round = 0; round < 5; round += 1) {
+    for (const name of EXECUTORS.slice(1)) {
+      const ns = await page.evaluate(async (name) => {
+        const start = performance.now();
+        await asx.work(name, 64, 31_250, 0);
+        return (performance.now() - start) / 2;
+      }, name);
+      empty[name] = Math.min(empty[name] ?? Infinity, ns);
+    }
+  }
+  console.table(rows);
+  console.log(`an empty wake and poll: asx ${empty.unbounded.toFixed(0)} ns, spawn_local ${empty.spawn_local.toFixed(0)} ns`);
+  writeFileSync(join(out, "measure.json"), JSON.stringify({ rows, empty }, null, 1));
+});

@@ -1,0 +1,347 @@
+// What runs in a real browser: the corpus in a page and in a worker, the real event loop, bad use,
+// the npm package, the demo. The last line says how many.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { strict as assert } from "node:assert";
+import { address, open, out, withBrowser } from "./browser.mjs";
+import { demo } from "./demo.mjs";
+
+let passed = 0;
+const failed = [];
+
+async function test(name, body) {
+  try {
+    await body();
+    passed += 1;
+    console.log(`ok   ${name}`);
+  } catch (error) {
+    failed.push(name);
+    console.log(`FAIL ${name}: ${error.stack ?? error}`);
+  }
+}
+
+/** Holds the lines of the corpus against what the fixtures expect; answers how many ran. */
+function judge(text, place) {
+  const records = text.trim().split("\n").map((line) => JSON.parse(line));
+  const wrong = records.filter((r) => r.error || r.failures?.length);
+  assert.deepEqual(wrong.map((r) => [r.scenario, r.seed, r.error, r.failures]), []);
+  const ran = records.filter((r) => r.skipped === null);
+  for (const record of ran) {
+    if (record.expected.length === 0) continue;
+    assert.ok(record.expected.includes(record.digest), `${record.scenario}: ${record.digest}`);
+  }
+  const browser = new Set(ran.map((r) => r.scenario).filter((id) => id.startsWith("sched.browser.")));
+  assert.equal(browser.size, 9, "the nine fixtures of the browser");
+  const parity = new Set(ran.map((r) => r.scenario).filter((id) => id.startsWith("parity-")));
+  assert.equal(parity.size, 5);
+  const scenarios = new Set(ran.map((r) => r.scenario)).size;
+  const skipped = new Set(records.filter((r) => r.skipped !== null).map((r) => r.scenario)).size;
+  console.log(`     ${place}: ${scenarios} scenarios, ${ran.length} runs; ${skipped} skipped`);
+  assert.ok(scenarios > 200, `only ${scenarios} scenarios ran`);
+  return scenarios;
+}
+
+async function fresh(context) {
+  const opened = await open(context, "blank.html");
+  await opened.page.waitForFunction(() => globalThis.ready);
+  return opened;
+}
+
+await withBrowser(async (context) => {
+  await test("every fixture gives its fingerprint in a page", async () => {
+    const { page, errors } = await fresh(context);
+    const text = await page.evaluate(async () => {
+      let text = "";
+      for (let nth = 0; nth < asx.fixture_count(); nth += 1) {
+        text += asx.run_fixture(nth, "window", "web");
+        await new Promise((next) => setTimeout(next));
+      }
+      return text;
+    });
+    writeFileSync(join(out, "web.jsonl"), text);
+    judge(text, "window");
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  await test("every fixture gives its fingerprint in a worker", async () => {
+    const { page } = await fresh(context);
+    const text = await page.evaluate(
+      () =>
+        new Promise((done, fail) => {
+          const worker = new Worker("worker.js", { type: "module" });
+          let text = "";
+          worker.onerror = (event) => fail(new Error(event.message));
+          worker.onmessage = ({ data }) => (data === null ? done(text) : (text += data));
+          worker.postMessage({ profile: "web" });
+        }),
+    );
+    writeFileSync(join(out, "worker.jsonl"), text);
+    judge(text, "worker");
+    await page.close();
+  });
+
+  await test("on the real event loop a program leaves the digest it leaves without one", async () => {
+    const { page, errors } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const results = [];
+      for (const burst of [1, 16, 256]) {
+        await asx.run_pressure(handles({ clock: () => 0 }), burst);
+        const [digest, turns] = asx.last_run();
+        results.push([burst, digest, asx.digest_without_browser(burst), turns]);
+      }
+      return results;
+    });
+    const digests = new Set(seen.flatMap(([, real, simulated]) => [real, simulated]));
+    assert.equal(digests.size, 1, JSON.stringify(seen));
+    assert.ok(seen[0][3] > 500 && seen[2][3] < 8, `host turns: ${JSON.stringify(seen)}`);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  await test("host events of the real loop have every mandatory field", async () => {
+    const { page } = await fresh(context);
+    const events = await page.evaluate(async () => {
+      await asx.run_pressure(handles(), 100);
+      return JSON.parse(asx.last_run()[2]);
+    });
+    const fields = ["task_id", "region_id", "lane", "decision_seq", "decision_hash"].concat(
+      ["host_turn_id", "microtask_batch_id", "cancel_streak", "cancel_streak_limit", "error_class"],
+    );
+    for (const event of events) {
+      for (const field of fields) assert.ok(field in event, `${event.event}: ${field}`);
+    }
+    const kinds = new Set(events.map((event) => event.event));
+    for (const kind of ["step_begin", "decision", "step_end", "burst_limit_reached", "host_handoff"]) {
+      assert.ok(kinds.has(`scheduler_${kind}`), kind);
+    }
+    await page.close();
+  });
+
+  await test("sleeps end, never early, in window", async () => {
+    const { page } = await fresh(context);
+    const [asked, took] = await page.evaluate(async () => {
+      const start = performance.now();
+      return [await asx.sleep(handles(), 30.5), performance.now() - start];
+    });
+    assert.ok(took >= asked, `${took} of ${asked} ms`);
+    await page.close();
+  });
+
+  await test("a huge timer is set in chunks and rings nobody at once", async () => {
+    const { page } = await fresh(context);
+    const delays = await page.evaluate(async () => {
+      const delays = [];
+      const timer = { set: (f, ms) => (delays.push(ms), 1), clear: () => {} };
+      asx.sleep(handles({ timer }), 2 ** 40);
+      await new Promise((next) => setTimeout(next, 20));
+      return delays;
+    });
+    assert.deepEqual(delays, [2 ** 31 - 1]);
+    await page.close();
+  });
+
+  await test("promises are futures: values, rejections", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const value = await asx.await_promise(handles(), Promise.resolve(5));
+      const rejected = await asx.await_promise(handles(), Promise.reject(new Error("no"))).catch((e) => e.message);
+      return [value, rejected];
+    });
+    assert.deepEqual(seen, [5, "no"]);
+    await page.close();
+  });
+
+  await test("an abort cancels, and a cancel aborts and waits for the end", async () => {
+    const { page } = await fresh(context);
+    await context.route("**/slow", () => {});
+    const seen = await page.evaluate(async () => {
+      const controller = new AbortController();
+      const fetched = asx.fetch_until(handles(), "slow", controller.signal);
+      setTimeout(() => controller.abort(new Error("the user left")), 30);
+      const error = await fetched.catch((error) => error);
+      const order = [];
+      const aborted = await asx.abort_by_timeout(handles(), (signal) => {
+        return new Promise((done) => {
+          signal.addEventListener("abort", () => {
+            order.push(`abort: ${signal.reason.name} ${signal.reason.kind}`);
+            setTimeout(() => (order.push("cleaned up"), done()), 25);
+          });
+        });
+      }).catch((error) => (order.push("ended"), error));
+      return [error.name, error.message, aborted.name, order];
+    });
+    assert.equal(seen[0], "AbortError");
+    assert.ok(seen[1].includes("the user left"), seen[1]);
+    assert.equal(seen[2], "AbortError");
+    assert.deepEqual(seen[3], ["abort: AbortError Timeout", "cleaned up", "ended"]);
+    await page.close();
+  });
+
+  await test("events wait up to their bound, the rest is counted as lost", async () => {
+    const { page } = await fresh(context);
+    const lost = await page.evaluate(async () => {
+      const target = document.getElementById("button");
+      let go;
+      const after = new Promise((done) => (go = done));
+      const taken = asx.take_events(handles(), target, "click", 4, after);
+      await new Promise((next) => setTimeout(next, 10));
+      for (let n = 0; n < 10; n += 1) target.click();
+      go();
+      return taken;
+    });
+    assert.equal(lost, 6);
+    await page.close();
+  });
+
+  await test("a trap in a task ends the runtime with a diagnosis, and does not hang", async () => {
+    const { page, errors } = await fresh(context);
+    const [error, events] = await page.evaluate(async () => {
+      const error = await asx.trap(handles()).catch((error) => error);
+      return [[error.name, error.message], JSON.parse(asx.last_run()[2])];
+    });
+    assert.equal(error[0], "INTERNAL");
+    assert.ok(error[1].includes("a task trapped") && error[1].includes("step"), error[1]);
+    assert.ok(events.some((event) => event.event === "scheduler_trapped"));
+    await page.waitForTimeout(100);
+    assert.ok(errors.length <= 1, `${errors}`);
+    await page.close();
+  });
+
+  await test("a forged message runs nothing and is on the record", async () => {
+    const { page } = await fresh(context);
+    const kinds = await page.evaluate(async () => {
+      const slept = asx.sleep(handles(), 40);
+      for (const data of [77, "x", null, -1, 2 ** 40]) port.postMessage(data);
+      await slept;
+      return JSON.parse(asx.last_run()[2]).map((event) => event.event);
+    });
+    assert.equal(kinds.filter((kind) => kind === "scheduler_forged_message").length, 5);
+    await page.close();
+  });
+
+  await test("what is not granted is denied, with who wanted it, and no global is touched", async () => {
+    const { page } = await fresh(context);
+    const [denied, global, after] = await page.evaluate(async () => {
+      let global = 0;
+      const own = globalThis.setTimeout;
+      const mine = handles({ timer: undefined });
+      globalThis.setTimeout = (...all) => ((global += 1), own(...all));
+      const slept = asx.sleep(mine, 5);
+      await new Promise((next) => own(next, 60));
+      globalThis.setTimeout = own;
+      const events = JSON.parse(asx.last_run()[2]);
+      const denied = events.filter((event) => event.error_class === "CAPABILITY_DENIED");
+      asx.drop_last();
+      return [denied, global, await slept.catch((error) => error.name)];
+    });
+    assert.equal(denied.length, 1);
+    assert.equal(denied[0].provenance, "host timer");
+    assert.equal(global, 0);
+    assert.equal(after, "AbortError", "dropping the runtime ends what lives in it");
+    await page.close();
+  });
+
+  await test("a capability revoked while it runs stalls it until it is granted", async () => {
+    const { page } = await fresh(context);
+    const order = await page.evaluate(async () => {
+      const order = [];
+      const run = asx.run_pressure(handles(), 10).then(() => order.push("over"));
+      await null;
+      asx.set_granted("post", false);
+      await new Promise((next) => setTimeout(next, 50));
+      order.push("granted");
+      asx.set_granted("post", true);
+      await run;
+      return order;
+    });
+    assert.deepEqual(order, ["granted", "over"]);
+    await page.close();
+  });
+
+  await test("starting twice is an error, and starting again afterwards is not", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      asx.start_once(30);
+      let error;
+      try {
+        asx.start_once(1);
+      } catch (caught) {
+        error = caught.name;
+      }
+      await new Promise((next) => setTimeout(next, 120));
+      asx.start_once(1);
+      return error;
+    });
+    assert.equal(seen, "INVALID_TRANSITION");
+    await page.close();
+  });
+
+  await test("hello says hello", async () => {
+    const page = await context.newPage();
+    const said = [];
+    page.on("console", (message) => said.push(message.text()));
+    await page.goto(`${address}/hello.html`);
+    await page.waitForTimeout(300);
+    assert.deepEqual(said, ["hello", "world"]);
+    await page.close();
+  });
+
+  await test("the npm package's example runs, in plain JavaScript", async () => {
+    const { page, errors } = await open(context, "pkg/example.html");
+    await page.waitForFunction(() => document.body.dataset.done === "yes");
+    const text = await page.textContent("#out");
+    assert.deepEqual(text.trim().split("\n"), [
+      "the slow one was stopped: AbortError",
+      "the answer is 42",
+      "left behind: 0 tasks",
+    ]);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  await test("the package: cancel, abort signals, journal, dump, start twice, close", async () => {
+    const { page } = await open(context, "blank.html");
+    const seen = await page.evaluate(async () => {
+      const { start } = await import("./pkg/asx.js");
+      const asx = await start({ journal: 1000 });
+      const twice = await start().catch((error) => error.name);
+      const kinds = [];
+      asx.subscribe((event) => kinds.push(event.event));
+      const task = asx.spawn((cx) => cx.sleep(60_000));
+      await new Promise((next) => setTimeout(next, 20));
+      const during = asx.dump().regions.flatMap((region) => region.tasks).map((task) => task.name);
+      task.cancel("enough");
+      const cancelled = await task.promise.catch((error) => [error.name, error.kind]);
+      const controller = new AbortController();
+      const other = asx.spawn((cx) => cx.sleep(60_000), { signal: controller.signal });
+      controller.abort("gone");
+      const aborted = await other.promise.catch((error) => error.name);
+      const thrown = await asx.spawn(() => { throw new TypeError("x"); }).promise.catch((error) => error.name);
+      asx.close();
+      let closed;
+      try {
+        asx.dump();
+      } catch (error) {
+        closed = error.name;
+      }
+      return { twice, during, cancelled, aborted, thrown, closed, kinds: [...new Set(kinds)] };
+    });
+    assert.equal(seen.twice, "INVALID_TRANSITION");
+    assert.deepEqual(seen.during, ["main", "sleep"]);
+    assert.equal(seen.cancelled[0], "AbortError");
+    assert.equal(seen.aborted, "AbortError");
+    assert.equal(seen.thrown, "TypeError");
+    assert.equal(seen.closed, "STALE_HANDLE");
+    for (const kind of ["task_spawned", "task_ended", "timer_armed"]) {
+      assert.ok(seen.kinds.includes(kind), `${kind} in ${seen.kinds}`);
+    }
+    await page.close();
+  });
+
+  await demo(context, test);
+});
+
+console.log(`${passed} browser tests passed, ${failed.length} failed`);
+if (failed.length > 0) process.exit(1);

@@ -1,0 +1,224 @@
+// The page of the show: it only looks at the runtime and passes on what people press.
+
+import init, { Demo, report, spin } from "./page/page.js";
+
+const at = (id) => document.getElementById(id);
+const POLLS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 3000];
+const LANES = ["cancel", "timed", "ready"];
+const WINDOW = 10_000;
+
+await init();
+const demo = new Demo();
+const perMicro = calibrate();
+
+function calibrate() {
+  // The best of several: others may be using the processor.
+  let best = 0;
+  for (let n = 0; n < 6; n += 1) {
+    const start = performance.now();
+    spin(2_000_000);
+    best = Math.max(best, 2_000_000 / ((performance.now() - start) * 1000));
+  }
+  return best;
+}
+
+const rounds = () => Math.max(1, Math.round(POLLS[at("poll").value] * perMicro));
+// About two seconds of work, whatever a poll takes.
+const polls = () => Math.max(4, Math.round(30_000 / POLLS[at("poll").value]));
+
+function settings() {
+  const steps = 2 ** at("steps").value;
+  const slice = Number(at("slice").value);
+  const naive = at("naive").checked;
+  at("poll-out").textContent = `${POLLS[at("poll").value]} µs`;
+  at("steps-out").textContent = naive ? "no number of steps" : `${steps} steps`;
+  at("slice-out").textContent = naive ? "no time" : `${slice} ms`;
+  demo.configure(steps, slice, naive);
+}
+for (const id of ["poll", "steps", "slice", "naive"]) at(id).addEventListener("input", settings);
+settings();
+
+at("compute").onclick = () => demo.compute(64, polls(), rounds(), 0);
+at("timed").onclick = () => demo.compute(16, polls(), rounds(), 3000);
+at("family").onclick = () => demo.family(8, rounds());
+at("pressure").onclick = () => demo.cancel_pressure(300, 20, rounds());
+at("cancel").onclick = () => say(`${demo.cancel_all()} tasks were asked to stop`);
+at("tick").onclick = () => (at("ticks").textContent = Number(at("ticks").textContent) + 1);
+
+const say = (text) => (at("status").textContent = text);
+
+// Lanes.
+for (const lane of LANES) {
+  const row = document.createElement("div");
+  row.className = "lane";
+  row.innerHTML = `<span>${lane}</span><span class="bar"><i></i></span><b>0</b>`;
+  row.querySelector("i").style.background = `var(--${lane})`;
+  row.dataset.lane = lane;
+  at("lanes").append(row);
+}
+
+function showLanes(stats) {
+  for (const lane of LANES) {
+    const row = at("lanes").querySelector(`[data-lane="${lane}"]`);
+    row.querySelector("b").textContent = stats[lane];
+    row.querySelector("i").style.width = `${100 * (1 - 1 / (1 + stats[lane] / 24))}%`;
+  }
+  const [cancel, timed, ready] = stats.done;
+  at("pump").textContent =
+    `turn ${stats.turn}, drain ${stats.batch}; polled ${cancel} cancelled, ${timed} timed, ` +
+    `${ready} ready; ${stats.timers} timers`;
+}
+
+// Graphs: what input and frames had to wait.
+class Graph {
+  constructor(canvas, now, worst, limit) {
+    Object.assign(this, { canvas, now, worst, limit, points: [] });
+  }
+
+  add(value) {
+    this.points.push([performance.now(), value]);
+    this.now.textContent = value.toFixed(1);
+  }
+
+  draw() {
+    const end = performance.now();
+    while (this.points.length > 0 && this.points[0][0] < end - WINDOW) this.points.shift();
+    const most = this.points.reduce((most, [, value]) => Math.max(most, value), 0);
+    this.worst.textContent = most.toFixed(0);
+    const { canvas } = this;
+    const scale = devicePixelRatio;
+    const [width, height] = [canvas.clientWidth, 90];
+    if (canvas.width !== width * scale) [canvas.width, canvas.height] = [width * scale, height * scale];
+    const pen = canvas.getContext("2d");
+    const style = getComputedStyle(document.documentElement);
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    const top = Math.max(this.limit * 1.6, most);
+    const y = (value) => height - 2 - (value / top) * (height - 14);
+    pen.strokeStyle = resolve(style, "--line");
+    pen.setLineDash([4, 4]);
+    pen.beginPath();
+    pen.moveTo(0, y(this.limit));
+    pen.lineTo(width, y(this.limit));
+    pen.stroke();
+    pen.setLineDash([]);
+    pen.fillStyle = resolve(style, "--soft");
+    pen.font = "11px system-ui";
+    pen.fillText(`${this.limit} ms`, 2, y(this.limit) - 3);
+    for (const [time, value] of this.points) {
+      pen.fillStyle = resolve(style, value > this.limit ? "--cancel" : "--ready");
+      const x = width - ((end - time) / WINDOW) * width;
+      pen.fillRect(x, y(value), 2, height - y(value));
+    }
+  }
+}
+
+// A custom property may hold light-dark(), which a canvas cannot read.
+const probe = document.createElement("span");
+probe.hidden = true;
+document.body.append(probe);
+const colours = new Map();
+function resolve(style, name) {
+  if (!colours.has(name)) {
+    probe.style.color = `var(${name})`;
+    colours.set(name, getComputedStyle(probe).color);
+  }
+  return colours.get(name);
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => colours.clear());
+
+const input = new Graph(at("input-graph"), at("input-now"), at("input-worst"), 50);
+const frames = new Graph(at("frame-graph"), at("frame-now"), at("frame-worst"), 34);
+for (const kind of ["pointermove", "pointerdown", "keydown", "click"]) {
+  addEventListener(kind, (event) => input.add(Math.max(0, performance.now() - event.timeStamp)), true);
+}
+
+// The tree.
+const MOST = 24;
+function showTree(dump) {
+  const children = Map.groupBy(dump.regions, (region) => region.parent);
+  const list = (region) => {
+    const item = document.createElement("li");
+    const tasks = region.tasks.slice(0, MOST).map((task) => {
+      const line = document.createElement("div");
+      line.textContent = `${task.name ?? "task"} ${task.id} `;
+      const state = document.createElement("span");
+      state.className = "state";
+      const waits = task.activity === "Waiting" && task.waits_for ? `, waits for ${task.waits_for}` : "";
+      state.textContent = `${task.state}, ${task.activity.toLowerCase()}${waits}`;
+      line.append(state);
+      return line;
+    });
+    if (region.tasks.length > MOST) {
+      const more = document.createElement("div");
+      more.className = "more";
+      more.textContent = `and ${region.tasks.length - MOST} more`;
+      tasks.push(more);
+    }
+    const inside = document.createElement("ul");
+    inside.append(...(children.get(region.id) ?? []).slice(0, MOST).map(list));
+    item.append(`region ${region.id} ${region.state}`, ...tasks, inside);
+    return item;
+  };
+  const root = document.createElement("ul");
+  root.append(...(children.get(null) ?? []).map(list));
+  at("tree").replaceChildren(root);
+}
+
+// Record, replay, download, report.
+let recording = null;
+let replaying = null;
+at("record").onclick = () => {
+  if (recording === null) {
+    recording = [];
+    say("recording what the lanes hold, frame by frame");
+  } else {
+    at("replay").disabled = recording.length === 0;
+    say(`recorded ${recording.length} frames`);
+    replaying = null;
+    recorded = recording;
+    recording = null;
+  }
+  at("record").setAttribute("aria-pressed", recording !== null);
+};
+let recorded = [];
+at("replay").onclick = () => {
+  replaying = recorded.slice();
+  say("replaying");
+};
+at("download").onclick = () => save("asx-demo.jsonl", demo.trace(), "application/jsonl");
+at("report").onclick = () => {
+  const page = new Blob([report(demo.trace())], { type: "text/html" });
+  open(URL.createObjectURL(page), "_blank");
+};
+
+function save(name, data, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([data], { type }));
+  link.download = name;
+  link.click();
+  say(`${name}: ${data.length} bytes`);
+}
+
+let last = performance.now();
+let looked = 0;
+function frame(now) {
+  frames.add(Math.max(0, now - last));
+  last = now;
+  const stats = JSON.parse(demo.stats());
+  recording?.push(stats);
+  if (replaying?.length === 0) {
+    replaying = null;
+    say("replayed");
+  }
+  showLanes(replaying?.shift() ?? stats);
+  if (now - looked > 250) {
+    looked = now;
+    showTree(JSON.parse(demo.tree()));
+    input.draw();
+    frames.draw();
+  }
+  requestAnimationFrame(frame);
+}
+requestAnimationFrame(frame);
+globalThis.demoReady = true;

@@ -1,0 +1,461 @@
+//! The host as tasks see it: lanes, pump, clock. Everything here is data under one short lock; no
+//! poll and no host call is ever made with the lock held.
+//!
+//! ```text
+//!  a waker is used -> schedule: into the lanes, pump.wake() --HostCall--> the page
+//!  the page calls back -> Runtime::called -> drain: pump.may_step, scheduler.next, poll
+//! ```
+//!
+//! A poll may be killed half-way, since a trap cannot be unwound. What is set then says so: the
+//! pump is Running and no drain is on the stack, which `Runtime::called` tells from a pump call
+//! inside a drain, because the event loop never calls back while anything is on the stack.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use asx_kernel::cancel::Kind;
+use asx_kernel::choose::Seeded;
+use asx_kernel::lanes::{
+    Certificate, Decision, Lane, Origin, Scheduler, Source, Suggestion, Ticket, Token,
+};
+use asx_kernel::pump::{
+    Capabilities, Capability, Denied, HostCall, Pump, PumpState, Refused, StaleTimer,
+};
+use asx_kernel::rng::DetRng;
+use asx_kernel::status::{Coded, Status};
+use asx_kernel::time::Time;
+use asx_runtime::probe::TaskProbe;
+use asx_runtime::{Cx, Host, Runnable};
+
+use crate::calls::HostCalls;
+use crate::log::{Decided, HostEvent, Log};
+use crate::runtime::Config;
+
+/// What tasks see of the page.
+pub(crate) struct Adapter {
+    calls: Arc<dyn HostCalls>,
+    /// The last reading of the clock, which never goes back.
+    last: AtomicU64,
+    /// Whether the clock may be read: beside the pump's own set, so that no lock is taken for it.
+    clock: AtomicBool,
+    /// The thread it belongs to.
+    owner: usize,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub(crate) pump: Pump,
+    pub(crate) scheduler: Scheduler<Entry>,
+    suggestion: Suggestion,
+    pub(crate) log: Log,
+    pub(crate) deferred: u64,
+    pub(crate) stale_timers: u64,
+    /// The token of the last host call, and of the last host timer.
+    pub(crate) kick: u32,
+    pub(crate) timer: u32,
+    /// What the host timer stands for, while one is set.
+    pub(crate) armed: Option<Time>,
+    /// What it was to stand for when it was denied last.
+    refused: Option<Time>,
+    /// The one entry of each runnable task, by number; kept only if every step is on record.
+    tickets: Option<Vec<(u64, Ticket)>>,
+    /// While there is nothing else to run and no streak: plainly ready entries, from outside and
+    /// from tasks, each in order. Kept only if nothing is on record.
+    plain: [VecDeque<Runnable>; 2],
+    /// How many of those were dispatched.
+    plain_steps: u64,
+    /// Whether the lanes may hold something, or a streak is on.
+    in_lanes: bool,
+    /// A task is being polled: what it makes runnable is the worker's own.
+    pub(crate) local: bool,
+    choose: Seeded,
+    seed: Option<DetRng>,
+}
+
+/// A host call to make.
+pub(crate) type Made = Option<(HostCall, u32)>;
+
+/// A runnable task in a lane.
+pub(crate) struct Entry(pub(crate) Runnable);
+
+impl Token for Entry {
+    fn word(&self) -> u64 {
+        self.0.id()
+    }
+}
+
+impl Adapter {
+    pub(crate) fn new(
+        config: &Config,
+        granted: Capabilities,
+        calls: Arc<dyn HostCalls>,
+    ) -> Adapter {
+        let mut scheduler = Scheduler::new(config.scheduler);
+        let exact = config.settings.journal.is_some() || config.host_events > 0;
+        scheduler.unchained = !exact;
+        let state = State {
+            pump: Pump::new(config.pump, granted),
+            scheduler,
+            suggestion: Suggestion::NoPreference,
+            log: Log::new(config.host_events),
+            deferred: 0,
+            stale_timers: 0,
+            kick: 0,
+            timer: 0,
+            armed: None,
+            refused: None,
+            tickets: exact.then(Vec::new),
+            plain: Default::default(),
+            plain_steps: 0,
+            in_lanes: exact,
+            local: false,
+            choose: Seeded::new(config.seed.unwrap_or(0), 1),
+            seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
+        };
+        let clock = AtomicBool::new(granted.has(Capability::Clock));
+        let (last, state) = (AtomicU64::new(0), Mutex::new(state));
+        Adapter { calls, last, clock, owner: this_thread(), state }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Makes a host call the pump has asked for.
+    pub(crate) fn make(&self, made: Made) {
+        if let Some((call, token)) = made {
+            self.calls.call(call, token);
+        }
+    }
+
+    /// Something became runnable, or is to be looked after.
+    pub(crate) fn wake(&self) {
+        let made = self.lock().wake();
+        self.make(made);
+    }
+
+    /// The same for who is looked after at the end of each drain in any case.
+    pub(crate) fn attend(&self) {
+        let made = {
+            let mut state = self.lock();
+            if state.pump.state() == PumpState::Running { None } else { state.wake() }
+        };
+        self.make(made);
+    }
+
+    /// Whether a facility may be used; `site` says by whom.
+    pub(crate) fn require(&self, capability: Capability, site: &'static str) -> Result<(), Denied> {
+        let mut state = self.lock();
+        let granted = state.pump.capabilities().require(capability, site);
+        granted.inspect_err(|denied| state.denied(*denied))
+    }
+
+    pub(crate) fn grant(&self, capability: Capability) {
+        let made = {
+            let mut state = self.lock();
+            let call = state.pump.grant(capability);
+            state.refused = None;
+            call.map(|call| state.token(call))
+        };
+        if capability == Capability::Clock {
+            self.clock.store(true, Relaxed);
+        }
+        self.make(made);
+    }
+
+    pub(crate) fn revoke(&self, capability: Capability) {
+        self.lock().pump.revoke(capability);
+        if capability == Capability::Clock {
+            self.clock.store(false, Relaxed);
+        }
+    }
+
+    /// Sets the host timer for a deadline, unless it is set for that.
+    pub(crate) fn arm(&self, next: Option<Time>) {
+        let Some(next) = next else { return };
+        {
+            let state = self.lock();
+            let is_set = state.armed.is_some_and(|armed| armed <= next);
+            if is_set || state.refused == Some(next) || state.pump.trapped().is_some() {
+                return;
+            }
+        }
+        let now = self.now();
+        let mut state = self.lock();
+        match state.pump.plan_timer(now, Some(next)) {
+            Ok(Some(timer)) if timer.after_ms > 0 => {
+                (state.armed, state.refused) = (Some(next), None);
+                state.timer = state.timer.wrapping_add(1);
+                let token = state.timer;
+                drop(state);
+                self.calls.arm(timer.after_ms, token);
+            }
+            Ok(Some(_)) => {
+                let made = state.wake();
+                drop(state);
+                self.make(made);
+            }
+            Ok(None) => {}
+            Err(denied) => {
+                // Said once: the timer waits for the grant.
+                state.refused = Some(next);
+                state.denied(denied);
+            }
+        }
+    }
+
+    /// A ring for a timer that is over.
+    pub(crate) fn stale_ring(&self, stale: StaleTimer) {
+        let mut state = self.lock();
+        state.stale_timers += 1;
+        let detail = vec![("timer", stale.generation.to_string())];
+        state.tell("scheduler_stale_timer", None, Some(stale.status()), detail);
+    }
+
+    /// Fails closed: the task that wanted a facility is asked to stop, for want of it.
+    fn refuse(&self, denied: Denied) {
+        if let Some(cx) = Cx::current() {
+            let why = denied.to_string().into();
+            let _ = TaskProbe::of(&cx).cancel(Kind::ResourceUnavailable, Some(why));
+        }
+    }
+}
+
+impl State {
+    /// Takes what goes next, if anything does.
+    pub(crate) fn next(&mut self) -> Option<Decision<Entry>> {
+        if !self.in_lanes {
+            let entry = self.plain.iter_mut().find_map(VecDeque::pop_front)?;
+            self.plain_steps += 1;
+            self.local = true;
+            return Some(plainly(entry));
+        }
+        let decision = self.scheduler.next(0, self.suggestion, &mut self.choose)?;
+        self.ticket_of(decision.token.word());
+        self.look_at_lanes();
+        self.local = true;
+        Some(decision)
+    }
+
+    pub(crate) fn wake(&mut self) -> Made {
+        match self.pump.wake() {
+            Ok(call) => call.map(|call| self.token(call)),
+            Err(Refused::Denied(denied)) => {
+                self.denied(denied);
+                None
+            }
+            Err(Refused::Trapped(_)) => None,
+        }
+    }
+
+    /// A host call with its token.
+    pub(crate) fn token(&mut self, call: HostCall) -> (HostCall, u32) {
+        self.kick = self.kick.wrapping_add(1);
+        (call, self.kick)
+    }
+
+    pub(crate) fn denied(&mut self, denied: Denied) {
+        let detail = vec![
+            ("capability", denied.capability.name().to_owned()),
+            ("provenance", denied.provenance.to_owned()),
+        ];
+        self.tell("scheduler_capability_denied", None, Some(Status::CapabilityDenied), detail);
+    }
+
+    /// Records a host event.
+    pub(crate) fn tell(
+        &mut self,
+        kind: &'static str,
+        decided: Option<Decided>,
+        error_class: Option<Status>,
+        detail: Vec<(&'static str, String)>,
+    ) {
+        let (turn, batch) = (self.pump.host_turn_id(), self.pump.microtask_batch_id());
+        self.log.push(HostEvent {
+            seq: 0,
+            kind,
+            decided,
+            host_turn_id: turn,
+            microtask_batch_id: batch,
+            error_class,
+            detail,
+        });
+    }
+
+    /// Whether nothing is runnable.
+    pub(crate) fn is_empty(&self) -> bool {
+        let lanes = !self.in_lanes || self.scheduler.is_empty();
+        lanes && self.plain.iter().all(VecDeque::is_empty)
+    }
+
+    /// Has the scheduler advised so from now on: of ready work alone all say the same.
+    pub(crate) fn suggest(&mut self, suggestion: Suggestion) {
+        self.suggestion = suggestion;
+    }
+
+    /// Nothing was runnable: the cancel streak begins anew.
+    pub(crate) fn parked(&mut self) {
+        self.scheduler.parked(0);
+        self.look_at_lanes();
+    }
+
+    /// Whether plainly ready work has to go through the lanes from now on.
+    fn look_at_lanes(&mut self) {
+        let no_streak = self.scheduler.fairness(0).is_none_or(|fairness| fairness.streak() == 0);
+        self.in_lanes = self.tickets.is_some() || !self.scheduler.is_empty() || !no_streak;
+    }
+
+    /// The dispatches so far, counted.
+    pub(crate) fn certificate(&self) -> Certificate {
+        let certificate = self.scheduler.certificate(0);
+        Certificate { ready: certificate.ready + self.plain_steps, ..certificate }
+    }
+
+    /// Puts an entry into its lane: whether it is one more than before.
+    fn push(&mut self, entry: Runnable, source: Source) -> bool {
+        if !self.in_lanes && entry.is_plain() {
+            self.plain[usize::from(source != Source::Global)].push_back(entry);
+            return true;
+        }
+        self.move_to_lanes();
+        self.enqueue(entry, source)
+    }
+
+    /// Something else came: what is plainly ready waits in the lanes from now on, in its order.
+    fn move_to_lanes(&mut self) {
+        for (at, source) in [Source::Global, Source::Local(0)].into_iter().enumerate() {
+            while let Some(entry) = self.plain[at].pop_front() {
+                self.enqueue(entry, source);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, entry: Runnable, source: Source) -> bool {
+        self.in_lanes = true;
+        let (entry, is_new) = match self.take(entry.id()) {
+            Some(old) => (entry.merge(old), false),
+            None => (entry, true),
+        };
+        let (id, place) = (entry.id(), entry.place());
+        let ticket = self.scheduler.enqueue(source, place, Entry(entry), false);
+        if let Some(tickets) = &mut self.tickets {
+            // Numbers only grow, so new tasks are at the end.
+            let at = tickets.partition_point(|(other, _)| *other < id);
+            tickets.insert(at, (id, ticket));
+        }
+        is_new
+    }
+
+    fn take(&mut self, task: u64) -> Option<Runnable> {
+        let ticket = self.ticket_of(task)?;
+        self.scheduler.remove(ticket).map(|Entry(entry)| entry)
+    }
+
+    /// Takes the ticket of a task that is runnable.
+    fn ticket_of(&mut self, task: u64) -> Option<Ticket> {
+        let tickets = self.tickets.as_mut()?;
+        let at = tickets.binary_search_by_key(&task, |(other, _)| *other).ok()?;
+        Some(tickets.remove(at).1)
+    }
+
+    pub(crate) fn queued(&self, lane: Lane) -> usize {
+        let queues = [Source::Local(0), Source::Global];
+        let queued = queues.into_iter().map(|queue| self.scheduler.lanes(queue).len(lane));
+        let plain = self.plain.iter().map(|queue| queue.len()).sum::<usize>();
+        queued.sum::<usize>() + if lane == Lane::Ready { plain } else { 0 }
+    }
+}
+
+/// The decision the law takes when all there is is plainly ready.
+fn plainly(entry: Runnable) -> Decision<Entry> {
+    Decision {
+        worker: 0,
+        lane: Lane::Ready,
+        source: Origin::Local,
+        fallback: false,
+        streak: 0,
+        limit: 0,
+        seq: 0,
+        hash: 0,
+        token: Entry(entry),
+    }
+}
+
+impl Host for Adapter {
+    fn schedule(&self, entry: Runnable) {
+        let made = {
+            let mut state = self.lock();
+            let source = if state.local { Source::Local(0) } else { Source::Global };
+            if state.push(entry, source) { state.wake() } else { None }
+        };
+        self.make(made);
+    }
+
+    fn schedule_globally(&self, entry: Runnable) {
+        let made = {
+            let mut state = self.lock();
+            if state.push(entry, Source::Global) { state.wake() } else { None }
+        };
+        self.make(made);
+    }
+
+    fn now(&self) -> Time {
+        if !self.clock.load(Relaxed) {
+            return Time::from_nanos(self.last.load(Relaxed));
+        }
+        let now = self.calls.now().as_nanos();
+        Time::from_nanos(self.last.fetch_max(now, Relaxed).max(now))
+    }
+
+    fn timer_moved(&self, deadline: Time) {
+        // A drain plans the host timer when it ends.
+        if self.lock().pump.state() != PumpState::Running {
+            self.arm(Some(deadline));
+        }
+    }
+
+    fn on_behalf(&self, f: &mut dyn FnMut()) {
+        let local = std::mem::replace(&mut self.lock().local, false);
+        f();
+        self.lock().local = local;
+    }
+
+    fn unschedule(&self, task: u64) -> Option<Runnable> {
+        self.lock().take(task)
+    }
+
+    fn queued(&self, lane: Lane) -> usize {
+        self.lock().queued(lane)
+    }
+
+    fn here(&self) -> Option<u16> {
+        (self.owner == this_thread()).then_some(0)
+    }
+
+    fn entropy(&self) -> u64 {
+        if let Some(seed) = &mut self.lock().seed {
+            return seed.next_u64();
+        }
+        match self.require(Capability::Entropy, "a task's random number") {
+            Ok(()) => self.calls.entropy(),
+            Err(denied) => {
+                self.refuse(denied);
+                0
+            }
+        }
+    }
+
+    /// There is no thread to block: jobs are refused.
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
+}
+
+/// A number that no two threads have at the same time.
+fn this_thread() -> usize {
+    thread_local! {
+        static MARK: u8 = const { 0 };
+    }
+    MARK.with(|mark| std::ptr::from_ref(mark).addr())
+}

@@ -1,0 +1,226 @@
+//! One drain: from what the event loop called to the next host call.
+//!
+//! ```text
+//! enter -> Begin; loop { due timers (a batch) ; one step } while the pump grants it
+//!       -> those who watch from outside are told -> leave -> Kick | Idle -> the host timer
+//! ```
+
+use asx_kernel::lanes::{Decision, Lane};
+use asx_kernel::pump::{Enter, HostCall, Leave, Limit};
+use asx_kernel::status::Coded;
+use asx_kernel::time::Time;
+use asx_runtime::{Dispatch, Host};
+
+use crate::adapter::{Entry, State};
+use crate::log::Decided;
+use crate::runtime::{Inner, PumpInfo};
+
+impl Inner {
+    /// Begins a drain if one is due, and sees it through.
+    pub(crate) fn enter(&self) {
+        let wants = self.adapter.lock().pump.wants_clock();
+        let now = (wants || self.exact).then(|| self.adapter.now());
+        let begun = self.adapter.lock().pump.enter(now);
+        if let Enter::Begin { .. } = begun {
+            self.drain();
+        }
+    }
+
+    fn drain(&self) {
+        self.collect_timers();
+        let (mut now, mut ended) = (None, None);
+        loop {
+            // Looked at once per step, under one lock: this is the way of every poll.
+            let go = self.adapter.lock().go(now, self.exact, ended.take());
+            now = None;
+            match go {
+                // Timers are looked at whenever the clock is.
+                Go::Clock => {
+                    now = Some(self.adapter.now());
+                    self.collect_timers();
+                }
+                Go::Step(decision, decided) => {
+                    self.poll(decision);
+                    ended = Some(decided);
+                }
+                Go::Stop => break,
+            }
+        }
+        self.tell_watches();
+        self.leave();
+    }
+
+    /// Expired timers, at most a batch per drain. They only make tasks runnable.
+    pub(crate) fn collect_timers(&self) {
+        let Some(next) = self.core.next_timer() else { return };
+        let now = self.adapter.now();
+        if next > now {
+            return;
+        }
+        let most = self.adapter.lock().pump.timer_batch();
+        let fired = self.core.fire_some(now, most);
+        let more = self.core.next_wake().is_some_and(|next| next <= now);
+        self.adapter.lock().pump.timers_fired(fired, more);
+    }
+
+    /// Polls one task, if one is runnable: its number and lane, and whether there was a poll. An
+    /// entry that finds nothing to poll is a step all the same.
+    pub(crate) fn step(&self) -> Option<(u64, Lane, bool)> {
+        let (decision, decided) = self.adapter.lock().decide()?;
+        let (task, lane) = (decision.token.0.id(), decision.lane);
+        let polled = self.poll(decision);
+        self.adapter.lock().polled(decided);
+        Some((task, lane, polled))
+    }
+
+    fn poll(&self, decision: Decision<Entry>) -> bool {
+        let Decision { lane, streak, limit, fallback, token: Entry(entry), .. } = decision;
+        // Whoever was asked to stop while it waited has another entry in the cancel lane.
+        let plain = lane != Lane::Cancel;
+        if self.core.recording() {
+            entry.run_recorded(plain, Dispatch::new(0, lane, streak, limit).fallback(fallback))
+        } else {
+            entry.run_from(plain)
+        }
+    }
+
+    fn leave(&self) {
+        let made = {
+            let mut state = self.adapter.lock();
+            let work = !state.is_empty();
+            let leave = state.pump.leave(work);
+            state.left(leave)
+        };
+        self.adapter.make(made);
+        self.adapter.arm(self.core.next_timer());
+    }
+}
+
+/// What a drain does next.
+enum Go {
+    /// It reads the clock, and asks again.
+    Clock,
+    /// It polls this.
+    Step(Decision<Entry>, Option<Decided>),
+    /// It ends.
+    Stop,
+}
+
+impl State {
+    /// What the drain does next, after the step that `ended`.
+    fn go(&mut self, now: Option<Time>, exact: bool, ended: Option<Option<Decided>>) -> Go {
+        if let Some(decided) = ended {
+            self.polled(decided);
+        }
+        if now.is_none() && (exact || self.pump.wants_clock()) {
+            return Go::Clock;
+        }
+        if self.is_empty() || !self.pump.may_step(now) {
+            return Go::Stop;
+        }
+        self.decide().map_or(Go::Stop, |(decision, decided)| Go::Step(decision, decided))
+    }
+
+    /// Takes what goes next, and has it on record.
+    fn decide(&mut self) -> Option<(Decision<Entry>, Option<Decided>)> {
+        if !self.log.is_on() {
+            return Some((self.next()?, None));
+        }
+        self.tell("scheduler_step_begin", None, None, Vec::new());
+        let decision = self.next()?;
+        let decided = Some(decided(&decision));
+        self.tell("scheduler_decision", decided, None, Vec::new());
+        Some((decision, decided))
+    }
+
+    /// A poll is over.
+    fn polled(&mut self, decided: Option<Decided>) {
+        self.local = false;
+        if decided.is_some() {
+            self.tell("scheduler_step_end", decided, None, Vec::new());
+        }
+    }
+
+    /// What the end of a drain comes to: the host call to make.
+    fn left(&mut self, leave: Leave) -> Option<(HostCall, u32)> {
+        let reached = match leave {
+            Leave::Kick(handoff) => handoff.reached,
+            Leave::Stalled { reached, .. } => reached,
+            _ => None,
+        };
+        if let Some(limit) = reached.filter(|_| self.log.is_on()) {
+            let detail = vec![("limit", limit_name(limit).to_owned())];
+            self.tell("scheduler_burst_limit_reached", None, None, detail);
+        }
+        match leave {
+            Leave::Kick(handoff) => {
+                if self.log.is_on() {
+                    let detail = vec![("call", call_name(handoff.call).to_owned())];
+                    self.tell("scheduler_host_handoff", None, None, detail);
+                }
+                Some(self.token(handoff.call))
+            }
+            Leave::Stalled { denied, .. } => {
+                self.denied(denied);
+                None
+            }
+            Leave::Idle => {
+                self.parked();
+                None
+            }
+            Leave::NotRunning | Leave::Trapped(_) => None,
+        }
+    }
+
+    /// A pump call came inside a drain: noted, and on the record.
+    pub(crate) fn defer(&mut self) {
+        if let Enter::Deferred(deferred) = self.pump.enter(None) {
+            self.deferred += 1;
+            let class = Some(deferred.status());
+            self.tell("scheduler_reentrancy_deferred", None, class, Vec::new());
+        }
+    }
+
+    pub(crate) fn info(&self) -> PumpInfo {
+        PumpInfo {
+            state: self.pump.state(),
+            turn: self.pump.host_turn_id(),
+            batch: self.pump.microtask_batch_id(),
+            outstanding: self.pump.outstanding(),
+            pending: self.pump.pending(),
+            stalled: self.pump.stalled(),
+            deferred: self.deferred,
+            stale_timers: self.stale_timers,
+        }
+    }
+}
+
+fn decided(decision: &Decision<Entry>) -> Decided {
+    Decided {
+        task_id: decision.token.0.id(),
+        region_id: decision.token.0.region(),
+        lane: decision.lane,
+        decision_seq: decision.seq,
+        decision_hash: decision.hash,
+        cancel_streak: decision.streak,
+        cancel_streak_limit: decision.limit,
+    }
+}
+
+/// A host call in words.
+pub fn call_name(call: HostCall) -> &'static str {
+    match call {
+        HostCall::Microtask => "microtask",
+        HostCall::MessagePost => "message",
+        HostCall::TimeoutZero => "timeout",
+    }
+}
+
+fn limit_name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Steps => "steps",
+        Limit::Time => "time",
+        Limit::Clock => "clock",
+        Limit::Timers => "timers",
+    }
+}

@@ -1,0 +1,96 @@
+//! Abort signals and cancels, both ways.
+
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+
+use asx_runtime::{Cx, Why};
+use js_sys::{Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+
+use super::calls::Handles;
+use super::promise::{PromiseError, error_of, settled};
+use super::sys::{AbortSignal, EventTarget};
+
+/// Waits for a promise that can be aborted. When the task is asked to stop, the signal aborts with
+/// the reason, and the task goes on waiting until the promise is settled: nothing is left behind.
+///
+/// `begin` gets the signal and makes the promise.
+pub async fn abortable(
+    cx: &Cx,
+    handles: &Handles,
+    begin: impl FnOnce(&AbortSignal) -> Result<Promise, JsValue>,
+) -> Result<JsValue, PromiseError> {
+    let controller = handles.given().abort_controller().map_err(PromiseError::Rejected)?;
+    let promise = begin(&controller.signal()).map_err(PromiseError::Rejected)?;
+    let mut settled = Box::pin(settled(&promise));
+    let mut cancelled = None;
+    poll_fn(|context| {
+        if cancelled.is_none()
+            && let Err(why) = cx.checkpoint()
+        {
+            controller.abort(&error_of(&why));
+            cancelled = Some(why);
+        }
+        let settled = settled.as_mut().poll(context);
+        match (settled, &cancelled) {
+            (Poll::Pending, _) => Poll::Pending,
+            // What came all the same is given up, as the reason says.
+            (Poll::Ready(_), Some(why)) => Poll::Ready(Err(PromiseError::Cancelled(why.clone()))),
+            (Poll::Ready(result), None) => Poll::Ready(result.map_err(PromiseError::Rejected)),
+        }
+    })
+    .await
+}
+
+impl Handles {
+    /// Fetches, with the cancel of the task as the abort of the request.
+    ///
+    /// # Errors
+    /// A cancel, or whatever `fetch` rejects with; also if the page gave no `fetch`.
+    pub async fn fetch(&self, cx: &Cx, request: &JsValue) -> Result<JsValue, PromiseError> {
+        abortable(cx, self, |signal| {
+            let init = Object::new();
+            Reflect::set(&init, &"signal".into(), signal)?;
+            self.given().fetch(request, &init)
+        })
+        .await
+    }
+}
+
+/// Has an abort of `signal` cancel something, at once if it is aborted already; until the guard is
+/// dropped.
+pub fn cancel_on_abort(signal: &AbortSignal, cancel: impl Fn(Why) + 'static) -> AbortGuard {
+    let said = |signal: &AbortSignal| {
+        let reason = signal.reason();
+        let message = Reflect::get(&reason, &"message".into()).ok().and_then(|m| m.as_string());
+        Why::from(message.or_else(|| reason.as_string()).unwrap_or_else(|| "aborted".into()))
+    };
+    if signal.aborted() {
+        cancel(said(signal));
+        return AbortGuard { listening: None };
+    }
+    let target: EventTarget = signal.clone().unchecked_into();
+    let watched = signal.clone();
+    let listener = Closure::<dyn Fn()>::new(move || cancel(said(&watched)));
+    target.add_event_listener("abort", listener.as_ref().unchecked_ref());
+    AbortGuard { listening: Some((target, listener)) }
+}
+
+/// Ends a [`cancel_on_abort`] when it is dropped.
+pub struct AbortGuard {
+    listening: Option<(EventTarget, Closure<dyn Fn()>)>,
+}
+
+impl Drop for AbortGuard {
+    fn drop(&mut self) {
+        if let Some((target, listener)) = &self.listening {
+            target.remove_event_listener("abort", listener.as_ref().unchecked_ref());
+        }
+    }
+}
+
+impl std::fmt::Debug for AbortGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AbortGuard({})", self.listening.is_some())
+    }
+}

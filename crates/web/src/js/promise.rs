@@ -1,0 +1,122 @@
+//! Promises as futures, programs as promises.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use asx_runtime::{Cancelled, Cx, Stop};
+use js_sys::Promise;
+use wasm_bindgen::prelude::*;
+
+use crate::program::{Ended, Program};
+
+/// Why waiting for a promise gave no value.
+#[derive(Debug)]
+pub enum PromiseError {
+    /// It was rejected with this.
+    Rejected(JsValue),
+    /// The task was asked to stop.
+    Cancelled(Cancelled),
+}
+
+impl fmt::Display for PromiseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PromiseError::Rejected(with) => write!(f, "the promise was rejected: {with:?}"),
+            PromiseError::Cancelled(cancelled) => cancelled.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PromiseError {}
+
+#[derive(Default)]
+struct Slot {
+    result: Option<Result<JsValue, JsValue>>,
+    waker: Option<Waker>,
+    /// What the promise calls. It keeps this slot until it is settled, whoever waits: JavaScript
+    /// must never call what is gone.
+    callbacks: Option<[Closure<dyn FnMut(JsValue)>; 2]>,
+}
+
+impl Slot {
+    fn settle(slot: &Rc<RefCell<Slot>>, result: Result<JsValue, JsValue>) {
+        let (waker, callbacks) = {
+            let mut slot = slot.borrow_mut();
+            slot.result = Some(result);
+            (slot.waker.take(), slot.callbacks.take())
+        };
+        // Never inside the borrow.
+        drop(callbacks);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A promise as a future, whatever was said to the task.
+pub fn settled(promise: &Promise) -> impl Future<Output = Result<JsValue, JsValue>> + use<> {
+    let slot: Rc<RefCell<Slot>> = Rc::default();
+    let (ok, err) = (slot.clone(), slot.clone());
+    let done = Closure::once(move |value| Slot::settle(&ok, Ok(value)));
+    let failed = Closure::once(move |error| Slot::settle(&err, Err(error)));
+    // What `then` gives is the promise of nothing, and nobody's.
+    drop(promise.then2(&done, &failed));
+    slot.borrow_mut().callbacks = Some([done, failed]);
+    poll_fn(move |cx| {
+        let mut slot = slot.borrow_mut();
+        match slot.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+}
+
+/// A promise as a cancel-checked future: when the task is asked to stop it waits no longer, and the
+/// promise goes on without it.
+pub async fn wait(cx: &Cx, promise: &Promise) -> Result<JsValue, PromiseError> {
+    let mut settled = Box::pin(settled(promise));
+    poll_fn(|context| {
+        if let Err(cancelled) = cx.checkpoint() {
+            return Poll::Ready(Err(PromiseError::Cancelled(cancelled)));
+        }
+        settled.as_mut().poll(context).map_err(PromiseError::Rejected)
+    })
+    .await
+}
+
+/// A program as a promise: of its value when everything in it has ended, or of why there is none.
+pub fn promise_of(program: &Program<Result<JsValue, JsValue>>) -> Promise {
+    let mut ends = None;
+    let promise = Promise::new(&mut |resolve, reject| ends = Some((resolve, reject)));
+    program.on_end(move |ended| {
+        let Some((resolve, reject)) = ends else { return };
+        let (tell, what) = match ended {
+            Ended::Value(Ok(value)) => (resolve, value),
+            Ended::Value(Err(error)) => (reject, error),
+            Ended::Stopped(stop) => (reject, stop_error(&stop)),
+            Ended::Lost(error) => (reject, super::js_error(&error)),
+        };
+        let _ = tell.call1(&JsValue::UNDEFINED, &what);
+    });
+    promise
+}
+
+/// A cancel as JavaScript sees it: an `Error` named `AbortError` that says why.
+pub fn error_of(cancelled: &Cancelled) -> JsValue {
+    let error = js_sys::Error::new(&cancelled.to_string());
+    error.set_name("AbortError");
+    let kind = cancelled.kind().name().into();
+    let _ = js_sys::Reflect::set(&error, &"kind".into(), &kind);
+    error.into()
+}
+
+fn stop_error<E: fmt::Debug>(stop: &Stop<E>) -> JsValue {
+    match stop {
+        Stop::Cancelled(cancelled) => error_of(cancelled),
+        other => js_sys::Error::new(&format!("{other:?}")).into(),
+    }
+}

@@ -1,0 +1,153 @@
+//! The tool chain: whatever of it is here is used, the rest is installed, and that is said.
+//!
+//! Where rustup has the target, a plain build does. Where it can't be had, Debian's compiler comes
+//! with the sources of the standard library, which is built once and kept; rustup's linker goes
+//! with it.
+
+use super::home;
+use crate::shell::{cargo, command, output, run as sh, works};
+use crate::{Result, apt};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(super) const TARGET: &str = "wasm32-unknown-unknown";
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+const COMPILER: [&str; 2] = ["rustc-web", "rust-web-src"];
+const BROWSER: [&str; 1] = ["chromium"];
+
+/// The packages of npm: the optimiser, and who drives the browser.
+const NPM: [&str; 2] = ["binaryen", "playwright-core"];
+
+/// Has every tool ready; an error says which cannot be had.
+pub(super) fn ready() -> Result {
+    compiler()?;
+    npm_packages()?;
+    if !works("chromium", &["--version"]) {
+        apt::install(&BROWSER)?;
+    }
+    bindgen().map(drop)
+}
+
+/// A cargo command that builds for the browser.
+pub(super) fn cargo_for_web(line: &str) -> Result<Command> {
+    let mut cargo = cargo(line);
+    cargo.args(["--target", TARGET, "--target-dir"]).arg(home().join("build"));
+    if let Some(sysroot) = compiler()? {
+        let linker = rustup_linker()?;
+        cargo
+            .env("RUSTC", DEBIAN_RUSTC)
+            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker)
+            .env(
+                "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS",
+                format!("--sysroot {}", sysroot.display()),
+            );
+    }
+    Ok(cargo)
+}
+
+/// The compiler: rustup's (`None`), or Debian's with a standard library of our own.
+fn compiler() -> Result<Option<PathBuf>> {
+    if rustup_has_target() {
+        return Ok(None);
+    }
+    let sysroot = home().join("sysroot");
+    let lib = sysroot.join("lib/rustlib").join(TARGET).join("lib");
+    if !works(DEBIAN_RUSTC, &["--version"]) || !Path::new("/usr/lib/rustlib/src").is_dir() {
+        println!("rustup lacks {TARGET}; Debian's compiler can do it");
+        apt::install(&COMPILER)?;
+    }
+    if !lib.is_dir() {
+        build_std(&lib)?;
+    }
+    Ok(Some(sysroot))
+}
+
+fn rustup_has_target() -> bool {
+    let installed = command("rustc", &["--print", "target-libdir", "--target", TARGET]).output();
+    let installed = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
+}
+
+fn rustup_linker() -> Result<PathBuf> {
+    let sysroot = output(&mut command("rustc", &["--print", "sysroot"]))?;
+    let host = crate::shell::host()?;
+    let linker = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("bin/rust-lld");
+    if linker.is_file() { Ok(linker) } else { Err(format!("there is no {}", linker.display())) }
+}
+
+/// Builds the standard library from an empty crate, and keeps it in `lib`.
+fn build_std(lib: &Path) -> Result {
+    println!("building the standard library for {TARGET}: once, a minute or so");
+    let empty = home().join("empty");
+    let manifest = "[package]\nname = \"empty\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+                    [workspace]\n[profile.release]\npanic = \"abort\"\n";
+    write(&empty.join("Cargo.toml"), manifest)?;
+    write(&empty.join("src/lib.rs"), "")?;
+    let mut build = cargo("build --release -Z build-std=std,panic_abort,test --target");
+    build
+        .arg(TARGET)
+        .arg("--manifest-path")
+        .arg(empty.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(empty.join("target"))
+        .env("RUSTC", DEBIAN_RUSTC)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", rustup_linker()?)
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", "-Cembed-bitcode=yes");
+    sh(&mut build)?;
+    let deps = empty.join("target").join(TARGET).join("release/deps");
+    // A folder that is complete or not there at all.
+    let half = lib.with_extension("half");
+    fs::create_dir_all(&half).map_err(|error| format!("{}: {error}", half.display()))?;
+    for file in files(&deps)? {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.ends_with(".rlib") && !name.starts_with("libempty") {
+            copy(&file, &half.join(name))?;
+        }
+    }
+    fs::rename(&half, lib).map_err(|error| format!("{}: {error}", lib.display()))
+}
+
+/// The program that writes the glue, built if it is not there.
+pub(super) fn bindgen() -> Result<PathBuf> {
+    let folder = home().join("bindgen");
+    let program = folder.join("release/asx-bindgen");
+    if !program.is_file() {
+        println!("building the writer of the glue: once, a few minutes");
+        let line = "build --release --manifest-path xtask/bindgen/Cargo.toml --target-dir";
+        sh(cargo(line).arg(&folder))?;
+    }
+    Ok(program)
+}
+
+/// The folder of the npm packages, installed if they are not there.
+pub(super) fn npm_packages() -> Result<PathBuf> {
+    let folder = home().join("npm");
+    let missing = NPM.iter().any(|name| !folder.join("node_modules").join(name).is_dir());
+    if missing {
+        println!("installing {} with npm", NPM.join(" and "));
+        write(&folder.join("package.json"), "{\"private\":true,\"type\":\"module\"}\n")?;
+        let quiet = ["--no-save", "--no-fund", "--no-audit", "--silent"];
+        let mut npm = command("npm", &["install"]);
+        sh(npm.args(quiet).args(NPM).arg("--prefix").arg(&folder))?;
+    }
+    Ok(folder)
+}
+
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect())
+}
+
+pub(super) fn write(path: &Path, text: &str) -> Result {
+    let parent = path.parent().unwrap_or(path);
+    let written = fs::create_dir_all(parent).and_then(|()| fs::write(path, text));
+    written.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+pub(super) fn copy(from: &Path, to: &Path) -> Result {
+    let parent = to.parent().unwrap_or(to);
+    let copied = fs::create_dir_all(parent).and_then(|()| fs::copy(from, to).map(drop));
+    copied.map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
+}
