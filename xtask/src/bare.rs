@@ -6,7 +6,7 @@
 //! with it, and cargo can build those. The result is kept below the target directory.
 
 use crate::report::Verdict;
-use crate::shell::{cargo, command, run as sh, target_dir};
+use crate::shell::{cargo, command, has_target, run as sh, target_dir};
 use crate::{Result, apt, no_args};
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result {
 
 /// The build as a section: skipped only when no suitable compiler can be had.
 pub(crate) fn section() -> Verdict {
-    if rustup_has_target() {
+    if has_target(TARGET) {
         let build = format!("build {WHAT} --target {TARGET}");
         return with_note(sh(&mut cargo(&build)), "rustup's target");
     }
@@ -58,12 +58,6 @@ fn build_with_core() -> Result {
     build.arg(TARGET).arg("--target-dir").arg(target_dir().join("bare"));
     build.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
     sh(&mut build)
-}
-
-fn rustup_has_target() -> bool {
-    let installed = command("rustc", &["--print", "target-libdir", "--target", TARGET]).output();
-    let installed = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
 }
 
 /// Whether Debian's compiler is here, new enough for us, and has its sources.

@@ -67,6 +67,13 @@ pub(crate) fn works(program: &str, args: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
+/// Whether rustup's compiler can build for this target.
+pub(crate) fn has_target(target: &str) -> bool {
+    let installed = command("rustc", &["--print", "target-libdir", "--target", target]).output();
+    let installed = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
+}
+
 /// The name of the machine that compiles, as targets are named.
 pub(crate) fn host() -> Result<String> {
     let version = output(&mut command("rustc", &["-vV"]))?;

@@ -5,7 +5,7 @@
 //! with it.
 
 use super::home;
-use crate::shell::{cargo, command, output, run as sh, works};
+use crate::shell::{cargo, command, has_target, output, run as sh, works};
 use crate::{Result, apt};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,10 @@ const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const COMPILER: [&str; 2] = ["rustc-web", "rust-web-src"];
 const BROWSER: [&str; 1] = ["chromium"];
 
-/// The packages of npm: the optimiser, and who drives the browser.
-const NPM: [&str; 2] = ["binaryen", "playwright-core"];
+const NODE: [&str; 2] = ["nodejs", "npm"];
+
+/// The packages of npm, with their versions: the optimiser, and who drives the browser.
+const NPM: [(&str, &str); 2] = [("binaryen", "132.0.0"), ("playwright-core", "1.65.0")];
 
 /// Has every tool ready; an error says which cannot be had.
 pub(super) fn ready() -> Result {
@@ -48,7 +50,7 @@ pub(super) fn cargo_for_web(line: &str) -> Result<Command> {
 
 /// The compiler: rustup's (`None`), or Debian's with a standard library of our own.
 fn compiler() -> Result<Option<PathBuf>> {
-    if rustup_has_target() {
+    if has_target(TARGET) {
         return Ok(None);
     }
     let sysroot = home().join("sysroot");
@@ -61,12 +63,6 @@ fn compiler() -> Result<Option<PathBuf>> {
         build_std(&lib)?;
     }
     Ok(Some(sysroot))
-}
-
-fn rustup_has_target() -> bool {
-    let installed = command("rustc", &["--print", "target-libdir", "--target", TARGET]).output();
-    let installed = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
 }
 
 fn rustup_linker() -> Result<PathBuf> {
@@ -124,13 +120,17 @@ pub(super) fn bindgen() -> Result<PathBuf> {
 /// The folder of the npm packages, installed if they are not there.
 pub(super) fn npm_packages() -> Result<PathBuf> {
     let folder = home().join("npm");
-    let missing = NPM.iter().any(|name| !folder.join("node_modules").join(name).is_dir());
+    let missing = NPM.iter().any(|(name, _)| !folder.join("node_modules").join(name).is_dir());
     if missing {
-        println!("installing {} with npm", NPM.join(" and "));
+        if !works("npm", &["--version"]) {
+            apt::install(&NODE)?;
+        }
+        let packages = NPM.map(|(name, version)| format!("{name}@{version}"));
+        println!("installing {} with npm", packages.join(" and "));
         write(&folder.join("package.json"), "{\"private\":true,\"type\":\"module\"}\n")?;
         let quiet = ["--no-save", "--no-fund", "--no-audit", "--silent"];
         let mut npm = command("npm", &["install"]);
-        sh(npm.args(quiet).args(NPM).arg("--prefix").arg(&folder))?;
+        sh(npm.args(quiet).args(packages).arg("--prefix").arg(&folder))?;
     }
     Ok(folder)
 }
