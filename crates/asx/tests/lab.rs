@@ -45,6 +45,11 @@ async fn what_is_sent_arrives(cx: &Cx) -> Result<(), Cancelled> {
     .await
 }
 
+#[asx::test(virtual_workers = 2, faults)]
+async fn workers_and_faults_can_be_asked_for(cx: &Cx) {
+    assert!(!cx.fault("never looked at") || cx.random_below(2) < 2);
+}
+
 #[asx::test(strategy = "dpor", transparent)]
 #[should_panic(expected = "not this order")]
 async fn other_attributes_are_kept(cx: &Cx) -> Result<(), Cancelled> {

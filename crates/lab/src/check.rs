@@ -99,6 +99,7 @@ pub struct Check<F> {
     pub(crate) faults: bool,
     pub(crate) late_clocks: bool,
     pub(crate) transparent: bool,
+    pub(crate) workers: usize,
 }
 
 /// Checks a program: runs it under many schedules and looks for one that fails.
@@ -138,6 +139,7 @@ where
         faults: false,
         late_clocks: false,
         transparent: false,
+        workers: 0,
     }
 }
 
@@ -190,6 +192,34 @@ impl<F> Check<F> {
     /// locks and cells that several tasks use are not seen: with those, do not call this.
     pub fn transparent(mut self) -> Self {
         self.transparent = true;
+        self
+    }
+
+    /// Has so many virtual workers run the program by the law of the scheduler, with its lanes,
+    /// streaks and stealing. The strategy chooses which of them goes on. There are fewer orders
+    /// than without, where anything that can run may be next, and each is one that threads can
+    /// have. Classes of orders are not told apart then: all are run if there are few. Cancels come
+    /// right after polls, not right before them.
+    ///
+    /// ```
+    /// use asx_lab::check;
+    /// use asx_runtime::{Cancelled, Cx};
+    /// let report = check(async |cx: Cx| {
+    ///     cx.scope(async |s| {
+    ///         let tasks = [1, 2].map(|n| s.spawn(async move |_cx: Cx| Ok(n)));
+    ///         for task in tasks {
+    ///             task.await.expect("a number");
+    ///         }
+    ///         Ok::<_, Cancelled>(())
+    ///     })
+    ///     .await
+    /// })
+    /// .workers(2)
+    /// .run();
+    /// assert!(report.failure.is_none() && report.proof.is_some(), "{report}");
+    /// ```
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
         self
     }
 

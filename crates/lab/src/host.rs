@@ -4,6 +4,8 @@
 //! A task is known by where it was spawned: by whom, and as which of those that one spawned. That
 //! is the same in every run, unlike its number.
 
+mod by_law;
+
 use std::cell::RefMut;
 use std::mem;
 use std::sync::atomic::{
@@ -13,6 +15,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use asx_kernel::lanes::Lane;
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
 use asx_runtime::{Dispatch, Host, Runnable, footprint};
@@ -22,6 +25,7 @@ use crate::explore::{Access, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
 use crate::own::Own;
 use crate::watch::Pulse;
+use crate::workers::Lanes;
 
 /// The root task of every program.
 const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
@@ -75,6 +79,8 @@ pub(crate) struct State {
     /// While a run goes on.
     pub(crate) strategy: Option<Box<dyn Strategy + Send>>,
     ready: Vec<Runnable>,
+    /// What waits instead, if there are workers.
+    lanes: Option<Lanes>,
     /// Of each of them.
     enabled: Vec<TaskPath>,
     /// By number. That of nobody, 0, has spawned what the runtime itself started.
@@ -179,6 +185,8 @@ impl LabHost {
         self.listen(&mut self.state());
         let mut late = mem::take(&mut self.state().ready);
         late.drain(..).for_each(Runnable::expire);
+        let left = self.state().set_workers(plan.workers);
+        left.into_iter().for_each(Runnable::expire);
         let mut state = self.state();
         state.ready = late;
         state.enabled.clear();
@@ -215,7 +223,7 @@ impl LabHost {
         self.called.store(false, Relaxed);
         let late = mem::take(&mut *self.late());
         state.foreign |= self.elsewhere.swap(false, Relaxed) || !late.is_empty();
-        late.into_iter().for_each(|entry| state.enqueue(entry));
+        late.into_iter().for_each(|entry| state.enqueue(entry, true));
     }
 
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
@@ -282,17 +290,23 @@ impl LabHost {
     pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Stepped> {
         let mut state = self.state();
         self.listen(&mut state);
-        let mut at = state.choose(ask)?;
-        if ask && state.plan.cancels {
-            let id = state.ready[at].id();
-            if state.cancel(id, true) > 0 {
-                drop(state);
-                cancel(id);
-                state = self.state();
-                at = state.ready.iter().position(|entry| entry.id() == id)?;
+        let (entry, path, dispatch) = if state.lanes.is_some() {
+            let (entry, path, dispatch) = state.take_by_law(ask)?;
+            (entry, path, Some(dispatch))
+        } else {
+            let mut at = state.choose(ask)?;
+            if ask && state.plan.cancels {
+                let id = state.ready[at].id();
+                if state.cancel(id, true) > 0 {
+                    drop(state);
+                    cancel(id);
+                    state = self.state();
+                    at = state.ready.iter().position(|entry| entry.id() == id)?;
+                }
             }
-        }
-        let (entry, path) = state.take(at);
+            let (entry, path) = state.take(at);
+            (entry, path, None)
+        };
         let id = entry.id();
         let is_unheeding = entry.is_unheeding();
         let known = state.known(id);
@@ -306,12 +320,15 @@ impl LabHost {
         entry.forget_wait();
         footprint::begin(path.0, made, notes);
         self.pulse.begin(id);
-        self.poll(entry);
+        self.poll(entry, dispatch);
         self.pulse.end();
         let mut state = self.state();
         self.listen(&mut state);
         let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
         state.current = 0;
+        if let Some(lanes) = &mut state.lanes {
+            lanes.worker = None;
+        }
         let known = state.known(id);
         known.made = made;
         known.steps += 1;
@@ -323,15 +340,17 @@ impl LabHost {
         Some(Stepped { task: id, cancels, trouble })
     }
 
-    fn poll(&self, entry: Runnable) {
-        if !self.is_recorded {
-            entry.run();
-            return;
-        }
+    /// `dispatch`: if it was the law that chose.
+    fn poll(&self, entry: Runnable, dispatch: Option<Dispatch>) {
         let lane = entry.place().lane();
-        // There are no streaks: the strategy chooses across all lanes.
-        let dispatch = Dispatch::new(0, lane, 0, 0);
-        entry.run_recorded(false, dispatch);
+        // Whoever was asked to stop while it waited by law is in the cancel lane by now.
+        let plain = dispatch.is_some() && lane != Lane::Cancel;
+        if self.is_recorded {
+            // Without it there are no streaks: the strategy chooses across all lanes.
+            entry.run_recorded(plain, dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0)));
+        } else {
+            entry.run_from(plain);
+        }
     }
 }
 
@@ -398,7 +417,8 @@ impl State {
     fn note_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
         let mut touched = mem::take(&mut self.touched);
         touched.push(Access::write(path.0));
-        let transparent = self.plan.transparent;
+        // What the law does with its lanes is everybody's.
+        let transparent = self.plan.transparent && self.lanes.is_none();
         if !transparent {
             touched.push(Access::write(ELSEWHERE));
         }
@@ -495,12 +515,14 @@ impl State {
     }
 
     /// A task can run. It may be in the list already, when it is asked to stop.
-    fn enqueue(&mut self, mut entry: Runnable) {
+    fn enqueue(&mut self, mut entry: Runnable, global: bool) {
         let id = entry.id();
         let known = self.known(id);
         let (path, was_ready) = (known.path, mem::replace(&mut known.ready, true));
         let path = if path == 0 { self.meet(&entry) } else { TaskPath(path) };
         footprint::touch(path.0, true);
+        let Some(by_choice) = self.enqueue_by_law(entry, global) else { return };
+        entry = by_choice;
         if was_ready && let Some(old) = self.remove(id) {
             entry = entry.merge(old);
         }
@@ -583,13 +605,31 @@ impl State {
 impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
         match self.state.here() {
-            Some(mut state) => state.enqueue(entry),
+            Some(mut state) => state.enqueue(entry, false),
             None => {
                 self.late().push(entry);
                 self.called.store(true, Relaxed);
                 self.woken.notify_all();
             }
         }
+    }
+
+    fn schedule_globally(&self, entry: Runnable) {
+        match self.state.here() {
+            Some(mut state) => state.enqueue(entry, true),
+            None => self.schedule(entry),
+        }
+    }
+
+    fn on_behalf(&self, f: &mut dyn FnMut()) {
+        let worker = |worker| {
+            let mut state = self.state.here()?;
+            let lanes = state.lanes.as_mut()?;
+            mem::replace(&mut lanes.worker, worker)
+        };
+        let at_work = worker(None);
+        f();
+        worker(at_work);
     }
 
     /// The wake of another thread counts even if it came while the task was polled.
@@ -604,7 +644,10 @@ impl Host for LabHost {
 
     fn unschedule(&self, task: u64) -> Option<Runnable> {
         let mut state = self.state.here()?;
-        let entry = state.remove(task)?;
+        let entry = match &mut state.lanes {
+            Some(lanes) => lanes.take(task)?,
+            None => state.remove(task)?,
+        };
         state.known(task).ready = false;
         Some(entry)
     }
@@ -618,7 +661,9 @@ impl Host for LabHost {
     }
 
     fn here(&self) -> Option<u16> {
-        Some(0)
+        let state = self.state.here()?;
+        let worker = state.lanes.as_ref().and_then(|lanes| lanes.worker).unwrap_or(0);
+        u16::try_from(worker).ok()
     }
 
     /// Of the task and how many it has drawn: whatever the order of polls.

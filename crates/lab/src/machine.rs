@@ -43,6 +43,8 @@ const TRIES: u64 = 1_000_000;
 /// How a run is to be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
+    /// How many workers there are, by law; 0: anything that can run may be next.
+    pub(crate) workers: usize,
     /// Polls it may take, all tasks together.
     pub(crate) steps: u64,
     /// Polls a task may take from its cancel to where it sees it.

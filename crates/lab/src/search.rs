@@ -128,16 +128,22 @@ where
         if failure.is_some() || self.proof.is_some() {
             return failure;
         }
-        let each = (runs - self.runs.min(runs)).div_ceil(4);
+        let rest = runs - self.runs.min(runs);
+        if self.check.workers > 0 {
+            // Which worker goes is drawn at random by all of them.
+            return self.with(How::Random, rest);
+        }
         let random = [How::Random, How::Pos, How::Pct(3), How::Uniform];
-        random.into_iter().find_map(|how| self.with(how, each))
+        random.into_iter().find_map(|how| self.with(how, rest.div_ceil(4)))
     }
 
     /// Runs what a strategy chooses, so many times at most.
     fn with(&mut self, how: How, most: u64) -> Option<Failure> {
         let seed = self.check.seed;
-        self.how = how;
-        match how {
+        // With workers no two steps are known to commute.
+        let by_law = self.check.workers > 0 && matches!(how, How::Mixed | How::Dpor);
+        self.how = if by_law { How::Dfs } else { how };
+        match self.how {
             How::Mixed | How::Dpor => self.try_all(Dpor::new(), most),
             How::Random => self.try_all(Random::new(seed), most),
             How::Uniform => self.try_all(Uniform::new(seed), most),
@@ -205,9 +211,11 @@ where
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         trail: bool,
     ) -> Option<Failure> {
-        let Check { steps, latency, transparent, late_clocks, ref program, .. } = *self.check;
+        let Check { workers, steps, latency, transparent, late_clocks, .. } = *self.check;
+        let program = &self.check.program;
         let (cancels, faults) = (self.cancels, self.faults);
-        let plan = Plan { steps, latency, cancels, faults, late_clocks, transparent, trail };
+        let plan =
+            Plan { workers, steps, latency, cancels, faults, late_clocks, transparent, trail };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),
             false => value.judge(),

@@ -60,11 +60,7 @@ pub struct Step {
 impl Workers {
     /// A runtime with nothing in it, at time 0.
     pub fn new(setup: Setup, choose: Box<dyn Choose>) -> Workers {
-        let lanes = Lanes {
-            scheduler: Scheduler::new(setup.scheduler),
-            tickets: BTreeMap::new(),
-            worker: None,
-        };
+        let lanes = Lanes::new(setup.scheduler);
         let host = Arc::new(Bench { now: AtomicU64::new(0), lanes: Mutex::new(lanes) });
         let core = Core::new(host.clone(), setup.settings);
         let root = core.root();
@@ -129,17 +125,7 @@ impl Workers {
             self.fire();
             let decision = {
                 let mut lanes = self.host.lock();
-                let able = |worker: &usize| lanes.scheduler.can_run(*worker);
-                let able: Vec<_> = among.clone().filter(able).collect();
-                let nth = self.choose.pick(Point::Worker, able.len());
-                let Some(worker) = able.get(nth) else {
-                    among.for_each(|worker| lanes.scheduler.parked(worker));
-                    return None;
-                };
-                let decision = lanes.scheduler.next(*worker, self.suggestion, &mut *self.choose)?;
-                lanes.tickets.remove(&decision.token.word());
-                lanes.worker = Some(*worker);
-                decision
+                lanes.next_among(among.clone(), self.suggestion, &mut *self.choose)?
             };
             let (task, lane) = (decision.token.word(), decision.lane);
             let polled = self.poll(decision);
@@ -185,7 +171,7 @@ impl std::fmt::Debug for Workers {
 }
 
 /// A runnable task in a lane.
-struct Entry(Runnable);
+pub(crate) struct Entry(pub(crate) Runnable);
 
 impl Token for Entry {
     fn word(&self) -> u64 {
@@ -199,16 +185,52 @@ struct Bench {
     lanes: Mutex<Lanes>,
 }
 
-struct Lanes {
+/// The lanes of all workers.
+pub(crate) struct Lanes {
     scheduler: Scheduler<Entry>,
     /// The one entry of each runnable task.
     tickets: BTreeMap<u64, Ticket>,
     /// Who polls at the moment: what becomes runnable is its work.
-    worker: Option<usize>,
+    pub(crate) worker: Option<usize>,
 }
 
 impl Lanes {
-    fn push(&mut self, entry: Runnable, source: Source) {
+    pub(crate) fn new(config: SchedulerConfig) -> Lanes {
+        Lanes { scheduler: Scheduler::new(config), tickets: BTreeMap::new(), worker: None }
+    }
+
+    /// The next entry by law, on a worker of the oracle's choice: it polls from now on.
+    pub(crate) fn next(&mut self, choose: &mut dyn Choose) -> Option<Decision<Entry>> {
+        let workers = 0..self.scheduler.workers();
+        self.next_among(workers, Suggestion::NoPreference, choose)
+    }
+
+    fn next_among(
+        &mut self,
+        among: std::ops::Range<usize>,
+        suggestion: Suggestion,
+        choose: &mut dyn Choose,
+    ) -> Option<Decision<Entry>> {
+        let able = |worker: &usize| self.scheduler.can_run(*worker);
+        let able: Vec<_> = among.clone().filter(able).collect();
+        let nth = choose.pick(Point::Worker, able.len());
+        let Some(worker) = able.get(nth) else {
+            among.for_each(|worker| self.scheduler.parked(worker));
+            return None;
+        };
+        let decision = self.scheduler.next(*worker, suggestion, choose)?;
+        self.tickets.remove(&decision.token.word());
+        self.worker = Some(*worker);
+        Some(decision)
+    }
+
+    /// What still waits.
+    pub(crate) fn into_entries(mut self) -> Vec<Runnable> {
+        let tickets = std::mem::take(&mut self.tickets).into_values();
+        tickets.filter_map(|ticket| Some(self.scheduler.remove(ticket)?.0)).collect()
+    }
+
+    pub(crate) fn push(&mut self, entry: Runnable, source: Source) {
         let entry = match self.take(entry.id()) {
             Some(old) => entry.merge(old),
             None => entry,
@@ -220,7 +242,7 @@ impl Lanes {
         self.tickets.insert(id, ticket);
     }
 
-    fn take(&mut self, task: u64) -> Option<Runnable> {
+    pub(crate) fn take(&mut self, task: u64) -> Option<Runnable> {
         let ticket = self.tickets.remove(&task)?;
         self.scheduler.remove(ticket).map(|Entry(entry)| entry)
     }

@@ -10,7 +10,7 @@ use crate::settings::{parse_workers, value};
 
 const KNOWN: &str = "`seeds = 1000`, `seed = 7`, `strategy = \"mixed\"`, `steps = 10000`, \
                      `time = \"2s\"`, `cancel = \"every await\"`, `faults`, `late_clocks`, \
-                     `transparent`, `native`, `workers = 4` and `lab`";
+                     `virtual_workers = 2`, `transparent`, `native`, `workers = 4` and `lab`";
 
 const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \"dfs\", \
                           \"dpor\" and \"bounded\"";
@@ -125,6 +125,10 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         }
         "faults" => quote!(.faults()),
         "late_clocks" => quote!(.late_clocks()),
+        "virtual_workers" => {
+            let workers = parse_workers(value(key, "2", input)?)?;
+            quote!(.workers(#workers))
+        }
         "transparent" => quote!(.transparent()),
         _ => return Err(Error::new(key.span(), format!("no such setting; there are {KNOWN}"))),
     })
