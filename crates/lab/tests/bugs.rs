@@ -162,3 +162,23 @@ fn a_poll_that_tries_for_ever_is_stopped() {
     .run();
     assert_eq!(report.failure.expect("a bug").failure.finding.kind, Kind::Livelock);
 }
+
+/// The thread is over before the poll is, so that the wake needs no entry in any queue.
+#[test]
+fn a_wake_by_another_thread_counts_while_the_task_is_polled() {
+    let report = check(async |_cx: Cx| {
+        let mut polls = 0;
+        std::future::poll_fn(|task| {
+            polls += 1;
+            if polls > 1 {
+                return std::task::Poll::Ready(());
+            }
+            let waker = task.waker().clone();
+            std::thread::spawn(move || waker.wake()).join().expect("it only wakes");
+            std::task::Poll::Pending
+        })
+        .await;
+    })
+    .run();
+    assert_eq!(report.failure.expect("a bug").failure.finding.kind, Kind::Foreign);
+}
