@@ -83,6 +83,9 @@ impl fmt::Display for How {
     }
 }
 
+/// More virtual workers than this tell nothing that fewer would not.
+const MOST_WORKERS: usize = 256;
+
 /// A program to be checked.
 #[must_use = "run it"]
 #[derive(Clone, Debug)]
@@ -199,7 +202,7 @@ impl<F> Check<F> {
     /// streaks and stealing. The strategy chooses which of them goes on. There are fewer orders
     /// than without, where anything that can run may be next, and each is one that threads can
     /// have. Classes of orders are not told apart then: all are run if there are few. Cancels come
-    /// right after polls, not right before them.
+    /// right after polls, not right before them. More than 256 workers count as 256.
     ///
     /// ```
     /// use asx_lab::check;
@@ -219,7 +222,7 @@ impl<F> Check<F> {
     /// assert!(report.failure.is_none() && report.proof.is_some(), "{report}");
     /// ```
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
+        self.workers = workers.min(MOST_WORKERS);
         self
     }
 

@@ -119,3 +119,9 @@ fn cancels_and_faults_go_with_workers() {
     let (tried, all) = report.cancels.expect("cancels");
     assert!(tried == all && all > 0, "{report}");
 }
+
+#[test]
+fn any_number_of_workers_can_be_asked_for() {
+    let report = check(|cx| in_a_row(cx, |_| ())).workers(usize::MAX).runs(2).run();
+    assert!(passes(&report), "{report}");
+}
