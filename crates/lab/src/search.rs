@@ -19,7 +19,7 @@ use crate::explore::{
     Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Pos, Random, Replay, Schedule,
     Strategy, Uniform, shrink,
 };
-use crate::failure::{Failure, Finding};
+use crate::failure::{Failure, Finding, Kind};
 use crate::found::{Found, Report};
 use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
@@ -51,6 +51,8 @@ pub(crate) struct Search<'a, F> {
     how: How,
     /// The first run, if it passed.
     first: Option<Seen>,
+    /// Where the runs that are made now end.
+    until: Option<u64>,
     /// Cancels that were tried, of how many; and faults.
     coverage: [Option<(usize, usize)>; 2],
 }
@@ -67,8 +69,8 @@ where
         let (end, how) = (None, check.how);
         let machine = machine(check.name.as_deref(), None);
         let (first, proof, coverage) = (None, None, [None; 2]);
-        let (cancels, faults, runs) = (false, false, 0);
-        Search { check, machine, runs, end, proof, cancels, faults, how, first, coverage }
+        let (cancels, faults, runs, until) = (false, false, 0, None);
+        Search { check, machine, runs, end, proof, cancels, faults, how, first, until, coverage }
     }
 
     /// Searches as the check says.
@@ -213,9 +215,9 @@ where
     ) -> Option<Failure> {
         let Check { workers, steps, latency, transparent, late_clocks, .. } = *self.check;
         let program = &self.check.program;
-        let (cancels, faults) = (self.cancels, self.faults);
-        let plan =
-            Plan { workers, steps, latency, cancels, faults, late_clocks, transparent, trail };
+        let (cancels, faults, until) = (self.cancels, self.faults, self.until);
+        let with = Plan { workers, steps, latency, cancels, faults, ..Plan::default() };
+        let plan = Plan { late_clocks, transparent, trail, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),
             false => value.judge(),
@@ -337,8 +339,7 @@ where
 
     /// Runs a schedule once more, with its events recorded.
     fn on_record(&mut self, failure: Failure, schedule: Schedule, shrunk_by: usize) -> Found {
-        let settings = Some((MOST_EVENTS, WhenFull::Overwrite));
-        let on_record = machine(self.check.name.as_deref(), settings);
+        let on_record = recording(self.check.name.as_deref());
         let usual = std::mem::replace(&mut self.machine, on_record);
         let last = self.follow(&schedule);
         let failure = match last {
@@ -352,6 +353,7 @@ where
         };
         let (log, token) = (self.machine.log(), schedule.token());
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
+        let failure = self.up_to_the_circle(failure, &schedule);
         let Check { seed, ref name, .. } = *self.check;
         let strategy = self.how.to_string();
         let mut header = Header { seed, ..Header::new("program", "lab") };
@@ -363,6 +365,24 @@ where
         let (name, run) = (name.clone(), self.runs);
         Found { failure, name, run, strategy, seed, token, words, schedule, shrunk_by, trace }
     }
+
+    /// If the last run stood still because of a circle of waits, which nobody broke while others
+    /// went on: it is told in the step in which it closed, and the run on record ends there.
+    fn up_to_the_circle(&mut self, failure: Failure, schedule: &Schedule) -> Failure {
+        let closed = self.machine.closed().filter(|step| *step < failure.step);
+        let (Some(step), Kind::Deadlock) = (closed, failure.finding.kind) else { return failure };
+        // What it has on record is of one run.
+        self.machine = recording(self.check.name.as_deref());
+        self.until = Some(step);
+        let last = self.follow(schedule);
+        self.until = None;
+        last.unwrap_or(failure)
+    }
+}
+
+/// A machine that records the events of its one run.
+fn recording(name: Option<&str>) -> Machine {
+    machine(name, Some((MOST_EVENTS, WhenFull::Overwrite)))
 }
 
 fn machine(name: Option<&str>, journal: Option<(usize, WhenFull)>) -> Machine {

@@ -77,6 +77,11 @@ impl Pool {
         self.word.load(Ordering::Acquire) / ONE
     }
 
+    /// Whether whoever wants this many wants all there are.
+    pub(super) fn is_all(&self, count: usize) -> bool {
+        count >= self.limit
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.word.load(Ordering::Acquire) & CLOSED != 0
     }
