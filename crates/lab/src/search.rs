@@ -158,7 +158,8 @@ where
 
     /// One cancel or fault a run: everywhere in the usual order, then in others.
     fn disturb_everywhere(&mut self) -> Option<Failure> {
-        let (proof, limits) = (self.proof, Limits { preemptions: 0, cancels: 1 });
+        let limits = Limits { preemptions: 0, yields: 0, cancels: 1 };
+        let proof = self.proof;
         self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
         let which = usize::from(self.faults);

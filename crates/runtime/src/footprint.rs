@@ -7,14 +7,19 @@
 //! nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Access, begin, end, take_endless, touch};
+pub use on::{Access, begin, end, take_endless, take_yielded, touch};
 #[cfg(feature = "lab")]
-pub(crate) use on::{breathe, is_on};
+pub(crate) use on::{breathe, is_on, yields};
 
 /// A place where a poll that goes on for ever can be stopped.
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
 pub(crate) fn breathe() {}
+
+/// The task that is polled lets others go first.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn yields() {}
 
 /// Something polls have in common.
 #[cfg(not(feature = "lab"))]
@@ -85,6 +90,8 @@ mod on {
         uses: Cell<u32>,
         /// A poll was stopped that went on for ever.
         stopped: Cell<bool>,
+        /// A task has let others go first.
+        yielded: Cell<bool>,
         /// The last use that was noted: most are followed by another of the same thing.
         last: Cell<Option<Access>>,
     }
@@ -101,6 +108,7 @@ mod on {
                 made: Cell::new(0),
                 uses: Cell::new(0),
                 stopped: Cell::new(false),
+                yielded: Cell::new(false),
                 last: Cell::new(None),
             }
         };
@@ -168,6 +176,16 @@ mod on {
     #[inline]
     pub fn take_endless() -> bool {
         POLL.with(|poll| poll.stopped.get() && poll.stopped.take())
+    }
+
+    pub(crate) fn yields() {
+        POLL.with(|poll| poll.yielded.set(true));
+    }
+
+    /// Whether a task has let others go first, since this was asked last.
+    #[inline]
+    pub fn take_yielded() -> bool {
+        POLL.with(|poll| poll.yielded.get() && poll.yielded.take())
     }
 
     /// Notes a use of something with a name of its own: of whatever else programs share.
