@@ -355,16 +355,33 @@ where
         let (log, token) = (self.machine.log(), schedule.token());
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
         let failure = self.up_to_the_circle(failure, &schedule);
-        let Check { seed, ref name, .. } = *self.check;
         let strategy = self.how.to_string();
-        let mut header = Header { seed, ..Header::new("program", "lab") };
-        header.program = short(name.clone().unwrap_or(header.program));
-        let meta = [("token", &token), ("strategy", &strategy)];
-        header.meta = meta.map(|(key, value)| (key.into(), short(value.clone()))).into();
-        let trace = Trace::of(&self.machine, header, &failure);
+        let seed = self.check.seed;
+        let header = self.header(seed, &[("token", &token), ("strategy", &strategy)]);
+        let trace = Trace::of(&self.machine, header, Some(&failure));
         self.machine = usual;
-        let (name, run) = (name.clone(), self.runs);
+        let (name, run) = (self.check.name.clone(), self.runs);
         Found { failure, name, run, strategy, seed, token, words, schedule, shrunk_by, trace }
+    }
+
+    /// One run in an order that is drawn from a seed, on record.
+    pub(crate) fn recorded(mut self, seed: u64) -> Trace {
+        self.machine = recording(self.check.name.as_deref());
+        let mut random = Random::new(seed);
+        random.begin();
+        let failure = self.once(&mut Some(Box::new(random)), true);
+        let header = self.header(seed, &[("strategy", "random")]);
+        let trace = Trace::of(&self.machine, header, failure.as_ref());
+        trace.expect("this machine records")
+    }
+
+    /// What a trace of a run says of itself.
+    fn header(&self, seed: u64, meta: &[(&str, &str)]) -> Header {
+        let mut header = Header { seed, ..Header::new("program", "lab") };
+        header.program = short(self.check.name.clone().unwrap_or(header.program));
+        let text = |(key, value): &(&str, &str)| (String::from(*key), short(String::from(*value)));
+        header.meta = meta.iter().map(text).collect();
+        header
     }
 
     /// If the last run stood still because of a circle of waits, which nobody broke while others
