@@ -42,6 +42,12 @@ impl Object {
     #[inline(always)]
     pub(crate) fn write(self) {}
 
+    /// Whatever is made at a place of the source.
+    #[inline(always)]
+    pub(crate) const fn made_at(_: &std::panic::Location<'_>) -> Object {
+        Object
+    }
+
     /// The end of a task, or that it is to run.
     #[inline(always)]
     pub(crate) fn of_task(_: u64, _: Part) -> Object {
@@ -64,6 +70,7 @@ pub(crate) enum Part {
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
+    use std::panic::Location;
 
     use asx_kernel::rng::mix64;
 
@@ -230,6 +237,27 @@ mod on {
                 poll.made.set(made);
                 Object(mix64(poll.path.get() ^ mix64(made)))
             })
+        }
+
+        /// Whatever is made at a place of the source.
+        ///
+        /// Locks can be made in a `static`, where nobody knows of a poll; and who uses one first is
+        /// not the same in every run, so that this can't name it either: a search that sets two
+        /// runs against each other would take one lock for two. The place where it is made is the
+        /// same always. Those made at one place share a name, which is more than they have in
+        /// common, and does no harm.
+        pub(crate) const fn made_at(place: &Location<'_>) -> Object {
+            /// What tells files apart is at the end of their paths.
+            const ENOUGH: usize = 16;
+            let file = place.file().as_bytes();
+            let mut hash = (place.line() as u64) << 32 | place.column() as u64;
+            let mut left = if file.len() < ENOUGH { file.len() } else { ENOUGH };
+            while left > 0 {
+                hash = (hash ^ file[file.len() - left] as u64).wrapping_mul(0x0100_0000_01B3);
+                left -= 1;
+            }
+            // Numbers of tasks are small.
+            Object(hash | 1 << 63)
         }
 
         #[inline]
