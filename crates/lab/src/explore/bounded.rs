@@ -1,10 +1,11 @@
 //! Searches that start with few disturbances and allow more and more.
 //!
-//! Most bugs need few *preemptions* (switches away from a task that would go on) and few cancels.
-//! A task that waits, or that has yielded, is not preempted: it has let others go first. So this explores all runs with none of either, then all with at most one, and so on. It is over
-//! when the limits no longer keep anything out or are as wide as they may be, or when it has used
-//! up its runs. A level repeats the levels below it; as each is far larger than the last, that
-//! costs little.
+//! Most bugs need few *preemptions* (switches away from a task that would go on) and few cancels. A
+//! task that waits, or that has yielded, is not preempted: it has let others go first. So this
+//! explores all runs with none of either, then all with at most one, and so on. It is over when the
+//! limits no longer keep anything out or are as wide as they may be, or when it has used up its
+//! runs. A level repeats the levels below it; as each is far larger than the last, that costs
+//! little.
 //!
 //! Preemptions are a matter of schedules, not of classes: the one schedule of a class that is
 //! within the limits may be one that [`Dpor`] skips. So they are limited over [`Dfs`]. Cancels
