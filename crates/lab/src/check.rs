@@ -9,6 +9,7 @@ use asx_runtime::Cx;
 use crate::explore::{Schedule, TokenError};
 use crate::failure::Finding;
 use crate::found::Report;
+use crate::recording::Trace;
 use crate::report;
 use crate::search::Search;
 
@@ -275,6 +276,19 @@ where
     /// Runs it.
     pub fn run(&self) -> Report {
         Search::new(self).all()
+    }
+
+    /// One run, in an order that is drawn from a seed, as a trace: to look at a run that does not
+    /// fail, or to compare two.
+    ///
+    /// ```
+    /// use asx_lab::check;
+    /// use asx_runtime::Cx;
+    /// let program = check(async |cx: Cx| cx.yield_now().await);
+    /// assert_eq!(program.record(7), program.record(7));
+    /// ```
+    pub fn record(&self, seed: u64) -> Trace {
+        Search::new(self).recorded(seed)
     }
 
     /// Runs it, and panics with the report if a run fails; what there is to see of that run is in

@@ -19,7 +19,7 @@ use crate::explore::{
     Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Pos, Random, Replay, Schedule,
     Strategy, Uniform, shrink,
 };
-use crate::failure::{Failure, Finding};
+use crate::failure::{Failure, Finding, Kind};
 use crate::found::{Found, Report};
 use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
@@ -51,6 +51,8 @@ pub(crate) struct Search<'a, F> {
     how: How,
     /// The first run, if it passed.
     first: Option<Seen>,
+    /// Where the runs that are made now end.
+    until: Option<u64>,
     /// Cancels that were tried, of how many; and faults.
     coverage: [Option<(usize, usize)>; 2],
 }
@@ -67,8 +69,8 @@ where
         let (end, how) = (None, check.how);
         let machine = machine(check.name.as_deref(), None);
         let (first, proof, coverage) = (None, None, [None; 2]);
-        let (cancels, faults, runs) = (false, false, 0);
-        Search { check, machine, runs, end, proof, cancels, faults, how, first, coverage }
+        let (cancels, faults, runs, until) = (false, false, 0, None);
+        Search { check, machine, runs, end, proof, cancels, faults, how, first, until, coverage }
     }
 
     /// Searches as the check says.
@@ -156,7 +158,8 @@ where
 
     /// One cancel or fault a run: everywhere in the usual order, then in others.
     fn disturb_everywhere(&mut self) -> Option<Failure> {
-        let (proof, limits) = (self.proof, Limits { preemptions: 0, cancels: 1 });
+        let limits = Limits { preemptions: 0, yields: 0, cancels: 1 };
+        let proof = self.proof;
         self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
         let which = usize::from(self.faults);
@@ -213,9 +216,9 @@ where
     ) -> Option<Failure> {
         let Check { workers, steps, latency, transparent, late_clocks, .. } = *self.check;
         let program = &self.check.program;
-        let (cancels, faults) = (self.cancels, self.faults);
-        let plan =
-            Plan { workers, steps, latency, cancels, faults, late_clocks, transparent, trail };
+        let (cancels, faults, until) = (self.cancels, self.faults, self.until);
+        let with = Plan { workers, steps, latency, cancels, faults, ..Plan::default() };
+        let plan = Plan { late_clocks, transparent, trail, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),
             false => value.judge(),
@@ -337,8 +340,7 @@ where
 
     /// Runs a schedule once more, with its events recorded.
     fn on_record(&mut self, failure: Failure, schedule: Schedule, shrunk_by: usize) -> Found {
-        let settings = Some((MOST_EVENTS, WhenFull::Overwrite));
-        let on_record = machine(self.check.name.as_deref(), settings);
+        let on_record = recording(self.check.name.as_deref());
         let usual = std::mem::replace(&mut self.machine, on_record);
         let last = self.follow(&schedule);
         let failure = match last {
@@ -352,17 +354,53 @@ where
         };
         let (log, token) = (self.machine.log(), schedule.token());
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
-        let Check { seed, ref name, .. } = *self.check;
+        let failure = self.up_to_the_circle(failure, &schedule);
         let strategy = self.how.to_string();
-        let mut header = Header { seed, ..Header::new("program", "lab") };
-        header.program = short(name.clone().unwrap_or(header.program));
-        let meta = [("token", &token), ("strategy", &strategy)];
-        header.meta = meta.map(|(key, value)| (key.into(), short(value.clone()))).into();
-        let trace = Trace::of(&self.machine, header, &failure);
+        let seed = self.check.seed;
+        let header = self.header(seed, &[("token", &token), ("strategy", &strategy)]);
+        let trace = Trace::of(&self.machine, header, Some(&failure));
         self.machine = usual;
-        let (name, run) = (name.clone(), self.runs);
+        let (name, run) = (self.check.name.clone(), self.runs);
         Found { failure, name, run, strategy, seed, token, words, schedule, shrunk_by, trace }
     }
+
+    /// One run in an order that is drawn from a seed, on record.
+    pub(crate) fn recorded(mut self, seed: u64) -> Trace {
+        self.machine = recording(self.check.name.as_deref());
+        let mut random = Random::new(seed);
+        random.begin();
+        let failure = self.once(&mut Some(Box::new(random)), true);
+        let header = self.header(seed, &[("strategy", "random")]);
+        let trace = Trace::of(&self.machine, header, failure.as_ref());
+        trace.expect("this machine records")
+    }
+
+    /// What a trace of a run says of itself.
+    fn header(&self, seed: u64, meta: &[(&str, &str)]) -> Header {
+        let mut header = Header { seed, ..Header::new("program", "lab") };
+        header.program = short(self.check.name.clone().unwrap_or(header.program));
+        let text = |(key, value): &(&str, &str)| (String::from(*key), short(String::from(*value)));
+        header.meta = meta.iter().map(text).collect();
+        header
+    }
+
+    /// If the last run stood still because of a circle of waits, which nobody broke while others
+    /// went on: it is told in the step in which it closed, and the run on record ends there.
+    fn up_to_the_circle(&mut self, failure: Failure, schedule: &Schedule) -> Failure {
+        let closed = self.machine.closed().filter(|step| *step < failure.step);
+        let (Some(step), Kind::Deadlock) = (closed, failure.finding.kind) else { return failure };
+        // What it has on record is of one run.
+        self.machine = recording(self.check.name.as_deref());
+        self.until = Some(step);
+        let last = self.follow(schedule);
+        self.until = None;
+        last.unwrap_or(failure)
+    }
+}
+
+/// A machine that records the events of its one run.
+fn recording(name: Option<&str>) -> Machine {
+    machine(name, Some((MOST_EVENTS, WhenFull::Overwrite)))
 }
 
 fn machine(name: Option<&str>, journal: Option<(usize, WhenFull)>) -> Machine {

@@ -408,6 +408,7 @@ impl Future for YieldNow {
             return Poll::Ready(());
         }
         self.yielded = true;
+        crate::footprint::yields();
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -5,10 +5,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::Poll;
+use std::time::Duration;
 
 use asx_lab::check;
 use asx_runtime::sync::{Mutex, RwLock, Semaphore};
-use asx_runtime::{Cancelled, Cx, Scope, channel};
+use asx_runtime::{Cancelled, Cx, Scope, Task, channel};
 
 use super::planted;
 
@@ -33,6 +34,22 @@ async fn crossed<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     .await
 }
 planted!(crossed_is_found: crossed, Deadlock, 1, Proved);
+
+/// The same beside a task that goes on until both are done.
+async fn crossed_beside<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let ticker: Task<(), _> = s.task("ticker").spawn(async |cx: Cx| {
+            loop {
+                cx.sleep(Duration::from_secs(1)).await?;
+            }
+        });
+        crossed::<BUG>(cx.clone()).await?;
+        ticker.cancel("done");
+        Ok(())
+    })
+    .await
+}
+planted!(crossed_beside_is_found: crossed_beside, Deadlock, 1, Proved);
 
 /// Three take two locks each, in a circle.
 async fn three_in_a_circle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {

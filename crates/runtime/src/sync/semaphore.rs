@@ -39,6 +39,7 @@ impl Semaphore {
 
     const_fn! {
         /// A semaphore with so many permits, at most [`MAX_PERMITS`](Self::MAX_PERMITS).
+        #[track_caller]
         pub fn new(permits: usize) -> Semaphore {
             Semaphore { pool: Pool::new(permits, MAX) }
         }
