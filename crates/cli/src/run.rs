@@ -52,13 +52,13 @@ fn read(fixture: &Fixture) -> Option<Arc<Scenario>> {
 
 /// The file, or the built-in scenario of that id.
 fn find(file: &str) -> Option<Fixture> {
-    match std::fs::read_to_string(file) {
+    match corpus::read(file.as_ref()) {
         Ok(text) => Some(Fixture { file: file.to_owned(), text }),
         Err(error) => {
             // A built-in one may also be named by the path it has in the repository.
             let found = corpus().into_iter().find(|own| own.stem() == file || own.file == file);
             if found.is_none() {
-                eprintln!("asx: {file}: {error}");
+                eprintln!("asx: {error}");
             }
             found
         }
