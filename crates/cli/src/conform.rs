@@ -23,7 +23,7 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
         Some(folder) => match load(folder) {
             Ok(fixtures) => fixtures,
             Err(error) => {
-                eprintln!("asx: {}: {error}", folder.display());
+                complain!("asx: {}: {error}", folder.display());
                 return Ok(ExitCode::from(2));
             }
         },
@@ -38,7 +38,7 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
         return Ok(ExitCode::SUCCESS);
     }
     if fixtures.is_empty() {
-        eprintln!("asx: no scenario matches");
+        complain!("asx: no scenario matches");
         return Ok(ExitCode::from(2));
     }
     let bar = progress(fixtures.len(), options.json);

@@ -155,6 +155,11 @@ fn a_file_that_cannot_be_read_says_where() {
     let output = asx(&["run", &file.to_string_lossy()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("x.toml:2: op: there is no op \"nap\""));
+    let output = asx(&["run", &file.to_string_lossy(), "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let told = json["errors"].as_array().expect("a list").iter();
+    assert!(told.clone().any(|error| error["line"] == 2 && error["key"] == "op"), "{json}");
+    assert!(!json["passed"].as_bool().unwrap_or(true), "{json}");
 }
 
 #[test]
@@ -367,4 +372,13 @@ fn completions_are_for_three_shells() {
         }
     }
     assert_eq!(asx(&["completions", "csh"]).status.code(), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_error_that_takes_nothing_changes_no_exit_code() {
+    let full = fs::File::options().write(true).open("/dev/full").expect("there");
+    let mut asx = Command::new(env!("CARGO_BIN_EXE_asx"));
+    let status = asx.args(["run", "no-such-file"]).stderr(full).status().expect("asx runs");
+    assert_eq!(status.code(), Some(2));
 }
