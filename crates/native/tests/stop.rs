@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use asx_native::Runtime;
+use asx_native::{BlockOnError, Runtime};
 use asx_runtime::{Cancelled, Cx, Grace, Scope};
 
 const SOON: Duration = Duration::from_millis(5);
 
 /// Runs a program, stops it when `tasks` live, and wants all of it to end, and no alarm to be left.
 fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, patience: Duration) {
+    stop_within(body, tasks, Grace { soft: SOON, hard: patience });
+}
+
+fn stop_within<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, grace: Grace) {
     for workers in [1, 2, 4] {
         let runtime = Arc::new(Runtime::builder().workers(workers).build().unwrap());
         let program = thread::spawn({
@@ -20,7 +24,7 @@ fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, patie
         while runtime.dump().tasks() < tasks {
             thread::yield_now();
         }
-        if let Err(left) = runtime.shutdown(Grace { soft: SOON, hard: patience }) {
+        if let Err(left) = runtime.shutdown(grace) {
             panic!("{workers} workers leave:\n{left}");
         }
         program.join().unwrap();
@@ -59,4 +63,24 @@ fn a_program_stays_on_its_thread_when_it_is_cancelled() {
         .await;
     }
     stop(program, 1, Duration::from_secs(600));
+}
+
+/// Patience is for what lives: with nothing there, no time limit matters.
+#[test]
+fn nothing_is_waited_for_when_nothing_lives() {
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        runtime.shutdown(Duration::MAX).expect("nothing lives");
+        let late = runtime.try_block_on(async |_cx: Cx| ());
+        assert!(matches!(late, Err(BlockOnError::ShutDown)), "{late:?}");
+    }
+}
+
+/// A program that goes when it is told ends the wait, however long that might have been.
+#[test]
+fn a_program_that_goes_when_told_ends_the_wait() {
+    async fn program(cx: Cx) {
+        cx.stopping().await.expect("nobody cancels it");
+    }
+    stop_within(program, 1, Grace { soft: Duration::MAX, hard: Duration::MAX });
 }

@@ -445,9 +445,11 @@ impl Region {
         self.core.health()
     }
 
-    /// Stops everything inside gently, for good.
+    /// Stops everything inside gently, for good. It closes as soon as nothing lives inside any
+    /// more: patience is for what does.
     pub fn shutdown(self: &Arc<Self>, grace: Grace) {
         self.stop_within(grace.soft, grace.hard, Kind::Shutdown);
+        self.end();
     }
 
     /// Tells everything inside that it is about to be stopped.
