@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use asx_native::{BlockOnError, Runtime};
-use asx_runtime::{Cancelled, Cx, Grace, Scope};
+use asx_runtime::{Cancelled, Cx, Grace, Scope, channel};
 
 const SOON: Duration = Duration::from_millis(5);
 
@@ -83,4 +83,40 @@ fn a_program_that_goes_when_told_ends_the_wait() {
         cx.stopping().await.expect("nobody cancels it");
     }
     stop_within(program, 1, Grace { soft: Duration::MAX, hard: Duration::MAX });
+}
+
+/// However deep scopes are in each other, a cancel reaches the innermost, and the stack lasts.
+#[test]
+fn a_cancel_goes_as_deep_as_scopes_do() {
+    type Boxed = std::pin::Pin<Box<dyn Future<Output = Result<(), Cancelled>> + Send>>;
+    type Told = channel::oneshot::Reply<()>;
+    fn nest(cx: Cx, depth: u32, told: Told) -> Boxed {
+        Box::pin(async move {
+            let Some(below) = depth.checked_sub(1) else {
+                let _ = told.send(());
+                cx.cancelled().await;
+                return Ok(());
+            };
+            cx.scope(async |s: Scope<Cancelled>| {
+                drop(s.spawn(async move |cx: Cx| nest(cx, below, told).await));
+                Ok(())
+            })
+            .await
+        })
+    }
+    async fn program(cx: Cx) -> Result<(), Cancelled> {
+        cx.scope(async |s: Scope<Cancelled>| {
+            let (told, mut all_live) = channel::oneshot();
+            drop(s.spawn(async |cx: Cx| nest(cx, 300, told).await));
+            all_live.recv(&cx).await.expect("the innermost lives");
+            s.cancel("enough");
+            Ok(())
+        })
+        .await
+    }
+    // A small stack: a call for each of the scopes would not fit.
+    let small = thread::Builder::new().stack_size(256 * 1024);
+    let run = || Runtime::builder().current_thread().build().unwrap().block_on(program);
+    let ended = small.spawn(run).unwrap().join().unwrap();
+    assert!(ended.is_ok(), "what it caused itself is not its result");
 }

@@ -10,6 +10,7 @@
 mod few;
 pub(crate) mod home;
 mod tree;
+mod walk;
 mod watch;
 
 use std::ptr::NonNull;
@@ -546,9 +547,7 @@ impl Region {
             inner.children.values().cloned().collect()
         };
         self.core.host.schedule_all(entries);
-        for child in children {
-            child.close(regions.0.clone(), regions.1);
-        }
+        walk::close_all(children, regions.0, regions.1);
     }
 }
 
