@@ -91,8 +91,8 @@ const WRONG: &[(&str, &str)] = &[
         "f.toml:5: redy: op \"check\" has no such key (did you mean `ready`?)",
     ),
     (
-        "steps = [{ op = \"meet\", of = [] }]",
-        "f.toml:5: of: expected a list with at least one item",
+        "steps = [{ op = \"strengthen\", reasons = [] }]",
+        "f.toml:5: reasons: expected a list with at least one item",
     ),
     ("steps = [{ op = \"meet\", of = [{ poll = 1 }] }]", "`poll` is none of them"),
     (
