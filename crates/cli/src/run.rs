@@ -58,7 +58,10 @@ fn read(fixture: &Fixture) -> Result<Arc<Scenario>, Vec<SchemaError>> {
 }
 
 fn write_errors(errors: &[SchemaError], out: &mut impl Write) -> io::Result<()> {
-    let error = |SchemaError { file, line, key, expected }: &SchemaError| serde_json::json!({ "file": file, "line": line, "key": key, "expected": expected });
+    let error = |error: &SchemaError| {
+        let SchemaError { file, line, key, expected } = error;
+        serde_json::json!({ "file": file, "line": line, "key": key, "expected": expected })
+    };
     let errors: Vec<_> = errors.iter().map(error).collect();
     writeln!(out, "{}", serde_json::json!({ "passed": false, "errors": errors }))
 }
