@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use asx_conformance::{Host, Native, Record, Scenario, corpus};
-use asx_lab::explore::{Dfs, Pct, Random, Schedule, Strategy};
+use asx_lab::explore::{Dfs, Pct, Random, Strategy};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -114,7 +114,7 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
     let sampled = options.shard.is_some() || options.resume.is_some() || options.twice;
     if options.strategy == How::Dfs && sampled {
-        eprintln!("asx: --shard, --resume and --twice are for seeds, which dfs has none of");
+        complain!("asx: --shard, --resume and --twice are for seeds, which dfs has none of");
         return Ok(ExitCode::from(2));
     }
     if options.all {
@@ -134,7 +134,7 @@ pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<Exi
             report(&state, options, file, out)
         }
         Err(wrong) => {
-            eprintln!("asx: {wrong}");
+            complain!("asx: {wrong}");
             Ok(ExitCode::from(2))
         }
     }
@@ -146,7 +146,7 @@ fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Re
     if options.files.names().is_empty() {
         return Ok(());
     }
-    let schedule = Schedule::from_token(token).map_err(|error| format!("{token}: {error}"))?;
+    let schedule = one::schedule_of(token)?;
     let (_, record, _) = one::follow(scenario, &schedule, options.setup);
     let run = Failed { seed: *seed, token, failure: Some(message) };
     options.files.write(scenario, options.setup, &run, &record)

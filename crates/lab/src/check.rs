@@ -50,7 +50,8 @@ impl<T, E: fmt::Debug> Judged for Result<T, E> {
 /// How the next schedule is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum How {
-    /// Every class of schedules if there are few, then a mixture of the random ones.
+    /// Every class of schedules if there are few, then a mixture of the random ones; then some in
+    /// which others may go between any two operations of a task, as on several threads.
     #[default]
     Mixed,
     /// Any task that can run, each as likely as the other.
@@ -324,8 +325,8 @@ where
 
     /// Runs the one schedule that a token names.
     pub fn replay(&self, token: &str) -> Result<Report, TokenError> {
-        let schedule = Schedule::from_token(token)?;
-        Ok(Search::new(self).replay(schedule))
+        let (schedule, grain) = Schedule::with_grain(token)?;
+        Ok(Search::new(self).of(grain).replay(schedule))
     }
 }
 

@@ -16,8 +16,8 @@ use crate::again::Again;
 use crate::check::{Check, How, Judged};
 use crate::everywhere::Everywhere;
 use crate::explore::{
-    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Pos, Random, Replay, Schedule,
-    Strategy, Uniform, shrink,
+    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Grain, Limits, Pct, Pos, Random, Replay,
+    Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
 use crate::found::{Found, Report};
@@ -47,8 +47,9 @@ pub(crate) struct Search<'a, F> {
     /// Whether tasks are cancelled in the runs that are made now, and whether there are faults.
     cancels: bool,
     faults: bool,
-    /// How schedules are chosen now.
+    /// How schedules are chosen now, and how much a task does in a row.
     how: How,
+    grain: Grain,
     /// The first run, if it passed.
     first: Option<Seen>,
     /// Where the runs that are made now end.
@@ -67,10 +68,30 @@ where
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
         let (end, how) = (None, check.how);
-        let machine = machine(check.name.as_deref(), None);
-        let (first, proof, coverage) = (None, None, [None; 2]);
+        let (first, proof, coverage, grain) = (None, None, [None; 2], Grain::Poll);
+        let machine = machine(check.name.as_deref(), None, grain);
         let (cancels, faults, runs, until) = (false, false, 0, None);
-        Search { check, machine, runs, end, proof, cancels, faults, how, first, until, coverage }
+        Search {
+            check,
+            machine,
+            runs,
+            end,
+            proof,
+            cancels,
+            faults,
+            how,
+            grain,
+            first,
+            until,
+            coverage,
+        }
+    }
+
+    /// The same with polls that are so small.
+    pub(crate) fn of(mut self, grain: Grain) -> Self {
+        self.grain = grain;
+        self.machine = machine(self.check.name.as_deref(), None, grain);
+        self
     }
 
     /// Searches as the check says.
@@ -80,6 +101,9 @@ where
         let share = time.map(|time| time / (1 + u32::from(cancels) + u32::from(faults)));
         self.limit(share);
         let mut failure = self.explore();
+        if failure.is_none() && self.check.how == How::Mixed {
+            failure = self.explore_operations();
+        }
         for (disturbs, (with_cancels, with_faults)) in
             [(cancels, (true, false)), (faults, (false, true))]
         {
@@ -137,6 +161,41 @@ where
         }
         let random = [How::Random, How::Pos, How::Pct(3), How::Uniform];
         random.into_iter().find_map(|how| self.with(how, rest.div_ceil(4)))
+    }
+
+    /// Polls are atomic, which on several threads they are not: two locks in a row are two things,
+    /// and others may go in between. So some runs let them, unless the program is the same then.
+    fn explore_operations(&mut self) -> Option<Failure> {
+        let (runs, proof) = (self.check.runs, self.proof);
+        let usual = std::mem::take(&mut self.first)?;
+        let machine = machine(self.check.name.as_deref(), None, Grain::Operation);
+        let machine = std::mem::replace(&mut self.machine, machine);
+        self.grain = Grain::Operation;
+        let failure = self.follow(&Schedule::default());
+        let first = self.machine.seen(failure.as_ref());
+        let is_same = first.failure.is_none() && self.compare(&usual, &first).is_none();
+        let ways = [(How::Dpor, runs / 4), (How::Random, runs / 8), (How::Pct(3), runs / 8)];
+        let mut failure = None;
+        for (how, most) in ways {
+            if is_same || failure.is_some() || self.end.is_some_and(|end| Instant::now() >= end) {
+                break;
+            }
+            self.proof = None;
+            failure = self.with(how, most);
+            if self.proof.is_some() {
+                break;
+            }
+        }
+        // More polls than usual are no failure: they were asked for.
+        let is_of_polls = |it: &Failure| {
+            matches!(it.finding.kind, Kind::Livelock | Kind::Unheeded | Kind::Overrun)
+        };
+        failure = failure.filter(|failure| !is_of_polls(failure));
+        (self.proof, self.first) = (proof, Some(usual));
+        if failure.is_none() {
+            (self.machine, self.grain) = (machine, Grain::Poll);
+        }
+        failure
     }
 
     /// Runs what a strategy chooses, so many times at most.
@@ -340,7 +399,7 @@ where
 
     /// Runs a schedule once more, with its events recorded.
     fn on_record(&mut self, failure: Failure, schedule: Schedule, shrunk_by: usize) -> Found {
-        let on_record = recording(self.check.name.as_deref());
+        let on_record = self.recording();
         let usual = std::mem::replace(&mut self.machine, on_record);
         let last = self.follow(&schedule);
         let failure = match last {
@@ -352,10 +411,13 @@ where
                 self.not_deterministic(difference, Some(&failure))
             }
         };
-        let (log, token) = (self.machine.log(), schedule.token());
+        let (log, token) = (self.machine.log(), schedule.token_of(self.grain));
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
         let failure = self.up_to_the_circle(failure, &schedule);
-        let strategy = self.how.to_string();
+        let strategy = match self.grain {
+            Grain::Poll => self.how.to_string(),
+            Grain::Operation => format!("{}, one operation a poll", self.how),
+        };
         let seed = self.check.seed;
         let header = self.header(seed, &[("token", &token), ("strategy", &strategy)]);
         let trace = Trace::of(&self.machine, header, Some(&failure));
@@ -366,7 +428,7 @@ where
 
     /// One run in an order that is drawn from a seed, on record.
     pub(crate) fn recorded(mut self, seed: u64) -> Trace {
-        self.machine = recording(self.check.name.as_deref());
+        self.machine = self.recording();
         let mut random = Random::new(seed);
         random.begin();
         let failure = self.once(&mut Some(Box::new(random)), true);
@@ -390,22 +452,25 @@ where
         let closed = self.machine.closed().filter(|step| *step < failure.step);
         let (Some(step), Kind::Deadlock) = (closed, failure.finding.kind) else { return failure };
         // What it has on record is of one run.
-        self.machine = recording(self.check.name.as_deref());
+        self.machine = self.recording();
         self.until = Some(step);
         let last = self.follow(schedule);
         self.until = None;
         last.unwrap_or(failure)
     }
+
+    /// A machine that records the events of its one run.
+    fn recording(&self) -> Machine {
+        let settings = Some((MOST_EVENTS, WhenFull::Overwrite));
+        machine(self.check.name.as_deref(), settings, self.grain)
+    }
 }
 
-/// A machine that records the events of its one run.
-fn recording(name: Option<&str>) -> Machine {
-    machine(name, Some((MOST_EVENTS, WhenFull::Overwrite)))
-}
-
-fn machine(name: Option<&str>, journal: Option<(usize, WhenFull)>) -> Machine {
-    Machine::new(
-        name.unwrap_or("a check"),
-        Settings { operations: u32::MAX, journal, ..Settings::default() },
-    )
+fn machine(name: Option<&str>, journal: Option<(usize, WhenFull)>, grain: Grain) -> Machine {
+    let operations = match grain {
+        Grain::Poll => u32::MAX,
+        Grain::Operation => 1,
+    };
+    let settings = Settings { operations, journal, ..Settings::default() };
+    Machine::new(name.unwrap_or("a check"), settings)
 }

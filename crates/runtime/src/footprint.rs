@@ -159,10 +159,12 @@ mod on {
         POLL.with(|poll| poll.on.get())
     }
 
-    /// Ends a poll that has used more than one that ends: by a panic, where no lock is held.
+    /// A look counts as a use. Ends a poll that has used more than one that ends: by a panic, where
+    /// no lock is held.
     #[inline]
     pub(crate) fn breathe() {
-        if POLL.with(|poll| poll.uses.get()) >= ENDLESS {
+        let uses = POLL.with(|poll| poll.uses.replace(poll.uses.get().wrapping_add(1)));
+        if uses >= ENDLESS {
             stop();
         }
     }

@@ -70,6 +70,7 @@ pub use recorder::Recorder;
 pub use replay::{Diverged, Follow, Replay};
 pub use shrink::{Shrunk, shrink};
 pub use tally::{Certificate, Progress};
+pub(crate) use token::Grain;
 pub use token::TokenError;
 pub use uniform::Uniform;
 
