@@ -35,9 +35,12 @@ function judge(text, place) {
   assert.equal(browser.size, 9, "the nine fixtures of the browser");
   const parity = new Set(ran.map((r) => r.scenario).filter((id) => id.startsWith("parity-")));
   assert.equal(parity.size, 5);
+  for (const codec of ["json", "binary"]) {
+    assert.equal(ran.filter((r) => r.codec === codec).length * 2, ran.length, codec);
+  }
   const scenarios = new Set(ran.map((r) => r.scenario)).size;
   const skipped = new Set(records.filter((r) => r.skipped !== null).map((r) => r.scenario)).size;
-  console.log(`     ${place}: ${scenarios} scenarios, ${ran.length} runs; ${skipped} skipped`);
+  console.log(`     ${place}: ${scenarios} scenarios, ${ran.length / 2} runs; ${skipped} skipped`);
   assert.ok(scenarios > 200, `only ${scenarios} scenarios ran`);
   return scenarios;
 }

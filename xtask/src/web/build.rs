@@ -66,8 +66,9 @@ fn is_newer(made: &Path, source: &Path) -> bool {
     matches!((time(made), time(source)), (Some(made), Some(source)) if made > source)
 }
 
-/// What is served as it is.
+/// What is served as it is, and what `asx parity` drives a browser with.
 fn static_files() -> Result {
+    copy_all(&root().join("crates/web-page/browser"), &home().join("harness"))?;
     copy_all(&root().join("crates/web-page/static"), &dist())?;
     copy_all(&root().join("crates/web-js/pkg"), &dist().join("pkg"))
 }

@@ -18,8 +18,10 @@ const BROWSER: [&str; 1] = ["chromium"];
 
 const NODE: [&str; 2] = ["nodejs", "npm"];
 
-/// The packages of npm, with their versions: the optimiser, and who drives the browser.
-const NPM: [(&str, &str); 2] = [("binaryen", "132.0.0"), ("playwright-core", "1.65.0")];
+/// The packages of npm, with their versions: the optimiser, who drives the browser, and who checks
+/// types.
+const NPM: [(&str, &str); 3] =
+    [("binaryen", "132.0.0"), ("playwright-core", "1.65.0"), ("typescript", "TSVERSION")];
 
 /// Has every tool ready; an error says which cannot be had.
 pub(super) fn ready() -> Result {

@@ -1,8 +1,26 @@
 //! Running scripts that drive a headless browser; they clean up after themselves.
 
 use super::{chain, dist, home, serve};
-use crate::Result;
-use crate::shell::{command, output, root};
+use crate::{Result, conform};
+use crate::shell::{command, output, root, run as sh};
+
+/// All tests: of the package's types, in the browser, and of the browser against other hosts.
+pub(super) fn all() -> Result<String> {
+    types()?;
+    let tests = run("tests.mjs")?;
+    let compared = conform::parity("model,native,web,c", "browser")?;
+    let all = format!("{tests}; {compared} runs compared with other hosts");
+    println!("{all}");
+    Ok(all)
+}
+
+/// Holds the package's declarations, and a program that uses them, against TypeScript's compiler.
+/// Where the program is wrong on purpose it says so, and the compiler wants that to be so.
+fn types() -> Result {
+    let compiler = chain::npm_packages()?.join("node_modules/.bin/tsc");
+    let project = root().join("crates/web-js/types/tsconfig.json");
+    sh(command(&compiler.to_string_lossy(), &["--project"]).arg(project))
+}
 
 /// Runs a script of `crates/web-page/browser`: its last line.
 pub(super) fn run(script: &str) -> Result<String> {
