@@ -39,7 +39,7 @@ pub fn run_text(file: &str, text: &str, place: &str, profile: &str) -> String {
 }
 
 /// A JSON string.
-pub(crate) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -1,6 +1,7 @@
 // The page of the show: it only looks at the runtime and passes on what people press.
 
 import init, { Demo, report, spin } from "./page/page.js";
+import { record, replay } from "./tape.js";
 
 const at = (id) => document.getElementById(id);
 const POLLS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 3000];
@@ -8,7 +9,9 @@ const LANES = ["cancel", "timed", "ready"];
 const WINDOW = 10_000;
 
 await init();
-const demo = new Demo();
+// The runtime of the show; while it is on tape, calls go through the tape.
+let demo = new Demo();
+let call = (name, ...args) => demo[name](...args);
 const perMicro = calibrate();
 
 function calibrate() {
@@ -33,16 +36,16 @@ function settings() {
   at("poll-out").textContent = `${POLLS[at("poll").value]} µs`;
   at("steps-out").textContent = naive ? "no number of steps" : `${steps} steps`;
   at("slice-out").textContent = naive ? "no time" : `${slice} ms`;
-  demo.configure(steps, slice, naive);
+  call("configure", steps, slice, naive);
 }
 for (const id of ["poll", "steps", "slice", "naive"]) at(id).addEventListener("input", settings);
 settings();
 
-at("compute").onclick = () => demo.compute(64, polls(), rounds(), 0);
-at("timed").onclick = () => demo.compute(16, polls(), rounds(), 3000);
-at("family").onclick = () => demo.family(8, rounds());
-at("pressure").onclick = () => demo.cancel_pressure(300, 20, rounds());
-at("cancel").onclick = () => say(`${demo.cancel_all()} tasks were asked to stop`);
+at("compute").onclick = () => call("compute", 64, polls(), rounds(), 0);
+at("timed").onclick = () => call("compute", 16, polls(), rounds(), 3000);
+at("family").onclick = () => call("family", 8, rounds());
+at("pressure").onclick = () => call("cancel_pressure", 300, 20, rounds());
+at("cancel").onclick = () => say(`${call("cancel_all")} tasks were asked to stop`);
 at("tick").onclick = () => (at("ticks").textContent = Number(at("ticks").textContent) + 1);
 
 const say = (text) => (at("status").textContent = text);
@@ -167,24 +170,56 @@ function showTree(dump) {
 
 // Record, replay, download, report.
 let recording = null;
-let replaying = null;
+let recorded = null;
+// The runtime that is being shown again, if one is.
+let again = null;
 at("record").onclick = () => {
-  if (recording === null) {
-    recording = [];
-    say("recording what the lanes hold, frame by frame");
-  } else {
-    at("replay").disabled = recording.length === 0;
-    say(`recorded ${recording.length} frames`);
-    replaying = null;
-    recorded = recording;
-    recording = null;
-  }
+  if (recording === null) startRecording();
+  else stopRecording();
   at("record").setAttribute("aria-pressed", recording !== null);
+  at("record").textContent = recording === null ? "Record" : "Stop recording";
 };
-let recorded = [];
-at("replay").onclick = () => {
-  replaying = recorded.slice();
-  say("replaying");
+
+function startRecording() {
+  // From the beginning: a runtime that already lives has a past that is not on the tape.
+  demo.free();
+  recording = record((handles) => new Demo(handles));
+  demo = recording.runtime;
+  call = recording.call;
+  settings();
+  say("recording, from a fresh start: every input of the runtime goes on tape");
+}
+
+function stopRecording() {
+  recording.stop();
+  recorded = { tape: recording.tape, digest: demo.digest(), events: demo.events() };
+  recording = null;
+  at("replay").disabled = false;
+  say(`recorded ${recorded.tape.inputs.length} inputs, ${recorded.events} events, ` +
+    `digest ${recorded.digest}`);
+}
+
+// Runs the tape in a second runtime, and holds its digest against the first one's.
+at("replay").onclick = async () => {
+  at("replay").disabled = true;
+  say("running it again");
+  let began = performance.now();
+  const pause = async (runtime) => {
+    again = runtime;
+    if (performance.now() - began < 8) return;
+    await new Promise((next) => setTimeout(next));
+    began = performance.now();
+  };
+  const { runtime, wrong } = await replay(recorded.tape, (handles) => new Demo(handles), pause);
+  const [digest, events] = [runtime.digest(), runtime.events()];
+  const same = !wrong && digest === recorded.digest && events === recorded.events;
+  say(same
+    ? `run again: ${events} events, digest equal: ${digest}`
+    : `REPLAY_MISMATCH: ${wrong ?? "another digest"}: ${digest} of ${events} events, ` +
+      `recorded ${recorded.digest} of ${recorded.events}`);
+  again = null;
+  runtime.free();
+  at("replay").disabled = false;
 };
 at("download").onclick = () => save("asx-demo.jsonl", demo.trace(), "application/jsonl");
 at("report").onclick = () => {
@@ -205,16 +240,11 @@ let looked = 0;
 function frame(now) {
   frames.add(Math.max(0, now - last));
   last = now;
-  const stats = JSON.parse(demo.stats());
-  recording?.push(stats);
-  if (replaying?.length === 0) {
-    replaying = null;
-    say("replayed");
-  }
-  showLanes(replaying?.shift() ?? stats);
+  const shown = again ?? demo;
+  showLanes(JSON.parse(shown.stats()));
   if (now - looked > 250) {
     looked = now;
-    showTree(JSON.parse(demo.tree()));
+    showTree(JSON.parse(shown.tree()));
     input.draw();
     frames.draw();
   }

@@ -2,14 +2,15 @@
 
 use super::{chain, dist, home, serve};
 use crate::{Result, conform};
-use crate::shell::{command, output, root, run as sh};
+use crate::shell::{command, output, root, run as sh, works};
 
 /// All tests: of the package's types, in the browser, and of the browser against other hosts.
 pub(super) fn all() -> Result<String> {
     types()?;
     let tests = run("tests.mjs")?;
+    let firefox = in_firefox()?;
     let compared = conform::parity("model,native,web,c", "browser")?;
-    let all = format!("{tests}; {compared} runs compared with other hosts");
+    let all = format!("{tests}; {firefox}; {compared} runs compared with other hosts");
     println!("{all}");
     Ok(all)
 }
@@ -22,14 +23,28 @@ fn types() -> Result {
     sh(command(&compiler.to_string_lossy(), &["--project"]).arg(project))
 }
 
-/// Runs a script of `crates/web-page/browser`: its last line.
+/// The tests that its driver can do, in Firefox where that is installed: it is not installed for
+/// them.
+fn in_firefox() -> Result<String> {
+    if !works("firefox-esr", &["--version"]) {
+        return Ok("Firefox skipped: firefox-esr is not installed".to_owned());
+    }
+    run_in("tests.mjs", "firefox")
+}
+
+/// Runs a script of `crates/web-page/browser` with Chromium: its last line.
 pub(super) fn run(script: &str) -> Result<String> {
+    run_in(script, "chromium")
+}
+
+fn run_in(script: &str, browser: &str) -> Result<String> {
     let address = serve::in_background(dist())?;
     let modules = chain::npm_packages()?.join("node_modules");
     let script = root().join("crates/web-page/browser").join(script);
     let mut node = command("node", &[]);
     node.arg(script)
         .env("ASX_WEB_ADDRESS", &address)
+        .env("ASX_WEB_BROWSER", browser)
         .env("ASX_WEB_MODULES", modules)
         .env("ASX_WEB_OUT", home().join("out"));
     let text = output(&mut node)?;
