@@ -4,7 +4,12 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join, normalize, sep } from "node:path";
 
-const KINDS = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm" };
+const KINDS = {
+  ".css": "text/css",
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript",
+  ".wasm": "application/wasm",
+};
 
 /** Serves until `close`; answers with the address. */
 export async function serve(folder) {

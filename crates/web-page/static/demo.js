@@ -48,7 +48,10 @@ at("pressure").onclick = () => call("cancel_pressure", 300, 20, rounds());
 at("cancel").onclick = () => say(`${call("cancel_all")} tasks were asked to stop`);
 at("tick").onclick = () => (at("ticks").textContent = Number(at("ticks").textContent) + 1);
 
-const say = (text) => (at("status").textContent = text);
+function say(text, kind = "") {
+  at("status").textContent = text;
+  at("status").className = kind;
+}
 
 // Lanes.
 for (const lane of LANES) {
@@ -67,10 +70,58 @@ function showLanes(stats) {
     row.querySelector("i").style.width = `${100 * (1 - 1 / (1 + stats[lane] / 24))}%`;
   }
   const [cancel, timed, ready] = stats.done;
+  polled.add(stats.done);
   at("pump").textContent =
     `turn ${stats.turn}, drain ${stats.batch}; polled ${cancel} cancelled, ${timed} timed, ` +
     `${ready} ready; ${stats.timers} timers`;
 }
+
+/** A pen for a canvas of that height, cleared, and its width. */
+function penOf(canvas, height) {
+  const scale = devicePixelRatio;
+  const width = canvas.clientWidth;
+  if (canvas.width !== Math.round(width * scale)) {
+    [canvas.width, canvas.height] = [Math.round(width * scale), height * scale];
+  }
+  const pen = canvas.getContext("2d");
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  return [pen, width];
+}
+
+// What was polled in each frame, lane upon lane.
+class History {
+  constructor(canvas) {
+    Object.assign(this, { canvas, before: null, points: [] });
+  }
+
+  add(done) {
+    // Another runtime begins anew.
+    const goesOn = this.before?.every((count, lane) => count <= done[lane]);
+    const polls = LANES.map((_, lane) => (goesOn ? done[lane] - this.before[lane] : 0));
+    this.before = done;
+    if (polls.some((count) => count > 0)) this.points.push([performance.now(), polls]);
+  }
+
+  draw() {
+    const end = performance.now();
+    while (this.points.length > 0 && this.points[0][0] < end - WINDOW) this.points.shift();
+    const height = 120;
+    const [pen, width] = penOf(this.canvas, height);
+    const sum = (polls) => polls.reduce((sum, count) => sum + count, 0);
+    const most = this.points.reduce((most, [, polls]) => Math.max(most, sum(polls)), 1);
+    for (const [time, polls] of this.points) {
+      let bottom = height;
+      for (const [lane, count] of polls.entries()) {
+        const tall = (count / most) * (height - 4);
+        pen.fillStyle = resolve(`--${LANES[lane]}`);
+        pen.fillRect(width - ((end - time) / WINDOW) * width, bottom - tall, 3, tall);
+        bottom -= tall;
+      }
+    }
+  }
+}
+const polled = new History(at("polled-graph"));
 
 // Graphs: what input and frames had to wait.
 class Graph {
@@ -88,28 +139,22 @@ class Graph {
     while (this.points.length > 0 && this.points[0][0] < end - WINDOW) this.points.shift();
     const most = this.points.reduce((most, [, value]) => Math.max(most, value), 0);
     this.worst.textContent = most.toFixed(0);
-    const { canvas } = this;
-    const scale = devicePixelRatio;
-    const [width, height] = [canvas.clientWidth, 90];
-    if (canvas.width !== width * scale) [canvas.width, canvas.height] = [width * scale, height * scale];
-    const pen = canvas.getContext("2d");
-    const style = getComputedStyle(document.documentElement);
-    pen.setTransform(scale, 0, 0, scale, 0, 0);
-    pen.clearRect(0, 0, width, height);
+    const height = 90;
+    const [pen, width] = penOf(this.canvas, height);
     const top = Math.max(this.limit * 1.6, most);
     const y = (value) => height - 2 - (value / top) * (height - 14);
-    pen.strokeStyle = resolve(style, "--line");
+    pen.strokeStyle = resolve("--line");
     pen.setLineDash([4, 4]);
     pen.beginPath();
     pen.moveTo(0, y(this.limit));
     pen.lineTo(width, y(this.limit));
     pen.stroke();
     pen.setLineDash([]);
-    pen.fillStyle = resolve(style, "--soft");
+    pen.fillStyle = resolve("--soft");
     pen.font = "11px system-ui";
     pen.fillText(`${this.limit} ms`, 2, y(this.limit) - 3);
     for (const [time, value] of this.points) {
-      pen.fillStyle = resolve(style, value > this.limit ? "--cancel" : "--ready");
+      pen.fillStyle = resolve(value > this.limit ? "--cancel" : "--ready");
       const x = width - ((end - time) / WINDOW) * width;
       pen.fillRect(x, y(value), 2, height - y(value));
     }
@@ -121,7 +166,7 @@ const probe = document.createElement("span");
 probe.hidden = true;
 document.body.append(probe);
 const colours = new Map();
-function resolve(style, name) {
+function resolve(name) {
   if (!colours.has(name)) {
     probe.style.color = `var(${name})`;
     colours.set(name, getComputedStyle(probe).color);
@@ -144,23 +189,30 @@ function showTree(dump) {
     const item = document.createElement("li");
     const tasks = region.tasks.slice(0, MOST).map((task) => {
       const line = document.createElement("div");
+      line.className = "task";
       line.textContent = `${task.name ?? "task"} ${task.id} `;
       const state = document.createElement("span");
       state.className = "state";
-      const waits = task.activity === "Waiting" && task.waits_for ? `, waits for ${task.waits_for}` : "";
-      state.textContent = `${task.state}, ${task.activity.toLowerCase()}${waits}`;
+      const waits = task.activity === "Waiting" && task.waits_for;
+      const does = waits ? `waits for ${task.waits_for}` : task.activity.toLowerCase();
+      state.textContent = task.state === "Running" ? does : `${task.state}, ${does}`;
       line.append(state);
       return line;
     });
     if (region.tasks.length > MOST) {
       const more = document.createElement("div");
-      more.className = "more";
+      more.className = "task more";
       more.textContent = `and ${region.tasks.length - MOST} more`;
       tasks.push(more);
     }
     const inside = document.createElement("ul");
     inside.append(...(children.get(region.id) ?? []).slice(0, MOST).map(list));
-    item.append(`region ${region.id} ${region.state}`, ...tasks, inside);
+    const label = document.createElement("b");
+    label.textContent = `region ${region.id} `;
+    const state = document.createElement("span");
+    state.className = "state";
+    state.textContent = region.state;
+    item.append(label, state, ...tasks, inside);
     return item;
   };
   const root = document.createElement("ul");
@@ -187,7 +239,7 @@ function startRecording() {
   demo = recording.runtime;
   call = recording.call;
   settings();
-  say("recording, from a fresh start: every input of the runtime goes on tape");
+  say("Recording, from a fresh start: every input of the runtime goes on tape");
 }
 
 function stopRecording() {
@@ -195,14 +247,14 @@ function stopRecording() {
   recorded = { tape: recording.tape, digest: demo.digest(), events: demo.events() };
   recording = null;
   at("replay").disabled = false;
-  say(`recorded ${recorded.tape.inputs.length} inputs, ${recorded.events} events, ` +
+  say(`Recorded ${recorded.tape.inputs.length} inputs, ${recorded.events} events, ` +
     `digest ${recorded.digest}`);
 }
 
 // Runs the tape in a second runtime, and holds its digest against the first one's.
 at("replay").onclick = async () => {
   at("replay").disabled = true;
-  say("running it again");
+  say("Running it again");
   let began = performance.now();
   const pause = async (runtime) => {
     again = runtime;
@@ -213,10 +265,12 @@ at("replay").onclick = async () => {
   const { runtime, wrong } = await replay(recorded.tape, (handles) => new Demo(handles), pause);
   const [digest, events] = [runtime.digest(), runtime.events()];
   const same = !wrong && digest === recorded.digest && events === recorded.events;
-  say(same
-    ? `run again: ${events} events, digest equal: ${digest}`
-    : `REPLAY_MISMATCH: ${wrong ?? "another digest"}: ${digest} of ${events} events, ` +
-      `recorded ${recorded.digest} of ${recorded.events}`);
+  if (same) {
+    say(`Run again: ${events} events, digest equal: ${digest}`, "good");
+  } else {
+    const found = `${digest} of ${events} events, recorded ${recorded.digest} of ${recorded.events}`;
+    say(`REPLAY_MISMATCH: ${wrong ?? "another digest"}: ${found}`, "bad");
+  }
   again = null;
   runtime.free();
   at("replay").disabled = false;
@@ -245,8 +299,7 @@ function frame(now) {
   if (now - looked > 250) {
     looked = now;
     showTree(JSON.parse(shown.tree()));
-    input.draw();
-    frames.draw();
+    for (const graph of [polled, input, frames]) graph.draw();
   }
   requestAnimationFrame(frame);
 }
