@@ -252,7 +252,10 @@ fn every_host_is_run_by_its_name() {
     let output = asx(&[&call[..], &here[..]].concat());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(output.status.code(), Some(0), "{json}{}", text(&output.stderr));
-    assert_eq!((json["pairs"].as_array().map(Vec::len), &json["web"]), (Some(10), &"program".into()));
+    assert_eq!(
+        (json["pairs"].as_array().map(Vec::len), &json["web"]),
+        (Some(10), &"program".into())
+    );
     for pair in json["pairs"].as_array().expect("pairs") {
         assert!(pair["compared"].as_u64() > Some(0), "{pair}");
     }
@@ -276,7 +279,6 @@ fn without_a_browser_one_that_is_asked_for_is_refused_with_the_way_to_it() {
     assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
     assert!(said.contains("web was run in this program; `cargo xtask web`"), "{said}");
 }
-
 
 #[test]
 fn calls_that_compare_nothing_are_refused() {

@@ -18,8 +18,7 @@ pub fn emit() -> Result<(), String> {
     let commit = git(&package, &["rev-parse", "HEAD"]);
     say("COMMIT", commit.as_deref().unwrap_or(UNKNOWN));
     let lockfile = lockfile(&package).ok_or("there is no Cargo.lock at or above the package")?;
-    let bytes =
-        fs::read(&lockfile).map_err(|error| format!("{}: {error}", lockfile.display()))?;
+    let bytes = fs::read(&lockfile).map_err(|error| format!("{}: {error}", lockfile.display()))?;
     say("LOCK_SHA256", &sha256(&bytes));
     say("LOCK_SIZE", &bytes.len().to_string());
     let folder = lockfile.parent().unwrap_or(&package);

@@ -2,7 +2,13 @@
 
 /// The words that a hash begins with: the fractions of the square roots of the first primes.
 const FIRST: [u32; 8] = [
-    0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab,
+    0x6a09_e667,
+    0xbb67_ae85,
+    0x3c6e_f372,
+    0xa54f_f53a,
+    0x510e_527f,
+    0x9b05_688c,
+    0x1f83_d9ab,
     0x5be0_cd19,
 ];
 
@@ -33,19 +39,16 @@ fn mix(state: [u32; 8], block: &[u8], rounds: &[u32; 64]) -> [u32; 8] {
         let (two, fifteen) = (words[at - 2], words[at - 15]);
         let low = fifteen.rotate_right(7) ^ fifteen.rotate_right(18) ^ fifteen >> 3;
         let high = two.rotate_right(17) ^ two.rotate_right(19) ^ two >> 10;
-        words[at] =
-            words[at - 16].wrapping_add(low).wrapping_add(words[at - 7]).wrapping_add(high);
+        words[at] = words[at - 16].wrapping_add(low).wrapping_add(words[at - 7]).wrapping_add(high);
     }
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
     for (word, round) in words.iter().zip(rounds) {
         let high = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
         let chosen = e & f ^ !e & g;
-        let one =
-            [high, chosen, *round, *word].iter().fold(h, |sum, part| sum.wrapping_add(*part));
+        let one = [high, chosen, *round, *word].iter().fold(h, |sum, part| sum.wrapping_add(*part));
         let low = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
         let two = low.wrapping_add(a & b ^ a & c ^ b & c);
-        (h, g, f, e, d, c, b, a) =
-            (g, f, e, d.wrapping_add(one), c, b, a, one.wrapping_add(two));
+        (h, g, f, e, d, c, b, a) = (g, f, e, d.wrapping_add(one), c, b, a, one.wrapping_add(two));
     }
     let mixed = [a, b, c, d, e, f, g, h];
     std::array::from_fn(|at| state[at].wrapping_add(mixed[at]))

@@ -1,8 +1,8 @@
 //! Running scripts that drive a headless browser; they clean up after themselves.
 
 use super::{chain, dist, home, serve};
-use crate::{Result, conform};
 use crate::shell::{command, output, root, run as sh, works};
+use crate::{Result, conform};
 
 /// All tests: of the package's types, in the browser, and of the browser against other hosts.
 pub(super) fn all() -> Result<String> {

@@ -9,6 +9,7 @@
 mod able;
 mod browser;
 mod channels;
+mod gate;
 mod looks;
 mod ops;
 mod script;
@@ -38,6 +39,7 @@ use asx_runtime::{Core, Limits, Task};
 use asx_trace::refine::Refinement;
 use channels::Held;
 use core::task::Poll;
+use gate::Gate;
 use script::{Caller, ScriptError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -163,6 +165,8 @@ struct World {
     clock: Box<dyn Fn(Time) + Send + Sync>,
     /// The event loop, if one drives.
     page: Option<browser::Look>,
+    /// What is granted where no event loop says so.
+    gate: Option<Gate>,
     book: Mutex<Book>,
 }
 
@@ -231,7 +235,9 @@ impl Book {
 impl Engine {
     fn new(scenario: Arc<Scenario>, seed: u64, run: Box<dyn Steps>) -> Engine {
         let root = RegionProbe(run.root().clone());
+        let browser = scenario.config.browser.as_ref().filter(|_| run.browser().is_none());
         let world = Arc::new(World {
+            gate: browser.map(Gate::of),
             scenario,
             seed,
             core: run.core().clone(),
@@ -363,7 +369,10 @@ impl Engine {
             digest: recorded.digest,
             recorded: recorded.recorded,
             events: recorded.events,
-            host_events: self.run.browser().map(browser::Browser::events).unwrap_or_default(),
+            host_events: match (&self.world.gate, self.run.browser()) {
+                (Some(gate), _) => gate.events(),
+                (None, page) => page.map(browser::Browser::events).unwrap_or_default(),
+            },
             names,
             outcomes,
             not_quiescent: self.world.quiescent().err().map(|not| not.all()).unwrap_or_default(),
