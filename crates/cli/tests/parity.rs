@@ -41,6 +41,9 @@ fn record_of(folder: &std::path::Path, host: &str, called: &str) -> String {
 /// A record's line.
 type Line = serde_json::Map<String, serde_json::Value>;
 
+/// What is done to one.
+type Change = dyn Fn(&mut Line);
+
 fn read(line: &str) -> Line {
     serde_json::from_str(line).expect("JSON")
 }
@@ -177,11 +180,11 @@ fn a_field_that_says_nothing_is_refused() {
     let record = record_of(&folder, "model", "web");
     let from = format!("web={}", web.display());
     let call = ["parity", "--host", "model,web", "--from", &from, "--filter", ONES];
-    let with = |change: &dyn Fn(&mut Line)| {
+    let with = |change: &Change| {
         fs::write(&web, edited(&record, change)).expect("written");
         asx(&call)
     };
-    let cases: [(&str, &dyn Fn(&mut Line)); 11] = [
+    let cases: [(&str, &Change); 11] = [
         ("toolchain.release", &|line| line["toolchain"]["release"] = "unknown".into()),
         ("toolchain.host", &|line| line["toolchain"]["host"] = "".into()),
         ("toolchain.commit_hash", &|line| line["toolchain"]["commit_hash"] = "beef".into()),
@@ -215,7 +218,7 @@ fn a_record_tells_what_was_run_by_what_and_how_it_compared() {
     let folder = folder("origin");
     let record = record_of(&folder, "native", "native");
     let lock = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).expect("it");
-    let lines: Vec<Line> = record.lines().map(|line| read(line)).collect();
+    let lines: Vec<Line> = record.lines().map(read).collect();
     assert_eq!(lines.iter().filter(|line| line["codec"] == "json").count() * 2, lines.len());
     for line in &lines {
         assert_eq!(line["lockfile"]["size"], lock.len(), "{line:?}");

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A program's own build script calls [`emit`], for only there is the lockfile known that it was
-//! built with. What comes of it depends on the compiler, the commit and the lockfile alone, never on
-//! time, place or user: the same of them give the same program.
+//! built with. What comes of it depends on the compiler, the commit and the lockfile alone, never
+//! on time, place or user: the same of them give the same program.
 
 mod look;
 mod sha256;

@@ -57,7 +57,7 @@ fn mix(state: [u32; 8], block: &[u8], rounds: &[u32; 64]) -> [u32; 8] {
 /// The constants of the rounds: the first 32 bits of the fractions of the cube roots of the first
 /// 64 primes, found by whole numbers.
 fn rounds() -> [u32; 64] {
-    let is_prime = |n: &u128| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u128| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     let mut primes = (2_u128..).filter(is_prime);
     std::array::from_fn(|_| cube_root(primes.next().unwrap_or(2) << 96) as u32)
 }

@@ -34,7 +34,8 @@ pub enum Ended<T> {
 /// use asx_web::Start;
 /// use std::time::Duration;
 ///
-/// let how = Start { name: "load".into(), within: Some(Duration::from_secs(2)), ..Start::default() };
+/// let limit = Some(Duration::from_secs(2));
+/// let how = Start { name: "load".into(), within: limit, ..Start::default() };
 /// assert_eq!(how.priority, None);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

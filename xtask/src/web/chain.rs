@@ -18,8 +18,8 @@ const BROWSER: [&str; 1] = ["chromium"];
 
 const NODE: [&str; 2] = ["nodejs", "npm"];
 
-/// The packages of npm, with their versions: the optimiser, who drives Chromium, who drives Firefox,
-/// and who checks types.
+/// The packages of npm, with their versions: the optimiser, who drives Chromium, who drives
+/// Firefox, and who checks types.
 const NPM: [(&str, &str); 4] = [
     ("binaryen", "132.0.0"),
     ("playwright-core", "1.65.0"),
