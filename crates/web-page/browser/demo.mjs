@@ -144,9 +144,11 @@ export async function demo(context, test) {
         kinds: [...new Set(recording.tape.inputs.map((input) => input.kind))].sort(),
         whole: await again(() => {}),
         twice: await again(() => {}),
-        later: await again((inputs) => (inputs[timer].answers = inputs[timer].answers.map((t) => t + 1))),
+        later: await again((inputs) => {
+          for (const input of inputs.slice(timer)) input.answers = input.answers.map((t) => t + 1);
+        }),
         without: await again((inputs) => inputs.splice(inputs.findIndex(cancel), 1)),
-        less: await again((inputs) => inputs[timer].answers.pop()),
+        less: await again((inputs) => inputs.findLast((input) => input.answers.length > 0).answers.pop()),
         unknown: await again((inputs) => (inputs[timer].which = 1e6)),
       };
     });
