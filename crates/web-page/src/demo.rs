@@ -1,10 +1,9 @@
 //! The show: tasks of three lanes, cancels, and bounds that can be moved while it runs.
 
-use crate::fixtures::quoted;
 use crate::{trace, work};
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::Lane;
-use asx_runtime::{Cancelled, Cx, Scope, Task};
+use asx_runtime::{Cancelled, Cx, Recording, Scope, Task};
 use asx_web::js::{Handles, js_error, open};
 use asx_web::{Config, Program, PumpConfig, Runtime};
 use std::cell::RefCell;
@@ -30,7 +29,7 @@ impl Demo {
     #[wasm_bindgen(constructor)]
     pub fn new() -> Result<Demo, JsValue> {
         let mut config = Config { host_events: 2_000, ..Config::default() };
-        config.settings.journal = Some((RETAINED, WhenFull::Overwrite));
+        config.settings.journal = Some(Recording::new(RETAINED, WhenFull::Overwrite));
         let runtime = open(&Handles::of_global(), config);
         let slot: Rc<RefCell<Option<Scope<Cancelled>>>> = Rc::default();
         let to = slot.clone();
@@ -173,7 +172,7 @@ impl Demo {
         let decided = events.iter().filter(|event| event.kind == "scheduler_decision");
         let decided = decided.filter_map(|event| Some((event.host_turn_id, event.decided?)));
         let items: Vec<_> = decided
-            .map(|(turn, it)| format!("[{turn},{},{}]", quoted(it.lane.name()), it.task_id))
+            .map(|(turn, it)| format!("[{turn},\"{}\",{}]", it.lane.name(), it.task_id))
             .collect();
         format!("[{}]", items.join(","))
     }

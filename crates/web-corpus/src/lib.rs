@@ -1,4 +1,9 @@
 //! The corpus, run inside the browser: a line of JSON per scenario and seed.
+//!
+//! Only for WebAssembly; `cargo xtask web` builds it. It stands beside the page, since it brings
+//! the lab, whose hooks in the runtime would be in what is measured there.
+
+#![cfg(target_arch = "wasm32")]
 
 use asx_conformance::host::HostEvent;
 use asx_conformance::value::Value;
@@ -101,7 +106,7 @@ fn list<S: AsRef<str>>(items: impl Iterator<Item = S>) -> String {
 }
 
 /// A JSON string.
-pub(crate) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
