@@ -238,7 +238,8 @@ impl State {
     /// Takes what goes next of what is plainly ready, which is all there is.
     #[inline]
     pub(crate) fn take_plain(&mut self) -> Option<Runnable> {
-        let entry = self.plain.iter_mut().find_map(VecDeque::pop_front)?;
+        let [outside, own] = &mut self.plain;
+        let entry = if outside.is_empty() { own } else { outside }.pop_front()?;
         self.plain_steps += 1;
         self.local = true;
         Some(entry)

@@ -5,8 +5,6 @@
 //!       -> those who watch from outside are told -> leave -> Kick | Idle -> the host timer
 //! ```
 
-use std::collections::VecDeque;
-
 use asx_kernel::lanes::{Decision, Lane};
 use asx_kernel::pump::{Enter, HostCall, Leave, Limit};
 use asx_kernel::status::Coded;
@@ -137,15 +135,14 @@ impl State {
     }
 
     /// What goes next, after the step before it, if it is plainly ready, and the drain may take it
-    /// without a look at the clock. A step that is refused here is refused again in
-    /// [`go`](State::go), which ends the drain.
-    #[inline]
+    /// without a look at the clock. All else is for [`go`](State::go) to say.
     fn next_plain(&mut self) -> Option<Runnable> {
         self.local = false;
-        if self.in_lanes || self.pump.wants_clock() || self.plain.iter().all(VecDeque::is_empty) {
+        let [outside, own] = &self.plain;
+        if self.in_lanes || (outside.is_empty() && own.is_empty()) {
             return None;
         }
-        if self.pump.may_step(None) { self.take_plain() } else { None }
+        if self.pump.may_step_unread() { self.take_plain() } else { None }
     }
 
     /// Takes what goes next, and has it on record.
