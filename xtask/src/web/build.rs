@@ -28,8 +28,9 @@ const BUILDS: [&str; 2] = [
     "build --profile web -p asx-web-corpus",
 ];
 
-/// What the optimiser is told. No features: browsers reject what it makes of all of them.
-const OPTIMISER: [&str; 4] = ["-Oz", "--converge", "--strip-producers", "--strip-target-features"];
+/// What the optimiser is told: compressed, that is no larger than with `-Oz`. No features: browsers
+/// reject what it makes of all of them.
+const OPTIMISER: [&str; 4] = ["-O3", "--converge", "--strip-producers", "--strip-target-features"];
 
 /// The largest a page that says hello may be, compressed: wasm and glue.
 const HELLO_LIMIT: usize = 60_000;
