@@ -30,7 +30,7 @@ const BUILDS: [&str; 2] = [
 
 /// What the optimiser is told: compressed, that is no larger than with `-Oz`. No features: browsers
 /// reject what it makes of all of them.
-const OPTIMISER: [&str; 4] = ["-O3", "--converge", "--strip-producers", "--strip-target-features"];
+const OPTIMISER: [&str; 3] = ["-O3", "--strip-producers", "--strip-target-features"];
 
 /// The largest a page that says hello may be, compressed: wasm and glue.
 const HELLO_LIMIT: usize = 60_000;
@@ -68,7 +68,6 @@ impl Part {
         let mut optimise = command(&optimiser.to_string_lossy(), &OPTIMISER);
         sh(optimise.arg(&raw).arg("-o").arg(&done))?;
         scripts(&folder)?.iter().try_for_each(|path| make_lean(path))?;
-        // Last: it says that the part is finished.
         fs::rename(&done, &raw).map_err(|error| format!("{}: {error}", raw.display()))
     }
 }
