@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
-use asx_runtime::{Cx, Settings};
+use asx_runtime::{Cx, Recording, Settings};
 use asx_trace::Header;
 
 use crate::again::Again;
@@ -337,7 +337,7 @@ where
 
     /// Runs a schedule once more, with its events recorded.
     fn on_record(&mut self, failure: Failure, schedule: Schedule, shrunk_by: usize) -> Found {
-        let settings = Some((MOST_EVENTS, WhenFull::Overwrite));
+        let settings = Some(Recording::new(MOST_EVENTS, WhenFull::Overwrite));
         let on_record = machine(self.check.name.as_deref(), settings);
         let usual = std::mem::replace(&mut self.machine, on_record);
         let last = self.follow(&schedule);
@@ -365,7 +365,7 @@ where
     }
 }
 
-fn machine(name: Option<&str>, journal: Option<(usize, WhenFull)>) -> Machine {
+fn machine(name: Option<&str>, journal: Option<Recording>) -> Machine {
     Machine::new(
         name.unwrap_or("a check"),
         Settings { operations: u32::MAX, journal, ..Settings::default() },

@@ -14,7 +14,7 @@ mod options;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::pump::Capability;
 use asx_kernel::status::Status;
-use asx_runtime::{Grace, Why};
+use asx_runtime::{Grace, Recording, Why};
 use asx_web::js::{AbortGuard, Handles, cancel_on_abort, js_error, promise_of};
 use asx_web::{Config, Program, Runtime};
 use js_sys::{Function, Promise};
@@ -44,7 +44,7 @@ impl Host {
         config.pump.microtask_burst_limit = burst;
         config.pump.burst_time_limit = Some(millis(slice_ms));
         if journal > 0 {
-            config.settings.journal = Some((journal, WhenFull::Overwrite));
+            config.settings.journal = Some(Recording::new(journal, WhenFull::Overwrite));
             config.host_events = journal;
         }
         Host { runtime: asx_web::js::open(&handles, config), handles }

@@ -19,9 +19,13 @@ try {
   await withBrowser(async (context) => {
     const { page, errors } = await open(context, "blank.html");
     await page.waitForFunction(() => globalThis.ready);
+    await page.evaluate(async () => {
+      globalThis.corpus = await import("./corpus/corpus.js");
+      await corpus.default();
+    });
     for (const [file, text] of fixtures) {
       const lines = await page.evaluate(
-        ([file, text]) => asx.run_text(file, text, "window", "web"),
+        ([file, text]) => corpus.run_text(file, text, "window", "web"),
         [file, text],
       );
       process.stdout.write(lines);

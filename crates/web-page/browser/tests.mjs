@@ -59,9 +59,11 @@ await withBrowser(async (context) => {
   await test("every fixture gives its fingerprint in a page", async () => {
     const { page, errors } = await fresh(context);
     const text = await page.evaluate(async () => {
+      const { default: init, fixture_count, run_fixture } = await import("./corpus/corpus.js");
+      await init();
       let text = "";
-      for (let nth = 0; nth < asx.fixture_count(); nth += 1) {
-        text += asx.run_fixture(nth, "window", "web");
+      for (let nth = 0; nth < fixture_count(); nth += 1) {
+        text += run_fixture(nth, "window", "web");
         await new Promise((next) => setTimeout(next));
       }
       return text;

@@ -3,7 +3,7 @@
 use crate::{trace, work};
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::Lane;
-use asx_runtime::{Cancelled, Cx, Scope, Task};
+use asx_runtime::{Cancelled, Cx, Recording, Scope, Task};
 use asx_web::js::{Handles, js_error, open};
 use asx_web::{Config, Program, PumpConfig, Runtime};
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ impl Demo {
             false => Handles::of_object(handles),
         };
         let mut config = Config { host_events: 2_000, ..Config::default() };
-        config.settings.journal = Some((RETAINED, WhenFull::Overwrite));
+        config.settings.journal = Some(Recording::new(RETAINED, WhenFull::Overwrite));
         let runtime = open(&handles, config);
         let slot: Rc<RefCell<Option<Scope<Cancelled>>>> = Rc::default();
         let to = slot.clone();

@@ -25,7 +25,7 @@ const FOLDER: &str = "ASX_WEB";
 const SCRIPT: &str = "harness/parity.mjs";
 
 /// What has to be there.
-const PARTS: [&str; 3] = [SCRIPT, "dist/page/page_bg.wasm", "npm/node_modules/playwright-core"];
+const PARTS: [&str; 3] = [SCRIPT, "dist/corpus/corpus_bg.wasm", "npm/node_modules/playwright-core"];
 
 /// A browser that is set up.
 pub(super) struct Browser(PathBuf);

@@ -459,7 +459,7 @@ fn setup(config: &Settings, seed: u64, workers: usize) -> Setup {
         timers.coalesce.map(|(window, min_group_size)| Coalesce { window, min_group_size });
     let settings = asx_runtime::Settings {
         operations: u32::MAX,
-        journal: Some((config.journal_capacity, config.when_full)),
+        journal: Some(asx_runtime::Recording::new(config.journal_capacity, config.when_full)),
         wheel: WheelConfig {
             max_wheel_duration: timers.max_wheel_duration.unwrap_or(wheel.max_wheel_duration),
             max_timer_duration: timers.max_timer_duration.unwrap_or(wheel.max_timer_duration),

@@ -1,4 +1,9 @@
 //! Scenarios, run inside the browser: a parity record per scenario, seed and codec, a line each.
+//!
+//! Only for WebAssembly; `cargo xtask web` builds it. It stands beside the page, since it brings
+//! the lab, whose hooks in the runtime would be in what is measured there.
+
+#![cfg(target_arch = "wasm32")]
 
 use asx_conformance::parity::{Setting, records};
 use asx_conformance::{Native, corpus, parse_str, run_scenario};
@@ -7,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use wasm_bindgen::prelude::*;
 
-/// What the page was built from and with.
+/// What it was built from and with.
 const ORIGIN: Origin = asx_origin::origin!();
 
 /// How many scenarios there are.
