@@ -26,8 +26,7 @@ pub(crate) fn run(args: &[String]) -> Result {
         }
         ["--test"] => {
             build::all()?;
-            tests::run("tests.mjs")?;
-            tests::run_reports().map(drop)
+            tests::all().map(drop)
         }
         ["--measure"] => {
             build::all()?;
@@ -42,11 +41,8 @@ pub(crate) fn section() -> Verdict {
     if let Err(why) = chain::ready() {
         return Verdict::Skipped(why);
     }
-    let all = || Ok((build::all()?, tests::run("tests.mjs")?, tests::run_reports()?));
-    match all() {
-        Ok((size, tests, pages)) => {
-            Verdict::Passed(format!("{tests}; {pages} pages of traces; {size}"))
-        }
+    match build::all().and_then(|size| Ok((size, tests::all()?))) {
+        Ok((size, tests)) => Verdict::Passed(format!("{tests}; {size}")),
         Err(why) => Verdict::Failed(why),
     }
 }

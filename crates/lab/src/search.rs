@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
-use asx_runtime::{Cx, Settings};
+use asx_runtime::{Cx, Recording, Settings};
 use asx_trace::Header;
 
 use crate::again::Again;
@@ -461,12 +461,12 @@ where
 
     /// A machine that records the events of its one run.
     fn recording(&self) -> Machine {
-        let settings = Some((MOST_EVENTS, WhenFull::Overwrite));
+        let settings = Some(Recording::new(MOST_EVENTS, WhenFull::Overwrite));
         machine(self.check.name.as_deref(), settings, self.grain)
     }
 }
 
-fn machine(name: Option<&str>, journal: Option<(usize, WhenFull)>, grain: Grain) -> Machine {
+fn machine(name: Option<&str>, journal: Option<Recording>, grain: Grain) -> Machine {
     let operations = match grain {
         Grain::Poll => u32::MAX,
         Grain::Operation => 1,

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
-use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Region, Settings};
+use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
 use crate::blocking::Pool;
 use crate::governor::{Adaptive, Governor};
@@ -84,14 +84,14 @@ impl Builder {
     /// oldest are forgotten. Off unless set; it costs time at every step, and up to 32 bytes times
     /// `capacity` for each thread.
     pub fn journal(mut self, capacity: usize) -> Self {
-        self.settings.journal = Some((capacity, WhenFull::Overwrite));
+        self.settings.journal = Some(Recording::new(capacity, WhenFull::Overwrite));
         self
     }
 
     /// As [`journal`](Builder::journal), but nothing is forgotten: when `capacity` events have been
     /// recorded, new tasks, regions, timers and channels are refused (`RESOURCE_EXHAUSTED`).
     pub fn whole_journal(mut self, capacity: usize) -> Self {
-        self.settings.journal = Some((capacity, WhenFull::Refuse));
+        self.settings.journal = Some(Recording::new(capacity, WhenFull::Refuse));
         self
     }
 

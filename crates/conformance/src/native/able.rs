@@ -1,6 +1,6 @@
 //! Which scenarios the native runtime can express, and why not.
 
-use crate::scenario::{Checked, Op, Scenario, ScriptStep};
+use crate::scenario::{BrowserOp, Checked, Op, Scenario, ScriptStep};
 use asx_kernel::status::Status;
 
 /// What only an event loop can do.
@@ -8,10 +8,21 @@ const BROWSER: &str = "it is about the browser's event loop";
 
 /// Whether workers can run the scenario; if not, why.
 pub(super) fn can_run(scenario: &Scenario) -> Result<(), String> {
-    if scenario.config.browser.is_some() {
-        return Err(BROWSER.to_owned());
+    if scenario.config.browser.is_none() {
+        return can_be_expressed(scenario, of_op);
     }
-    can_be_expressed(scenario, of_op)
+    // Of an event loop's affairs, only what is granted is no matter of turns.
+    let asks = first(scenario, &|step| is_about_capabilities(step).then_some(""));
+    let other = |step: &ScriptStep| of_op(step).filter(|_| !is_about_capabilities(step));
+    match asks {
+        Some(_) => can_be_expressed(scenario, other),
+        None => Err(BROWSER.to_owned()),
+    }
+}
+
+fn is_about_capabilities(step: &ScriptStep) -> bool {
+    let Op::Browser(op) = &step.op else { return false };
+    matches!(op, BrowserOp::Grant { .. } | BrowserOp::Revoke { .. } | BrowserOp::Require { .. })
 }
 
 /// Whether a page can; if not, why.

@@ -9,6 +9,7 @@
 mod able;
 mod browser;
 mod channels;
+mod gate;
 mod joins;
 mod looks;
 mod ops;
@@ -39,6 +40,7 @@ use asx_runtime::{Core, Limits, Task};
 use asx_trace::refine::Refinement;
 use channels::Held;
 use core::task::Poll;
+use gate::Gate;
 use script::{Caller, ScriptError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -164,6 +166,8 @@ struct World {
     clock: Box<dyn Fn(Time) + Send + Sync>,
     /// The event loop, if one drives.
     page: Option<browser::Look>,
+    /// What is granted where no event loop says so.
+    gate: Option<Gate>,
     book: Mutex<Book>,
 }
 
@@ -235,7 +239,9 @@ impl Book {
 impl Engine {
     fn new(scenario: Arc<Scenario>, seed: u64, run: Box<dyn Steps>) -> Engine {
         let root = RegionProbe(run.root().clone());
+        let browser = scenario.config.browser.as_ref().filter(|_| run.browser().is_none());
         let world = Arc::new(World {
+            gate: browser.map(Gate::of),
             scenario,
             seed,
             core: run.core().clone(),
@@ -367,7 +373,10 @@ impl Engine {
             digest: recorded.digest,
             recorded: recorded.recorded,
             events: recorded.events,
-            host_events: self.run.browser().map(browser::Browser::events).unwrap_or_default(),
+            host_events: match (&self.world.gate, self.run.browser()) {
+                (Some(gate), _) => gate.events(),
+                (None, page) => page.map(browser::Browser::events).unwrap_or_default(),
+            },
             names,
             outcomes,
             not_quiescent: self.world.quiescent().err().map(|not| not.all()).unwrap_or_default(),
@@ -454,7 +463,7 @@ fn setup(config: &Settings, seed: u64, workers: usize) -> Setup {
         timers.coalesce.map(|(window, min_group_size)| Coalesce { window, min_group_size });
     let settings = asx_runtime::Settings {
         operations: u32::MAX,
-        journal: Some((config.journal_capacity, config.when_full)),
+        journal: Some(asx_runtime::Recording::new(config.journal_capacity, config.when_full)),
         wheel: WheelConfig {
             max_wheel_duration: timers.max_wheel_duration.unwrap_or(wheel.max_wheel_duration),
             max_timer_duration: timers.max_timer_duration.unwrap_or(wheel.max_timer_duration),

@@ -3,7 +3,8 @@
 //! The time limit is held by reading the clock between polls. A reading costs more than a short
 //! poll, so readings are spaced: first every poll, then twice as far apart each time up to the
 //! configured spacing, but never further than the time left divided by the slowest poll measured
-//! in this drain. So as long as no poll is slower than those seen before it, the drain ends at
+//! in this drain. A drain that takes over from another begins with the spacing that one had come
+//! to. So as long as no poll is slower than those seen before it, there or here, the drain ends at
 //! most one poll late; with a spacing of 1, the default, it does so whatever the polls do; and a
 //! poll that is suddenly slow is noticed after at most the configured spacing.
 
@@ -43,8 +44,14 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    pub(super) fn new(now: Option<Time>) -> Burst {
-        Burst { started: now, read: now, stride: 1, slowest: 1, ..Burst::default() }
+    /// The account of a drain that begins, with so many polls before the first reading after that.
+    pub(super) fn new(now: Option<Time>, stride: u32) -> Burst {
+        Burst { started: now, read: now, stride, slowest: 1, ..Burst::default() }
+    }
+
+    /// How many polls there may be between the readings of the drain that takes over from this one.
+    pub(super) fn stride(&self) -> u32 {
+        self.stride
     }
 
     /// Whether a clock reading is due before the next step.
@@ -58,6 +65,18 @@ impl Burst {
             self.spent = self.refuse(config, now);
         }
         let granted = self.spent.is_none();
+        if granted {
+            self.steps += 1;
+            self.unread += 1;
+        }
+        granted
+    }
+
+    /// [`step`](Burst::step) if no reading is due and none is given: false, and nothing changes, if
+    /// one is due or the step is not granted.
+    pub(super) fn step_unread(&mut self, config: &PumpConfig) -> bool {
+        let more = self.steps < config.microtask_burst_limit;
+        let granted = more && self.spent.is_none() && !self.clock_due(config);
         if granted {
             self.steps += 1;
             self.unread += 1;
