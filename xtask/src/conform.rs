@@ -50,23 +50,6 @@ fn compared(text: &str) -> Result<u64> {
     }
 }
 
-/// Seeds under which each scenario is run, twice.
-const SEEDS: u32 = 30;
-
-/// Whether the same seed gives the same run on the lab's workers.
-pub(crate) fn same_seed_section() -> Verdict {
-    let explore = "run --release --quiet -p asx-cli -- explore --all --twice --workers 3 --json";
-    let text = match partial_output(&mut cargo(&format!("{explore} --seeds {SEEDS}"))) {
-        Ok((text, None)) => text,
-        Ok((text, Some(why))) => return Verdict::Failed(format!("{why}: {text}")),
-        Err(why) => return Verdict::Failed(why),
-    };
-    match Json::parse(&text).map(|json| json.get("runs").and_then(Json::count)) {
-        Ok(Some(runs)) if runs > 0 => Verdict::Passed(format!("{runs} runs, each twice")),
-        _ => Verdict::Failed(format!("not a report: {text}")),
-    }
-}
-
 /// How many fixtures passed on a host, which may skip what it cannot express.
 fn run(host: &str, may_skip: bool) -> Result<u64> {
     let line = format!("run --release --quiet -p asx-cli -- conform --host {host} --json");

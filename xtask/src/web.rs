@@ -26,7 +26,8 @@ pub(crate) fn run(args: &[String]) -> Result {
         }
         ["--test"] => {
             build::all()?;
-            tests::run("tests.mjs").map(drop)
+            tests::run("tests.mjs")?;
+            tests::run_reports().map(drop)
         }
         ["--measure"] => {
             build::all()?;
@@ -41,8 +42,11 @@ pub(crate) fn section() -> Verdict {
     if let Err(why) = chain::ready() {
         return Verdict::Skipped(why);
     }
-    match build::all().and_then(|size| Ok((size, tests::run("tests.mjs")?))) {
-        Ok((size, tests)) => Verdict::Passed(format!("{tests}; {size}")),
+    let all = || Ok((build::all()?, tests::run("tests.mjs")?, tests::run_reports()?));
+    match all() {
+        Ok((size, tests, pages)) => {
+            Verdict::Passed(format!("{tests}; {pages} pages of traces; {size}"))
+        }
         Err(why) => Verdict::Failed(why),
     }
 }

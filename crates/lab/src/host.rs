@@ -333,7 +333,11 @@ impl LabHost {
         known.made = made;
         known.steps += 1;
         let trouble = state.trouble(id, unheeded);
+        let has_yielded = footprint::take_yielded();
         if ask {
+            if has_yielded && let Some(strategy) = &mut state.strategy {
+                strategy.yielded();
+            }
             state.tell(path);
         }
         let cancels = if ask && state.plan.cancels { state.cancel(id, false) } else { 0 };

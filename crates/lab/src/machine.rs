@@ -22,6 +22,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use asx_kernel::time::Time;
+use asx_runtime::waits::Waiter;
 use asx_runtime::{
     Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, Stop, TaskInfo,
     waits,
@@ -32,7 +33,7 @@ use crate::failure::{Failure, Finding};
 use crate::guard::Seen;
 use crate::host::{LabHost, Stepped, Trouble};
 use crate::quiet::{self, Heard};
-use crate::stuck::{self, Standstill};
+use crate::stuck::{self, Standstill, Watch};
 
 /// How late a clock is that is late: as if the machine had slept.
 const LATE: Duration = Duration::from_secs(3600);
@@ -59,6 +60,8 @@ pub(crate) struct Plan {
     /// Whether what is decided, and what each step touches, is written down: to be told, or to be
     /// compared with another run.
     pub(crate) trail: bool,
+    /// The step after which it is known to stand still in part: nothing is needed of what follows.
+    pub(crate) until: Option<u64>,
 }
 
 pub(crate) struct Machine {
@@ -70,6 +73,9 @@ pub(crate) struct Machine {
     waker: Waker,
     /// While events are recorded: how many there were before and after each step.
     moments: Vec<(u64, u64)>,
+    /// While events are recorded: the step in which the circle of waits closed with which the last
+    /// run ended.
+    closed: Option<u64>,
     /// How long it still waits for wakes from elsewhere, in all runs together.
     patience: Duration,
     /// Stays on its thread (rule 1).
@@ -84,8 +90,8 @@ impl Machine {
         let root = core.root();
         let signal = Arc::new(Signal(AtomicBool::new(false)));
         let (waker, patience) = (Waker::from(signal.clone()), Duration::from_millis(200));
-        let (moments, here) = (Vec::new(), PhantomData);
-        Machine { host, core, root, signal, waker, moments, patience, here }
+        let (moments, closed, here) = (Vec::new(), None, PhantomData);
+        Machine { host, core, root, signal, waker, moments, closed, patience, here }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
@@ -112,7 +118,8 @@ impl Machine {
         let mut run = Run::new(self, &signal, plan);
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&root, 0, body, &waker, || run.drive()) };
-        let Run { steps, finding, panics, .. } = run;
+        let Run { steps, finding, panics, watch, .. } = run;
+        self.closed = watch.closed().filter(|_| finding.is_some());
         let is_disturbed = self.host.state().is_disturbed;
         let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {
             let finding = match outcome {
@@ -127,6 +134,7 @@ impl Machine {
             let finding = finding.or_else(|| self.aftermath(before));
             finding.map(|finding| Failure::new(finding, steps))
         });
+        let failure = failure.map(|failure| failure.with_circle(&watch));
         let (mut used, held_back) = {
             let mut state = self.host.state();
             (state.strategy.take(), state.held_back)
@@ -137,6 +145,12 @@ impl Machine {
         }
         *strategy = used;
         failure
+    }
+
+    /// The step in which the circle of waits closed with which the last run ended, if there was
+    /// one and events are recorded.
+    pub(crate) fn closed(&self) -> Option<u64> {
+        self.closed
     }
 
     /// What was decided in the last run, if that was written down.
@@ -243,6 +257,13 @@ impl Machine {
         true
     }
 
+    /// Who waits for whom, by name.
+    fn named(&self, waiters: Vec<Waiter>) -> Standstill {
+        let state = self.host.state();
+        let names = waiters.iter().map(|waiter| format!("`{}`", state.called(waiter.task.id)));
+        Standstill { names: names.collect(), waiters }
+    }
+
     /// Who lives, and what each waits for.
     fn waiting(&self) -> String {
         let dump = Dump::of(&self.root);
@@ -277,6 +298,8 @@ struct Run<'a> {
     tries: u64,
     finding: Option<Finding>,
     panics: Vec<Panicked>,
+    until: Option<u64>,
+    watch: Watch,
 }
 
 /// A panic, and when it was.
@@ -288,9 +311,10 @@ struct Panicked {
 
 impl<'a> Run<'a> {
     fn new(machine: &'a mut Machine, signal: &'a Signal, plan: Plan) -> Run<'a> {
-        let Plan { steps: most, faults, .. } = plan;
+        let Plan { steps: most, faults, until, .. } = plan;
         let (steps, tries, finding, panics) = (0, 0, None, Vec::new());
-        Run { machine, signal, most, faults, steps, tries, finding, panics }
+        let watch = Watch::default();
+        Run { machine, signal, most, faults, steps, tries, finding, panics, until, watch }
     }
 
     /// Goes on until the root has something to look at.
@@ -304,6 +328,9 @@ impl<'a> Run<'a> {
                     self.despair();
                 }
                 self.machine.jump(false);
+            }
+            if !over && self.machine.core.recording() && self.is_closed() {
+                continue;
             }
             if !over && self.steps >= self.most {
                 let finding = stuck::endless(&self.names(), self.most);
@@ -382,6 +409,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Looks for a circle of waits: whether it is the one at which the run is to end.
+    fn is_closed(&mut self) -> bool {
+        let waiters = waits::waiters(&self.machine.root);
+        let (machine, steps) = (&*self.machine, self.steps);
+        self.watch.look(waiters, steps, |waiters| machine.named(waiters));
+        let ends = self.until.is_some_and(|until| steps >= until);
+        let Some(finding) = self.watch.finding().filter(|_| ends) else { return false };
+        self.give_up(finding.with_detail(&self.machine.waiting()));
+        true
+    }
+
     /// Nothing can run, and no time will come at which something can.
     fn stand_still(&mut self) {
         let names = self.names();
@@ -404,10 +442,7 @@ impl<'a> Run<'a> {
 
     /// Who waits for whom, by name.
     fn names(&self) -> Standstill {
-        let waiters = waits::waiters(&self.machine.root);
-        let state = self.machine.host.state();
-        let names = waiters.iter().map(|waiter| format!("`{}`", state.called(waiter.task.id)));
-        Standstill { names: names.collect(), waiters }
+        self.machine.named(waits::waiters(&self.machine.root))
     }
 
     /// What is left of a run does not end, whatever is done. Its futures may borrow from whoever

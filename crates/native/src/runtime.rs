@@ -74,9 +74,9 @@ impl Builder {
     }
 
     /// How many channel and lock operations that need not wait a task may do in one poll before it
-    /// lets others run; 128 unless set, `None` for any number.
+    /// lets others run; 128 unless set, `None` for any number. 0 counts as 1.
     pub fn operations_per_poll(mut self, operations: Option<u32>) -> Self {
-        self.settings.operations = operations.unwrap_or(u32::MAX);
+        self.settings.operations = operations.map_or(u32::MAX, |operations| operations.max(1));
         self
     }
 
@@ -228,7 +228,8 @@ impl Runtime {
     }
 
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
-    /// force after `grace.hard` more. No program starts afterwards.
+    /// force after `grace.hard` more. It waits no longer than something lives. No program starts
+    /// afterwards.
     ///
     /// # Errors
     /// What still lives a second after that: tasks whose polls do not return.

@@ -2,7 +2,19 @@
 
 use super::{chain, dist, home, serve};
 use crate::Result;
-use crate::shell::{command, output, root};
+use crate::shell::{cargo, command, output, root};
+
+/// Opens pages of traces in the browser: how many.
+pub(super) fn run_reports() -> Result<usize> {
+    let modules = chain::npm_packages()?.join("node_modules");
+    let mut test = cargo("test --quiet -p asx-report --test browser -- --nocapture");
+    let text = output(test.env("ASX_WEB_MODULES", modules))?;
+    print!("{text}");
+    match text.lines().filter(|line| line.starts_with("ok ")).count() {
+        0 => Err(String::from("no page was opened")),
+        pages => Ok(pages),
+    }
+}
 
 /// Runs a script of `crates/web-page/browser`: its last line.
 pub(super) fn run(script: &str) -> Result<String> {

@@ -69,7 +69,7 @@ pub(crate) fn parity(options: &Parity, out: &mut impl Write) -> io::Result<ExitC
     match compare_all(options) {
         Ok(pairs) => report(options, &pairs, out),
         Err(wrong) => {
-            eprintln!("asx: {wrong}");
+            complain!("asx: {wrong}");
             Ok(ExitCode::from(2))
         }
     }
@@ -277,7 +277,7 @@ fn report(options: &Parity, pairs: &[Pair<'_>], out: &mut impl Write) -> io::Res
     }
     let compared = pairs.iter().all(|pair| pair.compared > 0);
     if !compared {
-        eprintln!("asx: two hosts have no scenario in common");
+        complain!("asx: two hosts have no scenario in common");
         return Ok(ExitCode::from(2));
     }
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

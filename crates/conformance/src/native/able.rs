@@ -3,9 +3,6 @@
 use crate::scenario::{Checked, Op, Scenario, ScriptStep};
 use asx_kernel::status::Status;
 
-/// Scenarios whose point is something that a future or a handle does not have.
-const BY_ID: [(&str, &str); 1] = [("sched-late-joiners", "a handle has one awaiter")];
-
 /// What only an event loop can do.
 const BROWSER: &str = "it is about the browser's event loop";
 
@@ -32,9 +29,6 @@ pub(super) fn can_run_in_page(scenario: &Scenario) -> Result<(), String> {
 type Hindrance = fn(&ScriptStep) -> Option<&'static str>;
 
 fn can_be_expressed(scenario: &Scenario, of_op: Hindrance) -> Result<(), String> {
-    if let Some((_, why)) = BY_ID.iter().find(|(id, _)| *id == scenario.id) {
-        return Err((*why).to_owned());
-    }
     if scenario.config.limits.contains_key("memory") {
         return Err("memory is not counted: it is the allocator's".to_owned());
     }

@@ -9,6 +9,7 @@
 mod able;
 mod browser;
 mod channels;
+mod joins;
 mod looks;
 mod ops;
 mod script;
@@ -188,6 +189,8 @@ struct Book {
 struct TaskEntry {
     probe: TaskProbe,
     handle: Option<Task<(), ScriptError>>,
+    /// Who waits for its end.
+    line: Arc<joins::Line>,
     polls: u64,
     polls_since_request: u64,
     /// What its body ended with.
@@ -212,6 +215,7 @@ impl Book {
         self.task.entry(id).or_insert(TaskEntry {
             probe,
             handle: None,
+            line: Arc::default(),
             polls: 0,
             polls_since_request: 0,
             error: None,
