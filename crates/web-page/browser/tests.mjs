@@ -291,8 +291,9 @@ await withBrowser(async (context) => {
     const page = await context.newPage();
     const said = [];
     page.on("console", (message) => said.push(message.text()));
+    const over = page.waitForEvent("console", (message) => message.text() !== "hello");
     await page.goto(`${address}/hello.html`);
-    await page.waitForTimeout(300);
+    await over;
     assert.deepEqual(said, ["hello", "world"]);
     await page.close();
   });

@@ -135,14 +135,16 @@ impl State {
     }
 
     /// What goes next, after the step before it, if it is plainly ready, and the drain may take it
-    /// without a look at the clock. All else is for [`go`](State::go) to say.
+    /// without a look at the clock. All else is for [`go`](State::go) to say, which is refused the
+    /// step that is refused here.
     fn next_plain(&mut self) -> Option<Runnable> {
         self.local = false;
         let [outside, own] = &self.plain;
         if self.in_lanes || (outside.is_empty() && own.is_empty()) {
             return None;
         }
-        if self.pump.may_step_unread() { self.take_plain() } else { None }
+        let go = !self.pump.wants_clock() && self.pump.may_step(None);
+        if go { self.take_plain() } else { None }
     }
 
     /// Takes what goes next, and has it on record.

@@ -58,17 +58,20 @@ impl Part {
         let Part { wasm, folder, name } = self;
         let wasm = home().join("build").join(TARGET).join("web").join(format!("{wasm}.wasm"));
         let folder = dist().join(folder);
-        if is_newer(&folder.join(format!("{name}_bg.wasm")), &wasm) {
+        let (raw, done) = (folder.join(format!("{name}_bg.wasm")), folder.join("small.wasm"));
+        // Who was interrupted has left something that looks finished.
+        let mark = home().join("finished").join(name);
+        if raw.is_file() && is_newer(&mark, &wasm) {
             return Ok(());
         }
         let bindgen = chain::bindgen()?;
         sh(command(&bindgen.to_string_lossy(), &[]).arg(&wasm).arg(&folder).arg(name))?;
-        let (raw, done) = (folder.join(format!("{name}_bg.wasm")), folder.join("small.wasm"));
         let optimiser = chain::npm_packages()?.join("node_modules/.bin/wasm-opt");
         let mut optimise = command(&optimiser.to_string_lossy(), &OPTIMISER);
         sh(optimise.arg(&raw).arg("-o").arg(&done))?;
         scripts(&folder)?.iter().try_for_each(|path| make_lean(path))?;
-        fs::rename(&done, &raw).map_err(|error| format!("{}: {error}", raw.display()))
+        fs::rename(&done, &raw).map_err(|error| format!("{}: {error}", raw.display()))?;
+        chain::write(&mark, "")
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Burst {
     read: Option<Time>,
     /// Polls since the last reading, and how many there may be before the next.
     unread: u32,
-    stride: u32,
+    pub(super) stride: u32,
     slowest: u64,
 }
 
@@ -47,11 +47,6 @@ impl Burst {
     /// The account of a drain that begins, with so many polls before the first reading after that.
     pub(super) fn new(now: Option<Time>, stride: u32) -> Burst {
         Burst { started: now, read: now, stride, slowest: 1, ..Burst::default() }
-    }
-
-    /// How many polls there may be between the readings of the drain that takes over from this one.
-    pub(super) fn stride(&self) -> u32 {
-        self.stride
     }
 
     /// Whether a clock reading is due before the next step.
@@ -65,18 +60,6 @@ impl Burst {
             self.spent = self.refuse(config, now);
         }
         let granted = self.spent.is_none();
-        if granted {
-            self.steps += 1;
-            self.unread += 1;
-        }
-        granted
-    }
-
-    /// [`step`](Burst::step) if no reading is due and none is given: false, and nothing changes, if
-    /// one is due or the step is not granted.
-    pub(super) fn step_unread(&mut self, config: &PumpConfig) -> bool {
-        let more = self.steps < config.microtask_burst_limit;
-        let granted = more && self.spent.is_none() && !self.clock_due(config);
         if granted {
             self.steps += 1;
             self.unread += 1;

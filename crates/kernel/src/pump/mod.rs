@@ -192,16 +192,6 @@ impl Pump {
         granted
     }
 
-    /// [`may_step`](Pump::may_step) for who has no reading at hand: granted if none is
-    /// [wanted](Pump::wants_clock) and it would be. Else nothing changes, and `may_step` has the
-    /// last word.
-    pub fn may_step_unread(&mut self) -> bool {
-        let State::Running { pending, burst } = &mut self.state else { return false };
-        let granted = burst.step_unread(&self.config);
-        *pending &= !granted;
-        granted
-    }
-
     /// How many expired timers the running drain may still collect; 0 outside a drain.
     pub fn timer_batch(&self) -> usize {
         let State::Running { burst, .. } = &self.state else { return 0 };
@@ -228,7 +218,7 @@ impl Pump {
             return Leave::Idle;
         }
         let reached = burst.reached();
-        self.stride = burst.stride();
+        self.stride = burst.stride;
         let message = self.config.has_message_channel;
         match self.schedule(if message { HostCall::MessagePost } else { HostCall::TimeoutZero }) {
             Ok(call) => Leave::Kick(Handoff { call, reached, steps: burst.steps }),

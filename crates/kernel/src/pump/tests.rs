@@ -392,31 +392,6 @@ fn a_clock_going_back_counts_as_standing_still() {
 }
 
 #[test]
-fn a_step_without_a_reading_is_the_one_the_law_grants_where_none_is_wanted() {
-    let limits = [None, Some(Duration::from_nanos(40))];
-    for (steps, spacing, limit) in
-        (1..6).flat_map(|s| [1, 2, 8].map(|c| (s, c))).flat_map(|(s, c)| limits.map(|l| (s, c, l)))
-    {
-        let config =
-            PumpConfig { burst_time_limit: limit, clock_check_every: spacing, ..config(steps) };
-        for begun in [None, Some(Time::ZERO)] {
-            let mut pump = running(config, begun);
-            for nth in 0..8 {
-                let _ = pump.wake();
-                let (mut plain, mut law) = (pump.clone(), pump.clone());
-                let granted = !law.wants_clock() && law.may_step(None);
-                assert_eq!(plain.may_step_unread(), granted);
-                assert_eq!(plain, if granted { law } else { pump.clone() });
-                plain.check().unwrap();
-                // On by the law, with a reading where one is wanted.
-                pump.may_step(pump.wants_clock().then(|| Time::from_nanos(9 * nth)));
-            }
-            assert!(pump.leave(true) != Leave::Idle && !pump.may_step_unread());
-        }
-    }
-}
-
-#[test]
 fn the_clock_is_wanted_only_under_a_time_limit() {
     let mut pump = Pump::new(timed(10, 1), Capabilities::all());
     assert!(!pump.wants_clock());
