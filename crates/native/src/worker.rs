@@ -229,7 +229,11 @@ impl Worker {
         let _here = Here::enter(self);
         while !done() {
             if let Some(entry) = self.next_at_ease() {
-                entry.run_from(true);
+                if self.recording {
+                    entry.run_recorded(true, self.plain_dispatch());
+                } else {
+                    entry.run_from(true);
+                }
                 self.polled();
                 continue;
             }
@@ -332,7 +336,7 @@ impl Worker {
     #[inline]
     fn next_at_ease(&self) -> Option<Runnable> {
         let others = self.shared.global.total() + self.remote.lanes.total();
-        if others > 0 || self.recording { None } else { self.next_plain() }
+        if others > 0 { None } else { self.next_plain() }
     }
 
     /// The next entry of those this worker sees.
@@ -343,23 +347,19 @@ impl Worker {
         }
         let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
         let entry = global.or_else(|| self.next_plain())?;
-        if self.recording {
-            return Some(self.dispatched_plainly(entry));
-        }
-        Some(Found { entry, lane: Lane::Ready, dispatch: None })
+        let dispatch = self.recording.then(|| self.plain_dispatch());
+        Some(Found { entry, lane: Lane::Ready, dispatch })
     }
 
     /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
     /// there was some.
-    #[inline(never)]
-    fn dispatched_plainly(&self, entry: Runnable) -> Found {
-        let mut dispatch = self.plain;
-        if self.remote.counters.polls.get() == self.decided.get() {
-            let fairness = self.fairness.borrow();
-            let (streak, limit) = (fairness.streak(), fairness.base_limit());
-            dispatch = Dispatch::new(self.index, Lane::Ready, streak, limit);
+    #[inline]
+    fn plain_dispatch(&self) -> Dispatch {
+        if self.remote.counters.polls.get() != self.decided.get() {
+            return self.plain;
         }
-        Found { entry, lane: Lane::Ready, dispatch: Some(dispatch) }
+        let fairness = self.fairness.borrow();
+        Dispatch::new(self.index, Lane::Ready, fairness.streak(), fairness.base_limit())
     }
 
     #[inline]
