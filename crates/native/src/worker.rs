@@ -32,7 +32,7 @@ const SLACK: u64 = 1_000_000;
 /// and another sleeps.
 pub(crate) const LATE: Duration = Duration::from_millis(20);
 /// Polls between two looks at the clock.
-const POLLS_PER_LOOK: u32 = 64;
+const POLLS_PER_LOOK: u64 = 64;
 /// How long a watcher waits at first, and at most.
 const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 /// Nanoseconds. Tasks whose polls take less cost more to move to another core than to leave where
@@ -90,7 +90,6 @@ pub(crate) struct Worker {
     rng: RefCell<DetRng>,
     /// What tasks draw from.
     entropy: RefCell<DetRng>,
-    ticks: Cell<u32>,
     /// How many polls there had been after the last decision between lanes.
     decided: Cell<u64>,
     /// How each choice came about is recorded.
@@ -119,7 +118,6 @@ impl Worker {
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
-            ticks: Cell::new(0),
             decided: Cell::new(0),
             recording: core.recording(),
             firing: Cell::new(false),
@@ -316,10 +314,8 @@ impl Worker {
     /// Counts a poll, and looks at the clock from time to time.
     #[inline]
     fn polled(&self) {
-        self.remote.counters.polls.add(1);
-        let ticks = self.ticks.get() + 1;
-        self.ticks.set(ticks % POLLS_PER_LOOK);
-        if ticks == POLLS_PER_LOOK && !self.shared.rules.exact {
+        let polls = self.remote.counters.polled();
+        if polls % POLLS_PER_LOOK == 0 && !self.shared.rules.exact {
             self.fire_timers();
         }
     }

@@ -65,6 +65,7 @@ impl Context {
     }
 
     /// What was told, in few words: the second is there for a thing.
+    #[inline]
     pub(super) fn brief(&self, told: Told, stamp: u64) -> Option<(u64, Option<u64>)> {
         let code = told.code >> CODE_SHIFT;
         let ids = ((told.ids & LOW).wrapping_sub(1), (told.ids >> 32).wrapping_sub(1));
@@ -78,6 +79,7 @@ impl Context {
     }
 
     /// What fields of this kind are counted from.
+    #[inline]
     fn base(&self, code: u64) -> u64 {
         match code {
             DISPATCHED => self.dispatch,
@@ -148,4 +150,20 @@ pub(super) fn read(words: &[u64], mut each: impl FnMut(Slot)) {
         at += 1 + usize::from(has_tail);
         each(context.read(*word, tail));
     }
+}
+
+/// How many of the slots that the words of a chunk are tell of a dispatch.
+pub(super) fn dispatches(words: impl Iterator<Item = u64>) -> u64 {
+    let (mut words, mut count) = (words, 0);
+    while let Some(word) = words.next() {
+        let brief = word & BRIEF != 0;
+        let code = if brief { code_of(word) } else { word >> CODE_SHIFT };
+        count += u64::from(code == DISPATCHED);
+        match brief {
+            true if code < ARMED => {}
+            true => drop(words.next()),
+            false => drop(words.nth(2)),
+        }
+    }
+    count
 }

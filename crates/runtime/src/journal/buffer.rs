@@ -157,11 +157,19 @@ impl Chunk {
         lock_unseen(&self.wide).clear();
     }
 
+    /// How many events are written, and how many of them are dispatches.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.filled() / EVENT, brief::dispatches(self.written()))
+    }
+
+    fn written(&self) -> impl Iterator<Item = u64> {
+        self.words[..self.len()].iter().map(|word| word.load(Relaxed))
+    }
+
     /// Copies what is written to the end of what was read before.
     pub(super) fn read(&self, slots: &mut Vec<Slot>, wide: &mut Vec<Wide>) {
         let before = wide.len() as u64;
-        let words = self.words[..self.len()].iter().map(|word| word.load(Relaxed));
-        brief::read(&words.collect::<Vec<_>>(), |mut slot| {
+        brief::read(&self.written().collect::<Vec<_>>(), |mut slot| {
             slot::place(&mut slot).into_iter().for_each(|place| *place += before);
             slots.push(slot);
         });

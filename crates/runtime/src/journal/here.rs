@@ -36,6 +36,8 @@ pub(super) struct Here {
     per_look: u32,
     /// No poll of a worker is under way, which would know the time, or there is no knowing it.
     outside: bool,
+    /// The thread is about to end, and keeps no place.
+    pub(super) fleeting: bool,
 }
 
 impl Drop for Here {
@@ -60,6 +62,7 @@ impl Here {
             polls: 0,
             per_look: 1,
             outside: true,
+            fleeting: false,
         }
     }
 
@@ -183,7 +186,10 @@ impl Here {
         subject: Subject,
         kinds: [Option<EventKind>; 2],
     ) {
-        if !told.is_some_and(|told| self.write_told(told)) {
+        let written = told.is_some_and(|told| {
+            self.write_told(told) || (self.make_room(recorder) && self.write_told(told))
+        });
+        if !written {
             self.write_slowly(recorder, subject, kinds);
         }
     }

@@ -1,6 +1,11 @@
 //! The recorder of a runtime.
+//!
+//! # Rules
+//! 1. The pointer in [`HERE`] is null or owns a box. Whoever uses it takes it out first, and puts
+//!    it back or drops the box; only its own thread sees it.
 
 use std::cell::Cell;
+use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -39,13 +44,27 @@ pub(crate) struct Recorder {
 }
 
 thread_local! {
-    static HERE: Cell<Option<Box<Here>>> = const { Cell::new(None) };
+    /// The thread's place, while it is not used; null if it has none.
+    static HERE: Cell<*mut Here> = const { Cell::new(ptr::null_mut()) };
+    /// Gives it up when the thread ends.
+    static LEAVE: Leave = const { Leave };
 }
 
-/// A thread has one place.
+struct Leave;
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        give_up(HERE.replace(ptr::null_mut()));
+    }
+}
+
+/// The caller has taken this place, if it is one, out of [`HERE`].
 #[cold]
-fn give_up(other: Box<Here>) {
-    drop(other);
+fn give_up(here: *mut Here) {
+    if !here.is_null() {
+        // SAFETY: rule 1.
+        drop(unsafe { Box::from_raw(here) });
+    }
 }
 
 impl Recorder {
@@ -63,30 +82,38 @@ impl Recorder {
         }
     }
 
-    /// Calls `f` with the calling thread's place.
-    #[inline]
+    /// Calls `f` with the calling thread's place. It records nothing by other ways.
+    #[inline(always)]
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut Here) -> R) -> R {
-        let mut here = match HERE.try_with(Cell::take) {
-            Ok(Some(here)) if here.recorder == self.id => here,
-            // A place in another recorder, if there was one, is free before a new one is sought.
-            other => self.enter(other.ok().flatten()),
-        };
-        let answer = f(&mut here);
-        // Where the thread is about to end, the place is given up instead.
-        if let Ok(Some(other)) = HERE.try_with(move |place| place.replace(Some(here))) {
-            give_up(other);
+        let mut at = HERE.replace(ptr::null_mut());
+        // SAFETY: rule 1.
+        if unsafe { at.as_ref() }.is_none_or(|here| here.recorder != self.id) {
+            at = self.enter(at);
+        }
+        // SAFETY: rule 1.
+        let here = unsafe { &mut *at };
+        let answer = f(here);
+        if here.fleeting {
+            give_up(at);
+        } else {
+            HERE.set(at);
         }
         answer
     }
 
+    /// A new place, as [`HERE`] has it. One in another recorder, if that is what there was, is free
+    /// before it is sought.
     #[cold]
-    fn enter(&self, other: Option<Box<Here>>) -> Box<Here> {
-        drop(other);
-        Box::new(self.place())
+    #[inline(never)]
+    fn enter(&self, other: *mut Here) -> *mut Here {
+        give_up(other);
+        let mut here = Box::new(self.place());
+        here.fleeting = LEAVE.try_with(|_| ()).is_err();
+        Box::into_raw(here)
     }
 
     /// The mark of the calling thread.
-    #[inline(never)]
+    #[inline]
     pub(super) fn mark(&self) -> u16 {
         self.with(|here| here.mark())
     }
@@ -202,13 +229,13 @@ impl Recorder {
     pub(super) fn recycle(&self, buffer: &Buffer) -> Option<Arc<Chunk>> {
         let mut lost = lock_unseen(&self.lost);
         let oldest = buffer.pop_oldest(self.capacity)?;
-        let (mut slots, mut wide) = (Vec::new(), Vec::new());
-        oldest.read(&mut slots, &mut wide);
         let fold = lost.get_or_insert_with(Fold::new);
         if self.passes {
-            fold.skip(&slots)
+            fold.skip(oldest.counts());
         } else {
-            fold.add(slots, &wide, |_| ())
+            let (mut slots, mut wide) = (Vec::new(), Vec::new());
+            oldest.read(&mut slots, &mut wide);
+            fold.add(slots, &wide, |_| ());
         }
         Some(buffer.reuse(oldest))
     }

@@ -232,6 +232,7 @@ pub(super) fn place(slot: &mut Slot) -> Option<&mut u64> {
 }
 
 /// How many events a slot is.
+#[cfg(all(test, not(loom)))]
 pub(super) fn events(slot: &Slot) -> u64 {
     count(slot[0] >> CODE_SHIFT, slot[3])
 }
