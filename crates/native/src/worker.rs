@@ -315,7 +315,7 @@ impl Worker {
     #[inline]
     fn polled(&self) {
         let polls = self.remote.counters.polled();
-        if polls % POLLS_PER_LOOK == 0 && !self.shared.rules.exact {
+        if polls.is_multiple_of(POLLS_PER_LOOK) && !self.shared.rules.exact {
             self.fire_timers();
         }
     }

@@ -66,7 +66,7 @@ impl Context {
 
     /// What was told, in few words: the second is there for a thing.
     #[inline]
-    pub(super) fn brief(&self, told: Told, stamp: u64) -> Option<(u64, Option<u64>)> {
+    pub(super) fn brief(&self, told: &Told, stamp: u64) -> Option<(u64, Option<u64>)> {
         let code = told.code >> CODE_SHIFT;
         let ids = ((told.ids & LOW).wrapping_sub(1), (told.ids >> 32).wrapping_sub(1));
         let fields = told.fields.wrapping_sub(self.base(code));

@@ -14,7 +14,7 @@ use super::{Dispatch, Stamp};
 use crate::core::Host;
 
 /// Polls between two looks at the clock, at most, and the nanoseconds a poll may take for that.
-const POLLS_PER_LOOK: u32 = 8;
+const POLLS_PER_LOOK: u32 = 16;
 const SHORT_POLL: u64 = 1_000;
 
 /// A thread that records.
@@ -178,7 +178,7 @@ impl Here {
         self.tell(slot::DISPATCHED, ids, fields, events)
     }
 
-    /// Writes something down at the last stamp: what was `told`, or else what `events` there are.
+    /// Writes something down at the last stamp: what was `told`, or else what `kinds` there are.
     pub(super) fn write(
         &mut self,
         recorder: &Recorder,
@@ -186,16 +186,19 @@ impl Here {
         subject: Subject,
         kinds: [Option<EventKind>; 2],
     ) {
-        let written = told.is_some_and(|told| {
-            self.write_told(told) || (self.make_room(recorder) && self.write_told(told))
-        });
-        if !written {
+        if !told.is_some_and(|told| self.write_told(recorder, &told)) {
             self.write_slowly(recorder, subject, kinds);
         }
     }
 
-    /// Writes down what was told, if there is room.
-    fn write_told(&mut self, told: Told) -> bool {
+    /// Writes down what was told, if there is room or some to be had.
+    #[inline]
+    pub(super) fn write_told(&mut self, recorder: &Recorder, told: &Told) -> bool {
+        self.write_now(told) || (self.make_room(recorder) && self.write_now(told))
+    }
+
+    #[inline]
+    fn write_now(&mut self, told: &Told) -> bool {
         match self.context.brief(told, self.clock) {
             Some((word, None)) => self.write_words([word], told.events()),
             Some((word, Some(tail))) => self.write_words([word, tail], told.events()),
@@ -203,7 +206,8 @@ impl Here {
         }
     }
 
-    fn write_slot(&mut self, told: Told) -> bool {
+    #[inline(never)]
+    fn write_slot(&mut self, told: &Told) -> bool {
         let Some(slot) = told.at(self.clock, self.now) else { return false };
         let written = self.write_words(slot, told.events());
         if written {
@@ -222,7 +226,7 @@ impl Here {
     }
 
     #[cold]
-    fn write_slowly(
+    pub(super) fn write_slowly(
         &mut self,
         recorder: &Recorder,
         subject: Subject,
@@ -233,7 +237,7 @@ impl Here {
                 recorder.lose(self.now, subject, kind);
                 continue;
             }
-            if !Told::new(subject, kind).is_some_and(|told| self.write_told(told)) {
+            if !Told::new(subject, kind).is_some_and(|told| self.write_now(&told)) {
                 let place = self.chunk.keep((self.now, subject, kind));
                 self.write_words(slot::wide(self.clock, place), 1);
             }
@@ -241,6 +245,7 @@ impl Here {
     }
 
     /// Makes room for a slot, if there is any to be had.
+    #[cold]
     fn make_room(&mut self, recorder: &Recorder) -> bool {
         if self.chunk.has_room() {
             return true;

@@ -1,7 +1,7 @@
 //! The record of a run: the kernel's journal, written by whoever makes the step it tells of.
 //!
 //! Off, it costs a branch where something would be recorded. On, each thread writes its events into
-//! a buffer of its own, in a few words each and without a lock; numbers, the chain of decisions
+//! a buffer of its own, in a word or a few each and without a lock; numbers, the chain of decisions
 //! and the digest are worked out when somebody asks for the record, which merges the buffers.
 //!
 //! # Order
@@ -18,7 +18,7 @@
 //!
 //! # Time
 //! A worker looks at a clock that passes by itself when it begins a poll: at every one, or at one
-//! of eight as long as they take less than a microsecond each.
+//! of sixteen as long as they take less than a microsecond each.
 
 mod brief;
 mod buffer;
@@ -147,15 +147,25 @@ impl Core {
         }
     }
 
-    #[inline(never)]
+    /// Where the kind is known, so is most of what is to be told of it.
+    #[inline]
     fn write(&self, recorder: &Recorder, thing: Option<&Stamp>, subject: Subject, kind: EventKind) {
+        let told = Told::new(subject, kind);
+        if !self.write_told(recorder, thing, told.as_ref()) {
+            write_slowly(recorder, &subject, &kind);
+        }
+    }
+
+    /// Gives an event its stamp, and writes it down if it can be told in few words.
+    #[inline(never)]
+    fn write_told(&self, recorder: &Recorder, thing: Option<&Stamp>, told: Option<&Told>) -> bool {
         recorder.with(|here| {
             here.look(&self.host);
             thing.into_iter().for_each(|thing| here.see(thing));
             here.stamp();
-            here.write(recorder, Told::new(subject, kind), subject, [Some(kind), None]);
             thing.into_iter().for_each(|thing| here.show(thing));
-        });
+            told.is_some_and(|told| here.write_told(recorder, told))
+        })
     }
 
     /// Records that a task was spawned, in a region whose lock the caller has.
@@ -261,6 +271,13 @@ impl Core {
             Some((answer, here.clock()))
         })
     }
+}
+
+/// Writes an event down that has its stamp, and is not told in few words.
+#[cold]
+#[inline(never)]
+fn write_slowly(recorder: &Recorder, subject: &Subject, kind: &EventKind) {
+    recorder.with(|here| here.write_slowly(recorder, *subject, [Some(*kind), None]));
 }
 
 /// What does not fit in one word.

@@ -80,7 +80,7 @@ impl Told {
 
     /// At this stamp and time, if there is room for both.
     #[inline]
-    pub(super) fn at(self, stamp: u64, time: u64) -> Option<Slot> {
+    pub(super) fn at(&self, stamp: u64, time: u64) -> Option<Slot> {
         let lead = u32::try_from(stamp.checked_sub(time)?).ok()?;
         let thing = u64::from(self.thing) << 32;
         Some([stamp | self.code, thing | u64::from(lead), self.ids, self.fields])
@@ -118,7 +118,7 @@ impl Told {
     }
 
     /// Any one event, if it can be told in few words.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(subject: Subject, kind: EventKind) -> Option<Told> {
         let (thing, ids) = pack_ids(subject)?;
         let (code, fields) = match kind {
