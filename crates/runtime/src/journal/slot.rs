@@ -1,4 +1,4 @@
-//! How an event is written down: four words, whatever it says, where [fewer](super::brief) do not do.
+//! How an event is written down where [fewer](super::brief) words do not do: four.
 //!
 //! ```text
 //!   63    56 55                                   0
