@@ -80,6 +80,7 @@ pub mod ring;
 mod runtime;
 mod shared;
 pub mod stepped;
+mod waiting;
 mod worker;
 
 pub use governor::{Adaptive, Governor, View};

@@ -3,9 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use asx_kernel::lanes::{
-    Lane, Lanes, Pending, Place, Priority, SchedulerConfig, Suggestion, TieBreak,
-};
+use asx_kernel::lanes::{Lane, Pending, Place, SchedulerConfig, Suggestion, TieBreak};
 use asx_kernel::rng::mix64;
 use asx_kernel::time::{Time, nanos};
 use asx_runtime::{Core, Host, Runnable, Settings};
@@ -19,6 +17,7 @@ use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use crate::prim::{Mutex, lock};
 use crate::queue;
+use crate::waiting::{Waiting, leads};
 use crate::worker::{LATE, Worker};
 
 pub(crate) struct Shared {
@@ -103,7 +102,7 @@ impl Remote {
 /// The kernel's lanes behind a short lock, with counts to look at without it.
 #[derive(Default)]
 pub(crate) struct SharedLanes {
-    lanes: Mutex<Lanes<Runnable>>,
+    waiting: Mutex<Waiting<Runnable>>,
     /// Entries of all lanes.
     total: AtomicUsize,
     /// Entries of each lane.
@@ -116,46 +115,45 @@ pub(crate) struct SharedLanes {
     nearest: AtomicU64,
 }
 
-/// Whether an entry of the usual priority does not go before one at this place.
-fn leads(place: Place) -> bool {
-    matches!(place, Place::Ready(priority) if priority >= Priority::DEFAULT)
-}
-
 impl SharedLanes {
+    /// Lanes of entries that are not pinned, in which plain ones stand in line.
+    fn in_line() -> SharedLanes {
+        SharedLanes { waiting: Mutex::new(Waiting::in_line()), ..SharedLanes::default() }
+    }
+
     pub(crate) fn push(&self, entry: Runnable) {
-        let (place, pinned) = (entry.place(), entry.pin().is_some());
-        let mut lanes = lock(&self.lanes);
-        lanes.push(place, entry, pinned);
-        self.came(place);
-        self.count(&lanes, place.lane());
+        let mut waiting = lock(&self.waiting);
+        let place = self.add(&mut waiting, entry);
+        self.count(&waiting, place.lane());
     }
 
     pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
-        let mut lanes = lock(&self.lanes);
+        let mut waiting = lock(&self.waiting);
         for entry in entries {
-            let (place, pinned) = (entry.place(), entry.pin().is_some());
-            lanes.push(place, entry, pinned);
-            self.came(place);
+            self.add(&mut waiting, entry);
         }
-        Lane::ALL.into_iter().for_each(|lane| self.count(&lanes, lane));
+        Lane::ALL.into_iter().for_each(|lane| self.count(&waiting, lane));
     }
 
     /// Only under the lock.
-    fn came(&self, place: Place) {
+    fn add(&self, waiting: &mut Waiting<Runnable>, entry: Runnable) -> Place {
+        let (place, pinned) = (entry.place(), entry.pin().is_some());
         self.leading.store(self.leading.load(Acquire) + usize::from(leads(place)), Release);
+        waiting.push(place, entry, pinned);
+        place
     }
 
-    fn left(&self, lanes: &Lanes<Runnable>, place: Place) {
+    fn left(&self, waiting: &Waiting<Runnable>, place: Place) {
         self.leading.store(self.leading.load(Acquire) - usize::from(leads(place)), Release);
-        self.count(lanes, place.lane());
+        self.count(waiting, place.lane());
     }
 
-    fn count(&self, lanes: &Lanes<Runnable>, lane: Lane) {
-        self.len[lane as usize].store(lanes.len(lane), Release);
-        self.total.store(Lane::ALL.into_iter().map(|lane| lanes.len(lane)).sum(), Release);
-        let stealable = Lane::ALL.map(|lane| lanes.stealable(lane));
+    fn count(&self, waiting: &Waiting<Runnable>, lane: Lane) {
+        self.len[lane as usize].store(waiting.len(lane), Release);
+        self.total.store(Lane::ALL.into_iter().map(|lane| waiting.len(lane)).sum(), Release);
+        let stealable = Lane::ALL.map(|lane| waiting.stealable(lane));
         self.stealable.store(stealable[0] + stealable[1] + stealable[2], Release);
-        if let (Lane::Timed, Some(Place::Timed(first))) = (lane, lanes.peek(lane)) {
+        if let (Lane::Timed, Some(Place::Timed(first))) = (lane, waiting.lanes().peek(lane)) {
             self.nearest.store(first.as_nanos(), Relaxed);
         }
     }
@@ -194,9 +192,9 @@ impl SharedLanes {
         if self.len(lane) == 0 {
             return None;
         }
-        let mut lanes = lock(&self.lanes);
-        let (place, entry) = lanes.pop(lane)?;
-        self.left(&lanes, place);
+        let mut waiting = lock(&self.waiting);
+        let (place, entry) = waiting.pop(lane)?;
+        self.left(&waiting, place);
         Some(entry)
     }
 
@@ -206,11 +204,12 @@ impl SharedLanes {
         (self.leading.load(Acquire) > 0).then(|| self.pop(Lane::Ready)).flatten()
     }
 
-    /// Takes one of the ready entries that share the highest priority.
+    /// Takes one of the ready entries that share the highest priority. Not where they stand in
+    /// line.
     pub(crate) fn pop_tied(&self, pick: impl FnOnce(usize) -> usize) -> Option<Runnable> {
-        let mut lanes = lock(&self.lanes);
-        let (place, entry) = lanes.pop_ready_tied(pick)?;
-        self.left(&lanes, place);
+        let mut waiting = lock(&self.waiting);
+        let (place, entry) = waiting.lanes_mut().pop_ready_tied(pick)?;
+        self.left(&waiting, place);
         Some(entry)
     }
 
@@ -219,9 +218,9 @@ impl SharedLanes {
         if self.stealable() == 0 {
             return None;
         }
-        let mut lanes = lock(&self.lanes);
-        let (place, entry) = wanted.iter().find_map(|lane| lanes.steal_from(*lane))?;
-        self.left(&lanes, place);
+        let mut waiting = lock(&self.waiting);
+        let (place, entry) = wanted.iter().find_map(|lane| waiting.steal_from(*lane))?;
+        self.left(&waiting, place);
         Some((place.lane(), entry))
     }
 
@@ -230,30 +229,31 @@ impl SharedLanes {
         if self.stealable() == 0 || wanted.iter().all(|lane| self.len(*lane) == 0) {
             return false;
         }
-        let lanes = lock(&self.lanes);
-        wanted.iter().any(|lane| lanes.stealable(*lane) > 0)
+        let waiting = lock(&self.waiting);
+        wanted.iter().any(|lane| waiting.stealable(*lane) > 0)
     }
 
     /// Empties the lanes when no worker will.
     fn expire(&self) {
         let next = || {
-            let mut lanes = lock(&self.lanes);
-            let (place, entry) = Lane::ALL.into_iter().find_map(|lane| lanes.pop(lane))?;
-            self.left(&lanes, place);
+            let mut waiting = lock(&self.waiting);
+            let (place, entry) = Lane::ALL.into_iter().find_map(|lane| waiting.pop(lane))?;
+            self.left(&waiting, place);
             Some(entry)
         };
         std::iter::from_fn(next).for_each(Runnable::expire);
     }
 
-    /// Takes the entry of a task out.
+    /// Takes the entry of a task out. Not where some stand in line.
     fn take_out(&self, task: u64) -> Option<Runnable> {
-        let mut lanes = lock(&self.lanes);
+        let mut waiting = lock(&self.waiting);
+        let lanes = waiting.lanes_mut();
         let of_task = |lane: Lane| {
             lanes.iter(lane).find(|(_, _, entry)| entry.id() == task).map(|(id, at, _)| (at, id))
         };
         let (place, id) = Lane::ALL.into_iter().find_map(of_task)?;
         let entry = lanes.remove(id)?;
-        self.left(&lanes, place);
+        self.left(&waiting, place);
         Some(entry)
     }
 }
@@ -270,7 +270,7 @@ impl Shared {
         idle.leave();
         Arc::new(Shared {
             idle,
-            global: SharedLanes::default(),
+            global: if rules.exact { SharedLanes::default() } else { SharedLanes::in_line() },
             remotes,
             closed: AtomicBool::new(false),
             rules,

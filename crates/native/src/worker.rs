@@ -32,7 +32,7 @@ const SLACK: u64 = 1_000_000;
 /// and another sleeps.
 pub(crate) const LATE: Duration = Duration::from_millis(20);
 /// Polls between two looks at the clock.
-const POLLS_PER_LOOK: u32 = 64;
+const POLLS_PER_LOOK: u64 = 64;
 /// How long a watcher waits at first, and at most.
 const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 /// Nanoseconds. Tasks whose polls take less cost more to move to another core than to leave where
@@ -90,7 +90,6 @@ pub(crate) struct Worker {
     rng: RefCell<DetRng>,
     /// What tasks draw from.
     entropy: RefCell<DetRng>,
-    ticks: Cell<u32>,
     /// How many polls there had been after the last decision between lanes.
     decided: Cell<u64>,
     /// How each choice came about is recorded.
@@ -119,7 +118,6 @@ impl Worker {
             certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
-            ticks: Cell::new(0),
             decided: Cell::new(0),
             recording: core.recording(),
             firing: Cell::new(false),
@@ -229,7 +227,11 @@ impl Worker {
         let _here = Here::enter(self);
         while !done() {
             if let Some(entry) = self.next_at_ease() {
-                entry.run_from(true);
+                if self.recording {
+                    entry.run_recorded(true, self.plain_dispatch());
+                } else {
+                    entry.run_from(true);
+                }
                 self.polled();
                 continue;
             }
@@ -312,10 +314,8 @@ impl Worker {
     /// Counts a poll, and looks at the clock from time to time.
     #[inline]
     fn polled(&self) {
-        self.remote.counters.polls.add(1);
-        let ticks = self.ticks.get() + 1;
-        self.ticks.set(ticks % POLLS_PER_LOOK);
-        if ticks == POLLS_PER_LOOK && !self.shared.rules.exact {
+        let polls = self.remote.counters.polled();
+        if polls.is_multiple_of(POLLS_PER_LOOK) && !self.shared.rules.exact {
             self.fire_timers();
         }
     }
@@ -332,7 +332,7 @@ impl Worker {
     #[inline]
     fn next_at_ease(&self) -> Option<Runnable> {
         let others = self.shared.global.total() + self.remote.lanes.total();
-        if others > 0 || self.recording { None } else { self.next_plain() }
+        if others > 0 { None } else { self.next_plain() }
     }
 
     /// The next entry of those this worker sees.
@@ -343,23 +343,19 @@ impl Worker {
         }
         let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
         let entry = global.or_else(|| self.next_plain())?;
-        if self.recording {
-            return Some(self.dispatched_plainly(entry));
-        }
-        Some(Found { entry, lane: Lane::Ready, dispatch: None })
+        let dispatch = self.recording.then(|| self.plain_dispatch());
+        Some(Found { entry, lane: Lane::Ready, dispatch })
     }
 
     /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
     /// there was some.
-    #[inline(never)]
-    fn dispatched_plainly(&self, entry: Runnable) -> Found {
-        let mut dispatch = self.plain;
-        if self.remote.counters.polls.get() == self.decided.get() {
-            let fairness = self.fairness.borrow();
-            let (streak, limit) = (fairness.streak(), fairness.base_limit());
-            dispatch = Dispatch::new(self.index, Lane::Ready, streak, limit);
+    #[inline]
+    fn plain_dispatch(&self) -> Dispatch {
+        if self.remote.counters.polls.get() != self.decided.get() {
+            return self.plain;
         }
-        Found { entry, lane: Lane::Ready, dispatch: Some(dispatch) }
+        let fairness = self.fairness.borrow();
+        Dispatch::new(self.index, Lane::Ready, fairness.streak(), fairness.base_limit())
     }
 
     #[inline]

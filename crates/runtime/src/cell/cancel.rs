@@ -250,7 +250,7 @@ impl Header {
         if forced {
             return self.complete_cancelled(kept, severity, true, reserve);
         }
-        let plainly = self.region.core.note_ended(self.ids(), severity, |signer| {
+        let plainly = self.region.core.note_ended(self, severity, |signer| {
             let (before, ended) =
                 self.word.complete_signed(kept, reserve, |mark| signer.sign(mark))?;
             Some((ended, before.state()))
@@ -288,7 +288,7 @@ impl Header {
         plain: bool,
         dispatch: Dispatch,
     ) -> Option<Snapshot> {
-        let plainly = self.region.core.note_begun(self.ids(), dispatch, |signer| {
+        let plainly = self.region.core.note_begun(self, &dispatch, |signer| {
             let (before, after) = self.word.begin_signed(step, plain, |mark| signer.sign(mark))?;
             Some((before, before.state(), after.state()))
         });

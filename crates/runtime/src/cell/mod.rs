@@ -197,7 +197,7 @@ where
         let span = Span::of_task(&plan);
         // References: the region's, the handle's, the first context's.
         let header = Header {
-            word: Word::new(3, SCHEDULED | HANDLE),
+            word: Word::new(3, SCHEDULED | HANDLE, plan.region.core.mark()),
             vtable: &Vtable {
                 poll: poll::<F, T, E>,
                 finish: finish::<F, T, E>,

@@ -195,9 +195,11 @@ pub(crate) struct Parted {
 pub(crate) struct Word(AtomicU64);
 
 impl Word {
-    /// A created task, scheduled, with a handle and `references`.
-    pub(crate) fn new(references: u64, flags: u64) -> Word {
-        Word(AtomicU64::new(flags | (references * REF)))
+    /// A created task, scheduled, with a handle and `references`; the one who made it has this
+    /// mark.
+    pub(crate) fn new(references: u64, flags: u64, mark: u16) -> Word {
+        let word = Snapshot(flags | (references * REF)).with_mark(mark);
+        Word(AtomicU64::new(word.0))
     }
 
     #[inline]

@@ -1,20 +1,25 @@
-//! Where a thread writes its events: chunks of slots that only it appends to.
+//! Where a thread writes its events: chunks of words that only it appends to.
 //!
-//! A slot is a few plain stores, then the chunk's length says that it is there. The lock of a
+//! An event is a few plain stores, then the chunk's length says that it is there. The lock of a
 //! buffer is taken when a chunk is full and by who reads; a chunk that is written again (of a ring)
 //! is taken out under it first.
+//!
+//! # Rules
+//! 1. Zeroes are an [`AtomicU64`]. A chunk asks for them, so that memory which the system has just
+//!    cleared is not cleared, nor touched, once more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use super::brief;
 use super::slot::{self, Slot, Wide};
 use crate::prim::{Mutex, lock_unseen};
 
-/// Slots of a buffer's first chunk. Each further one has twice as many, up to the most.
-const FIRST: usize = 64;
-const MOST: usize = 1024;
+/// Words of a buffer's first chunk. Each further one has twice as many, up to the most.
+const FIRST: usize = 1 << 8;
+const MOST: usize = 1 << 12;
 
 /// An event, in the count of a chunk.
 pub(super) const EVENT: u64 = 1 << 32;
@@ -32,11 +37,11 @@ pub(super) struct Buffer {
     pub(super) chunks: Mutex<VecDeque<Arc<Chunk>>>,
 }
 
-/// A number of slots.
+/// A number of words.
 pub(super) struct Chunk {
-    /// How many slots are written, and (times [`EVENT`]) how many events they are.
+    /// How many are written, and (times [`EVENT`]) how many events they are.
     filled: AtomicU64,
-    slots: Box<[[AtomicU64; 4]]>,
+    words: Box<[AtomicU64]>,
     /// Events that no slot has room for.
     wide: Mutex<Vec<Wide>>,
 }
@@ -72,17 +77,17 @@ impl Buffer {
     pub(super) fn grow(&self) -> Arc<Chunk> {
         let mut chunks = lock_unseen(&self.chunks);
         self.count_last(&chunks);
-        let slots = chunks.back().map_or(FIRST, |last| (2 * last.slots.len()).min(MOST));
-        let chunk = Arc::new(Chunk::new(slots));
+        let words = chunks.back().map_or(FIRST, |last| (2 * last.room()).min(MOST));
+        let chunk = Arc::new(Chunk::new(words));
         chunks.push_back(chunk.clone());
         chunk
     }
 
-    /// Takes the oldest chunk out if the others hold at least so many slots.
+    /// Takes the oldest chunk out if the others hold at least so many events.
     pub(super) fn pop_oldest(&self, keep: usize) -> Option<Arc<Chunk>> {
         let mut chunks = lock_unseen(&self.chunks);
-        let held: usize = chunks.iter().skip(1).map(|chunk| chunk.len()).sum();
-        if held < keep { None } else { chunks.pop_front() }
+        let held: u64 = chunks.iter().skip(1).map(|chunk| chunk.filled() / EVENT).sum();
+        if held < keep as u64 { None } else { chunks.pop_front() }
     }
 
     /// Puts a chunk that was taken out at the end, empty.
@@ -102,33 +107,45 @@ impl Buffer {
 }
 
 impl Chunk {
-    fn new(slots: usize) -> Chunk {
-        let slots = (0..slots).map(|_| Default::default()).collect();
-        Chunk { filled: AtomicU64::new(0), slots, wide: Mutex::default() }
+    fn new(words: usize) -> Chunk {
+        // SAFETY: rule 1.
+        let words = unsafe { Box::new_zeroed_slice(words).assume_init() };
+        Chunk { filled: AtomicU64::new(0), words, wide: Mutex::default() }
     }
 
-    /// How many slots are written.
-    pub(super) fn len(&self) -> usize {
+    /// How many words are written.
+    fn len(&self) -> usize {
         self.filled() as u32 as usize
     }
 
-    /// Slots and events that are written.
+    /// Words and events that are written.
     pub(super) fn filled(&self) -> u64 {
         self.filled.load(Acquire)
     }
 
-    /// How many there is room for.
+    /// How many words there is room for.
     pub(super) fn room(&self) -> usize {
-        self.slots.len()
+        self.words.len()
     }
 
-    /// Writes the slot that comes next, after those of `filled`; only the thread whose chunk it is.
+    /// Whether there is room for a slot.
+    pub(super) fn has_room(&self) -> bool {
+        self.len() + size_of::<Slot>() / size_of::<u64>() <= self.room()
+    }
+
+    /// Writes the words that come next, after those of `filled`; only the thread whose chunk it is.
     /// What is filled then, or nothing if there is no room.
     #[inline]
-    pub(super) fn write(&self, filled: u64, slot: Slot, events: u64) -> Option<u64> {
-        let words = self.slots.get(filled as u32 as usize)?;
-        words.iter().zip(slot).for_each(|(word, value)| word.store(value, Relaxed));
-        let filled = filled + 1 + events * EVENT;
+    pub(super) fn write<const N: usize>(
+        &self,
+        filled: u64,
+        words: [u64; N],
+        events: u64,
+    ) -> Option<u64> {
+        let at = filled as u32 as usize;
+        let room = self.words.get(at..at + N)?;
+        room.iter().zip(words).for_each(|(word, value)| word.store(value, Relaxed));
+        let filled = filled + N as u64 + events * EVENT;
         self.filled.store(filled, Release);
         Some(filled)
     }
@@ -145,15 +162,22 @@ impl Chunk {
         lock_unseen(&self.wide).clear();
     }
 
+    /// How many events are written, and how many of them are dispatches.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.filled() / EVENT, brief::dispatches(self.written()))
+    }
+
+    fn written(&self) -> impl Iterator<Item = u64> {
+        self.words[..self.len()].iter().map(|word| word.load(Relaxed))
+    }
+
     /// Copies what is written to the end of what was read before.
     pub(super) fn read(&self, slots: &mut Vec<Slot>, wide: &mut Vec<Wide>) {
         let before = wide.len() as u64;
-        let written = &self.slots[..self.len()];
-        slots.extend(written.iter().map(|words| {
-            let mut copy = [0, 1, 2, 3].map(|at: usize| words[at].load(Relaxed));
-            slot::place(&mut copy).into_iter().for_each(|place| *place += before);
-            copy
-        }));
+        brief::read(&self.written().collect::<Vec<_>>(), |mut slot| {
+            slot::place(&mut slot).into_iter().for_each(|place| *place += before);
+            slots.push(slot);
+        });
         // After the slots, so that each finds what it names.
         wide.extend_from_slice(&lock_unseen(&self.wide));
     }

@@ -1,7 +1,7 @@
 //! The record of a run: the kernel's journal, written by whoever makes the step it tells of.
 //!
 //! Off, it costs a branch where something would be recorded. On, each thread writes its events into
-//! a buffer of its own, in a few words each and without a lock; numbers, the chain of decisions
+//! a buffer of its own, in a word or a few each and without a lock; numbers, the chain of decisions
 //! and the digest are worked out when somebody asks for the record, which merges the buffers.
 //!
 //! # Order
@@ -18,10 +18,12 @@
 //!
 //! # Time
 //! A worker looks at a clock that passes by itself when it begins a poll: at every one, or at one
-//! of eight as long as they take less than a microsecond each.
+//! of sixteen as long as they take less than a microsecond each.
 
+mod brief;
 mod buffer;
 mod fold;
+mod here;
 mod recorder;
 mod slot;
 #[cfg(all(test, not(loom)))]
@@ -39,7 +41,7 @@ use asx_kernel::task::TaskState;
 
 use crate::cell::Header;
 use crate::core::Core;
-use recorder::Here;
+use here::Here;
 pub(crate) use recorder::Recorder;
 use slot::Told;
 pub use wanted::Recording;
@@ -122,9 +124,7 @@ impl Core {
     /// time of its own.
     pub fn rest(&self) {
         if let Some(recorder) = self.recorder() {
-            let mut here = recorder.here();
-            here.rest();
-            here.leave();
+            recorder.with(Here::rest);
         }
     }
 
@@ -149,15 +149,25 @@ impl Core {
         }
     }
 
-    #[inline(never)]
+    /// Where the kind is known, so is most of what is to be told of it.
+    #[inline]
     fn write(&self, recorder: &Recorder, thing: Option<&Stamp>, subject: Subject, kind: EventKind) {
-        let mut here = recorder.here();
-        here.look(recorder, &self.host);
-        thing.into_iter().for_each(|thing| here.see(thing));
-        here.stamp();
-        here.write(recorder, Told::new(subject, kind), || (subject, [Some(kind), None]));
-        thing.into_iter().for_each(|thing| here.touch(thing));
-        here.leave();
+        let told = Told::new(subject, kind);
+        if !self.write_told(recorder, thing, told.as_ref()) {
+            write_slowly(recorder, &subject, &kind);
+        }
+    }
+
+    /// Gives an event its stamp, and writes it down if it can be told in few words.
+    #[inline(never)]
+    fn write_told(&self, recorder: &Recorder, thing: Option<&Stamp>, told: Option<&Told>) -> bool {
+        recorder.with(|here| {
+            here.look(&self.host);
+            thing.into_iter().for_each(|thing| here.see(thing));
+            here.stamp();
+            thing.into_iter().for_each(|thing| here.show(thing));
+            told.is_some_and(|told| here.write_told(recorder, told))
+        })
     }
 
     /// Records that a task was spawned, in a region whose lock the caller has.
@@ -170,19 +180,19 @@ impl Core {
 
     #[inline(never)]
     fn write_spawned(&self, recorder: &Recorder, thing: &Stamp, task: &Header) {
-        let (priority, finalizer) = (task.priority().0, task.is_finalizer());
-        let (id, region) = task.ids();
-        let mut here = recorder.here();
-        // Nobody else knows the task, so that nothing else is recorded of it.
-        task.word.sign(here.mark());
-        here.look(recorder, &self.host);
-        here.see(thing);
-        here.stamp();
-        let told = Told::spawned(id, region, priority, finalizer);
-        let kind = EventKind::TaskSpawned { priority, finalizer };
-        here.write(recorder, told, || (task.subject(), [Some(kind), None]));
-        here.touch(thing);
-        here.leave();
+        recorder.with(|here| {
+            // As a rule it has had that mark since it was made. Nobody else knows the task, so that
+            // nothing else is recorded of it.
+            task.word.sign(here.mark());
+            here.look(&self.host);
+            here.see(thing);
+            here.stamp();
+            let fields = slot::pack_spawned(task.priority().0, task.is_finalizer());
+            if !here.tell(slot::SPAWNED, task.ids(), fields, 1) {
+                spawned(recorder, here, task);
+            }
+            here.show(thing);
+        });
     }
 
     /// What is recorded of a thing later comes after what this thread has recorded, and the other
@@ -190,9 +200,10 @@ impl Core {
     #[inline]
     pub(crate) fn touch(&self, thing: &Stamp) {
         if let Some(recorder) = self.recorder() {
-            let mut here = recorder.here();
-            here.touch(thing);
-            here.leave();
+            recorder.with(|here| {
+                here.see(thing);
+                here.show(thing);
+            });
         }
     }
 
@@ -200,19 +211,13 @@ impl Core {
     #[inline]
     pub(crate) fn see(&self, thing: &Stamp) {
         if let Some(recorder) = self.recorder() {
-            let mut here = recorder.here();
-            here.see(thing);
-            here.leave();
+            recorder.with(|here| here.see(thing));
         }
     }
 
     /// The last stamp of the calling thread.
     pub(crate) fn clock(&self) -> u64 {
-        let Some(recorder) = self.recorder() else { return 0 };
-        let here = recorder.here();
-        let clock = here.clock();
-        here.leave();
-        clock
+        self.recorder().map_or(0, |recorder| recorder.with(|here| here.clock()))
     }
 
     /// The mark of the calling thread; 0 if nothing is recorded.
@@ -224,62 +229,89 @@ impl Core {
     /// What this thread records comes after what was recorded by who left this mark.
     pub(crate) fn see_mark(&self, mark: u16) {
         if let Some(recorder) = self.recorder() {
-            let mut here = recorder.here();
-            here.see_mark(recorder, mark);
-            here.leave();
+            recorder.with(|here| here.see_mark(recorder, mark));
         }
     }
 
-    /// Records that a poll begins, with the step of a word that `step` makes and signs, if it does:
-    /// what it answers, and the states before and after.
+    /// Records that a poll begins, with the step of the task's word that `step` makes and signs, if
+    /// it does: what it answers, and the states before and after.
     #[inline]
     pub(crate) fn note_begun<R>(
         &self,
-        (task, region): (u64, u64),
-        dispatch: Dispatch,
+        task: &Header,
+        dispatch: &Dispatch,
         step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState, TaskState)>,
     ) -> Option<R> {
         let recorder = self.recorder()?;
-        let mut here = recorder.here();
-        here.begin_poll(recorder, &self.host);
-        let Some((answer, from, to)) = step(&mut Signer { here: &mut here, recorder }) else {
-            here.leave();
-            return None;
-        };
-        let told = Told::dispatched(task, region, dispatch, from, to);
-        let events = || (of(task, region), [Some(dispatch.into()), moved(from, to)]);
-        here.write(recorder, told, events);
-        here.leave();
-        Some(answer)
+        recorder.with(|here| {
+            here.begin_poll(recorder, &self.host);
+            let (answer, from, to) = step(&mut Signer { here, recorder })?;
+            let step = (slot::pack_step(from, to), 1 + u64::from(from != to));
+            if !here.tell_dispatch(task.ids(), dispatch, step) {
+                begun(recorder, here, task, dispatch, (from, to));
+            }
+            Some(answer)
+        })
     }
 
     /// Records that a task ends, as [`note_begun`](Core::note_begun); also the stamp.
     #[inline]
     pub(crate) fn note_ended<R>(
         &self,
-        (task, region): (u64, u64),
+        task: &Header,
         outcome: Severity,
         step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState)>,
     ) -> Option<(R, u64)> {
         let recorder = self.recorder()?;
-        let mut here = recorder.here();
-        here.look(recorder, &self.host);
-        let Some((answer, from)) = step(&mut Signer { here: &mut here, recorder }) else {
-            here.leave();
-            return None;
-        };
-        let to = TaskState::Completed;
-        let told = Told::ended(task, region, outcome, from, to);
-        let ended = || Some(EventKind::TaskEnded { outcome });
-        here.write(recorder, told, || (of(task, region), [moved(from, to), ended()]));
-        let stamp = here.clock();
-        here.leave();
-        Some((answer, stamp))
+        recorder.with(|here| {
+            here.look(&self.host);
+            let (answer, from) = step(&mut Signer { here, recorder })?;
+            let fields = slot::pack_ended(outcome, from, TaskState::Completed);
+            if !here.tell(slot::ENDED, task.ids(), fields, 2) {
+                ended(recorder, here, task, outcome, from);
+            }
+            Some((answer, here.clock()))
+        })
     }
 }
 
-fn of(task: u64, region: u64) -> Subject {
-    Subject { task: Some(task), region: Some(region), ..Subject::default() }
+/// Writes an event down that has its stamp, and is not told in few words.
+#[cold]
+#[inline(never)]
+fn write_slowly(recorder: &Recorder, subject: &Subject, kind: &EventKind) {
+    recorder.with(|here| here.write_slowly(recorder, *subject, [Some(*kind), None]));
+}
+
+/// What does not fit in one word.
+#[cold]
+fn spawned(recorder: &Recorder, here: &mut Here, task: &Header) {
+    let (priority, finalizer) = (task.priority().0, task.is_finalizer());
+    let (id, region) = task.ids();
+    let told = Told::spawned(id, region, priority, finalizer);
+    let kind = EventKind::TaskSpawned { priority, finalizer };
+    here.write(recorder, told, task.subject(), [Some(kind), None]);
+}
+
+#[cold]
+fn begun(
+    recorder: &Recorder,
+    here: &mut Here,
+    task: &Header,
+    dispatch: &Dispatch,
+    (from, to): (TaskState, TaskState),
+) {
+    let (id, region) = task.ids();
+    let told = Told::dispatched(id, region, dispatch, from, to);
+    let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
+    here.write(recorder, told, task.subject(), kinds);
+}
+
+#[cold]
+fn ended(recorder: &Recorder, here: &mut Here, task: &Header, outcome: Severity, from: TaskState) {
+    let ((id, region), to) = (task.ids(), TaskState::Completed);
+    let told = Told::ended(id, region, outcome, from, to);
+    let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
+    here.write(recorder, told, task.subject(), kinds);
 }
 
 fn moved(from: TaskState, to: TaskState) -> Option<EventKind> {

@@ -1,4 +1,4 @@
-//! How an event is written down: four words, whatever it says.
+//! How an event is written down where [fewer](super::brief) words do not do: four.
 //!
 //! ```text
 //!   63    56 55                                   0
@@ -36,32 +36,33 @@ pub(super) const MOST: u64 = 1 << CODE_SHIFT;
 
 /// The last word is a place among those that are kept as they are, with their times.
 const WIDE: u64 = 0;
-const SPAWNED: u64 = 1;
-const DISPATCHED: u64 = 2;
-const ENDED: u64 = 3;
+pub(super) const SPAWNED: u64 = 1;
+pub(super) const DISPATCHED: u64 = 2;
+pub(super) const ENDED: u64 = 3;
 const MOVED: u64 = 4;
 const WITNESS: u64 = 5;
 const OPENED: u64 = 6;
 const REGION_MOVED: u64 = 7;
 const OUTCOME: u64 = 8;
-const ARMED: u64 = 9;
-const FIRED: u64 = 10;
+/// From here on a timer or a channel is what it is about.
+pub(super) const ARMED: u64 = 9;
+pub(super) const FIRED: u64 = 10;
 const DISARMED: u64 = 11;
 const RESERVED: u64 = 12;
 const SENT: u64 = 13;
 const RECEIVED: u64 = 14;
 const WAITING: u64 = 15;
 
-const CODE_SHIFT: u32 = 56;
+pub(super) const CODE_SHIFT: u32 = 56;
 
 /// What a slot says, without when.
 #[derive(Clone, Copy)]
 pub(super) struct Told {
     /// The code, where it belongs.
-    code: u64,
-    thing: u32,
-    ids: u64,
-    fields: u64,
+    pub(super) code: u64,
+    pub(super) thing: u32,
+    pub(super) ids: u64,
+    pub(super) fields: u64,
 }
 
 impl Told {
@@ -72,15 +73,14 @@ impl Told {
     }
 
     /// A task that was spawned.
-    #[inline]
     pub(super) fn spawned(task: u64, region: u64, priority: u8, finalizer: bool) -> Option<Told> {
-        let fields = u64::from(priority) | u64::from(finalizer) << 8;
+        let fields = pack_spawned(priority, finalizer);
         Some(Told { code: SPAWNED << CODE_SHIFT, thing: 0, ids: task_ids(task, region)?, fields })
     }
 
     /// At this stamp and time, if there is room for both.
     #[inline]
-    pub(super) fn at(self, stamp: u64, time: u64) -> Option<Slot> {
+    pub(super) fn at(&self, stamp: u64, time: u64) -> Option<Slot> {
         let lead = u32::try_from(stamp.checked_sub(time)?).ok()?;
         let thing = u64::from(self.thing) << 32;
         Some([stamp | self.code, thing | u64::from(lead), self.ids, self.fields])
@@ -91,7 +91,7 @@ impl Told {
     pub(super) fn dispatched(
         task: u64,
         region: u64,
-        dispatch: Dispatch,
+        dispatch: &Dispatch,
         from: TaskState,
         to: TaskState,
     ) -> Option<Told> {
@@ -113,17 +113,17 @@ impl Told {
         from: TaskState,
         to: TaskState,
     ) -> Option<Told> {
-        let (ids, fields) = (task_ids(task, region)?, pack_step(from, to) | (outcome as u64) << 8);
+        let (ids, fields) = (task_ids(task, region)?, pack_ended(outcome, from, to));
         Some(Told { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
     }
 
     /// Any one event, if it can be told in few words.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(subject: Subject, kind: EventKind) -> Option<Told> {
         let (thing, ids) = pack_ids(subject)?;
         let (code, fields) = match kind {
             EventKind::TaskSpawned { priority, finalizer } => {
-                (SPAWNED, u64::from(priority) | u64::from(finalizer) << 8)
+                (SPAWNED, pack_spawned(priority, finalizer))
             }
             EventKind::TaskMoved { from, to } => (MOVED, pack_step(from, to)),
             EventKind::TaskEnded { outcome } => (ENDED, (outcome as u64) << 8),
@@ -150,6 +150,8 @@ impl Told {
 
 /// There is a step in the fields; from and to are above.
 const STEPS: u64 = 1;
+/// All of the step.
+pub(super) const STEP: u64 = 0x7f;
 
 /// How a dispatch came about, if it can be told in few words.
 #[inline]
@@ -169,7 +171,17 @@ pub(super) fn pack_dispatch(
 }
 
 #[inline]
-fn pack_step(from: TaskState, to: TaskState) -> u64 {
+pub(super) fn pack_spawned(priority: u8, finalizer: bool) -> u64 {
+    u64::from(priority) | u64::from(finalizer) << 8
+}
+
+#[inline]
+pub(super) fn pack_ended(outcome: Severity, from: TaskState, to: TaskState) -> u64 {
+    pack_step(from, to) | (outcome as u64) << 8
+}
+
+#[inline]
+pub(super) fn pack_step(from: TaskState, to: TaskState) -> u64 {
     let steps = if from == to { 0 } else { STEPS };
     steps | ((from as u64) << 1) | ((to as u64) << 4)
 }
@@ -220,6 +232,7 @@ pub(super) fn place(slot: &mut Slot) -> Option<&mut u64> {
 }
 
 /// How many events a slot is.
+#[cfg(all(test, not(loom)))]
 pub(super) fn events(slot: &Slot) -> u64 {
     count(slot[0] >> CODE_SHIFT, slot[3])
 }

@@ -11,6 +11,7 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 
+use super::brief::{self, Context};
 use super::slot::{self, Told};
 use super::*;
 use crate::Runnable;
@@ -138,10 +139,123 @@ fn two_events_in_a_slot_are_read_as_two() {
     };
     let decision = (task(4), EventKind::from(dispatch));
     let moved = (task(4), EventKind::TaskMoved { from, to });
-    assert_eq!(read(Told::dispatched(4, 1, dispatch, from, to)), [decision, moved]);
-    assert_eq!(read(Told::dispatched(4, 1, dispatch, to, to)), [decision]);
+    assert_eq!(read(Told::dispatched(4, 1, &dispatch, from, to)), [decision, moved]);
+    assert_eq!(read(Told::dispatched(4, 1, &dispatch, to, to)), [decision]);
     let ended = (task(4), EventKind::TaskEnded { outcome: Severity::Err });
     assert_eq!(read(Told::ended(4, 1, Severity::Err, from, to)), [moved, ended]);
+}
+
+/// The words that a chunk would have after these, each at its stamp and time, and how many of them
+/// are slots.
+fn written(told: &[(Told, u64, u64)]) -> (Vec<u64>, usize) {
+    let (mut context, mut time, mut slots, mut words) = (Context::NONE, 0, 0, Vec::new());
+    for (told, stamp, now) in told {
+        if std::mem::replace(&mut time, *now) != *now {
+            context.is_over();
+        }
+        match context.brief(told, *stamp) {
+            Some((word, tail)) => words.extend([word].into_iter().chain(tail)),
+            None => {
+                let slot = told.at(*stamp, *now).unwrap();
+                context.wrote(&slot);
+                words.extend(slot);
+                slots += 1;
+            }
+        }
+    }
+    (words, slots)
+}
+
+fn read(words: &[u64]) -> Vec<slot::Slot> {
+    let mut slots = Vec::new();
+    brief::read(words, |slot| slots.push(slot));
+    slots
+}
+
+#[test]
+fn what_is_brief_is_read_as_the_slot_it_stands_for() {
+    let steps = [0, 1, 1, 2, 40, 1 << 14, 1 << 15, 1 << 16, 1 << 31, 1 << 33];
+    let dispatches = [0, 1].map(|worker| Dispatch::new(worker, Lane::Ready, 0, 16));
+    let [created, running] = [TaskState::Created, TaskState::Running];
+    let (mut all, mut stamp, mut now) = (Vec::new(), 0, 0);
+    for (n, kind) in kinds().into_iter().enumerate().flat_map(|at| [at; 5]) {
+        let (task, region) = (n as u64 % 3, n as u64 / 2 % 7);
+        let timed = matches!(kind.code(), 40..50);
+        let thing = Some(5).filter(|_| kind.code() >= 40 && n % 2 == 0);
+        let subject = Subject {
+            task: Some(task).filter(|task| *task < 2),
+            region: Some(region).filter(|region| *region < 6),
+            timer: thing.filter(|_| timed),
+            channel: thing.filter(|_| !timed),
+        };
+        let dispatch = &dispatches[n / 5 % 2];
+        for told in [
+            Told::new(subject, kind),
+            Told::dispatched(task, region, dispatch, created, running),
+            Told::dispatched(task, region, dispatch, running, running),
+            Told::ended(task, region, Severity::Err, running, TaskState::Completed),
+        ] {
+            stamp += steps[all.len() % steps.len()];
+            if all.len() % 4 == 0 || stamp - now >= 1 << 32 {
+                now = stamp;
+            }
+            all.push((told.unwrap(), stamp, now));
+        }
+    }
+    let (words, slots) = written(&all);
+    assert!(0 < slots && slots < all.len(), "{slots} of {}", all.len());
+    let slots = all.iter().map(|(told, stamp, now)| told.at(*stamp, *now).unwrap());
+    let slots: Vec<_> = slots.collect();
+    assert_eq!(read(&words), slots);
+    let dispatches = slots.iter().filter(|slot| slot::is_dispatch(slot)).count();
+    assert_eq!(brief::dispatches(words.into_iter()), dispatches as u64);
+}
+
+#[test]
+fn a_task_that_comes_and_goes_is_three_words() {
+    let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
+    let [from, to, end] = [TaskState::Created, TaskState::Running, TaskState::Completed];
+    let mut all = Vec::new();
+    for task in 0..10 {
+        let told = [
+            Told::spawned(task, 3, 128, false),
+            Told::dispatched(task, 3, &dispatch, from, to),
+            Told::ended(task, 3, Severity::Ok, to, end),
+        ];
+        all.extend(told.map(|told| (told.unwrap(), 100 + all.len() as u64, 90)));
+    }
+    let (words, slots) = written(&all);
+    // The first of its region, and the first dispatch.
+    assert_eq!((words.len(), slots), (30 + 2 * 3, 2));
+}
+
+#[test]
+fn what_is_too_far_from_what_was_before_is_not_brief() {
+    let told = |task, region| Told::spawned(task, region, 1, false).unwrap();
+    let mut context = Context::NONE;
+    assert!(context.brief(&told(1, 1), 0).is_none(), "nothing was before");
+    context.wrote(&told(1, 1).at(1000, 900).unwrap());
+    assert!(context.brief(&told(2, 1), 1000).is_some());
+    assert!(context.brief(&told(2, 1), 999 + (1 << 15)).is_some());
+    assert!(context.brief(&told(2, 1), 1000 + (1 << 15)).is_none(), "a stamp");
+    assert!(context.brief(&told(2, 5), 1001).is_none(), "a region");
+    let running = TaskState::Running;
+    let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
+    let dispatched = Told::dispatched(2, 1, &dispatch, running, running).unwrap();
+    assert!(context.brief(&dispatched, 1001).is_none(), "the first dispatch");
+    context.wrote(&dispatched.at(1001, 900).unwrap());
+    assert!(context.brief(&dispatched, 1002).is_some());
+    let other = Dispatch::new(1, Lane::Ready, 0, 16);
+    let dispatched = Told::dispatched(2, 1, &other, running, running).unwrap();
+    assert!(context.brief(&dispatched, 1002).is_none(), "another worker's");
+    let late = Told::new(task(1), EventKind::TimerFired { deadline: 1 << 50 }).unwrap();
+    assert!(context.brief(&late, 1002).is_none(), "a deadline");
+    context.is_over();
+    assert!(context.brief(&told(2, 1), 1002).is_none(), "another time");
+    // Where the stamp is ahead of the time by nearly all that a slot has room for.
+    context.wrote(&told(1, 1).at(1 << 32, 1).unwrap());
+    assert!(context.brief(&told(2, 1), 1 << 32).is_some());
+    assert!(context.brief(&told(2, 1), (1 << 32) + 1).is_none(), "the time");
 }
 
 /// Some of each sort: in few words, as they are, and with a number that is too large.
@@ -271,20 +385,18 @@ fn a_look_at_the_clock_lasts_while_polls_are_short() {
     // Later by 7 at each look.
     let core = core(true, 1 << 10, WhenFull::Refuse);
     let recorder = core.recorder.as_ref().unwrap();
-    let mut here = recorder.here();
-    let mut looks = Vec::new();
-    for _ in 0..20 {
+    recorder.with(|here| {
+        let mut begin = || {
+            here.begin_poll(recorder, &core.host);
+            here.time()
+        };
+        let looks: Vec<u64> = (0..36).map(|_| begin()).collect();
+        assert_eq!(looks[..8], [7, 7, 14, 14, 14, 14, 21, 21]);
+        assert_eq!((&looks[6..14], &looks[14..30]), (&[21; 8][..], &[28; 16][..]));
+        here.rest();
         here.begin_poll(recorder, &core.host);
-        looks.push(here.time());
-    }
-    assert_eq!(looks[..8], [7, 7, 14, 14, 14, 14, 21, 21]);
-    assert_eq!(looks[6..14], [21; 8]);
-    here.rest();
-    here.begin_poll(recorder, &core.host);
-    let rested = here.time();
-    here.begin_poll(recorder, &core.host);
-    assert!(rested > looks[19]);
-    here.leave();
+        assert!(here.time() > looks[35]);
+    });
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn a_signed_step_is_the_law_s_and_no_cancel_can_be_under_way() {
 
 #[test]
 fn marks_are_left_alone_by_all_other_steps() {
-    let word = Word::new(3, SCHEDULED | HANDLE);
+    let word = Word::new(3, SCHEDULED | HANDLE, 0);
     word.sign(0xffff);
     assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 3));
     word.begin(true, false);

@@ -1,0 +1,169 @@
+//! Most events in a word or two, which say what is not as in the slots before them.
+//!
+//! ```text
+//!   63 62   59 58  57 56            42 41      32 31                      0
+//!  +--+-------+------+----------------+----------+-------------------------+
+//!  | 1| code  |region| stamp, by more |  fields  |          task           |
+//!  +--+-------+------+----------------+----------+-------------------------+
+//!  |        timer or channel          |            more fields             |
+//!  +----------------------------------+------------------------------------+
+//! ```
+//! The time is that of the last [slot](super::slot) in the chunk, and the stamp is later than its
+//! by so much. The region is that of the last slot about one whose number ends in these bits; how
+//! a dispatch came about is as in the last slot of one. Only events of timers and channels have the
+//! second word. Whatever is too far from what was before is written as a slot.
+
+use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, Slot, Told};
+
+const BRIEF: u64 = 1 << 63;
+const CODE_AT: u32 = 59;
+const REGION_AT: u32 = 57;
+const STAMP_AT: u32 = 42;
+const FIELDS_AT: u32 = 32;
+const STAMP_BITS: u32 = REGION_AT - STAMP_AT;
+const FIELD_BITS: u32 = STAMP_AT - FIELDS_AT;
+const REGIONS: usize = 1 << (CODE_AT - REGION_AT);
+/// Of an event with a second word.
+const ALL_FIELD_BITS: u32 = FIELD_BITS + 32;
+const LOW: u64 = u32::MAX as u64;
+
+/// What slots in a chunk said, as far as it matters for what is next.
+#[derive(Clone, Copy)]
+pub(super) struct Context {
+    stamp: u64,
+    /// Stamps from here on are too far.
+    end: u64,
+    time: u64,
+    regions: [u64; REGIONS],
+    /// Without the step that was made.
+    dispatch: u64,
+}
+
+impl Context {
+    /// That of a chunk of which nothing is known: what is next is a slot. So is the first dispatch,
+    /// which is far from that.
+    pub(super) const NONE: Context =
+        Context { stamp: 0, end: 0, time: 0, regions: [u64::MAX; REGIONS], dispatch: 1 << 63 };
+
+    /// A word for an event at this stamp, and at the time of the last slot.
+    #[inline(always)]
+    pub(super) fn word(
+        &self,
+        code: u64,
+        (task, region): (u64, u64),
+        fields: u64,
+        stamp: u64,
+    ) -> Option<u64> {
+        let place = region as usize % REGIONS;
+        let task = task.wrapping_add(1);
+        let excess = task >> 32 | fields >> FIELD_BITS | (self.regions[place] ^ region);
+        if excess != 0 || stamp >= self.end {
+            return None;
+        }
+        let head = BRIEF | code << CODE_AT | (place as u64) << REGION_AT;
+        Some(head | (stamp - self.stamp) << STAMP_AT | fields << FIELDS_AT | task)
+    }
+
+    /// What was told, in few words: the second is there for a thing.
+    #[inline]
+    pub(super) fn brief(&self, told: &Told, stamp: u64) -> Option<(u64, Option<u64>)> {
+        let code = told.code >> CODE_SHIFT;
+        let ids = ((told.ids & LOW).wrapping_sub(1), (told.ids >> 32).wrapping_sub(1));
+        let fields = told.fields.wrapping_sub(self.base(code));
+        if code >= ARMED {
+            let tail = u64::from(told.thing) << 32 | fields & LOW;
+            return Some((self.word(code, ids, fields >> 32, stamp)?, Some(tail)));
+        }
+        let word = self.word(code, ids, fields, stamp)?;
+        (told.thing == 0).then_some((word, None))
+    }
+
+    /// What fields of this kind are counted from.
+    #[inline]
+    fn base(&self, code: u64) -> u64 {
+        match code {
+            DISPATCHED => self.dispatch,
+            // Deadlines are near the time, before or after it.
+            ARMED | FIRED => self.time.wrapping_sub(1 << (ALL_FIELD_BITS - 1)),
+            _ => 0,
+        }
+    }
+
+    /// The last dispatch that is in a slot.
+    #[inline]
+    pub(super) fn dispatch(&self) -> u64 {
+        self.dispatch
+    }
+
+    /// It is another time: what is next is a slot.
+    #[inline]
+    pub(super) fn is_over(&mut self) {
+        self.end = 0;
+    }
+
+    /// A slot was written; not one of an event that is kept elsewhere.
+    pub(super) fn wrote(&mut self, slot: &Slot) {
+        (self.stamp, self.time) = (slot::stamp(slot), slot::time(slot));
+        // A slot has 32 bits for how much later than the time the stamp is.
+        self.end = (self.stamp + (1 << STAMP_BITS)).min(self.time + (1 << 32));
+        let region = (slot[2] >> 32).wrapping_sub(1);
+        self.regions[region as usize % REGIONS] = region;
+        if slot::is_dispatch(slot) {
+            self.dispatch = slot[3] & !slot::STEP;
+        }
+    }
+
+    fn read(&self, word: u64, tail: u64) -> Slot {
+        let code = code_of(word);
+        let stamp = self.stamp + (word >> STAMP_AT & ((1 << STAMP_BITS) - 1));
+        let high = word >> FIELDS_AT & ((1 << FIELD_BITS) - 1);
+        let fields = if code >= ARMED { high << 32 | tail & LOW } else { high };
+        let region = self.regions[(word >> REGION_AT) as usize % REGIONS].wrapping_add(1);
+        [
+            stamp | code << CODE_SHIFT,
+            tail & !LOW | (stamp - self.time),
+            region << 32 | word & LOW,
+            fields.wrapping_add(self.base(code)),
+        ]
+    }
+}
+
+fn code_of(word: u64) -> u64 {
+    word >> CODE_AT & 0xf
+}
+
+/// Gives each of the slots that the words of a chunk are.
+pub(super) fn read(words: &[u64], mut each: impl FnMut(Slot)) {
+    let (mut context, mut at) = (Context::NONE, 0);
+    while let Some(word) = words.get(at) {
+        if word & BRIEF == 0 {
+            let Some(mut slot) = words[at..].first_chunk().copied() else { return };
+            at += slot.len();
+            if slot::place(&mut slot).is_none() {
+                context.wrote(&slot);
+            }
+            each(slot);
+            continue;
+        }
+        let has_tail = code_of(*word) >= ARMED;
+        let tail = if has_tail { words.get(at + 1).copied().unwrap_or(0) } else { 0 };
+        at += 1 + usize::from(has_tail);
+        each(context.read(*word, tail));
+    }
+}
+
+/// How many of the slots that the words of a chunk are tell of a dispatch.
+pub(super) fn dispatches(words: impl Iterator<Item = u64>) -> u64 {
+    let (mut words, mut count) = (words, 0);
+    while let Some(word) = words.next() {
+        let brief = word & BRIEF != 0;
+        let code = if brief { code_of(word) } else { word >> CODE_SHIFT };
+        count += u64::from(code == DISPATCHED);
+        match brief {
+            true if code < ARMED => {}
+            true => drop(words.next()),
+            false => drop(words.nth(2)),
+        }
+    }
+    count
+}

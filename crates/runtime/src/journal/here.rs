@@ -1,0 +1,264 @@
+//! A thread's place in a recorder.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use asx_kernel::journal::{EventKind, Subject};
+
+use super::brief::Context;
+use super::buffer::{Buffer, Chunk};
+use super::recorder::Recorder;
+use super::slot::{self, Told};
+use super::{Dispatch, Stamp};
+use crate::core::Host;
+
+/// Polls between two looks at the clock, at most, and the nanoseconds a poll may take for that.
+const POLLS_PER_LOOK: u32 = 16;
+const SHORT_POLL: u64 = 1_000;
+
+/// A thread that records.
+pub(super) struct Here {
+    /// Which one it records for.
+    pub(super) recorder: u64,
+    buffer: Arc<Buffer>,
+    chunk: Arc<Chunk>,
+    /// What is written in the chunk.
+    filled: u64,
+    context: Context,
+    /// The last stamp.
+    clock: u64,
+    mark: u16,
+    /// The time when it was looked at last.
+    now: u64,
+    /// Polls until it is looked at again.
+    polls: u32,
+    per_look: u32,
+    /// No poll of a worker is under way, which would know the time, or there is no knowing it.
+    outside: bool,
+    /// The thread is about to end, and keeps no place.
+    pub(super) fleeting: bool,
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.buffer.free.store(true, Release);
+    }
+}
+
+impl Here {
+    /// The place of who writes to this buffer, alone.
+    pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> Here {
+        let chunk = buffer.last();
+        Here {
+            recorder: recorder.id,
+            filled: chunk.filled(),
+            context: Context::NONE,
+            clock: buffer.clock.load(Relaxed),
+            mark: buffer.mark,
+            chunk,
+            buffer,
+            now: 0,
+            polls: 0,
+            per_look: 1,
+            outside: true,
+            fleeting: false,
+        }
+    }
+
+    /// Looks at the clock, if the time may be another than it was.
+    #[inline]
+    pub(super) fn look(&mut self, host: &Arc<dyn Host>) {
+        if self.outside {
+            self.is_now(host.now().as_nanos());
+        }
+    }
+
+    #[inline]
+    fn is_now(&mut self, now: u64) {
+        if now > self.now {
+            self.now = now;
+            self.context.is_over();
+            // No stamp is less than the time, unless that is beyond all stamps.
+            if now < slot::MOST / 2 {
+                self.clock = self.clock.max(now.saturating_sub(1));
+            }
+        }
+    }
+
+    /// A worker has chosen a task. It knows the time well enough while polls are short.
+    #[inline]
+    pub(super) fn begin_poll(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
+        if self.polls > 0 {
+            self.polls -= 1;
+        } else {
+            self.look_again(recorder, host);
+        }
+    }
+
+    #[inline(never)]
+    fn look_again(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
+        let before = self.now;
+        self.is_now(host.now().as_nanos());
+        if !recorder.passes {
+            return;
+        }
+        self.outside = false;
+        let short = self.now - before < SHORT_POLL * u64::from(self.per_look);
+        self.per_look = if short { (2 * self.per_look).min(POLLS_PER_LOOK) } else { 1 };
+        self.polls = self.per_look - 1;
+    }
+
+    /// The worker has nothing to poll: time passes unseen.
+    pub(super) fn rest(&mut self) {
+        (self.outside, self.polls, self.per_look) = (true, 0, 1);
+    }
+
+    /// What is recorded next comes after what this thing has seen.
+    #[inline]
+    pub(super) fn see(&mut self, thing: &Stamp) {
+        self.clock = self.clock.max(thing.0.load(Relaxed));
+    }
+
+    /// What the thing sees next comes after what was recorded here, which has
+    /// [seen](Here::see) it. The caller has the thing's lock.
+    #[inline]
+    pub(super) fn show(&self, thing: &Stamp) {
+        thing.0.store(self.clock, Relaxed);
+    }
+
+    /// What is recorded next comes after what the one who left this mark has recorded.
+    #[inline]
+    pub(super) fn see_mark(&mut self, recorder: &Recorder, mark: u16) {
+        if mark != self.mark || mark == u16::MAX {
+            self.clock = self.clock.max(recorder.clock_of(mark));
+        }
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn time(&self) -> u64 {
+        self.now
+    }
+
+    #[inline]
+    pub(super) fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    #[inline]
+    pub(super) fn mark(&self) -> u16 {
+        self.mark
+    }
+
+    /// The stamp for what is written next; others see it before that.
+    #[inline]
+    pub(super) fn stamp(&mut self) {
+        self.clock += 1;
+        self.buffer.clock.store(self.clock, Relaxed);
+    }
+
+    /// Writes what is told of a task at the last stamp, if one word does. So many events it is.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, code: u64, ids: (u64, u64), fields: u64, events: u64) -> bool {
+        let word = self.context.word(code, ids, fields, self.clock);
+        word.is_some_and(|word| self.write_words([word], events))
+    }
+
+    /// [`tell`](Here::tell) of a dispatch, and the step that the task makes.
+    #[inline(always)]
+    pub(super) fn tell_dispatch(
+        &mut self,
+        ids: (u64, u64),
+        dispatch: &Dispatch,
+        (step, events): (u64, u64),
+    ) -> bool {
+        // One that is not told in few words is far from all that are.
+        let dispatch = dispatch.packed.map_or(0, NonZero::get);
+        let fields = (dispatch | step).wrapping_sub(self.context.dispatch());
+        self.tell(slot::DISPATCHED, ids, fields, events)
+    }
+
+    /// Writes something down at the last stamp: what was `told`, or else what `kinds` there are.
+    pub(super) fn write(
+        &mut self,
+        recorder: &Recorder,
+        told: Option<Told>,
+        subject: Subject,
+        kinds: [Option<EventKind>; 2],
+    ) {
+        if !told.is_some_and(|told| self.write_told(recorder, &told)) {
+            self.write_slowly(recorder, subject, kinds);
+        }
+    }
+
+    /// Writes down what was told, if there is room or some to be had.
+    #[inline]
+    pub(super) fn write_told(&mut self, recorder: &Recorder, told: &Told) -> bool {
+        self.write_now(told) || (self.make_room(recorder) && self.write_now(told))
+    }
+
+    #[inline]
+    fn write_now(&mut self, told: &Told) -> bool {
+        match self.context.brief(told, self.clock) {
+            Some((word, None)) => self.write_words([word], told.events()),
+            Some((word, Some(tail))) => self.write_words([word, tail], told.events()),
+            None => self.write_slot(told),
+        }
+    }
+
+    #[inline(never)]
+    fn write_slot(&mut self, told: &Told) -> bool {
+        let Some(slot) = told.at(self.clock, self.now) else { return false };
+        let written = self.write_words(slot, told.events());
+        if written {
+            self.context.wrote(&slot);
+        }
+        written
+    }
+
+    #[inline]
+    fn write_words<const N: usize>(&mut self, words: [u64; N], events: u64) -> bool {
+        let filled = self.chunk.write(self.filled, words, events);
+        filled.is_some_and(|filled| {
+            self.filled = filled;
+            true
+        })
+    }
+
+    #[cold]
+    pub(super) fn write_slowly(
+        &mut self,
+        recorder: &Recorder,
+        subject: Subject,
+        kinds: [Option<EventKind>; 2],
+    ) {
+        for kind in kinds.into_iter().flatten() {
+            if !self.make_room(recorder) {
+                recorder.lose(self.now, subject, kind);
+                continue;
+            }
+            if !Told::new(subject, kind).is_some_and(|told| self.write_now(&told)) {
+                let place = self.chunk.keep((self.now, subject, kind));
+                self.write_words(slot::wide(self.clock, place), 1);
+            }
+        }
+    }
+
+    /// Makes room for a slot, if there is any to be had.
+    #[cold]
+    fn make_room(&mut self, recorder: &Recorder) -> bool {
+        if self.chunk.has_room() {
+            return true;
+        }
+        if recorder.is_refusing() {
+            // Nor for less than a slot: what is lost comes after all that is not.
+            self.filled = self.chunk.room() as u64;
+            return false;
+        }
+        let ring = if recorder.refuses { None } else { recorder.recycle(&self.buffer) };
+        self.chunk = ring.unwrap_or_else(|| self.buffer.grow());
+        recorder.make_known(&self.chunk);
+        (self.filled, self.context) = (0, Context::NONE);
+        true
+    }
+}
