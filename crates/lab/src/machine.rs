@@ -123,8 +123,7 @@ impl Machine {
         signal.take();
         let mut run = Run::new(parts, signal, (moments, patience), plan);
         // SAFETY: rule 1 of this module is what is asked for.
-        let outcome =
-            unsafe { Root::run(&parts.root, 0, body, signal.waker(), || run.drive()) };
+        let outcome = unsafe { Root::run(&parts.root, 0, body, signal.waker(), || run.drive()) };
         let Run { steps, finding, panics, .. } = run;
         let is_disturbed = parts.host.state().is_disturbed;
         let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {

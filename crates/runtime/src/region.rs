@@ -117,7 +117,8 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let root = Region::build(Kept::first(core), None, Policy::CollectAll, Budget::INFINITE, None);
+        let root =
+            Region::build(Kept::first(core), None, Policy::CollectAll, Budget::INFINITE, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
         root.span.open_region(&root);
@@ -274,7 +275,7 @@ impl Region {
             self.core.task_done();
             self.stamp.raise(stamp);
             let settles = inner.word.is_ending() || inner.word.state() != RegionState::Open;
-            settles.then(|| self.advance(&mut inner.word))
+            settles.then(|| self.advance(&mut inner))
         };
         self.object.read();
         if let Some(duty) = duty {
@@ -285,16 +286,19 @@ impl Region {
 
     /// Has the region, whose lock is held, go on as far as nothing has to be done for it: what has
     /// to be then.
-    fn advance(&self, word: &mut RegionWord) -> Duty {
+    fn advance(&self, inner: &mut Inner) -> Duty {
         loop {
-            let from = word.state();
-            let duty = word.advance();
-            let to = word.state();
+            let from = inner.word.state();
+            let duty = inner.word.advance();
+            let to = inner.word.state();
             if from != to {
                 self.note(EventKind::RegionMoved { from, to });
             }
-            if duty != Duty::Moved {
-                return duty;
+            match duty {
+                Duty::Moved => {}
+                // Shortcut: nothing is held.
+                Duty::Release if inner.holdings.is_none() => inner.word.released(),
+                duty => return duty,
             }
         }
     }

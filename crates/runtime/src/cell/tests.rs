@@ -127,10 +127,8 @@ fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
         let body = |_: Cx| {
             std::future::poll_fn(move |context| {
                 for _ in 0..times {
-                    match by_value {
-                        true => context.waker().clone().wake(),
-                        false => context.waker().wake_by_ref(),
-                    }
+                    let waker = context.waker().clone();
+                    if by_value { waker.wake() } else { waker.wake_by_ref() }
                 }
                 *own.lock().unwrap() = Some(context.waker().clone());
                 polls += 1;

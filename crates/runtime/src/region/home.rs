@@ -117,11 +117,11 @@ pub(crate) unsafe fn remove(region: *const Region, fewer: u32) {
 mod tests {
     use super::*;
     use crate::Cx;
+    use crate::loose::loose_region;
     use crate::region::Policy;
+    use crate::spawn::{Plan, make};
     use asx_kernel::budget::Budget;
     use asx_kernel::cancel::Kind;
-    use crate::loose::loose_region;
-    use crate::spawn::{Plan, make};
 
     fn counted(region: &Region) -> usize {
         region.homes.load(Relaxed)

@@ -50,9 +50,9 @@ impl<'a> RegionStore for Tree<'a> {
     }
 
     fn advance(&mut self, region: Self::Region, event: impl FnOnce(&mut RegionWord)) -> Duty {
-        let word = &mut region.lock().word;
-        event(word);
-        region.advance(word)
+        let mut inner = region.lock();
+        event(&mut inner.word);
+        region.advance(&mut inner)
     }
 
     fn moved(&mut self, _: Self::Region, _: RegionState, _: RegionState) {}
