@@ -19,11 +19,8 @@ pub trait RegionStore {
     fn advance(&mut self, region: Self::Region, event: impl FnOnce(&mut RegionWord)) -> Duty {
         self.with_word(region, event);
         loop {
-            let (from, duty, to) = self.with_word(region, |word| {
-                let from = word.state();
-                let duty = word.advance();
-                (from, duty, word.state())
-            });
+            let step = |word: &mut RegionWord| (word.state(), word.advance(), word.state());
+            let (from, duty, to) = self.with_word(region, step);
             if from != to {
                 self.moved(region, from, to);
             }
@@ -54,39 +51,31 @@ pub fn task_done<S: RegionStore>(store: &mut S, region: S::Region) {
 
 /// Takes every step that `region`, and then its ancestors, can take now.
 pub fn settle<S: RegionStore>(store: &mut S, region: S::Region) {
-    let duty = store.advance(region, |_| ());
-    go_on(store, region, duty);
+    go_on(store, region, Duty::Moved);
 }
 
 /// Does what [`RegionStore::advance`] has answered, and whatever follows from that.
 pub fn go_on<S: RegionStore>(store: &mut S, mut region: S::Region, mut duty: Duty) {
-    loop {
-        duty = match duty {
-            Duty::Wait => return,
-            Duty::Moved => store.advance(region, |_| ()),
-            Duty::CancelChildren => {
-                store.cancel_children(region);
-                store.advance(region, |_| ())
-            }
-            Duty::StartFinalizer => {
-                store.start_finalizer(region);
-                store.advance(region, |_| ())
-            }
+    while duty != Duty::Wait {
+        let mut event: fn(&mut RegionWord) = |_| ();
+        match duty {
+            Duty::Wait | Duty::Moved => {}
+            Duty::CancelChildren => store.cancel_children(region),
+            Duty::StartFinalizer => store.start_finalizer(region),
             Duty::Release => {
                 store.release(region);
-                store.advance(region, RegionWord::released)
+                event = RegionWord::released;
             }
             Duty::AccountLeaks => {
                 store.account_leaks(region);
-                store.advance(region, RegionWord::leaks_accounted)
+                event = RegionWord::leaks_accounted;
             }
-            Duty::Closed => match store.closed(region) {
-                Some(parent) => {
-                    region = parent;
-                    store.advance(region, RegionWord::child_done)
-                }
-                None => return,
-            },
+            Duty::Closed => {
+                let Some(parent) = store.closed(region) else { return };
+                region = parent;
+                event = RegionWord::child_done;
+            }
         }
+        duty = store.advance(region, event);
     }
 }

@@ -229,7 +229,7 @@ where
     pub(crate) fn fill(&mut self, body: impl FnOnce(Cx) -> F) -> Option<Panic> {
         let (cx, header) = (self.cx()?, self.header());
         let made = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: rule 2, nobody else knows the cell, and `body` knows its context only; rule 1.
+            // SAFETY: rule 2, nobody else knows the cell; rule 1.
             unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_future(body(cx))) }
         }));
         made.err().map(Panic::new)
