@@ -3,6 +3,9 @@
 //! Every peer gets the same deadlines in nanoseconds and the same clock, which moves in steps of
 //! 1 ms. Peers that know milliseconds only round as they do. Each keeps one key per timer, as its
 //! user would have to.
+//!
+//! `handles` is not a peer but the floor: entries and handles to them, in no order, never due. What
+//! it costs more with many timers than with few is what random reads cost on this machine.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -40,6 +43,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("wheel_churn_1m", 1_000_000),
     ] {
         peers(&mut cases, workload, live);
+        cases.push(Case::new(workload, "handles", move || measure::<Handles>(live)));
     }
     peers(&mut cases, "wheel_fire", 0);
     cases
@@ -153,6 +157,41 @@ impl Timers for Asx {
         self.wheel.collect(Time::from_nanos(now), usize::MAX, &mut self.due);
         fired.extend(self.due.drain(..).map(|expired| expired.token));
     }
+}
+
+/// The least that gives every timer a handle that tells stale from live.
+struct Handles {
+    entries: Vec<(u64, u64, Option<u32>)>,
+    free: Vec<u32>,
+    keys: Vec<TimerHandle>,
+    next: u64,
+}
+
+impl Timers for Handles {
+    fn new(count: u32) -> Self {
+        let keys = vec![TimerHandle { id: 0, generation: 0 }; count as usize];
+        Handles { entries: Vec::new(), free: Vec::new(), keys, next: 0 }
+    }
+
+    fn register(&mut self, timer: u32, deadline: u64) {
+        self.next += 1;
+        let entry = (deadline, self.next, Some(timer));
+        let at = self.free.pop().unwrap_or(self.entries.len() as u32);
+        match self.entries.get_mut(at as usize) {
+            Some(free) => *free = entry,
+            None => self.entries.push(entry),
+        }
+        self.keys[timer as usize] = TimerHandle { id: u64::from(at), generation: self.next };
+    }
+
+    fn cancel(&mut self, timer: u32) {
+        let key = self.keys[timer as usize];
+        let (_, generation, token) = &mut self.entries[key.id as usize];
+        assert!(*generation == key.generation && token.take().is_some());
+        self.free.push(key.id as u32);
+    }
+
+    fn step(&mut self, _: u64, _: &mut Vec<u32>) {}
 }
 
 /// A binary heap; a cancelled timer only leaves the map, its heap entry stays until it is due.

@@ -748,7 +748,9 @@ typedef struct asx_config {
     uint32_t chain_bytes;
     /* Bytes reserved with ASX_FLAG_POOL; 0: enough for the limits. */
     uint64_t pool_bytes;
-    /* Memory to use for the pool, of `pool_bytes` bytes, aligned to 16; NULL: allocated. */
+    /* Memory to use for the pool, of `pool_bytes` bytes, aligned to 16; NULL: allocated. How
+     * many are enough: asx_config_pool_size.
+     */
     void *pool_memory;
     /* Given to each hook. */
     void *hook;
@@ -880,6 +882,15 @@ const char *asx_word(uint64_t number);
  */
 asx_status asx_config_init(asx_config *config, size_t struct_size, int32_t profile);
 
+/* How many bytes a pool needs for the limits of a configuration: what a creation with
+ * ASX_FLAG_POOL and no `pool_bytes` reserves.
+ *
+ * Pre: `config` points to a configuration from asx_config_init; `out` is writable. Thread: any.
+ * Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, a value out of range, a
+ * size that never was, or limits that have no end.
+ */
+asx_status asx_config_pool_size(const asx_config *config, uint64_t *out);
+
 /* ---- The runtime. ---- */
 
 /* Sets where the library gets its memory, once per process, before the first runtime.
@@ -948,7 +959,8 @@ asx_status asx_now(asx_runtime *rt, uint64_t *out);
  */
 asx_status asx_advance(asx_runtime *rt, uint64_t now);
 
-/* Lets timers, deadlines and graces that are due have their way, without polling anything.
+/* Lets timers, deadlines, graces and watchdogs that are due have their way, without polling
+ * anything.
  *
  * Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
  * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.

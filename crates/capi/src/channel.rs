@@ -6,7 +6,7 @@ use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
 use crate::guard::{self, Look, Out, bytes, room};
 use crate::state::{Core, Message};
-use crate::store::Fresh;
+use crate::store::Block;
 use asx_kernel::channel::ChannelState;
 use asx_kernel::ids::{ChannelId, TaskId};
 use asx_kernel::session::{DropContext, PermitState};
@@ -53,9 +53,9 @@ export! {
         let out = Out::new(out)?;
         |core| {
             guard::check_memory(rt)?;
-            let fresh = Fresh::new(capacity, element_size)?;
+            let block = Block::new(capacity, element_size)?;
             let channel = core.world.channel(region, capacity)?;
-            core.stores.insert(channel, fresh);
+            core.stores.insert(channel, block);
             out.set(AsxChannel::of(channel));
             Ok(())
         }

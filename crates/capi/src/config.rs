@@ -140,7 +140,8 @@ pub struct AsxConfig {
     pub chain_bytes: u32,
     /// Bytes reserved with ASX_FLAG_POOL; 0: enough for the limits.
     pub pool_bytes: u64,
-    /// Memory to use for the pool, of `pool_bytes` bytes, aligned to 16; NULL: allocated.
+    /// Memory to use for the pool, of `pool_bytes` bytes, aligned to 16; NULL: allocated. How
+    /// many are enough: asx_config_pool_size.
     pub pool_memory: *mut c_void,
     /// Given to each hook.
     pub hook: *mut c_void,
@@ -240,6 +241,9 @@ impl AsxConfig {
     pub(crate) fn kernel(&self) -> Answer<Config> {
         let known = ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL;
         guard::ensure(self.flags & !known == 0)?;
+        let given = !self.pool_memory.is_null();
+        let told = self.flags & ASX_FLAG_POOL != 0 && self.pool_bytes > 0;
+        guard::ensure(!given || told)?;
         let coalesce = (self.coalesce_ns > 0).then(|| Coalesce {
             window: Duration::from_nanos(self.coalesce_ns),
             min_group_size: size(self.coalesce_group),
@@ -334,6 +338,30 @@ pub unsafe extern "C" fn asx_config_init(
         unsafe { guard::write_prefix(config, struct_size, &defaults) }
     };
     guard::number(fill())
+}
+
+/// How many bytes a pool needs for the limits of a configuration: what a creation with
+/// ASX_FLAG_POOL and no `pool_bytes` reserves.
+///
+/// Pre: `config` points to a configuration from asx_config_init; `out` is writable. Thread: any.
+/// Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, a value out of range, a
+/// size that never was, or limits that have no end.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_config_pool_size(
+    config: *const AsxConfig,
+    out: *mut u64,
+) -> AsxStatus {
+    let size = || {
+        // SAFETY: rule 2 of `guard`: what the caller promises.
+        let (config, out) = unsafe { (AsxConfig::read(config)?, guard::Out::new(out)?) };
+        config.kernel()?;
+        out.set(AsxConfig { pool_bytes: 0, ..config }.pool_size()? as u64);
+        Ok(())
+    };
+    guard::number(size())
 }
 
 /// Text for the log hook.

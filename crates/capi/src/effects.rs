@@ -20,13 +20,13 @@ enum Effect {
 
 impl Core {
     fn next_effect(&mut self) -> Option<Effect> {
-        if let Some(body) = self.dropped.pop() {
+        if let Some(body) = self.dropped.pop_front() {
             return Some(Effect::Drop(body));
         }
         if let Some(ghost) = self.ghosts.take_report() {
             return Some(Effect::Ghost(ghost));
         }
-        self.lines.pop().map(Effect::Line)
+        self.lines.pop_front().map(Effect::Line)
     }
 }
 

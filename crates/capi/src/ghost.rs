@@ -94,6 +94,22 @@ impl Ghosts {
         }
     }
 
+    /// Counts a misuse that happened so often; no more are reported than one call may.
+    pub(crate) fn note_many(
+        &mut self,
+        times: u32,
+        kind: i32,
+        status: AsxStatus,
+        handle: (u64, u64),
+        task: AsxTask,
+    ) {
+        let told = times.min(MOST_REPORTS as u32);
+        (0..told).for_each(|_| self.note(kind, status, handle, task));
+        if let Some(count) = self.counts.get_mut(kind as usize).filter(|_| self.on) {
+            *count += u64::from(times - told);
+        }
+    }
+
     pub(crate) fn has_reports(&self) -> bool {
         !self.reports.is_empty()
     }

@@ -209,7 +209,8 @@ export! {
         }
     }
 
-    /// Lets timers, deadlines and graces that are due have their way, without polling anything.
+    /// Lets timers, deadlines, graces and watchdogs that are due have their way, without polling
+    /// anything.
     ///
     /// Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
     /// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
@@ -218,6 +219,7 @@ export! {
         |core| {
             core.world.allow_timers(usize::try_from(core.max_steps).unwrap_or(usize::MAX));
             fired.set(core.world.expire() as u64);
+            core.expire_watchdogs();
             Ok(())
         }
     }
@@ -461,10 +463,9 @@ impl Core {
         if rt.strays.load(Ordering::Relaxed) == 0 {
             return;
         }
-        for _ in 0..rt.strays.swap(0, Ordering::Relaxed) {
-            let status = Status::AffinityViolation.number();
-            self.ghosts.note(ASX_GHOST_AFFINITY, status, (0, 0), AsxTask::NONE);
-        }
+        let strays = rt.strays.swap(0, Ordering::Relaxed);
+        let status = Status::AffinityViolation.number();
+        self.ghosts.note_many(strays, ASX_GHOST_AFFINITY, status, (0, 0), AsxTask::NONE);
     }
 
     /// The runtime is about to go: every body that was not dropped yet is due.

@@ -7,7 +7,7 @@ use crate::abi::{AsxBody, AsxTask};
 use crate::config::{ASX_FLAG_GHOSTS, ASX_LOG_WARN, AsxConfig, Line};
 use crate::ghost::{Borrows, Ghosts};
 use crate::store::Stores;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -36,11 +36,17 @@ pub(crate) struct Message {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body(Key);
 
+/// A body that is kept, and the task it is of once that is known.
+struct Kept {
+    body: AsxBody,
+    task: Option<TaskId>,
+}
+
 /// The runtime's own part.
 pub(crate) struct Core {
     pub(crate) world: World<Body, Message>,
     /// Every body the world has, so that none is forgotten at the end.
-    bodies: Arena<AsxBody>,
+    bodies: Arena<Kept>,
     pub(crate) choose: Seeded,
     pub(crate) random: DetRng,
     pub(crate) stores: Stores,
@@ -61,9 +67,9 @@ pub(crate) struct Core {
     pub(crate) auto_release: BTreeSet<TaskId>,
     watchdogs: Watchdogs,
     /// Lines for the log hook.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: VecDeque<Line>,
     /// Bodies whose drop callback is due.
-    pub(crate) dropped: Vec<AsxBody>,
+    pub(crate) dropped: VecDeque<AsxBody>,
     pub(crate) polls: u64,
     pub(crate) overruns: u64,
     pub(crate) external_wakes: u64,
@@ -90,8 +96,8 @@ impl Core {
             broken: false,
             auto_release: BTreeSet::new(),
             watchdogs: Watchdogs::default(),
-            lines: Vec::new(),
-            dropped: Vec::new(),
+            lines: VecDeque::new(),
+            dropped: VecDeque::new(),
             polls: 0,
             overruns: 0,
             external_wakes: 0,
@@ -140,23 +146,18 @@ impl Core {
         for message in self.world.take_dropped() {
             self.stores.free(message);
         }
-        let released = self.world.take_released();
-        if released.is_empty() {
-            return;
-        }
-        for body in released {
-            self.drop_body(body);
-        }
-        // What was completed by force was not noticed after a poll.
-        let over: Vec<_> = self.auto_release.iter().copied().filter(|t| self.is_over(*t)).collect();
-        for task in over {
-            self.after_poll(task);
+        for body in self.world.take_released() {
+            // What was completed by force was not noticed after a poll.
+            if let Some(task) = self.drop_body(body) {
+                self.after_poll(task);
+            }
         }
     }
 
     /// Keeps a body for the world.
     pub(crate) fn keep(&mut self, body: AsxBody) -> Answer<Body> {
-        self.bodies.insert(body).map(Body).map_err(|_| Status::ResourceExhausted)
+        let kept = Kept { body, task: None };
+        self.bodies.insert(kept).map(Body).map_err(|_| Status::ResourceExhausted)
     }
 
     /// Gives a body to the world, with `offer`; a refused one is forgotten, and stays the caller's.
@@ -174,12 +175,21 @@ impl Core {
 
     /// What a body is.
     pub(crate) fn body(&self, body: Body) -> Option<&AsxBody> {
-        self.bodies.get(body.0)
+        self.bodies.get(body.0).map(|kept| &kept.body)
     }
 
-    /// A body is not needed any more: its drop callback is due.
-    pub(crate) fn drop_body(&mut self, body: Body) {
-        self.dropped.extend(self.bodies.remove(body.0));
+    /// The world has taken a body for a task.
+    pub(crate) fn belongs(&mut self, body: Body, task: TaskId) {
+        if let Some(kept) = self.bodies.get_mut(body.0) {
+            kept.task = Some(task);
+        }
+    }
+
+    /// A body is not needed any more: its drop callback is due. The task it is of, if known.
+    pub(crate) fn drop_body(&mut self, body: Body) -> Option<TaskId> {
+        let Kept { body, task } = self.bodies.remove(body.0)?;
+        self.dropped.push_back(body);
+        task
     }
 
     /// None is needed any more.
@@ -193,7 +203,7 @@ impl Core {
     /// A line for people, if somebody listens.
     pub(crate) fn log(&mut self, level: i32, line: impl FnOnce() -> String) {
         if self.logs {
-            self.lines.push((level, line()));
+            self.lines.push_back((level, line()));
         }
     }
 
@@ -209,15 +219,23 @@ impl Core {
         }
     }
 
-    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation.
+    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation. When the
+    /// cancel queue is full the rest stay due.
     pub(crate) fn expire_watchdogs(&mut self) {
-        while let Some(task) = self.watchdogs.pop(self.world.now()) {
-            let live = !self.is_over(task);
-            let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
-            if live && self.world.cancel_task(task, ask).is_ok() {
-                self.watchdogs.expired += 1;
-                self.log(ASX_LOG_WARN, || format!("watchdog: {task} was not kicked in time"));
+        while let Some(task) = self.watchdogs.due(self.world.now()) {
+            if !self.is_over(task) {
+                let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
+                match self.world.cancel_task(task, ask) {
+                    Ok(_) => {
+                        self.watchdogs.expired += 1;
+                        let line = || format!("watchdog: {task} was not kicked in time");
+                        self.log(ASX_LOG_WARN, line);
+                    }
+                    Err(Status::ResourceExhausted) => return,
+                    Err(_) => {}
+                }
             }
+            self.watch(task, None);
         }
     }
 
@@ -282,12 +300,9 @@ impl Watchdogs {
         self.due.first().map(|(due, _)| *due)
     }
 
-    fn pop(&mut self, now: Time) -> Option<TaskId> {
+    /// The first whose time is up.
+    fn due(&self, now: Time) -> Option<TaskId> {
         let (due, task) = *self.due.first()?;
-        if due > now {
-            return None;
-        }
-        self.set(task, None, now);
-        Some(task)
+        (due <= now).then_some(task)
     }
 }

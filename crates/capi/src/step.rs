@@ -50,9 +50,11 @@ pub(crate) fn drive(
     progress: Look<AsxProgress>,
 ) -> Answer {
     rt.check_thread()?;
+    // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
+    unsafe { rt.with(|core| core.may_run(call))? };
     let now = instant(rt, now)?;
     // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
-    let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
+    let bound = unsafe { rt.with(|core| core.begin_run(rt, now, most)) };
     let run = run(rt, bound);
     // SAFETY: rule 3: the last callback has returned.
     let (answer, effects) =
@@ -64,14 +66,20 @@ pub(crate) fn drive(
     if whole && !run.idle { Err(Status::ResourceExhausted) } else { Ok(()) }
 }
 
-/// The time a caller gave, or the clock's.
-pub(crate) fn instant(rt: &AsxRuntime, now: u64) -> Answer<Time> {
+/// The time a caller gave, or the clock's, which may call nothing meanwhile.
+fn instant(rt: &AsxRuntime, now: u64) -> Answer<Time> {
     if now != ASX_NOW {
         return Ok(Time::from_nanos(now));
     }
     let clock = rt.hooks.clock.ok_or(Status::InvalidArgument)?;
-    // SAFETY: given together by the program.
-    Ok(Time::from_nanos(unsafe { clock(rt.hooks.hook) }))
+    // SAFETY: rule 3 for both uses of the core; the hook was given together with its pointer.
+    let now = unsafe {
+        rt.with(|core| core.in_hook = true);
+        let now = clock(rt.hooks.hook);
+        rt.with(|core| core.in_hook = false);
+        now
+    };
+    Ok(Time::from_nanos(now))
 }
 
 fn run(rt: &AsxRuntime, bound: u64) -> Run {
@@ -79,10 +87,7 @@ fn run(rt: &AsxRuntime, bound: u64) -> Run {
     while run.polls < bound {
         // SAFETY: rule 3: no callback runs now.
         let next = unsafe { rt.with(|core| core.begin_poll(&rt.mailbox)) };
-        let Some(turn) = next else {
-            run.idle = true;
-            return run;
-        };
+        let Some(turn) = next else { break };
         let end = poll(rt, turn.task, turn.body);
         // SAFETY: rule 3: the callback has returned.
         let effects = unsafe { rt.with(|core| core.end_poll(turn.task, turn.kept, end)) };
@@ -92,6 +97,7 @@ fn run(rt: &AsxRuntime, bound: u64) -> Run {
         run.polls += 1;
         run.last = Some((turn.task, turn.lane));
     }
+    // Either bound may have been reached: that of polls, or that of timers.
     // SAFETY: rule 3: no callback runs now.
     run.idle = unsafe { rt.with(|core| core.is_idle(&rt.mailbox)) };
     run
@@ -107,23 +113,19 @@ fn poll(rt: &AsxRuntime, task: TaskId, body: AsxBody) -> i32 {
 }
 
 impl Core {
-    /// Begins a run of at most so many polls: how many, given the profile.
-    fn begin_run(
-        &mut self,
-        call: &'static CStr,
-        rt: &AsxRuntime,
-        now: Time,
-        most: u64,
-    ) -> Answer<u64> {
+    /// Refuses a run inside a run.
+    fn may_run(&mut self, call: &'static CStr) -> Answer {
         self.admit(call)?;
-        if self.stepping || self.current.is_some() {
-            return Err(Status::Reentrant);
-        }
+        if self.stepping || self.current.is_some() { Err(Status::Reentrant) } else { Ok(()) }
+    }
+
+    /// Begins a run of at most so many polls: how many, given the profile.
+    fn begin_run(&mut self, rt: &AsxRuntime, now: Time, most: u64) -> u64 {
         self.stepping = true;
         self.note_strays(rt);
         self.world.set_now(now);
         self.world.allow_timers(usize::try_from(self.max_steps).unwrap_or(usize::MAX));
-        Ok(most.min(self.max_steps))
+        most.min(self.max_steps)
     }
 
     fn end_run(&mut self, run: Run, progress: Look<AsxProgress>) -> Answer {
@@ -198,8 +200,9 @@ impl Core {
         self.current = None;
         let pending = end == PollEnd::Pending;
         match self.world.polled(task, body, end) {
-            Ok(Some(unused)) => self.drop_body(unused),
-            Ok(None) => {}
+            Ok(unused) => {
+                let _ = unused.and_then(|unused| self.drop_body(unused));
+            }
             Err(_) => self.broken = true,
         }
         if !pending {

@@ -1,7 +1,8 @@
 //! The bytes of messages: per channel one block of equal slots, made when the channel is.
 //!
 //! The kernel's channel carries slot numbers. A block has one slot more than the channel has
-//! places, because an evicting send writes the new message before the old one leaves.
+//! places, because an evicting send writes the new message before the old one leaves. Its memory
+//! is reserved at once but not touched before it is needed: a giant capacity costs what is used.
 
 use crate::state::Message;
 use alloc::vec::Vec;
@@ -13,76 +14,86 @@ use core::mem::MaybeUninit;
 /// The blocks, by the slot of their channel.
 #[derive(Default)]
 pub(crate) struct Stores {
-    blocks: Vec<Option<Block>>,
+    blocks: Vec<Option<Tenant>>,
 }
 
-struct Block {
+/// A block and the channel it is of.
+struct Tenant {
     generation: u64,
+    block: Block,
+}
+
+/// A block of equal slots.
+pub(crate) struct Block {
     element: usize,
+    slots: u32,
+    /// Slots that were used so far.
+    made: u32,
+    /// Their bytes.
     bytes: Vec<u8>,
+    /// Those of them that are free.
     free: Vec<u32>,
 }
 
-/// A block that has no channel yet.
-pub(crate) struct Fresh {
-    element: usize,
-    bytes: Vec<u8>,
-    free: Vec<u32>,
-}
-
-impl Fresh {
+impl Block {
     /// Room for `capacity` elements and one more; nothing if that is not to be had.
-    pub(crate) fn new(capacity: usize, element: usize) -> Answer<Fresh> {
+    pub(crate) fn new(capacity: usize, element: usize) -> Answer<Block> {
         let slots = capacity.checked_add(1).and_then(|slots| u32::try_from(slots).ok());
         let slots = slots.ok_or(Status::ResourceExhausted)?;
         let size = element.checked_mul(slots as usize).ok_or(Status::ResourceExhausted)?;
         let (mut bytes, mut free) = (Vec::new(), Vec::new());
         bytes.try_reserve_exact(size).map_err(|_| Status::ResourceExhausted)?;
         free.try_reserve_exact(slots as usize).map_err(|_| Status::ResourceExhausted)?;
-        bytes.resize(size, 0);
-        free.extend((0..slots).rev());
-        Ok(Fresh { element, bytes, free })
+        Ok(Block { element, slots, made: 0, bytes, free })
+    }
+
+    /// A slot that is free.
+    fn slot(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free.pop() {
+            return Some(slot);
+        }
+        let slot = (self.made < self.slots).then_some(self.made)?;
+        self.made += 1;
+        // Within what is reserved.
+        self.bytes.resize(self.made as usize * self.element, 0);
+        Some(slot)
     }
 }
 
 impl Stores {
     /// Gives a channel its block, in place of that of the slot's last tenant.
-    pub(crate) fn insert(&mut self, channel: ChannelId, fresh: Fresh) {
+    pub(crate) fn insert(&mut self, channel: ChannelId, block: Block) {
         let at = channel.0.index as usize;
         if self.blocks.len() <= at {
             self.blocks.resize_with(at + 1, || None);
         }
-        let Fresh { element, bytes, free } = fresh;
         if let Some(slot) = self.blocks.get_mut(at) {
-            *slot = Some(Block { generation: channel.0.generation, element, bytes, free });
+            *slot = Some(Tenant { generation: channel.0.generation, block });
         }
     }
 
     /// Frees a channel's block.
     pub(crate) fn remove(&mut self, channel: ChannelId) {
         if let Some(slot) = self.blocks.get_mut(channel.0.index as usize) {
-            slot.take_if(|block| block.generation == channel.0.generation);
+            slot.take_if(|tenant| tenant.generation == channel.0.generation);
         }
     }
 
     /// Bytes of an element of a channel.
     pub(crate) fn element(&self, channel: ChannelId) -> Answer<usize> {
-        let block = self.blocks.get(channel.0.index as usize).and_then(Option::as_ref);
-        let block = block.filter(|block| block.generation == channel.0.generation);
-        block.map(|block| block.element).ok_or(Status::StaleHandle)
+        let tenant = self.blocks.get(channel.0.index as usize).and_then(Option::as_ref);
+        let tenant = tenant.filter(|tenant| tenant.generation == channel.0.generation);
+        tenant.map(|tenant| tenant.block.element).ok_or(Status::StaleHandle)
     }
 
     /// Copies an element in: INVALID_ARGUMENT if it has another size. FULL if every slot is taken,
     /// which the kernel does not let happen.
     pub(crate) fn put(&mut self, channel: ChannelId, data: &[u8]) -> Answer<Message> {
-        let block = self.block(channel.0.index).ok_or(Status::StaleHandle)?;
-        if block.generation != channel.0.generation {
-            return Err(Status::StaleHandle);
-        }
-        if data.len() != block.element {
+        if self.element(channel)? != data.len() {
             return Err(Status::InvalidArgument);
         }
-        let slot = block.free.pop().ok_or(Status::Full)?;
+        let block = self.block(channel.0.index).ok_or(Status::StaleHandle)?;
+        let slot = block.slot().ok_or(Status::Full)?;
         let at = slot as usize * block.element;
         if let Some(to) = block.bytes.get_mut(at..at + data.len()) {
             to.copy_from_slice(data);
@@ -110,6 +121,6 @@ impl Stores {
     }
 
     fn block(&mut self, channel: u32) -> Option<&mut Block> {
-        self.blocks.get_mut(channel as usize)?.as_mut()
+        Some(&mut self.blocks.get_mut(channel as usize)?.as_mut()?.block)
     }
 }

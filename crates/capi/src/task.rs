@@ -15,7 +15,7 @@ use asx_kernel::ids::TaskId;
 use asx_kernel::outcome::{Lattice, Stop};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
-use asx_kernel::world::{Answer, TaskError, TaskOptions};
+use asx_kernel::world::{Answer, TaskError, TaskOptions, World};
 use core::ffi::c_char;
 use core::mem::size_of;
 use core::task::Poll;
@@ -49,7 +49,11 @@ export! {
         let out = Out::new(out)?;
         |core| {
             guard::check_memory(rt)?;
-            let task = core.offer(body, |world, body| world.spawn(region, options, body))?;
+            let spawn = |world: &mut World<_, _>, body| {
+                world.spawn(region, options, body).map(|task| (task, body))
+            };
+            let (task, body) = core.offer(body, spawn)?;
+            core.belongs(body, task);
             core.spawned(task, &given);
             guard::publish(rt, task)?;
             out.set(AsxTask::of(task));
@@ -313,7 +317,12 @@ export! {
         let body = body.checked()?;
         |core| {
             guard::check_memory(rt)?;
-            core.offer(body, |world, body| world.push_cleanup(task, body))
+            let push = |world: &mut World<_, _>, body| {
+                world.push_cleanup(task, body).map(|()| body)
+            };
+            let body = core.offer(body, push)?;
+            core.belongs(body, task);
+            Ok(())
         }
     }
 

@@ -172,7 +172,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if self.adapter.lock().pump.trapped().is_some() {
             // Nothing here can be trusted: it stays as it is.
-            let watches = std::mem::take(&mut self.watches.borrow_mut().0);
+            let watches = std::mem::take(&mut *self.watches.borrow_mut());
             return std::mem::forget(watches);
         }
         self.root.shutdown(Grace { soft: Duration::ZERO, hard: Duration::ZERO });

@@ -3,10 +3,11 @@
 //! They are futures too, but no tasks: they are polled at the end of a drain, when what they wait
 //! for has told them. So a page learns of an end in the host turn in which it happened.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
 use asx_kernel::pump::Trapped;
@@ -21,11 +22,35 @@ pub(crate) struct Watch {
     signal: Arc<Signal>,
 }
 
+/// All that are watched, by place; a place is used again when its future is over.
 #[derive(Default)]
-pub(crate) struct Watches(pub(crate) Vec<Watch>);
+pub(crate) struct Watches {
+    places: Vec<Option<Watch>>,
+    vacant: Vec<usize>,
+    told: Arc<Told>,
+}
 
+/// The places of those that were told something, in that order.
+#[derive(Default)]
+struct Told(Mutex<VecDeque<usize>>);
+
+impl Told {
+    fn push(&self, at: usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(at);
+    }
+
+    fn pop(&self) -> Option<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+/// One that waits. Who uses its waker when it is over tells its place's next tenant something, which
+/// any future must bear.
 struct Signal {
     adapter: Arc<Adapter>,
+    at: usize,
+    told: Arc<Told>,
+    /// Whether its place is among the told.
     set: AtomicBool,
 }
 
@@ -36,6 +61,7 @@ impl Wake for Signal {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.set.swap(true, Relaxed) {
+            self.told.push(self.at);
             self.adapter.attend();
         }
     }
@@ -48,34 +74,48 @@ impl Inner {
         future: impl Future<Output = ()> + 'static,
         trapped: impl FnOnce(Trapped) + 'static,
     ) {
-        let signal = Arc::new(Signal { adapter: self.adapter.clone(), set: AtomicBool::new(true) });
-        let watch = Watch { future: Box::pin(future), trapped: Box::new(trapped), signal };
-        self.watches.borrow_mut().0.push(watch);
-        self.adapter.attend();
+        let signal = {
+            let watches = &mut *self.watches.borrow_mut();
+            let at = watches.vacant.pop().unwrap_or(watches.places.len());
+            if at == watches.places.len() {
+                watches.places.push(None);
+            }
+            let told = watches.told.clone();
+            let adapter = self.adapter.clone();
+            let signal = Arc::new(Signal { adapter, at, told, set: AtomicBool::new(false) });
+            let (future, trapped) = (Box::pin(future), Box::new(trapped));
+            watches.places[at] = Some(Watch { future, trapped, signal: signal.clone() });
+            signal
+        };
+        signal.wake();
     }
 
     /// Polls those that were told something, until none is left.
     pub(crate) fn tell_watches(&self) {
         loop {
             let told = {
-                let watches = &mut self.watches.borrow_mut().0;
-                let told = watches.iter().position(|watch| watch.signal.set.load(Relaxed));
-                told.map(|at| watches.swap_remove(at))
+                let watches = &mut *self.watches.borrow_mut();
+                let Some(at) = watches.told.pop() else { return };
+                watches.places[at].take().map(|watch| (at, watch))
             };
-            let Some(mut watch) = told else { return };
+            let Some((at, mut watch)) = told else { continue };
             watch.signal.set.store(false, Relaxed);
             let waker = Waker::from(watch.signal.clone());
             let mut cx = Context::from_waker(&waker);
-            if watch.future.as_mut().poll(&mut cx).is_pending() {
-                self.watches.borrow_mut().0.push(watch);
+            let pending = watch.future.as_mut().poll(&mut cx).is_pending();
+            let watches = &mut *self.watches.borrow_mut();
+            if pending {
+                watches.places[at] = Some(watch);
+            } else {
+                watches.vacant.push(at);
             }
         }
     }
 
     /// The runtime is dead: nobody will be told anything else.
     pub(crate) fn give_up_watches(&self, trapped: Trapped) {
-        let watches = std::mem::take(&mut self.watches.borrow_mut().0);
-        for watch in watches {
+        let watches = std::mem::take(&mut *self.watches.borrow_mut());
+        for watch in watches.places.into_iter().flatten() {
             // What it waits for may be half-way through something: it stays as it is.
             std::mem::forget(watch.future);
             (watch.trapped)(trapped);

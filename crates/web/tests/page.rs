@@ -87,6 +87,31 @@ fn a_program_begins_with_a_microtask_and_is_over_when_what_it_started_is() {
 }
 
 #[test]
+fn ends_are_told_in_the_order_in_which_they_come_and_may_start_programs() {
+    let (page, runtime) = open();
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let start = |name: &'static str, millis: u64| {
+        let program = runtime.start(async move |cx| {
+            let _ = cx.sleep(Duration::from_millis(millis)).await;
+            name
+        });
+        program.unwrap()
+    };
+    for (name, millis) in [("third", 3), ("first", 1), ("second", 2)] {
+        let (seen, again) = (seen.clone(), runtime.clone());
+        start(name, millis).on_end(move |ended| {
+            seen.borrow_mut().push(value(Some(ended)));
+            let inside = seen.clone();
+            let next = again.start(async |_| "next").unwrap();
+            next.on_end(move |ended| inside.borrow_mut().push(value(Some(ended))));
+        });
+    }
+    page.run(&runtime);
+    let expected = ["first", "next", "second", "next", "third", "next"];
+    assert_eq!(*seen.borrow(), expected);
+}
+
+#[test]
 fn a_burst_ends_at_its_steps_and_goes_on_by_message_not_by_microtask() {
     let (page, runtime) = open();
     let program = runtime

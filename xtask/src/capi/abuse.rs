@@ -253,7 +253,10 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
         }
         ("size_t", "room") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
         ("size_t", "element_size") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
-        ("size_t", "capacity") => wrongs.push(("is zero", String::from("0"), BAD)),
+        ("size_t", "capacity") => {
+            wrongs.push(("is zero", String::from("0"), BAD));
+            wrongs.push(("is giant", String::from("SIZE_MAX"), "ASX_RESOURCE_EXHAUSTED"));
+        }
         ("size_t", "struct_size") => {
             for value in ["0", "12", "SIZE_MAX"] {
                 wrongs.push(("never was", value.to_owned(), BAD));

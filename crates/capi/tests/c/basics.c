@@ -102,6 +102,99 @@ static void tasks(void)
     finish(rt);
 }
 
+/* A task that is completed by force, polled or not, frees its slot like any other; drop callbacks
+ * come in the order in which their tasks ended. */
+static int order[4], ordered;
+
+static void note_drop(void *ctx)
+{
+    if (ordered < 4)
+        order[ordered++] = *(int *)ctx;
+}
+
+static int32_t deaf(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)rt;
+    (void)task;
+    (void)ctx;
+    return ASX_POLL_PENDING;
+}
+
+static void forced_ends(void)
+{
+    asx_runtime *rt = runtime();
+    asx_region region;
+    asx_task tasks[2];
+    asx_task_options options = ASX_TASK_OPTIONS_INIT;
+    int numbers[2] = { 1, 2 }, i;
+
+    options.flags |= ASX_TASK_AUTO_RELEASE;
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    for (i = 0; i < 2; ++i) {
+        asx_body body = { deaf, NULL, note_drop };
+        body.ctx = &numbers[i];
+        OK(asx_task_spawn(rt, region, body, &options, &tasks[i]));
+    }
+    run(rt, 0);
+    OK(asx_region_close(rt, region, ASX_CANCEL_USER, NULL, MS, NULL));
+    run(rt, MS);
+    for (i = 0; i < 2; ++i)
+        ANSWERS(asx_task_wake(rt, tasks[i]), ASX_STALE_HANDLE);
+    EQUAL(ordered, 2);
+    EQUAL(order[0] * 10 + order[1], 12);
+    finish(rt);
+}
+
+static asx_runtime *clocked;
+
+static uint64_t nosy_clock(void *hook)
+{
+    uint64_t now = 0;
+    (void)hook;
+    if (clocked)
+        ANSWERS(asx_now(clocked, &now), ASX_REENTRANT);
+    return 7 * MS;
+}
+
+/* The clock hook may not call; from inside a poll a step is refused before the clock is asked. */
+static void clocks(void)
+{
+    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime *rt;
+    uint64_t now = 0;
+
+    config.clock = nosy_clock;
+    rt = runtime_of(&config);
+    clocked = rt;
+    OK(asx_step(rt, ASX_NOW, 1, NULL));
+    clocked = NULL;
+    OK(asx_now(rt, &now));
+    EQUAL(now, 7 * MS);
+    finish(rt);
+    rt = runtime();
+    ANSWERS(asx_step(rt, ASX_NOW, 1, NULL), ASX_INVALID_ARGUMENT);
+    finish(rt);
+}
+
+/* A giant channel costs what is used of it, or is refused. */
+static void giants(void)
+{
+    asx_runtime *rt = runtime();
+    asx_channel channel;
+    char byte = 'a';
+
+    ANSWERS(asx_channel_create(rt, NULL, SIZE_MAX, 1, &channel), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_channel_create(rt, NULL, SIZE_MAX - 1, 1 << 20, &channel), ASX_RESOURCE_EXHAUSTED);
+    OK(asx_channel_create(rt, NULL, 1 << 28, 1, &channel));
+    OK(asx_channel_try_send(rt, channel, &byte, 1));
+    byte = 'b';
+    OK(asx_channel_try_recv(rt, channel, &byte, 1));
+    EQUAL(byte, 'a');
+    OK(asx_channel_close_sender(rt, channel));
+    OK(asx_channel_close_receiver(rt, channel));
+    finish(rt);
+}
+
 static void cancels(void)
 {
     asx_runtime *rt = runtime();
@@ -421,6 +514,9 @@ int main(void)
     names();
     configurations();
     tasks();
+    forced_ends();
+    clocks();
+    giants();
     cancels();
     failures();
     finalizers();

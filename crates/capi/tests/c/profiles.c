@@ -132,14 +132,14 @@ static void nothing_is_allocated_after_creation(asx_runtime *rt)
 
 static void pools(void)
 {
-    static union {
-        uint64_t align[2];
-        unsigned char bytes[1 << 20];
-    } memory;
+    static unsigned char room[(1 << 20) + 16];
+    unsigned char *memory = room + (16 - (uintptr_t)room % 16) % 16;
+    size_t size = sizeof room - 16;
     asx_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt = runtime_of(&config), *other = NULL;
     asx_stats stats;
     size_t before;
+    uint64_t needed;
 
     stats.struct_size = (uint32_t)sizeof stats;
     OK(asx_get_stats(rt, &stats));
@@ -153,17 +153,28 @@ static void pools(void)
 
     /* In memory of the program's own, not even the creation allocates. */
     config = config_of(ASX_PROFILE_EMBEDDED);
-    config.pool_memory = memory.bytes + 1;
-    config.pool_bytes = sizeof memory - 16;
+    config.pool_memory = memory + 1;
+    config.pool_bytes = size;
     ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
-    config.pool_memory = memory.bytes;
+    config.pool_memory = memory;
     config.pool_bytes = 64;
     ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
-    config.pool_bytes = sizeof memory;
+    /* Memory without its size, or without a pool to use it, is a mistake. */
+    config.pool_bytes = 0;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    config.pool_bytes = size;
+    config.flags &= ~(uint32_t)ASX_FLAG_POOL;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    config.flags |= ASX_FLAG_POOL;
+    OK(asx_config_pool_size(&config, &needed));
+    EQUAL(needed > stats.pool_peak && needed <= size, 1);
+    config.pool_bytes = needed;
     before = allocations;
     rt = runtime_of(&config);
     nothing_is_allocated_after_creation(rt);
     EQUAL(allocations, before);
+    config = config_of(ASX_PROFILE_CORE);
+    ANSWERS(asx_config_pool_size(&config, &needed), ASX_INVALID_ARGUMENT);
 
     /* Two pooled runtimes side by side. */
     config = config_of(ASX_PROFILE_EMBEDDED);
@@ -282,6 +293,37 @@ static void bounded_steps(void)
     }
 }
 
+/* Timers are bounded by the same number: what is left over is due at the next call. */
+static void bounded_timers(void)
+{
+    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime *rt;
+    asx_progress progress;
+    asx_queues_info queues;
+    asx_timer timer;
+    uint64_t fired = 0, left;
+    int i;
+
+    progress.struct_size = (uint32_t)sizeof progress;
+    queues.struct_size = (uint32_t)sizeof queues;
+    config.max_steps = 8;
+    rt = runtime_of(&config);
+    for (i = 0; i < 20; ++i)
+        OK(asx_timer_arm(rt, root(rt), asx_after(MS), NULL, &timer));
+    for (left = 12; left > 0; left = left > 8 ? left - 8 : 0) {
+        OK(asx_step(rt, MS, UINT64_MAX, &progress));
+        OK(asx_queues(rt, &queues));
+        EQUAL(queues.timers, left);
+        EQUAL(progress.idle, 0);
+        EQUAL(progress.next_deadline, MS);
+    }
+    OK(asx_fire(rt, &fired));
+    EQUAL(fired, 4);
+    OK(asx_queues(rt, &queues));
+    EQUAL(queues.timers, 0);
+    OK(asx_runtime_destroy(rt));
+}
+
 static int warnings;
 
 static void on_log(void *hook, int32_t level, const char *text, size_t size)
@@ -334,6 +376,49 @@ static void watchdogs(void)
     EQUAL(digests[0], digests[1]);
 }
 
+static char logged[4][64];
+static int lines;
+
+static void keep_line(void *hook, int32_t level, const char *text, size_t size)
+{
+    (void)hook;
+    (void)level;
+    (void)size;
+    if (lines < 4)
+        strncpy(logged[lines++], text, sizeof logged[0] - 1);
+}
+
+/* Watchdogs that find the cancel queue full stay due; lines come in the order of what happened. */
+static void watchdogs_degrade_in_order(void)
+{
+    asx_config config = config_of(ASX_PROFILE_AUTOMOTIVE);
+    asx_runtime *rt;
+    asx_task tasks[3];
+    asx_stats stats;
+    uint64_t fired, next;
+    int i;
+
+    config.log = keep_line;
+    config.max_cancel = 1;
+    rt = runtime_of(&config);
+    for (i = 0; i < 3; ++i)
+        tasks[i] = spawn(rt, root(rt), silent, NULL);
+    drain(rt, 0);
+    OK(asx_advance(rt, 100 * MS));
+    OK(asx_fire(rt, &fired));
+    stats.struct_size = (uint32_t)sizeof stats;
+    OK(asx_get_stats(rt, &stats));
+    EQUAL(stats.watchdogs, 1);
+    OK(asx_next_deadline(rt, &next));
+    EQUAL(next, 100 * MS);
+    drain(rt, 100 * MS);
+    for (i = 0; i < 3; ++i)
+        EQUAL(outcome(rt, tasks[i]), ASX_OUTCOME_CANCELLED);
+    EQUAL(lines, 3);
+    EQUAL(strcmp(logged[0], logged[1]) < 0 && strcmp(logged[1], logged[2]) < 0, 1);
+    OK(asx_runtime_destroy(rt));
+}
+
 int main(void)
 {
     OK(asx_set_allocator(counted_alloc, counted_free, NULL));
@@ -344,7 +429,9 @@ int main(void)
     limits();
     small_pools();
     bounded_steps();
+    bounded_timers();
     watchdogs();
+    watchdogs_degrade_in_order();
     puts("profiles: ok");
     return 0;
 }
