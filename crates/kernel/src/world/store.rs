@@ -38,7 +38,7 @@ impl<P, V> RegionStore for World<P, V> {
             }
             self.close_channel(channel);
         }
-        timers.into_iter().for_each(|timer| drop(self.drop_timer(timer)));
+        timers.into_iter().for_each(|timer| _ = self.drop_timer(timer));
     }
 
     fn account_leaks(&mut self, region: RegionId) {
