@@ -7,9 +7,7 @@ use crate::shell::{cargo, output, run as sh};
 
 const BENCH: &str = "run --release --quiet -p asx-bench --";
 /// The lab's: a package of its own, built alone, so that it changes nothing of the other.
-const LAB: &str = "run --profile measured --quiet -p asx-bench-lab --";
-/// The same, where no figure counts: it takes less time to build.
-const LAB_SMOKE: &str = "run --release --quiet -p asx-bench-lab --";
+const LAB: &str = "run --release --quiet -p asx-bench-lab --";
 /// What asks for those.
 const FLAG: &str = "--lab";
 
@@ -20,7 +18,7 @@ pub(crate) fn run(args: &[String]) -> Result {
 
 /// Every benchmark runs once and reports; no figure is judged here.
 pub(crate) fn section() -> Verdict {
-    match smoke(BENCH).and_then(|rows| Ok((rows, smoke(LAB_SMOKE)?))) {
+    match smoke(BENCH).and_then(|rows| Ok((rows, smoke(LAB)?))) {
         Ok((rows, lab)) => Verdict::Passed(format!("{rows} figures, {lab} of the lab")),
         Err(why) => Verdict::Failed(why),
     }
