@@ -3,7 +3,8 @@
 use crate::report::Report;
 use crate::shell::{cargo, run as sh};
 use crate::{
-    Result, bare, bench, capi, check, conform, deny, fuzz, loom, memory, no_args, soak, tidy, web,
+    Result, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory, no_args,
+    soak, tidy, web,
 };
 
 /// Long enough to reach every operation of a target, short enough for every push.
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("no_std", bare::section);
     report.section("conform", conform::section);
     report.section("parity", conform::parity_section);
-    report.section("same_seed", conform::same_seed_section);
+    report.section("same_seed", determinism::section);
     report.section("capi", capi::section);
     report.section("deny", deny::section);
     report.section("fuzz", || fuzz::section(FUZZ_SECONDS));

@@ -18,23 +18,25 @@ pub(crate) fn section() -> Verdict {
 
 /// Whether the hosts do the same, scenario by scenario. What they do not is left in a folder.
 pub(crate) fn parity_section() -> Verdict {
-    let mut parity = cargo("run --release --quiet -p asx-cli -- parity --json --out");
-    let out = target_dir().join("parity");
-    let text = match partial_output(parity.arg(&out).args(["--host", "model,native,lab"])) {
-        Ok((text, None)) => text,
-        Ok((text, Some(why))) => {
-            return Verdict::Failed(format!("{why}: {}; see {}", text.trim(), out.display()));
-        }
-        Err(why) => return Verdict::Failed(why),
-    };
-    match compared(&text) {
+    match parity("model,native,lab,c", "program") {
         Ok(runs) => Verdict::Passed(format!("{runs} runs compared")),
         Err(why) => Verdict::Failed(why),
     }
 }
 
+/// How many runs of these hosts were compared, each with each; the web's place is `place`.
+pub(crate) fn parity(hosts: &str, place: &str) -> Result<u64> {
+    let mut parity = cargo("run --release --quiet -p asx-cli -- parity --json --out");
+    let out = target_dir().join("parity");
+    parity.arg(&out).args(["--host", hosts, "--place", place]);
+    match partial_output(&mut parity)? {
+        (text, None) => compared(&text, hosts.split(',').count()),
+        (text, Some(why)) => Err(format!("{why}: {}; see {}", text.trim(), out.display())),
+    }
+}
+
 /// How many runs of two hosts were compared, if all pairs have some and none differ.
-fn compared(text: &str) -> Result<u64> {
+fn compared(text: &str, hosts: usize) -> Result<u64> {
     let json = Json::parse(text)?;
     let Some(Json::Array(pairs)) = json.get("pairs") else {
         return Err(String::from("the report has no list `pairs`"));
@@ -42,28 +44,12 @@ fn compared(text: &str) -> Result<u64> {
     let runs: Vec<u64> =
         pairs.iter().filter_map(|pair| pair.get("compared").and_then(Json::count)).collect();
     let differences = json.get("differences").and_then(Json::count);
-    let is_whole = runs.len() == pairs.len() && runs.len() == 3 && !runs.contains(&0);
+    let all = hosts * (hosts - 1) / 2;
+    let is_whole = runs.len() == pairs.len() && runs.len() == all && !runs.contains(&0);
     if is_whole && differences == Some(0) {
         Ok(runs.iter().sum())
     } else {
         Err(format!("runs compared: {runs:?}, differences: {differences:?}"))
-    }
-}
-
-/// Seeds under which each scenario is run, twice.
-const SEEDS: u32 = 30;
-
-/// Whether the same seed gives the same run on the lab's workers.
-pub(crate) fn same_seed_section() -> Verdict {
-    let explore = "run --release --quiet -p asx-cli -- explore --all --twice --workers 3 --json";
-    let text = match partial_output(&mut cargo(&format!("{explore} --seeds {SEEDS}"))) {
-        Ok((text, None)) => text,
-        Ok((text, Some(why))) => return Verdict::Failed(format!("{why}: {text}")),
-        Err(why) => return Verdict::Failed(why),
-    };
-    match Json::parse(&text).map(|json| json.get("runs").and_then(Json::count)) {
-        Ok(Some(runs)) if runs > 0 => Verdict::Passed(format!("{runs} runs, each twice")),
-        _ => Verdict::Failed(format!("not a report: {text}")),
     }
 }
 
@@ -102,17 +88,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_three_pairs_without_a_difference_are_the_same() {
+    fn only_all_pairs_without_a_difference_are_the_same() {
         let pairs = |counts: &str, differences: u64| {
             let pair = |count: &str| format!("{{\"compared\": {count}}}");
             let pairs: Vec<_> = counts.split(' ').map(pair).collect();
             format!("{{\"pairs\": [{}], \"differences\": {differences}}}", pairs.join(","))
         };
-        assert_eq!(compared(&pairs("3 4 5", 0)), Ok(12));
+        assert_eq!(compared(&pairs("3 4 5", 0), 3), Ok(12));
+        assert!(compared(&pairs("3 4 5", 0), 4).is_err());
         for bad in [pairs("3 4", 0), pairs("3 4 0", 0), pairs("3 4 5", 1), pairs("3 4 null", 0)] {
-            assert!(compared(&bad).is_err(), "{bad}");
+            assert!(compared(&bad, 3).is_err(), "{bad}");
         }
-        assert!(compared("{}").is_err() && compared("").is_err());
+        assert!(compared("{}", 3).is_err() && compared("", 3).is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod check;
 mod ci;
 mod conform;
 mod deny;
+mod determinism;
 mod fuzz;
 mod json;
 mod loom;
@@ -46,6 +47,12 @@ const CHORES: &[Chore] = &[
         usage: "[--seconds N] [TARGET]",
         about: "run the fuzz targets, or one",
         run: fuzz::run,
+    },
+    Chore {
+        name: "determinism",
+        usage: "[--seeds N]",
+        about: "the same seed, the same run, in whatever process",
+        run: determinism::run,
     },
     Chore { name: "loom", usage: "", about: "every interleaving of the models", run: loom::run },
     Chore {

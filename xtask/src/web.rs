@@ -26,7 +26,7 @@ pub(crate) fn run(args: &[String]) -> Result {
         }
         ["--test"] => {
             build::all()?;
-            tests::run("tests.mjs").map(drop)
+            tests::all().map(drop)
         }
         ["--measure"] => {
             build::all()?;
@@ -41,7 +41,7 @@ pub(crate) fn section() -> Verdict {
     if let Err(why) = chain::ready() {
         return Verdict::Skipped(why);
     }
-    match build::all().and_then(|size| Ok((size, tests::run("tests.mjs")?))) {
+    match build::all().and_then(|size| Ok((size, tests::all()?))) {
         Ok((size, tests)) => Verdict::Passed(format!("{tests}; {size}")),
         Err(why) => Verdict::Failed(why),
     }

@@ -12,7 +12,7 @@ pub(crate) fn bless(
     out: &mut impl Write,
 ) -> io::Result<ExitCode> {
     if let Some(reason) = &report.skipped {
-        eprintln!("asx: skipped, so there is no fingerprint: {reason}");
+        complain!("asx: skipped, so there is no fingerprint: {reason}");
         return Ok(ExitCode::from(2));
     }
     if report.runs.iter().any(|run| !run.failures.is_empty() && !run.only_fingerprint) {
@@ -25,13 +25,16 @@ pub(crate) fn bless(
     let prints: Vec<String> =
         report.runs.iter().map(|run| format!("{:016x}", run.fingerprint)).collect();
     let Some(text) = rewrite(&fixture.text, &prints) else {
-        eprintln!("asx: {}: cannot be rewritten", fixture.file);
+        complain!("asx: {}: cannot be rewritten", fixture.file);
         return Ok(ExitCode::from(2));
     };
     if text == fixture.text {
         writeln!(out, "{}: unchanged", fixture.file)?;
     } else {
-        std::fs::write(&fixture.file, text)?;
+        if let Err(error) = std::fs::write(&fixture.file, text) {
+            complain!("asx: {}: {error}", fixture.file);
+            return Ok(ExitCode::from(2));
+        }
         writeln!(out, "{}: fingerprint {}", fixture.file, prints.join(", "))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -23,7 +23,7 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
         Some(folder) => match load(folder) {
             Ok(fixtures) => fixtures,
             Err(error) => {
-                eprintln!("asx: {}: {error}", folder.display());
+                complain!("asx: {}: {error}", folder.display());
                 return Ok(ExitCode::from(2));
             }
         },
@@ -38,7 +38,7 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
         return Ok(ExitCode::SUCCESS);
     }
     if fixtures.is_empty() {
-        eprintln!("asx: no scenario matches");
+        complain!("asx: no scenario matches");
         return Ok(ExitCode::from(2));
     }
     let bar = progress(fixtures.len(), options.json);
@@ -49,8 +49,11 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
         bar.inc(1);
         verdict
     };
-    let verdicts: Vec<Verdict> = fixtures.iter().map(judge).collect();
+    let mut verdicts: Vec<Verdict> = fixtures.iter().map(judge).collect();
     bar.finish_and_clear();
+    for (verdict, twin) in verdicts.iter_mut().zip(twins(&fixtures)) {
+        verdict.problems.extend(twin);
+    }
     if options.json {
         write_json(host.name(), &verdicts, out)?;
     } else {
@@ -58,6 +61,17 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
     }
     let failed = verdicts.iter().any(|verdict| !verdict.problems.is_empty());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Of each file: what is wrong if an earlier one has the same name, and so the same id.
+fn twins(fixtures: &[Fixture]) -> Vec<Option<String>> {
+    let mut first = BTreeMap::new();
+    let twin = |fixture: &Fixture| {
+        let (file, id) = (fixture.file.clone(), fixture.stem().to_owned());
+        let other = first.insert(id, file.clone())?;
+        Some(format!("{file}:1: id: expected an id of its own, not that of {other}"))
+    };
+    fixtures.iter().map(twin).collect()
 }
 
 /// The host of that name.
@@ -154,6 +168,8 @@ fn write_table(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Re
 fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Result<()> {
     let failed: Vec<&str> =
         verdicts.iter().filter(|v| !v.problems.is_empty()).map(|v| &*v.id).collect();
+    let problems: BTreeMap<_, _> =
+        verdicts.iter().filter(|v| !v.problems.is_empty()).map(|v| (&v.id, &v.problems)).collect();
     let skipped: Vec<_> = verdicts
         .iter()
         .filter_map(|v| Some(serde_json::json!({ "id": v.id, "reason": v.skipped.as_ref()? })))
@@ -163,6 +179,7 @@ fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Res
         "total": verdicts.len(),
         "passed": verdicts.len() - failed.len() - skipped.len(),
         "failed": failed,
+        "problems": problems,
         "skipped": skipped,
     });
     writeln!(out, "{object}")

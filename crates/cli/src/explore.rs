@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use asx_conformance::{Host, Native, Record, Scenario, corpus};
-use asx_lab::explore::{Dfs, Pct, Random, Schedule, Strategy};
+use asx_lab::explore::{Dfs, Pct, Random, Strategy};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -114,7 +114,7 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
     let sampled = options.shard.is_some() || options.resume.is_some() || options.twice;
     if options.strategy == How::Dfs && sampled {
-        eprintln!("asx: --shard, --resume and --twice are for seeds, which dfs has none of");
+        complain!("asx: --shard, --resume and --twice are for seeds, which dfs has none of");
         return Ok(ExitCode::from(2));
     }
     if options.all {
@@ -134,7 +134,7 @@ pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<Exi
             report(&state, options, file, out)
         }
         Err(wrong) => {
-            eprintln!("asx: {wrong}");
+            complain!("asx: {wrong}");
             Ok(ExitCode::from(2))
         }
     }
@@ -146,7 +146,7 @@ fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Re
     if options.files.names().is_empty() {
         return Ok(());
     }
-    let schedule = Schedule::from_token(token).map_err(|error| format!("{token}: {error}"))?;
+    let schedule = one::schedule_of(token)?;
     let (_, record, _) = one::follow(scenario, &schedule, options.setup);
     let run = Failed { seed: *seed, token, failure: Some(message) };
     options.files.write(scenario, options.setup, &run, &record)
@@ -155,7 +155,7 @@ fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Re
 /// Every built-in scenario that the lab can run.
 fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
     let (mut runs, mut distinct, mut skipped, mut failed) = (0, 0, 0, Vec::new());
-    let mut scenarios = 0;
+    let (mut scenarios, mut fingerprint) = (0, 0u64);
     for fixture in corpus() {
         let Some(scenario) = scenario(&fixture.file) else { return Ok(ExitCode::from(2)) };
         match search(options, &scenario) {
@@ -164,6 +164,7 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
                 scenarios += 1;
                 runs += state.done;
                 distinct += state.distinct.len();
+                fingerprint = fingerprint.wrapping_add(state.fingerprint);
                 failed.extend(state.failures.into_iter().map(|found| (state.id.clone(), found)));
             }
         }
@@ -172,13 +173,15 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
         let failures: Vec<_> = failed.iter().map(|(id, found)| (id, &found.message)).collect();
         let value = serde_json::json!({
             "scenarios": scenarios, "skipped": skipped, "runs": runs, "distinct": distinct,
-            "twice": options.twice, "failures": failures,
+            "twice": options.twice, "fingerprint": format!("{fingerprint:016x}"),
+            "failures": failures,
         });
         writeln!(out, "{value}")?;
     } else {
         let twice = if options.twice { ", each twice" } else { "" };
         writeln!(out, "{scenarios} scenarios, {skipped} skipped")?;
         writeln!(out, "{runs} runs{twice}, {distinct} distinct journals")?;
+        writeln!(out, "fingerprint {fingerprint:016x}")?;
         for (id, Found { seed, token, message }) in failed.iter().take(10) {
             writeln!(out, "  {id}, seed {seed}: {message}")?;
             writeln!(out, "    asx replay {id} {token}{}", options.setup)?;
@@ -303,7 +306,7 @@ impl Search<'_> {
     fn saw(&self, tape: &Tape, seed: u64, failure: Option<String>, record: &Record) {
         let mut state = self.state();
         state.done += 1;
-        state.saw(record.digest);
+        state.saw(seed, record.digest);
         if let Some(message) = failure
             && state.failures.len() < state::MOST_FAILURES
         {

@@ -49,10 +49,18 @@ the scenarios that both can express: how tasks ended, the phases of cancels, whi
 closed and how, whether all came to rest, the journal, and its fingerprint. What only one host can
 see (its turns, its bursts) is in its record, and is not compared.
 
-Hosts are model, native and lab. Any other name, such as web, is a host that is elsewhere, whose
-record is in a file: JSON lines as --record writes them, one for each scenario and seed, with every
-mandatory field; a field that there is nothing for is null. It may leave out scenarios, or give the
-reason in `skipped`, but has to answer for all whose ids begin with `parity-`.
+Hosts are model, native, lab, web and c. The web is run in headless Chromium if `cargo xtask web`
+has set that up (next to this program, or in the folder that ASX_WEB names), else in this program,
+over an event loop without a browser; the report says which, and --place demands one. Any other name
+is a host that is elsewhere, whose record is in a file (--from): JSON lines as --record writes them,
+one for each scenario, seed and codec of traces, with every mandatory field; a field that there is
+nothing for is null. It may leave out scenarios, or give the reason in `skipped`, but has to answer
+for all whose ids begin with `parity-`.
+
+A record also says what the host was built from and with (compiler, commit, lockfile), the verdict,
+and what a difference is taken for: none, intentional (the host says it cannot express the
+scenario), regression, spec_defect (only the model does not what the scenario says), harness_defect
+(the codecs disagree).
 
 Of each difference --out has a folder with both logs, difference.txt, and summary.json: the
 scenario, the seed, where they part first, and the call that makes the folder again.
@@ -60,13 +68,15 @@ scenario, the seed, where they part first, and the call that makes the folder ag
 Exit status:
   0  they did the same
   1  they did not
-  2  a host is unknown, a record is unusable, or there is nothing to compare
+  2  a host is unknown or has no browser, a record is unusable, or there is nothing to compare
 
 Examples:
   asx parity
   asx parity --host model,native,lab --filter 'parity-*' --out differences
   asx parity --host native,lab --record records
-  asx parity --host native,web --from web=web.jsonl";
+  asx parity --host native,web
+  asx parity --host native,web,c --place browser --filter 'parity-*'
+  asx parity --host native,moon --from moon=moon.jsonl";
 
 /// Of `asx run`.
 pub(crate) const RUN: &str = "\

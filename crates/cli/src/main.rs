@@ -2,6 +2,14 @@
 //!
 //! Exit codes: 0 all is well, 1 something did not hold, 2 the call or its input is unusable.
 
+/// A line on standard error; that nobody can read it is no reason to end otherwise.
+macro_rules! complain {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod bless;
 mod conform;
 mod explore;
@@ -137,7 +145,7 @@ fn main() -> ExitCode {
         // Nobody reads any more: that is no failure of ours.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("asx: {error}");
+            complain!("asx: {error}");
             ExitCode::from(2)
         }
     }

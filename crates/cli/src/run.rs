@@ -3,17 +3,25 @@
 use crate::conform::{host, problems};
 use crate::trace::Recording;
 use crate::{Run, bless};
-use asx_conformance::{Fixture, Report, Scenario, corpus, parse_str, run_seeds};
+use asx_conformance::{Fixture, Report, Scenario, SchemaError, corpus, parse_str, run_seeds};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
     let Some(fixture) = find(&options.file) else { return Ok(ExitCode::from(2)) };
-    let Some(scenario) = read(&fixture) else { return Ok(ExitCode::from(2)) };
+    let scenario = match read(&fixture) {
+        Ok(scenario) => scenario,
+        Err(errors) => {
+            if options.json {
+                write_errors(&errors, out)?;
+            }
+            return Ok(ExitCode::from(2));
+        }
+    };
     let seeds = options.seed.as_ref().map_or(&scenario.seeds[..], std::slice::from_ref);
     if options.trace.is_some() && seeds.len() != 1 {
-        eprintln!("asx: a trace is of one run, and there are {} seeds: --seed", seeds.len());
+        complain!("asx: a trace is of one run, and there are {} seeds: --seed", seeds.len());
         return Ok(ExitCode::from(2));
     }
     let mut host = host(&options.host);
@@ -24,7 +32,7 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
     if let (Some(path), Some(run)) = (&options.trace, report.runs.first())
         && let Err(wrong) = Recording::of(&scenario, &report, run).write(path)
     {
-        eprintln!("asx: {wrong}");
+        complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
     }
     if options.json {
@@ -37,28 +45,36 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
 
 /// The scenario of a file or a built-in id; says what is wrong with it.
 pub(crate) fn scenario(file: &str) -> Option<Arc<Scenario>> {
-    read(&find(file)?)
+    read(&find(file)?).ok()
 }
 
-fn read(fixture: &Fixture) -> Option<Arc<Scenario>> {
-    match parse_str(&fixture.file, &fixture.text) {
-        Ok(scenario) => Some(Arc::new(scenario)),
-        Err(errors) => {
-            errors.iter().for_each(|error| eprintln!("{error}"));
-            None
-        }
+/// Reads a scenario; says what is wrong with it.
+fn read(fixture: &Fixture) -> Result<Arc<Scenario>, Vec<SchemaError>> {
+    let scenario = parse_str(&fixture.file, &fixture.text).map(Arc::new);
+    for error in scenario.as_ref().err().into_iter().flatten() {
+        complain!("{error}");
     }
+    scenario
+}
+
+fn write_errors(errors: &[SchemaError], out: &mut impl Write) -> io::Result<()> {
+    let error = |error: &SchemaError| {
+        let SchemaError { file, line, key, expected } = error;
+        serde_json::json!({ "file": file, "line": line, "key": key, "expected": expected })
+    };
+    let errors: Vec<_> = errors.iter().map(error).collect();
+    writeln!(out, "{}", serde_json::json!({ "passed": false, "errors": errors }))
 }
 
 /// The file, or the built-in scenario of that id.
 fn find(file: &str) -> Option<Fixture> {
-    match std::fs::read_to_string(file) {
+    match corpus::read(file.as_ref()) {
         Ok(text) => Some(Fixture { file: file.to_owned(), text }),
         Err(error) => {
             // A built-in one may also be named by the path it has in the repository.
             let found = corpus().into_iter().find(|own| own.stem() == file || own.file == file);
             if found.is_none() {
-                eprintln!("asx: {file}: {error}");
+                complain!("asx: {error}");
             }
             found
         }

@@ -23,12 +23,12 @@ pub(crate) fn status(wanted: Option<&str>, out: &mut impl Write) -> io::Result<E
             Ok(ExitCode::SUCCESS)
         }
         None => {
-            eprintln!("asx: there is no status `{wanted}`");
+            complain!("asx: there is no status `{wanted}`");
             let near = near(wanted);
             if near.is_empty() {
-                eprintln!("`asx status` lists them all");
+                complain!("`asx status` lists them all");
             } else {
-                eprintln!("did you mean: {}", near.join(", "));
+                complain!("did you mean: {}", near.join(", "));
             }
             Ok(ExitCode::from(2))
         }

@@ -60,7 +60,7 @@ fn conform_filters_lists_and_speaks_json() {
     let output = asx(&["conform", "--json", "--filter", "tm-same-*"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let expected = serde_json::json!({
-        "host": "model", "total": 1, "passed": 1, "failed": [], "skipped": [],
+        "host": "model", "total": 1, "passed": 1, "failed": [], "problems": {}, "skipped": [],
     });
     assert_eq!(json, expected);
     assert_eq!(asx(&["conform", "--filter", "nothing-*"]).status.code(), Some(2));
@@ -84,7 +84,30 @@ fn a_failure_shows_both_sides_and_how_to_see_it_again() {
     let output = asx(&["conform", "--json", "--fixtures", &path]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["failed"], serde_json::json!(["broken", "wrong"]));
+    assert_eq!(json["problems"]["wrong"][1], "    expected 7");
     assert_eq!(asx(&["conform", "--fixtures", "/no/such/folder"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_folder_may_not_have_two_of_an_id_nor_files_that_are_no_text() {
+    let folder = folder("twins");
+    fs::create_dir(folder.join("below")).expect("a folder");
+    fs::write(folder.join("below/good.toml"), GOOD).expect("written");
+    fs::write(folder.join("good.toml"), GOOD).expect("written");
+    let path = folder.to_string_lossy();
+    let output = asx(&["conform", "--fixtures", &path]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{out}");
+    assert!(out.contains("good.toml:1: id: expected an id of its own, not that of "), "{out}");
+
+    let bad = folder.join("bad.toml");
+    fs::write(&bad, b"schema = 1\nid = \"\xff\"\n").expect("written");
+    for arguments in [["conform", "--fixtures", &path], ["run", &bad.to_string_lossy(), "--json"]] {
+        let output = asx(&arguments);
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        assert!(err.contains("bad.toml: line 2 is not UTF-8 (byte 17)"), "{err}");
+    }
 }
 
 #[test]
@@ -132,6 +155,11 @@ fn a_file_that_cannot_be_read_says_where() {
     let output = asx(&["run", &file.to_string_lossy()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("x.toml:2: op: there is no op \"nap\""));
+    let output = asx(&["run", &file.to_string_lossy(), "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let told = json["errors"].as_array().expect("a list").iter();
+    assert!(told.clone().any(|error| error["line"] == 2 && error["key"] == "op"), "{json}");
+    assert!(!json["passed"].as_bool().unwrap_or(true), "{json}");
 }
 
 #[test]
@@ -344,4 +372,13 @@ fn completions_are_for_three_shells() {
         }
     }
     assert_eq!(asx(&["completions", "csh"]).status.code(), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_error_that_takes_nothing_changes_no_exit_code() {
+    let full = fs::File::options().write(true).open("/dev/full").expect("there");
+    let mut asx = Command::new(env!("CARGO_BIN_EXE_asx"));
+    let status = asx.args(["run", "no-such-file"]).stderr(full).status().expect("asx runs");
+    assert_eq!(status.code(), Some(2));
 }

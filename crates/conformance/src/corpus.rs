@@ -28,6 +28,19 @@ pub fn corpus() -> Vec<Fixture> {
     BUILT_IN.iter().map(own).collect()
 }
 
+/// The text of a file; an error says which, and where it is no text.
+pub fn read(path: &Path) -> io::Result<String> {
+    let wrong = |kind, what: &dyn core::fmt::Display| {
+        io::Error::new(kind, format!("{}: {what}", path.display()))
+    };
+    let bytes = fs::read(path).map_err(|error| wrong(error.kind(), &error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        wrong(io::ErrorKind::InvalidData, &format!("line {line} is not UTF-8 (byte {at})"))
+    })
+}
+
 /// The scenarios in a folder and below, ordered by path.
 pub fn load(folder: &Path) -> io::Result<Vec<Fixture>> {
     let mut fixtures = Vec::new();
@@ -39,7 +52,7 @@ pub fn load(folder: &Path) -> io::Result<Vec<Fixture>> {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "toml") {
                 let file = path.to_string_lossy().into_owned();
-                fixtures.push(Fixture { file, text: fs::read_to_string(&path)? });
+                fixtures.push(Fixture { file, text: read(&path)? });
             }
         }
     }

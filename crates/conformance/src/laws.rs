@@ -37,7 +37,7 @@ pub fn answer(law: &Law, seed: u64) -> Reply {
         }
         Law::ConsumePolls { budget, polls } => {
             let mut budget = *budget;
-            let result = (0..(*polls).min(1_000_000)).try_for_each(|_| budget.consume_poll());
+            let result = consume_polls(&mut budget, *polls);
             exhausted(result).with("left", Value::budget(&budget))
         }
         Law::ConsumeCost { budget, cost } => {
@@ -76,6 +76,17 @@ pub fn answer(law: &Law, seed: u64) -> Reply {
 fn exhausted(result: Result<(), Exhausted>) -> Reply {
     let kind = result.err().map(|error| error.kind().name());
     Reply::from(result).with("kind", Value::maybe(kind))
+}
+
+/// All of so many polls or none: what is left before the last one decides.
+fn consume_polls(budget: &mut Budget, polls: u64) -> Result<(), Exhausted> {
+    let Some(others) = polls.checked_sub(1).filter(|_| budget.poll_quota < u64::MAX) else {
+        return Ok(());
+    };
+    let mut last = Budget { poll_quota: budget.poll_quota.saturating_sub(others), ..*budget };
+    last.consume_poll()?;
+    *budget = last;
+    Ok(())
 }
 
 fn region() -> RegionId {

@@ -17,6 +17,7 @@ pub mod laws;
 pub mod model;
 pub mod names;
 pub mod native;
+pub mod parity;
 pub mod parse;
 pub mod pattern;
 pub mod run;

@@ -91,8 +91,8 @@ const WRONG: &[(&str, &str)] = &[
         "f.toml:5: redy: op \"check\" has no such key (did you mean `ready`?)",
     ),
     (
-        "steps = [{ op = \"meet\", of = [] }]",
-        "f.toml:5: of: expected a list with at least one item",
+        "steps = [{ op = \"strengthen\", reasons = [] }]",
+        "f.toml:5: reasons: expected a list with at least one item",
     ),
     ("steps = [{ op = \"meet\", of = [{ poll = 1 }] }]", "`poll` is none of them"),
     (
@@ -190,6 +190,28 @@ fn a_name_an_op_fails_to_make_may_be_made_later() {
          {{ op = \"open\", as = \"r\" }},\n]\n"
     );
     assert_eq!(errors(&text), [""; 0]);
+}
+
+#[test]
+fn a_wrong_time_is_not_also_a_missing_one() {
+    for key in ["by = -5", "to = \"soon\""] {
+        let found = errors(&format!("{HEAD}steps = [{{ op = \"advance\", {key} }}]\n"));
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+}
+
+#[test]
+fn very_many_mistakes_are_not_all_told() {
+    for op in ["nap", "run"] {
+        let op = format!("  {{ op = \"{op}\" }},\n");
+        let found = errors(&format!("{HEAD}steps = [\n{}]\n", op.repeat(60_000)));
+        assert!((1..=101).contains(&found.len()), "{}", found.len());
+    }
+    let found = errors(&format!("{HEAD}steps = [\n{}]\n", "  { op = \"nap\" },\n".repeat(200)));
+    assert_eq!(
+        found.last().map(String::as_str),
+        Some("f.toml:105: errors: there may be more of them")
+    );
 }
 
 #[test]

@@ -9,6 +9,7 @@ use asx_runtime::Cx;
 use crate::explore::{Schedule, TokenError};
 use crate::failure::Finding;
 use crate::found::Report;
+use crate::recording::Trace;
 use crate::report;
 use crate::search::Search;
 
@@ -49,7 +50,8 @@ impl<T, E: fmt::Debug> Judged for Result<T, E> {
 /// How the next schedule is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum How {
-    /// Every class of schedules if there are few, then a mixture of the random ones.
+    /// Every class of schedules if there are few, then a mixture of the random ones; then some in
+    /// which others may go between any two operations of a task, as on several threads.
     #[default]
     Mixed,
     /// Any task that can run, each as likely as the other.
@@ -277,6 +279,19 @@ where
         Search::new(self).all()
     }
 
+    /// One run, in an order that is drawn from a seed, as a trace: to look at a run that does not
+    /// fail, or to compare two.
+    ///
+    /// ```
+    /// use asx_lab::check;
+    /// use asx_runtime::Cx;
+    /// let program = check(async |cx: Cx| cx.yield_now().await);
+    /// assert_eq!(program.record(7), program.record(7));
+    /// ```
+    pub fn record(&self, seed: u64) -> Trace {
+        Search::new(self).recorded(seed)
+    }
+
     /// Runs it, and panics with the report if a run fails; what there is to see of that run is in
     /// files then ([`report::write`]). With a token in `ASX_REPLAY`, only that schedule is run.
     ///
@@ -310,8 +325,8 @@ where
 
     /// Runs the one schedule that a token names.
     pub fn replay(&self, token: &str) -> Result<Report, TokenError> {
-        let schedule = Schedule::from_token(token)?;
-        Ok(Search::new(self).replay(schedule))
+        let (schedule, grain) = Schedule::with_grain(token)?;
+        Ok(Search::new(self).of(grain).replay(schedule))
     }
 }
 

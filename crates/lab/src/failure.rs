@@ -8,6 +8,7 @@ use asx_runtime::waits::Hold;
 use asx_runtime::{Cancelled, Panic};
 
 use crate::explore::Verdict;
+use crate::stuck::Watch;
 
 /// What kind of thing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -162,6 +163,17 @@ pub struct Failure {
 impl Failure {
     pub(crate) fn new(finding: Finding, step: u64) -> Failure {
         Failure { finding, step, task: None, place: None }
+    }
+
+    /// Tells the circle of waits that there was, if that is not what it is about.
+    pub(crate) fn with_circle(mut self, watch: &Watch) -> Failure {
+        let Finding { kind, detail, .. } = &mut self.finding;
+        if !matches!(kind, Kind::Deadlock | Kind::LostWakeup | Kind::Futurelock)
+            && let Some(note) = watch.note()
+        {
+            *detail = note + detail;
+        }
+        self
     }
 
     /// A number that says whether two failures are the same one.

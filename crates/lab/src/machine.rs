@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::time::Time;
+use asx_runtime::waits::Waiter;
 use asx_runtime::{
     Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, Stop, TaskInfo,
     waits,
@@ -31,7 +32,7 @@ use crate::guard::Seen;
 use crate::host::{LabHost, Step, Stepped, Trouble};
 use crate::quiet::{self, Heard};
 use crate::signal::Signal;
-use crate::stuck::{self, Standstill};
+use crate::stuck::{self, Standstill, Watch};
 
 /// How late a clock is that is late: as if the machine had slept.
 const LATE: Duration = Duration::from_secs(3600);
@@ -58,6 +59,8 @@ pub(crate) struct Plan {
     /// Whether what is decided, and what each step touches, is written down: to be told, or to be
     /// compared with another run.
     pub(crate) trail: bool,
+    /// The step after which it is known to stand still in part: nothing is needed of what follows.
+    pub(crate) until: Option<u64>,
 }
 
 impl Plan {
@@ -73,6 +76,9 @@ pub(crate) struct Machine {
     signal: Signal,
     /// While events are recorded: how many there were before and after each step.
     moments: Vec<(u64, u64)>,
+    /// While events are recorded: the step in which the circle of waits closed with which the last
+    /// run ended.
+    closed: Option<u64>,
     /// How long it still waits for wakes from elsewhere, in all runs together.
     patience: Duration,
     /// Stays on its thread (rule 1).
@@ -94,8 +100,8 @@ impl Machine {
         let root = core.root();
         let parts = Parts { host, core, root };
         let (signal, patience) = (Signal::new(), Duration::from_millis(200));
-        let (moments, here) = (Vec::new(), PhantomData);
-        Machine { parts, signal, moments, patience, here }
+        let (moments, closed, here) = (Vec::new(), None, PhantomData);
+        Machine { parts, signal, moments, closed, patience, here }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
@@ -111,7 +117,7 @@ impl Machine {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        let Machine { parts, signal, moments, patience, .. } = self;
+        let Machine { parts, signal, moments, closed, patience, .. } = self;
         parts.host.start(strategy.take(), plan);
         parts.core.renumber();
         moments.clear();
@@ -124,7 +130,8 @@ impl Machine {
         let mut run = Run::new(parts, signal, (moments, patience), plan);
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&parts.root, 0, body, signal.waker(), || run.drive()) };
-        let Run { steps, finding, panics, .. } = run;
+        let Run { steps, finding, panics, watch, .. } = run;
+        *closed = watch.closed().filter(|_| finding.is_some());
         let is_disturbed = parts.host.state().is_disturbed;
         let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {
             let finding = match outcome {
@@ -139,6 +146,7 @@ impl Machine {
             let finding = finding.or_else(|| parts.aftermath(before));
             finding.map(|finding| Failure::new(finding, steps))
         });
+        let failure = failure.map(|failure| failure.with_circle(&watch));
         let (mut used, held_back) = {
             let mut state = parts.host.state();
             (state.strategy.take(), state.held_back)
@@ -149,6 +157,12 @@ impl Machine {
         }
         *strategy = used;
         failure
+    }
+
+    /// The step in which the circle of waits closed with which the last run ended, if there was
+    /// one and events are recorded.
+    pub(crate) fn closed(&self) -> Option<u64> {
+        self.closed
     }
 
     /// What was decided in the last run, if that was written down.
@@ -257,6 +271,13 @@ impl Parts {
         true
     }
 
+    /// Who waits for whom, by name.
+    fn named(&self, waiters: Vec<Waiter>) -> Standstill {
+        let state = self.host.state();
+        let names = waiters.iter().map(|waiter| format!("`{}`", state.called(waiter.task.id)));
+        Standstill { names: names.collect(), waiters }
+    }
+
     /// Who lives, and what each waits for.
     fn waiting(&self) -> String {
         let dump = Dump::of(&self.root);
@@ -296,6 +317,8 @@ struct Run<'a> {
     over: bool,
     finding: Option<Finding>,
     panics: Vec<Panicked>,
+    until: Option<u64>,
+    watch: Watch,
 }
 
 /// A panic, and when it was.
@@ -312,9 +335,22 @@ impl<'a> Run<'a> {
         (moments, patience): (&'a mut Vec<(u64, u64)>, &'a mut Duration),
         plan: Plan,
     ) -> Run<'a> {
-        let Plan { steps: most, faults, .. } = plan;
-        let (steps, tries, over, finding, panics) = (0, 0, false, None, Vec::new());
-        Run { parts, signal, moments, patience, most, faults, steps, tries, over, finding, panics }
+        let Plan { steps: most, faults, until, .. } = plan;
+        Run {
+            parts,
+            signal,
+            moments,
+            patience,
+            most,
+            faults,
+            steps: 0,
+            tries: 0,
+            over: false,
+            finding: None,
+            panics: Vec::new(),
+            until,
+            watch: Watch::default(),
+        }
     }
 
     /// Goes on until the root has something to look at.
@@ -328,6 +364,9 @@ impl<'a> Run<'a> {
                     self.despair();
                 }
                 self.parts.jump(false);
+            }
+            if !over && self.parts.core.recording() && self.is_closed() {
+                continue;
             }
             if !over && self.steps >= self.most {
                 let finding = stuck::endless(&self.names(), self.most);
@@ -423,6 +462,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Looks for a circle of waits: whether it is the one at which the run is to end.
+    fn is_closed(&mut self) -> bool {
+        let waiters = waits::waiters(&self.parts.root);
+        let (parts, steps) = (self.parts, self.steps);
+        self.watch.look(waiters, steps, |waiters| parts.named(waiters));
+        let ends = self.until.is_some_and(|until| steps >= until);
+        let Some(finding) = self.watch.finding().filter(|_| ends) else { return false };
+        self.give_up(finding.with_detail(&self.parts.waiting()));
+        true
+    }
+
     /// Nothing can run, and no time will come at which something can.
     fn stand_still(&mut self) {
         let names = self.names();
@@ -445,10 +495,7 @@ impl<'a> Run<'a> {
 
     /// Who waits for whom, by name.
     fn names(&self) -> Standstill {
-        let waiters = waits::waiters(&self.parts.root);
-        let state = self.parts.host.state();
-        let names = waiters.iter().map(|waiter| format!("`{}`", state.called(waiter.task.id)));
-        Standstill { names: names.collect(), waiters }
+        self.parts.named(waits::waiters(&self.parts.root))
     }
 
     /// What is left of a run does not end, whatever is done. Its futures may borrow from whoever

@@ -22,13 +22,26 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// What all events of the run come to: runs with the same events have the same.
+    pub fn digest(&self) -> u64 {
+        match self.records.last() {
+            Some(Record::End(end)) => end.digest,
+            _ => 0,
+        }
+    }
+
     /// The last run of a machine; nothing if it does not record.
-    pub(crate) fn of(machine: &Machine, header: Header, failure: &Failure) -> Option<Trace> {
+    pub(crate) fn of(
+        machine: &Machine,
+        header: Header,
+        failure: Option<&Failure>,
+    ) -> Option<Trace> {
         let (recorded, moments) = machine.recorded()?;
         let (log, tasks) = (machine.log(), machine.tasks());
-        let mark = moment(&recorded, moments, failure).map(|seq| {
+        let mark = failure.and_then(|failure| {
+            let seq = moment(&recorded, moments, failure)?;
             let text = format!("{}: {}", failure.finding.kind.name(), failure.finding.message);
-            Mark { seq, severity: "failure".into(), text: short(text) }
+            Some(Mark { seq, severity: "failure".into(), text: short(text) })
         });
         let Recorded { events, digest, recorded, lost } = recorded;
         let is_there = |id: u64| events.iter().any(|event| event.subject.task == Some(id));

@@ -9,17 +9,17 @@
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
-use asx_runtime::{Cx, Settings};
+use asx_runtime::{Cx, Recording, Settings};
 use asx_trace::Header;
 
 use crate::again::Again;
 use crate::check::{Check, How, Judged};
 use crate::everywhere::Everywhere;
 use crate::explore::{
-    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Pos, Random, Replay, Schedule,
-    Strategy, Uniform, shrink,
+    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Grain, Limits, Pct, Pos, Random, Replay,
+    Schedule, Strategy, Uniform, shrink,
 };
-use crate::failure::{Failure, Finding};
+use crate::failure::{Failure, Finding, Kind};
 use crate::found::{Found, Report};
 use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
@@ -47,10 +47,13 @@ pub(crate) struct Search<'a, F> {
     /// Whether tasks are cancelled in the runs that are made now, and whether there are faults.
     cancels: bool,
     faults: bool,
-    /// How schedules are chosen now.
+    /// How schedules are chosen now, and how much a task does in a row.
     how: How,
+    grain: Grain,
     /// The first run, if it passed.
     first: Option<Seen>,
+    /// Where the runs that are made now end.
+    until: Option<u64>,
     /// Cancels that were tried, of how many; and faults.
     coverage: [Option<(usize, usize)>; 2],
 }
@@ -65,10 +68,30 @@ where
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
         let (end, how) = (None, check.how);
-        let machine = machine(check.name.as_deref(), None);
-        let (first, proof, coverage) = (None, None, [None; 2]);
-        let (cancels, faults, runs) = (false, false, 0);
-        Search { check, machine, runs, end, proof, cancels, faults, how, first, coverage }
+        let (first, proof, coverage, grain) = (None, None, [None; 2], Grain::Poll);
+        let machine = machine(check.name.as_deref(), None, grain);
+        let (cancels, faults, runs, until) = (false, false, 0, None);
+        Search {
+            check,
+            machine,
+            runs,
+            end,
+            proof,
+            cancels,
+            faults,
+            how,
+            grain,
+            first,
+            until,
+            coverage,
+        }
+    }
+
+    /// The same with polls that are so small.
+    pub(crate) fn of(mut self, grain: Grain) -> Self {
+        self.grain = grain;
+        self.machine = machine(self.check.name.as_deref(), None, grain);
+        self
     }
 
     /// Searches as the check says.
@@ -78,6 +101,9 @@ where
         let share = time.map(|time| time / (1 + u32::from(cancels) + u32::from(faults)));
         self.limit(share);
         let mut failure = self.explore();
+        if failure.is_none() && self.check.how == How::Mixed {
+            failure = self.explore_operations();
+        }
         for (disturbs, (with_cancels, with_faults)) in
             [(cancels, (true, false)), (faults, (false, true))]
         {
@@ -137,6 +163,41 @@ where
         random.into_iter().find_map(|how| self.with(how, rest.div_ceil(4)))
     }
 
+    /// Polls are atomic, which on several threads they are not: two locks in a row are two things,
+    /// and others may go in between. So some runs let them, unless the program is the same then.
+    fn explore_operations(&mut self) -> Option<Failure> {
+        let (runs, proof) = (self.check.runs, self.proof);
+        let usual = std::mem::take(&mut self.first)?;
+        let machine = machine(self.check.name.as_deref(), None, Grain::Operation);
+        let machine = std::mem::replace(&mut self.machine, machine);
+        self.grain = Grain::Operation;
+        let failure = self.follow(&Schedule::default());
+        let first = self.machine.seen(failure.as_ref());
+        let is_same = first.failure.is_none() && self.compare(&usual, &first).is_none();
+        let ways = [(How::Dpor, runs / 4), (How::Random, runs / 8), (How::Pct(3), runs / 8)];
+        let mut failure = None;
+        for (how, most) in ways {
+            if is_same || failure.is_some() || self.end.is_some_and(|end| Instant::now() >= end) {
+                break;
+            }
+            self.proof = None;
+            failure = self.with(how, most);
+            if self.proof.is_some() {
+                break;
+            }
+        }
+        // More polls than usual are no failure: they were asked for.
+        let is_of_polls = |it: &Failure| {
+            matches!(it.finding.kind, Kind::Livelock | Kind::Unheeded | Kind::Overrun)
+        };
+        failure = failure.filter(|failure| !is_of_polls(failure));
+        (self.proof, self.first) = (proof, Some(usual));
+        if failure.is_none() {
+            (self.machine, self.grain) = (machine, Grain::Poll);
+        }
+        failure
+    }
+
     /// Runs what a strategy chooses, so many times at most.
     fn with(&mut self, how: How, most: u64) -> Option<Failure> {
         let seed = self.check.seed;
@@ -156,7 +217,8 @@ where
 
     /// One cancel or fault a run: everywhere in the usual order, then in others.
     fn disturb_everywhere(&mut self) -> Option<Failure> {
-        let (proof, limits) = (self.proof, Limits { preemptions: 0, cancels: 1 });
+        let limits = Limits { preemptions: 0, yields: 0, cancels: 1 };
+        let proof = self.proof;
         self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
         let which = usize::from(self.faults);
@@ -213,9 +275,9 @@ where
     ) -> Option<Failure> {
         let Check { workers, steps, latency, transparent, late_clocks, .. } = *self.check;
         let program = &self.check.program;
-        let (cancels, faults) = (self.cancels, self.faults);
-        let plan =
-            Plan { workers, steps, latency, cancels, faults, late_clocks, transparent, trail };
+        let (cancels, faults, until) = (self.cancels, self.faults, self.until);
+        let with = Plan { workers, steps, latency, cancels, faults, ..Plan::default() };
+        let plan = Plan { late_clocks, transparent, trail, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),
             false => value.judge(),
@@ -337,8 +399,7 @@ where
 
     /// Runs a schedule once more, with its events recorded.
     fn on_record(&mut self, failure: Failure, schedule: Schedule, shrunk_by: usize) -> Found {
-        let settings = Some((MOST_EVENTS, WhenFull::Overwrite));
-        let on_record = machine(self.check.name.as_deref(), settings);
+        let on_record = self.recording();
         let usual = std::mem::replace(&mut self.machine, on_record);
         let last = self.follow(&schedule);
         let failure = match last {
@@ -350,24 +411,66 @@ where
                 self.not_deterministic(difference, Some(&failure))
             }
         };
-        let (log, token) = (self.machine.log(), schedule.token());
+        let (log, token) = (self.machine.log(), schedule.token_of(self.grain));
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
-        let Check { seed, ref name, .. } = *self.check;
-        let strategy = self.how.to_string();
-        let mut header = Header { seed, ..Header::new("program", "lab") };
-        header.program = short(name.clone().unwrap_or(header.program));
-        let meta = [("token", &token), ("strategy", &strategy)];
-        header.meta = meta.map(|(key, value)| (key.into(), short(value.clone()))).into();
-        let trace = Trace::of(&self.machine, header, &failure);
+        let failure = self.up_to_the_circle(failure, &schedule);
+        let strategy = match self.grain {
+            Grain::Poll => self.how.to_string(),
+            Grain::Operation => format!("{}, one operation a poll", self.how),
+        };
+        let seed = self.check.seed;
+        let header = self.header(seed, &[("token", &token), ("strategy", &strategy)]);
+        let trace = Trace::of(&self.machine, header, Some(&failure));
         self.machine = usual;
-        let (name, run) = (name.clone(), self.runs);
+        let (name, run) = (self.check.name.clone(), self.runs);
         Found { failure, name, run, strategy, seed, token, words, schedule, shrunk_by, trace }
+    }
+
+    /// One run in an order that is drawn from a seed, on record.
+    pub(crate) fn recorded(mut self, seed: u64) -> Trace {
+        self.machine = self.recording();
+        let mut random = Random::new(seed);
+        random.begin();
+        let failure = self.once(&mut Some(Box::new(random)), true);
+        let header = self.header(seed, &[("strategy", "random")]);
+        let trace = Trace::of(&self.machine, header, failure.as_ref());
+        trace.expect("this machine records")
+    }
+
+    /// What a trace of a run says of itself.
+    fn header(&self, seed: u64, meta: &[(&str, &str)]) -> Header {
+        let mut header = Header { seed, ..Header::new("program", "lab") };
+        header.program = short(self.check.name.clone().unwrap_or(header.program));
+        let text = |(key, value): &(&str, &str)| (String::from(*key), short(String::from(*value)));
+        header.meta = meta.iter().map(text).collect();
+        header
+    }
+
+    /// If the last run stood still because of a circle of waits, which nobody broke while others
+    /// went on: it is told in the step in which it closed, and the run on record ends there.
+    fn up_to_the_circle(&mut self, failure: Failure, schedule: &Schedule) -> Failure {
+        let closed = self.machine.closed().filter(|step| *step < failure.step);
+        let (Some(step), Kind::Deadlock) = (closed, failure.finding.kind) else { return failure };
+        // What it has on record is of one run.
+        self.machine = self.recording();
+        self.until = Some(step);
+        let last = self.follow(schedule);
+        self.until = None;
+        last.unwrap_or(failure)
+    }
+
+    /// A machine that records the events of its one run.
+    fn recording(&self) -> Machine {
+        let settings = Some(Recording::new(MOST_EVENTS, WhenFull::Overwrite));
+        machine(self.check.name.as_deref(), settings, self.grain)
     }
 }
 
-fn machine(name: Option<&str>, journal: Option<(usize, WhenFull)>) -> Machine {
-    Machine::new(
-        name.unwrap_or("a check"),
-        Settings { operations: u32::MAX, journal, ..Settings::default() },
-    )
+fn machine(name: Option<&str>, journal: Option<Recording>, grain: Grain) -> Machine {
+    let operations = match grain {
+        Grain::Poll => u32::MAX,
+        Grain::Operation => 1,
+    };
+    let settings = Settings { operations, journal, ..Settings::default() };
+    Machine::new(name.unwrap_or("a check"), settings)
 }

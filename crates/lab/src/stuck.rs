@@ -1,12 +1,14 @@
 //! Why nothing goes on, by who waits for whom.
 //!
 //! It is asked when nothing is runnable and no timer is armed, or when all polls are used up: never
-//! on suspicion, since a task that runs, or that a timer will wake, may cancel those in a circle.
+//! on suspicion, since a task that runs, or that a timer will wake, may cancel those in a circle,
+//! or release what another has taken. Once it is known that nobody does, the run is made again, and
+//! watched ([`Watch`]): it ends in the step in which the circle closes.
 
 use std::fmt::Write as _;
 
 use asx_runtime::Activity;
-use asx_runtime::waits::{On, Waiter};
+use asx_runtime::waits::{Need, On, Waiter};
 
 use crate::failure::{Finding, Kind};
 
@@ -25,6 +27,17 @@ impl Standstill {
             let is_woken = waiter.task.activity != Activity::Waiting;
             is_woken || waiter.task.waits.is_none() && waiter.wakers > 0
         })
+    }
+
+    /// Who is in a circle.
+    fn meet(&self, circle: &[u64]) -> String {
+        match circle {
+            [alone] => format!("{} waits for itself", self.name(*alone)),
+            several => {
+                let names: Vec<_> = several.iter().map(|task| self.name(*task)).collect();
+                format!("{} wait for each other", names.join(" and "))
+            }
+        }
     }
 
     fn name(&self, task: u64) -> &str {
@@ -52,8 +65,8 @@ fn special(all: &Standstill, busy: bool) -> Option<Finding> {
     let waiters = &all.waiters;
     let waiting = |waiter: &&Waiter| waiter.task.activity == Activity::Waiting;
     let futurelock = waiters.iter().find_map(|waiter| {
-        let given = waiter.on.iter().find_map(|on| match on {
-            On::Look(task, at) => Some((*task, at)),
+        let given = waiter.on().find_map(|on| match on {
+            On::Look(task, at) => Some((task, at)),
             _ => None,
         })?;
         let idle = waiters.iter().filter(waiting).any(|other| other.task.id == given.0);
@@ -80,50 +93,125 @@ fn special(all: &Standstill, busy: bool) -> Option<Finding> {
         return Some(Finding::new(Kind::LostWakeup, message).with_detail(&lines(all)));
     }
     let circle = circle(waiters, busy)?;
-    let message = match &*circle {
-        [alone] => format!("{} waits for itself", all.name(*alone)),
-        several => {
-            let names: Vec<_> = several.iter().map(|task| all.name(*task)).collect();
-            format!("{} wait for each other", names.join(" and "))
-        }
-    };
-    Some(Finding::new(Kind::Deadlock, message).with_detail(&lines(all)))
+    Some(Finding::new(Kind::Deadlock, all.meet(&circle)).with_detail(&lines(all)))
 }
 
-/// Tasks each of which waits for the next, and the last for the first.
+/// Tasks each of which waits for the next, and the last for the first: from the one that was made
+/// first. Nothing that others do ends a wait of theirs, short of a cancel.
 fn circle(waiters: &[Waiter], busy: bool) -> Option<Vec<u64>> {
-    let stuck = |waiter: &&Waiter| {
-        waiter.task.activity == Activity::Waiting && (!busy || waiter.wakers <= waiter.on.len())
+    let doomed = doomed(waiters, busy);
+    let next = |task: u64| {
+        let waiter = doomed.iter().find(|waiter| waiter.task.id == task)?;
+        waiter.on().map(On::task).find(|next| doomed.iter().any(|it| it.task.id == *next))
     };
-    let of = |task: u64| waiters.iter().filter(stuck).find(|waiter| waiter.task.id == task);
-    fn visit<'a>(
-        task: u64,
-        path: &mut Vec<u64>,
-        done: &mut Vec<u64>,
-        of: &impl Fn(u64) -> Option<&'a Waiter>,
-    ) -> Option<Vec<u64>> {
+    let mut path = vec![doomed.first()?.task.id];
+    loop {
+        let task = next(*path.last()?)?;
         if let Some(at) = path.iter().position(|seen| *seen == task) {
-            return Some(path[at..].to_vec());
-        }
-        if done.contains(&task) {
-            return None;
+            let mut circle = path.split_off(at);
+            let first =
+                circle.iter().min().and_then(|least| circle.iter().position(|task| task == least));
+            circle.rotate_left(first.unwrap_or(0));
+            return Some(circle);
         }
         path.push(task);
-        let next = of(task)?.on.iter().map(|on| on.task());
-        let found = next.into_iter().find_map(|next| visit(next, path, done, of));
-        path.pop();
-        done.push(task);
-        found
     }
-    let mut done = Vec::new();
-    waiters.iter().find_map(|waiter| visit(waiter.task.id, &mut Vec::new(), &mut done, &of))
+}
+
+/// Those that wait for each other, and those that wait for them: the most there are such that none
+/// has a wait that somebody else can end. `busy`: others can run, so only those count that nothing
+/// but these waits can wake.
+fn doomed(waiters: &[Waiter], busy: bool) -> Vec<&Waiter> {
+    let waits = |waiter: &&Waiter| {
+        let is_firm = !busy || waiter.wakers <= waiter.needs.len();
+        waiter.task.activity == Activity::Waiting && !waiter.needs.is_empty() && is_firm
+    };
+    let mut doomed: Vec<_> = waiters.iter().filter(waits).collect();
+    loop {
+        let ids: Vec<_> = doomed.iter().map(|waiter| waiter.task.id).collect();
+        let is_doomed = |on: &On| ids.contains(&on.task());
+        let has_no_end = |need: &Need| match need.each {
+            true => need.from.iter().any(is_doomed),
+            false => !need.from.is_empty() && need.from.iter().all(is_doomed),
+        };
+        doomed.retain(|waiter| waiter.needs.iter().all(has_no_end));
+        if doomed.len() == ids.len() {
+            return doomed;
+        }
+    }
+}
+
+/// Looks, step by step, for a circle of waits among tasks while others go on.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    circle: Option<Circle>,
+    /// The last that a cancel has broken, and when.
+    broken: Option<(Circle, u64)>,
+}
+
+/// A circle of waits.
+#[derive(Debug)]
+struct Circle {
+    /// In which it closed.
+    step: u64,
+    tasks: Vec<u64>,
+    finding: Finding,
+}
+
+impl Watch {
+    /// Looks at how things are after so many steps; `names` makes them ready to be told.
+    pub(crate) fn look(
+        &mut self,
+        waiters: Vec<Waiter>,
+        step: u64,
+        names: impl FnOnce(Vec<Waiter>) -> Standstill,
+    ) {
+        if let Some(circle) = self.circle.take() {
+            // Of several it stays with the first.
+            let others = waiters.iter().filter(|it| circle.tasks.contains(&it.task.id));
+            let members: Vec<_> = others.cloned().collect();
+            if self::circle(&members, true).is_some_and(|still| still == circle.tasks) {
+                self.circle = Some(circle);
+                return;
+            }
+            if members.iter().any(|member| member.task.state.in_cancel_lane()) {
+                self.broken = Some((circle, step));
+            }
+        }
+        self.circle = circle(&waiters, true).map(|tasks| {
+            let all = names(waiters);
+            let finding = Finding::new(Kind::Deadlock, all.meet(&tasks)).with_detail(&lines(&all));
+            Circle { step, tasks, finding }
+        });
+    }
+
+    /// The step in which the circle has closed that there is now.
+    pub(crate) fn closed(&self) -> Option<u64> {
+        self.circle.as_ref().map(|circle| circle.step)
+    }
+
+    /// The circle that there is now, as a finding.
+    pub(crate) fn finding(&self) -> Option<Finding> {
+        self.circle.as_ref().map(|circle| circle.finding.clone())
+    }
+
+    /// What there is to say of a run that failed in another way.
+    pub(crate) fn note(&self) -> Option<String> {
+        let (circle, end) = match (&self.circle, &self.broken) {
+            (Some(circle), _) => (circle, String::new()),
+            (None, Some((circle, end))) => (circle, format!(" until a cancel in step {end}")),
+            (None, None) => return None,
+        };
+        let Circle { step, finding: Finding { message, detail, .. }, .. } = circle;
+        Some(format!("from step {step} on{end}, {message}\n{detail}"))
+    }
 }
 
 /// Who waits for whom, a line each.
 fn lines(all: &Standstill) -> String {
     let mut text = String::new();
     for waiter in &all.waiters {
-        for on in &waiter.on {
+        for on in waiter.on() {
             let (from, to) = (all.name(waiter.task.id), all.name(on.task()));
             let _ = match on {
                 On::End(_) => writeln!(text, "{from} waits for the end of {to}"),
@@ -134,6 +222,9 @@ fn lines(all: &Standstill) -> String {
                 On::Release(_, None) => writeln!(text, "{from} waits for what {to} took"),
                 On::Look(_, at) => {
                     writeln!(text, "{from} waits for what {to} was given for its wait at {at}")
+                }
+                On::Turn(_, at) => {
+                    writeln!(text, "{from} waits in line behind {to}, which waits at {at}")
                 }
             };
         }

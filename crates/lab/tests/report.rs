@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use asx_kernel::journal::EventKind;
 use asx_lab::{Found, How, Kind, Report, check, report};
+use asx_runtime::sync::Mutex;
 use asx_runtime::time::DurationExt;
 use asx_runtime::{Cancelled, Cx, Scope, channel};
 use asx_trace::{Class, Reader, Record, verify};
@@ -310,4 +311,67 @@ fn random_numbers_are_of_the_task_not_of_the_order() {
     let all = all.lock().unwrap();
     assert_eq!(all.len(), 2, "{all:?}");
     assert!(all.iter().all(|(_, first, second)| first != second));
+}
+
+/// Two steps under a lock that are one, and a poll quota that is just enough for them.
+#[test]
+fn operations_one_by_one_do_not_use_up_what_is_counted_in_polls() {
+    let report = check(async |cx: Cx| {
+        cx.scope(async |s: Scope<Cancelled>| {
+            let lock = Arc::new(Mutex::new(0));
+            let task = s.task("bounded").polls(1).spawn(async move |cx: Cx| {
+                for _ in 0..20 {
+                    *lock.lock(&cx).await? += 1;
+                }
+                Ok(())
+            });
+            assert!(task.await.is_ok(), "the quota was enough");
+            Ok(())
+        })
+        .await
+    })
+    .run();
+    assert!(report.failure.is_none(), "{report}");
+}
+
+/// A poll with more operations than a run may have polls is no livelock.
+#[test]
+fn operations_one_by_one_are_no_livelock() {
+    let report = check(async |cx: Cx| {
+        let lock = Mutex::new(0);
+        for _ in 0..200 {
+            *lock.lock(&cx).await? += 1;
+        }
+        Ok::<_, Cancelled>(())
+    })
+    .steps(100)
+    .run();
+    assert!(report.failure.is_none(), "{report}");
+}
+
+/// The report says how it was run, and its token is enough to run it again.
+#[test]
+fn a_failure_between_two_operations_says_so() {
+    let program = async |cx: Cx| {
+        let lock = Arc::new(Mutex::new(0));
+        cx.scope(async |s: Scope<Cancelled>| {
+            for _ in 0..2 {
+                let lock = lock.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    let before = *lock.lock(&cx).await?;
+                    *lock.lock(&cx).await? = before + 1;
+                    Ok(())
+                }));
+            }
+            Ok(())
+        })
+        .await?;
+        assert_eq!(*lock.lock(&cx).await?, 2);
+        Ok::<_, Cancelled>(())
+    };
+    let found = check(program).run().failure.expect("an increment is lost");
+    assert!(found.to_string().contains("one operation a poll"), "{found}");
+    assert!(check(program).replay(&found.token).expect("a token").failure.is_some());
+    // Who asks for one way of choosing gets that, and polls as they are.
+    assert!(check(program).how(How::Dfs).run().failure.is_none());
 }

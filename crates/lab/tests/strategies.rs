@@ -5,8 +5,10 @@ mod program;
 use asx_lab::explore::{
     Bounded, Certificate, Dfs, Dpor, Limits, Pct, Pos, Progress, Random, Strategy, Uniform, Verdict,
 };
+use asx_lab::{How, check};
+use asx_runtime::{Cancelled, Cx, Scope};
 use program::known::{self, CANCELLED, CLAIMED_TWICE, NEEDLE};
-use program::{DEADLOCK, Machine, Program};
+use program::{DEADLOCK, Machine, Op, Program};
 
 /// The runs until the failure is found, at most `most`.
 fn runs_to(program: &Program, strategy: &mut dyn Strategy, failure: u64, most: u64) -> Option<u64> {
@@ -98,7 +100,7 @@ fn the_right_programs_are_proved_right_by_both_searches() {
 #[test]
 fn bounds_grow_until_the_bug_is_within_them() {
     let program = known::deadlock(false);
-    let mut none = Bounded::new(Limits { preemptions: 0, cancels: 0 }, 1_000);
+    let mut none = Bounded::new(Limits { preemptions: 0, yields: 0, cancels: 0 }, 1_000);
     let progress = exhaust(&program, &mut none);
     let (limits, _) = progress.bounded.expect("a proof of what is within");
     assert_eq!((progress.failures, progress.exhausted, limits.preemptions), (0, None, 0));
@@ -107,6 +109,51 @@ fn bounds_grow_until_the_bug_is_within_them() {
     assert_eq!(bounded.limits().preemptions, 1);
     let progress = exhaust(&program, &mut bounded);
     assert_eq!(progress.exhausted, exhaust(&program, &mut Dfs::new()).exhausted);
+}
+
+#[test]
+fn a_switch_where_a_task_lets_others_go_first_is_no_preemption() {
+    let mut program = known::deadlock(false);
+    let bound = |yields| Bounded::new(Limits { preemptions: 0, yields, cancels: 0 }, 1_000);
+    assert_eq!(exhaust(&program, &mut bound(usize::MAX)).failures, 0);
+    program.tasks.iter_mut().flatten().for_each(|op| {
+        if matches!(op, Op::Yield) {
+            *op = Op::Pass;
+        }
+    });
+    assert!(runs_to(&program, &mut bound(usize::MAX), DEADLOCK, 100).is_some());
+    // Unless these are limited as well.
+    let progress = exhaust(&program, &mut bound(0));
+    let (limits, _) = progress.bounded.expect("a proof of what is within");
+    assert_eq!((progress.failures, limits.yields), (0, 0));
+    // Nothing is left for a second level.
+    let mut all = Bounded::new(Limits::NONE, 100_000);
+    let progress = exhaust(&program, &mut all);
+    assert_eq!((all.limits().preemptions, progress.exhausted.is_some()), (0, true));
+}
+
+/// Two tasks that let each other go first again and again.
+async fn polite(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        for _ in 0..2 {
+            drop(s.spawn(async |cx: Cx| {
+                for _ in 0..3 {
+                    cx.yield_now().await;
+                }
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn yields_of_real_tasks_are_no_preemptions() {
+    let [all, bounded] = [How::Dfs, How::Bounded].map(|how| check(polite).how(how).run());
+    assert!(all.failure.is_none() && all.proof.is_some(), "{all}");
+    // One level, which is everything; with another one there would be more runs.
+    assert_eq!((bounded.runs, bounded.proof), (all.runs, all.proof));
 }
 
 #[test]

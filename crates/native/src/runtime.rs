@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
-use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Region, Settings};
+use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
 use crate::blocking::Pool;
 use crate::governor::{Adaptive, Governor};
@@ -74,9 +74,9 @@ impl Builder {
     }
 
     /// How many channel and lock operations that need not wait a task may do in one poll before it
-    /// lets others run; 128 unless set, `None` for any number.
+    /// lets others run; 128 unless set, `None` for any number. 0 counts as 1.
     pub fn operations_per_poll(mut self, operations: Option<u32>) -> Self {
-        self.settings.operations = operations.unwrap_or(u32::MAX);
+        self.settings.operations = operations.map_or(u32::MAX, |operations| operations.max(1));
         self
     }
 
@@ -84,14 +84,14 @@ impl Builder {
     /// oldest are forgotten. Off unless set; it costs time at every step, and up to 32 bytes times
     /// `capacity` for each thread.
     pub fn journal(mut self, capacity: usize) -> Self {
-        self.settings.journal = Some((capacity, WhenFull::Overwrite));
+        self.settings.journal = Some(Recording::new(capacity, WhenFull::Overwrite));
         self
     }
 
     /// As [`journal`](Builder::journal), but nothing is forgotten: when `capacity` events have been
     /// recorded, new tasks, regions, timers and channels are refused (`RESOURCE_EXHAUSTED`).
     pub fn whole_journal(mut self, capacity: usize) -> Self {
-        self.settings.journal = Some((capacity, WhenFull::Refuse));
+        self.settings.journal = Some(Recording::new(capacity, WhenFull::Refuse));
         self
     }
 
@@ -228,7 +228,8 @@ impl Runtime {
     }
 
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
-    /// force after `grace.hard` more. No program starts afterwards.
+    /// force after `grace.hard` more. It waits no longer than something lives. No program starts
+    /// afterwards.
     ///
     /// # Errors
     /// What still lives a second after that: tasks whose polls do not return.

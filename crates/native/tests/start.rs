@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
-use asx_runtime::{Cx, NotReady, Policy, Ready, Scope, Stop};
+use asx_native::Runtime;
+use asx_runtime::{Cx, NotReady, Policy, Ready, Scope, Stop, channel};
 use common::{AppError, on_each};
 
 #[test]
@@ -226,4 +227,16 @@ fn a_cancel_of_who_collects_is_not_mistaken_for_an_outcome() {
         });
         assert_eq!(result.unwrap(), Kind::Timeout);
     });
+}
+
+/// A bound of no operation at all would let nothing happen.
+#[test]
+fn a_poll_may_do_one_operation_at_least() {
+    let rt = Runtime::builder().workers(1).operations_per_poll(Some(0)).build().unwrap();
+    let got = rt.block_on(async |cx: Cx| {
+        let (tx, mut rx) = channel::bounded(1);
+        tx.send(&cx, 7).await.expect("there is room");
+        rx.recv(&cx).await.expect("it was sent")
+    });
+    assert_eq!(got, 7);
 }

@@ -4,13 +4,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use asx_native::Runtime;
-use asx_runtime::{Cancelled, Cx, Grace, Scope};
+use asx_native::{BlockOnError, Runtime};
+use asx_runtime::{Cancelled, Cx, Grace, Scope, channel};
 
 const SOON: Duration = Duration::from_millis(5);
 
 /// Runs a program, stops it when `tasks` live, and wants all of it to end, and no alarm to be left.
 fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, patience: Duration) {
+    stop_within(body, tasks, Grace { soft: SOON, hard: patience });
+}
+
+fn stop_within<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, grace: Grace) {
     for workers in [1, 2, 4] {
         let runtime = Arc::new(Runtime::builder().workers(workers).build().unwrap());
         let program = thread::spawn({
@@ -20,7 +24,7 @@ fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, patie
         while runtime.dump().tasks() < tasks {
             thread::yield_now();
         }
-        if let Err(left) = runtime.shutdown(Grace { soft: SOON, hard: patience }) {
+        if let Err(left) = runtime.shutdown(grace) {
             panic!("{workers} workers leave:\n{left}");
         }
         program.join().unwrap();
@@ -59,4 +63,60 @@ fn a_program_stays_on_its_thread_when_it_is_cancelled() {
         .await;
     }
     stop(program, 1, Duration::from_secs(600));
+}
+
+/// Patience is for what lives: with nothing there, no time limit matters.
+#[test]
+fn nothing_is_waited_for_when_nothing_lives() {
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        runtime.shutdown(Duration::MAX).expect("nothing lives");
+        let late = runtime.try_block_on(async |_cx: Cx| ());
+        assert!(matches!(late, Err(BlockOnError::ShutDown)), "{late:?}");
+    }
+}
+
+/// A program that goes when it is told ends the wait, however long that might have been.
+#[test]
+fn a_program_that_goes_when_told_ends_the_wait() {
+    async fn program(cx: Cx) {
+        cx.stopping().await.expect("nobody cancels it");
+    }
+    stop_within(program, 1, Grace { soft: Duration::MAX, hard: Duration::MAX });
+}
+
+/// However deep scopes are in each other, a cancel reaches the innermost, and the stack lasts.
+#[test]
+fn a_cancel_goes_as_deep_as_scopes_do() {
+    type Boxed = std::pin::Pin<Box<dyn Future<Output = Result<(), Cancelled>> + Send>>;
+    type Told = channel::oneshot::Reply<()>;
+    fn nest(cx: Cx, depth: u32, told: Told) -> Boxed {
+        Box::pin(async move {
+            let Some(below) = depth.checked_sub(1) else {
+                let _ = told.send(());
+                cx.cancelled().await;
+                return Ok(());
+            };
+            cx.scope(async |s: Scope<Cancelled>| {
+                drop(s.spawn(async move |cx: Cx| nest(cx, below, told).await));
+                Ok(())
+            })
+            .await
+        })
+    }
+    async fn program(cx: Cx) -> Result<(), Cancelled> {
+        cx.scope(async |s: Scope<Cancelled>| {
+            let (told, mut all_live) = channel::oneshot();
+            drop(s.spawn(async |cx: Cx| nest(cx, 300, told).await));
+            all_live.recv(&cx).await.expect("the innermost lives");
+            s.cancel("enough");
+            Ok(())
+        })
+        .await
+    }
+    // A small stack: a call for each of the scopes would not fit.
+    let small = thread::Builder::new().stack_size(256 * 1024);
+    let run = || Runtime::builder().current_thread().build().unwrap().block_on(program);
+    let ended = small.spawn(run).unwrap().join().unwrap();
+    assert!(ended.is_ok(), "what it caused itself is not its result");
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use asx_kernel::cancel::Kind;
 use asx_native::Runtime;
-use asx_runtime::Cx;
+use asx_runtime::{Cancelled, Cx, channel, join};
 
 #[derive(Default)]
 struct Flag(AtomicBool);
@@ -57,5 +58,54 @@ fn an_earlier_timer_fires_too() {
             cx.sleep(Duration::from_millis(30)).await.unwrap();
             wait_in_place(&cx, Duration::from_millis(1));
         }
+    });
+}
+
+/// Nothing but its own looks can tell it: no timer is noticed while the only worker polls.
+#[test]
+fn a_loop_that_only_looks_sees_its_time_limit() {
+    let rt = Runtime::builder().workers(1).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let spin = async |cx: &Cx| -> Result<(), Cancelled> {
+            loop {
+                cx.checkpoint()?;
+            }
+        };
+        let limit = Duration::from_millis(2);
+        let ended = cx.timeout(limit, spin).await.unwrap_err();
+        assert_eq!(ended.kind(), Kind::Timeout);
+        let past = cx.now();
+        let ended = cx.deadline(past, spin).await.unwrap_err();
+        assert_eq!(ended.kind(), Kind::Deadline);
+        // One part looks, the other waits: both are told. What is outside is not.
+        let both = cx.timeout(limit, async |cx| {
+            let (_tx, mut rx) = channel::bounded::<()>(1);
+            let waits = async |cx: &Cx| rx.recv(cx).await.map_err(|_| ());
+            let (spun, waited) = join(cx, spin, waits).await;
+            assert!(spun.is_err() && waited.is_err());
+            Ok::<_, Cancelled>(())
+        });
+        assert_eq!(both.await.unwrap_err().kind(), Kind::Timeout);
+        assert!(cx.checkpoint().is_ok());
+    });
+}
+
+#[test]
+fn a_shield_hides_a_time_limit_that_has_passed() {
+    let rt = Runtime::builder().workers(1).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let past = cx.now();
+        let result: Result<(), Cancelled> = cx
+            .deadline(past, async |cx| {
+                cx.shield(async |cx| {
+                    cx.checkpoint().expect("nothing is seen in here");
+                    cx.yield_now().await;
+                    cx.sleep(Duration::from_millis(1)).await.expect("nor here");
+                })
+                .await;
+                cx.checkpoint()
+            })
+            .await;
+        assert_eq!(result.unwrap_err().kind(), Kind::Deadline);
     });
 }

@@ -120,8 +120,13 @@ impl Turn {
 
     /// [`run`](Turn::run) with any number of operations.
     pub(crate) fn run_freely<R>(&self, f: impl FnOnce() -> R) -> R {
-        self.left.set(u32::MAX);
+        self.free();
         self.run(f)
+    }
+
+    /// Allows any number of operations.
+    pub(crate) fn free(&self) {
+        self.left.set(u32::MAX);
     }
 }
 

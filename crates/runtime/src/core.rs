@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::{ChainLimits, Kind};
-use asx_kernel::journal::{EventKind, WhenFull};
+use asx_kernel::journal::EventKind;
 use asx_kernel::lanes::Lane;
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
 use crate::cell::{Armed, Runnable, TaskRef};
-use crate::journal::Recorder;
+use crate::journal::{Recorder, Recording};
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
@@ -116,7 +116,7 @@ pub struct Settings {
     /// lets others run; `u32::MAX`: any number.
     pub operations: u32,
     /// Whether events are recorded, how many are retained, and what happens beyond that.
-    pub journal: Option<(usize, WhenFull)>,
+    pub journal: Option<Recording>,
     /// How far away timers may be, and how many there may be.
     pub wheel: WheelConfig,
     /// How long chains of causes may get.
@@ -198,12 +198,11 @@ impl Core {
     /// The shared part over a host.
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
         let (now, passes) = (host.now(), host.time_passes());
-        let recorder = |(most, when_full)| Recorder::new(most, when_full, passes);
         let endless = Settings::default().wheel;
         let first = || AtomicU64::new(1);
         Arc::new(Core {
             host,
-            recorder: settings.journal.map(recorder),
+            recorder: settings.journal.map(|journal| journal.recorder(passes)),
             timers: Timers::new(now, settings.wheel),
             alarms: Timers::new(now, endless),
             operations: settings.operations,

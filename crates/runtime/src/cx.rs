@@ -111,13 +111,22 @@ impl Cx {
     ///
     /// Inside a [shield](Cx::shield) it is never an error.
     pub fn checkpoint(&self) -> Result<(), Cancelled> {
-        look(&self.task, true).map_or(Ok(()), Err)
+        self.look().map_or(Ok(()), Err)
     }
 
     /// Whether the task, or the part of it this is called in, was asked to stop. It counts as seen
     /// then, as with [`checkpoint`](Cx::checkpoint).
     pub fn is_cancelled(&self) -> bool {
-        look(&self.task, true).is_some()
+        self.look().is_some()
+    }
+
+    /// Looks at the clock too, where a part of the task is bounded by time.
+    fn look(&self) -> Option<Cancelled> {
+        let _ = ambient::find(&self.task, |node| {
+            node.expire(&self.task.region);
+            None::<()>
+        });
+        look(&self.task, true)
     }
 
     /// Notes what the task is about to wait for, and where.
@@ -418,6 +427,7 @@ impl Future for YieldNow {
             return Poll::Ready(());
         }
         self.yielded = true;
+        crate::footprint::yields();
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -7,14 +7,19 @@
 //! nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Access, begin, end, take_endless, touch};
+pub use on::{Access, begin, end, take_endless, take_yielded, touch};
 #[cfg(feature = "lab")]
-pub(crate) use on::{breathe, is_on};
+pub(crate) use on::{breathe, is_on, yields};
 
 /// A place where a poll that goes on for ever can be stopped.
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
 pub(crate) fn breathe() {}
+
+/// The task that is polled lets others go first.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn yields() {}
 
 /// Something polls have in common.
 #[cfg(not(feature = "lab"))]
@@ -36,6 +41,12 @@ impl Object {
 
     #[inline(always)]
     pub(crate) fn write(self) {}
+
+    /// Whatever is made at a place of the source.
+    #[inline(always)]
+    pub(crate) const fn made_at(_: &std::panic::Location<'_>) -> Object {
+        Object
+    }
 
     /// The end of a task, or that it is to run.
     #[inline(always)]
@@ -59,6 +70,7 @@ pub(crate) enum Part {
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
+    use std::panic::Location;
 
     use asx_kernel::rng::mix64;
 
@@ -85,6 +97,8 @@ mod on {
         uses: Cell<u32>,
         /// A poll was stopped that went on for ever.
         stopped: Cell<bool>,
+        /// A task has let others go first.
+        yielded: Cell<bool>,
         /// The last use that was noted: most are followed by another of the same thing.
         last: Cell<Option<Access>>,
     }
@@ -101,6 +115,7 @@ mod on {
                 made: Cell::new(0),
                 uses: Cell::new(0),
                 stopped: Cell::new(false),
+                yielded: Cell::new(false),
                 last: Cell::new(None),
             }
         };
@@ -144,10 +159,12 @@ mod on {
         POLL.with(|poll| poll.on.get())
     }
 
-    /// Ends a poll that has used more than one that ends: by a panic, where no lock is held.
+    /// A look counts as a use. Ends a poll that has used more than one that ends: by a panic, where
+    /// no lock is held.
     #[inline]
     pub(crate) fn breathe() {
-        if POLL.with(|poll| poll.uses.get()) >= ENDLESS {
+        let uses = POLL.with(|poll| poll.uses.replace(poll.uses.get().wrapping_add(1)));
+        if uses >= ENDLESS {
             stop();
         }
     }
@@ -168,6 +185,16 @@ mod on {
     #[inline]
     pub fn take_endless() -> bool {
         POLL.with(|poll| poll.stopped.get() && poll.stopped.take())
+    }
+
+    pub(crate) fn yields() {
+        POLL.with(|poll| poll.yielded.set(true));
+    }
+
+    /// Whether a task has let others go first, since this was asked last.
+    #[inline]
+    pub fn take_yielded() -> bool {
+        POLL.with(|poll| poll.yielded.get() && poll.yielded.take())
     }
 
     /// Notes a use of something with a name of its own: of whatever else programs share.
@@ -212,6 +239,27 @@ mod on {
                 poll.made.set(made);
                 Object(mix64(poll.path.get() ^ mix64(made)))
             })
+        }
+
+        /// Whatever is made at a place of the source.
+        ///
+        /// Locks can be made in a `static`, where nobody knows of a poll; and who uses one first is
+        /// not the same in every run, so that this can't name it either: a search that sets two
+        /// runs against each other would take one lock for two. The place where it is made is the
+        /// same always. Those made at one place share a name, which is more than they have in
+        /// common, and does no harm.
+        pub(crate) const fn made_at(place: &Location<'_>) -> Object {
+            /// What tells files apart is at the end of their paths.
+            const ENOUGH: usize = 16;
+            let file = place.file().as_bytes();
+            let mut hash = (place.line() as u64) << 32 | place.column() as u64;
+            let mut left = if file.len() < ENOUGH { file.len() } else { ENOUGH };
+            while left > 0 {
+                hash = (hash ^ file[file.len() - left] as u64).wrapping_mul(0x0100_0000_01B3);
+                left -= 1;
+            }
+            // Numbers of tasks are small.
+            Object(hash | 1 << 63)
         }
 
         #[inline]

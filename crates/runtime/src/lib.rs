@@ -68,7 +68,7 @@ pub use combine::{
 pub use cx::{Cx, UntilCancelled, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use holdings::Obligation;
-pub use journal::{Dispatch, Recorded};
+pub use journal::{Dispatch, Recorded, Recording};
 pub use limits::Limits;
 pub use local::Local;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};

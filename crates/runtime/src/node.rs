@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use asx_kernel::cancel;
 use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
@@ -41,12 +42,13 @@ pub(crate) enum Kind {
 pub(crate) struct Branch {
     cancel: RefCell<Option<Cancelled>>,
     seen: Cell<bool>,
-    deadline: Option<Time>,
+    /// When it is cancelled, and what for.
+    deadline: Option<(Time, cancel::Kind)>,
 }
 
 impl Branch {
-    pub(crate) fn with_deadline(deadline: Time) -> Branch {
-        Branch { deadline: Some(deadline), ..Branch::default() }
+    pub(crate) fn with_deadline(deadline: Time, kind: cancel::Kind) -> Branch {
+        Branch { deadline: Some((deadline, kind)), ..Branch::default() }
     }
 
     pub(crate) fn cancel(&self, cancelled: Cancelled) {
@@ -112,8 +114,20 @@ impl Node {
     /// The deadline this node sets.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match &self.kind {
-            Kind::Branch(branch) => branch.deadline,
+            Kind::Branch(branch) => branch.deadline.map(|(deadline, _)| deadline),
             _ => None,
+        }
+    }
+
+    /// Cancels a branch whose deadline has passed: who looks need not wait for the timer, which a
+    /// poll that takes long keeps from being noticed. The clock is asked only if there is one.
+    pub(crate) fn expire(&self, region: &Region) {
+        let Kind::Branch(branch) = &self.kind else { return };
+        let Some((deadline, kind)) = branch.deadline.filter(|_| !branch.is_cancelled()) else {
+            return;
+        };
+        if deadline <= region.core.host.now() {
+            branch.cancel(region.reason(kind).into());
         }
     }
 }

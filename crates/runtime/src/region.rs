@@ -10,6 +10,7 @@
 mod few;
 pub(crate) mod home;
 mod tree;
+mod walk;
 mod watch;
 
 use std::ptr::NonNull;
@@ -464,9 +465,11 @@ impl Region {
         self.core.health()
     }
 
-    /// Stops everything inside gently, for good.
+    /// Stops everything inside gently, for good. It closes as soon as nothing lives inside any
+    /// more: patience is for what does.
     pub fn shutdown(self: &Arc<Self>, grace: Grace) {
         self.stop_within(grace.soft, grace.hard, Kind::Shutdown);
+        self.end();
     }
 
     /// Tells everything inside that it is about to be stopped.
@@ -563,9 +566,7 @@ impl Region {
             inner.children.values().cloned().collect()
         };
         self.core.host.schedule_all(entries);
-        for child in children {
-            child.close(regions.0.clone(), regions.1);
-        }
+        walk::close_all(children, regions.0, regions.1);
     }
 }
 

@@ -7,7 +7,7 @@
 //! Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Hold, On, Waiter, clear, held, take_leaked, waiters};
+pub use on::{Hold, Need, On, Waiter, clear, held, take_leaked, waiters};
 #[cfg(feature = "lab")]
 pub(crate) use on::{Note, Survey, Wakers, granted, leaked};
 
@@ -37,7 +37,7 @@ impl Note {
     pub(crate) const NOTHING: Note = Note;
 
     #[inline(always)]
-    pub(crate) fn waits<P>(_: &P, _: &'static std::panic::Location<'static>) -> Note {
+    pub(crate) fn waits<P>(_: &P, _: bool, _: &'static std::panic::Location<'static>) -> Note {
         Note
     }
 
@@ -77,8 +77,24 @@ mod on {
         pub task: TaskInfo,
         /// Wakers of it that something other than a cancel of a scope may use.
         pub wakers: usize,
-        /// Those that it waits for, as far as it is known.
-        pub on: Vec<On>,
+        /// Its waits, as far as they are known.
+        pub needs: Vec<Need>,
+    }
+
+    impl Waiter {
+        /// What it waits for others to do, in all of its waits.
+        pub fn on(&self) -> impl Iterator<Item = On> {
+            self.needs.iter().flat_map(|need| need.from.iter().copied())
+        }
+    }
+
+    /// One wait of a task.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Need {
+        /// What others may do to end it; nothing if nobody knows who.
+        pub from: Vec<On>,
+        /// Whether each of these is needed. If not, one may be enough.
+        pub each: bool,
     }
 
     /// What one task waits for another to do.
@@ -92,13 +108,16 @@ mod on {
         Release(u64, Option<&'static Location<'static>>),
         /// To look: it was given a lock or permit that it asked for there.
         Look(u64, &'static Location<'static>),
+        /// To get what it asked for there, as it is before the other in the line.
+        Turn(u64, &'static Location<'static>),
     }
 
     impl On {
         /// The other task.
         pub fn task(self) -> u64 {
             match self {
-                On::End(task) | On::Close(task) | On::Release(task, _) | On::Look(task, _) => task,
+                On::End(task) | On::Close(task) | On::Release(task, _) => task,
+                On::Look(task, _) | On::Turn(task, _) => task,
             }
         }
     }
@@ -150,7 +169,10 @@ mod on {
 
     #[derive(Clone, Copy, PartialEq)]
     enum What {
-        Waits,
+        /// `all`: for all permits there are.
+        Waits {
+            all: bool,
+        },
         Granted,
         Holds,
     }
@@ -161,6 +183,12 @@ mod on {
         task: u64,
         at: Option<&'static Location<'static>>,
         what: What,
+    }
+
+    impl Entry {
+        fn is_waiting(&self) -> bool {
+            matches!(self.what, What::Waits { .. })
+        }
     }
 
     /// In the order in which they came.
@@ -186,9 +214,9 @@ mod on {
     impl Note {
         pub(crate) const NOTHING: Note = Note(0);
 
-        /// The task that is being polled waits for permits of a pool.
-        pub(crate) fn waits<P>(pool: &P, at: &'static Location<'static>) -> Note {
-            Note::new(pool, Some(at), What::Waits)
+        /// The task that is being polled waits for permits of a pool, or for all of them.
+        pub(crate) fn waits<P>(pool: &P, all: bool, at: &'static Location<'static>) -> Note {
+            Note::new(pool, Some(at), What::Waits { all })
         }
 
         /// The task that is being polled has taken some.
@@ -242,9 +270,8 @@ mod on {
             return;
         };
         LIST.with_borrow_mut(|list| {
-            let waits = |entry: &&mut Entry| {
-                entry.pool == pool && entry.task == task && entry.what == What::Waits
-            };
+            let waits =
+                |entry: &&mut Entry| entry.pool == pool && entry.task == task && entry.is_waiting();
             if let Some(entry) = list.entries.iter_mut().find(waits) {
                 entry.what = What::Granted;
             }
@@ -281,8 +308,8 @@ mod on {
     #[derive(Default)]
     pub(crate) struct Survey {
         pub(crate) tasks: Vec<Waiter>,
-        /// Who waits for which task, and for what of it.
-        pub(crate) edges: Vec<(u64, On)>,
+        /// The waits of tasks for each other.
+        pub(crate) needs: Vec<(u64, Need)>,
         /// Who is the body of a scope, and how many of its wakers are for cancels only.
         pub(crate) bodies: Vec<(u64, usize)>,
     }
@@ -291,25 +318,41 @@ mod on {
     pub fn waiters(region: &Arc<Region>) -> Vec<Waiter> {
         let mut survey = Survey::default();
         region.survey(&mut survey);
-        LIST.with_borrow(|List { entries: list, .. }| {
-            for waits in list.iter().filter(|entry| entry.what == What::Waits) {
-                let others = list.iter().filter(|other| other.pool == waits.pool);
-                survey.edges.extend(others.filter_map(|other| match (other.what, other.at) {
-                    (What::Holds, at) => Some((waits.task, On::Release(other.task, at))),
-                    (What::Granted, Some(at)) => Some((waits.task, On::Look(other.task, at))),
-                    _ => None,
-                }));
-            }
+        let Survey { mut tasks, mut needs, bodies } = survey;
+        LIST.with_borrow(|List { entries, .. }| {
+            let own = |(at, entry): (usize, &Entry)| Some((entry.task, need(entries, at)?));
+            needs.extend(entries.iter().enumerate().filter_map(own));
         });
-        let Survey { mut tasks, edges, bodies } = survey;
         for waiter in &mut tasks {
             let id = waiter.task.id;
-            let own = edges.iter().filter(|(from, _)| *from == id);
-            waiter.on = own.map(|(_, on)| *on).collect();
+            let own = needs.iter().filter(|(from, _)| *from == id);
+            waiter.needs = own.map(|(_, need)| need.clone()).collect();
             let own = bodies.iter().filter(|(body, _)| *body == id);
             let for_cancels = own.map(|(_, wakers)| wakers).sum();
             waiter.wakers = waiter.wakers.saturating_sub(for_cancels);
         }
         tasks
+    }
+
+    /// What ends a wait for permits, if that is what the entry is: the release of those that are
+    /// held, but not before whoever is ahead in the line has had its turn.
+    fn need(entries: &[Entry], at: usize) -> Option<Need> {
+        let (pool, What::Waits { all }) = (entries[at].pool, entries[at].what) else { return None };
+        let others = || entries.iter().filter(|other| other.pool == pool);
+        let holds = others().filter_map(|other| match (other.what, other.at) {
+            (What::Holds, at) => Some(On::Release(other.task, at)),
+            (What::Granted, Some(at)) => Some(On::Look(other.task, at)),
+            _ => None,
+        });
+        let from: Vec<_> = holds.collect();
+        let of_pool = |other: &&Entry| other.pool == pool && other.is_waiting();
+        let ahead = entries[..at].iter().rfind(of_pool).and_then(|it| Some((it.task, it.at?)));
+        Some(match ahead {
+            // Where nobody holds anything, all may be called at once.
+            Some((task, at)) if !from.is_empty() => {
+                Need { from: vec![On::Turn(task, at)], each: true }
+            }
+            _ => Need { from, each: all },
+        })
     }
 }

@@ -97,13 +97,26 @@ export interface Context {
   sleep(ms: number): Promise<void>;
   /** Lets everything that is runnable go first. */
   yieldNow(): Promise<void>;
-  /** Starts a task inside this one, which is over only when that is. */
-  spawn<T>(body: Body<T>, name?: string): Promise<T>;
+  /** Starts a task inside this one, which is over only when that is; a text is its name. */
+  spawn<T>(body: Body<T>, options?: string | TaskOptions): Promise<T>;
   /** Asks everything that was started here to stop; this task goes on. */
   cancelChildren(why?: string): void;
 }
 
 export type Body<T> = (cx: Context) => T | PromiseLike<T>;
+
+/** How a task is started. A value that makes no sense is thrown back: `INVALID_ARGUMENT`. */
+export interface TaskOptions {
+  /** What dumps and traces call it. */
+  name?: string;
+  /** 0 to 255, 128 unless given: of what is runnable in a lane, higher goes first. */
+  priority?: number;
+  /** In how many milliseconds it should be done: sooner ones go first, and it is asked to stop
+   *  (`Deadline`) when they are over. */
+  deadlineMs?: number;
+  /** An abort of it asks the task to stop. */
+  signal?: AbortSignal;
+}
 
 /** A task that was started. */
 export class Task<T> implements PromiseLike<T> {
@@ -120,8 +133,8 @@ export class Task<T> implements PromiseLike<T> {
 }
 
 export class Runtime {
-  /** Starts a task; an abort of `signal` cancels it. */
-  spawn<T>(body: Body<T>, options?: { signal?: AbortSignal }): Task<T>;
+  /** Starts a task; a text is its name. */
+  spawn<T>(body: Body<T>, options?: string | TaskOptions): Task<T>;
   /** Calls back with each event of the journal once; answers how to stop that. */
   subscribe(listener: (event: JournalEvent) => void): () => void;
   /** Has subscribers told of what was recorded until now; ends of tasks do so by themselves. */

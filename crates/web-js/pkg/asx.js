@@ -29,8 +29,8 @@ export class Runtime {
     this.#host = new Host(capabilities, burst, sliceMs, journal);
   }
 
-  spawn(body, { signal } = {}) {
-    const spawned = this.#alive().spawn(body, signal);
+  spawn(body, options) {
+    const spawned = this.#alive().spawn(body, options);
     spawned.promise.then(() => this.#publish(), () => this.#publish());
     return new Task(spawned);
   }

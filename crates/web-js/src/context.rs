@@ -1,8 +1,10 @@
 //! What a task of JavaScript gets.
 
 use crate::millis;
+use crate::options::Options;
 use asx_runtime::{Cancelled, Cx, Scope, Task, Why};
-use asx_web::js::{AbortSignal, Handles, PromiseError, abortable, cancel_on_abort, error_of};
+use asx_web::js::{AbortGuard, AbortSignal, Handles, PromiseError};
+use asx_web::js::{abortable, cancel_on_abort, error_of};
 use js_sys::{Function, Promise};
 use std::cell::RefCell;
 use std::future::Future;
@@ -53,7 +55,7 @@ pub struct Context {
     children: Children,
 }
 
-type Children = Rc<RefCell<Vec<Task<(), Cancelled>>>>;
+type Children = Rc<RefCell<Vec<Rc<Task<(), Cancelled>>>>>;
 
 fn cancel_all(children: &Children, why: Why) {
     let all = std::mem::take(&mut *children.borrow_mut());
@@ -83,7 +85,7 @@ impl Context {
 
     /// A promise of a later time.
     pub fn sleep(&self, ms: f64) -> Promise {
-        self.child("sleep", async move |cx: Cx| {
+        self.child(Options::named("sleep"), async move |cx: Cx| {
             let slept = cx.sleep(millis(ms)).await;
             slept.map(|()| JsValue::UNDEFINED).map_err(|cancelled| error_of(&cancelled))
         })
@@ -92,17 +94,17 @@ impl Context {
     /// Lets everything that is runnable go first.
     #[wasm_bindgen(js_name = yieldNow)]
     pub fn yield_now(&self) -> Promise {
-        self.child("yield", async |cx: Cx| {
+        self.child(Options::named("yield"), async |cx: Cx| {
             cx.yield_now().await;
             Ok(JsValue::UNDEFINED)
         })
     }
 
-    /// Starts a task inside this one.
-    pub fn spawn(&self, body: Function, name: Option<String>) -> Promise {
+    /// Starts a task inside this one; `options` as for tasks of the runtime.
+    pub fn spawn(&self, body: Function, options: &JsValue) -> Result<Promise, JsValue> {
+        let options = Options::read(options, "task")?;
         let handles = self.handles.clone();
-        let name = name.unwrap_or_else(|| "task".to_owned());
-        self.child(&name, async move |cx: Cx| run(cx, handles, body).await)
+        Ok(self.child(options, async move |cx: Cx| run(cx, handles, body).await))
     }
 
     /// Asks everything that was started here to stop; this task goes on.
@@ -115,7 +117,7 @@ impl Context {
 
 impl Context {
     /// A task inside this one as a promise.
-    fn child<F, B>(&self, name: &str, body: F) -> Promise
+    fn child<F, B>(&self, options: Options, body: F) -> Promise
     where
         F: FnOnce(Cx) -> B,
         B: Future<Output = Result<JsValue, JsValue>> + 'static,
@@ -124,9 +126,21 @@ impl Context {
         let promise = Promise::new(&mut |resolve, reject| answer = Some(Answer(resolve, reject)));
         let answer = Rc::new(RefCell::new(answer));
         let told = answer.clone();
-        let spawned = self.scope.task(name).try_spawn_local(move |cx| {
+        let Options { start, signal } = options;
+        let mut plan = self.scope.task(start.name);
+        if let Some(priority) = start.priority {
+            plan = plan.priority(priority);
+        }
+        if let Some(limit) = start.within {
+            plan = plan.within(limit);
+        }
+        // It goes with the task.
+        let guard: Rc<RefCell<Option<AbortGuard>>> = Rc::default();
+        let kept = guard.clone();
+        let spawned = plan.try_spawn_local(move |cx| {
             let body = body(cx);
             async move {
+                let _guard = kept;
                 // Told in any case: a task that is ended by force drops this.
                 let told = Told(told);
                 let result = body.await;
@@ -136,6 +150,15 @@ impl Context {
         });
         match spawned {
             Ok(task) => {
+                let task = Rc::new(task);
+                if let Some(signal) = signal {
+                    let task = Rc::downgrade(&task);
+                    *guard.borrow_mut() = Some(cancel_on_abort(&signal, move |why| {
+                        if let Some(task) = task.upgrade() {
+                            task.cancel(why);
+                        }
+                    }));
+                }
                 let mut children = self.children.borrow_mut();
                 children.retain(|child| !child.is_finished());
                 children.push(task);

@@ -9,14 +9,16 @@
 #![cfg(target_arch = "wasm32")]
 
 pub mod context;
+mod options;
 
 use asx_kernel::journal::WhenFull;
 use asx_kernel::pump::Capability;
 use asx_kernel::status::Status;
-use asx_runtime::{Grace, Why};
-use asx_web::js::{AbortGuard, AbortSignal, Handles, cancel_on_abort, js_error, promise_of};
+use asx_runtime::{Grace, Recording, Why};
+use asx_web::js::{AbortGuard, Handles, cancel_on_abort, js_error, promise_of};
 use asx_web::{Config, Program, Runtime};
 use js_sys::{Function, Promise};
+use options::Options;
 use std::rc::Rc;
 use std::time::Duration;
 use wasm_bindgen::prelude::*;
@@ -42,16 +44,19 @@ impl Host {
         config.pump.microtask_burst_limit = burst;
         config.pump.burst_time_limit = Some(millis(slice_ms));
         if journal > 0 {
-            config.settings.journal = Some((journal, WhenFull::Overwrite));
+            config.settings.journal = Some(Recording::new(journal, WhenFull::Overwrite));
             config.host_events = journal;
         }
         Host { runtime: asx_web::js::open(&handles, config), handles }
     }
 
-    /// Starts a task.
-    pub fn spawn(&self, body: Function, signal: Option<AbortSignal>) -> Result<Spawned, JsValue> {
+    /// Starts a task; `options` are a name, or an object with `name`, `priority`, `deadlineMs` and
+    /// `signal`.
+    pub fn spawn(&self, body: Function, options: &JsValue) -> Result<Spawned, JsValue> {
+        let Options { start, signal } = Options::read(options, "main")?;
         let handles = self.handles.clone();
-        let started = self.runtime.start(async move |cx| context::run(cx, handles, body).await);
+        let body = async move |cx| context::run(cx, handles, body).await;
+        let started = self.runtime.start_as(&start, body);
         let program = Rc::new(started.map_err(|error| js_error(&error))?);
         let promise = promise_of(&program);
         let guard = signal.map(|signal| {
@@ -93,7 +98,8 @@ impl Host {
 
     /// Grants a capability, or takes it away; an error if there is none of this name.
     pub fn set_granted(&self, name: &str, granted: bool) -> Result<(), JsValue> {
-        let capability = Capability::from_name(name).ok_or_else(|| invalid("capability", name))?;
+        let unknown = || invalid(&format!("there is no capability `{name}`"));
+        let capability = Capability::from_name(name).ok_or_else(unknown)?;
         match granted {
             true => self.runtime.grant(capability),
             false => self.runtime.revoke(capability),
@@ -145,8 +151,8 @@ fn millis(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms.max(0.0) / 1e3).unwrap_or(Duration::MAX)
 }
 
-fn invalid(what: &str, name: &str) -> JsValue {
-    let error = js_sys::Error::new(&format!("there is no {what} `{name}`"));
+fn invalid(why: &str) -> JsValue {
+    let error = js_sys::Error::new(why);
     error.set_name(Status::InvalidArgument.name());
     error.into()
 }

@@ -1,16 +1,19 @@
-// A headless Chromium for tests, closed and cleaned up whatever happens.
+// A headless Chromium for tests, or Firefox where it is asked for, closed and cleaned up whatever
+// happens.
 
 import { createRequire } from "node:module";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 
 export const address = process.env.ASX_WEB_ADDRESS;
 export const out = process.env.ASX_WEB_OUT;
 mkdirSync(out, { recursive: true });
 
 const modules = createRequire(join(process.env.ASX_WEB_MODULES, "index.js"));
-const { chromium } = modules("playwright-core");
+/** Firefox as it comes, over WebDriver BiDi; Playwright knows only one that was changed for it. */
+export const firefox = process.env.ASX_WEB_BROWSER === "firefox";
 
 const FLAGS = [
   "--no-sandbox",
@@ -22,8 +25,25 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** Runs `body` with a browser context over a profile of its own. */
-export async function withBrowser(body, options = {}) {
+/** Runs `body` with a browser over a profile of its own. */
+export const withBrowser = firefox ? withFirefox : withChromium;
+
+async function withFirefox(body) {
+  const { default: puppeteer } = await import(pathToFileURL(modules.resolve("puppeteer-core")).href);
+  const browser = await puppeteer.launch({
+    browser: "firefox",
+    executablePath: process.env.ASX_FIREFOX ?? "/usr/bin/firefox-esr",
+    headless: true,
+  });
+  try {
+    return await body(browser);
+  } finally {
+    await browser.close();
+  }
+}
+
+async function withChromium(body, options = {}) {
+  const { chromium } = modules("playwright-core");
   const profile = mkdtempSync(join(tmpdir(), "asx-web-"));
   let context;
   try {

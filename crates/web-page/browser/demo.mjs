@@ -12,6 +12,9 @@ export async function demo(context, test) {
     const { page, errors } = await open(context, "index.html");
     await page.waitForFunction(() => globalThis.demoReady);
     await page.click("#family");
+    // Families end by themselves: looked for while this one lives.
+    const family = () => /region 1 Open[\s\S]*parent/.test(document.getElementById("tree").textContent);
+    await page.waitForFunction(family);
     await page.click("#compute");
     await page.click("#timed");
     await page.waitForFunction(() => document.querySelector('[data-lane="ready"] b').textContent > 0);
@@ -23,7 +26,6 @@ export async function demo(context, test) {
       await page.waitForTimeout(37);
     }
     assert.equal(await number(page, "ticks"), 10);
-    assert.match(await page.textContent("#tree"), /region 1 Open[\s\S]*parent/);
     await page.click("#cancel");
     await page.waitForFunction(
       () => [...document.querySelectorAll(".lane b")].every((lane) => lane.textContent === "0"),
@@ -82,13 +84,26 @@ export async function demo(context, test) {
     await page.keyboard.press("Enter");
     await page.focus("#compute");
     await page.keyboard.press("Space");
+    for (const id of ["timed", "family", "pressure"]) {
+      await page.focus(`#${id}`);
+      await page.keyboard.press("Enter");
+    }
     await page.waitForTimeout(500);
+    await page.focus("#cancel");
+    await page.keyboard.press("Enter");
+    await page.waitForTimeout(100);
     await page.focus("#record");
     await page.keyboard.press("Enter");
-    assert.match(await page.textContent("#status"), /recorded \d+ frames/);
+    const told = await page.textContent("#status");
+    assert.match(told, /Recorded \d+ inputs, \d+ events, digest [0-9a-f]{16}/);
     await page.focus("#replay");
     await page.keyboard.press("Enter");
-    await page.waitForFunction(() => document.getElementById("status").textContent === "replayed");
+    const over = () => /digest equal|MISMATCH/.test(document.getElementById("status").textContent);
+    await page.waitForFunction(over);
+    const digest = /[0-9a-f]{16}/.exec(told)[0];
+    assert.match(await page.textContent("#status"), new RegExp(`digest equal: ${digest}`));
+    assert.equal(await page.isDisabled("#replay"), false);
+    await page.screenshot({ path: join(out, "demo-replay.png"), fullPage: true });
     const [download] = await Promise.all([page.waitForEvent("download"), page.click("#download")]);
     const trace = join(out, "demo.jsonl");
     await download.saveAs(trace);
@@ -101,16 +116,65 @@ export async function demo(context, test) {
     await page.close();
   });
 
-  await test("the demo in the dark and on a phone: nothing sticks out", async () => {
+  await test("the demo's tape: run again it gives its digest, changed it does not", async () => {
     const { page } = await open(context, "index.html");
-    await page.emulateMedia({ colorScheme: "dark" });
-    await page.setViewportSize({ width: 390, height: 844 });
     await page.waitForFunction(() => globalThis.demoReady);
-    await page.click("#compute");
-    await page.waitForTimeout(600);
-    await page.screenshot({ path: join(out, "demo-phone-dark.png"), fullPage: true });
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `${wide} px too wide`);
+    const seen = await page.evaluate(async () => {
+      const { Demo } = await import("./page/page.js");
+      const { record, replay } = await import("./tape.js");
+      const make = (handles) => new Demo(handles);
+      const recording = record(make);
+      recording.call("configure", 16, 4, false);
+      recording.call("compute", 8, 20, 10, 0);
+      recording.call("family", 3, 10);
+      await new Promise((next) => setTimeout(next, 300));
+      recording.call("cancel_all");
+      await new Promise((next) => setTimeout(next, 50));
+      recording.stop();
+      const digest = recording.runtime.digest();
+      const again = async (change) => {
+        const tape = structuredClone(recording.tape);
+        change(tape.inputs);
+        const { runtime, wrong } = await replay(tape, make, async () => {});
+        return [runtime.digest() === digest, wrong];
+      };
+      const timer = recording.tape.inputs.findIndex((input) => input.kind === "timer");
+      const cancel = (input) => input.kind === "call" && input.which[0] === "cancel_all";
+      return {
+        kinds: [...new Set(recording.tape.inputs.map((input) => input.kind))].sort(),
+        whole: await again(() => {}),
+        twice: await again(() => {}),
+        later: await again((inputs) => {
+          for (const input of inputs.slice(timer)) input.answers = input.answers.map((t) => t + 1);
+        }),
+        without: await again((inputs) => inputs.splice(inputs.findIndex(cancel), 1)),
+        less: await again((inputs) => inputs.findLast((input) => input.answers.length > 0).answers.pop()),
+        unknown: await again((inputs) => (inputs[timer].which = 1e6)),
+      };
+    });
+    assert.deepEqual(seen.kinds, ["call", "message", "microtask", "open", "timer"]);
+    assert.deepEqual([seen.whole, seen.twice], [[true, null], [true, null]]);
+    assert.equal(seen.later[0], false, "another time");
+    assert.equal(seen.without[0], false, "without the cancel");
+    assert.match(seen.less[1], /asked for more than input \d+ had/);
+    assert.match(seen.unknown[1], /there is no timer for input \d+/);
     await page.close();
+  });
+
+  await test("the demo by day, in the dark and on a phone: nothing sticks out", async () => {
+    for (const colorScheme of ["light", "dark"]) {
+      for (const [place, width, height] of [["desk", 1280, 800], ["pad", 800, 1000], ["phone", 390, 844]]) {
+        const { page } = await open(context, "index.html");
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width, height });
+        await page.waitForFunction(() => globalThis.demoReady);
+        for (const id of ["family", "timed", "compute"]) await page.click(`#${id}`);
+        await page.waitForTimeout(600);
+        await page.screenshot({ path: join(out, `demo-${place}-${colorScheme}.png`), fullPage: true });
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${place}: ${wide} px too wide`);
+        await page.close();
+      }
+    }
   });
 }

@@ -1,10 +1,9 @@
 //! The show: tasks of three lanes, cancels, and bounds that can be moved while it runs.
 
-use crate::fixtures::quoted;
 use crate::{trace, work};
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::Lane;
-use asx_runtime::{Cancelled, Cx, Scope, Task};
+use asx_runtime::{Cancelled, Cx, Recording, Scope, Task};
 use asx_web::js::{Handles, js_error, open};
 use asx_web::{Config, Program, PumpConfig, Runtime};
 use std::cell::RefCell;
@@ -26,12 +25,16 @@ const RETAINED: usize = 50_000;
 
 #[wasm_bindgen]
 impl Demo {
-    /// A show with nothing in it.
+    /// A show with nothing in it, over these handles; over the page's own if there are none.
     #[wasm_bindgen(constructor)]
-    pub fn new() -> Result<Demo, JsValue> {
+    pub fn new(handles: JsValue) -> Result<Demo, JsValue> {
+        let handles = match handles.is_undefined() {
+            true => Handles::of_global(),
+            false => Handles::of_object(handles),
+        };
         let mut config = Config { host_events: 2_000, ..Config::default() };
-        config.settings.journal = Some((RETAINED, WhenFull::Overwrite));
-        let runtime = open(&Handles::of_global(), config);
+        config.settings.journal = Some(Recording::new(RETAINED, WhenFull::Overwrite));
+        let runtime = open(&handles, config);
         let slot: Rc<RefCell<Option<Scope<Cancelled>>>> = Rc::default();
         let to = slot.clone();
         let program = runtime.start(async move |cx: Cx| {
@@ -166,16 +169,14 @@ impl Demo {
         trace::lines(&self.runtime, "demo").map_err(|error| error.into())
     }
 
-    /// Lanes by host turn, from the record: what a replay shows. A JSON list of
-    /// `[turn, lane, task]`.
-    pub fn decisions(&self) -> String {
-        let events = self.runtime.host_events(0);
-        let decided = events.iter().filter(|event| event.kind == "scheduler_decision");
-        let decided = decided.filter_map(|event| Some((event.host_turn_id, event.decided?)));
-        let items: Vec<_> = decided
-            .map(|(turn, it)| format!("[{turn},{},{}]", quoted(it.lane.name()), it.task_id))
-            .collect();
-        format!("[{}]", items.join(","))
+    /// The digest of everything since the show began, in hexadecimal.
+    pub fn digest(&self) -> String {
+        self.runtime.recorded().map_or(String::new(), |it| format!("{:016x}", it.digest))
+    }
+
+    /// How many events that is the digest of.
+    pub fn events(&self) -> f64 {
+        self.runtime.events() as f64
     }
 }
 

@@ -2,7 +2,7 @@
 //! microtasks and messages, they leave the same digest as without a browser.
 
 use asx_kernel::journal::WhenFull;
-use asx_runtime::{Cancelled, Cx, Scope};
+use asx_runtime::{Cancelled, Cx, Recording, Scope};
 use asx_web::js::{AbortSignal, EventTarget, Events, Overflow, PromiseError, js_error};
 use asx_web::js::{Handles, abortable, cancel_on_abort, open, promise_of, settled, wait};
 use asx_web::page::Page;
@@ -19,7 +19,7 @@ thread_local! {
 
 fn config(burst: u32) -> Config {
     let mut config = Config { seed: Some(7), host_events: 10_000, ..Config::default() };
-    config.settings.journal = Some((100_000, WhenFull::Overwrite));
+    config.settings.journal = Some(Recording::new(100_000, WhenFull::Overwrite));
     config.pump.microtask_burst_limit = burst;
     config.pump.burst_time_limit = None;
     config

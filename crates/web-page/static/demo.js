@@ -1,6 +1,7 @@
 // The page of the show: it only looks at the runtime and passes on what people press.
 
 import init, { Demo, report, spin } from "./page/page.js";
+import { record, replay } from "./tape.js";
 
 const at = (id) => document.getElementById(id);
 const POLLS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 3000];
@@ -8,7 +9,9 @@ const LANES = ["cancel", "timed", "ready"];
 const WINDOW = 10_000;
 
 await init();
-const demo = new Demo();
+// The runtime of the show; while it is on tape, calls go through the tape.
+let demo = new Demo();
+let call = (name, ...args) => demo[name](...args);
 const perMicro = calibrate();
 
 function calibrate() {
@@ -33,19 +36,22 @@ function settings() {
   at("poll-out").textContent = `${POLLS[at("poll").value]} µs`;
   at("steps-out").textContent = naive ? "no number of steps" : `${steps} steps`;
   at("slice-out").textContent = naive ? "no time" : `${slice} ms`;
-  demo.configure(steps, slice, naive);
+  call("configure", steps, slice, naive);
 }
 for (const id of ["poll", "steps", "slice", "naive"]) at(id).addEventListener("input", settings);
 settings();
 
-at("compute").onclick = () => demo.compute(64, polls(), rounds(), 0);
-at("timed").onclick = () => demo.compute(16, polls(), rounds(), 3000);
-at("family").onclick = () => demo.family(8, rounds());
-at("pressure").onclick = () => demo.cancel_pressure(300, 20, rounds());
-at("cancel").onclick = () => say(`${demo.cancel_all()} tasks were asked to stop`);
+at("compute").onclick = () => call("compute", 64, polls(), rounds(), 0);
+at("timed").onclick = () => call("compute", 16, polls(), rounds(), 3000);
+at("family").onclick = () => call("family", 8, rounds());
+at("pressure").onclick = () => call("cancel_pressure", 300, 20, rounds());
+at("cancel").onclick = () => say(`${call("cancel_all")} tasks were asked to stop`);
 at("tick").onclick = () => (at("ticks").textContent = Number(at("ticks").textContent) + 1);
 
-const say = (text) => (at("status").textContent = text);
+function say(text, kind = "") {
+  at("status").textContent = text;
+  at("status").className = kind;
+}
 
 // Lanes.
 for (const lane of LANES) {
@@ -64,10 +70,58 @@ function showLanes(stats) {
     row.querySelector("i").style.width = `${100 * (1 - 1 / (1 + stats[lane] / 24))}%`;
   }
   const [cancel, timed, ready] = stats.done;
+  polled.add(stats.done);
   at("pump").textContent =
     `turn ${stats.turn}, drain ${stats.batch}; polled ${cancel} cancelled, ${timed} timed, ` +
     `${ready} ready; ${stats.timers} timers`;
 }
+
+/** A pen for a canvas of that height, cleared, and its width. */
+function penOf(canvas, height) {
+  const scale = devicePixelRatio;
+  const width = canvas.clientWidth;
+  if (canvas.width !== Math.round(width * scale)) {
+    [canvas.width, canvas.height] = [Math.round(width * scale), height * scale];
+  }
+  const pen = canvas.getContext("2d");
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  return [pen, width];
+}
+
+// What was polled in each frame, lane upon lane.
+class History {
+  constructor(canvas) {
+    Object.assign(this, { canvas, before: null, points: [] });
+  }
+
+  add(done) {
+    // Another runtime begins anew.
+    const goesOn = this.before?.every((count, lane) => count <= done[lane]);
+    const polls = LANES.map((_, lane) => (goesOn ? done[lane] - this.before[lane] : 0));
+    this.before = done;
+    if (polls.some((count) => count > 0)) this.points.push([performance.now(), polls]);
+  }
+
+  draw() {
+    const end = performance.now();
+    while (this.points.length > 0 && this.points[0][0] < end - WINDOW) this.points.shift();
+    const height = 120;
+    const [pen, width] = penOf(this.canvas, height);
+    const sum = (polls) => polls.reduce((sum, count) => sum + count, 0);
+    const most = this.points.reduce((most, [, polls]) => Math.max(most, sum(polls)), 1);
+    for (const [time, polls] of this.points) {
+      let bottom = height;
+      for (const [lane, count] of polls.entries()) {
+        const tall = (count / most) * (height - 4);
+        pen.fillStyle = resolve(`--${LANES[lane]}`);
+        pen.fillRect(width - ((end - time) / WINDOW) * width, bottom - tall, 3, tall);
+        bottom -= tall;
+      }
+    }
+  }
+}
+const polled = new History(at("polled-graph"));
 
 // Graphs: what input and frames had to wait.
 class Graph {
@@ -85,28 +139,22 @@ class Graph {
     while (this.points.length > 0 && this.points[0][0] < end - WINDOW) this.points.shift();
     const most = this.points.reduce((most, [, value]) => Math.max(most, value), 0);
     this.worst.textContent = most.toFixed(0);
-    const { canvas } = this;
-    const scale = devicePixelRatio;
-    const [width, height] = [canvas.clientWidth, 90];
-    if (canvas.width !== width * scale) [canvas.width, canvas.height] = [width * scale, height * scale];
-    const pen = canvas.getContext("2d");
-    const style = getComputedStyle(document.documentElement);
-    pen.setTransform(scale, 0, 0, scale, 0, 0);
-    pen.clearRect(0, 0, width, height);
+    const height = 90;
+    const [pen, width] = penOf(this.canvas, height);
     const top = Math.max(this.limit * 1.6, most);
     const y = (value) => height - 2 - (value / top) * (height - 14);
-    pen.strokeStyle = resolve(style, "--line");
+    pen.strokeStyle = resolve("--line");
     pen.setLineDash([4, 4]);
     pen.beginPath();
     pen.moveTo(0, y(this.limit));
     pen.lineTo(width, y(this.limit));
     pen.stroke();
     pen.setLineDash([]);
-    pen.fillStyle = resolve(style, "--soft");
+    pen.fillStyle = resolve("--soft");
     pen.font = "11px system-ui";
     pen.fillText(`${this.limit} ms`, 2, y(this.limit) - 3);
     for (const [time, value] of this.points) {
-      pen.fillStyle = resolve(style, value > this.limit ? "--cancel" : "--ready");
+      pen.fillStyle = resolve(value > this.limit ? "--cancel" : "--ready");
       const x = width - ((end - time) / WINDOW) * width;
       pen.fillRect(x, y(value), 2, height - y(value));
     }
@@ -118,7 +166,7 @@ const probe = document.createElement("span");
 probe.hidden = true;
 document.body.append(probe);
 const colours = new Map();
-function resolve(style, name) {
+function resolve(name) {
   if (!colours.has(name)) {
     probe.style.color = `var(${name})`;
     colours.set(name, getComputedStyle(probe).color);
@@ -141,23 +189,30 @@ function showTree(dump) {
     const item = document.createElement("li");
     const tasks = region.tasks.slice(0, MOST).map((task) => {
       const line = document.createElement("div");
+      line.className = "task";
       line.textContent = `${task.name ?? "task"} ${task.id} `;
       const state = document.createElement("span");
       state.className = "state";
-      const waits = task.activity === "Waiting" && task.waits_for ? `, waits for ${task.waits_for}` : "";
-      state.textContent = `${task.state}, ${task.activity.toLowerCase()}${waits}`;
+      const waits = task.activity === "Waiting" && task.waits_for;
+      const does = waits ? `waits for ${task.waits_for}` : task.activity.toLowerCase();
+      state.textContent = task.state === "Running" ? does : `${task.state}, ${does}`;
       line.append(state);
       return line;
     });
     if (region.tasks.length > MOST) {
       const more = document.createElement("div");
-      more.className = "more";
+      more.className = "task more";
       more.textContent = `and ${region.tasks.length - MOST} more`;
       tasks.push(more);
     }
     const inside = document.createElement("ul");
     inside.append(...(children.get(region.id) ?? []).slice(0, MOST).map(list));
-    item.append(`region ${region.id} ${region.state}`, ...tasks, inside);
+    const label = document.createElement("b");
+    label.textContent = `region ${region.id} `;
+    const state = document.createElement("span");
+    state.className = "state";
+    state.textContent = region.state;
+    item.append(label, state, ...tasks, inside);
     return item;
   };
   const root = document.createElement("ul");
@@ -167,24 +222,58 @@ function showTree(dump) {
 
 // Record, replay, download, report.
 let recording = null;
-let replaying = null;
+let recorded = null;
+// The runtime that is being shown again, if one is.
+let again = null;
 at("record").onclick = () => {
-  if (recording === null) {
-    recording = [];
-    say("recording what the lanes hold, frame by frame");
-  } else {
-    at("replay").disabled = recording.length === 0;
-    say(`recorded ${recording.length} frames`);
-    replaying = null;
-    recorded = recording;
-    recording = null;
-  }
+  if (recording === null) startRecording();
+  else stopRecording();
   at("record").setAttribute("aria-pressed", recording !== null);
+  at("record").textContent = recording === null ? "Record" : "Stop recording";
 };
-let recorded = [];
-at("replay").onclick = () => {
-  replaying = recorded.slice();
-  say("replaying");
+
+function startRecording() {
+  // From the beginning: a runtime that already lives has a past that is not on the tape.
+  demo.free();
+  recording = record((handles) => new Demo(handles));
+  demo = recording.runtime;
+  call = recording.call;
+  settings();
+  say("Recording, from a fresh start: every input of the runtime goes on tape");
+}
+
+function stopRecording() {
+  recording.stop();
+  recorded = { tape: recording.tape, digest: demo.digest(), events: demo.events() };
+  recording = null;
+  at("replay").disabled = false;
+  say(`Recorded ${recorded.tape.inputs.length} inputs, ${recorded.events} events, ` +
+    `digest ${recorded.digest}`);
+}
+
+// Runs the tape in a second runtime, and holds its digest against the first one's.
+at("replay").onclick = async () => {
+  at("replay").disabled = true;
+  say("Running it again");
+  let began = performance.now();
+  const pause = async (runtime) => {
+    again = runtime;
+    if (performance.now() - began < 8) return;
+    await new Promise((next) => setTimeout(next));
+    began = performance.now();
+  };
+  const { runtime, wrong } = await replay(recorded.tape, (handles) => new Demo(handles), pause);
+  const [digest, events] = [runtime.digest(), runtime.events()];
+  const same = !wrong && digest === recorded.digest && events === recorded.events;
+  if (same) {
+    say(`Run again: ${events} events, digest equal: ${digest}`, "good");
+  } else {
+    const found = `${digest} of ${events} events, recorded ${recorded.digest} of ${recorded.events}`;
+    say(`REPLAY_MISMATCH: ${wrong ?? "another digest"}: ${found}`, "bad");
+  }
+  again = null;
+  runtime.free();
+  at("replay").disabled = false;
 };
 at("download").onclick = () => save("asx-demo.jsonl", demo.trace(), "application/jsonl");
 at("report").onclick = () => {
@@ -205,18 +294,12 @@ let looked = 0;
 function frame(now) {
   frames.add(Math.max(0, now - last));
   last = now;
-  const stats = JSON.parse(demo.stats());
-  recording?.push(stats);
-  if (replaying?.length === 0) {
-    replaying = null;
-    say("replayed");
-  }
-  showLanes(replaying?.shift() ?? stats);
+  const shown = again ?? demo;
+  showLanes(JSON.parse(shown.stats()));
   if (now - looked > 250) {
     looked = now;
-    showTree(JSON.parse(demo.tree()));
-    input.draw();
-    frames.draw();
+    showTree(JSON.parse(shown.tree()));
+    for (const graph of [polled, input, frames]) graph.draw();
   }
   requestAnimationFrame(frame);
 }

@@ -1,6 +1,6 @@
 // The fixtures in a worker.
 
-import init, { fixture_count, run_fixture } from "./page/page.js";
+import init, { fixture_count, run_fixture } from "./corpus/corpus.js";
 
 onmessage = async ({ data: { profile } }) => {
   await init();

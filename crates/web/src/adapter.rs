@@ -62,11 +62,11 @@ pub(crate) struct State {
     tickets: Option<Vec<(u64, Ticket)>>,
     /// While there is nothing else to run and no streak: plainly ready entries, from outside and
     /// from tasks, each in order. Kept only if nothing is on record.
-    plain: [VecDeque<Runnable>; 2],
+    pub(crate) plain: [VecDeque<Runnable>; 2],
     /// How many of those were dispatched.
     plain_steps: u64,
     /// Whether the lanes may hold something, or a streak is on.
-    in_lanes: bool,
+    pub(crate) in_lanes: bool,
     /// A task is being polled: what it makes runnable is the worker's own.
     pub(crate) local: bool,
     choose: Seeded,
@@ -226,16 +226,23 @@ impl State {
     /// Takes what goes next, if anything does.
     pub(crate) fn next(&mut self) -> Option<Decision<Entry>> {
         if !self.in_lanes {
-            let entry = self.plain.iter_mut().find_map(VecDeque::pop_front)?;
-            self.plain_steps += 1;
-            self.local = true;
-            return Some(plainly(entry));
+            return self.take_plain().map(plainly);
         }
         let decision = self.scheduler.next(0, self.suggestion, &mut self.choose)?;
         self.ticket_of(decision.token.word());
         self.look_at_lanes();
         self.local = true;
         Some(decision)
+    }
+
+    /// Takes what goes next of what is plainly ready, which is all there is.
+    #[inline]
+    pub(crate) fn take_plain(&mut self) -> Option<Runnable> {
+        let [outside, own] = &mut self.plain;
+        let entry = if outside.is_empty() { own } else { outside }.pop_front()?;
+        self.plain_steps += 1;
+        self.local = true;
+        Some(entry)
     }
 
     pub(crate) fn wake(&mut self) -> Made {

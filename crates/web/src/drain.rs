@@ -9,7 +9,7 @@ use asx_kernel::lanes::{Decision, Lane};
 use asx_kernel::pump::{Enter, HostCall, Leave, Limit};
 use asx_kernel::status::Coded;
 use asx_kernel::time::Time;
-use asx_runtime::{Dispatch, Host};
+use asx_runtime::{Dispatch, Host, Runnable};
 
 use crate::adapter::{Entry, State};
 use crate::log::Decided;
@@ -29,8 +29,13 @@ impl Inner {
     fn drain(&self) {
         self.collect_timers();
         let (mut now, mut ended) = (None, None);
+        let plainly = !self.exact && !self.core.recording();
         loop {
-            // Looked at once per step, under one lock: this is the way of every poll.
+            // Shortcut: the way of nearly every poll.
+            if plainly && now.is_none() && ended.is_none() {
+                self.drain_plain();
+            }
+            // Looked at once per step, under one lock.
             let go = self.adapter.lock().go(now, self.exact, ended.take());
             now = None;
             match go {
@@ -41,13 +46,23 @@ impl Inner {
                 }
                 Go::Step(decision, decided) => {
                     self.poll(decision);
-                    ended = Some(decided);
+                    ended = decided;
                 }
                 Go::Stop => break,
             }
         }
         self.tell_watches();
         self.leave();
+    }
+
+    /// Polls what is plainly ready for as long as the drain neither needs the clock nor ends: the
+    /// steps that [`State::go`] grants, without the decisions nobody asks for.
+    fn drain_plain(&self) {
+        loop {
+            let next = self.adapter.lock().next_plain();
+            let Some(entry) = next else { return };
+            entry.run_from(true);
+        }
     }
 
     /// Expired timers, at most a batch per drain. They only make tasks runnable.
@@ -107,11 +122,9 @@ enum Go {
 }
 
 impl State {
-    /// What the drain does next, after the step that `ended`.
-    fn go(&mut self, now: Option<Time>, exact: bool, ended: Option<Option<Decided>>) -> Go {
-        if let Some(decided) = ended {
-            self.polled(decided);
-        }
+    /// What the drain does next, after the step that `ended`, if that is on record.
+    fn go(&mut self, now: Option<Time>, exact: bool, ended: Option<Decided>) -> Go {
+        self.polled(ended);
         if now.is_none() && (exact || self.pump.wants_clock()) {
             return Go::Clock;
         }
@@ -119,6 +132,19 @@ impl State {
             return Go::Stop;
         }
         self.decide().map_or(Go::Stop, |(decision, decided)| Go::Step(decision, decided))
+    }
+
+    /// What goes next, after the step before it, if it is plainly ready, and the drain may take it
+    /// without a look at the clock. All else is for [`go`](State::go) to say, which is refused the
+    /// step that is refused here.
+    fn next_plain(&mut self) -> Option<Runnable> {
+        self.local = false;
+        let [outside, own] = &self.plain;
+        if self.in_lanes || (outside.is_empty() && own.is_empty()) {
+            return None;
+        }
+        let go = !self.pump.wants_clock() && self.pump.may_step(None);
+        if go { self.take_plain() } else { None }
     }
 
     /// Takes what goes next, and has it on record.
@@ -133,7 +159,7 @@ impl State {
         Some((decision, decided))
     }
 
-    /// A poll is over.
+    /// No poll is under way: the one before is over.
     fn polled(&mut self, decided: Option<Decided>) {
         self.local = false;
         if decided.is_some() {

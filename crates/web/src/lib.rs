@@ -33,5 +33,5 @@ pub use error::WebError;
 #[cfg(target_arch = "wasm32")]
 pub use js::start;
 pub use log::{Decided, HostEvent};
-pub use program::{Ended, Program};
+pub use program::{Ended, Program, Start};
 pub use runtime::{Config, Handle, PumpInfo, Pumped, Runtime};

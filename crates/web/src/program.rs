@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -25,6 +26,33 @@ pub enum Ended<T> {
     Stopped(Stop<Infallible>),
     /// The runtime is dead.
     Lost(WebError),
+}
+
+/// How a program is to be started.
+///
+/// ```
+/// use asx_web::Start;
+/// use std::time::Duration;
+///
+/// let limit = Some(Duration::from_secs(2));
+/// let how = Start { name: "load".into(), within: limit, ..Start::default() };
+/// assert_eq!(how.priority, None);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// What its task is called.
+    pub name: Arc<str>,
+    /// The priority of its task in its lane: higher goes first.
+    pub priority: Option<u8>,
+    /// In what time its task should be done: it runs in the timed lane, and is cancelled
+    /// (`Deadline`) when the time is over.
+    pub within: Option<Duration>,
+}
+
+impl Default for Start {
+    fn default() -> Start {
+        Start { name: "main".into(), priority: None, within: None }
+    }
 }
 
 /// A program that runs.
@@ -71,6 +99,19 @@ impl Runtime {
         B: Future<Output = T> + 'static,
         T: 'static,
     {
+        self.start_as(&Start::default(), body)
+    }
+
+    /// Starts a program with a name, a priority or a deadline of its own.
+    ///
+    /// # Errors
+    /// As [`start`](Runtime::start).
+    pub fn start_as<F, B, T>(&self, how: &Start, body: F) -> Result<Program<T>, WebError>
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = T> + 'static,
+        T: 'static,
+    {
         if let Some(trapped) = self.trapped() {
             return Err(WebError::Trapped(trapped));
         }
@@ -81,7 +122,13 @@ impl Runtime {
         let shared = Rc::new(RefCell::new(shared));
         let slot = shared.clone();
         let scope = region.scope::<Infallible>();
-        let builder = scope.task("main");
+        let mut builder = scope.task(how.name.clone());
+        if let Some(priority) = how.priority {
+            builder = builder.priority(priority);
+        }
+        if let Some(limit) = how.within {
+            builder = builder.within(limit);
+        }
         let task = builder.try_spawn_local(move |cx| {
             let body = body(cx);
             async move {

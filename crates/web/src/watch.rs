@@ -44,8 +44,8 @@ impl Told {
     }
 }
 
-/// One that waits. Who uses its waker when it is over tells its place's next tenant something, which
-/// any future must bear.
+/// One that waits. Who uses its waker when it is over tells its place's next tenant something,
+/// which any future must bear.
 struct Signal {
     adapter: Arc<Adapter>,
     at: usize,

@@ -11,7 +11,7 @@ use asx_kernel::lanes::{Certificate, Lane};
 use asx_kernel::pump::{MAX_DELAY_MS, PumpState};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
-use asx_runtime::{Cancelled, Cx, Grace, Scope};
+use asx_runtime::{Cancelled, Cx, Grace, Recording, Scope};
 use asx_web::page::Page;
 use asx_web::{
     Capabilities, Capability, Config, Ended, HostCall, PumpConfig, Pumped, Runtime, WebError,
@@ -523,7 +523,7 @@ fn limits_can_be_changed_while_it_runs() {
 fn the_same_program_leaves_the_same_digest_whatever_the_bursts_are() {
     let digest = |steps: u32| {
         let mut config = Config { seed: Some(7), ..Config::default() };
-        config.settings.journal = Some((100_000, WhenFull::Overwrite));
+        config.settings.journal = Some(Recording::new(100_000, WhenFull::Overwrite));
         config.pump.microtask_burst_limit = steps;
         config.pump.burst_time_limit = None;
         let (page, runtime) = Page::open(config);

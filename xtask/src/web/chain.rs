@@ -18,8 +18,14 @@ const BROWSER: [&str; 1] = ["chromium"];
 
 const NODE: [&str; 2] = ["nodejs", "npm"];
 
-/// The packages of npm, with their versions: the optimiser, and who drives the browser.
-const NPM: [(&str, &str); 2] = [("binaryen", "132.0.0"), ("playwright-core", "1.65.0")];
+/// The packages of npm, with their versions: the optimiser, who drives Chromium, who drives
+/// Firefox, and who checks types.
+const NPM: [(&str, &str); 4] = [
+    ("binaryen", "132.0.0"),
+    ("playwright-core", "1.65.0"),
+    ("puppeteer-core", "25.16.0"),
+    ("typescript", "7.0.2"),
+];
 
 /// Has every tool ready; an error says which cannot be had.
 pub(super) fn ready() -> Result {

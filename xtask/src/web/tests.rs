@@ -1,17 +1,66 @@
 //! Running scripts that drive a headless browser; they clean up after themselves.
 
 use super::{chain, dist, home, serve};
-use crate::Result;
-use crate::shell::{command, output, root};
+use crate::shell::{cargo, command, output, root, run as sh, works};
+use crate::{Result, conform};
 
-/// Runs a script of `crates/web-page/browser`: its last line.
+/// All tests: of the package's types, in the browser, of pages of traces, and of the browser
+/// against other hosts.
+pub(super) fn all() -> Result<String> {
+    types()?;
+    let tests = run("tests.mjs")?;
+    let firefox = in_firefox()?;
+    let pages = run_reports()?;
+    let compared = conform::parity("model,native,web,c", "browser")?;
+    let all = format!(
+        "{tests}; {firefox}; {pages} pages of traces; {compared} runs compared with other hosts"
+    );
+    println!("{all}");
+    Ok(all)
+}
+
+/// Opens pages of traces in the browser: how many.
+fn run_reports() -> Result<usize> {
+    let modules = chain::npm_packages()?.join("node_modules");
+    let mut test = cargo("test --quiet -p asx-report --test browser -- --nocapture");
+    let text = output(test.env("ASX_WEB_MODULES", modules))?;
+    print!("{text}");
+    match text.lines().filter(|line| line.starts_with("ok ")).count() {
+        0 => Err(String::from("no page was opened")),
+        pages => Ok(pages),
+    }
+}
+
+/// Holds the package's declarations, and a program that uses them, against TypeScript's compiler.
+/// Where the program is wrong on purpose it says so, and the compiler wants that to be so.
+fn types() -> Result {
+    let compiler = chain::npm_packages()?.join("node_modules/.bin/tsc");
+    let project = root().join("crates/web-js/types/tsconfig.json");
+    sh(command(&compiler.to_string_lossy(), &["--project"]).arg(project))
+}
+
+/// The tests that its driver can do, in Firefox where that is installed: it is not installed for
+/// them.
+fn in_firefox() -> Result<String> {
+    if !works("firefox-esr", &["--version"]) {
+        return Ok("Firefox skipped: firefox-esr is not installed".to_owned());
+    }
+    run_in("tests.mjs", "firefox")
+}
+
+/// Runs a script of `crates/web-page/browser` with Chromium: its last line.
 pub(super) fn run(script: &str) -> Result<String> {
+    run_in(script, "chromium")
+}
+
+fn run_in(script: &str, browser: &str) -> Result<String> {
     let address = serve::in_background(dist())?;
     let modules = chain::npm_packages()?.join("node_modules");
     let script = root().join("crates/web-page/browser").join(script);
     let mut node = command("node", &[]);
     node.arg(script)
         .env("ASX_WEB_ADDRESS", &address)
+        .env("ASX_WEB_BROWSER", browser)
         .env("ASX_WEB_MODULES", modules)
         .env("ASX_WEB_OUT", home().join("out"));
     let text = output(&mut node)?;

@@ -60,15 +60,23 @@ pub(super) fn follow(
 fn named(file: &str, token: &str) -> Option<(Arc<Scenario>, Schedule)> {
     let scenario = scenario(file)?;
     let known = Native::in_lab().can_run(&scenario);
-    let schedule = known
-        .and_then(|()| Schedule::from_token(token).map_err(|error| format!("{token}: {error}")));
+    let schedule = known.and_then(|()| schedule_of(token));
     match schedule {
         Ok(schedule) => Some((scenario, schedule)),
         Err(wrong) => {
-            eprintln!("asx: {wrong}");
+            complain!("asx: {wrong}");
             None
         }
     }
+}
+
+/// The schedule of a token; else what is wrong with it, with as much of it as tells which it is.
+pub(super) fn schedule_of(token: &str) -> Result<Schedule, String> {
+    const SHOWN: usize = 64;
+    Schedule::from_token(token).map_err(|error| match token.char_indices().nth(SHOWN) {
+        None => format!("{token}: {error}"),
+        Some((at, _)) => format!("{}..: {error}", &token[..at]),
+    })
 }
 
 /// `asx replay`.
@@ -77,13 +85,13 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
         return Ok(ExitCode::from(2));
     };
     if let Err(wrong) = options.files.check() {
-        eprintln!("asx: {wrong}");
+        complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
     }
     let (failure, record, _) = follow(&scenario, &schedule, options.setup);
     let run = Failed { seed: 0, token: &options.token, failure: failure.as_deref() };
     if let Err(wrong) = options.files.write(&scenario, options.setup, &run, &record) {
-        eprintln!("asx: {wrong}");
+        complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
     }
     let digest = format!("{:016x}", record.digest);

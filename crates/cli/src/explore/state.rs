@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use asx_kernel::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 /// Failures that are kept.
@@ -31,6 +32,9 @@ pub(super) struct State {
     pub(super) exhausted: bool,
     /// The digests of the journals.
     pub(super) distinct: BTreeSet<u64>,
+    /// A hash of which seed had which journal, the same in whatever order they were run.
+    #[serde(default)]
+    pub(super) fingerprint: u64,
     pub(super) failures: Vec<Found>,
 }
 
@@ -54,6 +58,7 @@ impl State {
             done: 0,
             exhausted: false,
             distinct: BTreeSet::new(),
+            fingerprint: 0,
             failures: Vec::new(),
         }
     }
@@ -63,7 +68,9 @@ impl State {
         (self.seeds.saturating_sub(self.part)).div_ceil(self.parts.max(1))
     }
 
-    pub(super) fn saw(&mut self, digest: u64) {
+    pub(super) fn saw(&mut self, seed: u64, digest: u64) {
+        let of_run = Digest::new().bytes(self.id.as_bytes()).word(seed).word(digest).value();
+        self.fingerprint = self.fingerprint.wrapping_add(of_run);
         if self.distinct.len() < MOST_DISTINCT {
             self.distinct.insert(digest);
         }
@@ -143,6 +150,7 @@ impl State {
             }
             all.done += part.done;
             all.distinct.extend(part.distinct);
+            all.fingerprint = all.fingerprint.wrapping_add(part.fingerprint);
             all.failures.extend(part.failures);
         }
         all.failures.sort_by_key(|found| found.seed);

@@ -4,12 +4,14 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use super::record::{Run, Which};
+use asx_conformance::parity::{Run, Which};
 
 /// Two hosts that did not do the same.
 pub(super) struct Difference {
     pub(super) which: Which,
     pub(super) hosts: [String; 2],
+    /// What it is taken for.
+    pub(super) delta: &'static str,
     /// In what they differ.
     what: Vec<&'static str>,
     /// The first event of the journal in which they differ, and what each has there.
@@ -30,7 +32,8 @@ impl Difference {
             ("obligations", one.of_kind("obligation_") != other.of_kind("obligation_")),
             ("quiescence", one.not_quiescent != other.not_quiescent),
             ("journal", one.journal != other.journal),
-            ("fingerprint", (&one.digest, one.events) != (&other.digest, other.events)),
+            ("fingerprint", (&one.digests, one.events) != (&other.digests, other.events)),
+            ("codecs", !one.codecs_agree() || !other.codecs_agree()),
         ];
         let what: Vec<_> =
             parts.iter().filter(|(_, differs)| *differs).map(|(part, _)| *part).collect();
@@ -41,7 +44,8 @@ impl Difference {
         let sides = |at: usize| [one, other].map(|run| run.journal.get(at).cloned());
         let first = (0..longest).map(|at| (at, sides(at))).find(|(_, [one, other])| one != other);
         let (hosts, logs) = (hosts.map(str::to_owned), [one.log(), other.log()]);
-        Some(Difference { which, hosts, what, first, logs })
+        let delta = delta(&hosts, [one, other]);
+        Some(Difference { which, hosts, delta, what, first, logs })
     }
 
     /// Writes what there is to see into a folder of its own in this one.
@@ -53,7 +57,7 @@ impl Difference {
         });
         let summary = serde_json::json!({
             "fixture": id, "scenario": id, "seed": seed, "hosts": self.hosts, "what": self.what,
-            "first_divergence": first, "delta": "regression", "repro": repro,
+            "first_divergence": first, "delta": self.delta, "repro": repro,
         });
         let files = [
             (format!("{one}.log"), self.logs[0].clone()),
@@ -64,6 +68,18 @@ impl Difference {
         let failed = |error| format!("{}: {error}", folder.display());
         fs::create_dir_all(&folder).map_err(failed)?;
         files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text)).map_err(failed)
+    }
+}
+
+/// What a difference is taken for: see [`asx_conformance::parity::DELTAS`].
+fn delta(hosts: &[String; 2], runs: [&Run; 2]) -> &'static str {
+    if runs.iter().any(|run| !run.codecs_agree()) {
+        return "harness_defect";
+    }
+    let model = hosts.iter().position(|host| host == "model");
+    match model.map(|at| [runs[at], runs[1 - at]].map(|run| run.failures.is_empty())) {
+        Some([false, true]) => "spec_defect",
+        _ => "regression",
     }
 }
 

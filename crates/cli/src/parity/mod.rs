@@ -1,15 +1,13 @@
 //! `asx parity`: the same scenarios on several hosts, which must do the same.
 //!
 //! ```text
-//! host --run--> records <--read-- file of a host that is elsewhere
-//!                  |
-//!               pairs: outcomes, cancel phases, obligations, journal
-//!                  |
-//!          report, and a folder for each difference
+//! host: in this program, in a browser, elsewhere with its records in a file
+//!   -> lines -> records -> pairs: outcomes, cancel phases, obligations, journal, codecs
+//!   -> report, a folder for each difference, the lines with the verdict
 //! ```
 
+mod browser;
 mod difference;
-mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,27 +17,33 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use asx_conformance::corpus::load;
+use asx_conformance::parity::{self, Entry, Records, Setting};
 use asx_conformance::{Fixture, Scenario, corpus, parse_str, run_scenario};
-use clap::Args;
+use asx_origin::Origin;
+use clap::{Args, ValueEnum};
 
+use crate::HOSTS;
 use crate::conform::{host, matches};
+use browser::Browser;
 use difference::Difference;
-use record::{Record, Run, Which};
 
-/// The hosts that are in this program.
-const OWN: [&str; 3] = ["model", "native", "lab"];
+/// What this program was built from and with.
+const ORIGIN: Origin = asx_origin::origin!();
 
 /// What the scenarios that every host must answer for are called.
 const FOR_ALL: &str = "parity-";
 
 #[derive(Args)]
 pub(crate) struct Parity {
-    /// The hosts to compare, each with each: model, native, lab, or one with a record (--from).
+    /// The hosts to compare, each with each: model, native, lab, web, c, or one with a record.
     #[arg(long, value_name = "HOST,..", value_delimiter = ',', default_value = "model,native,lab")]
     host: Vec<String>,
     /// The record of a host that is elsewhere: one JSON object a line, as --record writes it.
     #[arg(long, value_name = "HOST=FILE", value_parser = source)]
     from: Vec<(String, PathBuf)>,
+    /// Where the host `web` is run: in a browser if `cargo xtask web` has set one up, else here.
+    #[arg(long, value_name = "WHERE")]
+    place: Option<Place>,
     /// Only ids that match this pattern (`*`, `?`).
     #[arg(long, value_name = "GLOB")]
     filter: Option<String>,
@@ -57,6 +61,15 @@ pub(crate) struct Parity {
     json: bool,
 }
 
+/// Where a page is.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Place {
+    /// A real one, in headless Chromium; an error if there is none.
+    Browser,
+    /// In this program, without a browser: the same runtime over an event loop of ours.
+    Program,
+}
+
 fn source(text: &str) -> Result<(String, PathBuf), String> {
     let (host, file) = text.split_once('=').ok_or("expected HOST=FILE, as in web=web.jsonl")?;
     match host.is_empty() || file.is_empty() {
@@ -67,15 +80,13 @@ fn source(text: &str) -> Result<(String, PathBuf), String> {
 
 pub(crate) fn parity(options: &Parity, out: &mut impl Write) -> io::Result<ExitCode> {
     match compare_all(options) {
-        Ok(pairs) => report(options, &pairs, out),
+        Ok((pairs, web)) => report(options, &pairs, web, out),
         Err(wrong) => {
-            eprintln!("asx: {wrong}");
+            complain!("asx: {wrong}");
             Ok(ExitCode::from(2))
         }
     }
 }
-
-type Records = BTreeMap<Which, Record>;
 
 /// Two hosts, and how they compare.
 struct Pair<'a> {
@@ -87,23 +98,32 @@ struct Pair<'a> {
     differences: Vec<Difference>,
 }
 
-fn compare_all(options: &Parity) -> Result<Vec<Pair<'_>>, String> {
+/// Every two hosts, and where the web was if it was run.
+type Compared<'a> = (Vec<Pair<'a>>, Option<Place>);
+
+fn compare_all(options: &Parity) -> Result<Compared<'_>, String> {
     let hosts = hosts(options)?;
-    let scenarios = scenarios(options)?;
+    let fixtures = fixtures(options)?;
+    let scenarios = scenarios(&fixtures)?;
     // What is unusable is told before anything is run.
     let mut given = BTreeMap::new();
     for (host, file) in &options.from {
         given.insert(host.as_str(), read(file, host, &scenarios)?);
     }
+    let is_run = |host: &str| hosts.contains(&host) && !given.contains_key(host);
+    let browser = if is_run("web") { find_browser(options)? } else { None };
+    let web = is_run("web").then(|| browser.as_ref().map_or(Place::Program, |_| Place::Browser));
     let mut records = Vec::new();
     for name in &hosts {
-        records.push(match given.remove(name) {
-            Some(records) => records,
-            None => {
-                let records = run(name, &scenarios);
-                options.record.as_deref().map_or(Ok(()), |to| save(to, name, &records))?;
+        records.push(match (given.remove(name), &browser) {
+            (Some(records), _) => records,
+            (None, Some(browser)) if *name == "web" => {
+                let text = browser.run(&fixtures).map_err(|error| error.to_string())?;
+                let records = Records::read(&text, "the browser", name)?;
+                is_whole("the browser", &records, &scenarios)?;
                 records
             }
+            (None, _) => run(name, &scenarios)?,
         });
     }
     let mut pairs = Vec::new();
@@ -117,7 +137,25 @@ fn compare_all(options: &Parity) -> Result<Vec<Pair<'_>>, String> {
             difference.write(folder, &repro(options, difference))?;
         }
     }
-    Ok(pairs)
+    if let Some(folder) = &options.record {
+        for (name, records) in hosts.iter().zip(&mut records) {
+            if !options.from.iter().any(|(host, _)| host == name) {
+                judge(name, records, &pairs);
+                save(folder, name, records)?;
+            }
+        }
+    }
+    Ok((pairs, web))
+}
+
+/// The browser for the web, if it is to be run in one.
+fn find_browser(options: &Parity) -> Result<Option<Browser>, String> {
+    match (options.place, Browser::find()) {
+        (Some(Place::Program), _) => Ok(None),
+        (_, Ok(browser)) => Ok(Some(browser)),
+        (Some(Place::Browser), Err(error)) => Err(error.to_string()),
+        (None, Err(_)) => Ok(None),
+    }
 }
 
 /// The hosts that were asked for, if they can be had.
@@ -125,8 +163,8 @@ fn hosts(options: &Parity) -> Result<Vec<&str>, String> {
     let mut seen = BTreeSet::new();
     for host in &options.host {
         let is_given = options.from.iter().any(|(name, _)| name == host);
-        if !is_given && !OWN.contains(&host.as_str()) {
-            let own = OWN.join(", ");
+        if !is_given && !HOSTS.contains(&host.as_str()) {
+            let own = HOSTS.join(", ");
             return Err(format!("host `{host}` is not one of {own}: --from {host}=FILE"));
         }
         if options.from.iter().filter(|(name, _)| name == host).count() > 1 {
@@ -145,58 +183,88 @@ fn hosts(options: &Parity) -> Result<Vec<&str>, String> {
     }
 }
 
-fn scenarios(options: &Parity) -> Result<Vec<Arc<Scenario>>, String> {
-    let fixtures = match &options.fixtures {
+/// The files that were asked for.
+fn fixtures(options: &Parity) -> Result<Vec<Fixture>, String> {
+    let mut fixtures = match &options.fixtures {
         Some(folder) => load(folder).map_err(|error| format!("{}: {error}", folder.display()))?,
         None => corpus(),
     };
-    let wanted = |fixture: &&Fixture| {
+    fixtures.retain(|fixture| {
         options.filter.as_deref().is_none_or(|glob| matches(glob, fixture.stem()))
-    };
+    });
+    if fixtures.is_empty() { Err("no scenario matches".into()) } else { Ok(fixtures) }
+}
+
+fn scenarios(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, String> {
     let mut scenarios = Vec::new();
-    for fixture in fixtures.iter().filter(wanted) {
+    for fixture in fixtures {
         let read = parse_str(&fixture.file, &fixture.text);
         let lines = |errors: Vec<_>| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
         scenarios.push(Arc::new(read.map_err(|errors| lines(errors).join("\n"))?));
     }
-    if scenarios.is_empty() { Err("no scenario matches".into()) } else { Ok(scenarios) }
+    Ok(scenarios)
 }
 
-/// Runs all scenarios on a host.
-fn run(name: &str, scenarios: &[Arc<Scenario>]) -> Records {
+/// Runs all scenarios on a host of this program. What it did is read back from its lines, as if it
+/// had been elsewhere.
+fn run(name: &str, scenarios: &[Arc<Scenario>]) -> Result<Records, String> {
     let mut host = host(name);
-    let mut records = Records::new();
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let setting = Setting { host: name, place: "program", profile, origin: &ORIGIN };
+    let mut text = String::new();
     for scenario in scenarios {
         let report = run_scenario(&mut *host, scenario);
-        if let Some(why) = &report.skipped {
-            let of_seed = |seed: &u64| ((scenario.id.clone(), *seed), Record::Skipped(why.clone()));
-            records.extend(scenario.seeds.iter().map(of_seed));
+        for record in parity::records(scenario, &report, &setting)? {
+            text += &format!("{record}\n");
         }
-        let done = report.runs.iter().map(|run| (run.seed, Record::Done(Run::of(run))));
-        records.extend(done.map(|(seed, run)| ((scenario.id.clone(), seed), run)));
     }
-    records
+    Records::read(&text, name, name)
 }
 
-/// Reads what a host elsewhere did. It may have left out what it cannot express, but must answer
-/// for the scenarios that were made for this.
+/// Reads what a host elsewhere did.
 fn read(file: &Path, host: &str, scenarios: &[Arc<Scenario>]) -> Result<Records, String> {
-    let records = record::read(file, host)?;
+    let source = file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|error| format!("{source}: {error}"))?;
+    let records = Records::read(&text, &source, host)?;
+    is_whole(&source, &records, scenarios)?;
+    Ok(records)
+}
+
+/// A host elsewhere may have left out what it cannot express, but must answer for the scenarios
+/// that were made for this.
+fn is_whole(source: &str, records: &Records, scenarios: &[Arc<Scenario>]) -> Result<(), String> {
     for scenario in scenarios.iter().filter(|scenario| scenario.id.starts_with(FOR_ALL)) {
         for seed in &scenario.seeds {
-            if !records.contains_key(&(scenario.id.clone(), *seed)) {
-                let (file, id) = (file.display(), &scenario.id);
-                return Err(format!("{file}: there is nothing of `{id}` under seed {seed}"));
+            if !records.entries.contains_key(&(scenario.id.clone(), *seed)) {
+                let id = &scenario.id;
+                return Err(format!("{source}: there is nothing of `{id}` under seed {seed}"));
             }
         }
     }
-    Ok(records)
+    Ok(())
+}
+
+/// Writes into a host's lines what came of comparing it with all others.
+fn judge(host: &str, records: &mut Records, pairs: &[Pair<'_>]) {
+    let of_host = pairs.iter().filter(|pair| pair.hosts.contains(&host));
+    let differences: Vec<_> = of_host.flat_map(|pair| &pair.differences).collect();
+    for line in &mut records.lines {
+        let is_it = |it: &&&Difference| {
+            line["scenario"] == *it.which.0 && line["seed"].as_u64() == Some(it.which.1)
+        };
+        let difference = differences.iter().find(is_it).map(|it| it.delta);
+        let (verdict, delta) = match (line["skipped"].is_null(), difference) {
+            (false, _) => ("skipped", "intentional"),
+            (true, Some(delta)) => ("different", delta),
+            (true, None) => ("same", "none"),
+        };
+        (line["verdict"], line["delta"]) = (verdict.into(), delta.into());
+    }
 }
 
 fn save(folder: &Path, host: &str, records: &Records) -> Result<(), String> {
     let path = folder.join(host).with_extension("jsonl");
-    let line = |(which, record)| record::line(which, host, record) + "\n";
-    let text: String = records.iter().map(line).collect();
+    let text: String = records.lines.iter().map(|line| format!("{line}\n")).collect();
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(&path, text))
         .map_err(|error| format!("{}: {error}", path.display()))
@@ -211,8 +279,8 @@ fn compare<'a>(
     for scenario in scenarios {
         for seed in &scenario.seeds {
             let which = (scenario.id.clone(), *seed);
-            let sides = records.map(|of_host| of_host.get(&which));
-            let [Some(Record::Done(one)), Some(Record::Done(other))] = sides else {
+            let sides = records.map(|of_host| of_host.entries.get(&which));
+            let [Some(Entry::Done(one)), Some(Entry::Done(other))] = sides else {
                 pair.skipped += 1;
                 continue;
             };
@@ -232,6 +300,12 @@ fn repro(options: &Parity, difference: &Difference) -> String {
             line += &format!(" --from {}", quoted(&format!("{host}={}", file.display())));
         }
     }
+    if let (true, Some(place)) = (difference.hosts.iter().any(|it| it == "web"), options.place) {
+        line += match place {
+            Place::Browser => " --place browser",
+            Place::Program => " --place program",
+        };
+    }
     if let Some(folder) = &options.fixtures {
         line += &format!(" --fixtures {}", quoted(&folder.display().to_string()));
     }
@@ -250,7 +324,12 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn report(options: &Parity, pairs: &[Pair<'_>], out: &mut impl Write) -> io::Result<ExitCode> {
+fn report(
+    options: &Parity,
+    pairs: &[Pair<'_>],
+    web: Option<Place>,
+    out: &mut impl Write,
+) -> io::Result<ExitCode> {
     let differences: Vec<_> = pairs.iter().flat_map(|pair| &pair.differences).collect();
     if options.json {
         let pairs = pairs.iter().map(|pair| {
@@ -261,7 +340,9 @@ fn report(options: &Parity, pairs: &[Pair<'_>], out: &mut impl Write) -> io::Res
             })
         });
         let pairs: Vec<_> = pairs.collect();
-        let value = serde_json::json!({ "pairs": pairs, "differences": differences.len() });
+        let web = web.map(|place| if place == Place::Browser { "browser" } else { "program" });
+        let value =
+            serde_json::json!({ "pairs": pairs, "differences": differences.len(), "web": web });
         writeln!(out, "{value}")?;
     } else {
         for difference in &differences {
@@ -274,10 +355,17 @@ fn report(options: &Parity, pairs: &[Pair<'_>], out: &mut impl Write) -> io::Res
             let hosts = format!("{one}, {other}");
             writeln!(out, "{hosts:<20} {compared:>8} {different:>9} {skipped:>8}")?;
         }
+        match web {
+            Some(Place::Browser) => writeln!(out, "web was run in headless Chromium")?,
+            Some(Place::Program) => {
+                writeln!(out, "web was run in this program; {}", browser::HOW)?;
+            }
+            None => {}
+        }
     }
     let compared = pairs.iter().all(|pair| pair.compared > 0);
     if !compared {
-        eprintln!("asx: two hosts have no scenario in common");
+        complain!("asx: two hosts have no scenario in common");
         return Ok(ExitCode::from(2));
     }
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

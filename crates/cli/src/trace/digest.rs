@@ -1,6 +1,6 @@
 //! `asx trace digest`: what two runs are compared by.
 
-use super::{Done, file, holds};
+use super::{Done, file, holds, plain};
 use std::io::Write;
 use std::path::Path;
 
@@ -22,16 +22,17 @@ pub(super) fn digest(path: &Path, json: bool, out: &mut impl Write) -> Done {
             "computed": whole,
             "events": report.events,
             "lost": end.lost,
+            "holds": report.holds(),
         });
         writeln!(out, "{object}")?;
     } else {
         writeln!(out, "{digest:016x}")?;
-        if digest != end.digest {
-            eprintln!("asx: {}: its end record says {:016x}", path.display(), end.digest);
+        for violation in &report.violations {
+            complain!("asx: {}: {}", path.display(), plain(&violation.to_string()));
         }
         if !whole {
-            eprintln!("asx: {}: {} events are not in it", path.display(), end.lost);
+            complain!("asx: {}: {} events are not in it", path.display(), end.lost);
         }
     }
-    Ok(holds(digest == end.digest))
+    Ok(holds(report.holds()))
 }

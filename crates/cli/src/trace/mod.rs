@@ -13,6 +13,7 @@ mod verify;
 pub(crate) use record::{Recording, known_codec};
 
 use clap::{Subcommand, ValueEnum};
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -72,7 +73,7 @@ Exit status:
         after_help = "Examples:\n  asx trace digest run.asxt\n  asx trace digest run.jsonl --json
 
 Exit status:
-  0  it is that of the end record
+  0  it is that of the end record, and the trace is whole
   1  it is not
   2  it cannot be read"
     )]
@@ -204,10 +205,39 @@ pub(crate) fn trace(command: &Command, out: &mut impl Write) -> io::Result<ExitC
         Ok(code) => Ok(code),
         Err(Failed::Output(error)) => Err(error),
         Err(Failed::Input(why)) => {
-            eprintln!("asx: {why}");
+            complain!("asx: {}", plain(&why));
+            if command.wants_object() {
+                writeln!(out, "{}", serde_json::json!({ "error": why }))?;
+            }
             Ok(ExitCode::from(2))
         }
     }
+}
+
+impl Command {
+    /// Whether what comes out is to be one JSON object, also if nothing else can be said.
+    fn wants_object(&self) -> bool {
+        match self {
+            Command::Verify { json, .. }
+            | Command::Diff { json, .. }
+            | Command::Digest { json, .. }
+            | Command::Convert { json, .. }
+            | Command::Report { json, .. }
+            | Command::Export { json, .. } => *json,
+            Command::Show(_) => false,
+        }
+    }
+}
+
+/// A text from a file on one line of a terminal: what steers a terminal is written out.
+fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let write_out = |letter: char| -> String {
+        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
+    };
+    Cow::Owned(text.chars().map(write_out).collect())
 }
 
 /// Why a command could not do what it was asked.
@@ -229,4 +259,15 @@ type Done = Result<ExitCode, Failed>;
 /// Success if it holds.
 fn holds(yes: bool) -> ExitCode {
     if yes { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn a_text_from_a_file_can_neither_steer_a_terminal_nor_begin_a_line() {
+        assert_eq!(plain("a `feed`, ä"), "a `feed`, ä");
+        assert_eq!(plain("a\u{1b}[31m\n7 0ns sent\0"), "a\\u{1b}[31m\\n7 0ns sent\\u{0}");
+    }
 }

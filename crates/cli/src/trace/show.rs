@@ -1,6 +1,6 @@
 //! `asx trace show`: a trace for people, or a part of it.
 
-use super::{Done, Failed, Show, file};
+use super::{Done, Failed, Show, file, plain};
 use asx_conformance::parse::suggest;
 use asx_kernel::journal::{Event, EventKind};
 use asx_trace::{Class, Header, Record, Value, json_line, kind_code};
@@ -65,11 +65,12 @@ impl Show {
 
 fn write_header(header: &Header, out: &mut impl Write) -> io::Result<()> {
     let Header { program, host, seed, workers, complete, meta } = header;
+    let (program, host) = (plain(program), plain(host));
     writeln!(out, "{program} on {host}, seed {seed}, workers {workers}")?;
     if !complete {
         writeln!(out, "its first events are missing")?;
     }
-    meta.iter().try_for_each(|(name, value)| writeln!(out, "{name}: {value}"))
+    meta.iter().try_for_each(|(name, value)| writeln!(out, "{}: {}", plain(name), plain(value)))
 }
 
 /// What labels have said so far.
@@ -82,26 +83,29 @@ impl Names {
             Record::Event(event) => self.write_event(event, out),
             Record::Choice(choice) => {
                 let subject = choice.subject.map(|of| format!(" of {of}")).unwrap_or_default();
-                let (point, picked, count) = (&choice.point, choice.picked, choice.count);
+                let (point, picked, count) = (plain(&choice.point), choice.picked, choice.count);
                 writeln!(out, "  choice {}: {point}{subject}: {picked} of {count}", choice.index)
             }
             Record::Label(label) => {
-                writeln!(out, "  {} {} is `{}`", label.class.name(), label.number, label.text)
+                let text = plain(&label.text);
+                writeln!(out, "  {} {} is `{text}`", label.class.name(), label.number)
             }
             Record::Host(host) => {
-                write!(out, "  host {} {}", host.seq, host.kind)?;
+                write!(out, "  host {} {}", host.seq, plain(&host.kind))?;
                 for (name, value) in &host.fields {
+                    let name = plain(name);
                     match value {
                         Value::Null => write!(out, " {name}=null")?,
                         Value::Number(number) => write!(out, " {name}={number}")?,
                         Value::Flag(flag) => write!(out, " {name}={flag}")?,
-                        Value::Text(text) => write!(out, " {name}={text}")?,
+                        Value::Text(text) => write!(out, " {name}={}", plain(text))?,
                     }
                 }
                 writeln!(out)
             }
             Record::Mark(mark) => {
-                writeln!(out, "  {} at event {}: {}", mark.severity, mark.seq, mark.text)
+                let (severity, text) = (plain(&mark.severity), plain(&mark.text));
+                writeln!(out, "  {severity} at event {}: {text}", mark.seq)
             }
             Record::End(end) => {
                 let (recorded, lost) = (end.recorded, end.lost);
@@ -126,6 +130,6 @@ impl Names {
     fn name(&self, key: &str, value: &str) -> Option<String> {
         let class = if key == "parent" { Class::Region } else { Class::from_name(key)? };
         let name = self.0.get(&(class, value.parse().ok()?))?;
-        Some(format!("{key}={name}"))
+        Some(format!("{key}={}", plain(name)))
     }
 }

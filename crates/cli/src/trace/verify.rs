@@ -1,6 +1,6 @@
 //! `asx trace verify`: whether a trace is whole and lawful.
 
-use super::{Done, file, holds};
+use super::{Done, file, holds, plain};
 use std::io::Write;
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) fn verify(path: &Path, strict: bool, json: bool, out: &mut impl Write
         return Ok(holds(report.holds()));
     }
     for violation in &report.violations {
-        writeln!(out, "{}: {violation}", path.display())?;
+        writeln!(out, "{}: {}", path.display(), plain(&violation.to_string()))?;
     }
     let (events, choices) = (report.events, report.choices);
     let verdict = match (report.holds(), strict) {

@@ -1,20 +1,28 @@
 //! Which scenarios the native runtime can express, and why not.
 
-use crate::scenario::{Checked, Op, Scenario, ScriptStep};
+use crate::scenario::{BrowserOp, Checked, Op, Scenario, ScriptStep};
 use asx_kernel::status::Status;
-
-/// Scenarios whose point is something that a future or a handle does not have.
-const BY_ID: [(&str, &str); 1] = [("sched-late-joiners", "a handle has one awaiter")];
 
 /// What only an event loop can do.
 const BROWSER: &str = "it is about the browser's event loop";
 
 /// Whether workers can run the scenario; if not, why.
 pub(super) fn can_run(scenario: &Scenario) -> Result<(), String> {
-    if scenario.config.browser.is_some() {
-        return Err(BROWSER.to_owned());
+    if scenario.config.browser.is_none() {
+        return can_be_expressed(scenario, of_op);
     }
-    can_be_expressed(scenario, of_op)
+    // Of an event loop's affairs, only what is granted is no matter of turns.
+    let asks = first(scenario, &|step| is_about_capabilities(step).then_some(""));
+    let other = |step: &ScriptStep| of_op(step).filter(|_| !is_about_capabilities(step));
+    match asks {
+        Some(_) => can_be_expressed(scenario, other),
+        None => Err(BROWSER.to_owned()),
+    }
+}
+
+fn is_about_capabilities(step: &ScriptStep) -> bool {
+    let Op::Browser(op) = &step.op else { return false };
+    matches!(op, BrowserOp::Grant { .. } | BrowserOp::Revoke { .. } | BrowserOp::Require { .. })
 }
 
 /// Whether a page can; if not, why.
@@ -32,9 +40,6 @@ pub(super) fn can_run_in_page(scenario: &Scenario) -> Result<(), String> {
 type Hindrance = fn(&ScriptStep) -> Option<&'static str>;
 
 fn can_be_expressed(scenario: &Scenario, of_op: Hindrance) -> Result<(), String> {
-    if let Some((_, why)) = BY_ID.iter().find(|(id, _)| *id == scenario.id) {
-        return Err((*why).to_owned());
-    }
     if scenario.config.limits.contains_key("memory") {
         return Err("memory is not counted: it is the allocator's".to_owned());
     }

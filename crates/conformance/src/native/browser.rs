@@ -196,6 +196,9 @@ impl Engine {
     }
 
     pub(super) fn browser_op(&mut self, op: &BrowserOp) -> Reply {
+        if let Some(gate) = &self.world.gate {
+            return gate.op(op);
+        }
         let Some(browser) = self.run.browser().filter(|browser| browser.drives) else {
             return Reply::status(Status::InvalidArgument).note("there is no [config.browser]");
         };
@@ -227,6 +230,9 @@ impl Engine {
 impl World {
     /// An op of a task on the page it runs in.
     pub(super) fn page_op(&self, op: &BrowserOp) -> Reply {
+        if let Some(gate) = &self.gate {
+            return gate.op(op);
+        }
         let Some(page) = &self.page else { return Status::InvalidArgument.into() };
         match op {
             BrowserOp::Pump if page.handle.defer() => deferred(),

@@ -88,10 +88,7 @@ impl World {
             let mut book = self.book();
             let entry = book.task.get_mut(&task)?;
             let outcome = entry.handle.as_mut().and_then(|handle| handle.outcome());
-            let severity = outcome.map(|outcome| match outcome {
-                Ok(()) => Severity::Ok,
-                Err(stop) => stop.severity(),
-            });
+            let severity = outcome.as_ref().map(super::joins::severity);
             entry.severity = entry.severity.or(severity);
             entry.severity
         })

@@ -9,6 +9,8 @@
 mod able;
 mod browser;
 mod channels;
+mod gate;
+mod joins;
 mod looks;
 mod ops;
 mod script;
@@ -38,6 +40,7 @@ use asx_runtime::{Core, Limits, Task};
 use asx_trace::refine::Refinement;
 use channels::Held;
 use core::task::Poll;
+use gate::Gate;
 use script::{Caller, ScriptError};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -163,6 +166,8 @@ struct World {
     clock: Box<dyn Fn(Time) + Send + Sync>,
     /// The event loop, if one drives.
     page: Option<browser::Look>,
+    /// What is granted where no event loop says so.
+    gate: Option<Gate>,
     book: Mutex<Book>,
 }
 
@@ -188,6 +193,8 @@ struct Book {
 struct TaskEntry {
     probe: TaskProbe,
     handle: Option<Task<(), ScriptError>>,
+    /// Who waits for its end.
+    line: Arc<joins::Line>,
     polls: u64,
     polls_since_request: u64,
     /// What its body ended with.
@@ -212,6 +219,7 @@ impl Book {
         self.task.entry(id).or_insert(TaskEntry {
             probe,
             handle: None,
+            line: Arc::default(),
             polls: 0,
             polls_since_request: 0,
             error: None,
@@ -231,7 +239,9 @@ impl Book {
 impl Engine {
     fn new(scenario: Arc<Scenario>, seed: u64, run: Box<dyn Steps>) -> Engine {
         let root = RegionProbe(run.root().clone());
+        let browser = scenario.config.browser.as_ref().filter(|_| run.browser().is_none());
         let world = Arc::new(World {
+            gate: browser.map(Gate::of),
             scenario,
             seed,
             core: run.core().clone(),
@@ -363,7 +373,10 @@ impl Engine {
             digest: recorded.digest,
             recorded: recorded.recorded,
             events: recorded.events,
-            host_events: self.run.browser().map(browser::Browser::events).unwrap_or_default(),
+            host_events: match (&self.world.gate, self.run.browser()) {
+                (Some(gate), _) => gate.events(),
+                (None, page) => page.map(browser::Browser::events).unwrap_or_default(),
+            },
             names,
             outcomes,
             not_quiescent: self.world.quiescent().err().map(|not| not.all()).unwrap_or_default(),
@@ -450,7 +463,7 @@ fn setup(config: &Settings, seed: u64, workers: usize) -> Setup {
         timers.coalesce.map(|(window, min_group_size)| Coalesce { window, min_group_size });
     let settings = asx_runtime::Settings {
         operations: u32::MAX,
-        journal: Some((config.journal_capacity, config.when_full)),
+        journal: Some(asx_runtime::Recording::new(config.journal_capacity, config.when_full)),
         wheel: WheelConfig {
             max_wheel_duration: timers.max_wheel_duration.unwrap_or(wheel.max_wheel_duration),
             max_timer_duration: timers.max_timer_duration.unwrap_or(wheel.max_timer_duration),

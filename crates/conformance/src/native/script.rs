@@ -191,6 +191,15 @@ impl Drop for Script {
         }
         probe::resolved(&self.cx);
         self.wait = None;
+        let probe = TaskProbe::of(&self.cx);
+        // Of all others the handle tells.
+        let line = probe.is_finalizer().then(|| {
+            let book = self.world.book();
+            book.task.get(&probe.id()).map(|entry| entry.line.clone())
+        });
+        if let Some(Some(line)) = line {
+            line.wake_all();
+        }
     }
 }
 

@@ -1,12 +1,11 @@
 //! Ops a task may have to wait for, as futures of the runtime.
 
+use super::World;
 use super::channels::Held;
 use super::script::{Own, Wait};
-use super::{World, found};
 use crate::host::Reply;
 use crate::scenario::{Name, Op, When};
 use crate::value::Value;
-use asx_kernel::outcome::Severity;
 use asx_kernel::status::Status;
 use asx_runtime::Cx;
 use asx_runtime::channel::{RecvError, SendError};
@@ -106,35 +105,6 @@ impl World {
             }
             Err(SendError::Cancelled(..)) => Status::Cancelled.into(),
             Err(_) => Status::Disconnected.into(),
-        }
-    }
-
-    /// Waits for a task by its handle, of which there is one.
-    async fn join(&self, cx: &Cx, name: &Name) -> Reply {
-        let (id, handle) = {
-            let mut book = self.book();
-            let id = match found(&book.tasks, None, name) {
-                Ok(id) => id,
-                Err(status) => return status.into(),
-            };
-            (id, book.task.get_mut(&id).and_then(|entry| entry.handle.take()))
-        };
-        let Some(handle) = handle else {
-            if cx.checkpoint().is_err() {
-                return Status::Cancelled.into();
-            }
-            let reply = match self.outcome_of(id) {
-                Some(severity) => Reply::ok().with("outcome", severity.name()),
-                None => Reply::status(Status::Internal).note("its handle is being awaited"),
-            };
-            return reply;
-        };
-        match handle.await {
-            Ok(()) => Reply::ok().with("outcome", Severity::Ok.name()),
-            Err(stop) => match self.outcome_of(id) {
-                Some(_) => Reply::ok().with("outcome", stop.severity().name()),
-                None => Status::Cancelled.into(),
-            },
         }
     }
 }

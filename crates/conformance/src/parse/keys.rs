@@ -33,6 +33,9 @@ impl fmt::Display for SchemaError {
 
 impl core::error::Error for SchemaError {}
 
+/// Reading stops here: nobody reads more errors than these.
+const MAX_ERRORS: usize = 100;
+
 /// A name as it stands in the file.
 pub(crate) struct Mention {
     pub(crate) kind: Named,
@@ -73,8 +76,28 @@ impl<'t> Reading<'t> {
     }
 
     pub(crate) fn error(&mut self, line: usize, key: &str, expected: impl Into<String>) {
+        if self.is_hopeless() {
+            return;
+        }
         let (file, key) = (self.file.to_owned(), key.to_owned());
         self.errors.push(SchemaError { file, line, key, expected: expected.into() });
+    }
+
+    /// Whether there are so many errors that reading on is of no use.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.errors.len() >= MAX_ERRORS
+    }
+
+    /// The errors in the order of their lines; at the end of very many, that there may be more.
+    pub(crate) fn into_errors(mut self) -> Vec<SchemaError> {
+        let hopeless = self.is_hopeless();
+        self.errors.sort_by_key(|error| error.line);
+        self.errors.dedup();
+        if let (Some(last), true) = (self.errors.last(), hopeless) {
+            let (key, expected) = ("errors".to_owned(), "there may be more of them".to_owned());
+            self.errors.push(SchemaError { key, expected, ..last.clone() });
+        }
+        self.errors
     }
 }
 
@@ -226,13 +249,16 @@ impl<'r, 't, 'v> Keys<'r, 't, 'v> {
     /// `after`/`for` or `at`/`until`; also `by` or `to`.
     pub(crate) fn when(&mut self) -> Option<When> {
         let mut found = Vec::new();
+        let mut written = 0;
         for key in ["after", "for", "by", "within"] {
+            written += usize::from(self.has(key));
             found.extend(self.opt(key, words::duration).map(When::After));
         }
         for key in ["at", "until", "to"] {
+            written += usize::from(self.has(key));
             found.extend(self.opt(key, words::instant).map(When::At));
         }
-        if found.len() != 1 {
+        if written != 1 {
             let what = format!(
                 "{} needs one of a duration (`by`, `after`, `for`) and an instant \
                                 (`to`, `at`, `until`)",

@@ -29,7 +29,7 @@ pub(super) const LAWS: &[Spec] = &[
     law("kind_info", |k| Some(Op::Law(Law::KindInfo { kind: k.req("kind", words::kind)? })), INFO),
     law(
         "meet",
-        |k| Some(Op::Law(Law::Meet { of: k.req("of", |v| several(v, words::budget))? })),
+        |k| Some(Op::Law(Law::Meet { of: k.req("of", |v| words::list(v, words::budget))? })),
         MET,
     ),
     law("consume", |k| consume(k).map(Op::Law), &[("left", Ty::Budget), ("kind", Ty::Kind)]),
@@ -97,7 +97,10 @@ fn one_or_more<T>(value: &DeValue<'_>, item: impl Fn(&DeValue<'_>) -> Read<T>) -
 
 fn join_outcomes(k: &mut Keys<'_, '_, '_>) -> Option<Law> {
     let fold = k.opt("fold", |v| words::pick(v, &["left", "right"], |word| word));
-    Some(Law::JoinOutcomes { of: k.req("of", |v| several(v, end))?, right: fold == Some("right") })
+    Some(Law::JoinOutcomes {
+        of: k.req("of", |v| words::list(v, end))?,
+        right: fold == Some("right"),
+    })
 }
 
 fn end(value: &DeValue<'_>) -> Read<End> {

@@ -40,7 +40,7 @@ pub fn parse_str(file: &str, text: &str) -> Result<Scenario, Vec<SchemaError>> {
             let line = error.span().map_or(1, |span| reading.line(span));
             let message = error.message().lines().collect::<Vec<_>>().join("; ");
             reading.error(line, "TOML", message);
-            return Err(reading.errors);
+            return Err(reading.into_errors());
         }
     };
     let scenario = read_scenario(&mut reading, file, table.get_ref());
@@ -49,11 +49,7 @@ pub fn parse_str(file: &str, text: &str) -> Result<Scenario, Vec<SchemaError>> {
     }
     match scenario {
         Some(scenario) if reading.errors.is_empty() => Ok(scenario),
-        _ => {
-            reading.errors.sort_by_key(|error| error.line);
-            reading.errors.dedup();
-            Err(reading.errors)
-        }
+        _ => Err(reading.into_errors()),
     }
 }
 

@@ -74,6 +74,10 @@ pub(crate) fn read_ops(
         return steps;
     }
     for item in items {
+        // That there are too many was said.
+        if reading.ops > MAX_OPS || reading.is_hopeless() {
+            break;
+        }
         let line = reading.line(item.span());
         match item.get_ref() {
             DeValue::Table(table) => {

@@ -3,7 +3,8 @@
 //! The time limit is held by reading the clock between polls. A reading costs more than a short
 //! poll, so readings are spaced: first every poll, then twice as far apart each time up to the
 //! configured spacing, but never further than the time left divided by the slowest poll measured
-//! in this drain. So as long as no poll is slower than those seen before it, the drain ends at
+//! in this drain. A drain that takes over from another begins with the spacing that one had come
+//! to. So as long as no poll is slower than those seen before it, there or here, the drain ends at
 //! most one poll late; with a spacing of 1, the default, it does so whatever the polls do; and a
 //! poll that is suddenly slow is noticed after at most the configured spacing.
 
@@ -38,13 +39,14 @@ pub(super) struct Burst {
     read: Option<Time>,
     /// Polls since the last reading, and how many there may be before the next.
     unread: u32,
-    stride: u32,
+    pub(super) stride: u32,
     slowest: u64,
 }
 
 impl Burst {
-    pub(super) fn new(now: Option<Time>) -> Burst {
-        Burst { started: now, read: now, stride: 1, slowest: 1, ..Burst::default() }
+    /// The account of a drain that begins, with so many polls before the first reading after that.
+    pub(super) fn new(now: Option<Time>, stride: u32) -> Burst {
+        Burst { started: now, read: now, stride, slowest: 1, ..Burst::default() }
     }
 
     /// Whether a clock reading is due before the next step.

@@ -96,6 +96,8 @@ pub struct Pump {
     state: State,
     turn: u64,
     batch: u64,
+    /// The polls between two clock readings with which the next drain begins.
+    stride: u32,
 }
 
 /// The state with what belongs to it, so that the rest cannot be said.
@@ -122,7 +124,8 @@ impl Pump {
             clock_check_every: config.clock_check_every.max(1),
             ..config
         };
-        Pump { config, capabilities, state: State::Idle { owed: None }, turn: 1, batch: 0 }
+        let state = State::Idle { owed: None };
+        Pump { config, capabilities, state, turn: 1, batch: 0, stride: 1 }
     }
 
     /// Changes the limits. Not while a drain runs: it may be past the new ones.
@@ -155,7 +158,10 @@ impl Pump {
             State::Scheduled(call) => {
                 self.turn += u64::from(*call != HostCall::Microtask);
                 self.batch += 1;
-                self.state = State::Running { pending: false, burst: Burst::new(now) };
+                // Without a reading to begin with, the next one is due after one poll.
+                let most = if now.is_some() { self.config.clock_check_every } else { 1 };
+                let burst = Burst::new(now, self.stride.min(most));
+                self.state = State::Running { pending: false, burst };
                 Enter::Begin { turn: self.turn, batch: self.batch }
             }
             State::Running { pending, .. } => {
@@ -208,10 +214,11 @@ impl Pump {
             State::Idle { .. } | State::Scheduled(_) => return Leave::NotRunning,
         };
         if !(work_remains || pending || burst.timers_left) {
-            self.state = State::Idle { owed: None };
+            (self.state, self.stride) = (State::Idle { owed: None }, 1);
             return Leave::Idle;
         }
         let reached = burst.reached();
+        self.stride = burst.stride;
         let message = self.config.has_message_channel;
         match self.schedule(if message { HostCall::MessagePost } else { HostCall::TimeoutZero }) {
             Ok(call) => Leave::Kick(Handoff { call, reached, steps: burst.steps }),

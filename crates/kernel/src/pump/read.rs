@@ -13,6 +13,15 @@ impl Pump {
         host_turn_id(&self) -> u64 = self.turn;
         /// The last drain; 0 before the first.
         microtask_batch_id(&self) -> u64 = self.batch;
+        /// The host call on its way.
+        outstanding(&self) -> Option<HostCall> =
+            if let State::Scheduled(call) = self.state { Some(call) } else { None };
+        /// The diagnosis, if the runtime is dead.
+        trapped(&self) -> Option<Trapped> =
+            if let State::Trapped(trapped) = self.state { Some(trapped) } else { None };
+        /// Steps the running drain has taken; 0 outside a drain.
+        steps(&self) -> u32 =
+            if let State::Running { burst, .. } = &self.state { burst.steps } else { 0 };
         /// The limits in force.
         config(&self) -> &PumpConfig = &self.config;
         /// What is granted.
@@ -26,24 +35,6 @@ impl Pump {
             State::Scheduled(_) => PumpState::Scheduled,
             State::Running { .. } => PumpState::Running,
         }
-    }
-
-    /// The host call on its way.
-    pub fn outstanding(&self) -> Option<HostCall> {
-        let State::Scheduled(call) = self.state else { return None };
-        Some(call)
-    }
-
-    /// The diagnosis, if the runtime is dead.
-    pub fn trapped(&self) -> Option<Trapped> {
-        let State::Trapped(trapped) = self.state else { return None };
-        Some(trapped)
-    }
-
-    /// Steps the running drain has taken; 0 outside a drain.
-    pub fn steps(&self) -> u32 {
-        let State::Running { burst, .. } = &self.state else { return 0 };
-        burst.steps
     }
 
     /// The invariants that can be seen on the state. That a drain is never entered twice, and that

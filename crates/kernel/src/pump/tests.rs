@@ -315,6 +315,48 @@ fn readings_move_apart_while_polls_are_short_and_close_up_near_the_limit() {
 }
 
 #[test]
+fn a_drain_that_takes_over_reads_the_clock_as_rarely_as_the_one_before_came_to() {
+    /// A drain over polls of these lengths: after how many of them the clock was read.
+    fn reads(pump: &mut Pump, clock: &mut u64, polls: &[u64]) -> std::vec::Vec<usize> {
+        let _ = pump.enter(Some(Time::from_nanos(*clock)));
+        let mut reads = std::vec::Vec::new();
+        for (nth, poll) in polls.iter().enumerate() {
+            let now = pump.wants_clock().then(|| Time::from_nanos(*clock));
+            reads.extend(now.map(|_| nth));
+            if !pump.may_step(now) {
+                break;
+            }
+            *clock += poll;
+        }
+        reads
+    }
+    let mut pump = Pump::new(timed(1000, 8), Capabilities::all());
+    let mut clock = 0;
+    let _ = pump.wake();
+    assert_eq!(reads(&mut pump, &mut clock, &[1; 24]), [1, 3, 7, 15, 23]);
+    let _ = pump.leave(true);
+    assert_eq!(reads(&mut pump, &mut clock, &[1; 24]), [8, 16]);
+    // A shorter spacing holds at once.
+    let _ = pump.leave(true);
+    pump.configure(timed(1000, 4));
+    assert_eq!(reads(&mut pump, &mut clock, &[1; 10]), [4, 8]);
+    // Slow polls are noticed, here and in the next drain.
+    let _ = pump.leave(true);
+    assert_eq!(reads(&mut pump, &mut clock, &[200; 9]), [4, 5]);
+    let _ = pump.leave(true);
+    assert_eq!(reads(&mut pump, &mut clock, &[1; 4]), [1, 3]);
+    // Who does not know when it began knows nothing; who comes after nothing begins anew.
+    let _ = pump.leave(true);
+    let _ = pump.enter(None);
+    assert!(pump.may_step(None) && pump.wants_clock());
+    let _ = pump.leave(true);
+    let _ = reads(&mut pump, &mut clock, &[1; 8]);
+    assert_eq!(pump.leave(false), Leave::Idle);
+    let _ = pump.wake();
+    assert_eq!(reads(&mut pump, &mut clock, &[1; 4]), [1, 3]);
+}
+
+#[test]
 fn a_missing_reading_ends_the_drain_after_one_poll() {
     let now = Some(Time::ZERO);
     let mut pump = running(timed(10, 1), None);
@@ -390,7 +432,7 @@ fn check_sees_every_account_beyond_its_limit() {
 
 /// A burst that took `steps` steps without reading the clock.
 fn overdue(steps: u32) -> Burst {
-    let mut burst = Burst::new(None);
+    let mut burst = Burst::new(None, 1);
     (0..steps).for_each(|_| assert!(burst.step(&config(9), None)));
     burst
 }

@@ -1,10 +1,11 @@
 //! Searches that start with few disturbances and allow more and more.
 //!
-//! Most bugs need few *preemptions* (switches away from a task that could go on) and few cancels.
-//! So this explores all runs with none of either, then all with at most one, and so on. It is over
-//! when the limits no longer keep anything out or are as wide as they may be, or when it has used
-//! up its runs. A level repeats the levels below it; as each is far larger than the last, that
-//! costs little.
+//! Most bugs need few *preemptions* (switches away from a task that would go on) and few cancels. A
+//! task that waits, or that has yielded, is not preempted: it has let others go first. So this
+//! explores all runs with none of either, then all with at most one, and so on. It is over when the
+//! limits no longer keep anything out or are as wide as they may be, or when it has used up its
+//! runs. A level repeats the levels below it; as each is far larger than the last, that costs
+//! little.
 //!
 //! Preemptions are a matter of schedules, not of classes: the one schedule of a class that is
 //! within the limits may be one that [`Dpor`] skips. So they are limited over [`Dfs`]. Cancels
@@ -19,20 +20,27 @@ use super::{Access, Dfs, Dpor, Point, Progress, Strategy, TaskPath, Verdict};
 /// How much a run may be disturbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Switches away from a task that could go on.
+    /// Switches away from a task that would go on.
     pub preemptions: usize,
+    /// Switches away from a task that could go on, but has yielded. Not preemptions: searches that
+    /// allow more and more allow as many of these as they ever will from the start.
+    pub yields: usize,
     /// Injected cancels and faults.
     pub cancels: usize,
 }
 
 impl Limits {
     /// No limits.
-    pub const NONE: Limits = Limits { preemptions: usize::MAX, cancels: usize::MAX };
+    pub const NONE: Limits = {
+        let most = usize::MAX;
+        Limits { preemptions: most, yields: most, cancels: most }
+    };
 
-    pub(super) const ZERO: Limits = Limits { preemptions: 0, cancels: 0 };
+    pub(super) const ZERO: Limits = Limits { preemptions: 0, yields: 0, cancels: 0 };
 
     fn at_level(self, level: usize) -> Limits {
-        Limits { preemptions: level.min(self.preemptions), cancels: level.min(self.cancels) }
+        let (preemptions, cancels) = (level.min(self.preemptions), level.min(self.cancels));
+        Limits { preemptions, cancels, ..self }
     }
 }
 
@@ -76,7 +84,7 @@ impl Bounded<Dpor> {
     /// One run of each class; ends after `budget` runs, or when everything with at most so many
     /// cancels was seen.
     pub fn reduced(cancels: usize, budget: u64) -> Bounded<Dpor> {
-        Bounded::of(Dpor::new(), Limits { preemptions: usize::MAX, cancels }, budget)
+        Bounded::of(Dpor::new(), Limits { cancels, ..Limits::NONE }, budget)
     }
 
     /// The failures found, in the order of first sight.
@@ -122,6 +130,10 @@ impl<S: Levels> Strategy for Bounded<S> {
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
         self.search.pick(point, count)
+    }
+
+    fn yielded(&mut self) {
+        self.search.yielded();
     }
 
     fn needs_footprint(&self) -> bool {

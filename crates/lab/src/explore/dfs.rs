@@ -23,6 +23,8 @@ pub struct Dfs {
     /// The first step of this run that was not taken by the run before.
     fresh: usize,
     last: Option<TaskPath>,
+    /// Whether that one has yielded.
+    has_yielded: bool,
     picks: u64,
     limits: Limits,
     /// What is left of the limits in this run.
@@ -68,6 +70,7 @@ impl Dfs {
             step: 0,
             fresh: 0,
             last: None,
+            has_yielded: false,
             picks: 0,
             limits,
             left: limits,
@@ -115,7 +118,7 @@ impl Levels for Dfs {
         }
         self.trace.truncate(self.fresh);
         (self.at, self.step, self.last, self.picks) = (0, 0, None, 0);
-        (self.left, self.has_diverged) = (self.limits, false);
+        (self.left, self.has_diverged, self.has_yielded) = (self.limits, false, false);
         true
     }
 
@@ -128,6 +131,7 @@ impl Levels for Dfs {
         let real = |limit, refused| if refused == 0 { usize::MAX } else { limit };
         self.tally.exhaust(Limits {
             preemptions: real(limits.preemptions, refused.preemptions),
+            yields: real(limits.yields, refused.yields),
             cancels: real(limits.cancels, refused.cancels),
         });
     }
@@ -143,6 +147,7 @@ impl Strategy for Dfs {
     }
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
+        let has_yielded = std::mem::take(&mut self.has_yielded);
         if enabled.len() == 1 {
             self.last = Some(enabled[0]);
             return 0;
@@ -150,8 +155,12 @@ impl Strategy for Dfs {
         let current = enabled.iter().position(|task| Some(*task) == self.last);
         let default = current.unwrap_or(0);
         let mut picked = default;
-        if current.is_some() && self.left.preemptions == 0 {
-            self.refused.preemptions += 1;
+        let (left, refused) = match has_yielded {
+            true => (self.left.yields, &mut self.refused.yields),
+            false => (self.left.preemptions, &mut self.refused.preemptions),
+        };
+        if current.is_some() && left == 0 {
+            *refused += 1;
         } else {
             // The default is the first option, the others follow in their order.
             picked = match self.decide(enabled.len()) {
@@ -159,7 +168,12 @@ impl Strategy for Dfs {
                 option if option <= default => option - 1,
                 option => option,
             };
-            self.left.preemptions -= usize::from(current.is_some() && picked != default);
+            if current.is_some() && picked != default {
+                match has_yielded {
+                    true => self.left.yields -= 1,
+                    false => self.left.preemptions -= 1,
+                }
+            }
         }
         self.last = Some(enabled[picked]);
         picked
@@ -175,6 +189,10 @@ impl Strategy for Dfs {
         self.left.cancels -= usize::from(point.is_injected() && picked > 0);
         self.picks = pick_hash(self.picks, picked as u32);
         picked
+    }
+
+    fn yielded(&mut self) {
+        self.has_yielded = true;
     }
 
     fn needs_footprint(&self) -> bool {

@@ -8,6 +8,7 @@
 //!     while some task can be polled {
 //!         pick_task(enabled)                        which task is polled
 //!         poll it  -- pick(point, count) --         any other choice, inside the poll
+//!         yielded()                                 it lets others go first, if it does
 //!         stepped(task, footprint)                  what the poll read and wrote
 //!     }
 //!     end(verdict)
@@ -69,6 +70,7 @@ pub use recorder::Recorder;
 pub use replay::{Diverged, Follow, Replay};
 pub use shrink::{Shrunk, shrink};
 pub use tally::{Certificate, Progress};
+pub(crate) use token::Grain;
 pub use token::TokenError;
 pub use uniform::Uniform;
 
@@ -196,9 +198,9 @@ pub trait Strategy {
     /// Picks one of `count >= 2` options of any other kind. 0 is the ordinary one.
     fn pick(&mut self, point: Point, count: usize) -> usize;
 
-    /// Whether it is told of steps at all: asked once a run. If not, neither
-    /// [`needs_footprint`](Strategy::needs_footprint) nor [`stepped`](Strategy::stepped) need be
-    /// called, and steps are faster.
+    /// Whether it is told of steps at all: asked once a run. If not, none of
+    /// [`needs_footprint`](Strategy::needs_footprint), [`yielded`](Strategy::yielded) and
+    /// [`stepped`](Strategy::stepped) need be called, and steps are faster.
     fn watches(&self) -> bool {
         true
     }
@@ -208,6 +210,10 @@ pub trait Strategy {
     fn needs_footprint(&self) -> bool {
         true
     }
+
+    /// The task of the step just picked has yielded: it can go on, and lets others go first. Said
+    /// before the step is [over](Strategy::stepped).
+    fn yielded(&mut self) {}
 
     /// The step just picked is over, and touched these objects.
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]);

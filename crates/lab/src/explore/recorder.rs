@@ -52,6 +52,10 @@ impl<S: Strategy> Strategy for Recorder<S> {
         picked
     }
 
+    fn yielded(&mut self) {
+        self.strategy.yielded();
+    }
+
     fn needs_footprint(&self) -> bool {
         self.strategy.needs_footprint()
     }

@@ -10,6 +10,18 @@ use asx_kernel::digest::Digest;
 use std::fmt;
 
 const VERSION: u8 = 1;
+/// The version of a token whose schedule is one of [single operations](Grain::Operation).
+const SINGLE: u8 = 2;
+
+/// What a task does in a row, before others may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Grain {
+    /// All it can without waiting.
+    #[default]
+    Poll,
+    /// One operation on a channel or a lock.
+    Operation,
+}
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// Why a text is no schedule.
@@ -52,7 +64,12 @@ impl Schedule {
     /// assert_eq!(Schedule::from_token(&token), Ok(schedule));
     /// ```
     pub fn token(&self) -> String {
-        let mut bytes = vec![VERSION];
+        self.token_of(Grain::Poll)
+    }
+
+    /// The schedule as text, if polls are as small as said.
+    pub(crate) fn token_of(&self, grain: Grain) -> String {
+        let mut bytes = vec![if grain == Grain::Poll { VERSION } else { SINGLE }];
         let mut tags: Vec<u32> = Vec::new();
         let mut body = Vec::new();
         let mut index = |tag: u32| match tags.iter().position(|known| *known == tag) {
@@ -85,12 +102,21 @@ impl Schedule {
 
     /// Reads a schedule from its text.
     pub fn from_token(token: &str) -> Result<Schedule, TokenError> {
+        match Schedule::with_grain(token)? {
+            (schedule, Grain::Poll) => Ok(schedule),
+            (_, Grain::Operation) => Err(TokenError::Version(SINGLE)),
+        }
+    }
+
+    /// Reads a schedule, and how small its polls are.
+    pub(crate) fn with_grain(token: &str) -> Result<(Schedule, Grain), TokenError> {
         let bytes = bytes_of(token.as_bytes())?;
         let (body, sum) = bytes.split_last_chunk::<3>().ok_or(TokenError::Length)?;
-        match body.first() {
-            Some(&VERSION) => {}
+        let grain = match body.first() {
+            Some(&VERSION) => Grain::Poll,
+            Some(&SINGLE) => Grain::Operation,
             version => return Err(version.map_or(TokenError::Length, |v| TokenError::Version(*v))),
-        }
+        };
         if checksum(body) != *sum {
             return Err(TokenError::Checksum);
         }
@@ -116,7 +142,7 @@ impl Schedule {
                 Deviation::Pick { of, step, nth, point, picked: number(&mut rest)? }
             });
         }
-        Ok(Schedule { deviations })
+        Ok((Schedule { deviations }, grain))
     }
 }
 
@@ -224,7 +250,13 @@ mod tests {
         let mut rng = DetRng::new(1, 1);
         for _ in 0..2_000 {
             let schedule = random(&mut rng, 20);
-            assert_eq!(Schedule::from_token(&schedule.token()), Ok(schedule));
+            assert_eq!(Schedule::from_token(&schedule.token()), Ok(schedule.clone()));
+            for grain in [Grain::Poll, Grain::Operation] {
+                let token = schedule.token_of(grain);
+                assert_eq!(Schedule::with_grain(&token), Ok((schedule.clone(), grain)));
+            }
+            let single = Schedule::from_token(&schedule.token_of(Grain::Operation));
+            assert_eq!(single, Err(TokenError::Version(SINGLE)));
         }
     }
 

@@ -63,7 +63,11 @@ impl LabHost {
         let mut state = self.state();
         self.listen(&mut state);
         state.current = 0;
+        let has_yielded = footprint::take_yielded();
         let made = if state.watched {
+            if has_yielded && let Some(strategy) = &mut state.strategy {
+                strategy.yielded();
+            }
             let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
             state.tell(path);
             made
@@ -124,7 +128,11 @@ impl LabHost {
         known.made = made;
         known.steps += 1;
         let trouble = state.trouble(id, unheeded);
+        let has_yielded = footprint::take_yielded();
         if ask {
+            if has_yielded && let Some(strategy) = &mut state.strategy {
+                strategy.yielded();
+            }
             state.tell(path);
         }
         let cancels = if ask && state.plan.cancels { state.cancel(id, false) } else { 0 };

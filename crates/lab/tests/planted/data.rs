@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use asx_lab::check;
-use asx_runtime::sync::OnceCell;
+use asx_runtime::sync::{Mutex, OnceCell};
 use asx_runtime::{Cancelled, Cx, Scope};
 
 use super::planted;
@@ -34,6 +34,35 @@ async fn check_then_act<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     Ok(())
 }
 planted!(check_then_act_is_found: check_then_act, Panic, 1, Proved);
+
+/// Looks under the lock, lets go, and takes it again to act, with no wait in between.
+async fn two_locks_in_a_row<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    let balance = Arc::new(Mutex::new(100));
+    cx.scope(async |s: Scope<Cancelled>| {
+        for _ in 0..2 {
+            let balance = balance.clone();
+            drop(s.spawn(async move |cx: Cx| {
+                if BUG {
+                    let is_enough = *balance.lock(&cx).await? >= 80;
+                    if is_enough {
+                        *balance.lock(&cx).await? -= 80;
+                    }
+                } else {
+                    let mut balance = balance.lock(&cx).await?;
+                    if *balance >= 80 {
+                        *balance -= 80;
+                    }
+                }
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await?;
+    assert_eq!(*balance.lock(&cx).await?, 20, "overdrawn");
+    Ok(())
+}
+planted!(two_locks_in_a_row_are_found: two_locks_in_a_row, Panic, 1, Proved);
 
 /// Made by whoever finds that it is not there, which may be two.
 async fn made_twice<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {

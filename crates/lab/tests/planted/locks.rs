@@ -5,10 +5,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::Poll;
+use std::time::Duration;
 
 use asx_lab::check;
-use asx_runtime::sync::{Mutex, RwLock, Semaphore};
-use asx_runtime::{Cancelled, Cx, Scope, channel};
+use asx_runtime::sync::{Mutex, OnceCell, RwLock, Semaphore};
+use asx_runtime::{Cancelled, Cx, Scope, Task, channel};
 
 use super::planted;
 
@@ -33,6 +34,22 @@ async fn crossed<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     .await
 }
 planted!(crossed_is_found: crossed, Deadlock, 1, Proved);
+
+/// The same beside a task that goes on until both are done.
+async fn crossed_beside<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let ticker: Task<(), _> = s.task("ticker").spawn(async |cx: Cx| {
+            loop {
+                cx.sleep(Duration::from_secs(1)).await?;
+            }
+        });
+        crossed::<BUG>(cx.clone()).await?;
+        ticker.cancel("done");
+        Ok(())
+    })
+    .await
+}
+planted!(crossed_beside_is_found: crossed_beside, Deadlock, 1, Proved);
 
 /// Three take two locks each, in a circle.
 async fn three_in_a_circle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
@@ -237,3 +254,22 @@ async fn lock_and_message<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     .await
 }
 planted!(lock_and_message_is_found: lock_and_message, Deadlock, 1, Proved);
+
+/// Two values that are made once each, and each needs the other first.
+async fn made_in_a_circle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let cells = Arc::new([OnceCell::new(), OnceCell::new()]);
+        for me in 0..2_usize {
+            let cells = cells.clone();
+            drop(s.spawn(async move |cx: Cx| {
+                let (own, other) = if BUG { (me, 1 - me) } else { (0, 1) };
+                let make = async || cells[other].get_or_init(&cx, async || 1).await.is_ok();
+                cells[own].get_or_init(&cx, async || u32::from(make().await)).await?;
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await
+}
+planted!(made_in_a_circle_is_found: made_in_a_circle, Deadlock, 1, Proved);

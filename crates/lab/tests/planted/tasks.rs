@@ -116,6 +116,29 @@ async fn hot_retry<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
 }
 planted!(hot_retry_is_found: hot_retry, Livelock, 1, Proved);
 
+/// Looks for a flag and for a cancel, and never lets go of the thread in between.
+async fn busy_wait<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let told = flag.clone();
+        drop(s.spawn(async move |cx: Cx| {
+            while !told.load(Relaxed) && !cx.is_cancelled() {
+                if !BUG {
+                    cx.yield_now().await;
+                }
+            }
+            Ok(())
+        }));
+        drop(s.spawn(async move |_cx: Cx| {
+            flag.store(true, Relaxed);
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+planted!(busy_wait_is_found: busy_wait, Livelock, 1, Passes);
+
 /// Two who each wait politely until the other has gone first.
 async fn after_you<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {

@@ -17,6 +17,8 @@ pub(crate) const DEADLOCK: u64 = 9999;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Yield,
+    /// As `Yield`, and lets others go first.
+    Pass,
     /// Loads a variable into the task's register.
     Read(usize),
     /// Stores a constant.
@@ -199,7 +201,10 @@ impl<'p> Machine<'p> {
                 return;
             }
             self.at[task] += 1;
-            if matches!(op, Op::Yield) || self.status[task] == Status::Ended {
+            if matches!(op, Op::Pass) {
+                strategy.yielded();
+            }
+            if matches!(op, Op::Yield | Op::Pass) || self.status[task] == Status::Ended {
                 break;
             }
         }
@@ -211,7 +216,7 @@ impl<'p> Machine<'p> {
     /// Does one operation; `false` if the task must wait.
     fn act<S: Strategy + ?Sized>(&mut self, task: usize, op: Op, strategy: &mut S) -> bool {
         match op {
-            Op::Yield => {}
+            Op::Yield | Op::Pass => {}
             Op::Read(from) => self.register[task] = self.read(from),
             Op::Write(to, value) => self.write(to, value),
             Op::Store(to, plus) => self.write(to, self.register[task] + plus),

@@ -26,6 +26,7 @@ mod recorder;
 mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod wanted;
 
 use std::num::NonZero;
 use std::sync::atomic::AtomicU64;
@@ -41,6 +42,7 @@ use crate::core::Core;
 use recorder::Here;
 pub(crate) use recorder::Recorder;
 use slot::Told;
+pub use wanted::Recording;
 
 /// How a dispatch came about, as a worker knows it.
 #[derive(Clone, Copy, Debug)]
@@ -103,23 +105,23 @@ impl Core {
     /// Whether events are recorded.
     #[inline]
     pub fn recording(&self) -> bool {
-        self.recorder.is_some()
+        self.recorder().is_some()
     }
 
     /// What was recorded so far, if anything is. Exact when nothing is running.
     pub fn recorded(&self) -> Option<Recorded> {
-        self.recorder.as_ref().map(Recorder::read)
+        self.recorder().map(Recorder::read)
     }
 
     /// How many events were recorded so far.
     pub fn events(&self) -> u64 {
-        self.recorder.as_ref().map_or(0, Recorder::events)
+        self.recorder().map_or(0, Recorder::events)
     }
 
     /// The calling thread has nothing to poll: what it records before the next dispatch is at a
     /// time of its own.
     pub fn rest(&self) {
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = self.recorder() {
             let mut here = recorder.here();
             here.rest();
             here.leave();
@@ -128,13 +130,13 @@ impl Core {
 
     /// Whether a full journal refuses new work.
     pub(crate) fn is_refusing(&self) -> bool {
-        self.recorder.as_ref().is_some_and(Recorder::is_refusing)
+        self.recorder().is_some_and(Recorder::is_refusing)
     }
 
     /// Records an event that is in order with those of this thread, if events are recorded.
     #[inline]
     pub(crate) fn note(&self, subject: Subject, kind: EventKind) {
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = self.recorder() {
             self.write(recorder, None, subject, kind);
         }
     }
@@ -142,7 +144,7 @@ impl Core {
     /// Records an event of a thing whose lock the caller has.
     #[inline]
     pub(crate) fn note_of(&self, thing: &Stamp, subject: Subject, kind: EventKind) {
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = self.recorder() {
             self.write(recorder, Some(thing), subject, kind);
         }
     }
@@ -161,7 +163,7 @@ impl Core {
     /// Records that a task was spawned, in a region whose lock the caller has.
     #[inline]
     pub(crate) fn note_spawned(&self, thing: &Stamp, task: &Header) {
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = self.recorder() {
             self.write_spawned(recorder, thing, task);
         }
     }
@@ -187,7 +189,7 @@ impl Core {
     /// way round. The caller has the thing's lock.
     #[inline]
     pub(crate) fn touch(&self, thing: &Stamp) {
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = self.recorder() {
             let mut here = recorder.here();
             here.touch(thing);
             here.leave();
@@ -197,7 +199,7 @@ impl Core {
     /// What this thread records comes after what was recorded of a thing.
     #[inline]
     pub(crate) fn see(&self, thing: &Stamp) {
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = self.recorder() {
             let mut here = recorder.here();
             here.see(thing);
             here.leave();
@@ -206,7 +208,7 @@ impl Core {
 
     /// The last stamp of the calling thread.
     pub(crate) fn clock(&self) -> u64 {
-        let Some(recorder) = &self.recorder else { return 0 };
+        let Some(recorder) = self.recorder() else { return 0 };
         let here = recorder.here();
         let clock = here.clock();
         here.leave();
@@ -216,12 +218,12 @@ impl Core {
     /// The mark of the calling thread; 0 if nothing is recorded.
     #[inline]
     pub(crate) fn mark(&self) -> u16 {
-        if let Some(recorder) = &self.recorder { recorder.mark() } else { 0 }
+        if let Some(recorder) = self.recorder() { recorder.mark() } else { 0 }
     }
 
     /// What this thread records comes after what was recorded by who left this mark.
     pub(crate) fn see_mark(&self, mark: u16) {
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = self.recorder() {
             let mut here = recorder.here();
             here.see_mark(recorder, mark);
             here.leave();
@@ -237,7 +239,7 @@ impl Core {
         dispatch: Dispatch,
         step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState, TaskState)>,
     ) -> Option<R> {
-        let recorder = self.recorder.as_ref()?;
+        let recorder = self.recorder()?;
         let mut here = recorder.here();
         here.begin_poll(recorder, &self.host);
         let Some((answer, from, to)) = step(&mut Signer { here: &mut here, recorder }) else {
@@ -259,7 +261,7 @@ impl Core {
         outcome: Severity,
         step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState)>,
     ) -> Option<(R, u64)> {
-        let recorder = self.recorder.as_ref()?;
+        let recorder = self.recorder()?;
         let mut here = recorder.here();
         here.look(recorder, &self.host);
         let Some((answer, from)) = step(&mut Signer { here: &mut here, recorder }) else {

@@ -47,7 +47,7 @@ impl Host for Clock {
 }
 
 fn core(passes: bool, capacity: usize, when_full: WhenFull) -> Arc<Core> {
-    let journal = Some((capacity, when_full));
+    let journal = Some(Recording::new(capacity, when_full));
     let host = Clock { passes, now: AtomicU64::new(0) };
     Core::new(Arc::new(host), Settings { journal, ..Settings::default() })
 }
@@ -182,7 +182,8 @@ fn one_thread_records_what_the_kernels_journal_does() {
 #[test]
 fn a_time_beyond_all_stamps_is_kept() {
     let host = Clock { passes: false, now: AtomicU64::new(u64::MAX - 1) };
-    let settings = Settings { journal: Some((9, WhenFull::Refuse)), ..Settings::default() };
+    let settings =
+        Settings { journal: Some(Recording::new(9, WhenFull::Refuse)), ..Settings::default() };
     let core = Core::new(Arc::new(host), settings);
     some_events(4).for_each(|(subject, kind)| core.note(subject, kind));
     let events = core.recorded().unwrap().events;

@@ -58,7 +58,7 @@ impl Region {
     #[cfg(feature = "lab")]
     pub(crate) fn survey(&self, into: &mut crate::waits::Survey) {
         use crate::cell::task_number;
-        use crate::waits::{On, Waiter};
+        use crate::waits::{Need, On, Waiter};
         let children: Vec<_> = {
             let inner = self.lock();
             let closers: Vec<_> = inner.waiters.values().filter_map(task_number).collect();
@@ -66,15 +66,19 @@ impl Region {
             let for_cancels = if inner.word.is_ending() { 1 } else { 2 };
             let body = inner.body.as_ref().and_then(task_number);
             into.bodies.extend(body.map(|body| (body, for_cancels)));
+            let mut ends = Vec::new();
             inner.each_task(|task| {
                 // SAFETY: the region keeps its tasks alive, and its lock is held.
                 let header = unsafe { task.as_ref() };
                 let id = header.id();
-                into.edges.extend(header.joined_by().map(|by| (by, On::End(id))));
-                into.edges.extend(closers.iter().map(|by| (*by, On::Close(id))));
-                let wakers = header.wakers.count();
-                into.tasks.push(Waiter { task: TaskInfo::of(header), wakers, on: Vec::new() });
+                let joined = Need { from: vec![On::End(id)], each: true };
+                into.needs.extend(header.joined_by().map(|by| (by, joined)));
+                ends.push(On::Close(id));
+                let (wakers, needs) = (header.wakers.count(), Vec::new());
+                into.tasks.push(Waiter { task: TaskInfo::of(header), wakers, needs });
             });
+            let closed = Need { from: ends, each: true };
+            into.needs.extend(closers.iter().map(|by| (*by, closed.clone())));
             inner.children.values().cloned().collect()
         };
         children.iter().for_each(|child| child.survey(into));

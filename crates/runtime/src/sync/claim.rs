@@ -66,7 +66,7 @@ impl<'c, H: Home> Claim<'c, H> {
             None => {
                 let answer = pool.enter(self.wants, task.waker(), &mut self.place);
                 if answer.is_none() {
-                    self.note = Note::waits(pool, self.at);
+                    self.note = Note::waits(pool, pool.is_all(self.wants), self.at);
                 }
                 answer
             }

@@ -34,6 +34,7 @@ pub struct Mutex<T: ?Sized> {
 impl<T> Mutex<T> {
     const_fn! {
         /// An unlocked mutex.
+        #[track_caller]
         pub fn new(value: T) -> Mutex<T> {
             Mutex { slot: Slot::new(value) }
         }

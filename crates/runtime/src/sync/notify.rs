@@ -40,6 +40,7 @@ pub struct Notify {
 impl Notify {
     const_fn! {
         /// Nothing has happened yet.
+        #[track_caller]
         pub fn new() -> Notify {
             Notify { pool: Pool::new(0, 1), rounds: AtomicUsize::new(0) }
         }
@@ -55,6 +56,7 @@ impl Notify {
     /// Notifies every [`notified`](Self::notified) future that exists and hasn't been notified,
     /// polled or not. Nothing is stored for later ones.
     pub fn notify_waiters(&self) {
+        self.pool.object().write();
         // Counted before the line is called: who joins it too late for the call sees the count.
         self.rounds.fetch_add(1, Ordering::Release);
         self.pool.excuse_all();
@@ -65,6 +67,7 @@ impl Notify {
     #[inline]
     #[track_caller]
     pub fn notified<'a, 'c>(&'a self, cx: &'c Cx) -> Notified<'a, 'c> {
+        self.pool.object().read();
         let rounds = self.rounds.load(Ordering::Acquire);
         Notified { notify: self, rounds, claim: Claim::new(cx, self, 1, Wait::Signal) }
     }

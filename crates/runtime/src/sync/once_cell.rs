@@ -36,6 +36,7 @@ pub struct OnceCell<T> {
 impl<T> OnceCell<T> {
     const_fn! {
         /// An empty cell.
+        #[track_caller]
         pub fn new() -> OnceCell<T> {
             OnceCell { value: OnceLock::new(), right: Pool::new(1, 1) }
         }
@@ -43,6 +44,7 @@ impl<T> OnceCell<T> {
 
     /// The value, if it is there.
     pub fn get(&self) -> Option<&T> {
+        self.right.object().read();
         self.value.get()
     }
 

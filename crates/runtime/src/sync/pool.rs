@@ -16,12 +16,13 @@
 //! that is dropped or cancelled leaves the line, and gives back what it was granted unknowingly.
 
 use std::fmt;
+use std::panic::Location;
 use std::task::Waker;
 
 use super::line::{Left, Line, Look, Place, Wakes};
 use crate::footprint::Object;
 use crate::prim::atomic::{AtomicUsize, Ordering};
-use crate::prim::{Mutex, lock};
+use crate::prim::{Mutex, MutexGuard, lock_unseen};
 use crate::{footprint, waits};
 
 /// No more permits are granted.
@@ -39,6 +40,7 @@ pub(super) struct Pool {
     /// No more than this are ever free: what is given beyond it is lost.
     limit: usize,
     line: Mutex<Line<usize, Answer>>,
+    object: Object,
 }
 
 /// What a waiter is called with.
@@ -64,20 +66,33 @@ pub(super) enum Refusal {
 impl Pool {
     const_fn! {
         /// `free` permits, and never more than `limit`.
+        #[track_caller]
         pub(super) fn new(free: usize, limit: usize) -> Pool {
             let line = Mutex::new(Line::new());
             let free = if free < limit { free } else { limit };
-            Pool { word: AtomicUsize::new(free * ONE), limit, line }
+            let object = Object::made_at(Location::caller());
+            Pool { word: AtomicUsize::new(free * ONE), limit, line, object }
         }
     }
 
     /// How many permits are free, whoever waits for them.
     pub(super) fn free(&self) -> usize {
-        Object::COMMON.read();
+        self.object.read();
         self.word.load(Ordering::Acquire) / ONE
     }
 
+    /// Whether whoever wants this many wants all there are.
+    pub(super) fn is_all(&self, count: usize) -> bool {
+        count >= self.limit
+    }
+
+    /// Its name, for whatever else belongs to it.
+    pub(super) fn object(&self) -> Object {
+        self.object
+    }
+
     pub(super) fn is_closed(&self) -> bool {
+        self.object.read();
         self.word.load(Ordering::Acquire) & CLOSED != 0
     }
 
@@ -91,7 +106,7 @@ impl Pool {
     #[inline]
     pub(super) fn try_take(&self, count: usize) -> Result<(), Refusal> {
         footprint::breathe();
-        Object::COMMON.write();
+        self.object.write();
         // Acquire: what the last holders did is seen by this one; and where the pool is closed,
         // what was done before that.
         let mut word = self.word.load(Ordering::Acquire);
@@ -114,22 +129,27 @@ impl Pool {
         }
     }
 
+    fn line(&self) -> MutexGuard<'_, Line<usize, Answer>> {
+        self.object.write();
+        lock_unseen(&self.line)
+    }
+
     fn give_waiters(&self, count: usize) {
         let mut wakes = Wakes::default();
-        self.settle(&mut lock(&self.line), count, &mut wakes);
+        self.settle(&mut self.line(), count, &mut wakes);
     }
 
     /// Calls everybody in the line.
     pub(super) fn excuse_all(&self) {
         let mut wakes = Wakes::default();
-        let mut line = lock(&self.line);
+        let mut line = self.line();
         self.call_all(&mut line, Answer::Excused, &mut wakes);
     }
 
     /// From now on nothing is granted.
     pub(super) fn close(&self) {
         let mut wakes = Wakes::default();
-        let mut line = lock(&self.line);
+        let mut line = self.line();
         self.word.fetch_or(CLOSED, Ordering::Release);
         self.call_all(&mut line, Answer::Closed, &mut wakes);
     }
@@ -144,7 +164,7 @@ impl Pool {
     /// Leaves permits free; false if somebody waits for them.
     #[inline]
     fn give_freely(&self, count: usize) -> bool {
-        Object::COMMON.write();
+        self.object.write();
         let mut word = self.word.load(Ordering::Relaxed);
         while word & WAITING == 0 {
             let next = self.raise(word, count);
@@ -204,7 +224,7 @@ impl Pool {
     /// Joins the line, unless there are permits after all.
     fn join(&self, count: usize, waker: &Waker, place: &mut Option<Place>) -> Option<Answer> {
         let waker = waker.clone();
-        let mut line = lock(&self.line);
+        let mut line = self.line();
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let (next, joins) = match take(word, count) {
@@ -228,7 +248,7 @@ impl Pool {
     pub(super) fn look(&self, place: &mut Option<Place>, waker: &Waker) -> Option<Answer> {
         let mut fresh = None;
         loop {
-            let look = lock(&self.line).look(place, waker, &mut fresh);
+            let look = self.line().look(place, waker, &mut fresh);
             match look {
                 Look::Called(answer) => return Some(answer),
                 Look::Waiting => return None,
@@ -240,7 +260,7 @@ impl Pool {
     /// Takes a waiter of `count` permits out of the line and passes on what it was granted.
     pub(super) fn leave(&self, place: Place, count: usize) {
         let mut wakes = Wakes::default();
-        let mut line = lock(&self.line);
+        let mut line = self.line();
         let mut unused = None;
         match line.leave(place) {
             Left::Called(Answer::Granted) => self.settle(&mut line, count, &mut wakes),

@@ -37,6 +37,7 @@ pub struct RwLock<T: ?Sized> {
 impl<T> RwLock<T> {
     const_fn! {
         /// An unlocked lock.
+        #[track_caller]
         pub fn new(value: T) -> RwLock<T> {
             RwLock { slot: Slot::new(value) }
         }

@@ -39,6 +39,7 @@ impl Semaphore {
 
     const_fn! {
         /// A semaphore with so many permits, at most [`MAX_PERMITS`](Self::MAX_PERMITS).
+        #[track_caller]
         pub fn new(permits: usize) -> Semaphore {
             Semaphore { pool: Pool::new(permits, MAX) }
         }
@@ -62,7 +63,8 @@ impl Semaphore {
     }
 
     /// Waits for several permits at once: all or none. Cancel-safe: a dropped wait gives up its
-    /// place in line.
+    /// place in line. More than [`MAX_PERMITS`](Self::MAX_PERMITS) are never free: that waits until
+    /// the semaphore is closed.
     #[inline]
     #[track_caller]
     pub fn acquire_many<'a, 'c>(&'a self, cx: &'c Cx, count: usize) -> Acquire<'a, 'c> {

@@ -56,6 +56,7 @@ unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 
 impl<T> Slot<T> {
     const_fn! {
+        #[track_caller]
         pub(super) fn new(value: T) -> Slot<T> {
             Slot { pool: Pool::new(FULL, FULL), value: UnsafeCell::new(value) }
         }

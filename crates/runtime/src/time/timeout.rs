@@ -29,7 +29,7 @@ pin_project! {
 
 impl<'a, F> Timeout<'a, F> {
     pub(crate) fn new(cx: &'a Cx, kind: cancel::Kind, deadline: Time, body: F) -> Self {
-        let body = Inside::new(Kind::Branch(Branch::with_deadline(deadline)), body);
+        let body = Inside::new(Kind::Branch(Branch::with_deadline(deadline, kind)), body);
         Timeout { kind, timer: Timer::new(cx, deadline, false), body }
     }
 }
@@ -44,6 +44,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         loop {
+            let told = this.body.branch().is_some_and(Branch::is_cancelled);
             if let Poll::Ready(result) = this.body.as_mut().poll(cx) {
                 let seen = this.body.branch().and_then(Branch::seen);
                 return Poll::Ready(match (result, seen) {
@@ -51,9 +52,14 @@ where
                     (result, _) => result,
                 });
             }
-            let Some(branch) = this.body.branch().filter(|branch| !branch.is_cancelled()) else {
-                return Poll::Pending;
-            };
+            let Some(branch) = this.body.branch() else { return Poll::Pending };
+            if branch.is_cancelled() {
+                if told {
+                    return Poll::Pending;
+                }
+                // One part of the body has looked at the clock: the others are to know.
+                continue;
+            }
             if !this.timer.poll(cx.waker()) {
                 return Poll::Pending;
             }

@@ -55,7 +55,7 @@ struct Joined {
     connection: Connection,
     _called: Closure<dyn Fn(u32)>,
     _rang: Closure<dyn Fn(u32)>,
-    _trapped: Closure<dyn Fn(String)>,
+    _trapped: Closure<dyn Fn()>,
 }
 
 /// The calls of one runtime: the place of its connection.
@@ -89,8 +89,7 @@ impl HostCalls for PageCalls {
     }
 
     fn entropy(&self) -> u64 {
-        let words = self.with(|page| page.entropy().to_vec()).unwrap_or_default();
-        words.iter().fold(0, |sum, word| (sum << 32) | u64::from(*word))
+        self.with(Connection::entropy).unwrap_or(0)
     }
 }
 
@@ -128,7 +127,7 @@ pub(super) fn open(handles: &Handles, mut config: Config) -> Runtime {
     let rang = Closure::<dyn Fn(u32)>::new(move |token| {
         let _ = b().map(|runtime| runtime.rang(token));
     });
-    let trapped = Closure::<dyn Fn(String)>::new(move |_| {
+    let trapped = Closure::<dyn Fn()>::new(move || {
         let _ = c().map(|runtime| runtime.trap("a task trapped"));
     });
     let connection = sys::connect(

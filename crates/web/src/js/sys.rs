@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, reason = "they are JavaScript's")]
 
-use js_sys::{Function, Promise, Uint32Array};
+use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(module = "/src/js/host.js")]
@@ -35,7 +35,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     pub(super) fn now(this: &Connection) -> f64;
     #[wasm_bindgen(method)]
-    pub(super) fn entropy(this: &Connection) -> Uint32Array;
+    pub(super) fn entropy(this: &Connection) -> u64;
     #[wasm_bindgen(method)]
     pub(super) fn close(this: &Connection);
 

@@ -199,7 +199,7 @@ impl Levels for Reduction {
     }
 
     fn refused(&self) -> Limits {
-        Limits { preemptions: 0, cancels: self.refused }
+        Limits { cancels: self.refused, ..Limits::ZERO }
     }
 
     fn restart(&mut self, limits: Limits) {

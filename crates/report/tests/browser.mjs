@@ -1,0 +1,123 @@
+// Opens report pages in a browser and uses them: `node browser.mjs FILE=EVENTS..`
+
+import assert from "node:assert/strict";
+import { basename } from "node:path";
+import { pathToFileURL } from "node:url";
+import { withBrowser } from "../../web-page/browser/browser.mjs";
+
+const SHAPES = [
+  ["light", { colorScheme: "light" }],
+  ["dark", { colorScheme: "dark" }],
+  ["phone", { colorScheme: "light", viewport: { width: 390, height: 844 }, hasTouch: true }],
+];
+
+/** What the chart shows, once it is drawn. */
+const drawn = (page) => page.evaluate(() => new Promise((done) => {
+  requestAnimationFrame(() => requestAnimationFrame(() => done(document.getElementById("chart").toDataURL())));
+}));
+const text = (page, id) => page.evaluate((id) => document.getElementById(id).textContent, id);
+
+async function shows(page, events, scheme) {
+  assert.equal(await text(page, "shown"), `${events} events`);
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), scheme);
+  const colours = await page.evaluate(() => {
+    const chart = document.getElementById("chart");
+    const { data } = chart.getContext("2d").getImageData(0, 0, chart.width, chart.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+  });
+  assert.ok(colours > 3, `the chart has ${colours} colours`);
+  const wide = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(wide[0] <= wide[1], `it is wider than the window: ${wide}`);
+}
+
+async function steps(page) {
+  await page.click("#first");
+  const first = await text(page, "detail");
+  await page.click("#next");
+  const second = await text(page, "detail");
+  assert.notEqual(first, second);
+  await page.click("#prev");
+  assert.equal(await text(page, "detail"), first);
+  await page.click("#after");
+  const decision = await text(page, "detail");
+  assert.match(decision, /decision/);
+  await page.keyboard.press("End");
+  assert.notEqual(await text(page, "detail"), decision);
+}
+
+async function zooms(page) {
+  await page.click("#fit");
+  const whole = await drawn(page);
+  await page.click("#in");
+  await page.click("#in");
+  const near = await drawn(page);
+  assert.notEqual(near, whole);
+  await page.click("#fit");
+  assert.equal(await drawn(page), whole);
+  const box = await page.locator("#ruler").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.wheel(0, -400);
+  await page.waitForFunction((whole) => document.getElementById("chart").toDataURL() !== whole, whole);
+  await page.click("#fit");
+}
+
+async function hovers(page) {
+  const box = await page.locator("#chart").boundingBox();
+  for (let x = 5; x < box.width; x += 7) {
+    for (const y of [8, 24, 40, 56, 72]) {
+      await page.mouse.move(box.x + x, box.y + y);
+      if (await page.evaluate(() => !document.getElementById("tip").hidden)) {
+        assert.notEqual(await text(page, "tip"), "");
+        return;
+      }
+    }
+  }
+  assert.fail("nothing under the mouse says what it is");
+}
+
+async function filters(page, events) {
+  await page.fill("#filter", "kind=sent");
+  await page.waitForFunction(() => / of /.test(document.getElementById("shown").textContent));
+  const [some, all] = (await text(page, "shown")).match(/\d+/g).map(Number);
+  assert.ok(all === events && some > 0 && some < all, `${some} of ${all}`);
+  await page.click("#clear");
+  await page.waitForFunction((events) => document.getElementById("shown").textContent === `${events} events`, events);
+}
+
+async function turns(page) {
+  const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+  const before = await theme();
+  await page.click("#theme");
+  assert.notEqual(await theme(), before);
+  await page.click("#help");
+  assert.ok(await page.evaluate(() => document.getElementById("legend").open));
+  await page.keyboard.press("Escape");
+  assert.ok(!(await page.evaluate(() => document.getElementById("legend").open)));
+}
+
+async function use(context, file, events, options) {
+  const page = await context.newPage();
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+  page.on("dialog", (dialog) => { wrong.push("a dialog"); dialog.dismiss(); });
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForFunction(() => document.getElementById("shown").textContent !== "");
+  await shows(page, events, options.colorScheme);
+  await steps(page);
+  await zooms(page);
+  if (!options.hasTouch) await hovers(page);
+  await filters(page, events);
+  await turns(page);
+  assert.deepEqual(wrong, []);
+}
+
+for (const [shape, options] of SHAPES) {
+  for (const argument of process.argv.slice(2)) {
+    const at = argument.lastIndexOf("=");
+    const [file, events] = [argument.slice(0, at), Number(argument.slice(at + 1))];
+    // A profile of its own, since pages remember colours.
+    await withBrowser((context) => use(context, file, events, options), options);
+    console.log(`ok ${basename(file)}, ${events} events, ${shape}`);
+  }
+}

@@ -1,0 +1,69 @@
+//! Asking child regions to stop, however deep they are.
+//!
+//! A region that is asked asks its children, parents before children, the first born first. Done by
+//! calls inside calls, a deep tree would take more stack than a thread has. So the first call on a
+//! thread keeps a list; those inside it put their children on top and leave the rest to it, which
+//! comes to the same order.
+
+use std::sync::Arc;
+
+use asx_kernel::cancel::{Cleanup, Reason};
+
+use super::Region;
+
+/// Asks the regions to stop, one after the other, each with all that is inside before the next.
+#[cfg(not(loom))]
+pub(super) fn close_all(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup) {
+    if regions.is_empty() {
+        return;
+    }
+    let asks = regions.into_iter().rev().map(|region| (region, reason.clone(), cleanup));
+    let is_first = list::LIST.with_borrow_mut(|list| {
+        let is_first = list.is_none();
+        list.get_or_insert_default().extend(asks);
+        is_first
+    });
+    if !is_first {
+        return;
+    }
+    let _end = list::End;
+    while let Some((region, reason, cleanup)) = list::next() {
+        region.close(reason, cleanup);
+    }
+}
+
+/// Under loom threads are not threads; trees are small.
+#[cfg(loom)]
+pub(super) fn close_all(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup) {
+    for region in regions {
+        region.close(reason.clone(), cleanup);
+    }
+}
+
+#[cfg(not(loom))]
+mod list {
+    use std::cell::RefCell;
+
+    use super::{Arc, Cleanup, Reason, Region};
+
+    pub(super) type Ask = (Arc<Region>, Arc<Reason>, Cleanup);
+
+    thread_local! {
+        /// Those still to be asked, the next one last; `None` while nobody works it off.
+        pub(super) static LIST: RefCell<Option<Vec<Ask>>> = const { RefCell::new(None) };
+    }
+
+    pub(super) fn next() -> Option<Ask> {
+        LIST.with_borrow_mut(|list| list.as_mut()?.pop())
+    }
+
+    /// The list is worked off, or a panic leaves it: nobody may count on it any more.
+    pub(super) struct End;
+
+    impl Drop for End {
+        fn drop(&mut self) {
+            // What is in it is dropped when it is free for others.
+            drop(LIST.take());
+        }
+    }
+}
