@@ -14,6 +14,21 @@ pub trait RegionStore {
 
     /// Runs `f` on the region's word, alone.
     fn with_word<R>(&mut self, region: Self::Region, f: impl FnOnce(&mut RegionWord) -> R) -> R;
+    /// Has `event` happen to the region's word, and then takes its steps as far as nothing has to
+    /// be done for them: what has to be then. A store with locks needs only one for all of it.
+    fn advance(&mut self, region: Self::Region, event: impl FnOnce(&mut RegionWord)) -> Duty {
+        self.with_word(region, event);
+        loop {
+            let step = |word: &mut RegionWord| (word.state(), word.advance(), word.state());
+            let (from, duty, to) = self.with_word(region, step);
+            if from != to {
+                self.moved(region, from, to);
+            }
+            if duty != Duty::Moved {
+                return duty;
+            }
+        }
+    }
     /// The region's state has changed.
     fn moved(&mut self, region: Self::Region, from: RegionState, to: RegionState);
     /// Asks everything inside to stop: own tasks first, then child regions, in creation order.
@@ -30,41 +45,37 @@ pub trait RegionStore {
 
 /// A task of `region` has completed.
 pub fn task_done<S: RegionStore>(store: &mut S, region: S::Region) {
-    store.with_word(region, RegionWord::task_done);
-    settle(store, region);
+    let duty = store.advance(region, RegionWord::task_done);
+    go_on(store, region, duty);
 }
 
 /// Takes every step that `region`, and then its ancestors, can take now.
-pub fn settle<S: RegionStore>(store: &mut S, mut region: S::Region) {
-    loop {
-        let (from, duty, to) = store.with_word(region, |word| {
-            let from = word.state();
-            let duty = word.advance();
-            (from, duty, word.state())
-        });
-        if from != to {
-            store.moved(region, from, to);
-        }
+pub fn settle<S: RegionStore>(store: &mut S, region: S::Region) {
+    go_on(store, region, Duty::Moved);
+}
+
+/// Does what [`RegionStore::advance`] has answered, and whatever follows from that.
+pub fn go_on<S: RegionStore>(store: &mut S, mut region: S::Region, mut duty: Duty) {
+    while duty != Duty::Wait {
+        let mut event: fn(&mut RegionWord) = |_| ();
         match duty {
-            Duty::Wait => return,
-            Duty::Moved => {}
+            Duty::Wait | Duty::Moved => {}
             Duty::CancelChildren => store.cancel_children(region),
             Duty::StartFinalizer => store.start_finalizer(region),
             Duty::Release => {
                 store.release(region);
-                store.with_word(region, RegionWord::released);
+                event = RegionWord::released;
             }
             Duty::AccountLeaks => {
                 store.account_leaks(region);
-                store.with_word(region, RegionWord::leaks_accounted);
+                event = RegionWord::leaks_accounted;
             }
-            Duty::Closed => match store.closed(region) {
-                Some(parent) => {
-                    store.with_word(parent, RegionWord::child_done);
-                    region = parent;
-                }
-                None => return,
-            },
+            Duty::Closed => {
+                let Some(parent) = store.closed(region) else { return };
+                region = parent;
+                event = RegionWord::child_done;
+            }
         }
+        duty = store.advance(region, event);
     }
 }

@@ -5,6 +5,7 @@
 //! is the same in every run, unlike its number.
 
 mod by_law;
+mod step;
 
 use std::cell::RefMut;
 use std::mem;
@@ -15,10 +16,9 @@ use std::sync::atomic::{
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use asx_kernel::lanes::Lane;
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
-use asx_runtime::{Dispatch, Host, Runnable, footprint};
+use asx_runtime::{Host, Runnable, footprint};
 
 use crate::coverage::Coverage;
 use crate::explore::{Access, Decisions, Point, Strategy, TaskPath};
@@ -26,6 +26,7 @@ use crate::machine::Plan;
 use crate::own::Own;
 use crate::watch::Pulse;
 use crate::workers::Lanes;
+pub(crate) use step::{Step, Stepped};
 
 /// The root task of every program.
 const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
@@ -89,6 +90,10 @@ pub(crate) struct State {
     current: u64,
     /// Whether the run is not decided yet, so that the strategy is asked.
     asks: bool,
+    /// Whether its steps are polls of the strategy's choice, and nothing else.
+    is_plain: bool,
+    /// Whether the strategy is told of steps.
+    watched: bool,
     /// The task that was polled last, and how often in a row.
     streak: (u64, u32),
     /// Whether a task was held back in this run, for the sake of the others.
@@ -126,6 +131,12 @@ pub(crate) struct Faults {
     pub(crate) coverage: Coverage,
 }
 
+/// Gives up what was left in a list, which comes back.
+fn expire(mut late: Vec<Runnable>) -> Vec<Runnable> {
+    late.drain(..).for_each(Runnable::expire);
+    late
+}
+
 /// What is known of a task.
 #[derive(Clone, Copy, Default)]
 struct Known {
@@ -147,15 +158,6 @@ struct Known {
     steps: u64,
     /// How often since it was asked to stop, without seeing it.
     unheeding: u64,
-}
-
-/// What a step came to.
-pub(crate) struct Stepped {
-    /// The number of the task.
-    pub(crate) task: u64,
-    /// How often it is to be cancelled now.
-    pub(crate) cancels: usize,
-    pub(crate) trouble: Option<Trouble>,
 }
 
 impl LabHost {
@@ -182,14 +184,18 @@ impl LabHost {
 
     pub(crate) fn start(&self, strategy: Option<Box<dyn Strategy + Send>>, plan: Plan) {
         self.now.store(0, Relaxed);
-        self.listen(&mut self.state());
-        let mut late = mem::take(&mut self.state().ready);
-        late.drain(..).for_each(Runnable::expire);
-        let left = self.state().set_workers(plan.workers);
-        left.into_iter().for_each(Runnable::expire);
         let mut state = self.state();
-        state.ready = late;
+        self.listen(&mut state);
+        let late = mem::take(&mut state.ready);
+        let left = state.set_workers(plan.workers);
+        drop(state);
+        let ready = expire(late);
+        expire(left);
+        let mut state = self.state();
+        state.ready = ready;
         state.enabled.clear();
+        state.watched = strategy.as_ref().is_some_and(|it| it.watches());
+        state.is_plain = strategy.is_some() && plan.is_plain() && !self.is_recorded;
         state.strategy = strategy;
         state.plan = plan;
         state.is_disturbed = false;
@@ -285,77 +291,6 @@ impl LabHost {
         *patience = patience.saturating_sub(start.elapsed());
         !late.is_empty()
     }
-
-    /// Polls a task, of the strategy's choice unless the run is over. `cancel` asks a task to stop.
-    pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Stepped> {
-        let mut state = self.state();
-        self.listen(&mut state);
-        let (entry, path, dispatch) = if state.lanes.is_some() {
-            let (entry, path, dispatch) = state.take_by_law(ask)?;
-            (entry, path, Some(dispatch))
-        } else {
-            let mut at = state.choose(ask)?;
-            if ask && state.plan.cancels {
-                let id = state.ready[at].id();
-                if state.cancel(id, true) > 0 {
-                    drop(state);
-                    cancel(id);
-                    state = self.state();
-                    at = state.ready.iter().position(|entry| entry.id() == id)?;
-                }
-            }
-            let (entry, path) = state.take(at);
-            (entry, path, None)
-        };
-        let id = entry.id();
-        let is_unheeding = entry.is_unheeding();
-        let known = state.known(id);
-        known.ready = false;
-        known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
-        let (made, unheeded) = (known.made, known.unheeding);
-        state.current = id;
-        state.faults.asked = 0;
-        let notes = ask && state.is_of_interest();
-        drop(state);
-        entry.forget_wait();
-        footprint::begin(path.0, made, notes);
-        self.pulse.begin(id);
-        self.poll(entry, dispatch);
-        self.pulse.end();
-        let mut state = self.state();
-        self.listen(&mut state);
-        let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
-        state.current = 0;
-        if let Some(lanes) = &mut state.lanes {
-            lanes.worker = None;
-        }
-        let known = state.known(id);
-        known.made = made;
-        known.steps += 1;
-        let trouble = state.trouble(id, unheeded);
-        let has_yielded = footprint::take_yielded();
-        if ask {
-            if has_yielded && let Some(strategy) = &mut state.strategy {
-                strategy.yielded();
-            }
-            state.tell(path);
-        }
-        let cancels = if ask && state.plan.cancels { state.cancel(id, false) } else { 0 };
-        Some(Stepped { task: id, cancels, trouble })
-    }
-
-    /// `dispatch`: if it was the law that chose.
-    fn poll(&self, entry: Runnable, dispatch: Option<Dispatch>) {
-        let lane = entry.place().lane();
-        // Whoever was asked to stop while it waited by law is in the cancel lane by now.
-        let plain = dispatch.is_some() && lane != Lane::Cancel;
-        if self.is_recorded {
-            // Without it there are no streaks: the strategy chooses across all lanes.
-            entry.run_recorded(plain, dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0)));
-        } else {
-            entry.run_from(plain);
-        }
-    }
 }
 
 impl State {
@@ -368,46 +303,6 @@ impl State {
     /// Whether the run is written down.
     pub(crate) fn is_written(&self) -> bool {
         self.plan.trail
-    }
-
-    /// Which task is next, if there is one.
-    fn choose(&mut self, ask: bool) -> Option<usize> {
-        self.asks = ask;
-        match ask && self.strategy.is_some() {
-            _ if self.ready.is_empty() => None,
-            true => Some(self.ask()),
-            false => Some(0),
-        }
-    }
-
-    fn take(&mut self, at: usize) -> (Runnable, TaskPath) {
-        let (entry, path) = (self.ready.remove(at), self.enabled.remove(at));
-        let in_a_row = if self.streak.0 == path.0 { self.streak.1 + 1 } else { 1 };
-        self.streak = (path.0, in_a_row);
-        (entry, path)
-    }
-
-    /// Asks the strategy; a task that had its turn too often is not among those it is asked about.
-    fn ask(&mut self) -> usize {
-        let mut count = self.enabled.len();
-        if self.streak.1 >= IN_A_ROW
-            && count > 1
-            && let Some(at) = self.enabled.iter().position(|path| path.0 == self.streak.0)
-        {
-            let (entry, path) = (self.ready.remove(at), self.enabled.remove(at));
-            self.ready.push(entry);
-            self.enabled.push(path);
-            (self.held_back, self.overrules) = (true, true);
-            count -= 1;
-        }
-        let enabled = &self.enabled[..count];
-        let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_task(enabled));
-        let at = picked.min(count - 1);
-        match self.plan.trail {
-            true => self.log.push_task(enabled, at),
-            false => self.picks.push(at as u32),
-        }
-        at
     }
 
     /// Takes down what the poll of a task has touched, if that is wanted: how many things the task
@@ -452,18 +347,6 @@ impl State {
                 mix64(hash.rotate_left(23) ^ mix64(access.object) ^ u64::from(access.write))
             }));
         }
-    }
-
-    /// What is wrong with a task that was polled.
-    #[inline]
-    fn trouble(&self, id: u64, unheeded: u64) -> Option<Trouble> {
-        if footprint::take_endless() {
-            return Some(Trouble::Endless(id));
-        }
-        if self.foreign {
-            return Some(Trouble::Foreign);
-        }
-        (unheeded > self.plan.latency).then_some(Trouble::Unheeding(id, unheeded))
     }
 
     /// How often a task is cancelled now: when it was polled, or when it is about to be (`late`),
@@ -513,13 +396,38 @@ impl State {
     fn known(&mut self, id: u64) -> &mut Known {
         let at = id as usize;
         if at >= self.tasks.len() {
-            self.tasks.resize(at + 1, Known::default());
+            self.make_room(at);
         }
         &mut self.tasks[at]
     }
 
-    /// A task can run. It may be in the list already, when it is asked to stop.
-    fn enqueue(&mut self, mut entry: Runnable, global: bool) {
+    #[inline(never)]
+    fn make_room(&mut self, at: usize) {
+        while self.tasks.len() <= at {
+            self.tasks.push(Known::default());
+        }
+    }
+
+    /// A task can run.
+    #[inline]
+    fn enqueue(&mut self, entry: Runnable, global: bool) {
+        let by_choice = self.lanes.is_none();
+        match self.tasks.get_mut(entry.id() as usize) {
+            Some(known) if by_choice && known.path != 0 && !known.ready => {
+                known.ready = true;
+                let path = known.path;
+                footprint::touch(path, true);
+                self.ready.push(entry);
+                self.enabled.push(TaskPath(path));
+            }
+            _ => self.enqueue_first(entry, global),
+        }
+    }
+
+    /// A task can run for the first time, or for the law. It may be in the list already, when it is
+    /// asked to stop.
+    #[inline(never)]
+    fn enqueue_first(&mut self, mut entry: Runnable, global: bool) {
         let id = entry.id();
         let known = self.known(id);
         let (path, was_ready) = (known.path, mem::replace(&mut known.ready, true));

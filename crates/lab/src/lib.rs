@@ -27,6 +27,8 @@ mod quiet;
 mod recording;
 pub mod report;
 mod search;
+#[allow(unsafe_code, reason = "a waker without a count")]
+mod signal;
 mod stuck;
 mod watch;
 mod words;

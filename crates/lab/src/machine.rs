@@ -17,8 +17,6 @@
 use std::io::Write;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use asx_kernel::time::Time;
@@ -31,8 +29,9 @@ use asx_runtime::{
 use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
 use crate::guard::Seen;
-use crate::host::{LabHost, Stepped, Trouble};
+use crate::host::{LabHost, Step, Stepped, Trouble};
 use crate::quiet::{self, Heard};
+use crate::signal::Signal;
 use crate::stuck::{self, Standstill, Watch};
 
 /// How late a clock is that is late: as if the machine had slept.
@@ -64,13 +63,17 @@ pub(crate) struct Plan {
     pub(crate) until: Option<u64>,
 }
 
+impl Plan {
+    /// Whether there is nothing to a step but a poll.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.workers == 0 && !self.cancels && !self.faults && !self.trail
+    }
+}
+
 pub(crate) struct Machine {
-    host: Arc<LabHost>,
-    core: Arc<Core>,
-    root: Arc<Region>,
+    parts: Parts,
     /// Says that the root has something to look at.
-    signal: Arc<Signal>,
-    waker: Waker,
+    signal: Signal,
     /// While events are recorded: how many there were before and after each step.
     moments: Vec<(u64, u64)>,
     /// While events are recorded: the step in which the circle of waits closed with which the last
@@ -82,16 +85,23 @@ pub(crate) struct Machine {
     here: PhantomData<*const ()>,
 }
 
+/// What the runtime has of it.
+struct Parts {
+    host: Arc<LabHost>,
+    core: Arc<Core>,
+    root: Arc<Region>,
+}
+
 impl Machine {
     /// For a program of this name.
     pub(crate) fn new(name: &str, settings: Settings) -> Machine {
         let host = Arc::new(LabHost::new(name, settings.journal.is_some()));
         let core = Core::new(host.clone(), settings);
         let root = core.root();
-        let signal = Arc::new(Signal(AtomicBool::new(false)));
-        let (waker, patience) = (Waker::from(signal.clone()), Duration::from_millis(200));
+        let parts = Parts { host, core, root };
+        let (signal, patience) = (Signal::new(), Duration::from_millis(200));
         let (moments, closed, here) = (Vec::new(), None, PhantomData);
-        Machine { host, core, root, signal, waker, moments, closed, patience, here }
+        Machine { parts, signal, moments, closed, patience, here }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
@@ -107,36 +117,38 @@ impl Machine {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        self.host.start(strategy.take(), plan);
-        self.core.renumber();
-        self.moments.clear();
-        quiet::heard();
+        let Machine { parts, signal, moments, closed, patience, .. } = self;
+        parts.host.start(strategy.take(), plan);
+        parts.core.renumber();
+        moments.clear();
+        if quiet::has_heard() {
+            quiet::heard();
+        }
         waits::clear();
-        let before = self.root.health();
-        let (root, signal, waker) = (self.root.clone(), self.signal.clone(), self.waker.clone());
-        signal.0.store(false, Relaxed);
-        let mut run = Run::new(self, &signal, plan);
+        let before = parts.root.health();
+        signal.take();
+        let mut run = Run::new(parts, signal, (moments, patience), plan);
         // SAFETY: rule 1 of this module is what is asked for.
-        let outcome = unsafe { Root::run(&root, 0, body, &waker, || run.drive()) };
+        let outcome = unsafe { Root::run(&parts.root, 0, body, signal.waker(), || run.drive()) };
         let Run { steps, finding, panics, watch, .. } = run;
-        self.closed = watch.closed().filter(|_| finding.is_some());
-        let is_disturbed = self.host.state().is_disturbed;
+        *closed = watch.closed().filter(|_| finding.is_some());
+        let is_disturbed = parts.host.state().is_disturbed;
         let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {
             let finding = match outcome {
                 Ok(Ok(value)) => judge(value, is_disturbed),
                 Ok(Err(Stop::Panicked(panic))) => {
-                    return Some(self.panicked(&panic, panics, steps));
+                    return Some(parts.panicked(&panic, panics, steps));
                 }
                 Ok(Err(Stop::Cancelled(cancelled))) => Some(Finding::ended(&cancelled)),
                 Ok(Err(Stop::Err(never))) => match never {},
                 Err(status) => Some(Finding::refused(status)),
             };
-            let finding = finding.or_else(|| self.aftermath(before));
+            let finding = finding.or_else(|| parts.aftermath(before));
             finding.map(|finding| Failure::new(finding, steps))
         });
         let failure = failure.map(|failure| failure.with_circle(&watch));
         let (mut used, held_back) = {
-            let mut state = self.host.state();
+            let mut state = parts.host.state();
             (state.strategy.take(), state.held_back)
         };
         if let Some(strategy) = &mut used {
@@ -155,54 +167,56 @@ impl Machine {
 
     /// What was decided in the last run, if that was written down.
     pub(crate) fn log(&self) -> Decisions {
-        self.host.state().log.clone()
+        self.parts.host.state().log.clone()
     }
 
     /// The numbers of what was picked in the last run, if it was not written down.
     pub(crate) fn picks(&self) -> Option<Vec<u32>> {
-        let state = self.host.state();
+        let state = self.parts.host.state();
         (!state.is_written()).then(|| state.picks.clone())
     }
 
     /// What there is to compare of the last run.
     pub(crate) fn seen(&self, failure: Option<&Failure>) -> Seen {
-        let state = self.host.state();
+        let state = self.parts.host.state();
         let (log, trail) = (state.log.clone(), state.trail.clone());
         Seen { log, trail, failure: failure.map(Failure::id) }
     }
 
     /// Whether a strategy was ever kept from choosing a task, which then seems to go astray.
     pub(crate) fn overrules(&self) -> bool {
-        self.host.state().overrules
+        self.parts.host.state().overrules
     }
 
     /// Cancels that were tried in all runs, and how many there are to try.
     pub(crate) fn cancels(&self) -> (usize, usize) {
-        self.host.state().coverage.count()
+        self.parts.host.state().coverage.count()
     }
 
     /// The same of faults.
     pub(crate) fn faults(&self) -> (usize, usize) {
-        self.host.state().faults.coverage.count()
+        self.parts.host.state().faults.coverage.count()
     }
 
     /// The faults of the last run.
     pub(crate) fn faults_made(&self) -> Vec<&'static str> {
-        self.host.state().faults.made.clone()
+        self.parts.host.state().faults.made.clone()
     }
 
     /// The events of the last run, if they are recorded, and how many there were before and after
     /// each step.
     pub(crate) fn recorded(&self) -> Option<(Recorded, &[(u64, u64)])> {
-        Some((self.core.recorded()?, &self.moments))
+        Some((self.parts.core.recorded()?, &self.moments))
     }
 
     /// The tasks of the last run: numbers, paths, and what they are called.
     pub(crate) fn tasks(&self) -> Vec<(u64, TaskPath, String)> {
-        let state = self.host.state();
+        let state = self.parts.host.state();
         state.tasks().map(|(id, path)| (id, path, state.called(id))).collect()
     }
+}
 
+impl Parts {
     /// What is wrong with a program that is over, though it has not said so.
     fn aftermath(&self, before: Health) -> Option<Finding> {
         let after = self.root.health();
@@ -289,13 +303,18 @@ fn waits(called: &str, task: &TaskInfo) -> String {
 
 /// A run that is going on.
 struct Run<'a> {
-    machine: &'a mut Machine,
+    parts: &'a Parts,
     signal: &'a Signal,
+    /// Of the machine.
+    moments: &'a mut Vec<(u64, u64)>,
+    patience: &'a mut Duration,
     most: u64,
     faults: bool,
     steps: u64,
     /// Tries to end what is left of a run that is decided.
     tries: u64,
+    /// Whether it is decided, by this.
+    over: bool,
     finding: Option<Finding>,
     panics: Vec<Panicked>,
     until: Option<u64>,
@@ -310,26 +329,43 @@ struct Panicked {
 }
 
 impl<'a> Run<'a> {
-    fn new(machine: &'a mut Machine, signal: &'a Signal, plan: Plan) -> Run<'a> {
+    fn new(
+        parts: &'a Parts,
+        signal: &'a Signal,
+        (moments, patience): (&'a mut Vec<(u64, u64)>, &'a mut Duration),
+        plan: Plan,
+    ) -> Run<'a> {
         let Plan { steps: most, faults, until, .. } = plan;
-        let (steps, tries, finding, panics) = (0, 0, None, Vec::new());
-        let watch = Watch::default();
-        Run { machine, signal, most, faults, steps, tries, finding, panics, until, watch }
+        Run {
+            parts,
+            signal,
+            moments,
+            patience,
+            most,
+            faults,
+            steps: 0,
+            tries: 0,
+            over: false,
+            finding: None,
+            panics: Vec::new(),
+            until,
+            watch: Watch::default(),
+        }
     }
 
     /// Goes on until the root has something to look at.
     fn drive(&mut self) {
         while !self.signal.take() {
-            let over = self.finding.is_some();
+            let over = self.over;
             // Force comes with time, which stands still as long as something can run.
             if over {
                 self.tries += 1;
                 if self.tries > TRIES {
                     self.despair();
                 }
-                self.machine.jump(false);
+                self.parts.jump(false);
             }
-            if !over && self.machine.core.recording() && self.is_closed() {
+            if !over && self.parts.core.recording() && self.is_closed() {
                 continue;
             }
             if !over && self.steps >= self.most {
@@ -341,7 +377,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             // A jump may wake nobody: whoever the timer was for does not care any more.
-            if self.outside(over, |machine| machine.jump(!over)) {
+            if self.outside(over, |parts| parts.jump(!over)) {
                 continue;
             }
             if over {
@@ -354,29 +390,41 @@ impl<'a> Run<'a> {
 
     /// Takes a step if there is one to take.
     fn step(&mut self, over: bool) -> bool {
-        let before = self.machine.core.events();
-        let root = &self.machine.root;
-        let stepped = self.machine.host.step(!over, |task| {
+        let before = self.events();
+        let root = &self.parts.root;
+        let stepped = self.parts.host.step(!over, |task| {
             root.cancel_number(task);
         });
-        let Some(Stepped { task, cancels, trouble }) = stepped else { return false };
+        let task = match &stepped {
+            Step::Nothing => return false,
+            Step::Plain(task) => *task,
+            Step::Told(stepped) => stepped.task,
+        };
         self.count(over, before);
         if quiet::has_heard() {
             let (panics, step) = (quiet::heard().into_iter(), self.steps);
             self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
         }
+        if let Step::Told(stepped) = stepped {
+            self.stepped(over, stepped);
+        }
+        true
+    }
+
+    /// Does what a step asks for.
+    fn stepped(&mut self, over: bool, Stepped { task, cancels, trouble }: Stepped) {
         if cancels > 0 {
-            self.outside(over, |machine| {
-                machine.cancel(task, cancels);
+            self.outside(over, |parts| {
+                parts.cancel(task, cancels);
                 true
             });
         }
-        let root = &self.machine.root;
+        let root = &self.parts.root;
         let may_disturb = !over && self.faults;
-        if may_disturb && root.waits_number(task) && self.machine.host.is_spurious(task) {
-            self.outside(over, |machine| {
-                machine.host.disturb(|| {
-                    machine.root.wake_number(task);
+        if may_disturb && root.waits_number(task) && self.parts.host.is_spurious(task) {
+            self.outside(over, |parts| {
+                parts.host.disturb(|| {
+                    parts.root.wake_number(task);
                 });
                 true
             });
@@ -385,13 +433,18 @@ impl<'a> Run<'a> {
             let finding = self.tell(trouble);
             self.give_up(finding);
         }
-        true
+    }
+
+    /// How many events there were so far, if they are recorded.
+    #[inline]
+    fn events(&self) -> u64 {
+        if self.parts.core.recording() { self.parts.core.events() } else { 0 }
     }
 
     /// A step of what is not a task; it may find nothing to do.
-    fn outside(&mut self, over: bool, step: impl FnOnce(&Machine) -> bool) -> bool {
-        let before = self.machine.core.events();
-        let done = step(self.machine);
+    fn outside(&mut self, over: bool, step: impl FnOnce(&Parts) -> bool) -> bool {
+        let before = self.events();
+        let done = step(self.parts);
         if done {
             self.count(over, before);
         }
@@ -404,52 +457,52 @@ impl<'a> Run<'a> {
             return;
         }
         self.steps += 1;
-        if self.machine.core.recording() {
-            self.machine.moments.push((before, self.machine.core.events()));
+        if self.parts.core.recording() {
+            self.moments.push((before, self.parts.core.events()));
         }
     }
 
     /// Looks for a circle of waits: whether it is the one at which the run is to end.
     fn is_closed(&mut self) -> bool {
-        let waiters = waits::waiters(&self.machine.root);
-        let (machine, steps) = (&*self.machine, self.steps);
-        self.watch.look(waiters, steps, |waiters| machine.named(waiters));
+        let waiters = waits::waiters(&self.parts.root);
+        let (parts, steps) = (self.parts, self.steps);
+        self.watch.look(waiters, steps, |waiters| parts.named(waiters));
         let ends = self.until.is_some_and(|until| steps >= until);
         let Some(finding) = self.watch.finding().filter(|_| ends) else { return false };
-        self.give_up(finding.with_detail(&self.machine.waiting()));
+        self.give_up(finding.with_detail(&self.parts.waiting()));
         true
     }
 
     /// Nothing can run, and no time will come at which something can.
     fn stand_still(&mut self) {
         let names = self.names();
-        if names.waits_for_outside() && self.machine.host.wait(&mut self.machine.patience) {
+        if names.waits_for_outside() && self.parts.host.wait(self.patience) {
             return;
         }
-        let finding = stuck::explain(&names).with_detail(&self.machine.waiting());
+        let finding = stuck::explain(&names).with_detail(&self.parts.waiting());
         self.give_up(finding);
     }
 
     fn tell(&self, trouble: Trouble) -> Finding {
-        let called = |task| format!("`{}`", self.machine.host.state().called(task));
+        let called = |task| format!("`{}`", self.parts.host.state().called(task));
         let finding = match trouble {
             Trouble::Foreign => Finding::foreign(),
             Trouble::Endless(task) => Finding::endless_poll(&called(task)),
             Trouble::Unheeding(task, polls) => Finding::unheeding(&called(task), polls),
         };
-        finding.with_detail(&self.machine.waiting())
+        finding.with_detail(&self.parts.waiting())
     }
 
     /// Who waits for whom, by name.
     fn names(&self) -> Standstill {
-        self.machine.named(waits::waiters(&self.machine.root))
+        self.parts.named(waits::waiters(&self.parts.root))
     }
 
     /// What is left of a run does not end, whatever is done. Its futures may borrow from whoever
     /// started the search, so that there is no way back to it.
     #[cold]
     fn despair(&self) -> ! {
-        let (found, waiting) = (self.finding.as_ref(), self.machine.waiting());
+        let (found, waiting) = (self.finding.as_ref(), self.parts.waiting());
         let found = found.map_or("a failure", |finding| finding.message.as_str());
         // Not by `eprintln`: what tests print is kept until they end, and this one never does.
         let _ = writeln!(
@@ -462,32 +515,7 @@ impl<'a> Run<'a> {
 
     /// The run is decided: what lives is ended by force.
     fn give_up(&mut self, finding: Finding) {
-        self.finding = Some(finding);
-        self.machine.root.abandon();
-    }
-}
-
-/// Tells that the root has something to look at.
-struct Signal(AtomicBool);
-
-impl Signal {
-    /// Whether it was given, since this was asked last.
-    fn take(&self) -> bool {
-        // What is given in between is for what is looked at now.
-        let given = self.0.load(Relaxed);
-        if given {
-            self.0.store(false, Relaxed);
-        }
-        given
-    }
-}
-
-impl Wake for Signal {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Relaxed);
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.store(true, Relaxed);
+        (self.over, self.finding) = (true, Some(finding));
+        self.parts.root.abandon();
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Turn {
     left: Cell<u32>,
     /// Counted references to the task that nobody has yet, or any more (rule 10 of cells).
     reserve: Cell<u32>,
+    /// Whether the task has woken itself: a flag that becomes one entry afterwards.
+    woken: Cell<bool>,
     /// The region that spawns and ends of tasks were last seen in, and counted homes of it that
     /// nobody has.
     home: Cell<*const Region>,
@@ -71,7 +73,8 @@ impl Turn {
         let (left, reserve) = (Cell::new(operations), Cell::new(reserve));
         let (node, home) = (Cell::new(ptr::null()), Cell::new(ptr::null()));
         let (homes, batch) = (Cell::new(0), Cell::new(0));
-        Turn { task, node, left, reserve, home, homes, batch }
+        let woken = Cell::new(false);
+        Turn { task, node, left, reserve, woken, home, homes, batch }
     }
 
     #[inline]
@@ -83,6 +86,12 @@ impl Turn {
     #[inline]
     pub(crate) fn take_reserve(&self) -> u32 {
         self.reserve.take()
+    }
+
+    /// Whether the task has woken itself in this poll, for who ends it.
+    #[inline]
+    pub(crate) fn take_woken(&self) -> bool {
+        self.woken.take()
     }
 
     /// Runs `f` as part of the poll.
@@ -146,6 +155,19 @@ pub(crate) fn take_operation() -> bool {
         }
     };
     with_turn(take).unwrap_or(true)
+}
+
+/// Notes that this task was woken, if this thread is polling it: it is queued when the poll ends.
+#[inline]
+pub(crate) fn note_wake(task: NonNull<Header>) -> bool {
+    let note = |turn: &Turn| {
+        let mine = turn.task.as_ptr() == task;
+        if mine {
+            turn.woken.set(true);
+        }
+        mine
+    };
+    with_turn(note).unwrap_or(false)
 }
 
 /// Takes a reference from the reserve of this task, if this thread is polling it and has one left:
@@ -268,6 +290,9 @@ pub(crate) struct Elsewhere;
 pub(crate) fn as_if_polled<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
     let turn = Turn::new(ManuallyDrop::new(task.clone()), operations, 0);
     let answer = turn.run(f);
+    if turn.take_woken() {
+        crate::poll::wake(&turn.task);
+    }
     drop(ManuallyDrop::into_inner(turn.task));
     answer
 }

@@ -301,8 +301,15 @@ impl Core {
     /// Numbers and times begin anew, as for a first program. Only when the last one is over.
     #[cfg(feature = "lab")]
     pub fn renumber(&self) {
-        let kinds = [&self.next_task, &self.next_channel, &self.next_permit, &self.next_obligation];
-        kinds.into_iter().chain([&self.next_place]).for_each(|next| next.store(1, Relaxed));
+        for kind in [
+            &self.next_task,
+            &self.next_channel,
+            &self.next_permit,
+            &self.next_obligation,
+            &self.next_place,
+        ] {
+            kind.store(1, Relaxed);
+        }
         // The root stays.
         self.next_region.store(2, Relaxed);
         self.timers.restart();

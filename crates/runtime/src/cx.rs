@@ -160,11 +160,21 @@ impl Cx {
 
     /// The region that work started here belongs to: the innermost scope around the caller.
     pub(crate) fn region(&self) -> Arc<Region> {
+        self.with_region(Arc::clone)
+    }
+
+    /// The same, for a look at it.
+    pub(crate) fn with_region<R>(&self, look: impl FnOnce(&Arc<Region>) -> R) -> R {
+        let mut look = Some(look);
         let inner = ambient::find(&self.task, |node| match &node.kind {
-            node::Kind::Scope(region) => Some(region.clone()),
+            node::Kind::Scope(region) => look.take().map(|look| look(region)),
             _ => None,
         });
-        inner.ok().flatten().unwrap_or_else(|| self.task.region.clone())
+        match (inner.ok().flatten(), look) {
+            (Some(answer), _) => answer,
+            (None, Some(look)) => look(&self.task.region),
+            (None, None) => unreachable!("who has looked has an answer"),
+        }
     }
 
     /// What work started here is bounded by: the deadlines around the caller.

@@ -10,7 +10,7 @@ use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
-use crate::ambient::Turn;
+use crate::ambient::{self, Turn};
 use crate::budget;
 use crate::cell::{RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken};
 use crate::channel::session::dropping_by_force;
@@ -45,6 +45,10 @@ fn rewoken(_task: &TaskRef) {
 /// A waker of the task was used.
 pub(crate) fn wake(task: &TaskRef) {
     Object::of_task(task.id(), Part::Turn).write();
+    // Shortcut: whoever polls the task puts it into a queue, so that the word need not say so.
+    if ambient::note_wake(task.as_ptr()) {
+        return;
+    }
     match task.word.wake() {
         // SAFETY: it was made scheduled just now.
         Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
@@ -157,7 +161,11 @@ impl Turn {
 #[inline]
 fn settle(turn: &Turn) {
     let task = turn.task();
-    if task.word.end_poll_with(turn.take_reserve()) {
+    let (woken, reserve) = (turn.take_woken(), turn.take_reserve());
+    if woken {
+        task.word.end_woken_poll(reserve);
+    }
+    if woken || task.word.end_poll_with(reserve) {
         // SAFETY: it was scheduled during the poll, and nobody else makes an entry.
         task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
     }

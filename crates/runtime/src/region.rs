@@ -24,7 +24,7 @@ use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::outcome::Severity;
-use asx_kernel::region::{Operation, RegionState, RegionWord};
+use asx_kernel::region::{Duty, Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
@@ -41,13 +41,13 @@ use crate::short::{Held, ShortLock};
 use crate::spans::Span;
 use crate::stop::Grace;
 use few::Few;
+use home::Kept;
 use tree::Tree;
 
 /// A region of the tree.
 pub struct Region {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: Kept,
     pub(crate) id: u64,
-    parent: Option<Arc<Region>>,
     pub(crate) policy: Policy,
     /// What everything inside is bounded by.
     pub(crate) budget: Budget,
@@ -65,6 +65,8 @@ pub struct Region {
     /// How many cells belong to it; see [`home`].
     homes: AtomicUsize,
     inner: ShortLock<Inner>,
+    /// Goes last: it keeps the core (rule 2 of [`home`]).
+    parent: Option<Arc<Region>>,
 }
 
 /// What a child's failure means to a scope.
@@ -116,7 +118,8 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let root = Region::build(core, None, Policy::CollectAll, Budget::INFINITE, None);
+        let root =
+            Region::build(Kept::first(core), None, Policy::CollectAll, Budget::INFINITE, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
         root.span.open_region(&root);
@@ -124,7 +127,7 @@ impl Region {
     }
 
     fn build(
-        core: Arc<Core>,
+        core: Kept,
         parent: Option<Arc<Region>>,
         policy: Policy,
         budget: Budget,
@@ -179,7 +182,7 @@ impl Region {
         let mut inner = self.lock();
         inner.admit_child(&self.core)?;
         self.core.room_for_region()?;
-        let (core, parent) = (self.core.clone(), Some(self.clone()));
+        let (core, parent) = (Kept::inside(self), Some(self.clone()));
         let budget = self.budget.meet(budget);
         let child = Region::build(core, parent, policy, budget, locals);
         inner.word.child_added();
@@ -265,19 +268,39 @@ impl Region {
 
     /// A task of this region has ended; what was recorded of that has this stamp.
     pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity, stamp: u64) {
-        let settle = {
+        let duty = {
             let mut inner = self.lock();
             inner.add_to_fold(severity);
             inner.unlink(task.as_ptr());
             inner.word.task_done();
             self.core.task_done();
             self.stamp.raise(stamp);
-            inner.word.is_ending() || inner.word.state() != RegionState::Open
+            let settles = inner.word.is_ending() || inner.word.state() != RegionState::Open;
+            settles.then(|| self.advance(&mut inner))
         };
         self.object.read();
-        if settle {
+        if let Some(duty) = duty {
             self.object.write();
-            Tree::settle(self);
+            Tree::go_on(self, duty);
+        }
+    }
+
+    /// Has the region, whose lock is held, go on as far as nothing has to be done for it: what has
+    /// to be then.
+    fn advance(&self, inner: &mut Inner) -> Duty {
+        loop {
+            let from = inner.word.state();
+            let duty = inner.word.advance();
+            let to = inner.word.state();
+            if from != to {
+                self.note(EventKind::RegionMoved { from, to });
+            }
+            match duty {
+                Duty::Moved => {}
+                // Shortcut: nothing is held.
+                Duty::Release if inner.holdings.is_none() => inner.word.released(),
+                duty => return duty,
+            }
         }
     }
 
@@ -343,8 +366,7 @@ impl Region {
     /// The author of the scope is done: close when nothing lives inside any more.
     pub(crate) fn end(self: &Arc<Self>) {
         self.object.write();
-        self.lock().word.end();
-        Tree::settle(self);
+        Tree::after(self, RegionWord::end);
     }
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
@@ -432,9 +454,6 @@ impl Region {
 
     /// Has the waker woken when the body is to stop.
     pub(crate) fn watch_body(&self, waker: &Waker) {
-        if self.lock().body.as_ref().is_some_and(|old| old.will_wake(waker)) {
-            return;
-        }
         // Cloned and dropped outside the lock.
         let waker = waker.clone();
         let old = self.lock().body.replace(waker);

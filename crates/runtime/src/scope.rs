@@ -74,7 +74,8 @@ impl Cx {
         policy: Policy,
         budget: Budget,
     ) -> Result<Arc<Region>, Status> {
-        self.region().open_child(policy, self.inherited().meet(budget), self.locals())
+        let (budget, locals) = (self.inherited().meet(budget), self.locals());
+        self.with_region(|region| region.open_child(policy, budget, locals))
     }
 
     /// A scope with settings.

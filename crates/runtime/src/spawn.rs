@@ -1,7 +1,6 @@
 //! How a task comes to be.
 
 use std::future::{Future, Pending};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use asx_kernel::budget::Budget;
@@ -13,7 +12,7 @@ use asx_kernel::status::Status;
 use crate::Cx;
 use crate::budget::Limits;
 use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verdict};
-use crate::outcome::{Cancelled, Panic, Stop};
+use crate::outcome::{Cancelled, Stop};
 use crate::poll;
 use crate::region::Region;
 use crate::region::home::Home;
@@ -93,7 +92,7 @@ pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> 
         pin: FREE,
         extra: None,
     })
-    .with(None);
+    .done();
     // SAFETY: new cells are scheduled.
     poll::refuse(unsafe { Runnable::new(header) }, why);
     // SAFETY: the cell was made for these types, and this is its handle.
@@ -151,13 +150,8 @@ where
         pin: plan.pin,
         extra,
     });
-    let made = fresh.cx().map(|cx| catch_unwind(AssertUnwindSafe(|| body(cx))));
-    let (future, panic) = match made {
-        Some(Ok(future)) => (Some(future), None),
-        Some(Err(payload)) => (None, Some(Panic::new(payload))),
-        None => (None, None),
-    };
-    let (header, handle) = fresh.with(future);
+    let panic = fresh.fill(body);
+    let (header, handle) = fresh.done();
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { Joint::new(handle) });
     let adopted = region.adopt(header, plan.operation);

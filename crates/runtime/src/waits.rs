@@ -63,7 +63,7 @@ mod on {
     use std::panic::Location;
     use std::ptr;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::task::Waker;
 
     use crate::dump::TaskInfo;
@@ -131,23 +131,39 @@ mod on {
         pub at: Option<&'static Location<'static>>,
     }
 
-    #[derive(Default)]
-    pub(crate) struct Wakers(AtomicUsize);
+    /// Wakers come and go in polls, nearly all of them: those are counted apart, by the one thread
+    /// that polls, without an atomic step. One of each kind may be below zero.
+    pub(crate) struct Wakers {
+        polled: AtomicU32,
+        others: AtomicU32,
+    }
 
     impl Wakers {
         #[allow(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
-        pub(crate) const NONE: Wakers = Wakers(AtomicUsize::new(0));
+        pub(crate) const NONE: Wakers =
+            Wakers { polled: AtomicU32::new(0), others: AtomicU32::new(0) };
 
+        #[inline]
         pub(crate) fn more(&self) {
-            self.0.fetch_add(1, Relaxed);
+            self.add(1);
         }
 
+        #[inline]
         pub(crate) fn fewer(&self) {
-            self.0.fetch_sub(1, Relaxed);
+            self.add(u32::MAX);
+        }
+
+        #[inline]
+        fn add(&self, more: u32) {
+            if footprint::is_on() {
+                self.polled.store(self.polled.load(Relaxed).wrapping_add(more), Relaxed);
+            } else {
+                self.others.fetch_add(more, Relaxed);
+            }
         }
 
         pub(crate) fn count(&self) -> usize {
-            self.0.load(Relaxed)
+            self.polled.load(Relaxed).wrapping_add(self.others.load(Relaxed)) as usize
         }
     }
 
@@ -274,6 +290,9 @@ mod on {
     /// What is held that was taken since the last [`clear`].
     pub fn held() -> Vec<Hold> {
         LIST.with_borrow(|list| {
+            if list.entries.is_empty() {
+                return Vec::new();
+            }
             let holds = list.entries.iter().filter(|entry| entry.what == What::Holds);
             holds.map(|entry| Hold { task: entry.task, at: entry.at }).collect()
         })

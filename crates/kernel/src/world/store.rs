@@ -6,10 +6,8 @@ impl<P, V> RegionStore for World<P, V> {
     type Region = RegionId;
 
     fn with_word<R>(&mut self, region: RegionId, f: impl FnOnce(&mut RegionWord) -> R) -> R {
-        match self.regions.get_mut(region.0) {
-            Some(record) => f(&mut record.word),
-            None => f(&mut RegionWord::default()),
-        }
+        let mut none = RegionWord::default();
+        f(self.regions.get_mut(region.0).map_or(&mut none, |record| &mut record.word))
     }
 
     fn moved(&mut self, region: RegionId, from: RegionState, to: RegionState) {
@@ -40,9 +38,7 @@ impl<P, V> RegionStore for World<P, V> {
             }
             self.close_channel(channel);
         }
-        for timer in timers {
-            self.drop_timer(timer);
-        }
+        timers.into_iter().for_each(|timer| _ = self.drop_timer(timer));
     }
 
     fn account_leaks(&mut self, region: RegionId) {
@@ -63,9 +59,7 @@ impl<P, V> RegionStore for World<P, V> {
         self.usage.storage_bytes -= take(&mut record.storage);
         self.usage.regions -= 1;
         self.note_region(region, EventKind::RegionOutcome { outcome });
-        for child in children {
-            self.free_region(child);
-        }
+        children.into_iter().for_each(|child| self.free_region(child));
         self.happened(Watched::Region(region), outcome);
         self.graces.retain(|_, (of, _)| *of != region);
         let record = self.regions.get_mut(parent?.0)?;

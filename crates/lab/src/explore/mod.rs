@@ -198,6 +198,13 @@ pub trait Strategy {
     /// Picks one of `count >= 2` options of any other kind. 0 is the ordinary one.
     fn pick(&mut self, point: Point, count: usize) -> usize;
 
+    /// Whether it is told of steps at all: asked once a run. If not, none of
+    /// [`needs_footprint`](Strategy::needs_footprint), [`yielded`](Strategy::yielded) and
+    /// [`stepped`](Strategy::stepped) need be called, and steps are faster.
+    fn watches(&self) -> bool {
+        true
+    }
+
     /// Whether [`stepped`](Strategy::stepped) is to be told what the step just picked touches. If
     /// not, it may get an empty footprint, and the step is faster.
     fn needs_footprint(&self) -> bool {

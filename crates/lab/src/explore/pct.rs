@@ -87,6 +87,10 @@ impl Strategy for Pct {
         self.dice.pick(point, count)
     }
 
+    fn watches(&self) -> bool {
+        false
+    }
+
     fn needs_footprint(&self) -> bool {
         false
     }

@@ -55,6 +55,10 @@ impl Strategy for Random {
         self.dice.pick(point, count)
     }
 
+    fn watches(&self) -> bool {
+        false
+    }
+
     fn needs_footprint(&self) -> bool {
         false
     }

@@ -30,6 +30,9 @@ impl Choose for ByStrategy<'_> {
 impl State {
     /// Sets up lanes for this many workers, none for 0: what was left in the old ones.
     pub(super) fn set_workers(&mut self, workers: usize) -> Vec<Runnable> {
+        if workers == 0 && self.lanes.is_none() {
+            return Vec::new();
+        }
         let config = SchedulerConfig { workers, ..SchedulerConfig::default() };
         let lanes = (workers > 0).then(|| Lanes::new(config));
         std::mem::replace(&mut self.lanes, lanes).map_or_else(Vec::new, Lanes::into_entries)

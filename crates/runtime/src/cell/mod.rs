@@ -48,7 +48,7 @@ mod word;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -221,19 +221,25 @@ where
             span,
             wakers: Wakers::NONE,
         };
-        let cell = Box::new(Cell { header, slot: UnsafeCell::new(Slot::EMPTY) });
-        Fresh { cell: NonNull::from(Box::leak(cell)), lent: false }
+        Fresh { cell: NonNull::from(Box::leak(boxed(header))), lent: false }
+    }
+
+    /// Makes the future where it is to be: its panic, if making it does.
+    #[inline]
+    pub(crate) fn fill(&mut self, body: impl FnOnce(Cx) -> F) -> Option<Panic> {
+        let (cx, header) = (self.cx()?, self.header());
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: rule 2, nobody else knows the cell; rule 1.
+            unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_future(body(cx))) }
+        }));
+        made.err().map(Panic::new)
     }
 
     /// The finished cell, without a future if making it panicked: the task as its region knows it,
     /// and as its handle does.
-    pub(crate) fn with(mut self, future: Option<F>) -> (NonNull<Header>, TaskRef) {
+    pub(crate) fn done(mut self) -> (NonNull<Header>, TaskRef) {
         drop(self.cx());
         let header = self.header();
-        if let Some(future) = future {
-            // SAFETY: rule 2, nobody else knows the cell; rule 1.
-            unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_future(future)) };
-        }
         std::mem::forget(self);
         (header, TaskRef { header })
     }
@@ -269,6 +275,19 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
         drop(self.cx());
         drop(TaskRef { header });
         drop(TaskRef { header });
+    }
+}
+
+/// A cell with nothing in its stage, made where it stays: large futures need not be moved.
+#[inline]
+fn boxed<F, T, E>(header: Header) -> Box<Cell<F, T, E>> {
+    let mut cell = Box::<Cell<F, T, E>>::new_uninit();
+    let at = cell.as_mut_ptr();
+    // SAFETY: both fields are initialised here; an empty slot (rule 8) has nothing to be copied.
+    unsafe {
+        (&raw mut (*at).header).write(header);
+        (&raw mut (*at).slot).write(UnsafeCell::new(Slot::EMPTY));
+        cell.assume_init()
     }
 }
 

@@ -114,3 +114,39 @@ fn references_made_and_dropped_in_a_poll_keep_the_cell_no_less_and_no_longer() {
         assert_eq!(Arc::strong_count(&name), 1, "nobody has");
     }
 }
+
+/// By reference, by value, and several times: of all wakes of a poll by its own task one makes an
+/// entry, when the poll is over, and one that comes after the end of the task is nobody's.
+#[test]
+fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
+    let region = loose_region();
+    let stale = || region.core.health().stale_wakes;
+    for (times, by_value) in [(0, false), (1, false), (1, true), (3, false), (3, true)] {
+        let (kept, mut polls) = (Arc::new(std::sync::Mutex::new(None)), 0);
+        let own = kept.clone();
+        let body = |_: Cx| {
+            std::future::poll_fn(move |context| {
+                for _ in 0..times {
+                    let waker = context.waker().clone();
+                    if by_value { waker.wake() } else { waker.wake_by_ref() }
+                }
+                *own.lock().unwrap() = Some(context.waker().clone());
+                polls += 1;
+                if polls < 2 { Poll::Pending } else { Poll::Ready(Ok::<(), ()>(())) }
+            })
+        };
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+        assert!(entry.unwrap().unwrap().run() && !task.is_finished());
+        let (task_ref, is_scheduled) = (task.to_ref(), times > 0);
+        assert_eq!(task_ref.word.load().is(SCHEDULED), is_scheduled);
+        let expected = if is_scheduled { Woken::Pending } else { Woken::Enqueue };
+        assert_eq!(task_ref.word.wake(), expected);
+        // SAFETY: scheduled, and the host runs nothing of what it was given.
+        assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
+        assert!(!task_ref.word.load().is(SCHEDULED));
+        let before = stale();
+        kept.lock().unwrap().take().unwrap().wake();
+        assert_eq!(stale(), before + 1);
+    }
+}

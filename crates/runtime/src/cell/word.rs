@@ -296,6 +296,15 @@ impl Word {
         self.0.fetch_sub(POLLING + references(reserve), AcqRel) & SCHEDULED != 0
     }
 
+    /// The same of a task that has woken itself in the poll, which is seen only now: the caller
+    /// puts it into a queue.
+    #[inline]
+    pub(crate) fn end_woken_poll(&self, reserve: u32) {
+        self.update(|word| {
+            Some((Snapshot(((word.0 | SCHEDULED) ^ POLLING) - references(reserve)), ()))
+        });
+    }
+
     /// [`end_poll_with`](Word::end_poll_with) nothing in reserve.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn end_poll(&self) -> bool {

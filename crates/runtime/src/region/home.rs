@@ -9,6 +9,8 @@
 //!    zero they have one reference of the `Arc` together: who makes it leave zero adds that, who
 //!    makes it zero drops it. So the region lives as long as a home does. In between, who adds has
 //!    an `Arc` of its own, and who removes counts until it has.
+//! 2. A region keeps its parent, and the first one keeps the core: what the others have of it is
+//!    not counted, and gone before their parent is.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use super::Region;
 use crate::ambient;
+use crate::core::Core;
 use crate::prim::atomic::Ordering::{AcqRel, Relaxed};
 
 /// A reference to a region that costs little to make and to drop while a task is polled.
@@ -52,6 +55,44 @@ impl Drop for Home {
     }
 }
 
+/// The core, as a region keeps it.
+pub(crate) struct Kept {
+    core: ManuallyDrop<Arc<Core>>,
+    counted: bool,
+}
+
+impl Kept {
+    /// For a region without a parent.
+    pub(super) fn first(core: Arc<Core>) -> Kept {
+        Kept { core: ManuallyDrop::new(core), counted: true }
+    }
+
+    /// For a region inside of `parent`, which the caller keeps as long as this.
+    pub(super) fn inside(parent: &Arc<Region>) -> Kept {
+        // SAFETY: rule 2: not counted, and never dropped.
+        let core = unsafe { Arc::from_raw(Arc::as_ptr(&parent.core)) };
+        Kept { core: ManuallyDrop::new(core), counted: false }
+    }
+}
+
+impl Deref for Kept {
+    type Target = Arc<Core>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.counted {
+            // SAFETY: rule 2: it is the one that counts, and is not used any more.
+            unsafe { ManuallyDrop::drop(&mut self.core) };
+        }
+    }
+}
+
 /// Counts so many more homes of a region.
 pub(crate) fn add(region: &Arc<Region>, more: u32) {
     if region.homes.fetch_add(more as usize, Relaxed) == 0 {
@@ -77,7 +118,10 @@ mod tests {
     use super::*;
     use crate::Cx;
     use crate::loose::loose_region;
+    use crate::region::Policy;
     use crate::spawn::{Plan, make};
+    use asx_kernel::budget::Budget;
+    use asx_kernel::cancel::Kind;
 
     fn counted(region: &Region) -> usize {
         region.homes.load(Relaxed)
@@ -110,10 +154,28 @@ mod tests {
             assert_eq!(Arc::strong_count(&two), held(alone.1, of(&two)));
         }
         assert!(kept.lock().unwrap().is_empty());
+        let core = Arc::downgrade(&one.core);
         let (last, weak) = (Home::of(&one), Arc::downgrade(&one));
         drop(one);
         assert!(weak.upgrade().is_some());
         drop(last);
-        assert!(weak.upgrade().is_none());
+        assert!(weak.upgrade().is_none() && core.upgrade().is_none());
+    }
+
+    /// Whichever region goes last, the core goes with it, and not before.
+    #[test]
+    fn a_region_keeps_the_core_of_the_first_one() {
+        let first = loose_region();
+        let core = Arc::downgrade(&first.core);
+        let counted = core.strong_count();
+        let open = |of: &Arc<Region>| of.open_child(Policy::CollectAll, Budget::INFINITE, None);
+        let inner = open(&open(&first).unwrap()).unwrap();
+        assert_eq!(core.strong_count(), counted, "inner regions count nothing");
+        inner.parent.as_ref().unwrap().close_as(Kind::User);
+        drop(first);
+        assert!(Arc::ptr_eq(&inner.core, &core.upgrade().unwrap()));
+        assert!(inner.poll_closed(std::task::Waker::noop()));
+        drop(inner);
+        assert!(core.upgrade().is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use asx_kernel::cascade::{self, RegionStore};
 use asx_kernel::journal::EventKind;
-use asx_kernel::region::{RegionState, RegionWord};
+use asx_kernel::region::{Duty, RegionState, RegionWord};
 
 use super::Region;
 
@@ -17,6 +17,20 @@ pub(super) struct Tree<'a>(PhantomData<&'a Arc<Region>>);
 impl<'a> Tree<'a> {
     pub(super) fn settle(region: &'a Arc<Region>) {
         cascade::settle(&mut Tree(PhantomData), region);
+    }
+
+    /// Has `event` happen to a region, and whatever follows from that.
+    pub(super) fn after(region: &'a Arc<Region>, event: impl FnOnce(&mut RegionWord)) {
+        let duty = Tree(PhantomData).advance(region, event);
+        Tree::go_on(region, duty);
+    }
+
+    /// Does what a region's word has asked for.
+    #[inline]
+    pub(super) fn go_on(region: &'a Arc<Region>, duty: Duty) {
+        if duty != Duty::Wait {
+            cascade::go_on(&mut Tree(PhantomData), region, duty);
+        }
     }
 }
 
@@ -33,6 +47,12 @@ impl<'a> RegionStore for Tree<'a> {
             region.note(EventKind::RegionMoved { from, to });
         }
         answer
+    }
+
+    fn advance(&mut self, region: Self::Region, event: impl FnOnce(&mut RegionWord)) -> Duty {
+        let mut inner = region.lock();
+        event(&mut inner.word);
+        region.advance(&mut inner)
     }
 
     fn moved(&mut self, _: Self::Region, _: RegionState, _: RegionState) {}
@@ -77,7 +97,7 @@ impl<'a> RegionStore for Tree<'a> {
             inner.add_to_fold(fold);
             region.core.touch(&parent.stamp);
         }
-        waiters.into_values().for_each(Waker::wake);
+        waiters.take_each(Waker::wake);
         parent
     }
 }

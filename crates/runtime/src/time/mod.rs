@@ -9,8 +9,8 @@ mod timer;
 mod units;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use asx_kernel::journal::{EventKind, Subject};
@@ -46,6 +46,8 @@ pub(crate) struct Timers<T> {
     config: WheelConfig,
     /// Made with the first timer: it is large.
     wheel: Mutex<Option<Box<Wheel<T>>>>,
+    /// Whether there is a wheel: most programs have no timers, and are asked about them often.
+    made: AtomicBool,
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
     stamp: Stamp,
@@ -53,23 +55,34 @@ pub(crate) struct Timers<T> {
 
 impl<T> Timers<T> {
     pub(crate) fn new(now: Time, config: WheelConfig) -> Timers<T> {
-        let next = AtomicU64::new(u64::MAX);
-        Timers { start: now, config, wheel: Mutex::new(None), next, stamp: Stamp::default() }
+        let (made, next) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
+        Timers { start: now, config, wheel: Mutex::new(None), made, next, stamp: Stamp::default() }
     }
 
     #[inline(never)]
     fn wheel(&self) -> Box<Wheel<T>> {
+        self.made.store(true, Release);
         Box::new(Wheel::new(self.config.clone(), self.start))
     }
 
     /// Goes back to the first time, with no timer.
     #[cfg(feature = "lab")]
     pub(crate) fn restart(&self) {
+        if !self.is_made() {
+            return;
+        }
         let mut wheel = lock_unseen(&self.wheel);
         if wheel.as_ref().is_some_and(|wheel| !wheel.is_empty() || wheel.now() != self.start) {
             *wheel = None;
+            self.made.store(false, Release);
         }
         self.next.store(u64::MAX, Relaxed);
+    }
+
+    /// Whether there ever was a timer: without the lock, which who has none need not wait for.
+    #[inline]
+    fn is_made(&self) -> bool {
+        self.made.load(Acquire)
     }
 
     /// Adds a timer.
@@ -137,12 +150,15 @@ impl<T> Timers<T> {
 
     /// Looks at the wheel, if there is one.
     pub(crate) fn with_wheel<R>(&self, look: impl FnOnce(Option<&Wheel<T>>) -> R) -> R {
+        if !self.is_made() {
+            return look(None);
+        }
         look(lock_unseen(&self.wheel).as_deref())
     }
 
     /// How many timers are armed.
     pub(crate) fn len(&self) -> usize {
-        lock_unseen(&self.wheel).as_ref().map_or(0, |wheel| wheel.len())
+        self.with_wheel(|wheel| wheel.map_or(0, Wheel::len))
     }
 
     pub(crate) fn next(&self) -> Option<Time> {

@@ -260,6 +260,10 @@ fn wakes_make_one_entry_and_no_step() {
         let (again, after) = on(word, Word::end_poll);
         assert_eq!((again, after.0), (word.is(SCHEDULED), word.0 & !POLLING), "{:b}", word.0);
         assert_eq!(in_queue(after), again, "{:b}", word.0);
+        // A wake that only the poller knows of is one before the end of the poll.
+        let ((), noted) = on(word, |cell| cell.end_woken_poll(0));
+        assert_eq!(noted.0, on(on(word, Word::wake).1, Word::end_poll).1.0, "{:b}", word.0);
+        assert!(in_queue(noted), "{:b}", word.0);
     }
 }
 
@@ -277,7 +281,10 @@ fn a_reserve_is_counted_from_the_begin_of_a_poll_to_its_end() {
             continue;
         }
         let again = Word(AtomicU64::new(cell.0.load(Relaxed)));
+        let woken = Word(AtomicU64::new(cell.0.load(Relaxed)));
+        woken.end_woken_poll(RESERVE - used);
         assert!(!cell.end_poll_with(RESERVE - used));
+        assert_eq!(woken.load().0, cell.load().0 | SCHEDULED);
         assert_eq!(cell.load().0 & !(word.0 | STATE), REFERENCES + u64::from(used) * REF);
         again.complete(false, RESERVE - used);
         assert!(again.load().is_completed() && references(&again) == 3 + u64::from(used));
