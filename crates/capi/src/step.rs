@@ -23,6 +23,14 @@ use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, PollEnd, Step, TaskError};
 use core::ffi::CStr;
 
+/// How far a run may go.
+#[derive(Clone, Copy)]
+struct Bound {
+    polls: u64,
+    /// Whether timers have a bound too.
+    timers: bool,
+}
+
 /// How far a run has come.
 #[derive(Clone, Copy)]
 struct Run {
@@ -50,11 +58,9 @@ pub(crate) fn drive(
     progress: Look<AsxProgress>,
 ) -> Answer {
     rt.check_thread()?;
+    let now = instant(rt, call, now)?;
     // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
-    unsafe { rt.with(|core| core.may_run(call))? };
-    let now = instant(rt, now)?;
-    // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
-    let bound = unsafe { rt.with(|core| core.begin_run(rt, now, most)) };
+    let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
     let run = run(rt, bound);
     // SAFETY: rule 3: the last callback has returned.
     let (answer, effects) =
@@ -67,14 +73,14 @@ pub(crate) fn drive(
 }
 
 /// The time a caller gave, or the clock's, which may call nothing meanwhile.
-fn instant(rt: &AsxRuntime, now: u64) -> Answer<Time> {
+fn instant(rt: &AsxRuntime, call: &'static CStr, now: u64) -> Answer<Time> {
     if now != ASX_NOW {
         return Ok(Time::from_nanos(now));
     }
     let clock = rt.hooks.clock.ok_or(Status::InvalidArgument)?;
     // SAFETY: rule 3 for both uses of the core; the hook was given together with its pointer.
     let now = unsafe {
-        rt.with(|core| core.in_hook = true);
+        rt.with(|core| core.may_run(call).map(|()| core.in_hook = true))?;
         let now = clock(rt.hooks.hook);
         rt.with(|core| core.in_hook = false);
         now
@@ -82,12 +88,15 @@ fn instant(rt: &AsxRuntime, now: u64) -> Answer<Time> {
     Ok(Time::from_nanos(now))
 }
 
-fn run(rt: &AsxRuntime, bound: u64) -> Run {
+fn run(rt: &AsxRuntime, bound: Bound) -> Run {
     let mut run = Run { polls: 0, last: None, idle: false };
-    while run.polls < bound {
+    while run.polls < bound.polls {
         // SAFETY: rule 3: no callback runs now.
         let next = unsafe { rt.with(|core| core.begin_poll(&rt.mailbox)) };
-        let Some(turn) = next else { break };
+        let Some(turn) = next else {
+            run.idle = !bound.timers;
+            break;
+        };
         let end = poll(rt, turn.task, turn.body);
         // SAFETY: rule 3: the callback has returned.
         let effects = unsafe { rt.with(|core| core.end_poll(turn.task, turn.kept, end)) };
@@ -97,9 +106,10 @@ fn run(rt: &AsxRuntime, bound: u64) -> Run {
         run.polls += 1;
         run.last = Some((turn.task, turn.lane));
     }
-    // Either bound may have been reached: that of polls, or that of timers.
-    // SAFETY: rule 3: no callback runs now.
-    run.idle = unsafe { rt.with(|core| core.is_idle(&rt.mailbox)) };
+    if !run.idle {
+        // SAFETY: rule 3: no callback runs now.
+        run.idle = unsafe { rt.with(|core| core.is_idle(&rt.mailbox)) };
+    }
     run
 }
 
@@ -120,12 +130,19 @@ impl Core {
     }
 
     /// Begins a run of at most so many polls: how many, given the profile.
-    fn begin_run(&mut self, rt: &AsxRuntime, now: Time, most: u64) -> u64 {
+    fn begin_run(
+        &mut self,
+        call: &'static CStr,
+        rt: &AsxRuntime,
+        now: Time,
+        most: u64,
+    ) -> Answer<Bound> {
+        self.may_run(call)?;
         self.stepping = true;
         self.note_strays(rt);
         self.world.set_now(now);
         self.world.allow_timers(usize::try_from(self.max_steps).unwrap_or(usize::MAX));
-        most.min(self.max_steps)
+        Ok(Bound { polls: most.min(self.max_steps), timers: self.max_steps != ASX_NONE })
     }
 
     fn end_run(&mut self, run: Run, progress: Look<AsxProgress>) -> Answer {

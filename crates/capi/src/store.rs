@@ -89,10 +89,12 @@ impl Stores {
     /// Copies an element in: INVALID_ARGUMENT if it has another size. FULL if every slot is taken,
     /// which the kernel does not let happen.
     pub(crate) fn put(&mut self, channel: ChannelId, data: &[u8]) -> Answer<Message> {
-        if self.element(channel)? != data.len() {
+        let tenant = self.blocks.get_mut(channel.0.index as usize).and_then(Option::as_mut);
+        let tenant = tenant.filter(|tenant| tenant.generation == channel.0.generation);
+        let block = &mut tenant.ok_or(Status::StaleHandle)?.block;
+        if data.len() != block.element {
             return Err(Status::InvalidArgument);
         }
-        let block = self.block(channel.0.index).ok_or(Status::StaleHandle)?;
         let slot = block.slot().ok_or(Status::Full)?;
         let at = slot as usize * block.element;
         if let Some(to) = block.bytes.get_mut(at..at + data.len()) {
