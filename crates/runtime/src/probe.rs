@@ -22,6 +22,8 @@ use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Placement, TimerHandle};
 
+pub use crate::dump::quoted;
+
 use crate::ambient;
 use crate::cell::{Activity, Extra, Runnable, TaskRef};
 use crate::channel::OwnedPermit;

@@ -5,10 +5,9 @@
 
 #![cfg(target_arch = "wasm32")]
 
-use asx_conformance::parity::{Setting, records};
+use asx_conformance::parity::{Setting, no_records, records};
 use asx_conformance::{Native, corpus, parse_str, run_scenario};
 use asx_origin::Origin;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use wasm_bindgen::prelude::*;
 
@@ -33,29 +32,12 @@ pub fn run_fixture(nth: usize, place: &str, profile: &str) -> String {
 pub fn run_text(file: &str, text: &str, place: &str, profile: &str) -> String {
     let scenario = match parse_str(file, text) {
         Ok(scenario) => Arc::new(scenario),
-        Err(errors) => return format!("{{\"error\":{}}}\n", quoted(&format!("{errors:?}"))),
+        Err(errors) => return format!("{}\n", no_records(&format!("{errors:?}"))),
     };
     let report = run_scenario(&mut Native::in_page(), &scenario);
     let setting = Setting { host: "web", place, profile, origin: &ORIGIN };
     match records(&scenario, &report, &setting) {
         Ok(records) => records.iter().map(|record| format!("{record}\n")).collect(),
-        Err(why) => format!("{{\"error\":{}}}\n", quoted(&why)),
+        Err(why) => format!("{}\n", no_records(&why)),
     }
-}
-
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

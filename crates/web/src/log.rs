@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use asx_kernel::lanes::Lane;
 use asx_kernel::status::Status;
+use asx_runtime::probe::quoted;
 
 /// One host event. What is mandatory is always there, though perhaps as nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,23 +76,6 @@ impl HostEvent {
         line.push('}');
         line
     }
-}
-
-/// A JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// The last host events.

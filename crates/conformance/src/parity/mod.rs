@@ -100,6 +100,11 @@ pub struct Setting<'a> {
     pub origin: &'a Origin,
 }
 
+/// What stands in place of the records of a scenario that has none, and why.
+pub fn no_records(why: &str) -> Value {
+    json!({ "error": why })
+}
+
 /// The records of a scenario's runs, one for each seed and codec; an error if a journal does not
 /// come back from a codec.
 pub fn records(
