@@ -120,3 +120,55 @@ fn a_cancel_goes_as_deep_as_scopes_do() {
     let ended = small.spawn(run).unwrap().join().unwrap();
     assert!(ended.is_ok(), "what it caused itself is not its result");
 }
+
+/// A thread that ends gives up what it keeps for itself in an order of its own; a cancel that comes
+/// from there finds no list of regions any more, and reaches all of them.
+#[test]
+fn a_cancel_by_the_end_of_a_thread_reaches_inner_scopes() {
+    struct Cancels(Scope<Cancelled>);
+    impl Drop for Cancels {
+        fn drop(&mut self) {
+            self.0.cancel("the thread has ended");
+        }
+    }
+    thread_local! {
+        static KEPT: std::cell::RefCell<Option<Cancels>> = const { std::cell::RefCell::new(None) };
+    }
+    /// A scope with another one inside, which is told of when that lives.
+    async fn nested(cx: Cx, tell: std::sync::mpsc::Sender<Scope<Cancelled>>) {
+        let ended = cx.scope(async |outer: Scope<Cancelled>| {
+            let told = outer.clone();
+            drop(outer.spawn(async move |cx: Cx| {
+                cx.scope(async |_: Scope<Cancelled>| {
+                    let _ = tell.send(told);
+                    cx.cancelled().await;
+                    Ok(())
+                })
+                .await
+            }));
+            Ok(())
+        });
+        assert!(ended.await.is_ok(), "what it caused itself is not its result");
+    }
+    let (tell, told) = std::sync::mpsc::channel();
+    let ends = thread::spawn(move || {
+        // Kept before the first cancel of this thread, so that it is given up after its list.
+        let (first, last) = (told.recv().unwrap(), told.recv().unwrap());
+        KEPT.with_borrow_mut(|kept| *kept = Some(Cancels(last)));
+        first.cancel("the first");
+    });
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let both = cx.scope(async |s: Scope<Cancelled>| {
+            for tell in [tell.clone(), tell] {
+                drop(s.spawn(async move |cx: Cx| {
+                    nested(cx, tell).await;
+                    Ok(())
+                }));
+            }
+            Ok(())
+        });
+        assert!(both.await.is_ok());
+    });
+    ends.join().expect("its end panics nowhere");
+}

@@ -96,7 +96,7 @@ impl Inner {
             let told = {
                 let watches = &mut *self.watches.borrow_mut();
                 let Some(at) = watches.told.pop() else { return };
-                watches.places[at].take().map(|watch| (at, watch))
+                watches.places.get_mut(at).and_then(Option::take).map(|watch| (at, watch))
             };
             let Some((at, mut watch)) = told else { continue };
             watch.signal.set.store(false, Relaxed);
@@ -104,8 +104,10 @@ impl Inner {
             let mut cx = Context::from_waker(&waker);
             let pending = watch.future.as_mut().poll(&mut cx).is_pending();
             let watches = &mut *self.watches.borrow_mut();
+            // Gone if the runtime died meanwhile, and all were given up.
+            let Some(place) = watches.places.get_mut(at) else { return };
             if pending {
-                watches.places[at] = Some(watch);
+                *place = Some(watch);
             } else {
                 watches.vacant.push(at);
             }

@@ -112,6 +112,24 @@ fn ends_are_told_in_the_order_in_which_they_come_and_may_start_programs() {
 }
 
 #[test]
+fn who_waits_is_told_once_when_the_runtime_dies_while_another_is_told() {
+    let (page, runtime) = open();
+    let (deadly, waiting) = (runtime.clone(), Rc::new(Cell::new(0)));
+    let one = runtime.start(async |_| ()).unwrap();
+    one.on_end(move |_| drop(deadly.trap("in between")));
+    for _ in 0..3 {
+        let (program, waiting) = (runtime.start(async |cx| cx.cancelled().await), waiting.clone());
+        program.unwrap().on_end(move |ended| {
+            assert!(matches!(ended, Ended::Lost(WebError::Trapped(_))));
+            waiting.set(waiting.get() + 1);
+        });
+    }
+    page.run(&runtime);
+    assert_eq!(waiting.get(), 3);
+    assert!(matches!(runtime.start(async |_| ()), Err(WebError::Trapped(_))));
+}
+
+#[test]
 fn a_burst_ends_at_its_steps_and_goes_on_by_message_not_by_microtask() {
     let (page, runtime) = open();
     let program = runtime

@@ -32,21 +32,31 @@ impl Line {
 
     /// Keeps a place, or takes the last one.
     fn stand(&self, place: &mut Option<u64>, waker: &Waker) {
+        // Cloned, and the old one dropped, outside the lock.
+        let mut waker = waker.clone();
         let mut places = self.places();
-        let kept = place.and_then(|place| places.waiting.iter().position(|it| it.0 == place));
+        let kept = place.and_then(|place| places.waiting.iter_mut().find(|it| it.0 == place));
         match kept {
-            Some(at) => places.waiting[at].1.clone_from(waker),
+            Some(kept) => core::mem::swap(&mut kept.1, &mut waker),
             None => {
                 places.next += 1;
                 *place = Some(places.next);
                 let next = places.next;
-                places.waiting.push((next, waker.clone()));
+                places.waiting.push((next, waker));
+                return;
             }
         }
+        drop(places);
+        drop(waker);
     }
 
     fn leave(&self, place: Option<u64>) {
-        self.places().waiting.retain(|it| Some(it.0) != place);
+        let left = {
+            let waiting = &mut self.places().waiting;
+            let at = waiting.iter().position(|it| Some(it.0) == place);
+            at.map(|at| waiting.remove(at))
+        };
+        drop(left);
     }
 
     /// Wakes all, first come first.

@@ -17,24 +17,26 @@ pub(super) fn close_all(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup
     if regions.is_empty() {
         return;
     }
-    let asks = regions.into_iter().rev().map(|region| (region, reason.clone(), cleanup));
-    let is_first = list::LIST.with_borrow_mut(|list| {
-        let is_first = list.is_none();
-        list.get_or_insert_default().extend(asks);
-        is_first
-    });
-    if !is_first {
-        return;
-    }
-    let _end = list::End;
-    while let Some((region, reason, cleanup)) = list::next() {
-        region.close(reason, cleanup);
+    match list::add(&regions, reason, cleanup) {
+        Some(true) => {
+            let _end = list::End;
+            while let Some((region, reason, cleanup)) = list::next() {
+                region.close(reason, cleanup);
+            }
+        }
+        Some(false) => {}
+        None => close_each(regions, reason, cleanup),
     }
 }
 
 /// Under loom threads are not threads; trees are small.
 #[cfg(loom)]
 pub(super) fn close_all(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup) {
+    close_each(regions, reason, cleanup);
+}
+
+/// The same by calls inside calls.
+fn close_each(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup) {
     for region in regions {
         region.close(reason.clone(), cleanup);
     }
@@ -46,11 +48,28 @@ mod list {
 
     use super::{Arc, Cleanup, Reason, Region};
 
-    pub(super) type Ask = (Arc<Region>, Arc<Reason>, Cleanup);
+    type Ask = (Arc<Region>, Arc<Reason>, Cleanup);
 
     thread_local! {
         /// Those still to be asked, the next one last; `None` while nobody works it off.
-        pub(super) static LIST: RefCell<Option<Vec<Ask>>> = const { RefCell::new(None) };
+        static LIST: RefCell<Option<Vec<Ask>>> = const { RefCell::new(None) };
+    }
+
+    /// Puts them on top: whether the caller is to work the list off. A thread that is about to end
+    /// may have none any more.
+    pub(super) fn add(
+        regions: &[Arc<Region>],
+        reason: &Arc<Reason>,
+        cleanup: Cleanup,
+    ) -> Option<bool> {
+        let asks = regions.iter().rev().map(|region| (region.clone(), reason.clone(), cleanup));
+        let add = |list: &RefCell<Option<Vec<Ask>>>| {
+            let list = &mut *list.borrow_mut();
+            let is_first = list.is_none();
+            list.get_or_insert_default().extend(asks);
+            is_first
+        };
+        LIST.try_with(add).ok()
     }
 
     pub(super) fn next() -> Option<Ask> {
