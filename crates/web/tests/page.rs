@@ -116,7 +116,9 @@ fn who_waits_is_told_once_when_the_runtime_dies_while_another_is_told() {
     let (page, runtime) = open();
     let (deadly, waiting) = (runtime.clone(), Rc::new(Cell::new(0)));
     let one = runtime.start(async |_| ()).unwrap();
-    one.on_end(move |_| drop(deadly.trap("in between")));
+    one.on_end(move |_| {
+        let _ = deadly.trap("in between");
+    });
     for _ in 0..3 {
         let (program, waiting) = (runtime.start(async |cx| cx.cancelled().await), waiting.clone());
         program.unwrap().on_end(move |ended| {
