@@ -3,6 +3,7 @@
 
 mod cases;
 mod clock;
+mod counted;
 mod ours;
 mod pipe;
 mod programs;
@@ -26,6 +27,7 @@ use with_madsim::Madsim;
 const USAGE: &str = "\
 usage: asx-bench-lab [--only WORKLOAD,..] [--peer PEER,..] [--reps N] [--quick]
                      [--json | --markdown]
+       asx-bench-lab --count PROGRAM random|pct|dfs|dpor asx|shuttle RUNS
 
   --only      run these workloads only
   --peer      compare with these peers only (asx itself always runs)
@@ -33,6 +35,7 @@ usage: asx-bench-lab [--only WORKLOAD,..] [--peer PEER,..] [--reps N] [--quick]
   --quick     each workload once and small: shows that they run, not how fast
   --json      print a list of {workload, peer, median_ns, min_ns, ratio, noise}
   --markdown  print the tables of docs/LAB.md
+  --count     make just those runs, to be counted by another tool
 
 P.random, P.pct, P.dfs: ns a schedule. P.find: ns until the bug is told, for asx with its schedule
 made small and its trace recorded. P.proof: ns until all schedules, or one of each class, were run.
@@ -52,6 +55,17 @@ fn main() -> ExitCode {
     {
         with_loom::find_here(program, cases::LONGEST);
         return ExitCode::SUCCESS;
+    }
+    if let [flag, words @ ..] = &args[..]
+        && flag == counted::FLAG
+    {
+        return match counted::run(words) {
+            Some(runs) => {
+                println!("{runs}");
+                ExitCode::SUCCESS
+            }
+            None => refuse("--count PROGRAM random|pct|dfs|dpor asx|shuttle RUNS"),
+        };
     }
     let markdown = args.iter().any(|arg| arg == MARKDOWN);
     let options = match parse(args.into_iter().filter(|arg| arg != MARKDOWN)) {

@@ -26,7 +26,7 @@ use crate::machine::Plan;
 use crate::own::Own;
 use crate::watch::Pulse;
 use crate::workers::Lanes;
-pub(crate) use step::{Step, Stepped};
+pub(crate) use step::{Pause, Stepped};
 
 /// The root task of every program.
 const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
@@ -142,22 +142,29 @@ fn expire(mut late: Vec<Runnable>) -> Vec<Runnable> {
 struct Known {
     /// Zero: not seen yet.
     path: u64,
+    /// Things it has made, other than tasks.
+    made: u64,
     /// Who spawned it.
-    parent: u64,
+    parent: u32,
     /// As which of the parent's children, from 1.
-    nth: u64,
+    nth: u32,
+    /// Tasks it has spawned.
+    children: u32,
+    /// Random numbers it has drawn.
+    draws: u32,
+    /// How often it was polled, in runs with disturbances.
+    steps: u32,
+    /// How often since it was asked to stop, without seeing it.
+    unheeding: u32,
     /// Whether it is among those that can run.
     ready: bool,
-    /// Tasks it has spawned.
-    children: u64,
-    /// Other things it has made.
-    made: u64,
-    /// Random numbers it has drawn.
-    draws: u64,
-    /// How often it was polled.
-    steps: u64,
-    /// How often since it was asked to stop, without seeing it.
-    unheeding: u64,
+}
+
+impl Known {
+    /// The last poll that it has seen, by the task and how many it had.
+    fn place(&self) -> (u64, u64) {
+        (self.path, u64::from(self.steps))
+    }
 }
 
 impl LabHost {
@@ -207,6 +214,7 @@ impl LabHost {
         state.picks.clear();
         state.trail.clear();
         state.tasks.clear();
+        state.tasks.push(Known::default());
         state.names.clear();
         state.current = 0;
     }
@@ -253,7 +261,7 @@ impl LabHost {
     pub(crate) fn is_spurious(&self, task: u64) -> bool {
         let mut state = self.state();
         let known = state.known(task);
-        let place = (known.path, known.steps);
+        let place = known.place();
         state.fault("a spurious wake", place, false)
     }
 
@@ -355,7 +363,7 @@ impl State {
         let most = if late { 1 } else { 2 };
         let times = self.pick(Point::Cancel, most + 1);
         let known = self.known(id);
-        let place = (known.path, known.steps);
+        let place = known.place();
         // After a first cancel the program is another one: its points are not those to cover.
         if !self.is_disturbed {
             self.coverage.seen(place, late, most, times);
@@ -401,33 +409,38 @@ impl State {
         &mut self.tasks[at]
     }
 
-    #[inline(never)]
+    #[cold]
     fn make_room(&mut self, at: usize) {
-        while self.tasks.len() <= at {
-            self.tasks.push(Known::default());
-        }
+        self.tasks.resize(at + 1, Known::default());
     }
 
     /// A task can run.
     #[inline]
     fn enqueue(&mut self, entry: Runnable, global: bool) {
-        let by_choice = self.lanes.is_none();
-        match self.tasks.get_mut(entry.id() as usize) {
-            Some(known) if by_choice && known.path != 0 && !known.ready => {
-                known.ready = true;
-                let path = known.path;
-                footprint::touch(path, true);
-                self.ready.push(entry);
-                self.enabled.push(TaskPath(path));
-            }
-            _ => self.enqueue_first(entry, global),
+        let id = entry.id();
+        if self.lanes.is_some() {
+            return self.enqueue_rarely(entry, global);
         }
+        let path = match self.tasks.get_mut(id as usize) {
+            // Numbers are given out in the order of spawns.
+            None => self.meet(&entry),
+            Some(known) if known.path == 0 || known.ready => {
+                return self.enqueue_rarely(entry, global);
+            }
+            Some(known) => {
+                known.ready = true;
+                TaskPath(known.path)
+            }
+        };
+        footprint::touch(path.0, true);
+        self.ready.push(entry);
+        self.enabled.push(path);
     }
 
-    /// A task can run for the first time, or for the law. It may be in the list already, when it is
-    /// asked to stop.
-    #[inline(never)]
-    fn enqueue_first(&mut self, mut entry: Runnable, global: bool) {
+    /// A task can run whose number is not the next one, or that is in the list already, as it is
+    /// asked to stop; or the law says where it goes.
+    #[cold]
+    fn enqueue_rarely(&mut self, mut entry: Runnable, global: bool) {
         let id = entry.id();
         let known = self.known(id);
         let (path, was_ready) = (known.path, mem::replace(&mut known.ready, true));
@@ -457,9 +470,13 @@ impl State {
         let (nth, from) = (spawner.children, spawner.path);
         let path = match (parent, nth) {
             (0, 1) => ROOT.0,
-            _ => mix64(!from ^ mix64(nth)) | 1,
+            _ => mix64(!from ^ mix64(nth.into())) | 1,
         };
-        *self.known(id) = Known { path, parent, nth, ready: true, ..Known::default() };
+        let known = Known { path, parent: parent as u32, nth, ready: true, ..Known::default() };
+        match id as usize == self.tasks.len() {
+            true => self.tasks.push(known),
+            false => *self.known(id) = known,
+        }
         self.names.extend(entry.name().map(|name| (id, name)));
         TaskPath(path)
     }
@@ -584,7 +601,7 @@ impl Host for LabHost {
         let current = state.current;
         let known = state.known(current);
         known.draws += 1;
-        mix64(known.path ^ mix64(known.draws))
+        mix64(known.path ^ mix64(known.draws.into()))
     }
 
     fn choose(&self, count: u64) -> u64 {
@@ -596,7 +613,7 @@ impl Host for LabHost {
         let Some(mut state) = self.state.here() else { return false };
         let current = state.current;
         let known = state.known(current);
-        let place = (known.path, known.steps);
+        let place = known.place();
         state.fault(name, place, true)
     }
 

@@ -29,7 +29,7 @@ use asx_runtime::{
 use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
 use crate::guard::Seen;
-use crate::host::{LabHost, Step, Stepped, Trouble};
+use crate::host::{LabHost, Pause, Stepped, Trouble};
 use crate::quiet::{self, Heard};
 use crate::signal::Signal;
 use crate::stuck::{self, Standstill, Watch};
@@ -310,6 +310,8 @@ struct Run<'a> {
     patience: &'a mut Duration,
     most: u64,
     faults: bool,
+    /// Whether there is nothing to its steps but polls.
+    is_plain: bool,
     steps: u64,
     /// Tries to end what is left of a run that is decided.
     tries: u64,
@@ -319,6 +321,15 @@ struct Run<'a> {
     panics: Vec<Panicked>,
     until: Option<u64>,
     watch: Watch,
+}
+
+/// What there was to take.
+enum Taken {
+    /// One step or more.
+    Some,
+    /// The same, and the root has something to look at.
+    Called,
+    None,
 }
 
 /// A panic, and when it was.
@@ -343,6 +354,7 @@ impl<'a> Run<'a> {
             patience,
             most,
             faults,
+            is_plain: parts.host.is_plain(),
             steps: 0,
             tries: 0,
             over: false,
@@ -373,8 +385,10 @@ impl<'a> Run<'a> {
                 self.give_up(finding);
                 continue;
             }
-            if self.step(over) {
-                continue;
+            match self.take_steps(over) {
+                Taken::Some => continue,
+                Taken::Called => return,
+                Taken::None => {}
             }
             // A jump may wake nobody: whoever the timer was for does not care any more.
             if self.outside(over, |parts| parts.jump(!over)) {
@@ -388,27 +402,44 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes a step if there is one to take.
-    fn step(&mut self, over: bool) -> bool {
+    /// Takes a step, or several while they are plain ones, if there is one to take.
+    #[inline]
+    fn take_steps(&mut self, over: bool) -> Taken {
+        if over || !self.is_plain {
+            return self.take_step(over);
+        }
+        let (steps, pause) = self.parts.host.walk(self.signal, self.most - self.steps);
+        self.steps += steps;
+        match pause {
+            Pause::Called => return Taken::Called,
+            Pause::Enough => {}
+            // The last step may have been the only one that anybody could take.
+            Pause::Nothing if steps == 0 => return Taken::None,
+            Pause::Nothing => {}
+            Pause::Told(stepped) => self.hear(over, stepped),
+        }
+        Taken::Some
+    }
+
+    fn take_step(&mut self, over: bool) -> Taken {
         let before = self.events();
         let root = &self.parts.root;
         let stepped = self.parts.host.step(!over, |task| {
             root.cancel_number(task);
         });
-        let task = match &stepped {
-            Step::Nothing => return false,
-            Step::Plain(task) => *task,
-            Step::Told(stepped) => stepped.task,
-        };
+        let Some(stepped) = stepped else { return Taken::None };
         self.count(over, before);
+        self.hear(over, stepped);
+        Taken::Some
+    }
+
+    /// Takes in what there is to a step.
+    fn hear(&mut self, over: bool, stepped: Stepped) {
         if quiet::has_heard() {
-            let (panics, step) = (quiet::heard().into_iter(), self.steps);
+            let (panics, step, task) = (quiet::heard().into_iter(), self.steps, stepped.task);
             self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
         }
-        if let Step::Told(stepped) = stepped {
-            self.stepped(over, stepped);
-        }
-        true
+        self.stepped(over, stepped);
     }
 
     /// Does what a step asks for.

@@ -1,8 +1,9 @@
 //! What one thread owns though others may know of it: no lock, and nobody else gets in.
 //!
 //! # Rule
-//! 1. The value is borrowed only on the thread that made it: [`Own::here`] compares the number of
-//!    the thread, which no other ever has. Whoever drops it, on whichever thread, is the last one.
+//! 1. The value is borrowed only on the thread that made it: [`Own::here`] and [`Own::cell`]
+//!    compare the number of the thread, which no other ever has, and a `RefCell` is not shared with
+//!    other threads. Whoever drops it, on whichever thread, is the last one.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,6 +31,16 @@ impl<T> Own<T> {
     /// Whether this is the owner's thread.
     pub(crate) fn is_here(&self) -> bool {
         self.owner == this_thread()
+    }
+
+    /// The value's cell, which stays on this thread: for who borrows it again and again.
+    ///
+    /// # Panics
+    /// On any other thread than the owner's.
+    #[inline]
+    pub(crate) fn cell(&self) -> &RefCell<T> {
+        assert!(self.is_here(), "on the thread of its owner");
+        &self.value
     }
 
     /// The value.

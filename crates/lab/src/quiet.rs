@@ -46,6 +46,7 @@ pub(crate) fn during<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Whether there were panics since [`heard`] was last asked.
+#[inline]
 pub(crate) fn has_heard() -> bool {
     HAS_HEARD.get()
 }

@@ -132,11 +132,12 @@ mod on {
             poll.path.set(path);
             poll.made.set(made);
             poll.uses.set(0);
-            poll.last.set(None);
+            poll.yielded.set(false);
+            if notes {
+                poll.last.set(None);
+                TOUCHED.with_borrow_mut(Vec::clear);
+            }
         });
-        if notes {
-            TOUCHED.with_borrow_mut(Vec::clear);
-        }
     }
 
     /// The poll is over: how many things the task has made, and, to `look`, what was touched if
@@ -191,7 +192,7 @@ mod on {
         POLL.with(|poll| poll.yielded.set(true));
     }
 
-    /// Whether a task has let others go first, since this was asked last.
+    /// Whether a task has let others go first, since its poll began or this was asked last.
     #[inline]
     pub fn take_yielded() -> bool {
         POLL.with(|poll| poll.yielded.get() && poll.yielded.take())

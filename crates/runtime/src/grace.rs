@@ -27,6 +27,12 @@ pub(crate) struct Graces {
 }
 
 impl Graces {
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cancels.is_empty() && self.force.is_none()
+    }
+
     /// The region has closed: nothing of it happens any more.
     pub(crate) fn cancel(self, core: &Core) -> Vec<Alarm> {
         let all = self.cancels.into_iter().chain(self.force.map(|(_, alarm)| alarm));

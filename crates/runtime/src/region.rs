@@ -287,7 +287,19 @@ impl Region {
 
     /// Has the region, whose lock is held, go on as far as nothing has to be done for it: what has
     /// to be then.
+    #[inline]
     fn advance(&self, inner: &mut Inner) -> Duty {
+        if inner.word.waits() {
+            return Duty::Wait;
+        }
+        // Shortcut: nobody wants to know of the steps, and nothing is held.
+        if !self.core.recording() && inner.holdings.is_none() && inner.word.close_empty() {
+            return Duty::Closed;
+        }
+        self.advance_by_steps(inner)
+    }
+
+    fn advance_by_steps(&self, inner: &mut Inner) -> Duty {
         loop {
             let from = inner.word.state();
             let duty = inner.word.advance();

@@ -4,6 +4,7 @@
 //! is nothing to say about it. These have a way of their own, with nothing on it that the rare ones
 //! need: workers, disturbances, decisions that are written down.
 
+use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 
 use asx_kernel::lanes::Lane;
@@ -11,14 +12,18 @@ use asx_runtime::{Dispatch, Runnable, footprint};
 
 use super::{IN_A_ROW, LabHost, State, Trouble};
 use crate::explore::TaskPath;
+use crate::quiet;
+use crate::signal::Signal;
 
-/// What a step came to.
-pub(crate) enum Step {
+/// Why plain steps go no further.
+pub(crate) enum Pause {
+    /// The root has something to look at.
+    Called,
+    /// All steps were taken that it may take.
+    Enough,
     /// Nothing can run.
     Nothing,
-    /// The task with this number was polled, and that is all.
-    Plain(u64),
-    /// A task was polled, and there may be more to it.
+    /// There is more to the last step.
     Told(Stepped),
 }
 
@@ -32,59 +37,66 @@ pub(crate) struct Stepped {
 }
 
 impl LabHost {
-    /// Polls a task, of the strategy's choice unless the run is over. `cancel` asks a task to stop.
-    #[inline]
-    pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Step {
-        let mut state = self.state();
+    /// Whether the steps of this run are plain ones until it is over.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.state().is_plain
+    }
+
+    /// Polls one task after another, of the strategy's choice, while there is nothing to it but
+    /// that, and at most so many: how many it were, and why no more. At least one is allowed.
+    pub(crate) fn walk(&self, signal: &Signal, most: u64) -> (u64, Pause) {
+        let cell = self.state.cell();
+        let mut state = cell.borrow_mut();
         self.listen(&mut state);
-        if !(ask && state.is_plain) {
-            drop(state);
-            return self.step_fully(ask, cancel).map_or(Step::Nothing, Step::Told);
-        }
-        if state.enabled.is_empty() {
-            return Step::Nothing;
-        }
         state.asks = true;
-        let (entry, path) = state.take_chosen();
-        let (id, is_unheeding) = (entry.id(), entry.is_unheeding());
-        let known = state.known(id);
-        known.ready = false;
-        known.steps += 1;
-        known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
-        let (made, unheeded) = (known.made, known.unheeding);
-        state.current = id;
-        let notes = state.watched && state.is_of_interest();
-        drop(state);
-        entry.forget_wait();
-        footprint::begin(path.0, made, notes);
-        self.pulse.begin(id);
-        entry.run_from(false);
-        self.pulse.end();
-        let mut state = self.state();
-        self.listen(&mut state);
-        state.current = 0;
-        let has_yielded = footprint::take_yielded();
-        let made = if state.watched {
-            if has_yielded && let Some(strategy) = &mut state.strategy {
-                strategy.yielded();
+        let mut steps = 0;
+        loop {
+            if state.enabled.is_empty() {
+                return (steps, Pause::Nothing);
             }
-            let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
-            state.tell(path);
-            made
-        } else {
-            footprint::end(|_| ())
-        };
-        state.known(id).made = made;
-        match state.trouble(id, unheeded) {
-            None => Step::Plain(id),
-            trouble => Step::Told(Stepped { task: id, cancels: 0, trouble }),
+            let (entry, path) = state.take_chosen();
+            let (id, is_unheeding) = (entry.id(), entry.is_unheeding());
+            let known = state.known(id);
+            known.ready = false;
+            known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
+            let (made, unheeded) = (known.made, known.unheeding);
+            state.current = id;
+            let notes = state.watched && state.is_of_interest();
+            drop(state);
+            entry.forget_wait();
+            footprint::begin(path.0, made, notes);
+            self.pulse.begin(id);
+            entry.run_from(false);
+            self.pulse.end();
+            state = cell.borrow_mut();
+            self.listen(&mut state);
+            state.current = 0;
+            let made = if state.watched {
+                state.look(path, notes, self.timed.load(Relaxed))
+            } else {
+                footprint::end(|_| ())
+            };
+            state.known(id).made = made;
+            steps += 1;
+            let trouble = state.trouble(id, unheeded);
+            if trouble.is_some() || quiet::has_heard() {
+                return (steps, Pause::Told(Stepped { task: id, cancels: 0, trouble }));
+            }
+            if signal.take() {
+                return (steps, Pause::Called);
+            }
+            if steps >= most {
+                return (steps, Pause::Enough);
+            }
         }
     }
 
-    /// The same, whatever there is to it.
+    /// Polls a task, of the strategy's choice unless the run is over; nothing if none can run.
+    /// `cancel` asks a task to stop.
     #[inline(never)]
-    fn step_fully(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Stepped> {
+    pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Stepped> {
         let mut state = self.state();
+        self.listen(&mut state);
         let (entry, path, dispatch) = if state.lanes.is_some() {
             let (entry, path, dispatch) = state.take_by_law(ask)?;
             (entry, path, Some(dispatch))
@@ -154,6 +166,20 @@ impl LabHost {
 }
 
 impl State {
+    /// Tells a strategy that watches of the step that was taken: how many things its task has made
+    /// so far.
+    #[inline(never)]
+    fn look(&mut self, path: TaskPath, notes: bool, timed: bool) -> u64 {
+        if footprint::take_yielded()
+            && let Some(strategy) = &mut self.strategy
+        {
+            strategy.yielded();
+        }
+        let made = self.look_at_footprint(path, notes, timed);
+        self.tell(path);
+        made
+    }
+
     /// Takes what the strategy says, of a list that is not empty, for a run that is not written
     /// down.
     #[inline]
@@ -218,13 +244,14 @@ impl State {
 
     /// What is wrong with a task that was polled.
     #[inline]
-    fn trouble(&self, id: u64, unheeded: u64) -> Option<Trouble> {
+    fn trouble(&self, id: u64, unheeded: u32) -> Option<Trouble> {
         if footprint::take_endless() {
             return Some(Trouble::Endless(id));
         }
         if self.foreign {
             return Some(Trouble::Foreign);
         }
+        let unheeded = u64::from(unheeded);
         (unheeded > self.plan.latency).then_some(Trouble::Unheeding(id, unheeded))
     }
 }
@@ -234,13 +261,17 @@ impl State {
 #[inline]
 fn remove<T>(list: &mut Vec<T>, at: usize) -> T {
     const SHORT: usize = 6;
-    let last = list.len() - 1;
-    if last - at > SHORT {
+    let tail = &mut list[at..];
+    if tail.len() > SHORT {
         return list.remove(at);
     }
-    for place in at..last {
-        list.swap(place, place + 1);
+    let mut tail = tail.iter_mut();
+    if let Some(mut hole) = tail.next() {
+        for next in tail {
+            mem::swap(hole, next);
+            hole = next;
+        }
     }
-    // Shortened by one: the list was not empty.
+    // Shortened by one: the place is in the list.
     list.pop().unwrap_or_else(|| unreachable!())
 }

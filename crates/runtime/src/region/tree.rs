@@ -85,8 +85,10 @@ impl<'a> RegionStore for Tree<'a> {
             if inner.cancel.is_some() {
                 region.core.closing_done();
             }
-            let graces = std::mem::take(&mut inner.graces);
-            drop(graces.cancel(&region.core));
+            if !inner.graces.is_empty() {
+                let graces = std::mem::take(&mut inner.graces);
+                drop(graces.cancel(&region.core));
+            }
             (std::mem::take(&mut inner.waiters), inner.fold)
         };
         region.span.end(fold);
