@@ -415,7 +415,7 @@ impl State {
     }
 
     /// A task can run.
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, entry: Runnable, global: bool) {
         let id = entry.id();
         if self.lanes.is_some() {

@@ -15,15 +15,14 @@
 //!    pinned task are on the thread that made the machine.
 
 use std::io::Write;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::time::Time;
 use asx_runtime::waits::Waiter;
 use asx_runtime::{
-    Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, Stop, TaskInfo,
-    waits,
+    Activity, Core, Cx, Dump, Health, Kept, Panic, Recorded, Region, Root, Settings, Stop,
+    TaskInfo, footprint, waits,
 };
 
 use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
@@ -81,8 +80,14 @@ pub(crate) struct Machine {
     closed: Option<u64>,
     /// How long it still waits for wakes from elsewhere, in all runs together.
     patience: Duration,
-    /// Stays on its thread (rule 1).
-    here: PhantomData<*const ()>,
+    /// Memory of tasks, from run to run. Stays on its thread, and so does the machine (rule 1).
+    _kept: Kept,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        footprint::forget();
+    }
 }
 
 /// What the runtime has of it.
@@ -100,8 +105,8 @@ impl Machine {
         let root = core.root();
         let parts = Parts { host, core, root };
         let (signal, patience) = (Signal::new(), Duration::from_millis(200));
-        let (moments, closed, here) = (Vec::new(), None, PhantomData);
-        Machine { parts, signal, moments, closed, patience, here }
+        let (moments, closed) = (Vec::new(), None);
+        Machine { parts, signal, moments, closed, patience, _kept: Kept::new() }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
@@ -207,6 +212,13 @@ impl Machine {
     /// each step.
     pub(crate) fn recorded(&self) -> Option<(Recorded, &[(u64, u64)])> {
         Some((self.parts.core.recorded()?, &self.moments))
+    }
+
+    /// What a task of the last run is called.
+    pub(crate) fn called(&self, path: TaskPath) -> Option<String> {
+        let state = self.parts.host.state();
+        let found = state.tasks().find(|(_, known)| *known == path);
+        found.map(|(id, _)| state.called(id))
     }
 
     /// The tasks of the last run: numbers, paths, and what they are called.

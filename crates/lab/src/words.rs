@@ -4,12 +4,8 @@ use crate::explore::{Decision, Decisions, Deviation, Point, TaskPath};
 use crate::machine::Machine;
 
 /// What the tasks of the last run are called.
-pub(crate) fn namer(machine: &Machine) -> impl Fn(TaskPath) -> String + use<> {
-    let tasks = machine.tasks();
-    move |path| {
-        let task = tasks.iter().find(|task| task.1 == path);
-        task.map_or_else(|| format!("{:06x}", path.tag()), |task| task.2.clone())
-    }
+pub(crate) fn namer(machine: &Machine) -> impl Fn(TaskPath) -> String {
+    |path| machine.called(path).unwrap_or_else(|| format!("{:06x}", path.tag()))
 }
 
 /// The deviations of a run, a line for each. `faults`: what its faults are called, in order.

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use asx_kernel::budget::{Budget, Exhausted};
@@ -422,15 +422,21 @@ pub struct YieldNow {
 impl Future for YieldNow {
     type Output = ();
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.yielded {
             return Poll::Ready(());
         }
         self.yielded = true;
-        crate::footprint::yields();
-        cx.waker().wake_by_ref();
+        yields(cx.waker());
         Poll::Pending
     }
+}
+
+/// The task that is polled goes on after the others.
+fn yields(waker: &Waker) {
+    crate::footprint::yields();
+    waker.wake_by_ref();
 }
 
 #[cfg(all(test, not(loom)))]

@@ -7,7 +7,7 @@
 //! nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Access, begin, end, take_endless, take_yielded, touch};
+pub use on::{Access, begin, end, forget, take_endless, take_yielded, touch};
 #[cfg(feature = "lab")]
 pub(crate) use on::{breathe, is_on, yields};
 
@@ -70,6 +70,7 @@ pub(crate) enum Part {
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
+    use std::mem::ManuallyDrop;
     use std::panic::Location;
 
     use asx_kernel::rng::mix64;
@@ -119,7 +120,9 @@ mod on {
                 last: Cell::new(None),
             }
         };
-        static TOUCHED: RefCell<Vec<Access>> = const { RefCell::new(Vec::new()) };
+        /// Without a destructor, which each use would have to ask for: [`forget`] frees it.
+        static TOUCHED: RefCell<ManuallyDrop<Vec<Access>>> =
+            const { RefCell::new(ManuallyDrop::new(Vec::new())) };
     }
 
     /// A poll begins on this thread, of the task with this name, which has made so many things.
@@ -135,7 +138,7 @@ mod on {
             poll.yielded.set(false);
             if notes {
                 poll.last.set(None);
-                TOUCHED.with_borrow_mut(Vec::clear);
+                TOUCHED.with_borrow_mut(|touched| touched.clear());
             }
         });
     }
@@ -152,6 +155,12 @@ mod on {
             TOUCHED.with_borrow(|touched| look(touched));
         }
         made
+    }
+
+    /// Gives back what was kept for what polls of this thread touch.
+    pub fn forget() {
+        let empty = ManuallyDrop::new(Vec::new());
+        drop(ManuallyDrop::into_inner(TOUCHED.replace(empty)));
     }
 
     /// Whether a poll is going on that is watched.
@@ -188,6 +197,7 @@ mod on {
         POLL.with(|poll| poll.stopped.get() && poll.stopped.take())
     }
 
+    #[inline]
     pub(crate) fn yields() {
         POLL.with(|poll| poll.yielded.set(true));
     }

@@ -106,7 +106,7 @@ impl Runnable {
         match may_poll(turn.task(), begun) {
             May::Go => {
                 turn.free_where_polls_count();
-                turn.poll();
+                turn.poll_carefully();
                 return true;
             }
             May::Later => turn.task().region.core.host.on_behalf(&mut || settle(&turn)),
@@ -134,6 +134,13 @@ impl Turn {
         }
     }
 
+    /// [`poll`](Turn::poll) of a task that is bounded, or ends.
+    #[inline(never)]
+    fn poll_carefully(&self) {
+        self.poll();
+    }
+
+    #[inline]
     fn poll(&self) {
         let task = self.task();
         let waker = task.lend_waker();

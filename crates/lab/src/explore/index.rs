@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A set of 64-bit hashes.
 pub(super) type Hashes = HashSet<u64, BuildHasherDefault<Fold>>;
 
-/// An open table: the slots hold numbers, at most half of them are taken.
+/// An open table: the slots hold numbers, at most a quarter of them are taken.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     slots: Vec<u32>,
@@ -19,8 +19,20 @@ const EMPTY: u32 = u32::MAX;
 
 impl Index {
     /// The number of a name.
+    #[inline]
     pub(super) fn of(&mut self, name: u64) -> u32 {
-        if self.names.len() * 2 >= self.slots.len() {
+        // Most are known, and at the first place that is looked at.
+        let first = home(name) & self.slots.len().wrapping_sub(1);
+        match self.slots.get(first) {
+            Some(number) if self.names.get(*number as usize) == Some(&name) => *number,
+            _ => self.find(name),
+        }
+    }
+
+    /// The same, wherever it is; a new name gets the next number.
+    #[inline(never)]
+    fn find(&mut self, name: u64) -> u32 {
+        if self.names.len() * 4 >= self.slots.len() {
             self.grow();
         }
         let slot = self.slot(name);
@@ -42,7 +54,7 @@ impl Index {
     /// Where a name is, or would be. There is always an empty slot.
     fn slot(&self, name: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut slot = (name.wrapping_mul(GOLDEN) >> 32) as usize & mask;
+        let mut slot = home(name) & mask;
         while self.slots[slot] != EMPTY && self.names[self.slots[slot] as usize] != name {
             slot = (slot + 1) & mask;
         }
@@ -50,12 +62,18 @@ impl Index {
     }
 
     fn grow(&mut self) {
-        self.slots = vec![EMPTY; (self.slots.len() * 2).max(16)];
+        self.slots = vec![EMPTY; (self.slots.len() * 2).max(64)];
         for number in 0..self.names.len() {
             let slot = self.slot(self.names[number]);
             self.slots[slot] = number as u32;
         }
     }
+}
+
+/// Where a name is looked for first, whatever the size of the table.
+#[inline]
+fn home(name: u64) -> usize {
+    (name.wrapping_mul(GOLDEN) >> 32) as usize
 }
 
 /// One multiplication: names and hashes are not chosen by an enemy.
@@ -90,14 +108,25 @@ pub(super) struct Roster {
 impl Roster {
     /// The numbers of these tasks, in the same order.
     pub(super) fn of(&mut self, tasks: &[TaskPath]) -> &[u32] {
-        self.paths.resize(tasks.len(), TaskPath(0));
-        self.numbers.resize(tasks.len(), u32::MAX);
-        let known = self.paths.iter_mut().zip(&mut self.numbers);
-        for (task, (path, number)) in tasks.iter().zip(known) {
-            if *path != *task || *number == u32::MAX {
-                (*path, *number) = (*task, self.index.of(task.0));
-            }
+        let same = |(task, path): &(&TaskPath, &TaskPath)| task == path;
+        let mut at = tasks.iter().zip(&self.paths).take_while(same).count();
+        // As a rule one was taken out, and others came in at the end.
+        if at < self.paths.len() {
+            self.paths.remove(at);
+            self.numbers.remove(at);
+            at += tasks[at..].iter().zip(&self.paths[at..]).take_while(same).count();
         }
+        self.paths.truncate(at);
+        self.numbers.truncate(at);
+        for task in &tasks[at..] {
+            self.paths.push(*task);
+            self.numbers.push(self.index.of(task.0));
+        }
+        &self.numbers
+    }
+
+    /// The numbers last given.
+    pub(super) fn numbers(&self) -> &[u32] {
         &self.numbers
     }
 

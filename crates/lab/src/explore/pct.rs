@@ -62,18 +62,22 @@ impl Strategy for Pct {
     }
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
-        let numbers = self.roster.of(enabled);
-        for number in numbers.iter().map(|number| *number as usize) {
-            if self.priorities.len() <= number {
-                self.priorities.resize(number + 1, 0);
-            }
-            if self.priorities[number] == 0 {
-                self.priorities[number] = self.dice.rng.next_u64() | HIGH;
-            }
+        self.roster.of(enabled);
+        if self.priorities.len() < self.roster.index.len() {
+            self.priorities.resize(self.roster.index.len(), 0);
         }
+        let numbers = self.roster.numbers();
         loop {
-            let priority = |at: &usize| self.priorities[numbers[*at] as usize];
-            let best = (0..numbers.len()).max_by_key(priority).unwrap_or(0);
+            let (mut best, mut highest) = (0, 0);
+            for (at, number) in numbers.iter().enumerate() {
+                let priority = &mut self.priorities[*number as usize];
+                if *priority == 0 {
+                    *priority = self.dice.rng.next_u64() | HIGH;
+                }
+                if *priority >= highest {
+                    (best, highest) = (at, *priority);
+                }
+            }
             if self.changes.pop_if(|change| *change <= self.step).is_none() {
                 self.step += 1;
                 return best;

@@ -31,21 +31,26 @@ fn check(footprint: &[Access]) -> u64 {
 /// The objects of a step as bit sets, folded to 128 bits: what is disjoint here is independent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Print {
-    touched: u128,
-    written: u128,
+    touched: [u64; 2],
+    written: [u64; 2],
 }
 
 impl Print {
     /// Dependent on every step.
-    pub(super) const ALL: Print = Print { touched: u128::MAX, written: u128::MAX };
+    pub(super) const ALL: Print = Print { touched: [u64::MAX; 2], written: [u64::MAX; 2] };
 
     /// Whether steps with these footprints may be swapped for certain.
     pub(super) fn is_independent(self, other: Print) -> bool {
-        self.written & other.touched == 0 && other.written & self.touched == 0
+        let clash = |written: [u64; 2], touched: [u64; 2]| {
+            (written[0] & touched[0]) | (written[1] & touched[1])
+        };
+        clash(self.written, other.touched) | clash(other.written, self.touched) == 0
     }
 
     pub(super) fn union(self, other: Print) -> Print {
-        Print { touched: self.touched | other.touched, written: self.written | other.written }
+        let both = |one: [u64; 2], two: [u64; 2]| [one[0] | two[0], one[1] | two[1]];
+        let touched = both(self.touched, other.touched);
+        Print { touched, written: both(self.written, other.written) }
     }
 
     /// The footprint folded by the objects' names.
@@ -57,10 +62,11 @@ impl Print {
         print
     }
 
+    #[inline]
     fn add(&mut self, object: u32, write: bool) {
-        let bit = 1 << (object % 128);
-        self.touched |= bit;
-        self.written |= if write { bit } else { 0 };
+        let (word, bit) = ((object / 64 % 2) as usize, 1 << (object % 64));
+        self.touched[word] |= bit;
+        self.written[word] |= if write { bit } else { 0 };
     }
 }
 
@@ -96,6 +102,13 @@ struct Touch {
     write: bool,
 }
 
+/// The hash of a use, after the write and the reads that it depends on.
+#[inline]
+fn touch_hash(access: Access, writer: u64, readers: u64) -> u64 {
+    let word = access.object.wrapping_add(u64::from(access.write).wrapping_mul(GOLDEN));
+    mix64(mix64(word) ^ writer.rotate_left(7) ^ readers.rotate_left(31))
+}
+
 #[derive(Debug)]
 pub(super) struct Trace {
     /// The numbers of tasks and of other objects.
@@ -118,13 +131,14 @@ impl Trace {
     pub(super) fn new() -> Trace {
         Trace {
             names: Roster::default(),
-            steps: Vec::new(),
-            races: Vec::new(),
-            touched: Vec::new(),
-            touches: Vec::new(),
-            before: Vec::new(),
+            // Enough for most runs.
+            steps: Vec::with_capacity(32),
+            races: Vec::with_capacity(32),
+            touched: Vec::with_capacity(256),
+            touches: Vec::with_capacity(32),
+            before: Vec::with_capacity(32),
             width: 1,
-            direct: Vec::new(),
+            direct: Vec::with_capacity(32),
             past: vec![0],
         }
     }
@@ -237,10 +251,32 @@ impl Trace {
     }
 
     /// Notes one object of a new step and what the step thereby depends on; gives its hash.
+    #[inline]
     fn touch(&mut self, step: u32, object: u32, access: Access, print: &mut Print) -> u64 {
-        if self.touches.len() <= object as usize {
-            self.touches.resize_with(object as usize + 1, Vec::new);
-        }
+        let Some(touches) = self.touches.get_mut(object as usize) else {
+            self.touches.resize_with(object as usize + 1, || Vec::with_capacity(16));
+            return self.touch_again(step, object, access, print);
+        };
+        let writer = match touches.last().copied() {
+            None => 0,
+            // Nearly always somebody else's write, on which this depends and nothing before it.
+            Some(last) if last.write && last.step != step => {
+                if self.direct.last() != Some(&last.step) {
+                    self.direct.push(last.step);
+                }
+                self.steps[last.step as usize].hash
+            }
+            Some(_) => return self.touch_again(step, object, access, print),
+        };
+        print.add(object, access.write);
+        touches.push(Touch { step, write: access.write });
+        self.touched.push(object);
+        touch_hash(access, writer, 0)
+    }
+
+    /// The same, whoever touched it before.
+    #[inline(never)]
+    fn touch_again(&mut self, step: u32, object: u32, access: Access, print: &mut Print) -> u64 {
         let touches = &mut self.touches[object as usize];
         let mut known = false;
         let mut wrote = false;
@@ -269,13 +305,15 @@ impl Trace {
             touches.push(Touch { step, write: access.write });
             self.touched.push(object);
         }
-        let word = access.object.wrapping_add(u64::from(access.write).wrapping_mul(GOLDEN));
-        mix64(mix64(word) ^ writer.rotate_left(7) ^ readers.rotate_left(31))
+        touch_hash(access, writer, readers)
     }
 
     /// Works out what is before a new step and which steps it races with, from what it directly
     /// depends on.
     fn order(&mut self, number: u32) {
+        if self.width == 1 {
+            return self.order_few(number);
+        }
         let start = number as usize * self.width;
         self.past.fill(0);
         for step in &self.direct {
@@ -292,6 +330,20 @@ impl Trace {
                 self.races.push(Race { step: earlier, task });
             }
         }
+    }
+
+    /// The same while a set of steps is one word.
+    fn order_few(&mut self, number: u32) {
+        let task = self.steps[number as usize].task;
+        let mut past = self.direct.iter().fold(0, |past, step| past | self.before[*step as usize]);
+        for earlier in self.direct.iter().copied() {
+            let bit = 1 << (earlier % 64);
+            if past & bit == 0 && self.steps[earlier as usize].task != task {
+                self.races.push(Race { step: earlier, task });
+            }
+            past |= bit;
+        }
+        self.before.push(past);
     }
 
     /// Doubles the room for steps in each set.

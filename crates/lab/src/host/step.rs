@@ -234,7 +234,7 @@ impl State {
         count - 1
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, at: usize) -> (Runnable, TaskPath) {
         let (entry, path) = (remove(&mut self.ready, at), remove(&mut self.enabled, at));
         self.streak.1 = if self.streak.0 == path.0 { self.streak.1 + 1 } else { 1 };

@@ -34,11 +34,13 @@
 //!     begin of the poll adds them, its end (or the end of the task) takes away what is left, in
 //!     steps of the word that are taken anyway. What its own thread makes or drops meanwhile comes
 //!     from there or goes there, so that the count is never lower than what rule 1 asks for.
+//! 11. *Memory*. See `memory`.
 
 mod armed;
 mod cancel;
 mod joiner;
 mod joint;
+mod memory;
 mod stage;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -73,6 +75,8 @@ pub(crate) use armed::Armed;
 use cancel::Allowance;
 use joiner::Joiner;
 pub(crate) use joint::{Joint, claim_stop};
+#[cfg(all(feature = "lab", not(loom)))]
+pub use memory::Kept;
 use stage::{Holds, Slot, Stage};
 pub(crate) use waker::is_task_waker;
 #[cfg(feature = "lab")]
@@ -221,7 +225,7 @@ where
             span,
             wakers: Wakers::NONE,
         };
-        Fresh { cell: NonNull::from(Box::leak(boxed(header))), lent: false }
+        Fresh { cell: placed(header), lent: false }
     }
 
     /// Makes the future where it is to be: its panic, if making it does.
@@ -280,15 +284,15 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
 
 /// A cell with nothing in its stage, made where it stays: large futures need not be moved.
 #[inline]
-fn boxed<F, T, E>(header: Header) -> Box<Cell<F, T, E>> {
-    let mut cell = Box::<Cell<F, T, E>>::new_uninit();
-    let at = cell.as_mut_ptr();
+fn placed<F, T, E>(header: Header) -> NonNull<Cell<F, T, E>> {
+    let cell = memory::allocate::<Cell<F, T, E>>().cast::<Cell<F, T, E>>();
+    let at = cell.as_ptr();
     // SAFETY: both fields are initialised here; an empty slot (rule 8) has nothing to be copied.
     unsafe {
         (&raw mut (*at).header).write(header);
         (&raw mut (*at).slot).write(UnsafeCell::new(Slot::EMPTY));
-        cell.assume_init()
     }
+    cell
 }
 
 /// Runs `f` on the stage of a typed cell.
@@ -374,8 +378,8 @@ unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
 /// # Safety
 /// Rule 1: this was the last reference; rule 5.
 unsafe fn free<F, T, E>(header: NonNull<Header>) {
-    // SAFETY: the caller's promise; the cell came from a box.
-    drop(unsafe { Box::from_raw(header.cast::<Cell<F, T, E>>().as_ptr()) });
+    // SAFETY: the caller's promise.
+    unsafe { memory::free(header.cast::<Cell<F, T, E>>()) };
 }
 
 impl Header {
