@@ -22,6 +22,7 @@ use crate::cell::TaskRef;
 use crate::core::Core;
 use crate::node::{self, Inside, Verdict};
 use crate::outcome::Cancelled;
+use crate::poll;
 use crate::region::Region;
 use crate::time::{Sleep, Timeout};
 
@@ -436,7 +437,9 @@ impl Future for YieldNow {
 /// The task that is polled goes on after the others.
 fn yields(waker: &Waker) {
     crate::footprint::yields();
-    waker.wake_by_ref();
+    if !poll::wake_own(waker) {
+        waker.wake_by_ref();
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::Kind;
@@ -12,7 +12,7 @@ use asx_kernel::task::TaskState;
 
 use crate::ambient::{self, Turn};
 use crate::budget;
-use crate::cell::{RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken};
+use crate::cell::{RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of};
 use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
@@ -55,6 +55,15 @@ pub(crate) fn wake(task: &TaskRef) {
         Woken::Pending => rewoken(task),
         Woken::Stale => task.region.core.stale_wake(task),
     }
+}
+
+/// Notes that the task that is polled here was woken, if the waker is its own: whether it is.
+#[inline]
+pub(crate) fn wake_own(waker: &Waker) -> bool {
+    let Some(task) = task_of(waker).filter(|task| ambient::note_wake(*task)) else { return false };
+    // SAFETY: the waker keeps it alive.
+    Object::of_task(unsafe { task.as_ref() }.id(), Part::Turn).write();
+    true
 }
 
 impl Runnable {
@@ -190,7 +199,7 @@ enum May {
 /// Whether a task may be polled as often as it likes.
 #[inline]
 fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
-    task.extra.is_none() && !begun.state().in_cancel_lane() && !begun.is_ending()
+    task.extra.is_none() && begun.goes_on()
 }
 
 /// Takes a poll from what the task is allowed.

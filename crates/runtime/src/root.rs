@@ -2,11 +2,13 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use asx_kernel::budget::Budget;
 use asx_kernel::status::Status;
+use pin_project_lite::pin_project;
 
 use crate::Cx;
 use crate::outcome::Outcome;
@@ -42,13 +44,7 @@ impl Root {
         let plan = Plan { pin: worker, ..Plan::default() };
         let mut value = None;
         let slot = &mut value;
-        let body = |cx| {
-            let body = body(cx);
-            async move {
-                *slot = Some(body.await);
-                Ok::<(), Infallible>(())
-            }
-        };
+        let body = |cx| Kept { body: body(cx), slot };
         // SAFETY: rules 6 and 7 of cells: pinned to this thread's worker, and this function does
         // not return or unwind before the task has ended and its result was taken.
         let (spawned, mut task) = unsafe { spawn(&region, plan, body) };
@@ -71,6 +67,26 @@ impl Root {
             (None, Err(stop)) => Ok(Err(stop)),
             (None, Ok(())) => Err(Status::Internal),
         }
+    }
+}
+
+pin_project! {
+    /// A body whose value stays with who runs it. Not an async block, which would have room for the
+    /// body twice, and move it.
+    struct Kept<'a, B, T> {
+        #[pin]
+        body: B,
+        slot: &'a mut Option<T>,
+    }
+}
+
+impl<B: Future<Output = T>, T> Future for Kept<'_, B, T> {
+    type Output = Result<(), Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        **this.slot = Some(ready!(this.body.poll(cx)));
+        Poll::Ready(Ok(()))
     }
 }
 

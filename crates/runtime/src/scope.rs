@@ -18,7 +18,7 @@ use asx_kernel::time::Time;
 
 use pin_project_lite::pin_project;
 
-use crate::cell::{Extra, claim_stop};
+use crate::cell::{Extra, TaskRef, claim_stop};
 use crate::cx::{Cx, Wait, look};
 use crate::node::{self, Inside};
 use crate::outcome::{Cancelled, Outcome, Panic, Stop};
@@ -43,15 +43,7 @@ impl Cx {
         B: Future<Output = Result<T, E>>,
         E: From<Cancelled> + Send + 'static,
     {
-        let outcome = self.try_scope(body);
-        async move {
-            match outcome.await {
-                Ok(value) => Ok(value),
-                Err(Stop::Err(error)) => Err(error),
-                Err(Stop::Cancelled(cancelled)) => Err(cancelled.into()),
-                Err(Stop::Panicked(panic)) => panic.resume(),
-            }
-        }
+        Plain { outcome: self.try_scope(body) }
     }
 
     /// As [`scope`](Cx::scope), with cancels and panics as values.
@@ -133,15 +125,42 @@ impl<'a> ScopeBuilder<'a> {
         }
         let interrupted = Drained { cx, region: &region, at: self.at, seen: None }.await;
         std::mem::forget(guard);
-        let failures = region.take_failures().map(|failed| {
-            // SAFETY: tasks of this scope were made with its error type.
-            failed.and_then(|failed| unsafe { claim_stop::<E>(&failed) })
-        });
+        let [failed, broken] = region.take_failures();
+        // SAFETY: tasks of this scope were made with its error type.
+        let claim = |failed: TaskRef| unsafe { claim_stop::<E>(&failed) };
+        let failures = [failed.and_then(claim), broken.and_then(claim)];
         let result = match (result, interrupted) {
             (Ok(_), Some(cancelled)) => Err(Stop::Cancelled(cancelled)),
             (result, _) => result,
         };
         first_cause(result, failures)
+    }
+}
+
+pin_project! {
+    /// A scope whose cancels and panics go on in who awaits it. Not an async block, which would
+    /// have room for the scope twice, and move it.
+    struct Plain<F> {
+        #[pin]
+        outcome: F,
+    }
+}
+
+impl<F, T, E> Future for Plain<F>
+where
+    F: Future<Output = Outcome<T, E>>,
+    E: From<Cancelled>,
+{
+    type Output = Result<T, E>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match ready!(self.project().outcome.poll(cx)) {
+            Ok(value) => Ok(value),
+            Err(Stop::Err(error)) => Err(error),
+            Err(Stop::Cancelled(cancelled)) => Err(cancelled.into()),
+            Err(Stop::Panicked(panic)) => panic.resume(),
+        })
     }
 }
 

@@ -103,6 +103,8 @@ pub(super) struct Roster {
     pub(super) index: Index,
     paths: Vec<TaskPath>,
     numbers: Vec<u32>,
+    /// How many of them were there the last time too.
+    old: usize,
 }
 
 impl Roster {
@@ -118,11 +120,17 @@ impl Roster {
         }
         self.paths.truncate(at);
         self.numbers.truncate(at);
+        self.old = at;
         for task in &tasks[at..] {
             self.paths.push(*task);
             self.numbers.push(self.index.of(task.0));
         }
         &self.numbers
+    }
+
+    /// How many of the numbers last given, from the first, were among those given before.
+    pub(super) fn old(&self) -> usize {
+        self.old
     }
 
     /// The numbers last given.

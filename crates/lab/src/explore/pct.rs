@@ -25,6 +25,9 @@ pub struct Pct {
     /// The steps at which the priorities change, the next one last.
     changes: Vec<usize>,
     step: usize,
+    /// The priority of who went last, and where it was.
+    highest: u64,
+    last: usize,
     longest: usize,
     progress: Progress,
 }
@@ -42,6 +45,8 @@ impl Pct {
             priorities: Vec::new(),
             changes: Vec::new(),
             step: 0,
+            highest: 0,
+            last: 0,
             longest: 1,
             progress: Progress::default(),
         }
@@ -67,9 +72,11 @@ impl Strategy for Pct {
             self.priorities.resize(self.roster.index.len(), 0);
         }
         let numbers = self.roster.numbers();
+        // Of those who could run the last time nobody is above who went, who may still be there.
+        let mut from = if self.step == 0 { 0 } else { self.roster.old().min(self.last) };
         loop {
             let (mut best, mut highest) = (0, 0);
-            for (at, number) in numbers.iter().enumerate() {
+            for (at, number) in numbers.iter().enumerate().skip(from) {
                 let priority = &mut self.priorities[*number as usize];
                 if *priority == 0 {
                     *priority = self.dice.rng.next_u64() | HIGH;
@@ -78,12 +85,18 @@ impl Strategy for Pct {
                     (best, highest) = (at, *priority);
                 }
             }
+            if from > 0 && highest < self.highest {
+                from = 0;
+                continue;
+            }
+            (self.highest, self.last) = (highest, best);
             if self.changes.pop_if(|change| *change <= self.step).is_none() {
                 self.step += 1;
                 return best;
             }
             // The points still to come leave lower priorities behind.
             self.priorities[numbers[best] as usize] = 1 + self.changes.len() as u64;
+            from = 0;
         }
     }
 

@@ -78,9 +78,9 @@ pub(crate) use joint::{Joint, claim_stop};
 #[cfg(all(feature = "lab", not(loom)))]
 pub use memory::Kept;
 use stage::{Holds, Slot, Stage};
-pub(crate) use waker::is_task_waker;
 #[cfg(feature = "lab")]
 pub(crate) use waker::task_number;
+pub(crate) use waker::{is_task_waker, task_of};
 pub use word::Activity;
 use word::{HANDLE, SCHEDULED, Word};
 pub(crate) use word::{RESERVE, Requested, Snapshot, Woken};
@@ -454,6 +454,7 @@ impl Header {
 
     /// The task waits for nothing that is known.
     #[cfg(feature = "lab")]
+    #[inline]
     fn clear_wait(&self) {
         self.wait.store(0, Relaxed);
     }

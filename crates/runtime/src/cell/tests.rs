@@ -150,3 +150,49 @@ fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
         assert_eq!(stale(), before + 1);
     }
 }
+
+#[test]
+fn a_task_that_yields_has_one_entry_after_the_poll() {
+    let region = loose_region();
+    let body = async |cx: Cx| {
+        cx.yield_now().await;
+        Ok::<(), ()>(())
+    };
+    // SAFETY: Send and 'static.
+    let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+    assert!(entry.unwrap().unwrap().run() && !task.is_finished());
+    let task_ref = task.to_ref();
+    assert!(task_ref.word.load().is(SCHEDULED));
+    assert_eq!(task_ref.word.wake(), Woken::Pending);
+    // SAFETY: scheduled, and the host runs nothing of what it was given.
+    assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
+}
+
+/// A future that is polled with a waker of somebody's own: that one is told, and the task is not.
+#[test]
+fn a_yield_inside_another_waker_wakes_that_one() {
+    #[derive(Default)]
+    struct Count(std::sync::atomic::AtomicUsize);
+    impl std::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    let (region, count) = (loose_region(), Arc::new(Count::default()));
+    let waker = std::task::Waker::from(count.clone());
+    let body = |cx: Cx| {
+        let mut inner = cx.yield_now();
+        std::future::poll_fn(move |_| {
+            let mut context = Context::from_waker(&waker);
+            std::pin::Pin::new(&mut inner).poll(&mut context).map(Ok::<(), ()>)
+        })
+    };
+    // SAFETY: Send and 'static.
+    let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+    assert!(entry.unwrap().unwrap().run() && !task.is_finished());
+    let task_ref = task.to_ref();
+    assert_eq!((count.0.load(Relaxed), task_ref.word.load().is(SCHEDULED)), (1, false));
+    assert_eq!(task_ref.word.wake(), Woken::Enqueue);
+    // SAFETY: scheduled just now, and the host runs nothing of what it was given.
+    assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
+}

@@ -88,10 +88,12 @@ impl Snapshot {
         self.is(CLEANING)
     }
 
-    /// Whether the next poll may be anything but a plain one.
+    /// Whether a poll that has begun may be a plain one: the task is not in the cancel lane, and
+    /// nothing bounds how it ends.
     #[inline]
-    pub(crate) fn is_ending(self) -> bool {
-        self.is(FORCE | CLEANING)
+    pub(crate) fn goes_on(self) -> bool {
+        // What runs, or has yet to, has no other bit in its state than the lowest.
+        self.0 & (STATE & !RUNNING | FORCE | CLEANING) == 0
     }
 
     /// Whether somebody may still ask for the result.

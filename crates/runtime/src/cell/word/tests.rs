@@ -52,6 +52,16 @@ fn a_poll_begins_as_the_law_says_for_who_holds_the_only_entry() {
     }
 }
 
+#[test]
+fn a_poll_is_a_plain_one_outside_the_cancel_lane_if_nothing_bounds_the_end() {
+    for word in every_word().filter(|word| !word.is_completed()) {
+        for word in [word, Snapshot(word.0 | CLEANING)] {
+            let bounded = word.is_forced() || word.is_cleaning();
+            assert_eq!(word.goes_on(), !word.state().in_cancel_lane() && !bounded, "{:b}", word.0);
+        }
+    }
+}
+
 /// As the step without a mark, from any word that needs no lock; else nothing.
 fn signs<R>(
     word: Snapshot,
