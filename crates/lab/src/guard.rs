@@ -4,13 +4,15 @@
 //! relies on it. So some runs are made twice and compared, step by step: who could run, who did,
 //! what else was decided, and what each step touched.
 
+use std::sync::Arc;
+
 use crate::explore::{Decision, Decisions, TaskPath};
 
 /// What there is to compare of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// What was decided.
-    pub(crate) log: Decisions,
+    pub(crate) log: Arc<Decisions>,
     /// A hash of what each step touched; empty if nobody looked.
     pub(crate) trail: Vec<u64>,
     /// How it failed.
@@ -97,7 +99,7 @@ mod tests {
     fn run(steps: &[(&[TaskPath], usize)], trail: &[u64], failure: Option<u64>) -> Seen {
         let mut log = Decisions::default();
         steps.iter().for_each(|(enabled, picked)| log.push_task(enabled, *picked));
-        Seen { log, trail: trail.to_vec(), failure }
+        Seen { log: log.into(), trail: trail.to_vec(), failure }
     }
 
     fn name(path: TaskPath) -> String {

@@ -106,8 +106,9 @@ pub(crate) struct State {
     names: Vec<(u64, Arc<str>)>,
     /// What it touched.
     touched: Vec<Access>,
-    /// What was decided in this run, if it is written down.
-    pub(crate) log: Decisions,
+    /// What was decided in this run, if it is written down: once it is over, in `shared`.
+    log: Decisions,
+    shared: Option<Arc<Decisions>>,
     /// The numbers of what was picked, if it is not.
     pub(crate) picks: Vec<u32>,
     /// Of each step, a hash of what it was and what it touched, if that is wanted.
@@ -211,6 +212,7 @@ impl LabHost {
         state.held_back = false;
         state.foreign = false;
         state.log.clear();
+        state.shared = None;
         state.picks.clear();
         state.trail.clear();
         state.tasks.clear();
@@ -308,6 +310,13 @@ impl State {
         self.plan.trail || self.strategy.as_ref().is_some_and(|it| it.needs_footprint())
     }
 
+    /// What was decided in the last run, if it was written down: that may be long, and is not
+    /// copied.
+    pub(crate) fn decided(&mut self) -> Arc<Decisions> {
+        let State { log, shared, .. } = self;
+        shared.get_or_insert_with(|| Arc::new(mem::take(log))).clone()
+    }
+
     /// Whether the run is written down.
     pub(crate) fn is_written(&self) -> bool {
         self.plan.trail
@@ -333,11 +342,8 @@ impl State {
             // Every step has a say in whether anything is left that keeps time from moving.
             touched.push(Access::write(CLOCK.0));
         }
-        let made = footprint::end(|accesses| {
-            touched.reserve(accesses.len());
-            for footprint::Access { object, write } in accesses.iter().copied() {
-                touched.push(Access { object: self.object(object), write });
-            }
+        let made = footprint::end(|footprint::Access { object, write }| {
+            touched.push(Access { object: self.object(object), write });
         });
         self.touched = touched;
         made

@@ -171,8 +171,8 @@ impl Machine {
     }
 
     /// What was decided in the last run, if that was written down.
-    pub(crate) fn log(&self) -> Decisions {
-        self.parts.host.state().log.clone()
+    pub(crate) fn log(&self) -> Arc<Decisions> {
+        self.parts.host.state().decided()
     }
 
     /// The numbers of what was picked in the last run, if it was not written down.
@@ -183,8 +183,8 @@ impl Machine {
 
     /// What there is to compare of the last run.
     pub(crate) fn seen(&self, failure: Option<&Failure>) -> Seen {
-        let state = self.parts.host.state();
-        let (log, trail) = (state.log.clone(), state.trail.clone());
+        let mut state = self.parts.host.state();
+        let (log, trail) = (state.decided(), state.trail.clone());
         Seen { log, trail, failure: failure.map(Failure::id) }
     }
 

@@ -6,6 +6,7 @@
 //!    +-- no ---+                        +--> not deterministic            +--> Found
 //! ```
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
@@ -286,7 +287,7 @@ where
     }
 
     /// What was decided in the last run, which is made again if it was not written down.
-    fn log(&mut self) -> Decisions {
+    fn log(&mut self) -> Arc<Decisions> {
         if let Some(picks) = self.machine.picks() {
             self.once(&mut Some(Box::new(Again::new(picks))), true);
         }
@@ -319,7 +320,7 @@ where
     }
 
     /// Makes a run again, twice: a failure if one of the three differs from another.
-    fn repeated(&mut self, log: &Decisions, failure: Option<&Failure>) -> Option<Failure> {
+    fn repeated(&mut self, log: &Arc<Decisions>, failure: Option<&Failure>) -> Option<Failure> {
         let first = Seen { failure: failure.map(Failure::id), log: log.clone(), trail: Vec::new() };
         let second = self.again(log);
         let third = self.again(log);
@@ -328,7 +329,7 @@ where
     }
 
     /// A run with these decisions.
-    fn again(&mut self, log: &Decisions) -> Seen {
+    fn again(&mut self, log: &Arc<Decisions>) -> Seen {
         let mut replay = Replay::new(log.clone());
         replay.begin();
         let failure = self.once(&mut Some(Box::new(replay)), true);
@@ -389,7 +390,7 @@ where
         }
         let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
             let failure = self.follow(schedule);
-            *log = self.machine.log();
+            log.clone_from(&self.machine.log());
             failure.map(|failure| failure.id())
         });
         let least = shrunk.map_or_else(|| schedule.clone(), |shrunk| shrunk.schedule);

@@ -100,9 +100,13 @@ mod on {
         stopped: Cell<bool>,
         /// A task has let others go first.
         yielded: Cell<bool>,
-        /// The last use that was noted: most are followed by another of the same thing.
-        last: Cell<Option<Access>>,
+        /// How many uses were noted, and the first of them, each of another thing.
+        noted: Cell<usize>,
+        few: [Cell<Access>; FEW],
     }
+
+    /// As many things as most polls use.
+    const FEW: usize = 16;
 
     /// More uses than a poll has that ends.
     const ENDLESS: u32 = 1 << 18;
@@ -117,10 +121,11 @@ mod on {
                 uses: Cell::new(0),
                 stopped: Cell::new(false),
                 yielded: Cell::new(false),
-                last: Cell::new(None),
+                noted: Cell::new(0),
+                few: [const { Cell::new(Access { object: 0, write: false }) }; FEW],
             }
         };
-        /// Without a destructor, which each use would have to ask for: [`forget`] frees it.
+        /// The uses beyond those. Without a destructor, which each use would have to ask for: [`forget`] frees it.
         static TOUCHED: RefCell<ManuallyDrop<Vec<Access>>> =
             const { RefCell::new(ManuallyDrop::new(Vec::new())) };
     }
@@ -137,7 +142,7 @@ mod on {
             poll.uses.set(0);
             poll.yielded.set(false);
             if notes {
-                poll.last.set(None);
+                poll.noted.set(0);
                 TOUCHED.with_borrow_mut(|touched| touched.clear());
             }
         });
@@ -146,15 +151,18 @@ mod on {
     /// The poll is over: how many things the task has made, and, to `look`, what was touched if
     /// that was wanted.
     #[inline]
-    pub fn end(look: impl FnOnce(&[Access])) -> u64 {
-        let (made, notes) = POLL.with(|poll| {
+    pub fn end(mut look: impl FnMut(Access)) -> u64 {
+        POLL.with(|poll| {
             poll.on.set(false);
-            (poll.made.get(), poll.notes.replace(false))
-        });
-        if notes {
-            TOUCHED.with_borrow(|touched| look(touched));
-        }
-        made
+            if poll.notes.replace(false) {
+                let noted = poll.noted.get();
+                poll.few.iter().take(noted).for_each(|access| look(access.get()));
+                if noted > FEW {
+                    TOUCHED.with_borrow(|touched| touched.iter().copied().for_each(look));
+                }
+            }
+            poll.made.get()
+        })
     }
 
     /// Gives back what was kept for what polls of this thread touch.
@@ -221,17 +229,38 @@ mod on {
 
     #[inline(never)]
     fn note(poll: &Poll, new: Access) {
-        let is_known = |last: Access| last.object == new.object && (last.write || !new.write);
-        if poll.last.get().is_some_and(is_known) {
-            return;
-        }
-        poll.last.set(Some(new));
-        TOUCHED.with_borrow_mut(|touched| {
-            match touched.iter_mut().rev().find(|access| access.object == new.object) {
-                Some(access) => access.write |= new.write,
-                None => touched.push(new),
+        let noted = poll.noted.get();
+        for known in poll.few.iter().take(noted).rev() {
+            let access = known.get();
+            if access.object == new.object {
+                known.set(Access { write: access.write || new.write, ..access });
+                return;
             }
-        });
+        }
+        match poll.few.get(noted) {
+            Some(place) => place.set(new),
+            None if note_more(new) => {}
+            None => return,
+        }
+        poll.noted.set(noted + 1);
+    }
+
+    /// The same beyond the first few: whether it is new.
+    #[cold]
+    fn note_more(new: Access) -> bool {
+        TOUCHED.with_borrow_mut(|touched| {
+            let known = touched.iter_mut().rev().find(|access| access.object == new.object);
+            match known {
+                Some(access) => {
+                    access.write |= new.write;
+                    false
+                }
+                None => {
+                    touched.push(new);
+                    true
+                }
+            }
+        })
     }
 
     #[derive(Clone, Copy, Default)]

@@ -107,13 +107,16 @@ pub(super) struct Roster {
     old: usize,
 }
 
+/// So few that to move them is as much work as to look them up.
+const SHORT: usize = 4;
+
 impl Roster {
     /// The numbers of these tasks, in the same order.
     pub(super) fn of(&mut self, tasks: &[TaskPath]) -> &[u32] {
         let same = |(task, path): &(&TaskPath, &TaskPath)| task == path;
         let mut at = tasks.iter().zip(&self.paths).take_while(same).count();
-        // As a rule one was taken out, and others came in at the end.
-        if at < self.paths.len() {
+        // As a rule one was taken out, and others came in at the end. Few are soon looked up.
+        if self.paths.len() - at > SHORT {
             self.paths.remove(at);
             self.numbers.remove(at);
             at += tasks[at..].iter().zip(&self.paths[at..]).take_while(same).count();

@@ -6,13 +6,14 @@
 use super::place::{Counts, default_task};
 use super::{Access, Decision, Decisions, Point, Progress, Schedule, Strategy, TaskPath, Verdict};
 use std::fmt;
+use std::sync::Arc;
 
 /// One run, decided as in a log.
 ///
 /// *Guaranteed*: the run of the log, if the program is the same; otherwise where it first differs.
 #[derive(Debug)]
 pub struct Replay {
-    log: Decisions,
+    log: Arc<Decisions>,
     at: usize,
     last: Option<TaskPath>,
     diverged: Option<Diverged>,
@@ -32,7 +33,8 @@ pub struct Diverged {
 
 impl Replay {
     /// Will run this log once.
-    pub fn new(log: Decisions) -> Replay {
+    pub fn new(log: impl Into<Arc<Decisions>>) -> Replay {
+        let log = log.into();
         Replay { log, at: 0, last: None, diverged: None, progress: Progress::default() }
     }
 
