@@ -87,6 +87,7 @@ pub(crate) struct Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         footprint::forget();
+        waits::forget();
     }
 }
 

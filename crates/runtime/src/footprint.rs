@@ -67,6 +67,31 @@ pub(crate) enum Part {
     End = 2,
 }
 
+#[cfg(all(test, feature = "lab", not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Few things and many: each is told once, in the order of its first use, as changed if any of
+    /// its uses changed it; and nothing of the poll before.
+    #[test]
+    fn a_poll_tells_each_thing_it_used_once() {
+        for things in [0, 1, 15, 16, 17, 40] {
+            begin(9, 5, true);
+            for round in 0..3 {
+                (0..things).for_each(|thing| touch(thing, thing % 3 == round && round > 0));
+            }
+            let mut told = Vec::new();
+            let made = end(|access| told.push((access.object, access.write)));
+            let expected: Vec<_> = (0..things).map(|thing| (thing, thing % 3 > 0)).collect();
+            assert_eq!((made, told), (5, expected));
+        }
+        begin(9, 5, false);
+        touch(1, true);
+        assert_eq!(end(|_| panic!("nobody asked")), 5);
+        forget();
+    }
+}
+
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};

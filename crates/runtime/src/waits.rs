@@ -7,7 +7,7 @@
 //! Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Hold, Need, On, Waiter, clear, held, take_leaked, waiters};
+pub use on::{Hold, Need, On, Waiter, clear, forget, held, take_leaked, waiters};
 #[cfg(feature = "lab")]
 pub(crate) use on::{Note, Survey, Wakers, granted, leaked};
 
@@ -60,6 +60,7 @@ pub(crate) fn leaked(_: usize) {}
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
+    use std::mem::ManuallyDrop;
     use std::panic::Location;
     use std::ptr;
     use std::sync::Arc;
@@ -203,7 +204,9 @@ mod on {
     }
 
     thread_local! {
-        static LIST: RefCell<List> = const { RefCell::new(List::EMPTY) };
+        /// Without a destructor, which each use would have to ask for: [`forget`] frees it.
+        static LIST: RefCell<ManuallyDrop<List>> =
+            const { RefCell::new(ManuallyDrop::new(List::EMPTY)) };
         static LEAKED: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -243,9 +246,8 @@ mod on {
         }
 
         fn leave(&self) {
-            // A guard in a thread's own storage may outlive the list.
-            let _ = LIST.try_with(|list| {
-                let entries = &mut list.borrow_mut().entries;
+            LIST.with_borrow_mut(|list| {
+                let entries = &mut list.entries;
                 // Most are the last that came.
                 if entries.pop_if(|entry| entry.number == self.0).is_none()
                     && let Some(at) = entries.iter().rposition(|entry| entry.number == self.0)
@@ -304,6 +306,11 @@ mod on {
         LEAKED.set(0);
     }
 
+    /// Gives back what was kept for the waits and holds of this thread, which it forgets.
+    pub fn forget() {
+        LIST.with_borrow_mut(|list| list.entries = Vec::new());
+    }
+
     /// What the regions know.
     #[derive(Default)]
     pub(crate) struct Survey {
@@ -319,7 +326,8 @@ mod on {
         let mut survey = Survey::default();
         region.survey(&mut survey);
         let Survey { mut tasks, mut needs, bodies } = survey;
-        LIST.with_borrow(|List { entries, .. }| {
+        LIST.with_borrow(|list| {
+            let entries = &list.entries;
             let own = |(at, entry): (usize, &Entry)| Some((entry.task, need(entries, at)?));
             needs.extend(entries.iter().enumerate().filter_map(own));
         });
