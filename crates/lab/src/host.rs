@@ -79,13 +79,15 @@ pub(crate) struct LabHost {
 pub(crate) struct State {
     /// While a run goes on.
     pub(crate) strategy: Option<Box<dyn Strategy + Send>>,
-    ready: Vec<Runnable>,
-    /// What waits instead, if there are workers.
-    lanes: Option<Lanes>,
-    /// Of each of them.
+    /// Who can run, in the order in which they came to. Their entries are with what is known of
+    /// them, or in `lanes`.
     enabled: Vec<TaskPath>,
+    /// What waits where, if there are workers.
+    lanes: Option<Lanes>,
     /// By number. That of nobody, 0, has spawned what the runtime itself started.
     tasks: Vec<Known>,
+    /// Numbers, by a part of the path: where to look first.
+    numbers: Vec<u32>,
     /// The number of the task that is being polled.
     current: u64,
     /// Whether the run is not decided yet, so that the strategy is asked.
@@ -132,14 +134,8 @@ pub(crate) struct Faults {
     pub(crate) coverage: Coverage,
 }
 
-/// Gives up what was left in a list, which comes back.
-fn expire(mut late: Vec<Runnable>) -> Vec<Runnable> {
-    late.drain(..).for_each(Runnable::expire);
-    late
-}
-
 /// What is known of a task.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Known {
     /// Zero: not seen yet.
     path: u64,
@@ -157,8 +153,8 @@ struct Known {
     steps: u32,
     /// How often since it was asked to stop, without seeing it.
     unheeding: u32,
-    /// Whether it is among those that can run.
-    ready: bool,
+    /// If it is among those that can run.
+    entry: Option<Runnable>,
 }
 
 impl Known {
@@ -166,6 +162,15 @@ impl Known {
     fn place(&self) -> (u64, u64) {
         (self.path, u64::from(self.steps))
     }
+}
+
+/// Places for numbers, for each task.
+const SPARE: usize = 8;
+
+/// Where the number of a task is looked for, among so many places: a power of two.
+#[inline]
+fn place(path: TaskPath, numbers: &[u32]) -> usize {
+    (path.0 >> 32) as usize & (numbers.len() - 1)
 }
 
 impl LabHost {
@@ -194,13 +199,13 @@ impl LabHost {
         self.now.store(0, Relaxed);
         let mut state = self.state();
         self.listen(&mut state);
-        let late = mem::take(&mut state.ready);
-        let left = state.set_workers(plan.workers);
+        let mut left = state.set_workers(plan.workers);
+        if !state.enabled.is_empty() {
+            left.extend(state.tasks.iter_mut().filter_map(|known| known.entry.take()));
+        }
         drop(state);
-        let ready = expire(late);
-        expire(left);
+        left.into_iter().for_each(Runnable::expire);
         let mut state = self.state();
-        state.ready = ready;
         state.enabled.clear();
         state.watched = strategy.as_ref().is_some_and(|it| it.watches());
         state.is_plain = strategy.is_some() && plan.is_plain() && !self.is_recorded;
@@ -417,7 +422,7 @@ impl State {
 
     #[cold]
     fn make_room(&mut self, at: usize) {
-        self.tasks.resize(at + 1, Known::default());
+        self.tasks.resize_with(at + 1, Known::default);
     }
 
     /// A task can run.
@@ -429,17 +434,21 @@ impl State {
         }
         let path = match self.tasks.get_mut(id as usize) {
             // Numbers are given out in the order of spawns.
-            None => self.meet(&entry),
-            Some(known) if known.path == 0 || known.ready => {
+            None => {
+                let path = self.meet(&entry);
+                self.known(id).entry = Some(entry);
+                path
+            }
+            Some(known) if known.path == 0 || known.entry.is_some() => {
                 return self.enqueue_rarely(entry, global);
             }
             Some(known) => {
-                known.ready = true;
-                TaskPath(known.path)
+                let path = known.path;
+                known.entry = Some(entry);
+                TaskPath(path)
             }
         };
         footprint::touch(path.0, true);
-        self.ready.push(entry);
         self.enabled.push(path);
     }
 
@@ -448,24 +457,54 @@ impl State {
     #[cold]
     fn enqueue_rarely(&mut self, mut entry: Runnable, global: bool) {
         let id = entry.id();
-        let known = self.known(id);
-        let (path, was_ready) = (known.path, mem::replace(&mut known.ready, true));
+        let path = self.known(id).path;
         let path = if path == 0 { self.meet(&entry) } else { TaskPath(path) };
         footprint::touch(path.0, true);
         let Some(by_choice) = self.enqueue_by_law(entry, global) else { return };
         entry = by_choice;
-        if was_ready && let Some(old) = self.remove(id) {
+        if let Some(old) = self.remove(id) {
             entry = entry.merge(old);
         }
-        self.ready.push(entry);
+        self.known(id).entry = Some(entry);
         self.enabled.push(path);
     }
 
     /// Takes a task out of the list.
     fn remove(&mut self, id: u64) -> Option<Runnable> {
-        let at = self.ready.iter().position(|entry| entry.id() == id)?;
-        self.enabled.remove(at);
-        Some(self.ready.remove(at))
+        let known = self.known(id);
+        let (path, entry) = (TaskPath(known.path), known.entry.take()?);
+        self.enabled.retain(|other| *other != path);
+        Some(entry)
+    }
+
+    /// The number of a task that was met.
+    #[inline]
+    fn number(&self, path: TaskPath) -> usize {
+        let first = self.numbers[place(path, &self.numbers)] as usize;
+        match self.tasks.get(first) {
+            Some(known) if known.path == path.0 => first,
+            _ => self.search(path),
+        }
+    }
+
+    /// The same of one whose place another has.
+    #[inline(never)]
+    fn search(&self, path: TaskPath) -> usize {
+        self.tasks.iter().position(|known| known.path == path.0).unwrap_or(0)
+    }
+
+    /// Notes the number of a task.
+    fn note_number(&mut self, path: TaskPath, id: u64) {
+        // Few share a place if there are many more of them.
+        if self.numbers.len() < self.tasks.len() * SPARE {
+            self.numbers = vec![0; (self.tasks.len() * SPARE * 2).next_power_of_two()];
+            for (id, known) in (0..).zip(&self.tasks) {
+                let at = place(TaskPath(known.path), &self.numbers);
+                self.numbers[at] = id;
+            }
+        }
+        let at = place(path, &self.numbers);
+        self.numbers[at] = id as u32;
     }
 
     /// Where a new task was spawned: by whom, and as which of those that one spawned.
@@ -478,12 +517,13 @@ impl State {
             (0, 1) => ROOT.0,
             _ => mix64(!from ^ mix64(nth.into())) | 1,
         };
-        let known = Known { path, parent: parent as u32, nth, ready: true, ..Known::default() };
+        let known = Known { path, parent: parent as u32, nth, ..Known::default() };
         match id as usize == self.tasks.len() {
             true => self.tasks.push(known),
             false => *self.known(id) = known,
         }
         self.names.extend(entry.name().map(|name| (id, name)));
+        self.note_number(TaskPath(path), id);
         TaskPath(path)
     }
 
@@ -583,7 +623,6 @@ impl Host for LabHost {
             Some(lanes) => lanes.take(task)?,
             None => state.remove(task)?,
         };
-        state.known(task).ready = false;
         Some(entry)
     }
 

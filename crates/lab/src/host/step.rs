@@ -54,12 +54,12 @@ impl LabHost {
             if state.enabled.is_empty() {
                 return (steps, Pause::Nothing);
             }
-            let (entry, path) = state.take_chosen();
-            let (id, is_unheeding) = (entry.id(), entry.is_unheeding());
-            let known = state.known(id);
-            known.ready = false;
-            known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
-            let (made, unheeded) = (known.made, known.unheeding);
+            let (at, path) = state.take_chosen();
+            let known = &mut state.tasks[at];
+            // Who can run has one.
+            let Some(entry) = known.entry.take() else { continue };
+            known.unheeding = if entry.is_unheeding() { known.unheeding + 1 } else { 0 };
+            let (id, made, unheeded) = (at as u64, known.made, known.unheeding);
             state.current = id;
             let notes = state.watched && state.is_of_interest();
             drop(state);
@@ -76,7 +76,7 @@ impl LabHost {
             } else {
                 footprint::end(|_| ())
             };
-            state.known(id).made = made;
+            state.tasks[at].made = made;
             steps += 1;
             let trouble = state.trouble(id, unheeded);
             if trouble.is_some() || quiet::has_heard() {
@@ -103,21 +103,21 @@ impl LabHost {
         } else {
             let mut at = state.choose(ask)?;
             if ask && state.plan.cancels {
-                let id = state.ready[at].id();
+                let path = state.enabled[at];
+                let id = state.number(path) as u64;
                 if state.cancel(id, true) > 0 {
                     drop(state);
                     cancel(id);
                     state = self.state();
-                    at = state.ready.iter().position(|entry| entry.id() == id)?;
+                    at = state.enabled.iter().position(|other| *other == path)?;
                 }
             }
-            let (entry, path) = state.take(at);
-            (entry, path, None)
+            let (number, path) = state.take(at);
+            (state.tasks[number].entry.take()?, path, None)
         };
         let id = entry.id();
         let is_unheeding = entry.is_unheeding();
         let known = state.known(id);
-        known.ready = false;
         known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
         let (made, unheeded) = (known.made, known.unheeding);
         state.current = id;
@@ -183,7 +183,7 @@ impl State {
     /// Takes what the strategy says, of a list that is not empty, for a run that is not written
     /// down.
     #[inline]
-    fn take_chosen(&mut self) -> (Runnable, TaskPath) {
+    fn take_chosen(&mut self) -> (usize, TaskPath) {
         let count = self.choice();
         let enabled = &self.enabled[..count];
         let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_task(enabled));
@@ -196,7 +196,7 @@ impl State {
     fn choose(&mut self, ask: bool) -> Option<usize> {
         self.asks = ask;
         match ask && self.strategy.is_some() {
-            _ if self.ready.is_empty() => None,
+            _ if self.enabled.is_empty() => None,
             true => Some(self.ask()),
             false => Some(0),
         }
@@ -227,19 +227,19 @@ impl State {
         let Some(at) = self.enabled.iter().position(|path| path.0 == self.streak.0) else {
             return count;
         };
-        let (entry, path) = (self.ready.remove(at), self.enabled.remove(at));
-        self.ready.push(entry);
+        let path = self.enabled.remove(at);
         self.enabled.push(path);
         (self.held_back, self.overrules) = (true, true);
         count - 1
     }
 
+    /// Takes a task out of the list: its number.
     #[inline(always)]
-    fn take(&mut self, at: usize) -> (Runnable, TaskPath) {
-        let (entry, path) = (remove(&mut self.ready, at), remove(&mut self.enabled, at));
+    fn take(&mut self, at: usize) -> (usize, TaskPath) {
+        let path = remove(&mut self.enabled, at);
         self.streak.1 = if self.streak.0 == path.0 { self.streak.1 + 1 } else { 1 };
         self.streak.0 = path.0;
-        (entry, path)
+        (self.number(path), path)
     }
 
     /// What is wrong with a task that was polled.
