@@ -51,12 +51,10 @@ impl Queue {
         }
         // The last node fills the hole. It mostly belongs near the leaves, so the hole goes all the
         // way down and the node rises from there, above the old hole if need be.
-        loop {
-            let start = hole * ARITY + 1;
-            let end = (start + ARITY).min(self.nodes.len());
-            let Some(child) = (start..end).min_by_key(|child| self.nodes[*child].key()) else {
-                break;
-            };
+        let least = |nodes: &[Node], start: usize| {
+            (start..nodes.len().min(start + ARITY)).min_by_key(|child| nodes[*child].key())
+        };
+        while let Some(child) = least(&self.nodes, hole * ARITY + 1) {
             self.put(hole, self.nodes[child], &mut moved);
             hole = child;
         }

@@ -1,27 +1,29 @@
 //! Timers: a hierarchical wheel with exact deadlines and a total firing order.
 //!
 //! ```text
-//!            delta >= max_wheel_duration             tick <= current tick
-//! register --------------------------> overflow    +----------------------> near --> collect
-//!    |                                     |       |                         ^
-//!    +--> level 3 --> level 2 --> level 1 --> level 0 -----------------------+
+//!            late, or max_wheel_duration away
+//! register ----------------------------------> heap ------------------------+--> collect
+//!    |                                          |                           |
+//!    +--> level 3 --> level 2 --> level 1 --> level 0 --> run --------------+
 //! ```
 //! Four levels of 256 lists; a slot of level 0 spans a tick of 1 ms, one of level n 256^n ticks. A
 //! timer goes to the finest level whose range covers its distance. When time enters a slot its list
-//! is spread over the finer levels; what belongs to the current tick or earlier ends in *near*, in
-//! order of (deadline, insertion sequence), from which collect takes what is due. So order does not
-//! depend on the way a timer came, and deadlines keep their nanoseconds.
+//! is spread over the finer levels; what belongs to the current tick or earlier is added to the
+//! *run*, in order of (deadline, insertion sequence), from which collect takes what is due. So the
+//! order does not depend on the way a timer came, and deadlines keep their nanoseconds.
 //!
 //! A slot of level n holds the timers of exactly one unit of 256^n ticks, among the 256 units after
-//! the current one; every timer outside near is therefore later than every timer in it. Overflow is
-//! a heap too: its timers are later than all on the wheel and move there when they are in range.
+//! the current one; every timer on the wheel is therefore later than every timer in the run, and
+//! what is added to the run is later than what is in it. The heap has the timers that did not
+//! belong on the wheel when they came: of the current tick or earlier (*late*), or far away. The
+//! far ones move to the wheel when they are first in the heap and in range.
 //!
 //! With many timers the cost of everything is that of cache misses. So there is one entry per timer
 //! and nothing else to touch at random: a slot is a sequence of references to entries, register
 //! appends one, and cancel frees the entry and leaves its reference behind, *dead*, to be passed
-//! over by whoever comes by. Nodes in the heaps are left behind in the same way, but never first.
-//! The dead are counted, and when there are twice as many as entries all references are made anew,
-//! in the order of the entries.
+//! over by whoever comes by. Run and heap keep dead nodes in the same way, but never first. The
+//! dead are counted, and when there are twice as many as entries all references are made anew, in
+//! the order of the entries.
 
 mod check;
 mod level;
@@ -31,9 +33,10 @@ mod tests;
 mod turn;
 mod types;
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::queue::Queue;
+use crate::queue::{Node, Queue};
 use crate::time::{Time, nanos};
 use level::{Levels, SLOTS};
 use slab::{Body, MAX_ENTRIES, Slab};
@@ -66,22 +69,22 @@ pub struct Wheel<T> {
     now: u64,
     /// `now` in ticks.
     tick: u64,
-    /// The last instant that belongs to near: of the current tick or of the group let go.
+    /// Timers up to here are near, in run or heap: of the current tick or of the group let go.
     near_end: u64,
-    /// Distances from here on go to overflow.
+    /// Distances from here on go to the heap.
     horizon: u64,
     /// Distances beyond this are refused.
     max_distance: u64,
     next_generation: u64,
     /// Everything up to here is due, because a group was let go early; 0: no such group.
     group_end: u64,
-    /// References and nodes of cancelled timers that are still in slots and heaps.
+    /// References and nodes of cancelled timers that are still in slots, run and heap.
     dead: usize,
     /// The next generation when there were none.
     renewed: u64,
     slab: Slab<T>,
-    near: Queue,
-    overflow: Queue,
+    run: VecDeque<Node>,
+    heap: Queue,
     levels: Levels,
 }
 
@@ -100,8 +103,8 @@ impl<T> Wheel<T> {
             dead: 0,
             renewed: config.first_generation,
             slab: Slab::new(),
-            near: Queue::default(),
-            overflow: Queue::default(),
+            run: VecDeque::new(),
+            heap: Queue::default(),
             levels: Levels::new(),
             config,
         };
@@ -149,10 +152,10 @@ impl<T> Wheel<T> {
     /// Looks at one slot of each level. A slot whose earliest timer was cancelled is searched; the
     /// next [`advance`](Wheel::advance) remembers what such a search finds.
     pub fn next_deadline(&self) -> Option<Time> {
-        if let Some(first) = self.near.first() {
+        if let Some(first) = self.first() {
             return Some(Time::from_nanos(first.deadline));
         }
-        let far = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
+        let far = self.heap.first().map_or(u64::MAX, |node| node.deadline);
         let best = (0..LEVELS).fold(far, |best, level| {
             let first = self.slots(level, best).find_map(|slot| self.levels.min(slot, &self.slab));
             first.map_or(best, |(min, _)| best.min(min))
@@ -182,12 +185,13 @@ impl<T> Wheel<T> {
         let due = self.due();
         let mut count = 0;
         while count < max
-            && let Some(node) = self.near.first()
+            && let Some(node) = self.first()
             && node.deadline <= due
         {
-            self.near.remove(0, |_, _| ());
-            let generation = node.seq.wrapping_add(self.config.first_generation);
-            let handle = TimerHandle { id: self.id(node.at), generation };
+            if self.run.pop_front_if(|run| run.seq == node.seq).is_none() {
+                self.heap.remove(0, |_, _| ());
+            }
+            let handle = TimerHandle { id: self.id(node.at), generation: self.generation(&node) };
             if let Some((token, _)) = self.slab.remove(node.at) {
                 out.push(Expired { handle, deadline: Time::from_nanos(node.deadline), token });
             }
@@ -214,13 +218,12 @@ impl<T> Wheel<T> {
     pub fn level_of(&self, handle: TimerHandle) -> Option<Placement> {
         let at = self.find(handle)?;
         let deadline = self.slab.bodies[at as usize].deadline;
-        if deadline <= self.near_end {
-            let due = deadline <= self.due();
-            return Some(if due { Placement::Ready } else { Placement::Level(0) });
+        if deadline <= self.due() {
+            return Some(Placement::Ready);
         }
         let waits = |level: &usize| {
             let mut slot = self.levels.walk(place(*level, unit(deadline, *level)), &self.slab);
-            slot.any(|(_, entry)| entry == at)
+            deadline <= self.near_end || slot.any(|(_, entry)| entry == at)
         };
         let level = (0..LEVELS).find(waits);
         Some(level.map_or(Placement::Overflow, |level| Placement::Level(level as u8)))
