@@ -3,7 +3,7 @@
 use super::level::SLOTS;
 use super::slab::KEEP;
 use super::{LEVELS, TICK, Wheel, place, unit};
-use crate::queue::Node;
+use crate::queue::{Node, sort};
 
 /// References to cancelled timers that may be kept in addition to two for each entry.
 pub(super) const SPARE: usize = 256;
@@ -80,7 +80,7 @@ impl<T> Wheel<T> {
                 unit += 1;
             }
         }
-        self.run.make_contiguous()[old..].sort_unstable_by_key(Node::key);
+        sort(&mut self.run.make_contiguous()[old..]);
         self.trim();
     }
 
