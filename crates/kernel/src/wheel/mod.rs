@@ -33,7 +33,6 @@ mod tests;
 mod turn;
 mod types;
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::queue::{Node, Queue};
@@ -84,7 +83,9 @@ record! {
         /// The next generation when there were none.
         renewed: u64 = config.first_generation,
         slab: Slab<T> = Slab::new(),
-        run: VecDeque<Node>,
+        run: Vec<Node>,
+        /// How many of the run have been taken.
+        taken: usize,
         heap: Queue,
         levels: Levels = Levels::new(),
         config: WheelConfig = config,
@@ -176,8 +177,9 @@ impl<T> Wheel<T> {
             && let Some(node) = self.first()
             && node.deadline <= due
         {
-            if self.run.pop_front_if(|run| run.seq == node.seq).is_none() {
-                self.heap.remove(0, |_, _| ());
+            match self.run.get(self.taken) {
+                Some(run) if run.seq == node.seq => self.taken += 1,
+                _ => self.heap.remove(0, |_, _| ()),
             }
             let handle = TimerHandle { id: self.id(node.at), generation: self.generation(&node) };
             if let Some((token, _)) = self.slab.remove(node.at) {

@@ -1,5 +1,7 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
+use core::mem::take;
+
 use super::level::SLOTS;
 use super::slab::KEEP;
 use super::{LEVELS, TICK, Wheel, place, unit};
@@ -48,7 +50,7 @@ impl<T> Wheel<T> {
     /// The earliest of those that are near.
     pub(super) fn first(&self) -> Option<Node> {
         let late = self.heap.first().filter(|node| node.deadline <= self.near_end);
-        self.run.front().copied().into_iter().chain(late).min_by_key(Node::key)
+        self.run.get(self.taken).copied().into_iter().chain(late).min_by_key(Node::key)
     }
 
     /// Whether a node's timer still waits.
@@ -64,6 +66,9 @@ impl<T> Wheel<T> {
     /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
     /// range of the wheel. Finer levels first: what a slot gives away is not met again.
     pub(super) fn sweep(&mut self, from: u64, to: u64) {
+        if self.taken > self.run.len() / 2 {
+            self.run.drain(..take(&mut self.taken));
+        }
         let old = self.run.len();
         for level in 0..LEVELS {
             let (from, to) = (from >> (8 * level), to >> (8 * level));
@@ -80,7 +85,7 @@ impl<T> Wheel<T> {
                 unit += 1;
             }
         }
-        sort(&mut self.run.make_contiguous()[old..]);
+        sort(&mut self.run[old..]);
         self.trim();
     }
 
@@ -90,7 +95,7 @@ impl<T> Wheel<T> {
         for entry in refs.drain(..) {
             match self.slab.named(entry) {
                 Some(body) if body.deadline <= self.near_end => {
-                    self.run.push_back(self.node(entry.0, body.deadline, body.generation));
+                    self.run.push(self.node(entry.0, body.deadline, body.generation));
                 }
                 Some(body) => self.place(entry.0, body.deadline, body.generation),
                 None => self.dead -= 1,
@@ -114,8 +119,8 @@ impl<T> Wheel<T> {
             }
             self.heap.remove(0, |_, _| ());
         }
-        while self.run.front().is_some_and(|node| !self.waits(node)) {
-            self.run.pop_front();
+        while self.run.get(self.taken).is_some_and(|node| !self.waits(node)) {
+            self.taken += 1;
             self.dead -= 1;
         }
     }
@@ -137,6 +142,7 @@ impl<T> Wheel<T> {
         self.levels.clear(room);
         self.run.clear();
         self.run.shrink_to(room);
+        self.taken = 0;
         self.heap.nodes.clear();
         self.heap.nodes.shrink_to(room);
         (self.dead, self.renewed) = (0, self.next_generation);
@@ -160,7 +166,8 @@ impl<T> Wheel<T> {
 
     /// Whether at least `count` timers have a deadline not after `end`.
     fn has(&self, count: usize, end: u64) -> bool {
-        let nodes = self.run.iter().chain(&self.heap.nodes).filter(|node| self.waits(node));
+        let nodes =
+            self.run[self.taken..].iter().chain(&self.heap.nodes).filter(|node| self.waits(node));
         let levels = (0..LEVELS).flat_map(|n| {
             let current = self.tick >> (8 * n);
             let units = (current + 1)..=unit(end, n).min(current + SLOTS);
