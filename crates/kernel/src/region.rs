@@ -219,24 +219,6 @@ impl RegionWord {
         }
     }
 
-    /// Whether [`advance`](RegionWord::advance) has nothing to do but to wait for what lives inside.
-    #[inline]
-    pub fn waits(&self) -> bool {
-        self.lives() && self.state != RegionState::Closing
-    }
-
-    /// Takes all steps from Open to Closed at once, if none of them asks for anything but a release
-    /// of nothing: whether that is so.
-    #[inline]
-    pub fn close_empty(&mut self) -> bool {
-        let ends = self.ending && self.state == RegionState::Open && !self.lives();
-        let empty = ends && self.finalizers == 0 && self.obligations == 0;
-        if empty {
-            (self.state, self.stage) = (RegionState::Closed, Stage::Released);
-        }
-        empty
-    }
-
     fn finalize(&mut self) -> Duty {
         match self.stage {
             Stage::Finalizers if self.finalizers > 0 => {
@@ -324,43 +306,6 @@ mod tests {
         assert!(!empty.is_ending());
         empty.end();
         assert!(empty.is_ending());
-    }
-
-    /// Every word that a history of a few events can lead to.
-    #[test]
-    fn what_waits_and_what_closes_at_once_is_as_step_by_step() {
-        let events: [fn(&mut RegionWord); 10] = [
-            RegionWord::task_added,
-            RegionWord::task_done,
-            RegionWord::child_added,
-            RegionWord::child_done,
-            RegionWord::finalizer_added,
-            RegionWord::obligation_added,
-            RegionWord::obligation_done,
-            RegionWord::end,
-            |word| _ = word.close(),
-            |word| _ = word.advance(),
-        ];
-        let (mut straight, mut waiting) = (0, 0);
-        for history in 0..10_u32.pow(5) {
-            let mut word = RegionWord::default();
-            (0..5).for_each(|at| events[(history / 10_u32.pow(at) % 10) as usize](&mut word));
-            let (mut steps, mut at_once) = (word, word);
-            if word.waits() {
-                waiting += 1;
-                assert_eq!((steps.advance(), steps), (Duty::Wait, word));
-            }
-            if at_once.close_empty() {
-                straight += 1;
-                while steps.advance() != Duty::Closed {
-                    steps.released();
-                }
-                assert_eq!(at_once, steps);
-            } else {
-                assert_eq!(at_once, word);
-            }
-        }
-        assert!(straight > 100 && waiting > 100);
     }
 
     #[test]

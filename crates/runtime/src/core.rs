@@ -20,6 +20,7 @@ use crate::journal::{Recorder, Recording};
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
+use crate::region::straight::Straight;
 use crate::time::Timers;
 
 /// Where and when things run: threads, queues, the clock.
@@ -185,6 +186,7 @@ pub struct Core {
     /// Counts those who ask for something, so that they keep their order.
     next_place: AtomicU64,
     pub(crate) chain: ChainLimits,
+    pub(crate) straight: Straight,
     pub(crate) quota: Option<Quota>,
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
@@ -214,6 +216,7 @@ impl Core {
             next_obligation: first(),
             next_place: first(),
             chain: settings.chain,
+            straight: Straight::new(),
             quota: settings.limits.map(Quota::new),
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),

@@ -150,7 +150,8 @@ mod on {
                 few: [const { Cell::new(Access { object: 0, write: false }) }; FEW],
             }
         };
-        /// The uses beyond those. Without a destructor, which each use would have to ask for: [`forget`] frees it.
+        /// The uses beyond those. Without a destructor, which each use would have to ask for:
+        /// [`forget`] frees it.
         static TOUCHED: RefCell<ManuallyDrop<Vec<Access>>> =
             const { RefCell::new(ManuallyDrop::new(Vec::new())) };
     }

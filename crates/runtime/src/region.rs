@@ -9,6 +9,7 @@
 
 mod few;
 pub(crate) mod home;
+pub(crate) mod straight;
 mod tree;
 mod walk;
 mod watch;
@@ -289,11 +290,12 @@ impl Region {
     /// to be then.
     #[inline]
     fn advance(&self, inner: &mut Inner) -> Duty {
-        if inner.word.waits() {
+        if straight::waits(&inner.word) {
             return Duty::Wait;
         }
         // Shortcut: nobody wants to know of the steps, and nothing is held.
-        if !self.core.recording() && inner.holdings.is_none() && inner.word.close_empty() {
+        let is_quiet = !self.core.recording() && inner.holdings.is_none();
+        if is_quiet && self.core.straight.close(&mut inner.word) {
             return Duty::Closed;
         }
         self.advance_by_steps(inner)

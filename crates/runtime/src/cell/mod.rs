@@ -29,12 +29,11 @@
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
 //! 8. *Holds*. See `stage`.
-//! 9. *Boxes*. See `armed`.
+//! 9. *Boxes*. See `armed`. 11 is *Memory*: see `memory`.
 //! 10. *Reserve*. Who polls a task has counted references to it in reserve that are nobody's: the
 //!     begin of the poll adds them, its end (or the end of the task) takes away what is left, in
 //!     steps of the word that are taken anyway. What its own thread makes or drops meanwhile comes
 //!     from there or goes there, so that the count is never lower than what rule 1 asks for.
-//! 11. *Memory*. See `memory`.
 
 mod armed;
 mod cancel;

@@ -1,0 +1,90 @@
+//! Closes that ask for nothing, in one step.
+//!
+//! Most regions end with nothing left in them. The law then takes them through all their states
+//! without asking the host for anything but a release of nothing. That is always the same way from
+//! the same word to the same word, so that it is gone once, and known from then on.
+
+use asx_kernel::region::{Duty, RegionState, RegionWord};
+
+/// The word of a region that ends with nothing left in it, and the one it comes to.
+#[derive(Debug)]
+pub(crate) struct Straight {
+    ended: RegionWord,
+    closed: RegionWord,
+}
+
+impl Straight {
+    /// As the law says.
+    pub(crate) fn new() -> Straight {
+        let mut word = RegionWord::default();
+        word.end();
+        let ended = word;
+        while word.advance() != Duty::Closed {
+            word.released();
+        }
+        Straight { ended, closed: word }
+    }
+
+    /// Closes a region that ends with nothing left in it and holds nothing: whether it is one.
+    #[inline]
+    pub(crate) fn close(&self, word: &mut RegionWord) -> bool {
+        let empty = *word == self.ended;
+        if empty {
+            *word = self.closed;
+        }
+        empty
+    }
+}
+
+/// Whether a region has nothing to do but to wait for what lives inside.
+#[inline]
+pub(crate) fn waits(word: &RegionWord) -> bool {
+    let lives = word.live_tasks() > 0 || word.open_children() > 0;
+    lives && word.state() != RegionState::Closing
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Every word that a history of a few events can lead to.
+    #[test]
+    fn what_waits_and_what_closes_at_once_is_as_step_by_step() {
+        let events: [fn(&mut RegionWord); 10] = [
+            RegionWord::task_added,
+            RegionWord::task_done,
+            RegionWord::child_added,
+            RegionWord::child_done,
+            RegionWord::finalizer_added,
+            RegionWord::obligation_added,
+            RegionWord::obligation_done,
+            RegionWord::end,
+            |word| _ = word.close(),
+            |word| _ = word.advance(),
+        ];
+        let (straight, mut closed, mut waiting) = (Straight::new(), 0, 0);
+        for history in 0..10_u32.pow(5) {
+            let mut word = RegionWord::default();
+            (0..5).for_each(|at| events[(history / 10_u32.pow(at) % 10) as usize](&mut word));
+            let (mut steps, mut at_once) = (word, word);
+            if waits(&word) {
+                waiting += 1;
+                assert_eq!((steps.advance(), steps), (Duty::Wait, word));
+            }
+            if !straight.close(&mut at_once) {
+                assert_eq!(at_once, word);
+                continue;
+            }
+            closed += 1;
+            let mut duties = Vec::new();
+            while steps.state() != RegionState::Closed {
+                duties.push(steps.advance());
+                steps.released();
+            }
+            assert_eq!(at_once, steps);
+            let asks = duties.iter().filter(|duty| **duty != Duty::Moved);
+            assert!(asks.eq(&[Duty::Release, Duty::Closed]), "{duties:?}");
+        }
+        assert!(closed > 100 && waiting > 100);
+    }
+}
