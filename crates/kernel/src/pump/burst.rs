@@ -50,6 +50,7 @@ impl Burst {
     }
 
     /// Whether a clock reading is due before the next step.
+    #[inline(always)]
     pub(super) fn clock_due(&self, config: &PumpConfig) -> bool {
         config.burst_time_limit.is_some() && self.unread >= self.stride
     }
@@ -60,6 +61,19 @@ impl Burst {
             self.spent = self.refuse(config, now);
         }
         let granted = self.spent.is_none();
+        if granted {
+            self.steps += 1;
+            self.unread += 1;
+        }
+        granted
+    }
+
+    /// [`step`](Burst::step) without a reading, where none is due and no limit is reached: false
+    /// leaves the account as it is.
+    #[inline(always)]
+    pub(super) fn step_unread(&mut self, config: &PumpConfig) -> bool {
+        let room = self.steps < config.microtask_burst_limit && !self.clock_due(config);
+        let granted = room && self.spent.is_none();
         if granted {
             self.steps += 1;
             self.unread += 1;

@@ -149,6 +149,14 @@ impl Pump {
         }
     }
 
+    /// [`wake`](Pump::wake), if a drain runs: false if none does, and nothing has changed.
+    #[inline(always)]
+    pub fn wake_running(&mut self) -> bool {
+        let State::Running { pending, .. } = &mut self.state else { return false };
+        *pending = true;
+        true
+    }
+
     /// A pump call: what the scheduled host call runs. `now`, if the clock is
     /// [wanted](Pump::wants_clock): a drain under a time limit that does not know when it began
     /// ends after one step.
@@ -188,6 +196,16 @@ impl Pump {
     pub fn may_step(&mut self, now: Option<Time>) -> bool {
         let State::Running { pending, burst } = &mut self.state else { return false };
         let granted = burst.step(&self.config, now);
+        *pending &= !granted;
+        granted
+    }
+
+    /// [`may_step`](Pump::may_step) without the time, if that is not wanted and the step is
+    /// granted: false if it is to be asked, and nothing has changed.
+    #[inline(always)]
+    pub fn step_unread(&mut self) -> bool {
+        let State::Running { pending, burst } = &mut self.state else { return false };
+        let granted = burst.step_unread(&self.config);
         *pending &= !granted;
         granted
     }
