@@ -10,7 +10,6 @@
 //! pump is Running and no drain is on the stack, which `Runtime::called` tells from a pump call
 //! inside a drain, because the event loop never calls back while anything is on the stack.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -30,6 +29,7 @@ use asx_runtime::{Cx, Host, Runnable};
 
 use crate::calls::HostCalls;
 use crate::log::{Decided, HostEvent, Log};
+use crate::ring::Ring;
 use crate::runtime::Config;
 
 /// What tasks see of the page.
@@ -62,7 +62,7 @@ pub(crate) struct State {
     tickets: Option<Vec<(u64, Ticket)>>,
     /// While there is nothing else to run and no streak: plainly ready entries, from outside and
     /// from tasks, each in order. Kept only if nothing is on record.
-    pub(crate) plain: [VecDeque<Runnable>; 2],
+    pub(crate) plain: [Ring; 2],
     /// How many of those were dispatched.
     plain_steps: u64,
     /// Whether the lanes may hold something, or a streak is on.
@@ -248,7 +248,7 @@ impl State {
     #[inline(always)]
     pub(crate) fn take_plain(&mut self) -> Option<Runnable> {
         let [outside, own] = &mut self.plain;
-        let entry = if outside.is_empty() { own } else { outside }.pop_front()?;
+        let entry = if outside.is_empty() { own } else { outside }.pop()?;
         self.plain_steps += 1;
         self.local = true;
         Some(entry)
@@ -302,7 +302,7 @@ impl State {
     /// Whether nothing is runnable.
     pub(crate) fn is_empty(&self) -> bool {
         let lanes = !self.in_lanes || self.scheduler.is_empty();
-        lanes && self.plain.iter().all(VecDeque::is_empty)
+        lanes && self.plain.iter().all(Ring::is_empty)
     }
 
     /// Has the scheduler advised so from now on: of ready work alone all say the same.
@@ -336,14 +336,14 @@ impl State {
         if !plain || !self.pump.wake_running() {
             return Some(entry);
         }
-        self.plain[1].push_back(entry);
+        self.plain[1].push(entry);
         None
     }
 
     /// Puts an entry into its lane: whether it is one more than before.
     fn push(&mut self, entry: Runnable, source: Source) -> bool {
         if !self.in_lanes && entry.is_plain() {
-            self.plain[usize::from(source != Source::Global)].push_back(entry);
+            self.plain[usize::from(source != Source::Global)].push(entry);
             return true;
         }
         self.move_to_lanes();
@@ -353,7 +353,7 @@ impl State {
     /// Something else came: what is plainly ready waits in the lanes from now on, in its order.
     fn move_to_lanes(&mut self) {
         for (at, source) in [Source::Global, Source::Local(0)].into_iter().enumerate() {
-            while let Some(entry) = self.plain[at].pop_front() {
+            while let Some(entry) = self.plain[at].pop() {
                 self.enqueue(entry, source);
             }
         }
@@ -390,7 +390,7 @@ impl State {
     pub(crate) fn queued(&self, lane: Lane) -> usize {
         let queues = [Source::Local(0), Source::Global];
         let queued = queues.into_iter().map(|queue| self.scheduler.lanes(queue).len(lane));
-        let plain = self.plain.iter().map(|queue| queue.len()).sum::<usize>();
+        let plain = self.plain.iter().map(Ring::len).sum::<usize>();
         queued.sum::<usize>() + if lane == Lane::Ready { plain } else { 0 }
     }
 }

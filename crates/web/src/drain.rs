@@ -57,10 +57,6 @@ impl Inner {
 
     /// Polls what is plainly ready for as long as the drain neither needs the clock nor ends: the
     /// steps that [`State::go`] grants, without the decisions nobody asks for.
-    ///
-    /// A function of its own, so that browsers soon have the quick version of it: they do not
-    /// exchange one that is running.
-    #[inline(never)]
     fn drain_plain(&self) {
         loop {
             let next = self.adapter.lock_quickly().next_plain();
