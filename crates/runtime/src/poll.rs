@@ -134,7 +134,6 @@ impl Turn {
         false
     }
 
-
     /// In the lab, operations are sometimes done one a poll, to let others go in between. A task
     /// whose polls are numbered is spared: it would have fewer of them than elsewhere.
     fn free_where_polls_count(&self) {

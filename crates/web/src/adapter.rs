@@ -153,6 +153,16 @@ impl Adapter {
         self.make(made);
     }
 
+    /// Something became runnable; `own`: by a task that is being polled, if one is.
+    fn enqueue(&self, entry: Runnable, own: bool) {
+        let made = {
+            let mut state = self.lock();
+            let source = if own && state.local { Source::Local(0) } else { Source::Global };
+            if state.push(entry, source) { state.wake() } else { None }
+        };
+        self.make(made);
+    }
+
     /// Whether a facility may be used; `site` says by whom.
     pub(crate) fn require(&self, capability: Capability, site: &'static str) -> Result<(), Denied> {
         let mut state = self.lock();
@@ -413,21 +423,13 @@ fn plainly(entry: Runnable) -> Decision<Entry> {
 impl Host for Adapter {
     fn schedule(&self, entry: Runnable) {
         // Shortcut: the way of nearly every wake.
-        let Some(entry) = self.lock_quickly().push_plain(entry) else { return };
-        let made = {
-            let mut state = self.lock();
-            let source = if state.local { Source::Local(0) } else { Source::Global };
-            if state.push(entry, source) { state.wake() } else { None }
-        };
-        self.make(made);
+        if let Some(entry) = self.lock_quickly().push_plain(entry) {
+            self.enqueue(entry, true);
+        }
     }
 
     fn schedule_globally(&self, entry: Runnable) {
-        let made = {
-            let mut state = self.lock();
-            if state.push(entry, Source::Global) { state.wake() } else { None }
-        };
-        self.make(made);
+        self.enqueue(entry, false);
     }
 
     fn now(&self) -> Time {
