@@ -423,7 +423,8 @@ fn plainly(entry: Runnable) -> Decision<Entry> {
 impl Host for Adapter {
     fn schedule(&self, entry: Runnable) {
         // Shortcut: the way of nearly every wake.
-        if let Some(entry) = self.lock_quickly().push_plain(entry) {
+        let left = self.lock_quickly().push_plain(entry);
+        if let Some(entry) = left {
             self.enqueue(entry, true);
         }
     }
