@@ -141,8 +141,10 @@ impl State {
     fn next_plain(&mut self) -> Option<Runnable> {
         self.local = false;
         let [outside, own] = &self.plain;
-        let some = !self.in_lanes && !(outside.is_empty() && own.is_empty());
-        if some && self.pump.step_unread() { self.take_plain() } else { None }
+        if self.in_lanes || (outside.is_empty() && own.is_empty()) || !self.pump.step_unread() {
+            return None;
+        }
+        self.take_plain()
     }
 
     /// Takes what goes next, and has it on record.
