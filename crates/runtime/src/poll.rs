@@ -106,22 +106,22 @@ impl Runnable {
         let task = self.into_task();
         let operations = task.region.core.operations;
         let turn = Turn::new(task, operations, RESERVE);
-        if is_plain(turn.task(), begun) {
+        let go = is_plain(turn.task(), begun) || turn.is_allowed(begun);
+        if go {
             turn.poll();
-            return true;
         }
-        turn.run_if_allowed(begun)
+        go
     }
 }
 
 impl Turn {
-    /// Polls a task that may not be polled as often as it likes, if it may be now.
+    /// Whether a task may be polled now that may not be as often as it likes. If not, it is put
+    /// where it belongs, or ends.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
-    fn run_if_allowed(&self, begun: Snapshot) -> bool {
+    fn is_allowed(&self, begun: Snapshot) -> bool {
         match may_poll(self.task(), begun) {
             May::Go => {
                 self.free_where_polls_count();
-                self.poll();
                 return true;
             }
             May::Later => self.task().region.core.host.on_behalf(&mut || settle(self)),

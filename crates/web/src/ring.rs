@@ -36,8 +36,11 @@ impl<T> Ring<T> {
             self.grow();
         }
         let at = self.place(self.next);
-        self.next = self.next.wrapping_add(1);
-        self.places[at] = Some(entry);
+        // There is one, as was seen to; to say so costs less than what a panic would say.
+        if let Some(place) = self.places.get_mut(at) {
+            *place = Some(entry);
+            self.next = self.next.wrapping_add(1);
+        }
     }
 
     #[inline(always)]
@@ -48,20 +51,23 @@ impl<T> Ring<T> {
         Some(entry)
     }
 
+    /// The place of an entry; without any places, none.
     #[inline(always)]
     fn place(&self, number: usize) -> usize {
         number & self.places.len().wrapping_sub(1)
     }
 
-    /// Makes room for twice as many.
+    /// Makes room for twice as many, all places being taken.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let entries: Vec<_> = std::iter::from_fn(|| self.pop()).collect();
-        (self.first, self.next) = (0, entries.len());
-        self.places.clear();
-        self.places.extend(entries.into_iter().map(Some));
-        self.places.resize_with((2 * self.next).max(4), || None);
+        let before = self.places.len();
+        self.places.resize_with((2 * before).max(4), || None);
+        // Half of the entries go to a new place, whichever those are.
+        for number in (0..before).map(|n| self.first.wrapping_add(n)) {
+            let (from, to) = (number & (before - 1), self.place(number));
+            self.places.swap(from, to);
+        }
     }
 }
 
