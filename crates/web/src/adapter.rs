@@ -343,9 +343,11 @@ impl State {
     #[inline(always)]
     fn push_plain(&mut self, entry: Runnable) -> Option<Runnable> {
         let plain = self.local && !self.in_lanes && entry.is_plain();
-        if !plain || !self.pump.wake_running() {
+        if !plain || self.pump.state() != PumpState::Running {
             return Some(entry);
         }
+        // Which makes no host call then.
+        let _ = self.pump.wake();
         self.plain[1].push(entry);
         None
     }

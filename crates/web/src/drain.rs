@@ -141,10 +141,11 @@ impl State {
     fn next_plain(&mut self) -> Option<Runnable> {
         self.local = false;
         let [outside, own] = &self.plain;
-        if self.in_lanes || (outside.is_empty() && own.is_empty()) || !self.pump.step_unread() {
+        if self.in_lanes || (outside.is_empty() && own.is_empty()) {
             return None;
         }
-        self.take_plain()
+        let go = !self.pump.wants_clock() && self.pump.may_step(None);
+        if go { self.take_plain() } else { None }
     }
 
     /// Takes what goes next, and has it on record.
