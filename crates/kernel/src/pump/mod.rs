@@ -172,7 +172,6 @@ impl Pump {
 
     /// Whether the next [`enter`](Pump::enter) or [`may_step`](Pump::may_step) should be given the
     /// time. The host reads its clock only if granted; without a reading the drain ends early.
-    #[inline(always)]
     pub fn wants_clock(&self) -> bool {
         match &self.state {
             State::Scheduled(_) => self.config.burst_time_limit.is_some(),
