@@ -1,4 +1,7 @@
 //! The one place where tasks are woken, polled and completed.
+//!
+//! Pages are built small, and then next to nothing is inlined: for WebAssembly, what every wake and
+//! poll goes through is told to be, and what few go through is told not to be.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
