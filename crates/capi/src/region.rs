@@ -12,7 +12,7 @@ use asx_kernel::lanes::Priority;
 use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
-use asx_kernel::world::{Answer, Ask, Policy, RegionOptions};
+use asx_kernel::world::{Answer, Ask, Policy, RegionOptions, World};
 use core::ffi::c_char;
 use core::mem::size_of;
 use core::task::Poll;
@@ -122,7 +122,12 @@ export! {
         let body = body.checked()?;
         let out = Out::new(out)?;
         |core| {
-            let task = core.offer(body, |world, body| world.spawn_finalizer(region, body))?;
+            let spawn = |world: &mut World<_, _>, body| {
+                world.spawn_finalizer(region, body).map(|task| (task, body))
+            };
+            let (task, body) = core.offer(body, spawn)?;
+            core.belongs(body, task);
+            guard::publish(rt, task)?;
             out.set(AsxTask::of(task));
             Ok(())
         }

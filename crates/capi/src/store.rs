@@ -11,6 +11,9 @@ use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::mem::MaybeUninit;
 
+/// The size of most elements, numbers and pointers, which are copied without a call.
+const WORD: usize = 8;
+
 /// The blocks, by the slot of their channel.
 #[derive(Default)]
 pub(crate) struct Stores {
@@ -98,7 +101,10 @@ impl Stores {
         let slot = block.slot().ok_or(Status::Full)?;
         let at = slot as usize * block.element;
         if let Some(to) = block.bytes.get_mut(at..at + data.len()) {
-            to.copy_from_slice(data);
+            match data.as_array::<WORD>() {
+                Some(word) => to.copy_from_slice(word),
+                None => to.copy_from_slice(data),
+            }
         }
         Ok(Message { channel: channel.0.index, slot })
     }
@@ -108,8 +114,10 @@ impl Stores {
         if let Some(block) = self.block(message.channel) {
             let at = message.slot as usize * block.element;
             let from = block.bytes.get(at..at + to.len()).unwrap_or_default();
-            if from.len() == to.len() {
-                to.write_copy_of_slice(from);
+            match from.as_array::<WORD>() {
+                Some(word) if to.len() == WORD => _ = to.write_copy_of_slice(word),
+                _ if to.len() == from.len() => _ = to.write_copy_of_slice(from),
+                _ => {}
             }
             block.free.push(message.slot);
         }

@@ -220,7 +220,7 @@ export! {
             for (task, body) in core.world.payloads() {
                 found += 1;
                 let (Some(to), Some(body)) = (places.next(), core.body(*body)) else { continue };
-                to.write(AsxTaskEntry { task: AsxTask::of(task), ctx: body.ctx });
+                to.write(AsxTaskEntry { task: AsxTask::of(task), ctx: body.0.ctx });
             }
             count.set(found);
             if found <= room { Ok(()) } else { Err(Status::Full) }
@@ -322,7 +322,7 @@ export! {
             };
             let body = core.offer(body, push)?;
             core.belongs(body, task);
-            Ok(())
+            guard::publish(rt, task)
         }
     }
 
