@@ -6,13 +6,14 @@ use crate::abi::{
 };
 use crate::guard::{self, Look, Out};
 use crate::look;
+use crate::state::Kernel;
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Priority;
 use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
-use asx_kernel::world::{Answer, Ask, Policy, RegionOptions, World};
+use asx_kernel::world::{Answer, Ask, Policy, RegionOptions};
 use core::ffi::c_char;
 use core::mem::size_of;
 use core::task::Poll;
@@ -122,7 +123,7 @@ export! {
         let body = body.checked()?;
         let out = Out::new(out)?;
         |core| {
-            let spawn = |world: &mut World<_, _>, body| {
+            let spawn = |world: &mut Kernel, body| {
                 world.spawn_finalizer(region, body).map(|task| (task, body))
             };
             let (task, body) = core.offer(body, spawn)?;

@@ -42,9 +42,12 @@ struct Kept {
     task: Option<TaskId>,
 }
 
+/// The world of a runtime.
+pub(crate) type Kernel = World<Body, Message>;
+
 /// The runtime's own part.
 pub(crate) struct Core {
-    pub(crate) world: World<Body, Message>,
+    pub(crate) world: Kernel,
     /// Every body the world has, so that none is forgotten at the end.
     bodies: Arena<Kept>,
     pub(crate) choose: Seeded,
@@ -192,7 +195,7 @@ impl Core {
     pub(crate) fn offer<T>(
         &mut self,
         body: AsxBody,
-        offer: impl FnOnce(&mut World<Body, Message>, Body) -> Offer<Body, T>,
+        offer: impl FnOnce(&mut Kernel, Body) -> Offer<Body, T>,
     ) -> Answer<T> {
         let body = self.keep(body)?;
         offer(&mut self.world, body).map_err(|(status, Body(key))| {

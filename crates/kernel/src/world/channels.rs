@@ -191,6 +191,7 @@ impl<P, V> World<P, V> {
         }
     }
 
+    #[inline]
     pub(super) fn note_channel(
         &mut self,
         channel: ChannelId,
