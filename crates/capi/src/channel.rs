@@ -5,7 +5,7 @@
 use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
 use crate::guard::{self, Look, Out, bytes, room};
-use crate::state::{Kernel, Core, Message};
+use crate::state::{Core, Kernel, Message};
 use crate::store::Block;
 use asx_kernel::channel::ChannelState;
 use asx_kernel::ids::ChannelId;

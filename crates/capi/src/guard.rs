@@ -191,6 +191,7 @@ pub(crate) unsafe fn enter<'a>(
 
 /// Catches panics where there is unwinding: a law was broken inside asx.
 #[cfg(any(feature = "std", test))]
+#[inline(always)]
 pub(crate) fn caught(body: impl FnOnce() -> Answer) -> Answer {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(Err(Status::Internal))
 }

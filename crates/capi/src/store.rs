@@ -71,7 +71,7 @@ impl Block {
         if let Some(to) = self.bytes.get_mut(at..).and_then(|to| to.get_mut(..data.len())) {
             match data.as_array::<WORD>() {
                 Some(word) => to.copy_from_slice(word),
-                None => to.copy_from_slice(data),
+                None => copy_in(data, to),
             }
         }
         Ok(slot)
@@ -94,7 +94,7 @@ impl Block {
         let from = self.bytes.get(at..).and_then(|from| from.get(..to.len()));
         match from.map(|from| (from, from.as_array::<WORD>())) {
             Some((_, Some(word))) => _ = to.write_copy_of_slice(word),
-            Some((from, None)) => _ = to.write_copy_of_slice(from),
+            Some((from, None)) => copy_out(from, to),
             None => {}
         }
         self.free(slot);
@@ -105,6 +105,18 @@ impl Block {
     pub(crate) fn free(&mut self, slot: u32) {
         self.free.push(slot);
     }
+}
+
+/// Any size, by a call, which would otherwise be made for all of them.
+#[inline(never)]
+fn copy_in(from: &[u8], to: &mut [u8]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+}
+
+/// The same into memory that holds nothing yet.
+#[inline(never)]
+fn copy_out(from: &[u8], to: &mut [MaybeUninit<u8>]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| _ = to.write(*from));
 }
 
 impl Stores {
