@@ -65,8 +65,12 @@ impl Ghosts {
 
     /// The call is over; what it said of its place is not true of the next. `asx_here` itself is
     /// the one whose word lasts.
+    #[inline]
     pub(crate) fn end_call(&mut self) {
-        self.placed = self.placed.saturating_sub(1);
+        if self.placed == 0 {
+            return;
+        }
+        self.placed -= 1;
         if self.placed == 0 {
             self.site = (null(), 0);
         }

@@ -123,6 +123,15 @@ impl AsxRuntime {
         Err(Status::AffinityViolation)
     }
 
+    /// A call was refused before it came to the core: it is over all the same.
+    #[cold]
+    pub(crate) fn turned_away(&self, status: Status) {
+        if status != Status::AffinityViolation && caller(&self.hooks) == self.owner {
+            // SAFETY: rule 3: the owner's thread, and what was refused did not borrow the core.
+            unsafe { self.with(Core::pass_over) }
+        }
+    }
+
     /// Runs something with the core, which is not borrowed now.
     ///
     /// # Safety
@@ -185,6 +194,8 @@ pub(crate) unsafe fn enter<'a>(
         if effects {
             effects::perform(rt);
         }
+    } else if let Err(status) = answer {
+        rt.turned_away(status);
     }
     number(answer)
 }

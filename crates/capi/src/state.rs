@@ -155,6 +155,13 @@ impl Core {
         self.dropped.len() | self.ghosts.reports() | self.lines.len() != 0
     }
 
+    /// The end of a call that was refused before it began.
+    pub(crate) fn pass_over(&mut self) {
+        if !self.in_hook {
+            self.ghosts.end_call();
+        }
+    }
+
     /// The same between the polls of a run.
     #[inline(always)]
     pub(crate) fn settle_poll(&mut self) -> bool {
@@ -311,7 +318,7 @@ impl Core {
     /// Whether a task has completed, or is gone.
     fn is_over(&self, task: TaskId) -> bool {
         let completed = TaskState::Completed.mask();
-        self.world.task_handle(task).is_ok_and(|handle| handle.allows(completed))
+        self.world.task_handle(task).map_or(true, |handle| handle.allows(completed))
     }
 
     /// The handle of the task being polled.

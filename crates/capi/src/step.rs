@@ -62,12 +62,17 @@ pub(crate) fn drive(
     now: u64,
     most: u64,
     whole: bool,
-    progress: Look<AsxProgress>,
+    progress: Answer<Look<AsxProgress>>,
 ) -> Answer {
-    rt.check_thread()?;
-    let now = instant(rt, call, now)?;
-    // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
-    let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
+    let begin = || {
+        let progress = progress?;
+        rt.check_thread()?;
+        let now = instant(rt, call, now)?;
+        // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
+        let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
+        Ok((bound, progress))
+    };
+    let (bound, progress) = begin().inspect_err(|status| rt.turned_away(*status))?;
     let run = run(rt, bound);
     // SAFETY: rule 3: the last callback has returned.
     let (answer, effects) =
@@ -196,6 +201,7 @@ impl Core {
         let (body, known) = self.body(kept)?;
         // Of a known task the world outside was told when it was made.
         if known != Some(task) {
+            self.belongs(kept, task);
             mailbox.publish(task.0);
         }
         self.current = Some(task);
