@@ -232,7 +232,7 @@ fn no_storage_and_no_token_outlives_the_last_timer() {
 /// The largest capacity of a buffer.
 fn kept<T>(wheel: &Wheel<T>) -> usize {
     let slab = wheel.slab.bodies.capacity().max(wheel.slab.free.capacity());
-    let heaps = wheel.near.nodes.capacity().max(wheel.overflow.nodes.capacity());
+    let heaps = wheel.run.capacity().max(wheel.heap.nodes.capacity());
     wheel.levels.slots.iter().map(|slot| slot.refs.capacity()).fold(slab.max(heaps), usize::max)
 }
 
