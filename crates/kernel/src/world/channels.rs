@@ -191,7 +191,6 @@ impl<P, V> World<P, V> {
         }
     }
 
-    #[inline]
     pub(super) fn note_channel(
         &mut self,
         channel: ChannelId,
