@@ -237,6 +237,20 @@ fn kept<T>(wheel: &Wheel<T>) -> usize {
 }
 
 #[test]
+fn what_has_been_taken_of_a_run_that_never_ends_is_given_back() {
+    let mut wheel = wheel();
+    for tick in (1..1000).map(|tick| tick * MS) {
+        // Four are due when the tick begins, the fifth is left for the next time.
+        for nanos in [0, 0, 0, 0, 1] {
+            add(&mut wheel, tick + nanos, 0);
+        }
+        assert!(take(&mut wheel, tick, 9).len() >= 4);
+        assert_eq!(wheel.len(), 1);
+    }
+    assert!(wheel.run.capacity() <= 32);
+}
+
+#[test]
 fn churn_reuses_storage() {
     let mut wheel = wheel();
     let mut live: Vec<_> = (0..50).map(|n| add(&mut wheel, 1000 * MS + n, 0)).collect();
