@@ -162,7 +162,7 @@ impl Core {
         }
     }
 
-    /// The same between the polls of a run.
+    /// The end of a poll, or of a run: as the end of a call that went well.
     #[inline(always)]
     pub(crate) fn settle_poll(&mut self) -> bool {
         self.ghosts.end_call();
