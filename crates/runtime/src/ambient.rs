@@ -101,7 +101,8 @@ impl Turn {
         self.task.span.within(f)
     }
 
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn release_homes(&self) {
         let homes = self.homes.take();
         if homes > 0 {

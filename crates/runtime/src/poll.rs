@@ -1,4 +1,7 @@
 //! The one place where tasks are woken, polled and completed.
+//!
+//! Pages are built small, and then next to nothing is inlined: for WebAssembly, what every wake and
+//! poll goes through is told to be, and what few go through is told not to be.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -43,12 +46,18 @@ fn rewoken(_task: &TaskRef) {
 }
 
 /// A waker of the task was used.
+#[cfg_attr(target_arch = "wasm32", inline(always))]
 pub(crate) fn wake(task: &TaskRef) {
     Object::of_task(task.id(), Part::Turn).write();
     // Shortcut: whoever polls the task puts it into a queue, so that the word need not say so.
-    if ambient::note_wake(task.as_ptr()) {
-        return;
+    if !ambient::note_wake(task.as_ptr()) {
+        wake_another(task);
     }
+}
+
+/// The same by somebody else than the task itself.
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+fn wake_another(task: &TaskRef) {
     match task.word.wake() {
         // SAFETY: it was made scheduled just now.
         Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
@@ -99,6 +108,7 @@ impl Runnable {
         }
     }
 
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
     fn run_begun(self, begun: Option<Snapshot>) -> bool {
         let Some(begun) = begun else {
             self.give_up();
@@ -108,28 +118,34 @@ impl Runnable {
         let task = self.into_task();
         let operations = task.region.core.operations;
         let turn = Turn::new(task, operations, RESERVE);
-        if is_plain(turn.task(), begun) {
+        let go = is_plain(turn.task(), begun) || turn.is_allowed(begun);
+        if go {
             turn.poll();
-            return true;
         }
-        match may_poll(turn.task(), begun) {
-            May::Go => {
-                turn.free_where_polls_count();
-                turn.poll_carefully();
-                return true;
-            }
-            May::Later => turn.task().region.core.host.on_behalf(&mut || settle(&turn)),
-            May::Never => {
-                // The task ends in there.
-                let core = turn.task().region.core.clone();
-                core.host.on_behalf(&mut || end_by_force(&turn));
-            }
-        }
-        false
+        go
     }
 }
 
 impl Turn {
+    /// Whether a task may be polled now that may not be as often as it likes. If not, it is put
+    /// where it belongs, or ends.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    fn is_allowed(&self, begun: Snapshot) -> bool {
+        match may_poll(self.task(), begun) {
+            May::Go => {
+                self.free_where_polls_count();
+                return true;
+            }
+            May::Later => self.task().region.core.host.on_behalf(&mut || settle(self)),
+            May::Never => {
+                // The task ends in there.
+                let core = self.task().region.core.clone();
+                core.host.on_behalf(&mut || end_by_force(self));
+            }
+        }
+        false
+    }
+
     /// In the lab, operations are sometimes done one a poll, to let others go in between. A task
     /// whose polls are numbered is spared: it would have fewer of them than elsewhere.
     fn free_where_polls_count(&self) {
@@ -143,13 +159,7 @@ impl Turn {
         }
     }
 
-    /// [`poll`](Turn::poll) of a task that is bounded, or ends.
-    #[inline(never)]
-    fn poll_carefully(&self) {
-        self.poll();
-    }
-
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
     fn poll(&self) {
         let task = self.task();
         let waker = task.lend_waker();
@@ -160,6 +170,17 @@ impl Turn {
         }));
         match polled {
             Ok(Poll::Pending) => settle(self),
+            ended => self.ended(ended),
+        }
+    }
+
+    /// The poll was the last one.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn ended(&self, polled: std::thread::Result<Poll<Severity>>) {
+        let task = self.task();
+        match polled {
+            Ok(Poll::Pending) => {}
             Ok(Poll::Ready(severity)) if !task.word.load().state().acknowledged() => {
                 end(self, severity, false);
             }
@@ -174,7 +195,8 @@ impl Turn {
 }
 
 /// The poll is over and the task is not.
-#[inline]
+#[cfg_attr(target_arch = "wasm32", inline(always))]
+#[cfg_attr(not(target_arch = "wasm32"), inline)]
 fn settle(turn: &Turn) {
     let task = turn.task();
     let (woken, reserve) = (turn.take_woken(), turn.take_reserve());

@@ -10,7 +10,6 @@
 //! pump is Running and no drain is on the stack, which `Runtime::called` tells from a pump call
 //! inside a drain, because the event loop never calls back while anything is on the stack.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -30,6 +29,7 @@ use asx_runtime::{Cx, Host, Runnable};
 
 use crate::calls::HostCalls;
 use crate::log::{Decided, HostEvent, Log};
+use crate::ring::Ring;
 use crate::runtime::Config;
 
 /// What tasks see of the page.
@@ -62,7 +62,7 @@ pub(crate) struct State {
     tickets: Option<Vec<(u64, Ticket)>>,
     /// While there is nothing else to run and no streak: plainly ready entries, from outside and
     /// from tasks, each in order. Kept only if nothing is on record.
-    pub(crate) plain: [VecDeque<Runnable>; 2],
+    pub(crate) plain: [Ring; 2],
     /// How many of those were dispatched.
     plain_steps: u64,
     /// Whether the lanes may hold something, or a streak is on.
@@ -122,6 +122,15 @@ impl Adapter {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// The same on the way of every poll: code that is built small calls what it can call.
+    #[inline(always)]
+    pub(crate) fn lock_quickly(&self) -> MutexGuard<'_, State> {
+        if let Ok(state) = self.state.try_lock() {
+            return state;
+        }
+        self.lock()
+    }
+
     /// Makes a host call the pump has asked for.
     pub(crate) fn make(&self, made: Made) {
         if let Some((call, token)) = made {
@@ -140,6 +149,16 @@ impl Adapter {
         let made = {
             let mut state = self.lock();
             if state.pump.state() == PumpState::Running { None } else { state.wake() }
+        };
+        self.make(made);
+    }
+
+    /// Something became runnable; `own`: by a task that is being polled, if one is.
+    fn enqueue(&self, entry: Runnable, own: bool) {
+        let made = {
+            let mut state = self.lock();
+            let source = if own && state.local { Source::Local(0) } else { Source::Global };
+            if state.push(entry, source) { state.wake() } else { None }
         };
         self.make(made);
     }
@@ -236,10 +255,10 @@ impl State {
     }
 
     /// Takes what goes next of what is plainly ready, which is all there is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_plain(&mut self) -> Option<Runnable> {
         let [outside, own] = &mut self.plain;
-        let entry = if outside.is_empty() { own } else { outside }.pop_front()?;
+        let entry = if outside.is_empty() { own } else { outside }.pop()?;
         self.plain_steps += 1;
         self.local = true;
         Some(entry)
@@ -293,7 +312,7 @@ impl State {
     /// Whether nothing is runnable.
     pub(crate) fn is_empty(&self) -> bool {
         let lanes = !self.in_lanes || self.scheduler.is_empty();
-        lanes && self.plain.iter().all(VecDeque::is_empty)
+        lanes && self.plain.iter().all(Ring::is_empty)
     }
 
     /// Has the scheduler advised so from now on: of ready work alone all say the same.
@@ -319,10 +338,24 @@ impl State {
         Certificate { ready: certificate.ready + self.plain_steps, ..certificate }
     }
 
+    /// Puts an entry where it goes if it is plainly ready, as is all else, and comes from a task
+    /// in a drain, which looks after it; else the entry comes back.
+    #[inline(always)]
+    fn push_plain(&mut self, entry: Runnable) -> Option<Runnable> {
+        let plain = self.local && !self.in_lanes && entry.is_plain();
+        if !plain || self.pump.state() != PumpState::Running {
+            return Some(entry);
+        }
+        // Which makes no host call then.
+        let _ = self.pump.wake();
+        self.plain[1].push(entry);
+        None
+    }
+
     /// Puts an entry into its lane: whether it is one more than before.
     fn push(&mut self, entry: Runnable, source: Source) -> bool {
         if !self.in_lanes && entry.is_plain() {
-            self.plain[usize::from(source != Source::Global)].push_back(entry);
+            self.plain[usize::from(source != Source::Global)].push(entry);
             return true;
         }
         self.move_to_lanes();
@@ -332,7 +365,7 @@ impl State {
     /// Something else came: what is plainly ready waits in the lanes from now on, in its order.
     fn move_to_lanes(&mut self) {
         for (at, source) in [Source::Global, Source::Local(0)].into_iter().enumerate() {
-            while let Some(entry) = self.plain[at].pop_front() {
+            while let Some(entry) = self.plain[at].pop() {
                 self.enqueue(entry, source);
             }
         }
@@ -369,7 +402,7 @@ impl State {
     pub(crate) fn queued(&self, lane: Lane) -> usize {
         let queues = [Source::Local(0), Source::Global];
         let queued = queues.into_iter().map(|queue| self.scheduler.lanes(queue).len(lane));
-        let plain = self.plain.iter().map(|queue| queue.len()).sum::<usize>();
+        let plain = self.plain.iter().map(Ring::len).sum::<usize>();
         queued.sum::<usize>() + if lane == Lane::Ready { plain } else { 0 }
     }
 }
@@ -391,20 +424,15 @@ fn plainly(entry: Runnable) -> Decision<Entry> {
 
 impl Host for Adapter {
     fn schedule(&self, entry: Runnable) {
-        let made = {
-            let mut state = self.lock();
-            let source = if state.local { Source::Local(0) } else { Source::Global };
-            if state.push(entry, source) { state.wake() } else { None }
-        };
-        self.make(made);
+        // Shortcut: the way of nearly every wake.
+        let left = self.lock_quickly().push_plain(entry);
+        if let Some(entry) = left {
+            self.enqueue(entry, true);
+        }
     }
 
     fn schedule_globally(&self, entry: Runnable) {
-        let made = {
-            let mut state = self.lock();
-            if state.push(entry, Source::Global) { state.wake() } else { None }
-        };
-        self.make(made);
+        self.enqueue(entry, false);
     }
 
     fn now(&self) -> Time {

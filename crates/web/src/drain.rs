@@ -59,7 +59,7 @@ impl Inner {
     /// steps that [`State::go`] grants, without the decisions nobody asks for.
     fn drain_plain(&self) {
         loop {
-            let next = self.adapter.lock().next_plain();
+            let next = self.adapter.lock_quickly().next_plain();
             let Some(entry) = next else { return };
             entry.run_from(true);
         }
@@ -137,6 +137,7 @@ impl State {
     /// What goes next, after the step before it, if it is plainly ready, and the drain may take it
     /// without a look at the clock. All else is for [`go`](State::go) to say, which is refused the
     /// step that is refused here.
+    #[inline(always)]
     fn next_plain(&mut self) -> Option<Runnable> {
         self.local = false;
         let [outside, own] = &self.plain;

@@ -23,6 +23,7 @@ pub mod js;
 mod log;
 pub mod page;
 mod program;
+mod ring;
 mod runtime;
 mod watch;
 

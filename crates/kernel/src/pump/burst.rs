@@ -29,6 +29,8 @@ pub enum Limit {
 /// The account of one drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Burst {
+    /// A wake or pump call came that no step was granted after.
+    pub(super) pending: bool,
     pub(super) steps: u32,
     pub(super) timers: usize,
     /// Expired timers were left behind by the capped batch.
@@ -55,18 +57,19 @@ impl Burst {
     }
 
     /// Takes one step from the allowance. The first is always given: every drain makes progress.
+    #[inline(always)]
     pub(super) fn step(&mut self, config: &PumpConfig, now: Option<Time>) -> bool {
         if self.spent.is_none() && self.steps > 0 {
             self.spent = self.refuse(config, now);
         }
         let granted = self.spent.is_none();
-        if granted {
-            self.steps += 1;
-            self.unread += 1;
-        }
+        self.pending &= !granted;
+        self.steps += u32::from(granted);
+        self.unread += u32::from(granted);
         granted
     }
 
+    #[inline(always)]
     fn refuse(&mut self, config: &PumpConfig, now: Option<Time>) -> Option<Limit> {
         if self.steps >= config.microtask_burst_limit {
             return Some(Limit::Steps);

@@ -108,10 +108,7 @@ enum State {
         owed: Option<HostCall>,
     },
     Scheduled(HostCall),
-    Running {
-        pending: bool,
-        burst: Burst,
-    },
+    Running(Burst),
     Trapped(Trapped),
 }
 
@@ -134,6 +131,7 @@ impl Pump {
     }
 
     /// Something became runnable. Returns the host call to make, if one is needed.
+    #[inline(always)]
     pub fn wake(&mut self) -> Result<Option<HostCall>, Refused> {
         match &mut self.state {
             State::Idle { owed } => {
@@ -141,8 +139,8 @@ impl Pump {
                 self.schedule(call).map(Some).map_err(Refused::Denied)
             }
             State::Scheduled(_) => Ok(None),
-            State::Running { pending, .. } => {
-                *pending = true;
+            State::Running(burst) => {
+                burst.pending = true;
                 Ok(None)
             }
             State::Trapped(trapped) => Err(Refused::Trapped(*trapped)),
@@ -161,11 +159,11 @@ impl Pump {
                 // Without a reading to begin with, the next one is due after one poll.
                 let most = if now.is_some() { self.config.clock_check_every } else { 1 };
                 let burst = Burst::new(now, self.stride.min(most));
-                self.state = State::Running { pending: false, burst };
+                self.state = State::Running(burst);
                 Enter::Begin { turn: self.turn, batch: self.batch }
             }
-            State::Running { pending, .. } => {
-                *pending = true;
+            State::Running(burst) => {
+                burst.pending = true;
                 Enter::Deferred(ReentrancyDeferred { turn: self.turn, batch: self.batch })
             }
             State::Trapped(trapped) => Enter::Trapped(*trapped),
@@ -177,7 +175,7 @@ impl Pump {
     pub fn wants_clock(&self) -> bool {
         match &self.state {
             State::Scheduled(_) => self.config.burst_time_limit.is_some(),
-            State::Running { burst, .. } => burst.clock_due(&self.config),
+            State::Running(burst) => burst.clock_due(&self.config),
             State::Idle { .. } | State::Trapped(_) => false,
         }
     }
@@ -185,35 +183,34 @@ impl Pump {
     /// Asks for one more step of the running drain; if granted, it is counted and the host looks
     /// at its lanes again. The first step of a drain is always granted; from the second on, a given
     /// `now` is used whether it was wanted or not.
+    #[inline(always)]
     pub fn may_step(&mut self, now: Option<Time>) -> bool {
-        let State::Running { pending, burst } = &mut self.state else { return false };
-        let granted = burst.step(&self.config, now);
-        *pending &= !granted;
-        granted
+        let State::Running(burst) = &mut self.state else { return false };
+        burst.step(&self.config, now)
     }
 
     /// How many expired timers the running drain may still collect; 0 outside a drain.
     pub fn timer_batch(&self) -> usize {
-        let State::Running { burst, .. } = &self.state else { return 0 };
+        let State::Running(burst) = &self.state else { return 0 };
         self.config.timer_batch_limit.saturating_sub(burst.timers)
     }
 
     /// The drain collected `count` expired timers; `more_due` if the cap left some behind, which
     /// the next drain then takes, a host turn later.
     pub fn timers_fired(&mut self, count: usize, more_due: bool) {
-        let State::Running { burst, .. } = &mut self.state else { return };
+        let State::Running(burst) = &mut self.state else { return };
         burst.timers = burst.timers.saturating_add(count);
         burst.timers_left = more_due;
     }
 
     /// Ends the drain. `work_remains`: something is runnable now.
     pub fn leave(&mut self, work_remains: bool) -> Leave {
-        let (pending, burst) = match &self.state {
-            State::Running { pending, burst } => (*pending, *burst),
+        let burst = match &self.state {
+            State::Running(burst) => *burst,
             State::Trapped(trapped) => return Leave::Trapped(*trapped),
             State::Idle { .. } | State::Scheduled(_) => return Leave::NotRunning,
         };
-        if !(work_remains || pending || burst.timers_left) {
+        if !(work_remains || burst.pending || burst.timers_left) {
             (self.state, self.stride) = (State::Idle { owed: None }, 1);
             return Leave::Idle;
         }
@@ -231,7 +228,7 @@ impl Pump {
     /// The host runs no macrotask while a drain is on the stack. If one seems to run, the drain
     /// was killed without a word, and the pump traps instead of deferring for ever.
     pub fn host_turn(&mut self) -> Result<u64, Trapped> {
-        if matches!(self.state, State::Running { .. } | State::Trapped(_)) {
+        if matches!(self.state, State::Running(_) | State::Trapped(_)) {
             return Err(self.trap("a host turn began inside a drain"));
         }
         self.turn += 1;

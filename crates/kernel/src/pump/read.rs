@@ -6,7 +6,7 @@ use crate::named::ensure;
 impl Pump {
     getters! {
         /// Whether a wake or pump call came since the running drain last went to the lanes.
-        pending(&self) -> bool = matches!(self.state, State::Running { pending: true, .. });
+        pending(&self) -> bool = matches!(self.state, State::Running(burst) if burst.pending);
         /// Whether a host call is owed because it was denied.
         stalled(&self) -> bool = matches!(self.state, State::Idle { owed: Some(_) });
         /// The current host turn.
@@ -21,7 +21,7 @@ impl Pump {
             if let State::Trapped(trapped) = self.state { Some(trapped) } else { None };
         /// Steps the running drain has taken; 0 outside a drain.
         steps(&self) -> u32 =
-            if let State::Running { burst, .. } = &self.state { burst.steps } else { 0 };
+            if let State::Running(burst) = &self.state { burst.steps } else { 0 };
         /// The limits in force.
         config(&self) -> &PumpConfig = &self.config;
         /// What is granted.
@@ -33,14 +33,14 @@ impl Pump {
         match self.state {
             State::Idle { .. } | State::Trapped(_) => PumpState::Idle,
             State::Scheduled(_) => PumpState::Scheduled,
-            State::Running { .. } => PumpState::Running,
+            State::Running(_) => PumpState::Running,
         }
     }
 
     /// The invariants that can be seen on the state. That a drain is never entered twice, and that
     /// a host call is outstanding only while Scheduled, the state cannot even express.
     pub fn check(&self) -> Result<(), &'static str> {
-        let State::Running { burst, .. } = &self.state else { return Ok(()) };
+        let State::Running(burst) = &self.state else { return Ok(()) };
         ensure(self.batch > 0, "INV-BR-01: a drain runs that was never entered")?;
         burst.check(&self.config)
     }

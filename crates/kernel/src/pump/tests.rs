@@ -387,7 +387,7 @@ fn a_clock_going_back_counts_as_standing_still() {
     assert!(pump.may_step(None) && pump.may_step(at(2)) && pump.may_step(at(0)));
     assert!(!pump.wants_clock());
     assert!(pump.may_step(at(3)));
-    let State::Running { burst, .. } = pump.state else { panic!("not running") };
+    let State::Running(burst) = pump.state else { panic!("not running") };
     assert_eq!(format!("{burst:?}").split("slowest: ").nth(1), Some("2 }"));
 }
 
@@ -412,7 +412,7 @@ fn the_clock_is_wanted_only_under_a_time_limit() {
 fn check_sees_every_account_beyond_its_limit() {
     let broken = |config: PumpConfig, change: fn(&mut Burst)| {
         let mut pump = running(config, Some(Time::ZERO));
-        let State::Running { burst, .. } = &mut pump.state else { panic!("not running") };
+        let State::Running(burst) = &mut pump.state else { panic!("not running") };
         change(burst);
         pump.check().is_err()
     };

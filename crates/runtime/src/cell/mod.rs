@@ -425,6 +425,7 @@ impl Header {
     }
 
     /// Whether neither priority nor deadline tell it from the usual.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     fn is_unbounded(&self) -> bool {
         self.priority() == Priority::DEFAULT && self.deadline().is_none()
     }
@@ -645,7 +646,8 @@ impl Runnable {
     }
 
     /// Whether the task is in the ready lane at the usual priority: most are.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub fn is_plain(&self) -> bool {
         let header = self.header();
         (header.extra.is_none() || header.is_unbounded())
