@@ -39,7 +39,7 @@ mod armed;
 mod cancel;
 mod joiner;
 mod joint;
-mod memory;
+pub(crate) mod memory;
 mod stage;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -74,8 +74,6 @@ pub(crate) use armed::Armed;
 use cancel::Allowance;
 use joiner::Joiner;
 pub(crate) use joint::{Joint, claim_stop};
-#[cfg(all(feature = "lab", not(loom)))]
-pub use memory::Kept;
 use stage::{Holds, Slot, Stage};
 #[cfg(feature = "lab")]
 pub(crate) use waker::task_number;
