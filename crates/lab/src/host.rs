@@ -21,7 +21,7 @@ use asx_kernel::time::Time;
 use asx_runtime::{Host, Runnable, footprint};
 
 use crate::coverage::Coverage;
-use crate::explore::{Access, Decisions, Point, Strategy, TaskPath};
+use crate::explore::{Access, Decision, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
 use crate::own::Own;
 use crate::watch::Pulse;
@@ -322,9 +322,13 @@ impl State {
         shared.get_or_insert_with(|| Arc::new(mem::take(log))).clone()
     }
 
-    /// Whether the run is written down.
-    pub(crate) fn is_written(&self) -> bool {
-        self.plan.trail
+    /// The numbers of what was picked in the last run, if it was not written down, or in brief.
+    pub(crate) fn picked(&mut self) -> Option<Vec<u32>> {
+        match (self.plan.trail, self.plan.brief) {
+            (true, false) => None,
+            (true, true) => Some(self.decided().list().iter().map(Decision::picked).collect()),
+            (false, _) => Some(self.picks.clone()),
+        }
     }
 
     /// Takes down what the poll of a task has touched, if that is wanted: how many things the task

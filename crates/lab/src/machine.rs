@@ -58,6 +58,8 @@ pub(crate) struct Plan {
     /// Whether what is decided, and what each step touches, is written down: to be told, or to be
     /// compared with another run.
     pub(crate) trail: bool,
+    /// Whether what else could have been decided is left out: enough to compare.
+    pub(crate) brief: bool,
     /// The step after which it is known to stand still in part: nothing is needed of what follows.
     pub(crate) until: Option<u64>,
 }
@@ -176,10 +178,9 @@ impl Machine {
         self.parts.host.state().decided()
     }
 
-    /// The numbers of what was picked in the last run, if it was not written down.
+    /// The numbers of what was picked in the last run, if it was not written down, or in brief.
     pub(crate) fn picks(&self) -> Option<Vec<u32>> {
-        let state = self.parts.host.state();
-        (!state.is_written()).then(|| state.picks.clone())
+        self.parts.host.state().picked()
     }
 
     /// What there is to compare of the last run.

@@ -55,6 +55,8 @@ pub(crate) struct Search<'a, F> {
     first: Option<Seen>,
     /// Where the runs that are made now end.
     until: Option<u64>,
+    /// Whether they are written down just to be compared.
+    brief: bool,
     /// Cancels that were tried, of how many; and faults.
     coverage: [Option<(usize, usize)>; 2],
 }
@@ -71,7 +73,7 @@ where
         let (end, how) = (None, check.how);
         let (first, proof, coverage, grain) = (None, None, [None; 2], Grain::Poll);
         let machine = machine(check.name.as_deref(), None, grain);
-        let (cancels, faults, runs, until) = (false, false, 0, None);
+        let (cancels, faults, runs, until, brief) = (false, false, 0, None, false);
         Search {
             check,
             machine,
@@ -84,6 +86,7 @@ where
             grain,
             first,
             until,
+            brief,
             coverage,
         }
     }
@@ -247,7 +250,9 @@ where
                 break;
             }
             let is_first = self.runs == 0 && !self.cancels && !self.faults;
+            self.brief = is_first;
             let failure = self.once(&mut strategy, is_first);
+            self.brief = false;
             self.runs += 1;
             if failure.is_some() {
                 return failure;
@@ -277,8 +282,9 @@ where
         let Check { workers, steps, latency, transparent, late_clocks, .. } = *self.check;
         let program = &self.check.program;
         let (cancels, faults, until) = (self.cancels, self.faults, self.until);
+        let brief = self.brief;
         let with = Plan { workers, steps, latency, cancels, faults, ..Plan::default() };
-        let plan = Plan { late_clocks, transparent, trail, until, ..with };
+        let plan = Plan { late_clocks, transparent, trail, brief, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),
             false => value.judge(),
@@ -332,7 +338,9 @@ where
     fn again(&mut self, log: &Arc<Decisions>) -> Seen {
         let mut replay = Replay::new(log.clone());
         replay.begin();
+        self.brief = true;
         let failure = self.once(&mut Some(Box::new(replay)), true);
+        self.brief = false;
         self.machine.seen(failure.as_ref())
     }
 

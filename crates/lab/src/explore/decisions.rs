@@ -31,6 +31,15 @@ pub enum Decision {
     },
 }
 
+impl Decision {
+    /// The number of what was taken.
+    pub(crate) fn picked(&self) -> u32 {
+        match self {
+            Decision::Task { picked, .. } | Decision::Pick { picked, .. } => *picked,
+        }
+    }
+}
+
 /// Where a run leaves the default policy. Tasks are named by their [tag](TaskPath::tag); their
 /// steps are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +101,13 @@ impl Decisions {
         let (path, count) = (enabled[picked], enabled.len() as u32);
         self.list.push(Decision::Task { path, picked: picked as u32, count });
         self.enabled.extend_from_slice(enabled);
+    }
+
+    /// The same without what else could have run: the log can be compared and replayed, and has no
+    /// [`schedule`](Decisions::schedule).
+    pub(crate) fn push_briefly(&mut self, enabled: &[TaskPath], picked: usize) {
+        let (path, count) = (enabled[picked], enabled.len() as u32);
+        self.list.push(Decision::Task { path, picked: picked as u32, count });
     }
 
     /// Adds a decision of another kind.

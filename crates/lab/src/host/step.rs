@@ -12,6 +12,7 @@ use asx_runtime::{Dispatch, Runnable, footprint};
 
 use super::{IN_A_ROW, LabHost, State, Trouble};
 use crate::explore::TaskPath;
+use crate::machine::Plan;
 use crate::quiet;
 use crate::signal::Signal;
 
@@ -208,9 +209,10 @@ impl State {
         let enabled = &self.enabled[..count];
         let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_task(enabled));
         let at = picked.min(count - 1);
-        match self.plan.trail {
-            true => self.log.push_task(enabled, at),
-            false => self.picks.push(at as u32),
+        match self.plan {
+            Plan { trail: true, brief: true, .. } => self.log.push_briefly(enabled, at),
+            Plan { trail: true, .. } => self.log.push_task(enabled, at),
+            _ => self.picks.push(at as u32),
         }
         at
     }
