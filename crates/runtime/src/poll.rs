@@ -159,7 +159,7 @@ impl Turn {
         }
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[inline(always)]
     fn poll(&self) {
         let task = self.task();
         let waker = task.lend_waker();
