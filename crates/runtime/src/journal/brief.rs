@@ -9,9 +9,10 @@
 //!  +----------------------------------+------------------------------------+
 //! ```
 //! The time is that of the last [slot](super::slot) in the chunk, and the stamp is later than its
-//! by so much. The region is that of the last slot about one whose number ends in these bits; how
-//! a dispatch came about is as in the last slot of one. Only events of timers and channels have the
-//! second word. Whatever is too far from what was before is written as a slot.
+//! by so much. The region is that of the last slot about one whose number ends in these bits, among
+//! those of the same number of words; how a dispatch came about is as in the last slot of one. Only
+//! events of timers and channels have the second word. Whatever is too far from what was before is
+//! written as a slot.
 
 use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, Slot, Told};
 
@@ -34,7 +35,9 @@ pub(super) struct Context {
     /// Stamps from here on are too far.
     end: u64,
     time: u64,
-    regions: [u64; REGIONS],
+    /// One higher. Those of tasks and regions, then those of timers and channels: a task's timer is
+    /// in none, and would put that in place of the task's.
+    regions: [u64; 2 * REGIONS],
     /// Without the step that was made.
     dispatch: u64,
 }
@@ -43,9 +46,9 @@ impl Context {
     /// That of a chunk of which nothing is known: what is next is a slot. So is the first dispatch,
     /// which is far from that.
     pub(super) const NONE: Context =
-        Context { stamp: 0, end: 0, time: 0, regions: [u64::MAX; REGIONS], dispatch: 1 << 63 };
+        Context { stamp: 0, end: 0, time: 0, regions: [0; 2 * REGIONS], dispatch: 1 << 63 };
 
-    /// A word for an event at this stamp, and at the time of the last slot.
+    /// A word for an event at this stamp, and at the time of the last slot. The ids are one higher.
     #[inline(always)]
     pub(super) fn word(
         &self,
@@ -54,13 +57,12 @@ impl Context {
         fields: u64,
         stamp: u64,
     ) -> Option<u64> {
-        let place = region as usize % REGIONS;
-        let task = task.wrapping_add(1);
-        let excess = task >> 32 | fields >> FIELD_BITS | (self.regions[place] ^ region);
+        let known = self.regions[at(code, region)];
+        let excess = task >> 32 | fields >> FIELD_BITS | (known ^ region);
         if excess != 0 || stamp >= self.end {
             return None;
         }
-        let head = BRIEF | code << CODE_AT | (place as u64) << REGION_AT;
+        let head = BRIEF | code << CODE_AT | (region % REGIONS as u64) << REGION_AT;
         Some(head | (stamp - self.stamp) << STAMP_AT | fields << FIELDS_AT | task)
     }
 
@@ -68,7 +70,7 @@ impl Context {
     #[inline]
     pub(super) fn brief(&self, told: &Told, stamp: u64) -> Option<(u64, Option<u64>)> {
         let code = told.code >> CODE_SHIFT;
-        let ids = ((told.ids & LOW).wrapping_sub(1), (told.ids >> 32).wrapping_sub(1));
+        let ids = (told.ids & LOW, told.ids >> 32);
         let fields = told.fields.wrapping_sub(self.base(code));
         if code >= ARMED {
             let tail = u64::from(told.thing) << 32 | fields & LOW;
@@ -106,8 +108,8 @@ impl Context {
         (self.stamp, self.time) = (slot::stamp(slot), slot::time(slot));
         // A slot has 32 bits for how much later than the time the stamp is.
         self.end = (self.stamp + (1 << STAMP_BITS)).min(self.time + (1 << 32));
-        let region = (slot[2] >> 32).wrapping_sub(1);
-        self.regions[region as usize % REGIONS] = region;
+        let region = slot[2] >> 32;
+        self.regions[at(slot[0] >> CODE_SHIFT, region)] = region;
         if slot::is_dispatch(slot) {
             self.dispatch = slot[3] & !slot::STEP;
         }
@@ -118,7 +120,7 @@ impl Context {
         let stamp = self.stamp + (word >> STAMP_AT & ((1 << STAMP_BITS) - 1));
         let high = word >> FIELDS_AT & ((1 << FIELD_BITS) - 1);
         let fields = if code >= ARMED { high << 32 | tail & LOW } else { high };
-        let region = self.regions[(word >> REGION_AT) as usize % REGIONS].wrapping_add(1);
+        let region = self.regions[at(code, word >> REGION_AT)];
         [
             stamp | code << CODE_SHIFT,
             tail & !LOW | (stamp - self.time),
@@ -126,6 +128,12 @@ impl Context {
             fields.wrapping_add(self.base(code)),
         ]
     }
+}
+
+/// Where the region of an event of this kind is known.
+#[inline(always)]
+fn at(code: u64, region: u64) -> usize {
+    (region as usize % REGIONS) + if code >= ARMED { REGIONS } else { 0 }
 }
 
 fn code_of(word: u64) -> u64 {

@@ -17,7 +17,8 @@ use super::brief;
 use super::slot::{self, Slot, Wide};
 use crate::prim::{Mutex, lock_unseen};
 
-/// Words of a buffer's first chunk. Each further one has twice as many, up to the most.
+/// Words of a buffer's first chunk. Each further one has twice as many, up to the most, or to as
+/// many as events are retained.
 const FIRST: usize = 1 << 8;
 const MOST: usize = 1 << 12;
 
@@ -30,7 +31,7 @@ pub(super) struct Buffer {
     pub(super) mark: u16,
     /// No thread writes into it.
     pub(super) free: AtomicBool,
-    /// The latest stamp given in it, or about to be.
+    /// No earlier than the latest stamp given in it, or about to be.
     pub(super) clock: AtomicU64,
     /// Events recorded here before the last chunk.
     pub(super) events: AtomicU64,
@@ -73,11 +74,12 @@ impl Buffer {
         self.events.load(Relaxed) + last
     }
 
-    /// A new last chunk.
-    pub(super) fn grow(&self) -> Arc<Chunk> {
+    /// A new last chunk, where so many events are retained.
+    pub(super) fn grow(&self, retained: usize) -> Arc<Chunk> {
         let mut chunks = lock_unseen(&self.chunks);
         self.count_last(&chunks);
-        let words = chunks.back().map_or(FIRST, |last| (2 * last.room()).min(MOST));
+        let most = retained.clamp(FIRST, MOST);
+        let words = chunks.back().map_or(FIRST, |last| (2 * last.room()).min(most));
         let chunk = Arc::new(Chunk::new(words));
         chunks.push_back(chunk.clone());
         chunk

@@ -16,6 +16,8 @@ use crate::core::Host;
 /// Polls between two looks at the clock, at most, and the nanoseconds a poll may take for that.
 const POLLS_PER_LOOK: u32 = 16;
 const SHORT_POLL: u64 = 1_000;
+/// How far ahead stamps are made known, so that who looks for them is not disturbed by each.
+const AHEAD: u64 = 32;
 
 /// A thread that records.
 pub(super) struct Here {
@@ -28,6 +30,8 @@ pub(super) struct Here {
     context: Context,
     /// The last stamp.
     clock: u64,
+    /// Stamps up to here are known to others as given.
+    known: u64,
     mark: u16,
     /// The time when it was looked at last.
     now: u64,
@@ -49,12 +53,13 @@ impl Drop for Here {
 impl Here {
     /// The place of who writes to this buffer, alone.
     pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> Here {
-        let chunk = buffer.last();
+        let (chunk, clock) = (buffer.last(), buffer.clock.load(Relaxed));
         Here {
             recorder: recorder.id,
             filled: chunk.filled(),
             context: Context::NONE,
-            clock: buffer.clock.load(Relaxed),
+            clock,
+            known: clock,
             mark: buffer.mark,
             chunk,
             buffer,
@@ -150,17 +155,34 @@ impl Here {
         self.mark
     }
 
-    /// The stamp for what is written next; others see it before that.
+    /// The stamp for what is written next; others see it, or a later one, before that.
     #[inline]
     pub(super) fn stamp(&mut self) {
         self.clock += 1;
-        self.buffer.clock.store(self.clock, Relaxed);
+        if self.clock > self.known {
+            self.known = self.clock + AHEAD;
+            self.buffer.clock.store(self.known, Relaxed);
+        }
+    }
+
+    /// [`stamp`](Here::stamp) for what is about a thing; see [`show`](Here::show).
+    #[inline]
+    pub(super) fn stamp_of(&mut self, thing: &Stamp) {
+        self.see(thing);
+        self.stamp();
+        self.show(thing);
     }
 
     /// Writes what is told of a task at the last stamp, if one word does. So many events it is.
     #[inline(always)]
-    pub(super) fn tell(&mut self, code: u64, ids: (u64, u64), fields: u64, events: u64) -> bool {
-        let word = self.context.word(code, ids, fields, self.clock);
+    pub(super) fn tell(
+        &mut self,
+        code: u64,
+        (task, region): (u64, u64),
+        fields: u64,
+        events: u64,
+    ) -> bool {
+        let word = self.context.word(code, (task + 1, region + 1), fields, self.clock);
         word.is_some_and(|word| self.write_words([word], events))
     }
 
@@ -179,6 +201,7 @@ impl Here {
     }
 
     /// Writes something down at the last stamp: what was `told`, or else what `kinds` there are.
+    /// Fewer words than a slot do not do.
     pub(super) fn write(
         &mut self,
         recorder: &Recorder,
@@ -186,27 +209,29 @@ impl Here {
         subject: Subject,
         kinds: [Option<EventKind>; 2],
     ) {
-        if !told.is_some_and(|told| self.write_told(recorder, &told)) {
+        if !told.is_some_and(|told| self.write_at_length(recorder, &told)) {
             self.write_slowly(recorder, subject, kinds);
         }
     }
 
     /// Writes down what was told, if there is room or some to be had.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_told(&mut self, recorder: &Recorder, told: &Told) -> bool {
-        self.write_now(told) || (self.make_room(recorder) && self.write_now(told))
-    }
-
-    #[inline]
-    fn write_now(&mut self, told: &Told) -> bool {
-        match self.context.brief(told, self.clock) {
+        let written = match self.context.brief(told, self.clock) {
             Some((word, None)) => self.write_words([word], told.events()),
             Some((word, Some(tail))) => self.write_words([word, tail], told.events()),
-            None => self.write_slot(told),
-        }
+            None => false,
+        };
+        written || self.write_at_length(recorder, told)
     }
 
+    /// [`write_told`](Here::write_told) where fewer words than a slot do not do.
     #[inline(never)]
+    fn write_at_length(&mut self, recorder: &Recorder, told: &Told) -> bool {
+        self.write_slot(told) || (self.make_room(recorder) && self.write_slot(told))
+    }
+
+    #[inline]
     fn write_slot(&mut self, told: &Told) -> bool {
         let Some(slot) = told.at(self.clock, self.now) else { return false };
         let written = self.write_words(slot, told.events());
@@ -237,7 +262,7 @@ impl Here {
                 recorder.lose(self.now, subject, kind);
                 continue;
             }
-            if !Told::new(subject, kind).is_some_and(|told| self.write_now(&told)) {
+            if !Told::new(subject, kind).is_some_and(|told| self.write_slot(&told)) {
                 let place = self.chunk.keep((self.now, subject, kind));
                 self.write_words(slot::wide(self.clock, place), 1);
             }
@@ -256,7 +281,7 @@ impl Here {
             return false;
         }
         let ring = if recorder.refuses { None } else { recorder.recycle(&self.buffer) };
-        self.chunk = ring.unwrap_or_else(|| self.buffer.grow());
+        self.chunk = ring.unwrap_or_else(|| self.buffer.grow(recorder.capacity));
         recorder.make_known(&self.chunk);
         (self.filled, self.context) = (0, Context::NONE);
         true

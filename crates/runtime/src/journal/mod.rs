@@ -136,38 +136,49 @@ impl Core {
     /// Records an event that is in order with those of this thread, if events are recorded.
     #[inline]
     pub(crate) fn note(&self, subject: Subject, kind: EventKind) {
-        if let Some(recorder) = self.recorder() {
-            self.write(recorder, None, subject, kind);
-        }
+        // What no other sees is in order with everything.
+        self.note_of(&Stamp::default(), subject, kind);
     }
 
     /// Records an event of a thing whose lock the caller has.
     #[inline]
     pub(crate) fn note_of(&self, thing: &Stamp, subject: Subject, kind: EventKind) {
         if let Some(recorder) = self.recorder() {
-            self.write(recorder, Some(thing), subject, kind);
+            // Where the kind is known, so is most of what is to be told of it.
+            match Told::new(subject, kind) {
+                Some(told) if self.write_told(recorder, thing, &told) => {}
+                told => self.write_slowly(recorder, thing, told.is_some(), &(subject, kind)),
+            }
         }
     }
 
-    /// Where the kind is known, so is most of what is to be told of it.
-    #[inline]
-    fn write(&self, recorder: &Recorder, thing: Option<&Stamp>, subject: Subject, kind: EventKind) {
-        let told = Told::new(subject, kind);
-        if !self.write_told(recorder, thing, told.as_ref()) {
-            write_slowly(recorder, &subject, &kind);
-        }
-    }
-
-    /// Gives an event its stamp, and writes it down if it can be told in few words.
+    /// Gives an event its stamp, and writes it down if there is room for few words.
     #[inline(never)]
-    fn write_told(&self, recorder: &Recorder, thing: Option<&Stamp>, told: Option<&Told>) -> bool {
+    fn write_told(&self, recorder: &Recorder, thing: &Stamp, told: &Told) -> bool {
         recorder.with(|here| {
             here.look(&self.host);
-            thing.into_iter().for_each(|thing| here.see(thing));
-            here.stamp();
-            thing.into_iter().for_each(|thing| here.show(thing));
-            told.is_some_and(|told| here.write_told(recorder, told))
+            here.stamp_of(thing);
+            here.write_told(recorder, told)
         })
+    }
+
+    /// Writes an event down that is not told in few words; it may have its stamp.
+    #[cold]
+    #[inline(never)]
+    fn write_slowly(
+        &self,
+        recorder: &Recorder,
+        thing: &Stamp,
+        stamped: bool,
+        (subject, kind): &(Subject, EventKind),
+    ) {
+        recorder.with(|here| {
+            if !stamped {
+                here.look(&self.host);
+                here.stamp_of(thing);
+            }
+            here.write_slowly(recorder, *subject, [Some(*kind), None]);
+        });
     }
 
     /// Records that a task was spawned, in a region whose lock the caller has.
@@ -185,13 +196,11 @@ impl Core {
             // nothing else is recorded of it.
             task.word.sign(here.mark());
             here.look(&self.host);
-            here.see(thing);
-            here.stamp();
+            here.stamp_of(thing);
             let fields = slot::pack_spawned(task.priority().0, task.is_finalizer());
             if !here.tell(slot::SPAWNED, task.ids(), fields, 1) {
                 spawned(recorder, here, task);
             }
-            here.show(thing);
         });
     }
 
@@ -273,13 +282,6 @@ impl Core {
             Some((answer, here.clock()))
         })
     }
-}
-
-/// Writes an event down that has its stamp, and is not told in few words.
-#[cold]
-#[inline(never)]
-fn write_slowly(recorder: &Recorder, subject: &Subject, kind: &EventKind) {
-    recorder.with(|here| here.write_slowly(recorder, *subject, [Some(*kind), None]));
 }
 
 /// What does not fit in one word.

@@ -28,7 +28,7 @@ const NEAR: usize = 64;
 /// Takes events, of any number of threads.
 pub(crate) struct Recorder {
     pub(super) id: u64,
-    capacity: usize,
+    pub(super) capacity: usize,
     /// Whether a full journal refuses new work.
     pub(super) refuses: bool,
     /// Whether the time passes by itself, so that it need not be looked at for each event.
@@ -141,8 +141,8 @@ impl Recorder {
         self.room.fetch_add(2 * chunk.room() as u64, Relaxed);
     }
 
-    /// The latest stamp of the thread that left this mark.
-    #[cold]
+    /// No earlier than the latest stamp of the thread that left this mark.
+    #[inline(never)]
     pub(super) fn clock_of(&self, mark: u16) -> u64 {
         let clock = |buffer: &Arc<Buffer>| buffer.clock.load(Relaxed);
         let near = usize::from(mark).checked_sub(1).and_then(|at| self.near.get(at)?.get());
