@@ -79,6 +79,9 @@ impl Runnable {
     /// [`run`](Runnable::run), and has the record say how it came about.
     pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
         let header = self.header();
+        if let Some(begun) = header.region.core.begin_quickly(header, plain, &dispatch) {
+            return self.run_begun(Some(begun));
+        }
         let begun = header.begin_on_record(header.extra.is_none(), plain, dispatch);
         self.run_begun(begun)
     }

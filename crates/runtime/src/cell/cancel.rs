@@ -236,6 +236,12 @@ impl Header {
         if !self.region.core.recording() {
             return (self.word.complete(kept, reserve), 0);
         }
+        if !kept
+            && !forced
+            && let Some(ended) = self.region.core.complete_quickly(self, severity, reserve)
+        {
+            return ended;
+        }
         self.complete_on_record(kept, severity, forced, reserve)
     }
 
@@ -251,8 +257,9 @@ impl Header {
             return self.complete_cancelled(kept, severity, true, reserve);
         }
         let plainly = self.region.core.note_ended(self, severity, |signer| {
-            let (before, ended) =
-                self.word.complete_signed(kept, reserve, |mark| signer.sign(mark))?;
+            let (before, ended) = self
+                .word
+                .complete_signed(kept, reserve, |before| Some(signer.sign(before.mark())))?;
             Some((ended, before.state()))
         });
         plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, false, reserve))
@@ -282,6 +289,7 @@ impl Header {
     }
 
     /// [`Word::begin_with`](super::word::Word::begin_with), on the record.
+    #[inline(never)]
     pub(crate) fn begin_on_record(
         &self,
         step: bool,
@@ -289,7 +297,8 @@ impl Header {
         dispatch: Dispatch,
     ) -> Option<Snapshot> {
         let plainly = self.region.core.note_begun(self, &dispatch, |signer| {
-            let (before, after) = self.word.begin_signed(step, plain, |mark| signer.sign(mark))?;
+            let sign = |before: Snapshot, _| Some(signer.sign(before.mark()));
+            let (before, after) = self.word.begin_signed(step, plain, sign)?;
             Some((before, before.state(), after.state()))
         });
         plainly.or_else(|| self.begin_cancelled(step, plain, dispatch))

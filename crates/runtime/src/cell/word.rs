@@ -68,6 +68,12 @@ impl Snapshot {
         STATES[((self.0 & STATE) >> STATE_SHIFT) as usize]
     }
 
+    /// The number of the state.
+    #[inline]
+    pub(crate) fn state_bits(self) -> u64 {
+        (self.0 & STATE) >> STATE_SHIFT
+    }
+
     fn with_state(self, state: TaskState) -> Snapshot {
         Snapshot(self.0 & !STATE | (state as u64) << STATE_SHIFT)
     }
@@ -241,19 +247,19 @@ impl Word {
     }
 
     /// [`begin_with`](Word::begin_with) the usual reserve, signed: the words before and after.
-    /// `sign` has the mark to leave for the one that is there. `None` also where the cancel is to
-    /// be locked first.
+    /// `sign` has the mark to leave, if the step is to be made from one word to the other. `None`
+    /// also where the cancel is to be locked first.
     #[inline]
     pub(crate) fn begin_signed(
         &self,
         step: bool,
         plain: bool,
-        mut sign: impl FnMut(u16) -> u16,
+        mut sign: impl FnMut(Snapshot, Snapshot) -> Option<u16>,
     ) -> Option<(Snapshot, Snapshot)> {
         // What who signed before has published is looked at before the step is made.
         self.update_from(self.load().0, |word| {
             let next = word.is_plain().then(|| begun(word, step, plain, RESERVE))??;
-            Some((next.with_mark(sign(word.mark())), (word, next)))
+            Some((next.with_mark(sign(word, next)?), (word, next)))
         })
     }
 
@@ -415,11 +421,11 @@ impl Word {
         &self,
         kept: bool,
         reserve: u32,
-        mut sign: impl FnMut(u16) -> u16,
+        mut sign: impl FnMut(Snapshot) -> Option<u16>,
     ) -> Option<(Snapshot, Ended)> {
         self.update_from(self.load().0, |word| {
             let (next, ended) = word.is_plain().then(|| ended(word, kept, reserve))??;
-            Some((next.with_mark(sign(word.mark())), (word, ended)))
+            Some((next.with_mark(sign(word)?), (word, ended)))
         })
     }
 

@@ -135,6 +135,12 @@ impl Chunk {
         self.len() + size_of::<Slot>() / size_of::<u64>() <= self.room()
     }
 
+    /// Whether there is room for so many words after those of `filled`.
+    #[inline(always)]
+    pub(super) fn has_words(&self, filled: u64, words: usize) -> bool {
+        filled as u32 as usize + words <= self.words.len()
+    }
+
     /// Writes the words that come next, after those of `filled`; only the thread whose chunk it is.
     /// What is filled then, or nothing if there is no room.
     #[inline]

@@ -23,6 +23,8 @@ const AHEAD: u64 = 32;
 pub(super) struct Here {
     /// Which one it records for.
     pub(super) recorder: u64,
+    /// The same, while the time is known: not [outside](Here::outside).
+    inside: u64,
     buffer: Arc<Buffer>,
     chunk: Arc<Chunk>,
     /// What is written in the chunk.
@@ -56,6 +58,7 @@ impl Here {
         let (chunk, clock) = (buffer.last(), buffer.clock.load(Relaxed));
         Here {
             recorder: recorder.id,
+            inside: 0,
             filled: chunk.filled(),
             context: Context::NONE,
             clock,
@@ -69,6 +72,12 @@ impl Here {
             outside: true,
             fleeting: false,
         }
+    }
+
+    /// Whether it is a place in this recorder, and what happens there happens now.
+    #[inline(always)]
+    pub(super) fn knows(&self, recorder: &Recorder) -> bool {
+        self.inside == recorder.id
     }
 
     /// Looks at the clock, if the time may be another than it was.
@@ -108,7 +117,7 @@ impl Here {
         if !recorder.passes {
             return;
         }
-        self.outside = false;
+        (self.outside, self.inside) = (false, self.recorder);
         let short = self.now - before < SHORT_POLL * u64::from(self.per_look);
         self.per_look = if short { (2 * self.per_look).min(POLLS_PER_LOOK) } else { 1 };
         self.polls = self.per_look - 1;
@@ -116,7 +125,7 @@ impl Here {
 
     /// The worker has nothing to poll: time passes unseen.
     pub(super) fn rest(&mut self) {
-        (self.outside, self.polls, self.per_look) = (true, 0, 1);
+        (self.outside, self.inside, self.polls, self.per_look) = (true, 0, 0, 1);
     }
 
     /// What is recorded next comes after what this thing has seen.
@@ -173,31 +182,45 @@ impl Here {
         self.show(thing);
     }
 
-    /// Writes what is told of a task at the last stamp, if one word does. So many events it is.
+    /// A word at the last stamp for what is told of a task, if one does and there is room.
     #[inline(always)]
-    pub(super) fn tell(
-        &mut self,
-        code: u64,
-        (task, region): (u64, u64),
-        fields: u64,
-        events: u64,
-    ) -> bool {
+    pub(super) fn draft(&self, code: u64, (task, region): (u64, u64), fields: u64) -> Option<u64> {
         let word = self.context.word(code, (task + 1, region + 1), fields, self.clock);
-        word.is_some_and(|word| self.write_words([word], events))
+        word.filter(|_| self.chunk.has_words(self.filled, 1))
     }
 
-    /// [`tell`](Here::tell) of a dispatch, and the step that the task makes.
+    /// [`draft`](Here::draft) of a dispatch, and the step that the task makes.
     #[inline(always)]
-    pub(super) fn tell_dispatch(
-        &mut self,
+    pub(super) fn draft_dispatch(
+        &self,
         ids: (u64, u64),
         dispatch: &Dispatch,
-        (step, events): (u64, u64),
-    ) -> bool {
+        step: u64,
+    ) -> Option<u64> {
         // One that is not told in few words is far from all that are.
         let dispatch = dispatch.packed.map_or(0, NonZero::get);
         let fields = (dispatch | step).wrapping_sub(self.context.dispatch());
-        self.tell(slot::DISPATCHED, ids, fields, events)
+        self.draft(slot::DISPATCHED, ids, fields)
+    }
+
+    /// Writes a draft down, to which nothing was added since. So many events it is.
+    #[inline(always)]
+    pub(super) fn keep(&mut self, draft: u64, events: u64) {
+        self.write_words([draft], events);
+    }
+
+    /// Writes down what was told of a thing, if two words do.
+    #[inline(always)]
+    pub(super) fn tell_of(&mut self, told: &Told) -> Option<()> {
+        let (word, tail) = self.context.brief(told, self.clock)?;
+        self.write_words([word, tail?], told.events()).then_some(())
+    }
+
+    /// The next poll begins, if nobody need look at the clock for that.
+    #[inline(always)]
+    pub(super) fn goes_on(&mut self) -> Option<()> {
+        self.polls = self.polls.checked_sub(1)?;
+        Some(())
     }
 
     /// Writes something down at the last stamp: what was `told`, or else what `kinds` there are.

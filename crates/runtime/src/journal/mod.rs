@@ -38,8 +38,9 @@ use asx_kernel::journal::{Event, EventKind, Subject};
 use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
+use asx_kernel::wheel::TimerHandle;
 
-use crate::cell::Header;
+use crate::cell::{Ended, Header, Snapshot};
 use crate::core::Core;
 use here::Here;
 pub(crate) use recorder::Recorder;
@@ -129,6 +130,7 @@ impl Core {
     }
 
     /// Whether a full journal refuses new work.
+    #[inline]
     pub(crate) fn is_refusing(&self) -> bool {
         self.recorder().is_some_and(Recorder::is_refusing)
     }
@@ -189,19 +191,59 @@ impl Core {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn write_spawned(&self, recorder: &Recorder, thing: &Stamp, task: &Header) {
+        let fields = slot::pack_spawned(task.priority().0, task.is_finalizer());
+        let written = recorder.quickly(|here| {
+            if task.word.load().mark() != here.mark() {
+                return None;
+            }
+            here.stamp_of(thing);
+            here.keep(here.draft(slot::SPAWNED, task.ids(), fields)?, 1);
+            Some(())
+        });
+        if written.is_none() {
+            self.write_spawned_slowly(recorder, thing, task);
+        }
+    }
+
+    #[inline(never)]
+    fn write_spawned_slowly(&self, recorder: &Recorder, thing: &Stamp, task: &Header) {
         recorder.with(|here| {
             // As a rule it has had that mark since it was made. Nobody else knows the task, so that
             // nothing else is recorded of it.
             task.word.sign(here.mark());
             here.look(&self.host);
             here.stamp_of(thing);
-            let fields = slot::pack_spawned(task.priority().0, task.is_finalizer());
-            if !here.tell(slot::SPAWNED, task.ids(), fields, 1) {
-                spawned(recorder, here, task);
-            }
+            let (priority, finalizer) = (task.priority().0, task.is_finalizer());
+            let (id, region) = task.ids();
+            let told = Told::spawned(id, region, priority, finalizer);
+            let kind = EventKind::TaskSpawned { priority, finalizer };
+            here.write(recorder, told, task.subject(), [Some(kind), None]);
         });
+    }
+
+    /// Records an event of a timer, under the lock of timers. `owner`: the task and the region it is
+    /// of, each one higher, or else 0.
+    #[inline(always)]
+    pub(crate) fn note_timer(&self, owner: (u64, u64), timer: TimerHandle, kind: EventKind) {
+        let Some(recorder) = self.recorder() else { return };
+        let (thing, timer) = (&self.timers.stamp, timer.generation);
+        let written = recorder.quickly(|here| {
+            let told = Told::of_timer(owner, timer, kind)?;
+            here.stamp_of(thing);
+            here.tell_of(&told)
+        });
+        if written.is_none() {
+            self.note_timer_slowly(owner, timer, &kind);
+        }
+    }
+
+    #[inline(never)]
+    fn note_timer_slowly(&self, owner: (u64, u64), timer: u64, kind: &EventKind) {
+        let (task, region) = (owner.0.checked_sub(1), owner.1.checked_sub(1));
+        let subject = Subject { task, region, timer: Some(timer), channel: None };
+        self.note_of(&self.timers.stamp, subject, *kind);
     }
 
     /// What is recorded of a thing later comes after what this thread has recorded, and the other
@@ -242,9 +284,57 @@ impl Core {
         }
     }
 
+    /// Begins a poll, on the record: the word before. Only if that is done in a few lines; else
+    /// nothing has happened.
+    #[inline(always)]
+    pub(crate) fn begin_quickly(
+        &self,
+        task: &Header,
+        plain: bool,
+        dispatch: &Dispatch,
+    ) -> Option<Snapshot> {
+        let recorder = self.recorder()?;
+        recorder.quickly(|here| {
+            here.goes_on()?;
+            let (mut draft, mut events) = (0, 0);
+            let begun = task.word.begin_signed(task.extra.is_none(), plain, |before, after| {
+                here.see_mark(recorder, before.mark());
+                here.stamp();
+                let step = slot::pack_step(before.state_bits(), after.state_bits());
+                events = 1 + (step & slot::STEPS);
+                draft = here.draft_dispatch(task.ids(), dispatch, step)?;
+                Some(here.mark())
+            })?;
+            here.keep(draft, events);
+            Some(begun.0)
+        })
+    }
+
+    /// Completes a task, on the record, as [`begin_quickly`](Core::begin_quickly): also the stamp.
+    #[inline(always)]
+    pub(crate) fn complete_quickly(
+        &self,
+        task: &Header,
+        outcome: Severity,
+        reserve: u32,
+    ) -> Option<(Ended, u64)> {
+        let recorder = self.recorder()?;
+        recorder.quickly(|here| {
+            let mut draft = 0;
+            let (_, ended) = task.word.complete_signed(false, reserve, |before| {
+                here.see_mark(recorder, before.mark());
+                here.stamp();
+                let step = slot::pack_step(before.state_bits(), TaskState::Completed as u64);
+                draft = here.draft(slot::ENDED, task.ids(), step | (outcome as u64) << 8)?;
+                Some(here.mark())
+            })?;
+            here.keep(draft, 2);
+            Some((ended, here.clock()))
+        })
+    }
+
     /// Records that a poll begins, with the step of the task's word that `step` makes and signs, if
     /// it does: what it answers, and the states before and after.
-    #[inline]
     pub(crate) fn note_begun<R>(
         &self,
         task: &Header,
@@ -255,16 +345,15 @@ impl Core {
         recorder.with(|here| {
             here.begin_poll(recorder, &self.host);
             let (answer, from, to) = step(&mut Signer { here, recorder })?;
-            let step = (slot::pack_step(from, to), 1 + u64::from(from != to));
-            if !here.tell_dispatch(task.ids(), dispatch, step) {
-                begun(recorder, here, task, dispatch, (from, to));
-            }
+            let (id, region) = task.ids();
+            let told = Told::dispatched(id, region, dispatch, from, to);
+            let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
+            here.write(recorder, told, task.subject(), kinds);
             Some(answer)
         })
     }
 
     /// Records that a task ends, as [`note_begun`](Core::note_begun); also the stamp.
-    #[inline]
     pub(crate) fn note_ended<R>(
         &self,
         task: &Header,
@@ -275,45 +364,13 @@ impl Core {
         recorder.with(|here| {
             here.look(&self.host);
             let (answer, from) = step(&mut Signer { here, recorder })?;
-            let fields = slot::pack_ended(outcome, from, TaskState::Completed);
-            if !here.tell(slot::ENDED, task.ids(), fields, 2) {
-                ended(recorder, here, task, outcome, from);
-            }
+            let ((id, region), to) = (task.ids(), TaskState::Completed);
+            let told = Told::ended(id, region, outcome, from, to);
+            let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
+            here.write(recorder, told, task.subject(), kinds);
             Some((answer, here.clock()))
         })
     }
-}
-
-/// What does not fit in one word.
-#[cold]
-fn spawned(recorder: &Recorder, here: &mut Here, task: &Header) {
-    let (priority, finalizer) = (task.priority().0, task.is_finalizer());
-    let (id, region) = task.ids();
-    let told = Told::spawned(id, region, priority, finalizer);
-    let kind = EventKind::TaskSpawned { priority, finalizer };
-    here.write(recorder, told, task.subject(), [Some(kind), None]);
-}
-
-#[cold]
-fn begun(
-    recorder: &Recorder,
-    here: &mut Here,
-    task: &Header,
-    dispatch: &Dispatch,
-    (from, to): (TaskState, TaskState),
-) {
-    let (id, region) = task.ids();
-    let told = Told::dispatched(id, region, dispatch, from, to);
-    let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
-    here.write(recorder, told, task.subject(), kinds);
-}
-
-#[cold]
-fn ended(recorder: &Recorder, here: &mut Here, task: &Header, outcome: Severity, from: TaskState) {
-    let ((id, region), to) = (task.ids(), TaskState::Completed);
-    let told = Told::ended(id, region, outcome, from, to);
-    let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
-    here.write(recorder, told, task.subject(), kinds);
 }
 
 fn moved(from: TaskState, to: TaskState) -> Option<EventKind> {

@@ -95,7 +95,7 @@ impl Told {
         from: TaskState,
         to: TaskState,
     ) -> Option<Told> {
-        let fields = dispatch.packed?.get() | pack_step(from, to);
+        let fields = dispatch.packed?.get() | pack_step(from as u64, to as u64);
         Some(Told {
             code: DISPATCHED << CODE_SHIFT,
             thing: 0,
@@ -113,8 +113,29 @@ impl Told {
         from: TaskState,
         to: TaskState,
     ) -> Option<Told> {
-        let (ids, fields) = (task_ids(task, region)?, pack_ended(outcome, from, to));
+        let ids = task_ids(task, region)?;
+        let fields = pack_step(from as u64, to as u64) | (outcome as u64) << 8;
         Some(Told { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
+    }
+
+    /// An event of a timer, of a task and a region whose numbers are one higher, or else 0.
+    #[inline(always)]
+    pub(super) fn of_timer(
+        (task, region): (u64, u64),
+        timer: u64,
+        kind: EventKind,
+    ) -> Option<Told> {
+        let (code, fields) = match kind {
+            EventKind::TimerArmed { deadline } => (ARMED, deadline),
+            EventKind::TimerFired { deadline } => (FIRED, deadline),
+            EventKind::TimerCancelled {} => (DISARMED, 0),
+            _ => return None,
+        };
+        if (task | region | timer) >> 31 != 0 {
+            return None;
+        }
+        let (thing, ids) = (timer as u32 + 1, task | region << 32);
+        Some(Told { code: code << CODE_SHIFT, thing, ids, fields })
     }
 
     /// Any one event, if it can be told in few words.
@@ -125,7 +146,7 @@ impl Told {
             EventKind::TaskSpawned { priority, finalizer } => {
                 (SPAWNED, pack_spawned(priority, finalizer))
             }
-            EventKind::TaskMoved { from, to } => (MOVED, pack_step(from, to)),
+            EventKind::TaskMoved { from, to } => (MOVED, pack_step(from as u64, to as u64)),
             EventKind::TaskEnded { outcome } => (ENDED, (outcome as u64) << 8),
             EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened } => {
                 let polls = u64::from(u32::try_from(polls).ok()?);
@@ -149,7 +170,7 @@ impl Told {
 }
 
 /// There is a step in the fields; from and to are above.
-const STEPS: u64 = 1;
+pub(super) const STEPS: u64 = 1;
 /// All of the step.
 pub(super) const STEP: u64 = 0x7f;
 
@@ -175,15 +196,11 @@ pub(super) fn pack_spawned(priority: u8, finalizer: bool) -> u64 {
     u64::from(priority) | u64::from(finalizer) << 8
 }
 
+/// A step from one state to another, as the numbers of both.
 #[inline]
-pub(super) fn pack_ended(outcome: Severity, from: TaskState, to: TaskState) -> u64 {
-    pack_step(from, to) | (outcome as u64) << 8
-}
-
-#[inline]
-pub(super) fn pack_step(from: TaskState, to: TaskState) -> u64 {
+pub(super) fn pack_step(from: u64, to: u64) -> u64 {
     let steps = if from == to { 0 } else { STEPS };
-    steps | ((from as u64) << 1) | ((to as u64) << 4)
+    steps | from << 1 | to << 4
 }
 
 #[inline]
