@@ -79,9 +79,15 @@ impl Runnable {
     /// [`run`](Runnable::run), and has the record say how it came about.
     pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
         let header = self.header();
-        if let Some(begun) = header.region.core.begin_quickly(header, plain, &dispatch) {
-            return self.run_begun(Some(begun));
+        match header.region.core.begin_quickly(header, &dispatch) {
+            None => self.run_recorded_slowly(plain, dispatch),
+            begun => self.run_begun(begun),
         }
+    }
+
+    #[inline(never)]
+    fn run_recorded_slowly(self, plain: bool, dispatch: Dispatch) -> bool {
+        let header = self.header();
         let begun = header.begin_on_record(header.extra.is_none(), plain, dispatch);
         self.run_begun(begun)
     }

@@ -257,9 +257,8 @@ impl Header {
             return self.complete_cancelled(kept, severity, true, reserve);
         }
         let plainly = self.region.core.note_ended(self, severity, |signer| {
-            let (before, ended) = self
-                .word
-                .complete_signed(kept, reserve, |before| Some(signer.sign(before.mark())))?;
+            let (before, ended) =
+                self.word.complete_signed(kept, reserve, |mark| signer.sign(mark))?;
             Some((ended, before.state()))
         });
         plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, false, reserve))
@@ -289,7 +288,6 @@ impl Header {
     }
 
     /// [`Word::begin_with`](super::word::Word::begin_with), on the record.
-    #[inline(never)]
     pub(crate) fn begin_on_record(
         &self,
         step: bool,
@@ -297,8 +295,7 @@ impl Header {
         dispatch: Dispatch,
     ) -> Option<Snapshot> {
         let plainly = self.region.core.note_begun(self, &dispatch, |signer| {
-            let sign = |before: Snapshot, _| Some(signer.sign(before.mark()));
-            let (before, after) = self.word.begin_signed(step, plain, sign)?;
+            let (before, after) = self.word.begin_signed(step, plain, |mark| signer.sign(mark))?;
             Some((before, before.state(), after.state()))
         });
         plainly.or_else(|| self.begin_cancelled(step, plain, dispatch))

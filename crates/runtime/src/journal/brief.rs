@@ -66,17 +66,31 @@ impl Context {
         Some(head | (stamp - self.stamp) << STAMP_AT | fields << FIELDS_AT | task)
     }
 
+    /// The words for an event of a thing, whose id is one higher, too.
+    #[inline(always)]
+    pub(super) fn words(
+        &self,
+        code: u64,
+        ids: (u64, u64),
+        thing: u64,
+        fields: u64,
+        stamp: u64,
+    ) -> Option<[u64; 2]> {
+        let fields = fields.wrapping_sub(self.base(code));
+        let word = self.word(code, ids, fields >> 32, stamp)?;
+        (thing <= LOW).then_some([word, thing << 32 | fields & LOW])
+    }
+
     /// What was told, in few words: the second is there for a thing.
     #[inline]
     pub(super) fn brief(&self, told: &Told, stamp: u64) -> Option<(u64, Option<u64>)> {
         let code = told.code >> CODE_SHIFT;
         let ids = (told.ids & LOW, told.ids >> 32);
-        let fields = told.fields.wrapping_sub(self.base(code));
         if code >= ARMED {
-            let tail = u64::from(told.thing) << 32 | fields & LOW;
-            return Some((self.word(code, ids, fields >> 32, stamp)?, Some(tail)));
+            let words = self.words(code, ids, told.thing.into(), told.fields, stamp);
+            return words.map(|[word, tail]| (word, Some(tail)));
         }
-        let word = self.word(code, ids, fields, stamp)?;
+        let word = self.word(code, ids, told.fields.wrapping_sub(self.base(code)), stamp)?;
         (told.thing == 0).then_some((word, None))
     }
 

@@ -135,10 +135,19 @@ impl Chunk {
         self.len() + size_of::<Slot>() / size_of::<u64>() <= self.room()
     }
 
-    /// Whether there is room for so many words after those of `filled`.
+    /// Puts a word where the next one goes, after those of `filled`, if there is room.
     #[inline(always)]
-    pub(super) fn has_words(&self, filled: u64, words: usize) -> bool {
-        filled as u32 as usize + words <= self.words.len()
+    pub(super) fn draft(&self, filled: u64, word: u64) -> Option<()> {
+        self.words.get(filled as u32 as usize)?.store(word, Relaxed);
+        Some(())
+    }
+
+    /// What was put there is written, and is so many events: what is filled then.
+    #[inline(always)]
+    pub(super) fn keep_draft(&self, filled: u64, events: u64) -> u64 {
+        let filled = filled + 1 + events * EVENT;
+        self.filled.store(filled, Release);
+        filled
     }
 
     /// Writes the words that come next, after those of `filled`; only the thread whose chunk it is.

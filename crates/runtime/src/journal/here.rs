@@ -23,7 +23,8 @@ const AHEAD: u64 = 32;
 pub(super) struct Here {
     /// Which one it records for.
     pub(super) recorder: u64,
-    /// The same, while the time is known: not [outside](Here::outside).
+    /// The same, while events are written quickly: not [outside](Here::outside), and with a mark of
+    /// its own.
     inside: u64,
     buffer: Arc<Buffer>,
     chunk: Arc<Chunk>,
@@ -74,7 +75,7 @@ impl Here {
         }
     }
 
-    /// Whether it is a place in this recorder, and what happens there happens now.
+    /// Whether it is a place in this recorder where events are written quickly.
     #[inline(always)]
     pub(super) fn knows(&self, recorder: &Recorder) -> bool {
         self.inside == recorder.id
@@ -117,7 +118,9 @@ impl Here {
         if !recorder.passes {
             return;
         }
-        (self.outside, self.inside) = (false, self.recorder);
+        // Whoever shares a mark looks at all that have it.
+        self.inside = if self.mark == u16::MAX { 0 } else { self.recorder };
+        self.outside = false;
         let short = self.now - before < SHORT_POLL * u64::from(self.per_look);
         self.per_look = if short { (2 * self.per_look).min(POLLS_PER_LOOK) } else { 1 };
         self.polls = self.per_look - 1;
@@ -147,6 +150,15 @@ impl Here {
         if mark != self.mark || mark == u16::MAX {
             self.clock = self.clock.max(recorder.clock_of(mark));
         }
+    }
+
+    /// [`see_mark`](Here::see_mark), if that takes no lock.
+    #[inline(always)]
+    pub(super) fn see_near(&mut self, recorder: &Recorder, mark: u16) -> Option<()> {
+        if mark != self.mark {
+            self.clock = self.clock.max(recorder.clock_near(mark)?);
+        }
+        Some(())
     }
 
     #[cfg(all(test, not(loom)))]
@@ -182,11 +194,12 @@ impl Here {
         self.show(thing);
     }
 
-    /// A word at the last stamp for what is told of a task, if one does and there is room.
+    /// Puts a word where the next one goes for what is told of a task at the last stamp, if one does
+    /// and there is room. Nobody sees it yet.
     #[inline(always)]
-    pub(super) fn draft(&self, code: u64, (task, region): (u64, u64), fields: u64) -> Option<u64> {
-        let word = self.context.word(code, (task + 1, region + 1), fields, self.clock);
-        word.filter(|_| self.chunk.has_words(self.filled, 1))
+    pub(super) fn draft(&self, code: u64, (task, region): (u64, u64), fields: u64) -> Option<()> {
+        let word = self.context.word(code, (task + 1, region + 1), fields, self.clock)?;
+        self.chunk.draft(self.filled, word)
     }
 
     /// [`draft`](Here::draft) of a dispatch, and the step that the task makes.
@@ -196,24 +209,31 @@ impl Here {
         ids: (u64, u64),
         dispatch: &Dispatch,
         step: u64,
-    ) -> Option<u64> {
+    ) -> Option<()> {
         // One that is not told in few words is far from all that are.
         let dispatch = dispatch.packed.map_or(0, NonZero::get);
         let fields = (dispatch | step).wrapping_sub(self.context.dispatch());
         self.draft(slot::DISPATCHED, ids, fields)
     }
 
-    /// Writes a draft down, to which nothing was added since. So many events it is.
+    /// The last draft is written: so many events.
     #[inline(always)]
-    pub(super) fn keep(&mut self, draft: u64, events: u64) {
-        self.write_words([draft], events);
+    pub(super) fn keep(&mut self, events: u64) {
+        self.filled = self.chunk.keep_draft(self.filled, events);
     }
 
-    /// Writes down what was told of a thing, if two words do.
+    /// Writes down what is told of a thing at the last stamp, one event, if two words do. The ids of
+    /// who it is about are one higher.
     #[inline(always)]
-    pub(super) fn tell_of(&mut self, told: &Told) -> Option<()> {
-        let (word, tail) = self.context.brief(told, self.clock)?;
-        self.write_words([word, tail?], told.events()).then_some(())
+    pub(super) fn tell_of(
+        &mut self,
+        code: u64,
+        ids: (u64, u64),
+        thing: u64,
+        fields: u64,
+    ) -> Option<()> {
+        let words = self.context.words(code, ids, thing + 1, fields, self.clock)?;
+        self.write_words(words, 1).then_some(())
     }
 
     /// The next poll begins, if nobody need look at the clock for that.

@@ -199,7 +199,8 @@ impl Core {
                 return None;
             }
             here.stamp_of(thing);
-            here.keep(here.draft(slot::SPAWNED, task.ids(), fields)?, 1);
+            here.draft(slot::SPAWNED, task.ids(), fields)?;
+            here.keep(1);
             Some(())
         });
         if written.is_none() {
@@ -227,21 +228,26 @@ impl Core {
     /// of, each one higher, or else 0.
     #[inline(always)]
     pub(crate) fn note_timer(&self, owner: (u64, u64), timer: TimerHandle, kind: EventKind) {
-        let Some(recorder) = self.recorder() else { return };
-        let (thing, timer) = (&self.timers.stamp, timer.generation);
-        let written = recorder.quickly(|here| {
-            let told = Told::of_timer(owner, timer, kind)?;
-            here.stamp_of(thing);
-            here.tell_of(&told)
-        });
-        if written.is_none() {
-            self.note_timer_slowly(owner, timer, &kind);
+        if self.recording() && !self.write_timer(owner, timer.generation, slot::of_timer(kind)) {
+            self.note_timer_slowly(owner, timer.generation, &kind);
         }
     }
 
+    /// Records an event of a timer if that is done in a few lines.
     #[inline(never)]
-    fn note_timer_slowly(&self, owner: (u64, u64), timer: u64, kind: &EventKind) {
-        let (task, region) = (owner.0.checked_sub(1), owner.1.checked_sub(1));
+    fn write_timer(&self, owner: (u64, u64), timer: u64, (code, fields): (u64, u64)) -> bool {
+        let written = self.recorder().and_then(|recorder| {
+            recorder.quickly(|here| {
+                here.stamp_of(&self.timers.stamp);
+                here.tell_of(code, owner, timer, fields)
+            })
+        });
+        written.is_some()
+    }
+
+    #[inline(never)]
+    fn note_timer_slowly(&self, (task, region): (u64, u64), timer: u64, kind: &EventKind) {
+        let (task, region) = (task.checked_sub(1), region.checked_sub(1));
         let subject = Subject { task, region, timer: Some(timer), channel: None };
         self.note_of(&self.timers.stamp, subject, *kind);
     }
@@ -287,26 +293,21 @@ impl Core {
     /// Begins a poll, on the record: the word before. Only if that is done in a few lines; else
     /// nothing has happened.
     #[inline(always)]
-    pub(crate) fn begin_quickly(
-        &self,
-        task: &Header,
-        plain: bool,
-        dispatch: &Dispatch,
-    ) -> Option<Snapshot> {
+    pub(crate) fn begin_quickly(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
         let recorder = self.recorder()?;
         recorder.quickly(|here| {
             here.goes_on()?;
-            let (mut draft, mut events) = (0, 0);
-            let begun = task.word.begin_signed(task.extra.is_none(), plain, |before, after| {
-                here.see_mark(recorder, before.mark());
+            let mut events = 1;
+            let begun = task.word.begin_plainly(task.extra.is_none(), |mark, fresh| {
+                here.see_near(recorder, mark)?;
                 here.stamp();
-                let step = slot::pack_step(before.state_bits(), after.state_bits());
-                events = 1 + (step & slot::STEPS);
-                draft = here.draft_dispatch(task.ids(), dispatch, step)?;
+                events += u64::from(fresh);
+                let step = if fresh { slot::STARTS } else { slot::GOES_ON };
+                here.draft_dispatch(task.ids(), dispatch, step)?;
                 Some(here.mark())
             })?;
-            here.keep(draft, events);
-            Some(begun.0)
+            here.keep(events);
+            Some(begun)
         })
     }
 
@@ -320,15 +321,13 @@ impl Core {
     ) -> Option<(Ended, u64)> {
         let recorder = self.recorder()?;
         recorder.quickly(|here| {
-            let mut draft = 0;
-            let (_, ended) = task.word.complete_signed(false, reserve, |before| {
-                here.see_mark(recorder, before.mark());
+            let ended = task.word.complete_plainly(reserve, |mark| {
+                here.see_near(recorder, mark)?;
                 here.stamp();
-                let step = slot::pack_step(before.state_bits(), TaskState::Completed as u64);
-                draft = here.draft(slot::ENDED, task.ids(), step | (outcome as u64) << 8)?;
+                here.draft(slot::ENDED, task.ids(), slot::ENDS | (outcome as u64) << 8)?;
                 Some(here.mark())
             })?;
-            here.keep(draft, 2);
+            here.keep(2);
             Some((ended, here.clock()))
         })
     }

@@ -159,12 +159,17 @@ impl Recorder {
     #[inline(never)]
     pub(super) fn clock_of(&self, mark: u16) -> u64 {
         let clock = |buffer: &Arc<Buffer>| buffer.clock.load(Relaxed);
-        let near = usize::from(mark).checked_sub(1).and_then(|at| self.near.get(at)?.get());
-        match near {
-            Some(near) => clock(near),
-            None if mark == 0 => 0,
-            None => lock_unseen(&self.buffers).iter().map(clock).max().unwrap_or(0),
-        }
+        self.clock_near(mark).unwrap_or_else(|| match mark {
+            0 => 0,
+            _ => lock_unseen(&self.buffers).iter().map(clock).max().unwrap_or(0),
+        })
+    }
+
+    /// [`clock_of`](Recorder::clock_of), if it is found without a lock.
+    #[inline(always)]
+    pub(super) fn clock_near(&self, mark: u16) -> Option<u64> {
+        let near = self.near.get(usize::from(mark).wrapping_sub(1))?.get()?;
+        Some(near.clock.load(Relaxed))
     }
 
     /// How many events were recorded.

@@ -95,7 +95,7 @@ impl Told {
         from: TaskState,
         to: TaskState,
     ) -> Option<Told> {
-        let fields = dispatch.packed?.get() | pack_step(from as u64, to as u64);
+        let fields = dispatch.packed?.get() | pack_step(from, to);
         Some(Told {
             code: DISPATCHED << CODE_SHIFT,
             thing: 0,
@@ -114,28 +114,8 @@ impl Told {
         to: TaskState,
     ) -> Option<Told> {
         let ids = task_ids(task, region)?;
-        let fields = pack_step(from as u64, to as u64) | (outcome as u64) << 8;
+        let fields = pack_step(from, to) | (outcome as u64) << 8;
         Some(Told { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
-    }
-
-    /// An event of a timer, of a task and a region whose numbers are one higher, or else 0.
-    #[inline(always)]
-    pub(super) fn of_timer(
-        (task, region): (u64, u64),
-        timer: u64,
-        kind: EventKind,
-    ) -> Option<Told> {
-        let (code, fields) = match kind {
-            EventKind::TimerArmed { deadline } => (ARMED, deadline),
-            EventKind::TimerFired { deadline } => (FIRED, deadline),
-            EventKind::TimerCancelled {} => (DISARMED, 0),
-            _ => return None,
-        };
-        if (task | region | timer) >> 31 != 0 {
-            return None;
-        }
-        let (thing, ids) = (timer as u32 + 1, task | region << 32);
-        Some(Told { code: code << CODE_SHIFT, thing, ids, fields })
     }
 
     /// Any one event, if it can be told in few words.
@@ -146,7 +126,7 @@ impl Told {
             EventKind::TaskSpawned { priority, finalizer } => {
                 (SPAWNED, pack_spawned(priority, finalizer))
             }
-            EventKind::TaskMoved { from, to } => (MOVED, pack_step(from as u64, to as u64)),
+            EventKind::TaskMoved { from, to } => (MOVED, pack_step(from, to)),
             EventKind::TaskEnded { outcome } => (ENDED, (outcome as u64) << 8),
             EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened } => {
                 let polls = u64::from(u32::try_from(polls).ok()?);
@@ -156,9 +136,9 @@ impl Told {
             EventKind::RegionOpened { parent } => (OPENED, pack_id(parent)?.into()),
             EventKind::RegionMoved { from, to } => (REGION_MOVED, from as u64 | (to as u64) << 8),
             EventKind::RegionOutcome { outcome } => (OUTCOME, outcome as u64),
-            EventKind::TimerArmed { deadline } => (ARMED, deadline),
-            EventKind::TimerFired { deadline } => (FIRED, deadline),
-            EventKind::TimerCancelled {} => (DISARMED, 0),
+            EventKind::TimerArmed { .. }
+            | EventKind::TimerFired { .. }
+            | EventKind::TimerCancelled {} => of_timer(kind),
             EventKind::SendReserved { permit } => (RESERVED, permit),
             EventKind::Sent { permit } => (SENT, pack_id(permit)?.into()),
             EventKind::Received {} => (RECEIVED, 0),
@@ -169,10 +149,24 @@ impl Told {
     }
 }
 
+/// The code and the fields of what happened to a timer.
+#[inline(always)]
+pub(super) fn of_timer(kind: EventKind) -> (u64, u64) {
+    match kind {
+        EventKind::TimerArmed { deadline } => (ARMED, deadline),
+        EventKind::TimerFired { deadline } => (FIRED, deadline),
+        _ => (DISARMED, 0),
+    }
+}
+
 /// There is a step in the fields; from and to are above.
-pub(super) const STEPS: u64 = 1;
+const STEPS: u64 = 1;
 /// All of the step.
 pub(super) const STEP: u64 = 0x7f;
+/// Those of most tasks: the first poll, further ones, and the end.
+pub(super) const STARTS: u64 = pack_step(TaskState::Created, TaskState::Running);
+pub(super) const GOES_ON: u64 = pack_step(TaskState::Running, TaskState::Running);
+pub(super) const ENDS: u64 = pack_step(TaskState::Running, TaskState::Completed);
 
 /// How a dispatch came about, if it can be told in few words.
 #[inline]
@@ -196,11 +190,10 @@ pub(super) fn pack_spawned(priority: u8, finalizer: bool) -> u64 {
     u64::from(priority) | u64::from(finalizer) << 8
 }
 
-/// A step from one state to another, as the numbers of both.
 #[inline]
-pub(super) fn pack_step(from: u64, to: u64) -> u64 {
-    let steps = if from == to { 0 } else { STEPS };
-    steps | from << 1 | to << 4
+const fn pack_step(from: TaskState, to: TaskState) -> u64 {
+    let steps = if from as u8 == to as u8 { 0 } else { STEPS };
+    steps | (from as u64) << 1 | (to as u64) << 4
 }
 
 #[inline]
