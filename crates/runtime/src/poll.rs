@@ -77,6 +77,7 @@ impl Runnable {
     }
 
     /// [`run`](Runnable::run), and has the record say how it came about.
+    #[inline]
     pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
         let header = self.header();
         match header.region.core.begin_quickly(header, &dispatch) {
