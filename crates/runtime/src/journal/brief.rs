@@ -13,6 +13,16 @@
 //! those of the same number of words; how a dispatch came about is as in the last slot of one. Only
 //! events of timers and channels have the second word. Whatever is too far from what was before is
 //! written as a slot.
+//!
+//! A word of the code 0 is no event. It says by how much it is later than at the last slot or such
+//! word, and which stamp is the first one then:
+//!
+//! ```text
+//!   63 62         56 55                          28 27                    0
+//!  +--+-------------+------------------------------+-----------------------+
+//!  | 1|      0      |         time, by more        |     stamp, by more    |
+//!  +--+-------------+------------------------------+-----------------------+
+//! ```
 
 use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, Slot, Told};
 
@@ -27,6 +37,9 @@ const REGIONS: usize = 1 << (CODE_AT - REGION_AT);
 /// Of an event with a second word.
 const ALL_FIELD_BITS: u32 = FIELD_BITS + 32;
 const LOW: u64 = u32::MAX as u64;
+/// The code of a word that only says how late it is, and the bits of either part.
+const LATER: u64 = 0;
+const LATER_BITS: u32 = 28;
 
 /// What slots in a chunk said, as far as it matters for what is next.
 #[derive(Clone, Copy)]
@@ -111,6 +124,33 @@ impl Context {
         self.dispatch
     }
 
+    /// Whether a slot has told the time, and it is the same still.
+    #[inline]
+    pub(super) fn is_known(&self) -> bool {
+        self.end != 0
+    }
+
+    /// A word for another time than the last known one, and stamps from this one on; the caller
+    /// writes it.
+    pub(super) fn later(&mut self, stamp: u64, time: u64) -> Option<u64> {
+        let (later, on) = (time.checked_sub(self.time)?, stamp.checked_sub(self.stamp)?);
+        if (later | on) >> LATER_BITS != 0 || stamp < time {
+            return None;
+        }
+        self.go_on(later, on);
+        Some(BRIEF | LATER << CODE_AT | later << LATER_BITS | on)
+    }
+
+    fn go_on(&mut self, later: u64, on: u64) {
+        (self.time, self.stamp) = (self.time + later, self.stamp + on);
+        self.limit();
+    }
+
+    fn limit(&mut self) {
+        // A slot has 32 bits for how much later than the time the stamp is.
+        self.end = (self.stamp + (1 << STAMP_BITS)).min(self.time + (1 << 32));
+    }
+
     /// It is another time: what is next is a slot.
     #[inline]
     pub(super) fn is_over(&mut self) {
@@ -120,8 +160,7 @@ impl Context {
     /// A slot was written; not one of an event that is kept elsewhere.
     pub(super) fn wrote(&mut self, slot: &Slot) {
         (self.stamp, self.time) = (slot::stamp(slot), slot::time(slot));
-        // A slot has 32 bits for how much later than the time the stamp is.
-        self.end = (self.stamp + (1 << STAMP_BITS)).min(self.time + (1 << 32));
+        self.limit();
         let region = slot[2] >> 32;
         self.regions[at(slot[0] >> CODE_SHIFT, region)] = region;
         if slot::is_dispatch(slot) {
@@ -165,6 +204,12 @@ pub(super) fn read(words: &[u64], mut each: impl FnMut(Slot)) {
                 context.wrote(&slot);
             }
             each(slot);
+            continue;
+        }
+        if code_of(*word) == LATER {
+            let part = |at: u32| word >> at & ((1 << LATER_BITS) - 1);
+            context.go_on(part(LATER_BITS), part(0));
+            at += 1;
             continue;
         }
         let has_tail = code_of(*word) >= ARMED;

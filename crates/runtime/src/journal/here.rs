@@ -113,10 +113,13 @@ impl Here {
 
     #[inline(never)]
     fn look_again(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
-        let before = self.now;
+        let (before, known) = (self.now, self.context.is_known());
         self.is_now(host.now().as_nanos());
         if !recorder.passes {
             return;
+        }
+        if known && self.now > before {
+            self.note_later();
         }
         // Whoever shares a mark looks at all that have it.
         self.inside = if self.mark == u16::MAX { 0 } else { self.recorder };
@@ -124,6 +127,14 @@ impl Here {
         let short = self.now - before < SHORT_POLL * u64::from(self.per_look);
         self.per_look = if short { (2 * self.per_look).min(POLLS_PER_LOOK) } else { 1 };
         self.polls = self.per_look - 1;
+    }
+
+    /// Writes down that it is later than it was known to be, if a word does.
+    fn note_later(&mut self) {
+        let later = self.context.later(self.clock + 1, self.now);
+        if !later.is_some_and(|word| self.write_words([word], 0)) {
+            self.context.is_over();
+        }
     }
 
     /// The worker has nothing to poll: time passes unseen.
@@ -234,13 +245,6 @@ impl Here {
     ) -> Option<()> {
         let words = self.context.words(code, ids, thing + 1, fields, self.clock)?;
         self.write_words(words, 1).then_some(())
-    }
-
-    /// The next poll begins, if nobody need look at the clock for that.
-    #[inline(always)]
-    pub(super) fn goes_on(&mut self) -> Option<()> {
-        self.polls = self.polls.checked_sub(1)?;
-        Some(())
     }
 
     /// Writes something down at the last stamp: what was `told`, or else what `kinds` there are.

@@ -296,7 +296,7 @@ impl Core {
     pub(crate) fn begin_quickly(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
         let recorder = self.recorder()?;
         recorder.quickly(|here| {
-            here.goes_on()?;
+            here.begin_poll(recorder, &self.host);
             let mut events = 1;
             let begun = task.word.begin_plainly(task.extra.is_none(), |mark, fresh| {
                 here.see_near(recorder, mark)?;
