@@ -205,8 +205,8 @@ impl Here {
         self.show(thing);
     }
 
-    /// Puts a word where the next one goes for what is told of a task at the last stamp, if one does
-    /// and there is room. Nobody sees it yet.
+    /// Puts a word where the next one goes for what is told of a task at the last stamp, if one
+    /// does and there is room. Nobody sees it yet.
     #[inline(always)]
     pub(super) fn draft(&self, code: u64, (task, region): (u64, u64), fields: u64) -> Option<()> {
         let word = self.context.word(code, (task + 1, region + 1), fields, self.clock)?;
@@ -233,8 +233,8 @@ impl Here {
         self.filled = self.chunk.keep_draft(self.filled, events);
     }
 
-    /// Writes down what is told of a thing at the last stamp, one event, if two words do. The ids of
-    /// who it is about are one higher.
+    /// Writes down what is told of a thing at the last stamp, one event, if two words do. The ids
+    /// of who it is about are one higher.
     #[inline(always)]
     pub(super) fn tell_of(
         &mut self,

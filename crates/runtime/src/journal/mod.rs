@@ -10,11 +10,16 @@
 //! later than the last one given there, and leaves it there ([`Stamp`]). A task has no lock for its
 //! ordinary steps: its word has the mark of the buffer in which its last event is. A step of the
 //! word is signed in the same instruction, with a stamp that is later than any given so far by who
-//! signed before; stamps are published before they are used. So whatever one event could know of
-//! another comes after it on the record. A stamp is never less than the time it was given at, as
-//! far as the thread knew, so that the order is also about that of time.
+//! signed before; stamps are published before they are used, some at a time. So whatever one event
+//! could know of another comes after it on the record. A stamp is never less than the time it was
+//! given at, as far as the thread knew, so that the order is also about that of time.
 //!
 //! A record that is read while tasks run may lack what is being written just then.
+//!
+//! # Speed
+//! What most tasks do is written by a worker in a few lines, if it has a place here, knows the time
+//! and one word will do; of a task also only if nobody has cancelled it. Everything else takes the
+//! long way, which writes the same.
 //!
 //! # Time
 //! A worker looks at a clock that passes by itself when it begins a poll: at every one, or at one
@@ -224,8 +229,8 @@ impl Core {
         });
     }
 
-    /// Records an event of a timer, under the lock of timers. `owner`: the task and the region it is
-    /// of, each one higher, or else 0.
+    /// Records an event of a timer, under the lock of timers. `owner`: the task and the region it
+    /// is of, each one higher, or else 0.
     #[inline(always)]
     pub(crate) fn note_timer(&self, owner: (u64, u64), timer: TimerHandle, kind: EventKind) {
         if self.recording() && !self.write_timer(owner, timer.generation, slot::of_timer(kind)) {
