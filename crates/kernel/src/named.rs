@@ -127,7 +127,7 @@ macro_rules! settings {
 /// first: the type's default if nothing is said.
 macro_rules! record {
     ($(#[$attribute:meta])* $vis:vis struct $type:ident$(<$($param:ident),*>)? {
-        $new_vis:vis fn $new:ident $args:tt;
+        $(#[$new_doc:meta])* $new_vis:vis fn $new:ident $args:tt;
         $($(#[$doc:meta])* $field_vis:vis $field:ident: $of:ty $(= $value:expr)?,)*
     }) => {
         $(#[$attribute])*
@@ -136,6 +136,7 @@ macro_rules! record {
         }
 
         impl$(<$($param),*>)? $type$(<$($param),*>)? {
+            $(#[$new_doc])*
             $new_vis fn $new $args -> Self {
                 $type { $($field: record!(@first $($value)?),)* }
             }

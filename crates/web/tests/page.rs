@@ -112,6 +112,24 @@ fn ends_are_told_in_the_order_in_which_they_come_and_may_start_programs() {
 }
 
 #[test]
+fn ends_of_one_drain_are_told_in_their_order() {
+    let (page, runtime) = open();
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    for n in [3, 1, 2] {
+        let (told, program) = (
+            seen.clone(),
+            runtime.start(async move |cx| {
+                let _ = cx.sleep(Duration::from_millis(5)).await;
+                n
+            }),
+        );
+        program.unwrap().on_end(move |ended| told.borrow_mut().push(value(Some(ended))));
+    }
+    page.run(&runtime);
+    assert_eq!(*seen.borrow(), [3, 1, 2]);
+}
+
+#[test]
 fn who_waits_is_told_once_when_the_runtime_dies_while_another_is_told() {
     let (page, runtime) = open();
     let (deadly, waiting) = (runtime.clone(), Rc::new(Cell::new(0)));

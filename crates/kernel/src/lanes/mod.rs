@@ -67,31 +67,35 @@ impl EntryId {
     }
 }
 
-/// Three lanes of runnable entries with one insertion sequence.
-///
-/// A *pinned* entry is never stolen.
-///
-/// ```
-/// use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
-/// let mut lanes = Lanes::new();
-/// let low = lanes.push(Place::Ready(Priority(1)), "low", false);
-/// lanes.push(Place::Ready(Priority(9)), "high", false);
-/// assert_eq!(lanes.pop(Lane::Ready), Some((Place::Ready(Priority(9)), "high")));
-/// assert_eq!((lanes.remove(low), lanes.remove(low)), (Some("low"), None));
-/// ```
-#[derive(Clone, Debug)]
-pub struct Lanes<T> {
-    entries: Vec<Entry<T>>,
-    links: Vec<Link>,
-    free: u32,
-    next_seq: u64,
-    cancel: Buckets,
-    timed: Queue,
-    ready: Buckets,
-    /// How many entries each lane holds.
-    len: [usize; 3],
-    /// How many of them may be stolen.
-    stealable: [usize; 3],
+record! {
+    /// Three lanes of runnable entries with one insertion sequence.
+    ///
+    /// A *pinned* entry is never stolen.
+    ///
+    /// ```
+    /// use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
+    /// let mut lanes = Lanes::new();
+    /// let low = lanes.push(Place::Ready(Priority(1)), "low", false);
+    /// lanes.push(Place::Ready(Priority(9)), "high", false);
+    /// assert_eq!(lanes.pop(Lane::Ready), Some((Place::Ready(Priority(9)), "high")));
+    /// assert_eq!((lanes.remove(low), lanes.remove(low)), (Some("low"), None));
+    /// ```
+    #[derive(Clone, Debug)]
+    pub struct Lanes<T> {
+        /// Empty lanes.
+        pub fn new();
+        entries: Vec<Entry<T>>,
+        links: Vec<Link>,
+        free: u32 = NIL,
+        next_seq: u64,
+        cancel: Buckets = Buckets::new(),
+        timed: Queue,
+        ready: Buckets = Buckets::new(),
+        /// How many entries each lane holds.
+        len: [usize; 3],
+        /// How many of them may be stolen.
+        stealable: [usize; 3],
+    }
 }
 
 impl<T> Default for Lanes<T> {
@@ -101,21 +105,6 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// Empty lanes.
-    pub fn new() -> Lanes<T> {
-        Lanes {
-            entries: Vec::new(),
-            links: Vec::new(),
-            free: NIL,
-            next_seq: 0,
-            cancel: Buckets::new(),
-            timed: Queue::default(),
-            ready: Buckets::new(),
-            len: [0; 3],
-            stealable: [0; 3],
-        }
-    }
-
     /// Adds an entry behind its equals. O(1), in the timed lane O(log n).
     ///
     /// # Panics

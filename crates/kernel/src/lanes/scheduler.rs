@@ -54,55 +54,47 @@ settings! {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Worker<T> {
-    lanes: Lanes<T>,
-    fairness: Fairness,
-    certificate: Certificate,
+record! {
+    #[derive(Clone, Debug)]
+    struct Worker<T> {
+        fn new(cancel_streak_limit: u32);
+        lanes: Lanes<T>,
+        fairness: Fairness = Fairness::new(FairnessConfig { cancel_streak_limit }),
+        certificate: Certificate,
+    }
 }
 
-/// All queues and the law over them.
-///
-/// ```
-/// use asx_kernel::choose::First;
-/// use asx_kernel::lanes::*;
-/// let mut scheduler = Scheduler::new(SchedulerConfig::default());
-/// scheduler.enqueue(Source::Local(0), Place::Ready(Priority::DEFAULT), 7u64, false);
-/// scheduler.enqueue(Source::Global, Place::Cancel(Priority::DEFAULT), 8, false);
-/// let mut next = || scheduler.next(0, Suggestion::NoPreference, &mut First).map(|d| d.token);
-/// assert_eq!([next(), next(), next()], [Some(8), Some(7), None]);
-/// ```
-#[derive(Clone, Debug)]
-pub struct Scheduler<T> {
-    global: Lanes<T>,
-    workers: Vec<Worker<T>>,
-    tie_break: TieBreak,
-    chain: DecisionChain,
-    /// Without the chain of decisions, where nobody looks at it: number and hash stay as they are.
-    pub unchained: bool,
+record! {
+    /// All queues and the law over them.
+    ///
+    /// ```
+    /// use asx_kernel::choose::First;
+    /// use asx_kernel::lanes::*;
+    /// let mut scheduler = Scheduler::new(SchedulerConfig::default());
+    /// scheduler.enqueue(Source::Local(0), Place::Ready(Priority::DEFAULT), 7u64, false);
+    /// scheduler.enqueue(Source::Global, Place::Cancel(Priority::DEFAULT), 8, false);
+    /// let mut next = || scheduler.next(0, Suggestion::NoPreference, &mut First).map(|d| d.token);
+    /// assert_eq!([next(), next(), next()], [Some(8), Some(7), None]);
+    /// ```
+    #[derive(Clone, Debug)]
+    pub struct Scheduler<T> {
+        /// Empty queues.
+        pub fn new(config: SchedulerConfig);
+        global: Lanes<T>,
+        workers: Vec<Worker<T>> = (0..config.workers.max(1))
+            .map(|_| Worker::new(config.cancel_streak_limit)).collect(),
+        tie_break: TieBreak = config.tie_break,
+        chain: DecisionChain,
+        /// Without the chain of decisions, where nobody looks at it: number and hash stay as they
+        /// are.
+        pub unchained: bool,
+    }
 }
 
 /// A decision before it is written down.
 type Found<T> = (Verdict, Origin, T);
 
 impl<T: Token> Scheduler<T> {
-    /// Empty queues.
-    pub fn new(config: SchedulerConfig) -> Scheduler<T> {
-        let fairness = FairnessConfig { cancel_streak_limit: config.cancel_streak_limit };
-        let worker = |_| Worker {
-            lanes: Lanes::new(),
-            fairness: Fairness::new(fairness),
-            certificate: Certificate::default(),
-        };
-        Scheduler {
-            global: Lanes::new(),
-            workers: (0..config.workers.max(1)).map(worker).collect(),
-            tie_break: config.tie_break,
-            chain: DecisionChain::default(),
-            unchained: false,
-        }
-    }
-
     /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
     pub fn enqueue(&mut self, source: Source, place: Place, token: T, pinned: bool) -> Ticket {
         let known = matches!(source, Source::Local(worker) if worker < self.workers.len());

@@ -6,12 +6,12 @@ use super::level::{PLACES, SLOTS};
 use super::turn::SPARE;
 use super::{Wheel, unit};
 use crate::named::ensure;
-use crate::queue::Queue;
+use crate::queue::Node;
 
 impl<T> Wheel<T> {
     /// Checks that every live timer waits in exactly one place, the one its deadline calls for,
-    /// that bitmaps, minima and heaps are consistent, and that what cancelled timers leave behind
-    /// is counted and bounded.
+    /// that bitmaps, minima, run and heap are consistent, and that what cancelled timers leave
+    /// behind is counted and bounded.
     pub fn check(&self) -> Result<(), &'static str> {
         let live = self.slab.bodies.iter().filter(|body| body.token.is_some()).count();
         ensure(live == self.len(), "the active count is not the number of live entries")?;
@@ -20,12 +20,9 @@ impl<T> Wheel<T> {
         // How often each entry is found: free, or waiting.
         let (mut times, mut dead) = (vec![0; self.storage()], 0);
         self.slab.free.iter().for_each(|at| times[*at as usize] += 1);
-        for (queue, near) in [(&self.near, true), (&self.overflow, false)] {
-            self.check_queue(queue, near)?;
-            for node in &queue.nodes {
-                let place = if self.waits(node) { &mut times[node.at as usize] } else { &mut dead };
-                *place += 1;
-            }
+        self.check_nodes()?;
+        for node in self.run[self.taken..].iter().chain(&self.heap.nodes) {
+            *(if self.waits(node) { &mut times[node.at as usize] } else { &mut dead }) += 1;
         }
         for place in 0..PLACES {
             self.check_slot(place)?;
@@ -37,20 +34,24 @@ impl<T> Wheel<T> {
         ensure(times.iter().all(|n| *n == 1), "an entry is not in exactly one place")?;
         ensure(dead == self.dead, "the dead are miscounted")?;
         ensure(dead <= 2 * self.storage() + SPARE, "the dead accumulate")?;
-        let group = self.near.first().is_some_and(|first| first.deadline <= self.group_end);
+        let group = self.first().is_some_and(|first| first.deadline <= self.group_end);
         ensure(self.group_end == 0 || group, "a group outlives its members")
     }
 
-    fn check_queue(&self, queue: &Queue, near: bool) -> Result<(), &'static str> {
-        for node in queue.nodes.iter().filter(|node| self.waits(node)) {
+    fn check_nodes(&self) -> Result<(), &'static str> {
+        let run = &self.run[self.taken..];
+        for node in run.iter().chain(&self.heap.nodes).filter(|node| self.waits(node)) {
             let deadline = self.slab.bodies[node.at as usize].deadline;
-            ensure(deadline == node.deadline, "a heap node is not its entry's")?;
-            ensure(near == (deadline <= self.near_end), "a timer is in the wrong heap")?;
-            ensure(self.slot(deadline).is_none(), "an overflow timer in range was not promoted")?;
+            ensure(deadline == node.deadline, "a node is not its entry's")?;
         }
-        let first = queue.first().is_none_or(|node| self.waits(&node));
-        ensure(first, "the first of a heap is dead")?;
-        queue.check(|_, _| true)
+        ensure(run.is_sorted_by_key(Node::key), "the run is out of order")?;
+        let near = run.last().is_none_or(|last| last.deadline <= self.near_end);
+        ensure(near, "the run goes beyond what is near")?;
+        let firsts = run.first().into_iter().chain(self.heap.nodes.first());
+        ensure(firsts.into_iter().all(|node| self.waits(node)), "a dead node is first")?;
+        let late = self.heap.first().is_none_or(|node| self.slot(node.deadline).is_none());
+        ensure(late, "a far timer in range was not moved to the wheel")?;
+        self.heap.check(|_, _| true)
     }
 
     fn check_slot(&self, place: usize) -> Result<(), &'static str> {
@@ -89,7 +90,7 @@ mod tests {
         let last = wheel.register(Time::from_millis(10), 0).unwrap();
         wheel.cancel(TimerHandle { id: 5, generation: 6 }).unwrap();
         assert_eq!(wheel.check(), Ok(()));
-        assert_eq!((wheel.near.nodes.len(), wheel.overflow.nodes.len(), wheel.dead), (4, 2, 1));
+        assert_eq!((wheel.run.len(), wheel.heap.nodes.len(), wheel.dead), (2, 4, 1));
         (wheel, last.id as u32)
     }
 
@@ -141,21 +142,24 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_heap_is_found() {
-        finds("a heap node is not its entry's", |wheel, _| wheel.slab.bodies[0].deadline += 1);
-        finds("a timer is in the wrong heap", |wheel, _| wheel.near_end = MS);
-        finds("a timer is in the wrong heap", |wheel, _| wheel.near_end = u64::MAX);
-        finds("an overflow timer in range was not promoted", |wheel, _| wheel.horizon = u64::MAX);
-        finds("a heap is out of order", |wheel, _| wheel.near.nodes.swap(0, 1));
-        finds("a heap is out of order", |wheel, _| wheel.overflow.nodes.swap(0, 1));
-        finds("the first of a heap is dead", |wheel, _| free(wheel, 2));
-        finds("the first of a heap is dead", |wheel, _| free(wheel, 7));
+    fn every_fault_of_run_and_heap_is_found() {
+        finds("a node is not its entry's", |wheel, _| wheel.slab.bodies[0].deadline += 1);
+        finds("a node is not its entry's", |wheel, _| wheel.slab.bodies[2].deadline += 1);
+        finds("the run goes beyond what is near", |wheel, _| wheel.near_end = 5 * MS);
+        finds("the run is out of order", |wheel, _| wheel.run.swap(0, 1));
+        finds("a heap is out of order", |wheel, _| wheel.heap.nodes.swap(0, 1));
+        finds("a far timer in range was not moved to the wheel", |wheel, _| {
+            wheel.heap.nodes.retain(|node| node.deadline > 5 * MS);
+            wheel.horizon = u64::MAX;
+        });
+        finds("a dead node is first", |wheel, _| free(wheel, 0));
+        finds("a dead node is first", |wheel, _| free(wheel, 2));
         finds("an entry is not in exactly one place", |wheel, _| {
-            wheel.near.nodes.pop();
+            wheel.run.pop();
         });
         finds("an entry is not in exactly one place", |wheel, _| {
-            let node = wheel.near.nodes[3];
-            wheel.near.push(node, |_, _| ());
+            let node = wheel.heap.nodes[3];
+            wheel.heap.push(node, |_, _| ());
         });
     }
 

@@ -1,27 +1,29 @@
 //! Timers: a hierarchical wheel with exact deadlines and a total firing order.
 //!
 //! ```text
-//!            delta >= max_wheel_duration             tick <= current tick
-//! register --------------------------> overflow    +----------------------> near --> collect
-//!    |                                     |       |                         ^
-//!    +--> level 3 --> level 2 --> level 1 --> level 0 -----------------------+
+//!            late, or max_wheel_duration away
+//! register ----------------------------------> heap ------------------------+--> collect
+//!    |                                          |                           |
+//!    +--> level 3 --> level 2 --> level 1 --> level 0 --> run --------------+
 //! ```
 //! Four levels of 256 lists; a slot of level 0 spans a tick of 1 ms, one of level n 256^n ticks. A
 //! timer goes to the finest level whose range covers its distance. When time enters a slot its list
-//! is spread over the finer levels; what belongs to the current tick or earlier ends in *near*, in
-//! order of (deadline, insertion sequence), from which collect takes what is due. So order does not
-//! depend on the way a timer came, and deadlines keep their nanoseconds.
+//! is spread over the finer levels; what belongs to the current tick or earlier is added to the
+//! *run*, in order of (deadline, insertion sequence), from which collect takes what is due. So the
+//! order does not depend on the way a timer came, and deadlines keep their nanoseconds.
 //!
 //! A slot of level n holds the timers of exactly one unit of 256^n ticks, among the 256 units after
-//! the current one; every timer outside near is therefore later than every timer in it. Overflow is
-//! a heap too: its timers are later than all on the wheel and move there when they are in range.
+//! the current one; every timer on the wheel is therefore later than every timer in the run, and
+//! what is added to the run is later than what is in it. The heap has the timers that did not
+//! belong on the wheel when they came: of the current tick or earlier (*late*), or far away. The
+//! far ones move to the wheel when they are first in the heap and in range.
 //!
 //! With many timers the cost of everything is that of cache misses. So there is one entry per timer
 //! and nothing else to touch at random: a slot is a sequence of references to entries, register
 //! appends one, and cancel frees the entry and leaves its reference behind, *dead*, to be passed
-//! over by whoever comes by. Nodes in the heaps are left behind in the same way, but never first.
-//! The dead are counted, and when there are twice as many as entries all references are made anew,
-//! in the order of the entries.
+//! over by whoever comes by. Run and heap keep dead nodes in the same way, but never first. The
+//! dead are counted, and when there are twice as many as entries all references are made anew, in
+//! the order of the entries.
 
 mod check;
 mod level;
@@ -33,7 +35,7 @@ mod types;
 
 use alloc::vec::Vec;
 
-use crate::queue::Queue;
+use crate::queue::{Node, Queue};
 use crate::time::{Time, nanos};
 use level::{Levels, SLOTS};
 use slab::{Body, MAX_ENTRIES, Slab};
@@ -46,65 +48,55 @@ const TICK: u64 = 1_000_000;
 /// Nanoseconds all levels span.
 const RANGE: u64 = TICK << (8 * LEVELS);
 
-/// A set of timers carrying tokens.
-///
-/// ```
-/// use asx_kernel::{time::Time, wheel::{Wheel, WheelConfig}};
-/// let mut wheel = Wheel::new(WheelConfig::default(), Time::ZERO);
-/// let late = wheel.register(Time::from_millis(20), "late").unwrap();
-/// wheel.register(Time::from_millis(10), "early").unwrap();
-/// assert_eq!(wheel.next_deadline(), Some(Time::from_millis(10)));
-/// let mut due = Vec::new();
-/// assert_eq!(wheel.collect(Time::from_millis(15), 8, &mut due), 1);
-/// assert_eq!(due[0].token, "early");
-/// assert_eq!(wheel.cancel(late), Some("late"));
-/// assert_eq!(wheel.cancel(late), None);
-/// ```
-#[derive(Debug)]
-pub struct Wheel<T> {
-    config: WheelConfig,
-    now: u64,
-    /// `now` in ticks.
-    tick: u64,
-    /// The last instant that belongs to near: of the current tick or of the group let go.
-    near_end: u64,
-    /// Distances from here on go to overflow.
-    horizon: u64,
-    /// Distances beyond this are refused.
-    max_distance: u64,
-    next_generation: u64,
-    /// Everything up to here is due, because a group was let go early; 0: no such group.
-    group_end: u64,
-    /// References and nodes of cancelled timers that are still in slots and heaps.
-    dead: usize,
-    /// The next generation when there were none.
-    renewed: u64,
-    slab: Slab<T>,
-    near: Queue,
-    overflow: Queue,
-    levels: Levels,
+record! {
+    /// A set of timers carrying tokens.
+    ///
+    /// ```
+    /// use asx_kernel::{time::Time, wheel::{Wheel, WheelConfig}};
+    /// let mut wheel = Wheel::new(WheelConfig::default(), Time::ZERO);
+    /// let late = wheel.register(Time::from_millis(20), "late").unwrap();
+    /// wheel.register(Time::from_millis(10), "early").unwrap();
+    /// assert_eq!(wheel.next_deadline(), Some(Time::from_millis(10)));
+    /// let mut due = Vec::new();
+    /// assert_eq!(wheel.collect(Time::from_millis(15), 8, &mut due), 1);
+    /// assert_eq!(due[0].token, "early");
+    /// assert_eq!(wheel.cancel(late), Some("late"));
+    /// assert_eq!(wheel.cancel(late), None);
+    /// ```
+    #[derive(Debug)]
+    pub struct Wheel<T> {
+        fn begun(config: WheelConfig, now: u64);
+        now: u64 = now,
+        /// `now` in ticks.
+        tick: u64 = now / TICK,
+        /// Timers up to here are near, in run or heap: of the current tick or of the group let go.
+        near_end: u64,
+        /// Distances from here on go to the heap.
+        horizon: u64 = nanos(config.max_wheel_duration).min(RANGE),
+        /// Distances beyond this are refused.
+        max_distance: u64 = nanos(config.max_timer_duration),
+        next_generation: u64 = config.first_generation,
+        /// Everything up to here is due, because a group was let go early; 0: no such group.
+        group_end: u64,
+        /// References and nodes of cancelled timers that are still in slots, run and heap.
+        dead: usize,
+        /// The next generation when there were none.
+        renewed: u64 = config.first_generation,
+        slab: Slab<T> = Slab::new(),
+        run: Vec<Node>,
+        /// How many of the run have been taken.
+        taken: usize,
+        heap: Queue,
+        levels: Levels = Levels::new(),
+        config: WheelConfig = config,
+    }
 }
 
 impl<T> Wheel<T> {
     /// A wheel without timers whose current time is `now`.
     pub fn new(mut config: WheelConfig, now: Time) -> Self {
         config.limit = config.limit.min(MAX_ENTRIES);
-        let mut wheel = Wheel {
-            now: now.as_nanos(),
-            tick: now.as_nanos() / TICK,
-            near_end: 0,
-            horizon: nanos(config.max_wheel_duration).min(RANGE),
-            max_distance: nanos(config.max_timer_duration),
-            next_generation: config.first_generation,
-            group_end: 0,
-            dead: 0,
-            renewed: config.first_generation,
-            slab: Slab::new(),
-            near: Queue::default(),
-            overflow: Queue::default(),
-            levels: Levels::new(),
-            config,
-        };
+        let mut wheel = Wheel::begun(config, now.as_nanos());
         wheel.bound_near();
         wheel
     }
@@ -149,10 +141,10 @@ impl<T> Wheel<T> {
     /// Looks at one slot of each level. A slot whose earliest timer was cancelled is searched; the
     /// next [`advance`](Wheel::advance) remembers what such a search finds.
     pub fn next_deadline(&self) -> Option<Time> {
-        if let Some(first) = self.near.first() {
+        if let Some(first) = self.first() {
             return Some(Time::from_nanos(first.deadline));
         }
-        let far = self.overflow.first().map_or(u64::MAX, |node| node.deadline);
+        let far = self.heap.first().map_or(u64::MAX, |node| node.deadline);
         let best = (0..LEVELS).fold(far, |best, level| {
             let first = self.slots(level, best).find_map(|slot| self.levels.min(slot, &self.slab));
             first.map_or(best, |(min, _)| best.min(min))
@@ -182,12 +174,14 @@ impl<T> Wheel<T> {
         let due = self.due();
         let mut count = 0;
         while count < max
-            && let Some(node) = self.near.first()
+            && let Some(node) = self.first()
             && node.deadline <= due
         {
-            self.near.remove(0, |_, _| ());
-            let generation = node.seq.wrapping_add(self.config.first_generation);
-            let handle = TimerHandle { id: self.id(node.at), generation };
+            match self.run.get(self.taken) {
+                Some(run) if run.seq == node.seq => self.taken += 1,
+                _ => self.heap.remove(0, |_, _| ()),
+            }
+            let handle = TimerHandle { id: self.id(node.at), generation: self.generation(&node) };
             if let Some((token, _)) = self.slab.remove(node.at) {
                 out.push(Expired { handle, deadline: Time::from_nanos(node.deadline), token });
             }
@@ -214,13 +208,12 @@ impl<T> Wheel<T> {
     pub fn level_of(&self, handle: TimerHandle) -> Option<Placement> {
         let at = self.find(handle)?;
         let deadline = self.slab.bodies[at as usize].deadline;
-        if deadline <= self.near_end {
-            let due = deadline <= self.due();
-            return Some(if due { Placement::Ready } else { Placement::Level(0) });
+        if deadline <= self.due() {
+            return Some(Placement::Ready);
         }
         let waits = |level: &usize| {
             let mut slot = self.levels.walk(place(*level, unit(deadline, *level)), &self.slab);
-            slot.any(|(_, entry)| entry == at)
+            deadline <= self.near_end || slot.any(|(_, entry)| entry == at)
         };
         let level = (0..LEVELS).find(waits);
         Some(level.map_or(Placement::Overflow, |level| Placement::Level(level as u8)))

@@ -232,8 +232,22 @@ fn no_storage_and_no_token_outlives_the_last_timer() {
 /// The largest capacity of a buffer.
 fn kept<T>(wheel: &Wheel<T>) -> usize {
     let slab = wheel.slab.bodies.capacity().max(wheel.slab.free.capacity());
-    let heaps = wheel.near.nodes.capacity().max(wheel.overflow.nodes.capacity());
+    let heaps = wheel.run.capacity().max(wheel.heap.nodes.capacity());
     wheel.levels.slots.iter().map(|slot| slot.refs.capacity()).fold(slab.max(heaps), usize::max)
+}
+
+#[test]
+fn what_has_been_taken_of_a_run_that_never_ends_is_given_back() {
+    let mut wheel = wheel();
+    for tick in (1..1000).map(|tick| tick * MS) {
+        // Four are due when the tick begins, the fifth is left for the next time.
+        for nanos in [0, 0, 0, 0, 1] {
+            add(&mut wheel, tick + nanos, 0);
+        }
+        assert!(take(&mut wheel, tick, 9).len() >= 4);
+        assert_eq!(wheel.len(), 1);
+    }
+    assert!(wheel.run.capacity() <= 32);
 }
 
 #[test]

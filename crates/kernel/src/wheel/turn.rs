@@ -1,9 +1,11 @@
 //! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
 
+use core::mem::take;
+
 use super::level::SLOTS;
 use super::slab::KEEP;
 use super::{LEVELS, TICK, Wheel, place, unit};
-use crate::queue::Node;
+use crate::queue::{Node, sort};
 
 /// References to cancelled timers that may be kept in addition to two for each entry.
 pub(super) const SPARE: usize = 256;
@@ -36,29 +38,38 @@ impl<T> Wheel<T> {
     pub(super) fn place(&mut self, at: u32, deadline: u64, generation: u64) {
         match self.slot(deadline) {
             Some(slot) => self.levels.push(slot, at, deadline, generation),
-            None => self.enqueue(at, deadline, generation),
+            None => self.heap.push(self.node(at, deadline, generation), |_, _| ()),
         }
     }
 
-    /// Puts an entry that does not belong on the wheel into the heap it belongs to.
-    #[inline(never)]
-    fn enqueue(&mut self, at: u32, deadline: u64, generation: u64) {
-        // Generations count registrations, so the distance from the first is the sequence.
-        let seq = generation.wrapping_sub(self.config.first_generation);
-        let near = deadline <= self.near_end;
-        let queue = if near { &mut self.near } else { &mut self.overflow };
-        queue.push(Node { deadline, seq, at }, |_, _| ());
+    /// Generations count registrations, so the distance from the first is the sequence.
+    fn node(&self, at: u32, deadline: u64, generation: u64) -> Node {
+        Node { deadline, seq: generation.wrapping_sub(self.config.first_generation), at }
+    }
+
+    /// The earliest of those that are near.
+    pub(super) fn first(&self) -> Option<Node> {
+        let late = self.heap.first().filter(|node| node.deadline <= self.near_end);
+        self.run.get(self.taken).copied().into_iter().chain(late).min_by_key(Node::key)
     }
 
     /// Whether a node's timer still waits.
     pub(super) fn waits(&self, node: &Node) -> bool {
-        let generation = node.seq.wrapping_add(self.config.first_generation);
+        let generation = self.generation(node);
         self.slab.get(node.at).is_some_and(|body| body.generation == generation)
+    }
+
+    pub(super) fn generation(&self, node: &Node) -> u64 {
+        node.seq.wrapping_add(self.config.first_generation)
     }
 
     /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
     /// range of the wheel. Finer levels first: what a slot gives away is not met again.
     pub(super) fn sweep(&mut self, from: u64, to: u64) {
+        if self.taken > self.run.len() / 2 {
+            self.run.drain(..take(&mut self.taken));
+        }
+        let old = self.run.len();
         for level in 0..LEVELS {
             let (from, to) = (from >> (8 * level), to >> (8 * level));
             if from == to {
@@ -74,6 +85,7 @@ impl<T> Wheel<T> {
                 unit += 1;
             }
         }
+        sort(&mut self.run[old..]);
         self.trim();
     }
 
@@ -82,6 +94,9 @@ impl<T> Wheel<T> {
         let mut refs = self.levels.take(place);
         for entry in refs.drain(..) {
             match self.slab.named(entry) {
+                Some(body) if body.deadline <= self.near_end => {
+                    self.run.push(self.node(entry.0, body.deadline, body.generation));
+                }
                 Some(body) => self.place(entry.0, body.deadline, body.generation),
                 None => self.dead -= 1,
             }
@@ -93,21 +108,19 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Places anew what has come in range of the wheel; what is first in a heap is live then.
+    /// Moves on what is first in the heap and has come in range of the wheel, and forgets what was
+    /// cancelled and is first in heap or run.
     pub(super) fn trim(&mut self) {
-        while let Some(node) = self.overflow.first() {
-            let waits = self.waits(&node);
-            if waits && node.deadline > self.near_end && self.slot(node.deadline).is_none() {
-                break;
+        while let Some(node) = self.heap.first() {
+            match (self.waits(&node), self.slot(node.deadline)) {
+                (true, None) => break,
+                (true, Some(_)) => self.place(node.at, node.deadline, self.generation(&node)),
+                (false, _) => self.dead -= 1,
             }
-            self.overflow.remove(0, |_, _| ());
-            match self.slab.get(node.at).filter(|_| waits) {
-                Some(body) => self.place(node.at, node.deadline, body.generation),
-                None => self.dead -= 1,
-            }
+            self.heap.remove(0, |_, _| ());
         }
-        while self.near.first().is_some_and(|node| !self.waits(&node)) {
-            self.near.remove(0, |_, _| ());
+        while self.run.get(self.taken).is_some_and(|node| !self.waits(node)) {
+            self.taken += 1;
             self.dead -= 1;
         }
     }
@@ -127,8 +140,11 @@ impl<T> Wheel<T> {
     #[cold]
     fn renew(&mut self, room: usize) {
         self.levels.clear(room);
-        self.near.nodes.clear();
-        self.overflow.nodes.clear();
+        self.run.clear();
+        self.run.shrink_to(room);
+        self.taken = 0;
+        self.heap.nodes.clear();
+        self.heap.nodes.shrink_to(room);
         (self.dead, self.renewed) = (0, self.next_generation);
         for at in 0..self.storage() as u32 {
             if let Some(body) = self.slab.get(at) {
@@ -150,30 +166,26 @@ impl<T> Wheel<T> {
 
     /// Whether at least `count` timers have a deadline not after `end`.
     fn has(&self, count: usize, end: u64) -> bool {
-        let heaps = self.near.nodes.iter().chain(&self.overflow.nodes);
-        let heaps = heaps.filter(|node| self.waits(node));
+        let nodes =
+            self.run[self.taken..].iter().chain(&self.heap.nodes).filter(|node| self.waits(node));
         let levels = (0..LEVELS).flat_map(|n| {
             let current = self.tick >> (8 * n);
             let units = (current + 1)..=unit(end, n).min(current + SLOTS);
             units.flat_map(move |unit| self.levels.walk(place(n, unit), &self.slab))
         });
-        let all = heaps.map(|node| node.deadline).chain(levels.map(|(deadline, _)| deadline));
+        let all = nodes.map(|node| node.deadline).chain(levels.map(|(deadline, _)| deadline));
         count == 0 || all.filter(|deadline| *deadline <= end).nth(count - 1).is_some()
     }
 
     /// After timers have left: a group without members is over, and without timers nothing is kept.
     pub(super) fn settle(&mut self) {
-        if self.group_end > 0
-            && self.near.first().is_none_or(|first| first.deadline > self.group_end)
-        {
+        if self.group_end > 0 && self.first().is_none_or(|first| first.deadline > self.group_end) {
             self.group_end = 0;
             self.bound_near();
         }
         if self.is_empty() {
             self.slab.release();
             self.renew(KEEP);
-            self.near.nodes.shrink_to(KEEP);
-            self.overflow.nodes.shrink_to(KEEP);
         }
     }
 
