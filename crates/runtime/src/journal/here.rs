@@ -248,7 +248,6 @@ impl Here {
     }
 
     /// Writes something down at the last stamp: what was `told`, or else what `kinds` there are.
-    /// Fewer words than a slot do not do.
     pub(super) fn write(
         &mut self,
         recorder: &Recorder,
@@ -256,7 +255,7 @@ impl Here {
         subject: Subject,
         kinds: [Option<EventKind>; 2],
     ) {
-        if !told.is_some_and(|told| self.write_at_length(recorder, &told)) {
+        if !told.is_some_and(|told| self.write_told(recorder, &told)) {
             self.write_slowly(recorder, subject, kinds);
         }
     }
