@@ -89,7 +89,9 @@ impl Runnable {
     #[inline(never)]
     fn run_recorded_slowly(self, plain: bool, dispatch: Dispatch) -> bool {
         let header = self.header();
-        let begun = header.begin_on_record(header.extra.is_none(), plain, dispatch);
+        let looked = header.region.core.begin_after_look(header, &dispatch);
+        let begun =
+            looked.or_else(|| header.begin_on_record(header.extra.is_none(), plain, dispatch));
         self.run_begun(begun)
     }
 

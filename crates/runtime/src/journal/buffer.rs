@@ -17,8 +17,7 @@ use super::brief;
 use super::slot::{self, Slot, Wide};
 use crate::prim::{Mutex, lock_unseen};
 
-/// Words of a buffer's first chunk. Each further one has twice as many, up to the most, or to as
-/// many as events are retained.
+/// Words of a buffer's first chunk. Each further one has twice as many, up to the most.
 const FIRST: usize = 1 << 8;
 const MOST: usize = 1 << 12;
 
@@ -74,12 +73,11 @@ impl Buffer {
         self.events.load(Relaxed) + last
     }
 
-    /// A new last chunk, where so many events are retained.
-    pub(super) fn grow(&self, retained: usize) -> Arc<Chunk> {
+    /// A new last chunk.
+    pub(super) fn grow(&self) -> Arc<Chunk> {
         let mut chunks = lock_unseen(&self.chunks);
         self.count_last(&chunks);
-        let most = retained.clamp(FIRST, MOST);
-        let words = chunks.back().map_or(FIRST, |last| (2 * last.room()).min(most));
+        let words = chunks.back().map_or(FIRST, |last| (2 * last.room()).min(MOST));
         let chunk = Arc::new(Chunk::new(words));
         chunks.push_back(chunk.clone());
         chunk

@@ -11,6 +11,7 @@ use super::buffer::{Buffer, Chunk};
 use super::recorder::Recorder;
 use super::slot::{self, Told};
 use super::{Dispatch, Stamp};
+use crate::cell::{Header, Snapshot};
 use crate::core::Host;
 
 /// Polls between two looks at the clock, at most, and the nanoseconds a poll may take for that.
@@ -109,6 +110,22 @@ impl Here {
         } else {
             self.look_again(recorder, host);
         }
+    }
+
+    /// The next poll begins, unless it is time to look at the clock.
+    #[inline(always)]
+    pub(super) fn goes_on(&mut self) -> Option<()> {
+        self.polls = self.polls.checked_sub(1)?;
+        Some(())
+    }
+
+    /// The next poll begins, if it is time to look at a clock that passes: whether it is.
+    pub(super) fn look_if_due(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) -> bool {
+        let due = recorder.passes && self.polls == 0;
+        if due {
+            self.look_again(recorder, host);
+        }
+        due
     }
 
     #[inline(never)]
@@ -233,6 +250,27 @@ impl Here {
         self.filled = self.chunk.keep_draft(self.filled, events);
     }
 
+    /// Makes and writes down the step of a task whose poll begins, if one word does: the word before.
+    #[inline(always)]
+    pub(super) fn begin(
+        &mut self,
+        recorder: &Recorder,
+        task: &Header,
+        dispatch: &Dispatch,
+    ) -> Option<Snapshot> {
+        let mut events = 1;
+        let begun = task.word.begin_plainly(task.extra.is_none(), |mark, fresh| {
+            self.see_near(recorder, mark)?;
+            self.stamp();
+            events += u64::from(fresh);
+            let step = if fresh { slot::STARTS } else { slot::GOES_ON };
+            self.draft_dispatch(task.ids(), dispatch, step)?;
+            Some(self.mark)
+        })?;
+        self.keep(events);
+        Some(begun)
+    }
+
     /// Writes down what is told of a thing at the last stamp, one event, if two words do. The ids
     /// of who it is about are one higher.
     #[inline(always)]
@@ -327,7 +365,7 @@ impl Here {
             return false;
         }
         let ring = if recorder.refuses { None } else { recorder.recycle(&self.buffer) };
-        self.chunk = ring.unwrap_or_else(|| self.buffer.grow(recorder.capacity));
+        self.chunk = ring.unwrap_or_else(|| self.buffer.grow());
         recorder.make_known(&self.chunk);
         (self.filled, self.context) = (0, Context::NONE);
         true

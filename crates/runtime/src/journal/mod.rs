@@ -301,19 +301,17 @@ impl Core {
     pub(crate) fn begin_quickly(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
         let recorder = self.recorder()?;
         recorder.quickly(|here| {
-            here.begin_poll(recorder, &self.host);
-            let mut events = 1;
-            let begun = task.word.begin_plainly(task.extra.is_none(), |mark, fresh| {
-                here.see_near(recorder, mark)?;
-                here.stamp();
-                events += u64::from(fresh);
-                let step = if fresh { slot::STARTS } else { slot::GOES_ON };
-                here.draft_dispatch(task.ids(), dispatch, step)?;
-                Some(here.mark())
-            })?;
-            here.keep(events);
-            Some(begun)
+            here.goes_on()?;
+            here.begin(recorder, task, dispatch)
         })
+    }
+
+    /// The same where it is time to look at the clock, and only there.
+    pub(crate) fn begin_after_look(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
+        let recorder = self.recorder()?;
+        // Hosts may do anything to tell the time: not while a place is lent.
+        let looked = recorder.with(|here| here.look_if_due(recorder, &self.host));
+        recorder.quickly(|here| looked.then(|| here.begin(recorder, task, dispatch))?)
     }
 
     /// Completes a task, on the record, as [`begin_quickly`](Core::begin_quickly): also the stamp.

@@ -4,7 +4,7 @@
 //! 1. The pointer in [`HERE`] is null or owns a box. Whoever uses it takes it out first, and puts
 //!    it back or drops the box; only its own thread sees it.
 //! 2. What [`Recorder::quickly`] calls need not take it out: it records nothing by other ways, and
-//!    runs no code of users.
+//!    runs no code but this crate's, not even a host's.
 
 use std::cell::Cell;
 use std::ptr;
@@ -30,7 +30,7 @@ const NEAR: usize = 64;
 /// Takes events, of any number of threads.
 pub(crate) struct Recorder {
     pub(super) id: u64,
-    pub(super) capacity: usize,
+    capacity: usize,
     /// Whether a full journal refuses new work.
     pub(super) refuses: bool,
     /// Whether the time passes by itself, so that it need not be looked at for each event.
