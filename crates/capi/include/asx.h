@@ -895,10 +895,10 @@ asx_status asx_config_pool_size(const asx_config *config, uint64_t *out);
 
 /* Sets where the library gets its memory, once per process, before the first runtime.
  *
- * Pre: both functions keep working until the process ends. Thread: any, before other calls.
- * Owns: `hook` stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a NULL function;
- * ASX_INVALID_TRANSITION when set before or after a runtime was created; ASX_CAPABILITY_DENIED
- * in a build that uses Rust's allocator.
+ * Pre: both functions keep working until the process ends, and call nothing of this library.
+ * Thread: any, before other calls. Owns: `hook` stays the caller's. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT for a NULL function; ASX_INVALID_TRANSITION when set before or after a
+ * runtime was created; ASX_CAPABILITY_DENIED in a build that uses Rust's allocator.
  */
 asx_status asx_set_allocator(asx_alloc_fn give, asx_free_fn take, void *hook);
 

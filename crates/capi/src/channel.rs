@@ -5,10 +5,10 @@
 use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
 use crate::guard::{self, Look, Out, bytes, room};
-use crate::state::{Core, Message};
+use crate::state::{Core, Kernel, Message};
 use crate::store::Block;
 use asx_kernel::channel::ChannelState;
-use asx_kernel::ids::{ChannelId, TaskId};
+use asx_kernel::ids::ChannelId;
 use asx_kernel::session::{DropContext, PermitState};
 use asx_kernel::status::Status;
 use asx_kernel::world::{Answer, Offer, PermitId};
@@ -185,7 +185,7 @@ export! {
         let data = bytes(data, size)?;
         |core| {
             let core = core.keeps_all();
-            let sent = core.put(id, data, |core, message| core.world.try_send(id, message));
+            let sent = core.put(id, data, |world, message| world.try_send(id, message));
             sent.or_else(|status| core.refused(status, channel))
         }
     }
@@ -211,15 +211,15 @@ export! {
         let old = room(old.cast::<u8>(), old_size)?;
         let evicted = Out::maybe(evicted)?;
         |core| {
-            if let Ok(element) = core.stores.element(id) {
-                guard::ensure(old.is_empty() || old.len() == element)?;
+            if let Ok(block) = core.stores.block(id) {
+                guard::ensure(old.is_empty() || old.len() == block.element())?;
             }
-            let sent = core.put(id, data, |core, message| core.world.evict(id, message));
+            let sent = core.put(id, data, |world, message| world.evict(id, message));
             match sent {
                 Ok(out) => {
                     evicted.set(i32::from(out.is_some()));
-                    if let Some(message) = out {
-                        core.stores.take(message, old);
+                    if let (Some(message), Ok(block)) = (out, core.stores.block(id)) {
+                        block.take(message.slot, old);
                     }
                     Ok(())
                 }
@@ -246,7 +246,11 @@ export! {
         let data = room(data.cast::<u8>(), size)?;
         |core| {
             let core = core.keeps_all();
-            core.recv(id, Some(task), data).or_else(|status| core.refused(status, channel))
+            let received = core.take(id, data, |world| match world.recv(task, id)? {
+                Poll::Pending => Err(Status::WouldBlock),
+                Poll::Ready(message) => Ok(message),
+            });
+            received.or_else(|status| core.refused(status, channel))
         }
     }
 
@@ -260,7 +264,8 @@ export! {
         let data = room(data.cast::<u8>(), size)?;
         |core| {
             let core = core.keeps_all();
-            core.recv(id, None, data).or_else(|status| core.refused(status, channel))
+            let received = core.take(id, data, |world| world.try_recv(id));
+            received.or_else(|status| core.refused(status, channel))
         }
     }
 
@@ -352,7 +357,7 @@ export! {
                 reserved: view.reserved as u64,
                 waiters: view.waiters as u64,
                 senders: view.senders as u64,
-                element_size: core.stores.element(channel).unwrap_or(0) as u64,
+                element_size: core.stores.block(channel).map_or(0, |block| block.element()) as u64,
             })
         }
     }
@@ -360,33 +365,32 @@ export! {
 
 impl Core {
     /// Copies an element in and offers it to the world; a refused one is forgotten.
+    #[inline]
     fn put<T>(
         &mut self,
         channel: ChannelId,
         data: &[u8],
-        offer: impl FnOnce(&mut Core, Message) -> Offer<Message, T>,
+        offer: impl FnOnce(&mut Kernel, Message) -> Offer<Message, T>,
     ) -> Answer<T> {
-        let message = match self.stores.put(channel, data) {
+        let Ok(block) = self.stores.block(channel) else {
             // The channel is gone, or only its bytes, because both sides are closed.
-            Err(Status::StaleHandle) => {
-                self.world.channel_view(channel)?;
-                return Err(Status::Disconnected);
-            }
-            message => message?,
+            self.world.channel_view(channel)?;
+            return Err(Status::Disconnected);
         };
-        offer(self, message).map_err(|(status, message)| {
-            self.stores.free(message);
+        let message = Message { channel: channel.0.index, slot: block.put(data)? };
+        offer(&mut self.world, message).map_err(|(status, message)| {
+            block.free(message.slot);
             status
         })
     }
 
     fn send_permit(&mut self, permit: PermitId, data: &[u8]) -> Answer {
         let (_, channel) = self.world.permit_of(permit)?;
-        let message = match self.stores.put(channel, data) {
+        let message = match self.stores.block(channel) {
+            Ok(block) => Message { channel: channel.0.index, slot: block.put(data)? },
             // Its bytes are gone because both sides are: nothing can be queued, but the permit is
             // the kernel's to resolve.
-            Err(Status::StaleHandle) => Message { channel: u32::MAX, slot: 0 },
-            message => message?,
+            Err(_) => Message { channel: u32::MAX, slot: 0 },
         };
         self.world.send(permit, message).map_err(|(status, message)| {
             self.stores.free(message);
@@ -394,23 +398,22 @@ impl Core {
         })
     }
 
-    fn recv(
+    /// Asks the world for a message and copies its element out.
+    #[inline]
+    fn take(
         &mut self,
         channel: ChannelId,
-        task: Option<TaskId>,
         to: &mut [MaybeUninit<u8>],
+        ask: impl FnOnce(&mut Kernel) -> Answer<Message>,
     ) -> Answer {
-        if let Ok(element) = self.stores.element(channel) {
-            guard::ensure(to.len() == element)?;
+        let block = self.stores.block(channel);
+        if let Ok(block) = &block {
+            guard::ensure(to.len() == block.element())?;
         }
-        let message = match task {
-            None => self.world.try_recv(channel)?,
-            Some(task) => match self.world.recv(task, channel)? {
-                Poll::Pending => return Err(Status::WouldBlock),
-                Poll::Ready(message) => message,
-            },
-        };
-        self.stores.take(message, to);
+        let message = ask(&mut self.world)?;
+        if let Ok(block) = block {
+            block.take(message.slot, to);
+        }
         Ok(())
     }
 

@@ -39,8 +39,8 @@ pub(crate) struct Ghosts {
     pub(crate) counts: [u64; 8],
     pub(crate) call: &'static CStr,
     site: (*const c_char, u32),
-    /// The call under way has told the place of the next.
-    told: bool,
+    /// For how many calls the place still is that of the call: that which told it, and the next.
+    placed: u8,
     reports: Vec<AsxGhost>,
 }
 
@@ -52,7 +52,7 @@ impl Ghosts {
             counts: [0; 8],
             call: c"asx",
             site: (null(), 0),
-            told: false,
+            placed: 0,
             reports: Vec::new(),
         }
     }
@@ -60,15 +60,26 @@ impl Ghosts {
     /// Where the next call comes from.
     pub(crate) fn here(&mut self, file: *const c_char, line: u32) {
         self.site = (file, line);
-        self.told = true;
+        self.placed = 2;
     }
 
     /// The call is over; what it said of its place is not true of the next. `asx_here` itself is
     /// the one whose word lasts.
+    #[inline]
     pub(crate) fn end_call(&mut self) {
-        if !core::mem::take(&mut self.told) {
+        if self.placed == 0 {
+            return;
+        }
+        self.placed -= 1;
+        if self.placed == 0 {
             self.site = (null(), 0);
         }
+    }
+
+    /// Whether the end of a call changes anything.
+    #[inline(always)]
+    pub(crate) fn is_placed(&self) -> bool {
+        self.placed != 0
     }
 
     /// Counts a misuse.
@@ -110,8 +121,10 @@ impl Ghosts {
         }
     }
 
-    pub(crate) fn has_reports(&self) -> bool {
-        !self.reports.is_empty()
+    /// How many reports wait.
+    #[inline(always)]
+    pub(crate) fn reports(&self) -> usize {
+        self.reports.len()
     }
 
     pub(crate) fn take_report(&mut self) -> Option<AsxGhost> {

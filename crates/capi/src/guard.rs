@@ -104,6 +104,7 @@ impl AsxRuntime {
     ///
     /// # Safety
     /// Rule 1.
+    #[inline(always)]
     pub(crate) unsafe fn of<'a>(rt: *const AsxRuntime) -> Answer<&'a AsxRuntime> {
         ensure(rt.is_aligned())?;
         // SAFETY: rule 1.
@@ -111,18 +112,31 @@ impl AsxRuntime {
     }
 
     /// Refuses calls from other threads, and counts them.
+    #[inline(always)]
     pub(crate) fn check_thread(&self) -> Answer {
-        if caller(&self.hooks) == self.owner {
-            return Ok(());
-        }
+        if caller(&self.hooks) == self.owner { Ok(()) } else { self.strayed() }
+    }
+
+    #[cold]
+    fn strayed(&self) -> Answer {
         self.strays.fetch_add(1, Ordering::Relaxed);
         Err(Status::AffinityViolation)
+    }
+
+    /// A call was refused before it came to the core: it is over all the same.
+    #[cold]
+    pub(crate) fn turned_away(&self, status: Status) {
+        if status != Status::AffinityViolation && caller(&self.hooks) == self.owner {
+            // SAFETY: rule 3: the owner's thread, and what was refused did not borrow the core.
+            unsafe { self.with(Core::pass_over) }
+        }
     }
 
     /// Runs something with the core, which is not borrowed now.
     ///
     /// # Safety
     /// Rule 3: on the owner's thread, outside any other use, and `f` calls nothing of the program.
+    #[inline(always)]
     pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut Core) -> R) -> R {
         self.reserve.enter();
         // SAFETY: rule 3.
@@ -142,6 +156,7 @@ pub(crate) struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// The core, if the caller may have it. Once per call.
     #[allow(clippy::mut_from_ref, reason = "rule 3; handed out once")]
+    #[inline(always)]
     pub(crate) fn core(&self) -> Answer<&'a mut Core> {
         self.rt.check_thread()?;
         if self.inside.replace(true) {
@@ -159,7 +174,7 @@ impl<'a> Entry<'a> {
 ///
 /// # Safety
 /// Rules 1 and 2, the latter for what `body` does with pointers.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn enter<'a>(
     rt: *mut AsxRuntime,
     call: &'static CStr,
@@ -179,18 +194,22 @@ pub(crate) unsafe fn enter<'a>(
         if effects {
             effects::perform(rt);
         }
+    } else if let Err(status) = answer {
+        rt.turned_away(status);
     }
     number(answer)
 }
 
 /// Catches panics where there is unwinding: a law was broken inside asx.
 #[cfg(any(feature = "std", test))]
+#[inline(always)]
 pub(crate) fn caught(body: impl FnOnce() -> Answer) -> Answer {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(Err(Status::Internal))
 }
 
 /// Without unwinding a panic ends the process: there is nothing to catch.
 #[cfg(not(any(feature = "std", test)))]
+#[inline(always)]
 pub(crate) fn caught(body: impl FnOnce() -> Answer) -> Answer {
     body()
 }
@@ -215,16 +234,19 @@ pub(crate) unsafe fn publish(rt: *const AsxRuntime, task: TaskId) -> Answer {
 }
 
 /// The number of an answer.
+#[inline(always)]
 pub(crate) fn number(answer: Answer) -> AsxStatus {
     answer.err().unwrap_or(Status::Ok).number()
 }
 
 /// INVALID_ARGUMENT unless it holds.
+#[inline(always)]
 pub(crate) fn ensure(holds: bool) -> Answer {
     if holds { Ok(()) } else { Err(Status::InvalidArgument) }
 }
 
 /// Who calls.
+#[inline(always)]
 fn caller(hooks: &Hooks) -> u64 {
     match hooks.thread {
         // SAFETY: rule 2: the hook and its pointer were given together.
@@ -423,6 +445,7 @@ pub(crate) unsafe fn text<'a>(from: *const c_char) -> Answer<Option<&'a str>> {
 ///
 /// # Safety
 /// Rule 2: `size` bytes are readable.
+#[inline(always)]
 pub(crate) unsafe fn bytes<'a>(from: *const c_void, size: usize) -> Answer<&'a [u8]> {
     if size == 0 {
         return Ok(&[]);
@@ -436,6 +459,7 @@ pub(crate) unsafe fn bytes<'a>(from: *const c_void, size: usize) -> Answer<&'a [
 ///
 /// # Safety
 /// Rule 2: `count` elements are writable.
+#[inline(always)]
 pub(crate) unsafe fn room<'a, T>(to: *mut T, count: usize) -> Answer<&'a mut [MaybeUninit<T>]> {
     if count == 0 {
         return Ok(&mut []);
@@ -463,12 +487,14 @@ pub(crate) fn put_text(to: &mut [MaybeUninit<u8>], text: &str, size: Out<usize>)
 }
 
 macro_rules! handles {
-    ($($type:ident => $id:ident;)*) => {$(
+    ($($type:ident => $id:ident, $tag:ident;)*) => {$(
         impl $type {
-            /// The kernel's id, if the handle is of this type.
+            /// The kernel's id, if the handle is of this type. One comparison, unlike the kernel's
+            /// own way, which looks for the tag among all there are.
+            #[inline(always)]
             pub(crate) fn id(self) -> Answer<$id> {
-                let handle = Handle::from_raw(self.word, self.generation);
-                $id::from_handle(handle).ok_or(Status::InvalidArgument)
+                ensure(self.word >> 48 == Tag::$tag as u64)?;
+                Ok($id(Handle::from_raw(self.word, self.generation).key()))
             }
 
             /// The handle of an id.
@@ -481,10 +507,10 @@ macro_rules! handles {
 }
 
 handles! {
-    AsxRegion => RegionId;
-    AsxTask => TaskId;
-    AsxObligation => ObligationId;
-    AsxChannel => ChannelId;
+    AsxRegion => RegionId, Region;
+    AsxTask => TaskId, Task;
+    AsxObligation => ObligationId, Obligation;
+    AsxChannel => ChannelId, Channel;
 }
 
 /// The tag of permits, which the kernel's handles do not have.

@@ -108,6 +108,7 @@ impl Mailbox {
     }
 
     /// Whether something was posted since the last drain began.
+    #[inline(always)]
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed) != 0
     }

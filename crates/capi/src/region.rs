@@ -6,6 +6,7 @@ use crate::abi::{
 };
 use crate::guard::{self, Look, Out};
 use crate::look;
+use crate::state::Kernel;
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Priority;
@@ -122,7 +123,12 @@ export! {
         let body = body.checked()?;
         let out = Out::new(out)?;
         |core| {
-            let task = core.offer(body, |world, body| world.spawn_finalizer(region, body))?;
+            let spawn = |world: &mut Kernel, body| {
+                world.spawn_finalizer(region, body).map(|task| (task, body))
+            };
+            let (task, body) = core.offer(body, spawn)?;
+            core.belongs(body, task);
+            guard::publish(rt, task)?;
             out.set(AsxTask::of(task));
             Ok(())
         }

@@ -29,10 +29,10 @@ pub const ASX_SUGGEST_DRAIN_REGIONS: i32 = 3;
 
 /// Sets where the library gets its memory, once per process, before the first runtime.
 ///
-/// Pre: both functions keep working until the process ends. Thread: any, before other calls.
-/// Owns: `hook` stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a NULL function;
-/// ASX_INVALID_TRANSITION when set before or after a runtime was created; ASX_CAPABILITY_DENIED
-/// in a build that uses Rust's allocator.
+/// Pre: both functions keep working until the process ends, and call nothing of this library.
+/// Thread: any, before other calls. Owns: `hook` stays the caller's. Answers: ASX_OK;
+/// ASX_INVALID_ARGUMENT for a NULL function; ASX_INVALID_TRANSITION when set before or after a
+/// runtime was created; ASX_CAPABILITY_DENIED in a build that uses Rust's allocator.
 ///
 /// # Safety
 /// As said under Pre.
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn asx_step(
 ) -> AsxStatus {
     number(guard::caught(|| {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-        let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)?) };
+        let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)) };
         step::drive(rt, c"asx_step", now, max_steps, false, progress)
     }))
 }
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn asx_run_until_idle(
 ) -> AsxStatus {
     number(guard::caught(|| {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-        let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)?) };
+        let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)) };
         step::drive(rt, c"asx_run_until_idle", now, u64::MAX, true, progress)
     }))
 }

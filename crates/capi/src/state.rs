@@ -42,9 +42,12 @@ struct Kept {
     task: Option<TaskId>,
 }
 
+/// The world of a runtime.
+pub(crate) type Kernel = World<Body, Message>;
+
 /// The runtime's own part.
 pub(crate) struct Core {
-    pub(crate) world: World<Body, Message>,
+    pub(crate) world: Kernel,
     /// Every body the world has, so that none is forgotten at the end.
     bodies: Arena<Kept>,
     pub(crate) choose: Seeded,
@@ -108,12 +111,10 @@ impl Core {
     }
 
     /// The beginning of a call.
+    #[inline(always)]
     pub(crate) fn admit(&mut self, call: &'static CStr) -> Answer {
-        if self.in_hook {
-            return Err(Status::Reentrant);
-        }
-        if self.broken {
-            return Err(Status::Internal);
+        if self.in_hook | self.broken {
+            return Err(if self.in_hook { Status::Reentrant } else { Status::Internal });
         }
         self.ghosts.call = call;
         self.releases = true;
@@ -129,7 +130,15 @@ impl Core {
 
     /// The end of a call: collects what must be done now that the core is free; whether there is
     /// something.
+    #[inline(always)]
     pub(crate) fn settle(&mut self, answer: &Answer) -> bool {
+        // Of a call that was let in, lets go of nothing and has told nothing, nothing is left.
+        let quiet = answer.is_ok() & !self.releases & !self.ghosts.is_placed();
+        if quiet { self.has_effects() } else { self.settle_all(answer) }
+    }
+
+    #[inline(never)]
+    fn settle_all(&mut self, answer: &Answer) -> bool {
         if self.in_hook {
             return false;
         }
@@ -138,15 +147,44 @@ impl Core {
         if self.releases {
             self.collect();
         }
-        !self.dropped.is_empty() || self.ghosts.has_reports() || !self.lines.is_empty()
+        self.has_effects()
+    }
+
+    #[inline(always)]
+    fn has_effects(&self) -> bool {
+        self.dropped.len() | self.ghosts.reports() | self.lines.len() != 0
+    }
+
+    /// The end of a call that was refused before it began.
+    pub(crate) fn pass_over(&mut self) {
+        if !self.in_hook {
+            self.ghosts.end_call();
+        }
+    }
+
+    /// The end of a poll, or of a run: as the end of a call that went well.
+    #[inline(always)]
+    pub(crate) fn settle_poll(&mut self) -> bool {
+        self.ghosts.end_call();
+        self.collect();
+        self.has_effects()
     }
 
     /// Takes over what the world has let go of.
+    #[inline(always)]
     pub(crate) fn collect(&mut self) {
-        for message in self.world.take_dropped() {
+        let (messages, bodies) = (self.world.take_dropped(), self.world.take_released());
+        if messages.len() | bodies.len() != 0 {
+            self.let_go(messages, bodies);
+        }
+    }
+
+    #[inline(never)]
+    fn let_go(&mut self, messages: Vec<Message>, bodies: Vec<Body>) {
+        for message in messages {
             self.stores.free(message);
         }
-        for body in self.world.take_released() {
+        for body in bodies {
             // What was completed by force was not noticed after a poll.
             if let Some(task) = self.drop_body(body) {
                 self.after_poll(task);
@@ -164,7 +202,7 @@ impl Core {
     pub(crate) fn offer<T>(
         &mut self,
         body: AsxBody,
-        offer: impl FnOnce(&mut World<Body, Message>, Body) -> Offer<Body, T>,
+        offer: impl FnOnce(&mut Kernel, Body) -> Offer<Body, T>,
     ) -> Answer<T> {
         let body = self.keep(body)?;
         offer(&mut self.world, body).map_err(|(status, Body(key))| {
@@ -173,12 +211,12 @@ impl Core {
         })
     }
 
-    /// What a body is.
-    pub(crate) fn body(&self, body: Body) -> Option<&AsxBody> {
-        self.bodies.get(body.0).map(|kept| &kept.body)
+    /// What a body is, and the task it is of, if known.
+    pub(crate) fn body(&self, body: Body) -> Option<(AsxBody, Option<TaskId>)> {
+        self.bodies.get(body.0).map(|kept| (kept.body, kept.task))
     }
 
-    /// The world has taken a body for a task.
+    /// The world has taken a body for a task, which may be woken from outside from now on.
     pub(crate) fn belongs(&mut self, body: Body, task: TaskId) {
         if let Some(kept) = self.bodies.get_mut(body.0) {
             kept.task = Some(task);
@@ -221,7 +259,15 @@ impl Core {
 
     /// Cancels the tasks whose watchdog has run out, in order of time, then of creation. When the
     /// cancel queue is full the rest stay due.
+    #[inline(always)]
     pub(crate) fn expire_watchdogs(&mut self) {
+        if !self.watchdogs.due.is_empty() {
+            self.expire_due();
+        }
+    }
+
+    #[inline(never)]
+    fn expire_due(&mut self) {
         while let Some(task) = self.watchdogs.due(self.world.now()) {
             if !self.is_over(task) {
                 let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
@@ -246,7 +292,16 @@ impl Core {
 
     /// The next instant at which something happens by itself.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        [self.world.next_wake(), self.watchdogs.next()].into_iter().flatten().min()
+        self.deadline_with(self.world.next_wake())
+    }
+
+    /// The same, the kernel's part being known.
+    #[inline]
+    pub(crate) fn deadline_with(&self, kernels: Option<Time>) -> Option<Time> {
+        match (kernels, self.watchdogs.next()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     /// The poll of a task is over: its slot may go.
@@ -263,7 +318,7 @@ impl Core {
     /// Whether a task has completed, or is gone.
     fn is_over(&self, task: TaskId) -> bool {
         let completed = TaskState::Completed.mask();
-        self.world.task_handle(task).is_ok_and(|handle| handle.allows(completed))
+        self.world.task_handle(task).map_or(true, |handle| handle.allows(completed))
     }
 
     /// The handle of the task being polled.
@@ -296,6 +351,7 @@ impl Watchdogs {
         self.spans.get(&task).map(|(span, _)| *span)
     }
 
+    #[inline]
     fn next(&self) -> Option<Time> {
         self.due.first().map(|(due, _)| *due)
     }

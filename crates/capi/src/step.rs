@@ -48,6 +48,13 @@ struct Turn {
     body: AsxBody,
 }
 
+/// What a run does next.
+enum Next {
+    Poll(Turn),
+    /// Nothing; and when something happens by itself, as far as the kernel knows.
+    Wait(Option<Time>),
+}
+
 /// Polls up to `most` tasks at `now`. `whole`: reaching the profile's bound is an error.
 pub(crate) fn drive(
     rt: &AsxRuntime,
@@ -55,16 +62,21 @@ pub(crate) fn drive(
     now: u64,
     most: u64,
     whole: bool,
-    progress: Look<AsxProgress>,
+    progress: Answer<Look<AsxProgress>>,
 ) -> Answer {
-    rt.check_thread()?;
-    let now = instant(rt, call, now)?;
-    // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
-    let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
+    let begin = || {
+        let progress = progress?;
+        rt.check_thread()?;
+        let now = instant(rt, call, now)?;
+        // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
+        let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
+        Ok((bound, progress))
+    };
+    let (bound, progress) = begin().inspect_err(|status| rt.turned_away(*status))?;
     let run = run(rt, bound);
     // SAFETY: rule 3: the last callback has returned.
     let (answer, effects) =
-        unsafe { rt.with(|core| (core.end_run(run, progress), core.settle(&Ok(())))) };
+        unsafe { rt.with(|core| (core.end_run(run, progress), core.settle_poll())) };
     if effects {
         effects::perform(rt);
     }
@@ -93,9 +105,14 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
     while run.polls < bound.polls {
         // SAFETY: rule 3: no callback runs now.
         let next = unsafe { rt.with(|core| core.begin_poll(&rt.mailbox)) };
-        let Some(turn) = next else {
-            run.idle = !bound.timers;
-            break;
+        let turn = match next {
+            Next::Poll(turn) => turn,
+            Next::Wait(until) => {
+                // SAFETY: rule 3: no callback runs now.
+                let idle = || unsafe { rt.with(|core| core.is_idle(&rt.mailbox, until)) };
+                run.idle = !bound.timers || idle();
+                return run;
+            }
         };
         let end = poll(rt, turn.task, turn.body);
         // SAFETY: rule 3: the callback has returned.
@@ -106,10 +123,8 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
         run.polls += 1;
         run.last = Some((turn.task, turn.lane));
     }
-    if !run.idle {
-        // SAFETY: rule 3: no callback runs now.
-        run.idle = unsafe { rt.with(|core| core.is_idle(&rt.mailbox)) };
-    }
+    // SAFETY: rule 3: no callback runs now.
+    run.idle = unsafe { rt.with(|core| core.is_idle(&rt.mailbox, core.world.next_wake())) };
     run
 }
 
@@ -140,7 +155,10 @@ impl Core {
         self.may_run(call)?;
         self.stepping = true;
         self.note_strays(rt);
-        self.world.set_now(now);
+        // The kernel looks at its timers before each poll anyway.
+        if now > self.world.now() {
+            self.world.set_now(now);
+        }
         self.world.allow_timers(usize::try_from(self.max_steps).unwrap_or(usize::MAX));
         Ok(Bound { polls: most.min(self.max_steps), timers: self.max_steps != ASX_NONE })
     }
@@ -165,21 +183,31 @@ impl Core {
     }
 
     /// Whom to poll next.
-    fn begin_poll(&mut self, mailbox: &Mailbox) -> Option<Turn> {
+    fn begin_poll(&mut self, mailbox: &Mailbox) -> Next {
         self.before_step(mailbox);
         let now = self.world.now();
         match self.world.next(now, &mut self.choose) {
-            Ok(Step::Poll { task, lane, .. }) => {
-                let kept = self.world.take_payload(task)?;
-                let body = *self.body(kept)?;
-                mailbox.publish(task.0);
-                self.current = Some(task);
-                self.error = None;
-                self.polls += 1;
-                Some(Turn { task, lane, kept, body })
-            }
-            Ok(Step::Idle { .. }) | Err(_) => None,
+            Ok(Step::Poll { task, lane, .. }) => match self.turn(mailbox, task, lane) {
+                Some(turn) => Next::Poll(turn),
+                None => Next::Wait(self.world.next_wake()),
+            },
+            Ok(Step::Idle { until }) => Next::Wait(until),
+            Err(_) => Next::Wait(self.world.next_wake()),
         }
+    }
+
+    fn turn(&mut self, mailbox: &Mailbox, task: TaskId, lane: Lane) -> Option<Turn> {
+        let kept = self.world.take_payload(task)?;
+        let (body, known) = self.body(kept)?;
+        // Of a known task the world outside was told when it was made.
+        if known != Some(task) {
+            self.belongs(kept, task);
+            mailbox.publish(task.0);
+        }
+        self.current = Some(task);
+        self.error = None;
+        self.polls += 1;
+        Some(Turn { task, lane, kept, body })
     }
 
     /// Outside wakes and watchdogs, before the kernel decides.
@@ -225,13 +253,12 @@ impl Core {
         if !pending {
             self.after_poll(task);
         }
-        self.releases = true;
-        self.settle(&Ok(()))
+        self.settle_poll()
     }
 
-    /// Whether nothing can run now.
-    fn is_idle(&mut self, mailbox: &Mailbox) -> bool {
-        let due = self.next_deadline().is_some_and(|next| next <= self.world.now());
+    /// Whether nothing can run now, the kernel's next wake being known.
+    fn is_idle(&mut self, mailbox: &Mailbox, until: Option<Time>) -> bool {
+        let due = self.deadline_with(until).is_some_and(|next| next <= self.world.now());
         !mailbox.is_pending() && !due && self.world.scheduler().total() == 0
     }
 }

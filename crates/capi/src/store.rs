@@ -11,6 +11,9 @@ use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::mem::MaybeUninit;
 
+/// The size of most elements, numbers and pointers, which are copied without a call.
+const WORD: usize = 8;
+
 /// The blocks, by the slot of their channel.
 #[derive(Default)]
 pub(crate) struct Stores {
@@ -47,17 +50,73 @@ impl Block {
         Ok(Block { element, slots, made: 0, bytes, free })
     }
 
-    /// A slot that is free.
-    fn slot(&mut self) -> Option<u32> {
-        if let Some(slot) = self.free.pop() {
-            return Some(slot);
+    /// Bytes of an element.
+    #[inline]
+    pub(crate) fn element(&self) -> usize {
+        self.element
+    }
+
+    /// Copies an element in: INVALID_ARGUMENT if it has another size. FULL if every slot is taken,
+    /// which the kernel does not let happen.
+    #[inline]
+    pub(crate) fn put(&mut self, data: &[u8]) -> Answer<u32> {
+        if data.len() != self.element {
+            return Err(Status::InvalidArgument);
         }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => self.fresh().ok_or(Status::Full)?,
+        };
+        let at = slot as usize * data.len();
+        if let Some(to) = self.bytes.get_mut(at..).and_then(|to| to.get_mut(..data.len())) {
+            match data.as_array::<WORD>() {
+                Some(word) => to.copy_from_slice(word),
+                None => copy_in(data, to),
+            }
+        }
+        Ok(slot)
+    }
+
+    /// A slot that was never used.
+    #[inline(never)]
+    fn fresh(&mut self) -> Option<u32> {
         let slot = (self.made < self.slots).then_some(self.made)?;
         self.made += 1;
         // Within what is reserved.
         self.bytes.resize(self.made as usize * self.element, 0);
         Some(slot)
     }
+
+    /// Copies an element out, if it is wanted, and frees its slot.
+    #[inline]
+    pub(crate) fn take(&mut self, slot: u32, to: &mut [MaybeUninit<u8>]) {
+        let at = slot as usize * self.element;
+        let from = self.bytes.get(at..).and_then(|from| from.get(..to.len()));
+        match from.map(|from| (from, from.as_array::<WORD>())) {
+            Some((_, Some(word))) => _ = to.write_copy_of_slice(word),
+            Some((from, None)) => copy_out(from, to),
+            None => {}
+        }
+        self.free(slot);
+    }
+
+    /// Frees a slot.
+    #[inline]
+    pub(crate) fn free(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+}
+
+/// Any size, by a call, which would otherwise be made for all of them.
+#[inline(never)]
+fn copy_in(from: &[u8], to: &mut [u8]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+}
+
+/// The same into memory that holds nothing yet.
+#[inline(never)]
+fn copy_out(from: &[u8], to: &mut [MaybeUninit<u8>]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| _ = to.write(*from));
 }
 
 impl Stores {
@@ -79,50 +138,21 @@ impl Stores {
         }
     }
 
-    /// Bytes of an element of a channel.
-    pub(crate) fn element(&self, channel: ChannelId) -> Answer<usize> {
-        let tenant = self.blocks.get(channel.0.index as usize).and_then(Option::as_ref);
-        let tenant = tenant.filter(|tenant| tenant.generation == channel.0.generation);
-        tenant.map(|tenant| tenant.block.element).ok_or(Status::StaleHandle)
-    }
-
-    /// Copies an element in: INVALID_ARGUMENT if it has another size. FULL if every slot is taken,
-    /// which the kernel does not let happen.
-    pub(crate) fn put(&mut self, channel: ChannelId, data: &[u8]) -> Answer<Message> {
-        let tenant = self.blocks.get_mut(channel.0.index as usize).and_then(Option::as_mut);
-        let tenant = tenant.filter(|tenant| tenant.generation == channel.0.generation);
-        let block = &mut tenant.ok_or(Status::StaleHandle)?.block;
-        if data.len() != block.element {
-            return Err(Status::InvalidArgument);
-        }
-        let slot = block.slot().ok_or(Status::Full)?;
-        let at = slot as usize * block.element;
-        if let Some(to) = block.bytes.get_mut(at..at + data.len()) {
-            to.copy_from_slice(data);
-        }
-        Ok(Message { channel: channel.0.index, slot })
-    }
-
-    /// Copies an element out and frees its slot.
-    pub(crate) fn take(&mut self, message: Message, to: &mut [MaybeUninit<u8>]) {
-        if let Some(block) = self.block(message.channel) {
-            let at = message.slot as usize * block.element;
-            let from = block.bytes.get(at..at + to.len()).unwrap_or_default();
-            if from.len() == to.len() {
-                to.write_copy_of_slice(from);
+    /// The block of a channel: STALE_HANDLE if it has none, or no longer.
+    #[inline]
+    pub(crate) fn block(&mut self, channel: ChannelId) -> Answer<&mut Block> {
+        match self.blocks.get_mut(channel.0.index as usize) {
+            Some(Some(tenant)) if tenant.generation == channel.0.generation => {
+                Ok(&mut tenant.block)
             }
-            block.free.push(message.slot);
+            _ => Err(Status::StaleHandle),
         }
     }
 
-    /// Frees a slot.
+    /// Frees the slot of a message that nobody will receive.
     pub(crate) fn free(&mut self, message: Message) {
-        if let Some(block) = self.block(message.channel) {
-            block.free.push(message.slot);
+        if let Some(Some(tenant)) = self.blocks.get_mut(message.channel as usize) {
+            tenant.block.free(message.slot);
         }
-    }
-
-    fn block(&mut self, channel: u32) -> Option<&mut Block> {
-        Some(&mut self.blocks.get_mut(channel as usize)?.as_mut()?.block)
     }
 }

@@ -9,13 +9,13 @@ use crate::ghost::{ASX_GHOST_DOUBLE_CANCEL, ASX_GHOST_STALE};
 use crate::guard::{self, Look, Out};
 use crate::look;
 use crate::region::{ask, budget};
-use crate::state::Core;
+use crate::state::{Core, Kernel};
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::outcome::{Lattice, Stop};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
-use asx_kernel::world::{Answer, TaskError, TaskOptions, World};
+use asx_kernel::world::{Answer, TaskError, TaskOptions};
 use core::ffi::c_char;
 use core::mem::size_of;
 use core::task::Poll;
@@ -49,7 +49,7 @@ export! {
         let out = Out::new(out)?;
         |core| {
             guard::check_memory(rt)?;
-            let spawn = |world: &mut World<_, _>, body| {
+            let spawn = |world: &mut Kernel, body| {
                 world.spawn(region, options, body).map(|task| (task, body))
             };
             let (task, body) = core.offer(body, spawn)?;
@@ -220,7 +220,7 @@ export! {
             for (task, body) in core.world.payloads() {
                 found += 1;
                 let (Some(to), Some(body)) = (places.next(), core.body(*body)) else { continue };
-                to.write(AsxTaskEntry { task: AsxTask::of(task), ctx: body.ctx });
+                to.write(AsxTaskEntry { task: AsxTask::of(task), ctx: body.0.ctx });
             }
             count.set(found);
             if found <= room { Ok(()) } else { Err(Status::Full) }
@@ -317,12 +317,12 @@ export! {
         let body = body.checked()?;
         |core| {
             guard::check_memory(rt)?;
-            let push = |world: &mut World<_, _>, body| {
+            let push = |world: &mut Kernel, body| {
                 world.push_cleanup(task, body).map(|()| body)
             };
             let body = core.offer(body, push)?;
             core.belongs(body, task);
-            Ok(())
+            guard::publish(rt, task)
         }
     }
 

@@ -145,6 +145,34 @@ static void forced_ends(void)
     finish(rt);
 }
 
+/* Ends itself by force while it is polled, and lets its own slot go. */
+static int32_t vanishes(asx_runtime *rt, asx_task task, void *ctx)
+{
+    OK(asx_region_close(rt, *(asx_region *)ctx, ASX_CANCEL_USER, NULL, 0, NULL));
+    OK(asx_fire(rt, NULL));
+    OK(asx_task_release(rt, task));
+    return ASX_POLL_READY;
+}
+
+/* Of a task that is gone nothing is left, its watchdog neither. */
+static void gone_in_its_poll(void)
+{
+    asx_runtime *rt = runtime();
+    asx_region region;
+    asx_task task;
+    asx_task_options options = ASX_TASK_OPTIONS_INIT;
+    uint64_t next;
+
+    options.flags = ASX_TASK_AUTO_RELEASE;
+    options.watchdog_ns = MS;
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    OK(asx_task_spawn(rt, region, asx_poll_with(vanishes, &region), &options, &task));
+    run(rt, 0);
+    ANSWERS(asx_task_wake(rt, task), ASX_STALE_HANDLE);
+    ANSWERS(asx_next_deadline(rt, &next), ASX_EMPTY);
+    finish(rt);
+}
+
 static asx_runtime *clocked;
 
 static uint64_t nosy_clock(void *hook)
@@ -291,6 +319,38 @@ static int32_t in_order(asx_runtime *rt, asx_task task, void *ctx)
     (void)task;
     order->got = (*order->next)++;
     return ASX_POLL_READY;
+}
+
+struct late {
+    asx_region region;
+    int polls;
+};
+
+/* A finalizer that spawns another, which can be woken from outside before it was polled. */
+static int32_t spawns_another(asx_runtime *rt, asx_task task, void *ctx)
+{
+    struct late *late = (struct late *)ctx;
+    asx_body body = asx_poll_with(ready, &late->polls);
+    asx_task other;
+    (void)task;
+    OK(asx_region_spawn_finalizer(rt, late->region, body, &other));
+    OK(asx_external_wake(rt, other));
+    return ASX_POLL_READY;
+}
+
+static void late_finalizers(void)
+{
+    asx_runtime *rt = runtime();
+    struct late late;
+
+    late.polls = 0;
+    OK(asx_region_open(rt, root(rt), NULL, &late.region));
+    OK(asx_region_defer(rt, late.region, asx_poll_with(spawns_another, &late)));
+    OK(asx_region_close(rt, late.region, ASX_CANCEL_USER, NULL, ASX_NONE, NULL));
+    run(rt, 0);
+    EQUAL(late.polls, 1);
+    OK(asx_region_release(rt, late.region));
+    finish(rt);
 }
 
 static void finalizers(void)
@@ -515,11 +575,13 @@ int main(void)
     configurations();
     tasks();
     forced_ends();
+    gone_in_its_poll();
     clocks();
     giants();
     cancels();
     failures();
     finalizers();
+    late_finalizers();
     obligations();
     timers();
     channels();

@@ -72,6 +72,14 @@ int main(void)
     REPORTED(ASX_GHOST_DOUBLE_CANCEL, ASX_OK, 0);
     EQUAL(seen.last.word, task.word);
 
+    /* A call that is refused at the door is over too: the next one has no place. */
+    ANSWERS(ASX_CALL(asx_task_wake, rt, (asx_task){ 0, 0 }), ASX_INVALID_ARGUMENT);
+    OK(asx_timer_cancel(rt, timer, NULL));
+    REPORTED(ASX_GHOST_DOUBLE_CANCEL, ASX_OK, 0);
+    ANSWERS(ASX_CALL(asx_step, rt, ASX_NOW, 1, NULL), ASX_INVALID_ARGUMENT);
+    OK(asx_timer_cancel(rt, timer, NULL));
+    REPORTED(ASX_GHOST_DOUBLE_CANCEL, ASX_OK, 0);
+
     OK(asx_channel_create(rt, NULL, 1, 1, &channel));
     OK(asx_channel_try_reserve(rt, channel, NULL, 0, &permit));
     OK(asx_permit_abort(rt, permit));
@@ -97,7 +105,7 @@ int main(void)
 
     stats.struct_size = (uint32_t)sizeof stats;
     OK(asx_get_stats(rt, &stats));
-    EQUAL(stats.ghosts[ASX_GHOST_DOUBLE_CANCEL], 2);
+    EQUAL(stats.ghosts[ASX_GHOST_DOUBLE_CANCEL], 4);
     EQUAL(stats.ghosts[ASX_GHOST_BORROW_EPOCH], 2);
     EQUAL(stats.ghosts[ASX_GHOST_BORROW_ACROSS_POLL], 1);
     OK(asx_channel_close_sender(rt, channel));

@@ -183,7 +183,7 @@ impl<T> Wheel<T> {
             self.group_end = 0;
             self.bound_near();
         }
-        if self.is_empty() {
+        if self.is_empty() && self.storage() > 0 {
             self.slab.release();
             self.renew(KEEP);
         }
