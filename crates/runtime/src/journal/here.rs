@@ -250,7 +250,8 @@ impl Here {
         self.filled = self.chunk.keep_draft(self.filled, events);
     }
 
-    /// Makes and writes down the step of a task whose poll begins, if one word does: the word before.
+    /// Makes and writes down the step of a task whose poll begins, if one word does: the word
+    /// before.
     #[inline(always)]
     pub(super) fn begin(
         &mut self,
