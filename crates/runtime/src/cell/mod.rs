@@ -78,8 +78,8 @@ pub(crate) use waker::is_task_waker;
 #[cfg(feature = "lab")]
 pub(crate) use waker::task_number;
 pub use word::Activity;
+pub(crate) use word::{Ended, RESERVE, Requested, Snapshot, Woken};
 use word::{HANDLE, SCHEDULED, Word};
-pub(crate) use word::{RESERVE, Requested, Snapshot, Woken};
 
 /// A task that may run on any worker.
 pub(crate) const FREE: u16 = u16::MAX;
