@@ -20,7 +20,7 @@ use crate::ambient;
 use crate::budget::Limits;
 use crate::cell::TaskRef;
 use crate::core::Core;
-use crate::node::{self, Inside, Verdict};
+use crate::node::{self, Inside, Node, Verdict};
 use crate::outcome::Cancelled;
 use crate::poll;
 use crate::region::Region;
@@ -123,6 +123,11 @@ impl Cx {
 
     /// Looks at the clock too, where a part of the task is bounded by time.
     fn look(&self) -> Option<Cancelled> {
+        // Shortcut: where no part is bounded by time, the clock has no say.
+        if is_quiet(&self.task, |node| node.deadline().is_none()) {
+            crate::footprint::breathe();
+            return None;
+        }
         let _ = ambient::find(&self.task, |node| {
             node.expire(&self.task.region);
             None::<()>
@@ -141,7 +146,7 @@ impl Cx {
     ///
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
-        let goes = is_quiet(&self.task) && ambient::take_operation();
+        let goes = is_quiet(&self.task, |_| true) && ambient::take_operation();
         if goes {
             crate::footprint::breathe();
         }
@@ -336,13 +341,14 @@ impl Cx {
 #[inline]
 pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
     crate::footprint::breathe();
-    if is_quiet(task) { None } else { look_closely(task, observe) }
+    if is_quiet(task, |_| true) { None } else { look_closely(task, observe) }
 }
 
 /// Whether nobody asked anything of the task, or the part of it that is being polled here; it has
-/// no deadline either.
-fn is_quiet(task: &TaskRef) -> bool {
-    let asked = ambient::find(task, |node| (!node.is_quiet()).then_some(()));
+/// no deadline either. `more` is to hold of each such part, too.
+#[inline]
+fn is_quiet(task: &TaskRef, more: impl Fn(&Node) -> bool) -> bool {
+    let asked = ambient::find(task, |node| (!node.is_quiet() || !more(node)).then_some(()));
     matches!(asked, Ok(None)) && task.extra.is_none() && !task.word.load().state().in_cancel_lane()
 }
 
@@ -468,7 +474,7 @@ mod tests {
             // Else the two regions keep each other.
             child.end();
             let sees = |cx: &Cx| {
-                let quiet = is_quiet(cx.task());
+                let quiet = is_quiet(cx.task(), |_| true);
                 let seen = look_closely(cx.task(), false);
                 assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
                 (quiet, seen.is_some())
@@ -492,7 +498,7 @@ mod tests {
                 budget: Some(Budget { poll_quota: 1, ..Budget::INFINITE }),
                 ..Plan::default()
             };
-            let body = async move |cx: Cx| Ok::<_, ()>(is_quiet(cx.task()));
+            let body = async move |cx: Cx| Ok::<_, ()>(is_quiet(cx.task(), |_| true));
             // SAFETY: as above.
             let (entry, mut task) = unsafe { make(&region, limited, body) };
             assert!(entry.unwrap().unwrap().run() && matches!(task.outcome(), Some(Ok(false))));

@@ -186,7 +186,7 @@ impl Region {
     pub(crate) fn forget_channel(&self, id: u64) {
         let channel = {
             let mut inner = self.lock();
-            self.core.touch(&self.stamp);
+            self.core.touch(self.stamp());
             inner.holdings.as_mut().and_then(|held| held.channels.remove(&id))
         };
         drop(channel);

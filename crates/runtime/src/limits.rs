@@ -46,6 +46,7 @@ impl Core {
     }
 
     /// Whether new work is refused because the record is full.
+    #[inline]
     pub(crate) fn room_on_record(&self) -> Result<(), Status> {
         if self.is_refusing() { Err(Status::ResourceExhausted) } else { Ok(()) }
     }
@@ -62,11 +63,8 @@ impl Core {
     /// Admits a task that will wait in this lane.
     #[inline]
     pub(crate) fn room_for_task(&self, lane: Lane) -> Result<(), Status> {
-        if self.quota.is_none() && !self.recording() {
-            return Ok(());
-        }
+        let Some(quota) = &self.quota else { return self.room_on_record() };
         self.room_for_more(lane)?;
-        let Some(quota) = &self.quota else { return Ok(()) };
         self.take("tasks", &quota.tasks, quota.limits.tasks)
     }
 

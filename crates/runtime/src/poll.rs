@@ -95,9 +95,21 @@ impl Runnable {
     }
 
     /// [`run`](Runnable::run), and has the record say how it came about.
+    #[inline]
     pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
         let header = self.header();
-        let begun = header.begin_on_record(header.extra.is_none(), plain, dispatch);
+        match header.region.core.begin_quickly(header, &dispatch) {
+            None => self.run_recorded_slowly(plain, dispatch),
+            begun => self.run_begun(begun),
+        }
+    }
+
+    #[inline(never)]
+    fn run_recorded_slowly(self, plain: bool, dispatch: Dispatch) -> bool {
+        let header = self.header();
+        let looked = header.region.core.begin_after_look(header, &dispatch);
+        let begun =
+            looked.or_else(|| header.begin_on_record(header.extra.is_none(), plain, dispatch));
         self.run_begun(begun)
     }
 

@@ -62,12 +62,18 @@ pub struct Region {
     cancelled: AtomicBool,
     object: Object,
     pub(crate) span: Span,
-    pub(crate) stamp: Stamp,
     /// How many cells belong to it; see [`home`].
     homes: AtomicUsize,
-    inner: ShortLock<Inner>,
+    guarded: Guarded,
     /// Goes last: it keeps the core (rule 2 of [`home`]).
     parent: Option<Arc<Region>>,
+}
+
+/// What changes as tasks come and go, side by side: who looks at the rest is not disturbed.
+#[repr(C)]
+struct Guarded {
+    inner: ShortLock<Inner>,
+    stamp: Stamp,
 }
 
 /// What a child's failure means to a scope.
@@ -167,9 +173,8 @@ impl Region {
             cancelled: AtomicBool::new(false),
             object: Object::new(),
             span: Span::default(),
-            stamp: Stamp::default(),
             homes: AtomicUsize::new(0),
-            inner: ShortLock::new(inner),
+            guarded: Guarded { inner: ShortLock::new(inner), stamp: Stamp::default() },
         })
     }
 
@@ -188,9 +193,9 @@ impl Region {
         let child = Region::build(core, parent, policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
-        self.core.touch(&self.stamp);
+        self.core.touch(self.stamp());
         child.note(EventKind::RegionOpened { parent: Some(self.id) });
-        self.core.touch(&self.stamp);
+        self.core.touch(self.stamp());
         drop(inner);
         child.span.open_region(&child);
         Ok(child)
@@ -201,12 +206,18 @@ impl Region {
     pub(crate) fn note(&self, kind: EventKind) {
         if self.core.recording() {
             let subject = Subject { region: Some(self.id), ..Subject::default() };
-            self.core.note_of(&self.stamp, subject, kind);
+            self.core.note_of(self.stamp(), subject, kind);
         }
     }
 
     pub(crate) fn lock(&self) -> Held<'_, Inner> {
-        self.inner.lock()
+        self.guarded.inner.lock()
+    }
+
+    /// The last stamp of what was recorded of it.
+    #[inline]
+    pub(crate) fn stamp(&self) -> &Stamp {
+        &self.guarded.stamp
     }
 
     /// The region around it.
@@ -239,7 +250,7 @@ impl Region {
         }
         inner.push(task);
         // SAFETY: the caller has made it just now.
-        self.core.note_spawned(&self.stamp, unsafe { task.as_ref() });
+        self.core.note_spawned(self.stamp(), unsafe { task.as_ref() });
         Ok(())
     }
 
@@ -275,7 +286,7 @@ impl Region {
             inner.unlink(task.as_ptr());
             inner.word.task_done();
             self.core.task_done();
-            self.stamp.raise(stamp);
+            self.stamp().raise(stamp);
             let settles = inner.word.is_ending() || inner.word.state() != RegionState::Open;
             settles.then(|| self.advance(&mut inner))
         };

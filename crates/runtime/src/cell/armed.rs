@@ -8,7 +8,6 @@
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use asx_kernel::journal::Subject;
 use asx_kernel::wheel::TimerHandle;
 
 use super::TaskRef;
@@ -53,19 +52,18 @@ impl Armed {
         }
     }
 
-    /// Whose it is, if that is known.
-    pub(crate) fn subject(&self, handle: TimerHandle) -> Subject {
-        let timer = Some(handle.generation);
+    /// Whose it is, if that is known: the numbers of the task and the region, each one higher, or
+    /// else 0.
+    #[inline]
+    pub(crate) fn owner(&self) -> (u64, u64) {
+        if let Some(task) = task_of(&self.0) {
+            // SAFETY: rule 1: the waker keeps the task alive.
+            return (unsafe { task.as_ref() }.id() + 1, 0);
+        }
         match self.as_boxed().map(|boxed| &boxed.owner) {
-            None => {
-                // SAFETY: rule 1: the waker keeps the task alive.
-                let task = task_of(&self.0).map(|task| unsafe { task.as_ref() }.id());
-                Subject { task, timer, ..Subject::default() }
-            }
-            Some(Owner::Task(id)) => Subject { task: Some(*id), timer, ..Subject::default() },
-            Some(Owner::Region(region)) => {
-                Subject { region: Some(region.id), timer, ..Subject::default() }
-            }
+            None => (0, 0),
+            Some(Owner::Task(id)) => (id + 1, 0),
+            Some(Owner::Region(region)) => (0, region.id + 1),
         }
     }
 

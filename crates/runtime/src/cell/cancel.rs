@@ -236,6 +236,12 @@ impl Header {
         if !self.region.core.recording() {
             return (self.word.complete(kept, reserve), 0);
         }
+        if !kept
+            && !forced
+            && let Some(ended) = self.region.core.complete_quickly(self, severity, reserve)
+        {
+            return ended;
+        }
         self.complete_on_record(kept, severity, forced, reserve)
     }
 

@@ -79,8 +79,8 @@ use stage::{Holds, Slot, Stage};
 pub(crate) use waker::task_number;
 pub(crate) use waker::{is_task_waker, task_of};
 pub use word::Activity;
+pub(crate) use word::{Ended, RESERVE, Requested, Snapshot, Woken};
 use word::{HANDLE, SCHEDULED, Word};
-pub(crate) use word::{RESERVE, Requested, Snapshot, Woken};
 
 /// A task that may run on any worker.
 pub(crate) const FREE: u16 = u16::MAX;

@@ -57,6 +57,8 @@ const STATES: [TaskState; 8] = {
 const CREATED: u64 = (TaskState::Created as u64) << STATE_SHIFT;
 /// The state bits of a task that was polled and is not cancelled.
 const RUNNING: u64 = (TaskState::Running as u64) << STATE_SHIFT;
+/// Those of one that has ended.
+const COMPLETED: u64 = (TaskState::Completed as u64) << STATE_SHIFT;
 
 /// What is in a word at one moment.
 #[derive(Clone, Copy)]
@@ -259,6 +261,29 @@ impl Word {
         })
     }
 
+    /// [`begin_signed`](Word::begin_signed) of a word that says nothing unusual, if nobody changes
+    /// it meanwhile: the word before. `sign` has the mark to leave for the one that is there, and
+    /// whether the task was not polled before.
+    #[inline(always)]
+    pub(crate) fn begin_plainly(
+        &self,
+        step: bool,
+        sign: impl FnOnce(u16, bool) -> Option<u16>,
+    ) -> Option<Snapshot> {
+        let word = self.load();
+        let turn = word.0 & (STATE | SCHEDULED | POLLING | LOCK);
+        let fresh = turn == CREATED | SCHEDULED;
+        // Shortcut: a task that nobody asked to stop runs, or goes on running.
+        if turn != RUNNING | SCHEDULED && !(step && fresh) {
+            return None;
+        }
+        let mark = u64::from(sign(word.mark(), fresh)?) << MARK_SHIFT;
+        let rest = word.0 & !(STATE | MARK | SCHEDULED);
+        let next = (rest | RUNNING | POLLING | mark) + references(RESERVE);
+        self.0.compare_exchange(word.0, next, AcqRel, Relaxed).ok()?;
+        Some(word)
+    }
+
     /// [`begin_with`](Word::begin_with) nothing in reserve.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn begin(&self, step: bool, plain: bool) -> Option<Snapshot> {
@@ -423,6 +448,28 @@ impl Word {
             let (next, ended) = word.is_plain().then(|| ended(word, kept, reserve))??;
             Some((next.with_mark(sign(word.mark())), (word, ended)))
         })
+    }
+
+    /// [`complete_signed`](Word::complete_signed) of a task that runs, and that the scope does not
+    /// want, if nobody changes the word meanwhile.
+    #[inline(always)]
+    pub(crate) fn complete_plainly(
+        &self,
+        reserve: u32,
+        sign: impl FnOnce(u16) -> Option<u16>,
+    ) -> Option<Ended> {
+        let word = self.load();
+        if word.0 & (STATE | LOCK) != RUNNING {
+            return None;
+        }
+        let mark = u64::from(sign(word.mark())?) << MARK_SHIFT;
+        let discard = !word.is(HANDLE);
+        let rest = word.0 & !(STATE | MARK | SCHEDULED | POLLING);
+        // Shortcut: what runs and was not asked to stop completes.
+        let next = (rest | COMPLETED | mark) - references(reserve);
+        let next = next | if discard { TAKEN } else { 0 };
+        self.0.compare_exchange(word.0, next, AcqRel, Relaxed).ok()?;
+        Some(Ended { wake_joiner: word.is(WAKER), discard })
     }
 
     /// Leaves a mark, if another is there.

@@ -30,7 +30,7 @@ pub(super) struct Buffer {
     pub(super) mark: u16,
     /// No thread writes into it.
     pub(super) free: AtomicBool,
-    /// The latest stamp given in it, or about to be.
+    /// No earlier than the latest stamp given in it, or about to be.
     pub(super) clock: AtomicU64,
     /// Events recorded here before the last chunk.
     pub(super) events: AtomicU64,
@@ -131,6 +131,21 @@ impl Chunk {
     /// Whether there is room for a slot.
     pub(super) fn has_room(&self) -> bool {
         self.len() + size_of::<Slot>() / size_of::<u64>() <= self.room()
+    }
+
+    /// Puts a word where the next one goes, after those of `filled`, if there is room.
+    #[inline(always)]
+    pub(super) fn draft(&self, filled: u64, word: u64) -> Option<()> {
+        self.words.get(filled as u32 as usize)?.store(word, Relaxed);
+        Some(())
+    }
+
+    /// What was put there is written, and is so many events: what is filled then.
+    #[inline(always)]
+    pub(super) fn keep_draft(&self, filled: u64, events: u64) -> u64 {
+        let filled = filled + 1 + events * EVENT;
+        self.filled.store(filled, Release);
+        filled
     }
 
     /// Writes the words that come next, after those of `filled`; only the thread whose chunk it is.

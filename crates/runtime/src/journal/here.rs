@@ -11,16 +11,22 @@ use super::buffer::{Buffer, Chunk};
 use super::recorder::Recorder;
 use super::slot::{self, Told};
 use super::{Dispatch, Stamp};
+use crate::cell::{Header, Snapshot};
 use crate::core::Host;
 
 /// Polls between two looks at the clock, at most, and the nanoseconds a poll may take for that.
 const POLLS_PER_LOOK: u32 = 16;
 const SHORT_POLL: u64 = 1_000;
+/// How far ahead stamps are made known, so that who looks for them is not disturbed by each.
+const AHEAD: u64 = 32;
 
 /// A thread that records.
 pub(super) struct Here {
     /// Which one it records for.
     pub(super) recorder: u64,
+    /// The same, while events are written quickly: not [outside](Here::outside), and with a mark of
+    /// its own.
+    inside: u64,
     buffer: Arc<Buffer>,
     chunk: Arc<Chunk>,
     /// What is written in the chunk.
@@ -28,6 +34,8 @@ pub(super) struct Here {
     context: Context,
     /// The last stamp.
     clock: u64,
+    /// Stamps up to here are known to others as given.
+    known: u64,
     mark: u16,
     /// The time when it was looked at last.
     now: u64,
@@ -49,12 +57,14 @@ impl Drop for Here {
 impl Here {
     /// The place of who writes to this buffer, alone.
     pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> Here {
-        let chunk = buffer.last();
+        let (chunk, clock) = (buffer.last(), buffer.clock.load(Relaxed));
         Here {
             recorder: recorder.id,
+            inside: 0,
             filled: chunk.filled(),
             context: Context::NONE,
-            clock: buffer.clock.load(Relaxed),
+            clock,
+            known: clock,
             mark: buffer.mark,
             chunk,
             buffer,
@@ -64,6 +74,12 @@ impl Here {
             outside: true,
             fleeting: false,
         }
+    }
+
+    /// Whether it is a place in this recorder where events are written quickly.
+    #[inline(always)]
+    pub(super) fn knows(&self, recorder: &Recorder) -> bool {
+        self.inside == recorder.id
     }
 
     /// Looks at the clock, if the time may be another than it was.
@@ -96,22 +112,51 @@ impl Here {
         }
     }
 
+    /// The next poll begins, unless it is time to look at the clock.
+    #[inline(always)]
+    pub(super) fn goes_on(&mut self) -> Option<()> {
+        self.polls = self.polls.checked_sub(1)?;
+        Some(())
+    }
+
+    /// The next poll begins, if it is time to look at a clock that passes: whether it is.
+    pub(super) fn look_if_due(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) -> bool {
+        let due = recorder.passes && self.polls == 0;
+        if due {
+            self.look_again(recorder, host);
+        }
+        due
+    }
+
     #[inline(never)]
     fn look_again(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
-        let before = self.now;
+        let (before, known) = (self.now, self.context.is_known());
         self.is_now(host.now().as_nanos());
         if !recorder.passes {
             return;
         }
+        if known && self.now > before {
+            self.note_later();
+        }
+        // Whoever shares a mark looks at all that have it.
+        self.inside = if self.mark == u16::MAX { 0 } else { self.recorder };
         self.outside = false;
         let short = self.now - before < SHORT_POLL * u64::from(self.per_look);
         self.per_look = if short { (2 * self.per_look).min(POLLS_PER_LOOK) } else { 1 };
         self.polls = self.per_look - 1;
     }
 
+    /// Writes down that it is later than it was known to be, if a word does.
+    fn note_later(&mut self) {
+        let later = self.context.later(self.clock + 1, self.now);
+        if !later.is_some_and(|word| self.write_words([word], 0)) {
+            self.context.is_over();
+        }
+    }
+
     /// The worker has nothing to poll: time passes unseen.
     pub(super) fn rest(&mut self) {
-        (self.outside, self.polls, self.per_look) = (true, 0, 1);
+        (self.outside, self.inside, self.polls, self.per_look) = (true, 0, 0, 1);
     }
 
     /// What is recorded next comes after what this thing has seen.
@@ -135,6 +180,15 @@ impl Here {
         }
     }
 
+    /// [`see_mark`](Here::see_mark), if that takes no lock.
+    #[inline(always)]
+    pub(super) fn see_near(&mut self, recorder: &Recorder, mark: u16) -> Option<()> {
+        if mark != self.mark {
+            self.clock = self.clock.max(recorder.clock_near(mark)?);
+        }
+        Some(())
+    }
+
     #[cfg(all(test, not(loom)))]
     pub(super) fn time(&self) -> u64 {
         self.now
@@ -150,32 +204,86 @@ impl Here {
         self.mark
     }
 
-    /// The stamp for what is written next; others see it before that.
+    /// The stamp for what is written next; others see it, or a later one, before that.
     #[inline]
     pub(super) fn stamp(&mut self) {
         self.clock += 1;
-        self.buffer.clock.store(self.clock, Relaxed);
+        if self.clock > self.known {
+            self.known = self.clock + AHEAD;
+            self.buffer.clock.store(self.known, Relaxed);
+        }
     }
 
-    /// Writes what is told of a task at the last stamp, if one word does. So many events it is.
-    #[inline(always)]
-    pub(super) fn tell(&mut self, code: u64, ids: (u64, u64), fields: u64, events: u64) -> bool {
-        let word = self.context.word(code, ids, fields, self.clock);
-        word.is_some_and(|word| self.write_words([word], events))
+    /// [`stamp`](Here::stamp) for what is about a thing; see [`show`](Here::show).
+    #[inline]
+    pub(super) fn stamp_of(&mut self, thing: &Stamp) {
+        self.see(thing);
+        self.stamp();
+        self.show(thing);
     }
 
-    /// [`tell`](Here::tell) of a dispatch, and the step that the task makes.
+    /// Puts a word where the next one goes for what is told of a task at the last stamp, if one
+    /// does and there is room. Nobody sees it yet.
     #[inline(always)]
-    pub(super) fn tell_dispatch(
-        &mut self,
+    pub(super) fn draft(&self, code: u64, (task, region): (u64, u64), fields: u64) -> Option<()> {
+        let word = self.context.word(code, (task + 1, region + 1), fields, self.clock)?;
+        self.chunk.draft(self.filled, word)
+    }
+
+    /// [`draft`](Here::draft) of a dispatch, and the step that the task makes.
+    #[inline(always)]
+    pub(super) fn draft_dispatch(
+        &self,
         ids: (u64, u64),
         dispatch: &Dispatch,
-        (step, events): (u64, u64),
-    ) -> bool {
+        step: u64,
+    ) -> Option<()> {
         // One that is not told in few words is far from all that are.
         let dispatch = dispatch.packed.map_or(0, NonZero::get);
         let fields = (dispatch | step).wrapping_sub(self.context.dispatch());
-        self.tell(slot::DISPATCHED, ids, fields, events)
+        self.draft(slot::DISPATCHED, ids, fields)
+    }
+
+    /// The last draft is written: so many events.
+    #[inline(always)]
+    pub(super) fn keep(&mut self, events: u64) {
+        self.filled = self.chunk.keep_draft(self.filled, events);
+    }
+
+    /// Makes and writes down the step of a task whose poll begins, if one word does: the word
+    /// before.
+    #[inline(always)]
+    pub(super) fn begin(
+        &mut self,
+        recorder: &Recorder,
+        task: &Header,
+        dispatch: &Dispatch,
+    ) -> Option<Snapshot> {
+        let mut events = 1;
+        let begun = task.word.begin_plainly(task.extra.is_none(), |mark, fresh| {
+            self.see_near(recorder, mark)?;
+            self.stamp();
+            events += u64::from(fresh);
+            let step = if fresh { slot::STARTS } else { slot::GOES_ON };
+            self.draft_dispatch(task.ids(), dispatch, step)?;
+            Some(self.mark)
+        })?;
+        self.keep(events);
+        Some(begun)
+    }
+
+    /// Writes down what is told of a thing at the last stamp, one event, if two words do. The ids
+    /// of who it is about are one higher.
+    #[inline(always)]
+    pub(super) fn tell_of(
+        &mut self,
+        code: u64,
+        ids: (u64, u64),
+        thing: u64,
+        fields: u64,
+    ) -> Option<()> {
+        let words = self.context.words(code, ids, thing + 1, fields, self.clock)?;
+        self.write_words(words, 1).then_some(())
     }
 
     /// Writes something down at the last stamp: what was `told`, or else what `kinds` there are.
@@ -192,21 +300,23 @@ impl Here {
     }
 
     /// Writes down what was told, if there is room or some to be had.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_told(&mut self, recorder: &Recorder, told: &Told) -> bool {
-        self.write_now(told) || (self.make_room(recorder) && self.write_now(told))
-    }
-
-    #[inline]
-    fn write_now(&mut self, told: &Told) -> bool {
-        match self.context.brief(told, self.clock) {
+        let written = match self.context.brief(told, self.clock) {
             Some((word, None)) => self.write_words([word], told.events()),
             Some((word, Some(tail))) => self.write_words([word, tail], told.events()),
-            None => self.write_slot(told),
-        }
+            None => false,
+        };
+        written || self.write_at_length(recorder, told)
     }
 
+    /// [`write_told`](Here::write_told) where fewer words than a slot do not do.
     #[inline(never)]
+    fn write_at_length(&mut self, recorder: &Recorder, told: &Told) -> bool {
+        self.write_slot(told) || (self.make_room(recorder) && self.write_slot(told))
+    }
+
+    #[inline]
     fn write_slot(&mut self, told: &Told) -> bool {
         let Some(slot) = told.at(self.clock, self.now) else { return false };
         let written = self.write_words(slot, told.events());
@@ -237,7 +347,7 @@ impl Here {
                 recorder.lose(self.now, subject, kind);
                 continue;
             }
-            if !Told::new(subject, kind).is_some_and(|told| self.write_now(&told)) {
+            if !Told::new(subject, kind).is_some_and(|told| self.write_slot(&told)) {
                 let place = self.chunk.keep((self.now, subject, kind));
                 self.write_words(slot::wide(self.clock, place), 1);
             }

@@ -10,11 +10,16 @@
 //! later than the last one given there, and leaves it there ([`Stamp`]). A task has no lock for its
 //! ordinary steps: its word has the mark of the buffer in which its last event is. A step of the
 //! word is signed in the same instruction, with a stamp that is later than any given so far by who
-//! signed before; stamps are published before they are used. So whatever one event could know of
-//! another comes after it on the record. A stamp is never less than the time it was given at, as
-//! far as the thread knew, so that the order is also about that of time.
+//! signed before; stamps are published before they are used, some at a time. So whatever one event
+//! could know of another comes after it on the record. A stamp is never less than the time it was
+//! given at, as far as the thread knew, so that the order is also about that of time.
 //!
 //! A record that is read while tasks run may lack what is being written just then.
+//!
+//! # Speed
+//! What most tasks do is written by a worker in a few lines, if it has a place here, knows the time
+//! and one word will do; of a task also only if nobody has cancelled it. Everything else takes the
+//! long way, which writes the same.
 //!
 //! # Time
 //! A worker looks at a clock that passes by itself when it begins a poll: at every one, or at one
@@ -38,8 +43,9 @@ use asx_kernel::journal::{Event, EventKind, Subject};
 use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
+use asx_kernel::wheel::TimerHandle;
 
-use crate::cell::Header;
+use crate::cell::{Ended, Header, Snapshot};
 use crate::core::Core;
 use here::Here;
 pub(crate) use recorder::Recorder;
@@ -129,6 +135,7 @@ impl Core {
     }
 
     /// Whether a full journal refuses new work.
+    #[inline]
     pub(crate) fn is_refusing(&self) -> bool {
         self.recorder().is_some_and(Recorder::is_refusing)
     }
@@ -136,38 +143,49 @@ impl Core {
     /// Records an event that is in order with those of this thread, if events are recorded.
     #[inline]
     pub(crate) fn note(&self, subject: Subject, kind: EventKind) {
-        if let Some(recorder) = self.recorder() {
-            self.write(recorder, None, subject, kind);
-        }
+        // What no other sees is in order with everything.
+        self.note_of(&Stamp::default(), subject, kind);
     }
 
     /// Records an event of a thing whose lock the caller has.
     #[inline]
     pub(crate) fn note_of(&self, thing: &Stamp, subject: Subject, kind: EventKind) {
         if let Some(recorder) = self.recorder() {
-            self.write(recorder, Some(thing), subject, kind);
+            // Where the kind is known, so is most of what is to be told of it.
+            match Told::new(subject, kind) {
+                Some(told) if self.write_told(recorder, thing, &told) => {}
+                told => self.write_slowly(recorder, thing, told.is_some(), &(subject, kind)),
+            }
         }
     }
 
-    /// Where the kind is known, so is most of what is to be told of it.
-    #[inline]
-    fn write(&self, recorder: &Recorder, thing: Option<&Stamp>, subject: Subject, kind: EventKind) {
-        let told = Told::new(subject, kind);
-        if !self.write_told(recorder, thing, told.as_ref()) {
-            write_slowly(recorder, &subject, &kind);
-        }
-    }
-
-    /// Gives an event its stamp, and writes it down if it can be told in few words.
+    /// Gives an event its stamp, and writes it down if there is room for few words.
     #[inline(never)]
-    fn write_told(&self, recorder: &Recorder, thing: Option<&Stamp>, told: Option<&Told>) -> bool {
+    fn write_told(&self, recorder: &Recorder, thing: &Stamp, told: &Told) -> bool {
         recorder.with(|here| {
             here.look(&self.host);
-            thing.into_iter().for_each(|thing| here.see(thing));
-            here.stamp();
-            thing.into_iter().for_each(|thing| here.show(thing));
-            told.is_some_and(|told| here.write_told(recorder, told))
+            here.stamp_of(thing);
+            here.write_told(recorder, told)
         })
+    }
+
+    /// Writes an event down that is not told in few words; it may have its stamp.
+    #[cold]
+    #[inline(never)]
+    fn write_slowly(
+        &self,
+        recorder: &Recorder,
+        thing: &Stamp,
+        stamped: bool,
+        (subject, kind): &(Subject, EventKind),
+    ) {
+        recorder.with(|here| {
+            if !stamped {
+                here.look(&self.host);
+                here.stamp_of(thing);
+            }
+            here.write_slowly(recorder, *subject, [Some(*kind), None]);
+        });
     }
 
     /// Records that a task was spawned, in a region whose lock the caller has.
@@ -178,21 +196,65 @@ impl Core {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn write_spawned(&self, recorder: &Recorder, thing: &Stamp, task: &Header) {
+        let fields = slot::pack_spawned(task.priority().0, task.is_finalizer());
+        let written = recorder.quickly(|here| {
+            if task.word.load().mark() != here.mark() {
+                return None;
+            }
+            here.stamp_of(thing);
+            here.draft(slot::SPAWNED, task.ids(), fields)?;
+            here.keep(1);
+            Some(())
+        });
+        if written.is_none() {
+            self.write_spawned_slowly(recorder, thing, task);
+        }
+    }
+
+    #[inline(never)]
+    fn write_spawned_slowly(&self, recorder: &Recorder, thing: &Stamp, task: &Header) {
         recorder.with(|here| {
             // As a rule it has had that mark since it was made. Nobody else knows the task, so that
             // nothing else is recorded of it.
             task.word.sign(here.mark());
             here.look(&self.host);
-            here.see(thing);
-            here.stamp();
-            let fields = slot::pack_spawned(task.priority().0, task.is_finalizer());
-            if !here.tell(slot::SPAWNED, task.ids(), fields, 1) {
-                spawned(recorder, here, task);
-            }
-            here.show(thing);
+            here.stamp_of(thing);
+            let (priority, finalizer) = (task.priority().0, task.is_finalizer());
+            let (id, region) = task.ids();
+            let told = Told::spawned(id, region, priority, finalizer);
+            let kind = EventKind::TaskSpawned { priority, finalizer };
+            here.write(recorder, told, task.subject(), [Some(kind), None]);
         });
+    }
+
+    /// Records an event of a timer, under the lock of timers. `owner`: the task and the region it
+    /// is of, each one higher, or else 0.
+    #[inline(always)]
+    pub(crate) fn note_timer(&self, owner: (u64, u64), timer: TimerHandle, kind: EventKind) {
+        if self.recording() && !self.write_timer(owner, timer.generation, slot::of_timer(kind)) {
+            self.note_timer_slowly(owner, timer.generation, &kind);
+        }
+    }
+
+    /// Records an event of a timer if that is done in a few lines.
+    #[inline(never)]
+    fn write_timer(&self, owner: (u64, u64), timer: u64, (code, fields): (u64, u64)) -> bool {
+        let written = self.recorder().and_then(|recorder| {
+            recorder.quickly(|here| {
+                here.stamp_of(&self.timers.stamp);
+                here.tell_of(code, owner, timer, fields)
+            })
+        });
+        written.is_some()
+    }
+
+    #[inline(never)]
+    fn note_timer_slowly(&self, (task, region): (u64, u64), timer: u64, kind: &EventKind) {
+        let (task, region) = (task.checked_sub(1), region.checked_sub(1));
+        let subject = Subject { task, region, timer: Some(timer), channel: None };
+        self.note_of(&self.timers.stamp, subject, *kind);
     }
 
     /// What is recorded of a thing later comes after what this thread has recorded, and the other
@@ -233,9 +295,48 @@ impl Core {
         }
     }
 
+    /// Begins a poll, on the record: the word before. Only if that is done in a few lines; else
+    /// nothing has happened.
+    #[inline(always)]
+    pub(crate) fn begin_quickly(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
+        let recorder = self.recorder()?;
+        recorder.quickly(|here| {
+            here.goes_on()?;
+            here.begin(recorder, task, dispatch)
+        })
+    }
+
+    /// The same where it is time to look at the clock, and only there.
+    pub(crate) fn begin_after_look(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
+        let recorder = self.recorder()?;
+        // Hosts may do anything to tell the time: not while a place is lent.
+        let looked = recorder.with(|here| here.look_if_due(recorder, &self.host));
+        recorder.quickly(|here| looked.then(|| here.begin(recorder, task, dispatch))?)
+    }
+
+    /// Completes a task, on the record, as [`begin_quickly`](Core::begin_quickly): also the stamp.
+    #[inline(always)]
+    pub(crate) fn complete_quickly(
+        &self,
+        task: &Header,
+        outcome: Severity,
+        reserve: u32,
+    ) -> Option<(Ended, u64)> {
+        let recorder = self.recorder()?;
+        recorder.quickly(|here| {
+            let ended = task.word.complete_plainly(reserve, |mark| {
+                here.see_near(recorder, mark)?;
+                here.stamp();
+                here.draft(slot::ENDED, task.ids(), slot::ENDS | (outcome as u64) << 8)?;
+                Some(here.mark())
+            })?;
+            here.keep(2);
+            Some((ended, here.clock()))
+        })
+    }
+
     /// Records that a poll begins, with the step of the task's word that `step` makes and signs, if
     /// it does: what it answers, and the states before and after.
-    #[inline]
     pub(crate) fn note_begun<R>(
         &self,
         task: &Header,
@@ -246,16 +347,15 @@ impl Core {
         recorder.with(|here| {
             here.begin_poll(recorder, &self.host);
             let (answer, from, to) = step(&mut Signer { here, recorder })?;
-            let step = (slot::pack_step(from, to), 1 + u64::from(from != to));
-            if !here.tell_dispatch(task.ids(), dispatch, step) {
-                begun(recorder, here, task, dispatch, (from, to));
-            }
+            let (id, region) = task.ids();
+            let told = Told::dispatched(id, region, dispatch, from, to);
+            let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
+            here.write(recorder, told, task.subject(), kinds);
             Some(answer)
         })
     }
 
     /// Records that a task ends, as [`note_begun`](Core::note_begun); also the stamp.
-    #[inline]
     pub(crate) fn note_ended<R>(
         &self,
         task: &Header,
@@ -266,52 +366,13 @@ impl Core {
         recorder.with(|here| {
             here.look(&self.host);
             let (answer, from) = step(&mut Signer { here, recorder })?;
-            let fields = slot::pack_ended(outcome, from, TaskState::Completed);
-            if !here.tell(slot::ENDED, task.ids(), fields, 2) {
-                ended(recorder, here, task, outcome, from);
-            }
+            let ((id, region), to) = (task.ids(), TaskState::Completed);
+            let told = Told::ended(id, region, outcome, from, to);
+            let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
+            here.write(recorder, told, task.subject(), kinds);
             Some((answer, here.clock()))
         })
     }
-}
-
-/// Writes an event down that has its stamp, and is not told in few words.
-#[cold]
-#[inline(never)]
-fn write_slowly(recorder: &Recorder, subject: &Subject, kind: &EventKind) {
-    recorder.with(|here| here.write_slowly(recorder, *subject, [Some(*kind), None]));
-}
-
-/// What does not fit in one word.
-#[cold]
-fn spawned(recorder: &Recorder, here: &mut Here, task: &Header) {
-    let (priority, finalizer) = (task.priority().0, task.is_finalizer());
-    let (id, region) = task.ids();
-    let told = Told::spawned(id, region, priority, finalizer);
-    let kind = EventKind::TaskSpawned { priority, finalizer };
-    here.write(recorder, told, task.subject(), [Some(kind), None]);
-}
-
-#[cold]
-fn begun(
-    recorder: &Recorder,
-    here: &mut Here,
-    task: &Header,
-    dispatch: &Dispatch,
-    (from, to): (TaskState, TaskState),
-) {
-    let (id, region) = task.ids();
-    let told = Told::dispatched(id, region, dispatch, from, to);
-    let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
-    here.write(recorder, told, task.subject(), kinds);
-}
-
-#[cold]
-fn ended(recorder: &Recorder, here: &mut Here, task: &Header, outcome: Severity, from: TaskState) {
-    let ((id, region), to) = (task.ids(), TaskState::Completed);
-    let told = Told::ended(id, region, outcome, from, to);
-    let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
-    here.write(recorder, told, task.subject(), kinds);
 }
 
 fn moved(from: TaskState, to: TaskState) -> Option<EventKind> {

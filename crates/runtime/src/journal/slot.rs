@@ -113,7 +113,8 @@ impl Told {
         from: TaskState,
         to: TaskState,
     ) -> Option<Told> {
-        let (ids, fields) = (task_ids(task, region)?, pack_ended(outcome, from, to));
+        let ids = task_ids(task, region)?;
+        let fields = pack_step(from, to) | (outcome as u64) << 8;
         Some(Told { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
     }
 
@@ -135,9 +136,9 @@ impl Told {
             EventKind::RegionOpened { parent } => (OPENED, pack_id(parent)?.into()),
             EventKind::RegionMoved { from, to } => (REGION_MOVED, from as u64 | (to as u64) << 8),
             EventKind::RegionOutcome { outcome } => (OUTCOME, outcome as u64),
-            EventKind::TimerArmed { deadline } => (ARMED, deadline),
-            EventKind::TimerFired { deadline } => (FIRED, deadline),
-            EventKind::TimerCancelled {} => (DISARMED, 0),
+            EventKind::TimerArmed { .. }
+            | EventKind::TimerFired { .. }
+            | EventKind::TimerCancelled {} => of_timer(kind),
             EventKind::SendReserved { permit } => (RESERVED, permit),
             EventKind::Sent { permit } => (SENT, pack_id(permit)?.into()),
             EventKind::Received {} => (RECEIVED, 0),
@@ -148,10 +149,24 @@ impl Told {
     }
 }
 
+/// The code and the fields of what happened to a timer.
+#[inline(always)]
+pub(super) fn of_timer(kind: EventKind) -> (u64, u64) {
+    match kind {
+        EventKind::TimerArmed { deadline } => (ARMED, deadline),
+        EventKind::TimerFired { deadline } => (FIRED, deadline),
+        _ => (DISARMED, 0),
+    }
+}
+
 /// There is a step in the fields; from and to are above.
 const STEPS: u64 = 1;
 /// All of the step.
 pub(super) const STEP: u64 = 0x7f;
+/// Those of most tasks: the first poll, further ones, and the end.
+pub(super) const STARTS: u64 = pack_step(TaskState::Created, TaskState::Running);
+pub(super) const GOES_ON: u64 = pack_step(TaskState::Running, TaskState::Running);
+pub(super) const ENDS: u64 = pack_step(TaskState::Running, TaskState::Completed);
 
 /// How a dispatch came about, if it can be told in few words.
 #[inline]
@@ -176,14 +191,9 @@ pub(super) fn pack_spawned(priority: u8, finalizer: bool) -> u64 {
 }
 
 #[inline]
-pub(super) fn pack_ended(outcome: Severity, from: TaskState, to: TaskState) -> u64 {
-    pack_step(from, to) | (outcome as u64) << 8
-}
-
-#[inline]
-pub(super) fn pack_step(from: TaskState, to: TaskState) -> u64 {
-    let steps = if from == to { 0 } else { STEPS };
-    steps | ((from as u64) << 1) | ((to as u64) << 4)
+const fn pack_step(from: TaskState, to: TaskState) -> u64 {
+    let steps = if from as u8 == to as u8 { 0 } else { STEPS };
+    steps | (from as u64) << 1 | (to as u64) << 4
 }
 
 #[inline]

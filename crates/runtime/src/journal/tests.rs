@@ -1,6 +1,10 @@
 //! Slots, buffers, and the order of what several threads record.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::journal::{Event, EventKind, Journal, Subject, WhenFull};
@@ -14,9 +18,10 @@ use asx_kernel::time::Time;
 use super::brief::{self, Context};
 use super::slot::{self, Told};
 use super::*;
-use crate::Runnable;
 use crate::core::{Host, Settings};
 use crate::prim::{Mutex, lock_unseen};
+use crate::spawn::{Plan, make};
+use crate::{Cx, Runnable};
 
 /// A host of no tasks, on which it is later at every look, or always the same time.
 struct Clock {
@@ -148,10 +153,17 @@ fn two_events_in_a_slot_are_read_as_two() {
 /// The words that a chunk would have after these, each at its stamp and time, and how many of them
 /// are slots.
 fn written(told: &[(Told, u64, u64)]) -> (Vec<u64>, usize) {
+    written_by(told, false)
+}
+
+/// The same by a worker, which has words for the time, or by others.
+fn written_by(told: &[(Told, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
     let (mut context, mut time, mut slots, mut words) = (Context::NONE, 0, 0, Vec::new());
     for (told, stamp, now) in told {
         if std::mem::replace(&mut time, *now) != *now {
+            let known = worker && context.is_known();
             context.is_over();
+            words.extend(known.then(|| context.later(*stamp, *now)).flatten());
         }
         match context.brief(told, *stamp) {
             Some((word, tail)) => words.extend([word].into_iter().chain(tail)),
@@ -202,13 +214,114 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
             all.push((told.unwrap(), stamp, now));
         }
     }
-    let (words, slots) = written(&all);
-    assert!(0 < slots && slots < all.len(), "{slots} of {}", all.len());
-    let slots = all.iter().map(|(told, stamp, now)| told.at(*stamp, *now).unwrap());
-    let slots: Vec<_> = slots.collect();
+    let expected = all.iter().map(|(told, stamp, now)| told.at(*stamp, *now).unwrap());
+    let expected: Vec<_> = expected.collect();
+    let dispatches = expected.iter().filter(|slot| slot::is_dispatch(slot)).count();
+    let mut most = all.len();
+    for worker in [false, true] {
+        let (words, slots) = written_by(&all, worker);
+        assert!(0 < slots && slots < most, "{slots} of {}", all.len());
+        most = slots;
+        assert_eq!(read(&words), expected);
+        assert_eq!(brief::dispatches(words.into_iter()), dispatches as u64);
+    }
+}
+
+#[test]
+fn a_word_says_how_late_it_is() {
+    let told = |task| Told::spawned(task, 1, 1, false).unwrap();
+    let after = |stamp, time| {
+        let mut context = Context::NONE;
+        context.wrote(&told(1).at(1000, 900).unwrap());
+        assert!(context.is_known());
+        context.is_over();
+        assert!(!context.is_known());
+        context.later(stamp, time).map(|word| (word, context))
+    };
+    let (word, context) = after(1200, 1100).unwrap();
+    let (next, None) = context.brief(&told(2), 1205).unwrap() else { panic!("two words") };
+    let slots = [told(1).at(1000, 900), told(2).at(1205, 1100)].map(Option::unwrap);
+    let words: Vec<u64> = slots[0].into_iter().chain([word, next]).collect();
     assert_eq!(read(&words), slots);
-    let dispatches = slots.iter().filter(|slot| slot::is_dispatch(slot)).count();
-    assert_eq!(brief::dispatches(words.into_iter()), dispatches as u64);
+    assert!(context.brief(&told(2), 1200 + (1 << 15)).is_none(), "a stamp");
+    assert!(after(1200, 1201).is_none(), "a time that is later than its stamp");
+    assert!(after(999, 950).is_none() && after(1000, 899).is_none(), "no going back");
+    assert!(after(1000 + (1 << 28), 1000).is_none(), "too far");
+    assert!(after(1000 + (1 << 28), 900 + (1 << 28)).is_none(), "too far");
+}
+
+#[test]
+fn a_task_s_timer_leaves_the_place_of_its_region_alone() {
+    let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
+    let [from, to, end] = [TaskState::Created, TaskState::Running, TaskState::Completed];
+    for region in 0..8 {
+        let mut all = Vec::new();
+        for task in 0..10 {
+            let timer = Subject { task: Some(task), timer: Some(task), ..Subject::default() };
+            let told = [
+                Told::dispatched(task, region, &dispatch, from, to),
+                Told::new(timer, EventKind::TimerArmed { deadline: 1000 }),
+                Told::new(timer, EventKind::TimerCancelled {}),
+                Told::ended(task, region, Severity::Ok, to, end),
+            ];
+            all.extend(told.map(|told| (told.unwrap(), 100 + all.len() as u64, 90)));
+        }
+        let (words, slots) = written(&all);
+        assert_eq!((words.len(), slots), (60 + 3, 1), "region {region}");
+    }
+}
+
+#[test]
+fn what_a_mark_shows_is_no_earlier_than_what_was_recorded_under_it() {
+    let core = core(true, 1 << 20, WhenFull::Refuse);
+    core.note(Subject::default(), EventKind::SoftStop {});
+    for count in 1..100 {
+        let other = core.clone();
+        let record = move || {
+            (0..count).for_each(|_| other.note(Subject::default(), EventKind::SoftStop {}));
+            (other.mark(), other.clock())
+        };
+        let (mark, clock) = std::thread::spawn(record).join().unwrap();
+        assert_ne!(mark, core.mark());
+        core.see_mark(mark);
+        assert!(core.clock() >= clock);
+    }
+}
+
+/// What is recorded of tasks that come and go; some have a timer. Whether it was written quickly.
+fn lives(passes: bool) -> (Vec<(Subject, EventKind)>, bool) {
+    let core = core(passes, 1 << 20, WhenFull::Refuse);
+    let (region, recorder) = (core.root(), core.recorder.as_ref().unwrap());
+    let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
+    let mut quick = 0;
+    for n in 0..100 {
+        let body = move |cx: Cx| async move {
+            if n % 3 == 0 {
+                let mut sleep = cx.sleep(Duration::from_secs(1));
+                poll_fn(|context| Poll::Ready(Pin::new(&mut sleep).poll(context).is_ready())).await;
+            }
+            if n % 5 == 0 { Err(()) } else { Ok(()) }
+        };
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+        assert!(entry.unwrap().unwrap().run_recorded(true, dispatch));
+        drop(task);
+        quick += u64::from(recorder.quickly(|_| Some(())).is_some());
+    }
+    let events = core.recorded().unwrap().events.into_iter().map(|event| match event.kind {
+        EventKind::TimerArmed { .. } => (event.subject, EventKind::TimerArmed { deadline: 0 }),
+        kind => (event.subject, kind),
+    });
+    (events.collect(), quick == 100)
+}
+
+#[test]
+fn what_is_written_quickly_says_what_it_does_at_length() {
+    let ((quickly, quick), (at_length, slow)) = (lives(true), lives(false));
+    assert!(quick && !slow);
+    assert_eq!(quickly, at_length);
+    // A spawn, a dispatch, two steps and an end each, two events per timer, one of the region.
+    assert_eq!(quickly.len(), 5 * 100 + 2 * 34 + 1);
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl<'a> RegionStore for Tree<'a> {
             let mut inner = parent.lock();
             inner.children.remove(region.id);
             inner.add_to_fold(fold);
-            region.core.touch(&parent.stamp);
+            region.core.touch(parent.stamp());
         }
         waiters.take_each(Waker::wake);
         parent

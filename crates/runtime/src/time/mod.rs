@@ -50,7 +50,7 @@ pub(crate) struct Timers<T> {
     made: AtomicBool,
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
-    stamp: Stamp,
+    pub(crate) stamp: Stamp,
 }
 
 impl<T> Timers<T> {
@@ -216,10 +216,9 @@ impl Core {
         self.room_on_record()?;
         let at = deadline.as_nanos();
         let added = self.timers.register_with(host, deadline, |wheel| {
-            let of_owner = armed.subject(TimerHandle { id: 0, generation: 0 });
+            let owner = armed.owner();
             let handle = wheel.register(deadline, armed)?;
-            let subject = Subject { timer: Some(handle.generation), ..of_owner };
-            self.note_of(&self.timers.stamp, subject, EventKind::TimerArmed { deadline: at });
+            self.note_timer(owner, handle, EventKind::TimerArmed { deadline: at });
             Ok(handle)
         });
         added.inspect_err(|status| self.refused_timer(*status))
@@ -239,10 +238,12 @@ impl Core {
             return self.timers.cancel(handle);
         }
         let disarmed = self.timers.cancel_with(handle, |armed| {
-            self.note_of(&self.timers.stamp, armed.subject(handle), EventKind::TimerCancelled {});
+            self.note_timer(armed.owner(), handle, EventKind::TimerCancelled {});
         });
-        // One that has fired did so before whatever this one is over with.
-        self.see(&self.timers.stamp);
+        if disarmed.is_none() {
+            // It fired before whatever this one is over with.
+            self.see(&self.timers.stamp);
+        }
         disarmed
     }
 
@@ -255,16 +256,12 @@ impl Core {
     ) -> Result<TimerHandle, Status> {
         let (host, mut before) = (&*self.host, None);
         let updated = self.timers.register_with(host, deadline, |wheel| {
-            let of_owner = armed.subject(old);
+            let owner = armed.owner();
             let (handle, replaced) = wheel.update(old, deadline, armed)?;
-            let subject = Subject { timer: Some(handle.generation), ..of_owner };
-            self.note_of(
-                &self.timers.stamp,
-                subject,
-                EventKind::TimerArmed { deadline: deadline.as_nanos() },
-            );
+            let deadline = deadline.as_nanos();
+            self.note_timer(owner, handle, EventKind::TimerArmed { deadline });
             if let Some(armed) = &replaced {
-                self.note_of(&self.timers.stamp, armed.subject(old), EventKind::TimerCancelled {});
+                self.note_timer(armed.owner(), old, EventKind::TimerCancelled {});
             }
             before = replaced;
             Ok(handle)
@@ -292,7 +289,6 @@ impl Core {
     #[cold]
     fn note_fired(&self, Expired { handle, deadline, token }: &Expired<Armed>) {
         let deadline = deadline.as_nanos();
-        let subject = token.subject(*handle);
-        self.note_of(&self.timers.stamp, subject, EventKind::TimerFired { deadline });
+        self.note_timer(token.owner(), *handle, EventKind::TimerFired { deadline });
     }
 }

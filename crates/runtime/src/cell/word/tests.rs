@@ -114,6 +114,46 @@ fn a_signed_step_is_the_law_s_and_no_cancel_can_be_under_way() {
 }
 
 #[test]
+fn a_step_made_plainly_is_the_signed_one_or_none() {
+    fn on<R>(word: Snapshot, operation: impl FnOnce(&Word) -> R) -> (R, Snapshot) {
+        let cell = Word(AtomicU64::new(word.0));
+        (operation(&cell), cell.load())
+    }
+    let (mut begun, mut ended) = (0, 0);
+    for word in every_word() {
+        let word = Snapshot(word.0 | REFERENCES).with_mark(7);
+        for step in [false, true] {
+            let (signed, after) = on(word, |cell| cell.begin_signed(step, true, |mark| mark + 1));
+            let (plainly, left) = on(word, |cell| {
+                cell.begin_plainly(step, |mark, fresh| {
+                    assert_eq!(fresh, word.state() == TaskState::Created);
+                    Some(mark + 1)
+                })
+            });
+            let expected = if plainly.is_some() { after } else { word };
+            assert_eq!(left.0, expected.0, "{:b}", word.0);
+            if let Some(before) = plainly {
+                assert_eq!(Some(before.0), signed.map(|(before, _)| before.0));
+                begun += 1;
+            }
+            let (refused, left) = on(word, |cell| cell.begin_plainly(step, |_, _| None));
+            assert!(refused.is_none() && left.0 == word.0);
+        }
+        let (signed, after) = on(word, |cell| cell.complete_signed(false, 1, |mark| mark + 1));
+        let (plainly, left) = on(word, |cell| cell.complete_plainly(1, |mark| Some(mark + 1)));
+        let expected = if plainly.is_some() { after } else { word };
+        assert_eq!(left.0, expected.0, "{:b}", word.0);
+        if plainly.is_some() {
+            assert_eq!(plainly, signed.map(|(_, ended)| ended));
+            ended += 1;
+        }
+        let (refused, left) = on(word, |cell| cell.complete_plainly(1, |_| None));
+        assert!(refused.is_none() && left.0 == word.0);
+    }
+    assert!(begun > 0 && ended > 0);
+}
+
+#[test]
 fn marks_are_left_alone_by_all_other_steps() {
     let word = Word::new(3, SCHEDULED | HANDLE, 0);
     word.sign(0xffff);
