@@ -25,7 +25,7 @@ use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::outcome::Severity;
-use asx_kernel::region::{Duty, Operation, RegionState, RegionWord};
+use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
@@ -294,38 +294,6 @@ impl Region {
         if let Some(duty) = duty {
             self.object.write();
             Tree::go_on(self, duty);
-        }
-    }
-
-    /// Has the region, whose lock is held, go on as far as nothing has to be done for it: what has
-    /// to be then.
-    #[inline]
-    fn advance(&self, inner: &mut Inner) -> Duty {
-        if straight::waits(&inner.word) {
-            return Duty::Wait;
-        }
-        // Shortcut: nobody wants to know of the steps, and nothing is held.
-        let is_quiet = !self.core.recording() && inner.holdings.is_none();
-        if is_quiet && self.core.straight.close(&mut inner.word) {
-            return Duty::Closed;
-        }
-        self.advance_by_steps(inner)
-    }
-
-    fn advance_by_steps(&self, inner: &mut Inner) -> Duty {
-        loop {
-            let from = inner.word.state();
-            let duty = inner.word.advance();
-            let to = inner.word.state();
-            if from != to {
-                self.note(EventKind::RegionMoved { from, to });
-            }
-            match duty {
-                Duty::Moved => {}
-                // Shortcut: nothing is held.
-                Duty::Release if inner.holdings.is_none() => inner.word.released(),
-                duty => return duty,
-            }
         }
     }
 

@@ -4,7 +4,10 @@
 //! without asking the host for anything but a release of nothing. That is always the same way from
 //! the same word to the same word, so that it is gone once, and known from then on.
 
+use asx_kernel::journal::EventKind;
 use asx_kernel::region::{Duty, RegionState, RegionWord};
+
+use super::{Inner, Region};
 
 /// The word of a region that ends with nothing left in it, and the one it comes to.
 #[derive(Debug)]
@@ -38,9 +41,43 @@ impl Straight {
 
 /// Whether a region has nothing to do but to wait for what lives inside.
 #[inline]
-pub(crate) fn waits(word: &RegionWord) -> bool {
+fn waits(word: &RegionWord) -> bool {
     let lives = word.live_tasks() > 0 || word.open_children() > 0;
     lives && word.state() != RegionState::Closing
+}
+
+impl Region {
+    /// Has the region, whose lock is held, go on as far as nothing has to be done for it: what has
+    /// to be then.
+    #[inline]
+    pub(super) fn advance(&self, inner: &mut Inner) -> Duty {
+        if waits(&inner.word) {
+            return Duty::Wait;
+        }
+        // Shortcut: nobody wants to know of the steps, and nothing is held.
+        let is_quiet = !self.core.recording() && inner.holdings.is_none();
+        if is_quiet && self.core.straight.close(&mut inner.word) {
+            return Duty::Closed;
+        }
+        self.advance_by_steps(inner)
+    }
+
+    fn advance_by_steps(&self, inner: &mut Inner) -> Duty {
+        loop {
+            let from = inner.word.state();
+            let duty = inner.word.advance();
+            let to = inner.word.state();
+            if from != to {
+                self.note(EventKind::RegionMoved { from, to });
+            }
+            match duty {
+                Duty::Moved => {}
+                // Shortcut: nothing is held.
+                Duty::Release if inner.holdings.is_none() => inner.word.released(),
+                duty => return duty,
+            }
+        }
+    }
 }
 
 #[cfg(all(test, not(loom)))]
