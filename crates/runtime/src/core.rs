@@ -172,7 +172,7 @@ pub struct Core {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) timers: Timers<Armed>,
     /// When budgets and graces run out: no timers of anybody's, so that they count for no limit.
-    pub(crate) alarms: Timers<Alarm>,
+    pub(crate) alarms: Timers<Armed>,
     /// How many operations a poll may do before it lets others run; `u32::MAX`: any number.
     pub(crate) operations: u32,
     /// Those who wait for a soft stop.
@@ -261,14 +261,14 @@ impl Core {
 
     fn ring_alarms(&self, now: Time) {
         let (mut deadlines, mut rest) = (Vec::<(Time, TaskRef)>::new(), Vec::new());
-        self.alarms.fire(now, |expired| match expired.token {
+        self.alarms.fire(now, |expired| match expired.token.into_alarm() {
             // They come by time, and tasks mostly in the order of their numbers.
-            Alarm::Deadline(task) => {
+            Some(Alarm::Deadline(task)) => {
                 let key = (expired.deadline, task.id());
                 let at = deadlines.partition_point(|(time, task)| (*time, task.id()) <= key);
                 deadlines.insert(at, (expired.deadline, task));
             }
-            other => rest.push(other),
+            other => rest.extend(other),
         });
         for (_, task) in deadlines {
             task.region.exhausted(&task, Exhausted::Deadline);

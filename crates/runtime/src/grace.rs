@@ -10,7 +10,7 @@ use asx_kernel::region::RegionState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::cell::{FREE, Runnable, TaskRef};
+use crate::cell::{Armed, FREE, Runnable, TaskRef};
 use crate::core::{Alarm, Core};
 use crate::cx::Wait;
 use crate::poll;
@@ -34,7 +34,7 @@ impl Graces {
     }
 
     /// The region has closed: nothing of it happens any more.
-    pub(crate) fn cancel(self, core: &Core) -> Vec<Alarm> {
+    pub(crate) fn cancel(self, core: &Core) -> Vec<Armed> {
         let all = self.cancels.into_iter().chain(self.force.map(|(_, alarm)| alarm));
         all.filter_map(|alarm| core.alarms.cancel(alarm)).collect()
     }
@@ -117,6 +117,7 @@ impl Region {
     fn cancel_after(self: &Arc<Self>, soft: Duration, kind: Kind, force: Option<Duration>) {
         let host = &*self.core.host;
         let (when, alarm) = (host.now() + soft, Alarm::Cancel(Arc::downgrade(self), kind, force));
+        let alarm = Armed::alarm(alarm);
         let Ok(alarm) = self.core.alarms.register(host, when, alarm) else { return };
         let mut inner = self.lock();
         if inner.word.state() == RegionState::Closed {
@@ -133,7 +134,7 @@ impl Region {
         }
         let host = &*self.core.host;
         let when = host.now() + after;
-        let alarm = Alarm::Force(Arc::downgrade(self), after);
+        let alarm = Armed::alarm(Alarm::Force(Arc::downgrade(self), after));
         let Ok(alarm) = self.core.alarms.register(host, when, alarm) else { return };
         let mut inner = self.lock();
         let earlier = inner.graces.force.is_some_and(|(earlier, _)| earlier <= when);

@@ -3,8 +3,10 @@
 //!
 //! # Rule
 //! 9. *Boxes*. A waker with the vtable [`BOXED`] is made by [`Armed::boxed`] only, from a box it
-//!    then owns. It never leaves its [`Armed`], so that nothing but its drop is ever called.
+//!    then owns. It never leaves its [`Armed`], so that nothing but its drop is ever called, and
+//!    not even that if the box is taken out.
 
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
@@ -12,6 +14,7 @@ use asx_kernel::wheel::TimerHandle;
 
 use super::TaskRef;
 use super::waker::task_of;
+use crate::core::Alarm;
 use crate::time::Owner;
 
 static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
@@ -64,7 +67,22 @@ impl Armed {
             None => (0, 0),
             Some(Owner::Task(id)) => (id + 1, 0),
             Some(Owner::Region(region)) => (0, region.id + 1),
+            Some(Owner::Alarm(_)) => (0, 0),
         }
+    }
+
+    /// What the runtime itself waits for: in a timer like all others, so that there is one kind.
+    pub(crate) fn alarm(alarm: Alarm) -> Armed {
+        Armed::boxed(Owner::Alarm(alarm), None)
+    }
+
+    /// The alarm, if it is one.
+    pub(crate) fn into_alarm(self) -> Option<Alarm> {
+        self.as_boxed()?;
+        let waker = ManuallyDrop::new(self.0);
+        // SAFETY: rule 9: this waker owns the box, and is not dropped.
+        let boxed = unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) };
+        if let Owner::Alarm(alarm) = boxed.owner { Some(alarm) } else { None }
     }
 
     /// Its time has come.

@@ -19,7 +19,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
 use crate::cell::Armed;
-use crate::core::{Core, Host};
+use crate::core::{Alarm, Core, Host};
 use crate::journal::Stamp;
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
@@ -38,6 +38,8 @@ pub(crate) enum Owner {
     Task(u64),
     /// A region's timer.
     Region(Arc<Region>),
+    /// The runtime's own.
+    Alarm(Alarm),
 }
 
 /// Timers that each carry a `T`.
