@@ -269,6 +269,29 @@ await withBrowser(async (context) => {
     await page.close();
   });
 
+  await test("runtimes that are gone leave nothing behind, even if one ends itself", async () => {
+    const { page, errors } = await fresh(context);
+    const [first, last, inside] = await page.evaluate(async () => {
+      const rounds = async (count) => {
+        for (let round = 0; round < count; round += 1) {
+          await asx.sleep(handles(), 0);
+          asx.drop_last();
+        }
+        return asx.memory_pages();
+      };
+      const first = await rounds(50);
+      const last = await rounds(500);
+      const inside = await asx.drop_inside(handles()).catch((error) => error.name);
+      // What it had asked the page for comes, and finds nobody.
+      await new Promise((next) => setTimeout(next, 50));
+      return [first, last, inside];
+    });
+    assert.equal(last, first, "memory grows");
+    assert.equal(inside, "AbortError");
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
   await test("starting twice is an error, and starting again afterwards is not", async () => {
     const { page } = await fresh(context);
     const seen = await page.evaluate(async () => {

@@ -109,6 +109,22 @@ pub fn drop_last() {
     drop(last);
 }
 
+/// A task that ends its own runtime while it is polled, and then waits for what cannot come.
+#[wasm_bindgen]
+pub fn drop_inside(handles: JsValue) -> Result<Promise, JsValue> {
+    run(handles, async move |cx: Cx, _| {
+        drop_last();
+        cx.yield_now().await;
+        Err(asx_web::js::error_of(&cx.cancelled().await))
+    })
+}
+
+/// How many pages of memory the module has.
+#[wasm_bindgen]
+pub fn memory_pages() -> usize {
+    core::arch::wasm32::memory_size(0)
+}
+
 fn run<F>(handles: JsValue, body: impl FnOnce(Cx, Handles) -> F) -> Result<Promise, JsValue>
 where
     F: Future<Output = Result<JsValue, JsValue>> + 'static,

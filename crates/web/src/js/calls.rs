@@ -47,7 +47,14 @@ impl Handles {
 
 thread_local! {
     /// The connections of this thread's runtimes: values of JavaScript never leave their thread.
-    static CONNECTIONS: RefCell<Vec<Option<Rc<Joined>>>> = const { RefCell::new(Vec::new()) };
+    static CONNECTIONS: RefCell<Connections> =
+        const { RefCell::new(Connections { places: Vec::new(), vacant: Vec::new() }) };
+}
+
+/// By place; a place is used again when its runtime is gone.
+struct Connections {
+    places: Vec<Option<Rc<Joined>>>,
+    vacant: Vec<usize>,
 }
 
 /// A connection, and what the page calls.
@@ -65,7 +72,8 @@ struct PageCalls {
 
 impl PageCalls {
     fn with<R>(&self, f: impl FnOnce(&Connection) -> R) -> Option<R> {
-        let joined = CONNECTIONS.with(|all| all.borrow().get(self.place).cloned().flatten())?;
+        let joined =
+            CONNECTIONS.with_borrow(|all| all.places.get(self.place).cloned().flatten())?;
         Some(f(&joined.connection))
     }
 }
@@ -95,14 +103,14 @@ impl HostCalls for PageCalls {
 
 impl Drop for PageCalls {
     fn drop(&mut self) {
-        let gone = CONNECTIONS.with(|all| {
-            let mut all = all.borrow_mut();
-            all.get_mut(self.place).and_then(Option::take)
+        let gone = CONNECTIONS.with_borrow_mut(|all| {
+            all.vacant.push(self.place);
+            all.places.get_mut(self.place).and_then(Option::take)
         });
         if let Some(joined) = gone {
+            // If the page is calling through it at this moment, what it calls goes when it returns:
+            // the glue counts.
             joined.connection.close();
-            // The page may be calling through it at this moment.
-            std::mem::forget(joined);
         }
     }
 }
@@ -110,9 +118,11 @@ impl Drop for PageCalls {
 pub(super) fn open(handles: &Handles, mut config: Config) -> Runtime {
     let granted = handles.granted();
     config.pump.has_message_channel = granted.has(Capability::Post);
-    let place = CONNECTIONS.with(|all| {
-        all.borrow_mut().push(None);
-        all.borrow().len() - 1
+    let place = CONNECTIONS.with_borrow_mut(|all| {
+        all.vacant.pop().unwrap_or_else(|| {
+            all.places.push(None);
+            all.places.len() - 1
+        })
     });
     // Who may need the clock at once finds its connection there.
     let inner: Rc<RefCell<Weak<Inner>>> = Rc::default();
@@ -137,7 +147,7 @@ pub(super) fn open(handles: &Handles, mut config: Config) -> Runtime {
         trapped.as_ref().unchecked_ref(),
     );
     let joined = Joined { connection, _called: called, _rang: rang, _trapped: trapped };
-    CONNECTIONS.with(|all| all.borrow_mut()[place] = Some(Rc::new(joined)));
+    CONNECTIONS.with_borrow_mut(|all| all.places[place] = Some(Rc::new(joined)));
     let runtime = Runtime::new(config, granted, Arc::new(PageCalls { place }));
     *inner.borrow_mut() = Rc::downgrade(&runtime.inner);
     runtime

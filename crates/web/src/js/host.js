@@ -36,11 +36,13 @@ export function has(handles, name) {
 // sees it too.
 export function connect(handles, called, rang, trapped) {
   const { clock, entropy, timer, post, microtask } = handles;
+  let closed = false;
   const guard = (f, token) => {
+    if (closed) return;
     try {
       f(token);
     } catch (error) {
-      trapped();
+      if (!closed) trapped();
       throw error;
     }
   };
@@ -60,7 +62,9 @@ export function connect(handles, called, rang, trapped) {
     },
     now: () => clock(),
     entropy: () => entropy().reduce((sum, word) => (sum << 32n) | BigInt(word), 0n),
+    // From now on nothing of the runtime is called: it is about to be freed.
     close: () => {
+      closed = true;
       if (set !== null) timer.clear(set);
       port?.close();
     },
