@@ -119,7 +119,8 @@ fn say(pulse: &Pulse, looks: u32, more: &str) {
     let (task, seconds) = (task.load(Relaxed), u64::from(looks) * LOOK.as_secs());
     let _ = writeln!(
         std::io::stderr(),
-        "asx lab: {name}: a poll of task {task} has not ended for {seconds} s{more}"
+        "asx lab: {name}: a poll of task {task} has not ended for {seconds} s: it goes round \
+         without using asx, or waits as threads do, as for a std lock kept across an await{more}"
     );
 }
 
