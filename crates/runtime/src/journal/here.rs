@@ -282,7 +282,7 @@ impl Here {
         thing: u64,
         fields: u64,
     ) -> Option<()> {
-        let words = self.context.words(code, ids, thing + 1, fields, self.clock)?;
+        let words = self.context.words(code, ids, thing.checked_add(1)?, fields, self.clock)?;
         self.write_words(words, 1).then_some(())
     }
 

@@ -14,6 +14,7 @@ use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
+use asx_kernel::wheel::TimerHandle;
 
 use super::brief::{self, Context};
 use super::slot::{self, Told};
@@ -269,6 +270,26 @@ fn a_task_s_timer_leaves_the_place_of_its_region_alone() {
         let (words, slots) = written(&all);
         assert_eq!((words.len(), slots), (60 + 3, 1), "region {region}");
     }
+}
+
+#[test]
+fn timers_of_every_generation_are_on_the_record() {
+    let core = core(true, 1 << 20, WhenFull::Refuse);
+    let region = core.root();
+    let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
+    // SAFETY: Send and 'static.
+    let (entry, task) =
+        unsafe { make(&region, Plan::default(), |_: Cx| async { Ok::<(), ()>(()) }) };
+    assert!(entry.unwrap().unwrap().run_recorded(true, dispatch));
+    drop(task);
+    assert!(core.recorder.as_ref().unwrap().quickly(|_| Some(())).is_some());
+    let all = [1, u64::from(u32::MAX) - 1, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
+    for generation in all {
+        core.note_timer((0, 0), TimerHandle { id: 0, generation }, EventKind::TimerCancelled {});
+    }
+    let events = core.recorded().unwrap().events;
+    let timers: Vec<_> = events.iter().filter_map(|event| event.subject.timer).collect();
+    assert_eq!(timers, all);
 }
 
 #[test]
