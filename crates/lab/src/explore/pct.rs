@@ -124,3 +124,46 @@ impl Strategy for Pct {
         self.progress
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use asx_kernel::rng::DetRng;
+
+    /// Whoever comes and goes: the list changes a little from step to step, or altogether.
+    #[test]
+    fn who_goes_is_the_highest_of_all_who_can() {
+        let (mut pct, mut rng) = (Pct::new(7, 4), DetRng::new(7, 1));
+        for _ in 0..50 {
+            assert!(pct.begin());
+            let mut enabled: Vec<TaskPath> = (1..=9).map(TaskPath).collect();
+            for _ in 0..60 {
+                let best = pct.pick_task(&enabled);
+                let numbers: Vec<u32> =
+                    enabled.iter().map(|it| pct.roster.index.of(it.0)).collect();
+                assert_eq!(pct.roster.numbers(), numbers);
+                let priority = |at: usize| pct.priorities[numbers[at] as usize];
+                assert!(
+                    (0..enabled.len()).all(|at| 0 < priority(at) && priority(at) <= priority(best))
+                );
+                let went = enabled.remove(best);
+                match rng.below(4) {
+                    0 => enabled.reverse(),
+                    1 => enabled.retain(|it| it.0 % 3 != 0),
+                    _ => {}
+                }
+                let new = TaskPath(1 + rng.next_u64() % 20);
+                enabled.extend([went, new].into_iter().filter(|_| rng.below(3) > 0));
+                enabled.push(TaskPath(30));
+                let mut seen = Vec::new();
+                enabled.retain(|it| {
+                    !seen.contains(it) && {
+                        seen.push(*it);
+                        true
+                    }
+                });
+            }
+            pct.end(Verdict::Passed);
+        }
+    }
+}
