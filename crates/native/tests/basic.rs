@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use asx_native::Runtime;
-use asx_runtime::{Cancelled, Cx, Stop};
+use asx_runtime::{Cancelled, Cx, Scope, Stop};
 
 #[derive(Debug, PartialEq)]
 enum AppError {
@@ -434,4 +434,18 @@ fn a_handle_keeps_the_outcome_of_a_task_that_was_cancelled() {
         .await
     });
     result.unwrap();
+}
+
+/// Nothing is on record, and nothing else is left in the scope.
+#[test]
+fn a_scope_that_ends_at_once_closes_its_channels_all_the_same() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let ends = runtime.block_on(async |cx: Cx| {
+        let ends: Result<_, Cancelled> =
+            cx.scope(async |_: Scope<Cancelled>| Ok(cx.channel::<u8>(1))).await;
+        ends
+    });
+    let (tx, mut rx) = ends.unwrap().unwrap();
+    assert!(tx.is_closed());
+    assert_eq!(rx.try_recv(), Err(asx_runtime::channel::TryRecvError::Disconnected));
 }
