@@ -90,6 +90,12 @@ impl Decisions {
         &self.list
     }
 
+    /// These, and nothing of what else could have been decided.
+    #[cfg(test)]
+    pub(super) fn of(list: Vec<Decision>) -> Decisions {
+        Decisions { list, enabled: Vec::new() }
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.list.clear();

@@ -43,16 +43,24 @@ impl Replay {
         self.diverged
     }
 
-    /// The next decision of the log if it is one that this place can have; else `found` is what is
-    /// done instead.
-    fn next(&mut self, fits: impl Fn(Decision) -> bool, found: Decision) -> Decision {
-        let expected = self.log.list().get(self.at).copied();
-        let taken = expected.filter(|decision| self.diverged.is_none() && fits(*decision));
-        if taken.is_none() && self.diverged.is_none() {
-            self.diverged = Some(Diverged { at: self.at, expected, found: Some(found) });
-        }
+    /// The next decision of the log if it is one that this place can have; else `found` says what
+    /// is done instead.
+    fn next(
+        &mut self,
+        fits: impl FnOnce(Decision) -> bool,
+        found: impl FnOnce(Option<TaskPath>) -> Decision,
+    ) -> Decision {
+        let at = self.at;
         self.at += 1;
-        taken.unwrap_or(found)
+        let expected = self.log.list().get(at).copied();
+        match expected {
+            Some(decision) if self.diverged.is_none() && fits(decision) => decision,
+            _ => {
+                let found = found(self.last);
+                self.diverged.get_or_insert(Diverged { at, expected, found: Some(found) });
+                found
+            }
+        }
     }
 }
 
@@ -62,29 +70,31 @@ impl Strategy for Replay {
     }
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
-        let default = default_task(enabled, self.last);
-        let of = |picked: usize| Decision::Task {
-            path: enabled[picked],
-            picked: picked as u32,
-            count: enabled.len() as u32,
+        let count = enabled.len() as u32;
+        let fits = |it| match it {
+            Decision::Task { path, picked, count: of } => {
+                of == count && enabled.get(picked as usize) == Some(&path)
+            }
+            Decision::Pick { .. } => false,
         };
-        let fits = |it| (0..enabled.len()).any(|picked| of(picked) == it);
-        let picked = match self.next(fits, of(default)) {
-            Decision::Task { picked, .. } => picked as usize,
-            Decision::Pick { .. } => default,
+        let found = |last| {
+            let picked = default_task(enabled, last);
+            Decision::Task { path: enabled[picked], picked: picked as u32, count }
         };
+        let picked = self.next(fits, found).picked() as usize;
         self.last = Some(enabled[picked]);
         picked
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
-        let of =
-            |picked: usize| Decision::Pick { point, picked: picked as u32, count: count as u32 };
-        let fits = |it| (0..count).any(|picked| of(picked) == it);
-        match self.next(fits, of(0)) {
-            Decision::Pick { picked, .. } => picked as usize,
-            Decision::Task { .. } => 0,
-        }
+        let count = count as u32;
+        let fits = |it| match it {
+            Decision::Pick { point: what, picked, count: of } => {
+                what == point && of == count && picked < count
+            }
+            Decision::Task { .. } => false,
+        };
+        self.next(fits, |_| Decision::Pick { point, picked: 0, count }).picked() as usize
     }
 
     fn needs_footprint(&self) -> bool {
@@ -192,5 +202,50 @@ impl Strategy for Follow {
 
     fn progress(&self) -> Progress {
         self.progress
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every decision a log could have, at every place: it is taken if it is one of those that the
+    /// place has, and else the run differs there, and goes on by default.
+    #[test]
+    fn a_decision_is_taken_where_it_could_have_been_made() {
+        let tasks = [TaskPath(1), TaskPath(2), TaskPath(3)];
+        let points = [Point::Entropy, Point::Select];
+        let numbers = || (0..3_u32).flat_map(|picked| (1..4_u32).map(move |count| (picked, count)));
+        let mut known: Vec<Decision> = Vec::new();
+        for (picked, count) in numbers() {
+            known.extend(tasks.map(|path| Decision::Task { path, picked, count }));
+            known.extend(points.map(|point| Decision::Pick { point, picked, count }));
+        }
+        for expected in known {
+            for count in 1..=3 {
+                let enabled = &tasks[..count];
+                let of = |picked: usize| Decision::Task {
+                    path: tasks[picked],
+                    picked: picked as u32,
+                    count: count as u32,
+                };
+                check(expected, (0..count).map(of).collect(), |it| it.pick_task(enabled));
+                for point in points.into_iter().filter(|_| count > 1) {
+                    let count = count as u32;
+                    let options = (0..count).map(|picked| Decision::Pick { point, picked, count });
+                    check(expected, options.collect(), |it| it.pick(point, count as usize));
+                }
+            }
+        }
+    }
+
+    fn check(expected: Decision, options: Vec<Decision>, ask: impl Fn(&mut Replay) -> usize) {
+        let log = Decisions::of(vec![expected]);
+        let mut replay = Replay::new(log);
+        let picked = ask(&mut replay);
+        let fits = options.iter().position(|option| *option == expected);
+        assert_eq!(picked, fits.unwrap_or(0), "{expected:?} of {options:?}");
+        let differs = Diverged { at: 0, expected: Some(expected), found: Some(options[0]) };
+        assert_eq!(replay.diverged(), fits.is_none().then_some(differs));
     }
 }
