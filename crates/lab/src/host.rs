@@ -16,7 +16,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use asx_kernel::rng::mix64;
+use asx_kernel::rng::{GOLDEN, mix64};
 use asx_kernel::time::Time;
 use asx_runtime::{Host, Runnable, footprint};
 
@@ -94,7 +94,7 @@ pub(crate) struct State {
     asks: bool,
     /// Whether its steps are polls of the strategy's choice, and nothing else.
     is_plain: bool,
-    /// Whether the strategy is told of steps.
+    /// Whether somebody is told of steps: the strategy, or who reads what is written down.
     watched: bool,
     /// The task that was polled last, and how often in a row.
     streak: (u64, u32),
@@ -173,6 +173,12 @@ fn place(path: TaskPath, numbers: &[u32]) -> usize {
     (path.0 >> 32) as usize & (numbers.len() - 1)
 }
 
+/// A hash of what a step has touched so far, and of what it touches next.
+#[inline]
+fn trail(hash: u64, object: u64, write: bool) -> u64 {
+    (hash.rotate_left(23) ^ object).wrapping_mul(GOLDEN).wrapping_add(u64::from(write))
+}
+
 impl LabHost {
     /// For a program of this name.
     pub(crate) fn new(name: &str, is_recorded: bool) -> LabHost {
@@ -207,7 +213,7 @@ impl LabHost {
         left.into_iter().for_each(Runnable::expire);
         let mut state = self.state();
         state.enabled.clear();
-        state.watched = strategy.as_ref().is_some_and(|it| it.watches());
+        state.watched = plan.trail || strategy.as_ref().is_some_and(|it| it.watches());
         state.is_plain = strategy.is_some() && plan.is_plain() && !self.is_recorded;
         state.strategy = strategy;
         state.plan = plan;
@@ -333,10 +339,26 @@ impl State {
 
     /// Takes down what the poll of a task has touched, if that is wanted: how many things the task
     /// has made so far.
-    #[inline]
+    #[inline(always)]
     fn look_at_footprint(&mut self, path: TaskPath, wanted: bool, timed: bool) -> u64 {
         self.touched.clear();
-        if wanted { self.note_footprint(path, timed) } else { footprint::end(|_| ()) }
+        if wanted { self.note_touched(path, timed) } else { footprint::end(|_| ()) }
+    }
+
+    #[inline(never)]
+    fn note_touched(&mut self, path: TaskPath, timed: bool) -> u64 {
+        let is_told = self.strategy.as_ref().is_some_and(|it| it.needs_footprint());
+        if is_told { self.note_footprint(path, timed) } else { self.note_trail(path) }
+    }
+
+    /// The same where nobody wants to know more than whether another run does the same.
+    fn note_trail(&mut self, path: TaskPath) -> u64 {
+        let mut hash = path.0;
+        let made = footprint::end(|footprint::Access { object, write }| {
+            hash = trail(hash, self.object(object), write);
+        });
+        self.trail.push(hash);
+        made
     }
 
     fn note_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
@@ -351,24 +373,25 @@ impl State {
             // Every step has a say in whether anything is left that keeps time from moving.
             touched.push(Access::write(CLOCK.0));
         }
+        let mut hash = path.0;
         let made = footprint::end(|footprint::Access { object, write }| {
-            touched.push(Access { object: self.object(object), write });
+            let object = self.object(object);
+            hash = trail(hash, object, write);
+            touched.push(Access { object, write });
         });
         self.touched = touched;
+        if self.plan.trail {
+            self.trail.push(hash);
+        }
         made
     }
 
     /// Tells the strategy of a step.
     #[inline]
     fn tell(&mut self, path: TaskPath) {
-        let State { strategy, touched, trail, plan, .. } = self;
+        let State { strategy, touched, .. } = self;
         if let Some(strategy) = strategy {
             strategy.stepped(path, touched);
-        }
-        if plan.trail {
-            trail.push(touched.iter().fold(path.0, |hash, access| {
-                mix64(hash.rotate_left(23) ^ mix64(access.object) ^ u64::from(access.write))
-            }));
         }
     }
 

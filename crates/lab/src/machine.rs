@@ -67,7 +67,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Whether there is nothing to a step but a poll.
     pub(crate) fn is_plain(&self) -> bool {
-        self.workers == 0 && !self.cancels && !self.faults && !self.trail
+        self.workers == 0 && !self.cancels && !self.faults
     }
 }
 

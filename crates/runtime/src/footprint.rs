@@ -182,7 +182,7 @@ mod on {
             poll.on.set(false);
             if poll.notes.replace(false) {
                 let noted = poll.noted.get();
-                poll.few.iter().take(noted).for_each(|access| look(access.get()));
+                poll.few[..noted.min(FEW)].iter().for_each(|access| look(access.get()));
                 if noted > FEW {
                     TOUCHED.with_borrow(|touched| touched.iter().copied().for_each(look));
                 }
@@ -256,7 +256,7 @@ mod on {
     #[inline(never)]
     fn note(poll: &Poll, new: Access) {
         let noted = poll.noted.get();
-        for known in poll.few.iter().take(noted).rev() {
+        for known in poll.few[..noted.min(FEW)].iter().rev() {
             let access = known.get();
             if access.object == new.object {
                 known.set(Access { write: access.write || new.write, ..access });

@@ -2,7 +2,7 @@
 //!
 //! Nearly all steps of a search are plain ones: the strategy chooses, the task is polled, and there
 //! is nothing to say about it. These have a way of their own, with nothing on it that the rare ones
-//! need: workers, disturbances, decisions that are written down.
+//! need: workers, disturbances, events on record.
 
 use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,6 @@ use asx_runtime::{Dispatch, Runnable, footprint};
 
 use super::{IN_A_ROW, LabHost, State, Trouble};
 use crate::explore::TaskPath;
-use crate::machine::Plan;
 use crate::quiet;
 use crate::signal::Signal;
 
@@ -167,8 +166,7 @@ impl LabHost {
 }
 
 impl State {
-    /// Tells a strategy that watches of the step that was taken: how many things its task has made
-    /// so far.
+    /// Tells who watches of the step that was taken: how many things its task has made so far.
     #[inline(never)]
     fn look(&mut self, path: TaskPath, notes: bool, timed: bool) -> u64 {
         if footprint::take_yielded()
@@ -181,15 +179,10 @@ impl State {
         made
     }
 
-    /// Takes what the strategy says, of a list that is not empty, for a run that is not written
-    /// down.
+    /// Takes what the strategy says, of a list that is not empty.
     #[inline]
     fn take_chosen(&mut self) -> (usize, TaskPath) {
-        let count = self.choice();
-        let enabled = &self.enabled[..count];
-        let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_task(enabled));
-        let at = picked.min(count - 1);
-        self.picks.push(at as u32);
+        let at = self.ask();
         self.take(at)
     }
 
@@ -204,17 +197,27 @@ impl State {
     }
 
     /// Asks the strategy.
+    #[inline]
     fn ask(&mut self) -> usize {
         let count = self.choice();
         let enabled = &self.enabled[..count];
         let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_task(enabled));
         let at = picked.min(count - 1);
-        match self.plan {
-            Plan { trail: true, brief: true, .. } => self.log.push_briefly(enabled, at),
-            Plan { trail: true, .. } => self.log.push_task(enabled, at),
-            _ => self.picks.push(at as u32),
+        if self.plan.trail {
+            self.write_down(count, at);
+        } else {
+            self.picks.push(at as u32);
         }
         at
+    }
+
+    #[inline(never)]
+    fn write_down(&mut self, count: usize, at: usize) {
+        let State { log, enabled, plan, .. } = self;
+        match plan.brief {
+            true => log.push_briefly(&enabled[..count], at),
+            false => log.push_task(&enabled[..count], at),
+        }
     }
 
     /// How many there are to choose among: a task that had its turn too often is not one of them.
