@@ -253,6 +253,19 @@ impl LabHost {
         late.into_iter().for_each(|entry| state.enqueue(entry, true));
     }
 
+    /// A task can run that is new, or that another thread has woken, or there is more to it.
+    #[inline(never)]
+    fn schedule_rarely(&self, entry: Runnable) {
+        match self.state.here() {
+            Some(mut state) => state.enqueue(entry, false),
+            None => {
+                self.late().push(entry);
+                self.called.store(true, Relaxed);
+                self.woken.notify_all();
+            }
+        }
+    }
+
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
     pub(crate) fn tick(&self, to: Time, ask: bool, fire: impl FnOnce(Time)) {
         self.now.fetch_max(to.as_nanos(), Relaxed);
@@ -452,6 +465,23 @@ impl State {
         self.tasks.resize_with(at + 1, Known::default);
     }
 
+    /// A task can run that could before: most wakes. The entry comes back of any other.
+    #[inline(always)]
+    fn enqueue_known(&mut self, entry: Runnable) -> Result<TaskPath, Runnable> {
+        let State { tasks, enabled, lanes, .. } = self;
+        let known = match tasks.get_mut(entry.id() as usize) {
+            Some(known) if known.path != 0 && known.entry.is_none() => known,
+            _ => return Err(entry),
+        };
+        if lanes.is_some() || enabled.len() == enabled.capacity() {
+            return Err(entry);
+        }
+        let path = TaskPath(known.path);
+        enabled.push(path);
+        known.entry = Some(entry);
+        Ok(path)
+    }
+
     /// A task can run.
     #[inline(always)]
     fn enqueue(&mut self, entry: Runnable, global: bool) {
@@ -606,13 +636,13 @@ impl State {
 
 impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
-        match self.state.here() {
-            Some(mut state) => state.enqueue(entry, false),
-            None => {
-                self.late().push(entry);
-                self.called.store(true, Relaxed);
-                self.woken.notify_all();
-            }
+        let enqueued = match self.state.here() {
+            Some(mut state) => state.enqueue_known(entry),
+            None => Err(entry),
+        };
+        match enqueued {
+            Ok(path) => footprint::touch(path.0, true),
+            Err(entry) => self.schedule_rarely(entry),
         }
     }
 

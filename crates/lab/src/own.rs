@@ -5,8 +5,9 @@
 //!    compare the number of the thread, which no other ever has, and a `RefCell` is not shared with
 //!    other threads. Whoever drops it, on whichever thread, is the last one.
 
-use std::cell::{Cell, RefCell, RefMut};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::cell::{RefCell, RefMut};
+
+use asx_runtime::footprint;
 
 /// A value of the thread that made it.
 pub(crate) struct Own<T> {
@@ -19,18 +20,19 @@ unsafe impl<T: Send> Sync for Own<T> {}
 
 impl<T> Own<T> {
     pub(crate) fn new(value: T) -> Own<T> {
-        Own { owner: this_thread(), value: RefCell::new(value) }
+        Own { owner: footprint::this_thread(), value: RefCell::new(value) }
     }
 
     /// The value; nothing on any other thread than the owner's.
     #[inline]
     pub(crate) fn here(&self) -> Option<RefMut<'_, T>> {
-        (self.owner == this_thread()).then(|| self.value.borrow_mut())
+        self.is_here().then(|| self.value.borrow_mut())
     }
 
     /// Whether this is the owner's thread.
+    #[inline]
     pub(crate) fn is_here(&self) -> bool {
-        self.owner == this_thread()
+        footprint::is_thread(self.owner)
     }
 
     /// The value's cell, which stays on this thread: for who borrows it again and again.
@@ -51,22 +53,6 @@ impl<T> Own<T> {
     pub(crate) fn get(&self) -> RefMut<'_, T> {
         self.here().expect("on the thread of its owner")
     }
-}
-
-/// The number of the calling thread, from 1.
-#[inline]
-fn this_thread() -> u64 {
-    thread_local! {
-        static NUMBER: Cell<u64> = const { Cell::new(0) };
-    }
-    NUMBER.with(|number| match number.get() {
-        0 => {
-            static NEXT: AtomicU64 = AtomicU64::new(1);
-            number.set(NEXT.fetch_add(1, Relaxed));
-            number.get()
-        }
-        known => known,
-    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@
 //! nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Access, begin, end, forget, take_endless, take_yielded, touch};
+pub use on::{
+    Access, begin, end, end_unnoted, forget, is_thread, take_endless, take_yielded, this_thread,
+    touch,
+};
 #[cfg(feature = "lab")]
 pub(crate) use on::{breathe, is_on, yields};
 
@@ -97,6 +100,7 @@ mod on {
     use std::cell::{Cell, RefCell};
     use std::mem::ManuallyDrop;
     use std::panic::Location;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use asx_kernel::rng::mix64;
 
@@ -114,6 +118,8 @@ mod on {
     /// The poll that is going on: in cells of their own, as each use of a thing reads and writes
     /// few of them.
     struct Poll {
+        /// The number of the thread; 0 if it has none yet.
+        thread: Cell<u64>,
         on: Cell<bool>,
         /// Whether uses are noted, and not just counted.
         notes: Cell<bool>,
@@ -139,6 +145,7 @@ mod on {
     thread_local! {
         static POLL: Poll = const {
             Poll {
+                thread: Cell::new(0),
                 on: Cell::new(false),
                 notes: Cell::new(false),
                 path: Cell::new(0),
@@ -189,6 +196,33 @@ mod on {
             }
             poll.made.get()
         })
+    }
+
+    /// The same of a poll of which nobody wanted to know what it touched.
+    #[inline]
+    pub fn end_unnoted() -> u64 {
+        POLL.with(|poll| {
+            poll.on.set(false);
+            poll.made.get()
+        })
+    }
+
+    /// The number of the calling thread, from 1, which no other ever has. Whoever is asked for
+    /// something in a poll wants to know where it is; so this is where it looks anyway.
+    pub fn this_thread() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        POLL.with(|poll| {
+            if poll.thread.get() == 0 {
+                poll.thread.set(NEXT.fetch_add(1, Relaxed));
+            }
+            poll.thread.get()
+        })
+    }
+
+    /// Whether the calling thread is that of a number.
+    #[inline]
+    pub fn is_thread(number: u64) -> bool {
+        POLL.with(|poll| poll.thread.get() == number)
     }
 
     /// Gives back what was kept for what polls of this thread touch.
