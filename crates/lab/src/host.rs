@@ -104,6 +104,9 @@ pub(crate) struct State {
     pub(crate) overrules: bool,
     /// Whether another thread has woken a task in this run.
     foreign: bool,
+    /// Whether there may be something wrong with the last step: this, or that its task has not
+    /// looked for long whether it was asked to stop.
+    alarm: bool,
     /// The names of those that have one, by number.
     names: Vec<(u64, Arc<str>)>,
     /// What it touched.
@@ -222,6 +225,7 @@ impl LabHost {
         state.streak = (0, 0);
         state.held_back = false;
         state.foreign = false;
+        state.alarm = false;
         state.log.clear();
         state.shared = None;
         state.picks.clear();
@@ -250,6 +254,7 @@ impl LabHost {
         self.called.store(false, Relaxed);
         let late = mem::take(&mut *self.late());
         state.foreign |= self.elsewhere.swap(false, Relaxed) || !late.is_empty();
+        state.alarm |= state.foreign;
         late.into_iter().for_each(|entry| state.enqueue(entry, true));
     }
 
@@ -535,13 +540,18 @@ impl State {
     }
 
     /// The number of a task that was met.
-    #[inline]
     fn number(&self, path: TaskPath) -> usize {
-        let first = self.numbers[place(path, &self.numbers)] as usize;
+        let first = self.number_to_try(path);
         match self.tasks.get(first) {
             Some(known) if known.path == path.0 => first,
             _ => self.search(path),
         }
+    }
+
+    /// The number that it has unless another has its place.
+    #[inline]
+    fn number_to_try(&self, path: TaskPath) -> usize {
+        self.numbers[place(path, &self.numbers)] as usize
     }
 
     /// The same of one whose place another has.

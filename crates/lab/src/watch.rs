@@ -46,19 +46,26 @@ impl Pulse {
     #[inline]
     pub(crate) fn begin(&self, task: u64) {
         self.task.store(task, Relaxed);
-        self.beat();
+        self.beat(1);
+    }
+
+    /// The poll is over, and another one of this task begins.
+    #[inline]
+    pub(crate) fn go_on(&self, task: u64) {
+        self.task.store(task, Relaxed);
+        self.beat(2);
     }
 
     /// The poll is over.
     #[inline]
     pub(crate) fn end(&self) {
-        self.beat();
+        self.beat(1);
     }
 
     /// Only the check's own thread does this.
     #[inline]
-    fn beat(&self) {
-        self.beats.store(self.beats.load(Relaxed) + 1, Relaxed);
+    fn beat(&self, times: u64) {
+        self.beats.store(self.beats.load(Relaxed) + times, Relaxed);
     }
 }
 
@@ -142,6 +149,10 @@ mod tests {
         assert_eq!((at(Verdict::Tell), at(Verdict::End)), (Some(10), Some(60)));
         pulse.end();
         pulse.begin(8);
+        assert!(looks(TELL).iter().all(|verdict| *verdict == Verdict::Fine));
+        assert_eq!(looks(1), [Verdict::Tell]);
+        // One right after the other.
+        pulse.go_on(9);
         assert!(looks(TELL).iter().all(|verdict| *verdict == Verdict::Fine));
         assert_eq!(looks(1), [Verdict::Tell]);
     }

@@ -8,8 +8,8 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, begin, end, end_unnoted, forget, is_thread, take_endless, take_yielded, this_thread,
-    touch,
+    Access, begin, end, end_unnoted, forget, is_endless, is_thread, take_endless, take_yielded,
+    this_thread, touch,
 };
 #[cfg(feature = "lab")]
 pub(crate) use on::{breathe, is_on, yields};
@@ -257,6 +257,12 @@ mod on {
             poll.stopped.set(true);
         });
         panic!("a poll that does not end");
+    }
+
+    /// Whether a poll was ended because it went on for ever, since that was taken last.
+    #[inline]
+    pub fn is_endless() -> bool {
+        POLL.with(|poll| poll.stopped.get())
     }
 
     /// Whether a poll was ended because it went on for ever, since this was asked last.

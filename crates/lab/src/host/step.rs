@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use asx_kernel::lanes::Lane;
 use asx_runtime::{Dispatch, Runnable, footprint};
 
-use super::{IN_A_ROW, LabHost, State, Trouble};
+use super::{IN_A_ROW, Known, LabHost, State, Trouble};
 use crate::explore::TaskPath;
+use crate::machine::Plan;
 use crate::quiet;
 use crate::signal::Signal;
 
@@ -45,50 +46,65 @@ impl LabHost {
     /// Polls one task after another, of the strategy's choice, while there is nothing to it but
     /// that, and at most so many: how many it were, and why no more. At least one is allowed.
     pub(crate) fn walk(&self, signal: &Signal, most: u64) -> (u64, Pause) {
+        let is_watched = {
+            let mut state = self.state();
+            self.listen(&mut state);
+            state.asks = true;
+            state.watched
+        };
+        self.pulse.begin(0);
+        let walked = match is_watched {
+            true => self.walk_on::<true>(signal, most),
+            false => self.walk_on::<false>(signal, most),
+        };
+        self.pulse.end();
+        self.state().current = 0;
+        walked
+    }
+
+    /// The same, if somebody is told of each step or nobody is.
+    fn walk_on<const WATCHED: bool>(&self, signal: &Signal, most: u64) -> (u64, Pause) {
         let cell = self.state.cell();
         let mut state = cell.borrow_mut();
-        self.listen(&mut state);
-        state.asks = true;
-        let mut steps = 0;
-        loop {
+        let mut left = most;
+        let pause = loop {
             if state.enabled.is_empty() {
-                return (steps, Pause::Nothing);
+                break Pause::Nothing;
             }
-            let (at, path) = state.take_chosen();
-            let known = &mut state.tasks[at];
-            // Who can run has one.
-            let Some(entry) = known.entry.take() else { continue };
-            known.unheeding = if entry.is_unheeding() { known.unheeding + 1 } else { 0 };
-            let (id, made, unheeded) = (at as u64, known.made, known.unheeding);
+            let path = state.take_chosen();
+            // Who can run has an entry.
+            let Some(Turn { entry, at, made }) = state.begin(path) else { continue };
+            let id = at as u64;
             state.current = id;
-            let notes = state.watched && state.is_of_interest();
+            let notes = WATCHED && state.is_of_interest();
             drop(state);
             entry.forget_wait();
             footprint::begin(path.0, made, notes);
-            self.pulse.begin(id);
+            self.pulse.go_on(id);
             entry.run_from(false);
-            self.pulse.end();
             state = cell.borrow_mut();
             self.listen(&mut state);
-            state.current = 0;
-            let made = if state.watched {
+            let made_now = if WATCHED {
                 state.look(path, notes, self.timed.load(Relaxed))
             } else {
-                footprint::end(|_| ())
+                footprint::end_unnoted()
             };
-            state.tasks[at].made = made;
-            steps += 1;
-            let trouble = state.trouble(id, unheeded);
-            if trouble.is_some() || quiet::has_heard() {
-                return (steps, Pause::Told(Stepped { task: id, cancels: 0, trouble }));
+            if made_now != made {
+                state.tasks[at].made = made_now;
+            }
+            left -= 1;
+            if state.alarm || footprint::is_endless() || quiet::has_heard() {
+                let trouble = state.trouble(id, state.tasks[at].unheeding);
+                break Pause::Told(Stepped { task: id, cancels: 0, trouble });
             }
             if signal.take() {
-                return (steps, Pause::Called);
+                break Pause::Called;
             }
-            if steps >= most {
-                return (steps, Pause::Enough);
+            if left == 0 {
+                break Pause::Enough;
             }
-        }
+        };
+        (most - left, pause)
     }
 
     /// Polls a task, of the strategy's choice unless the run is over; nothing if none can run.
@@ -112,7 +128,8 @@ impl LabHost {
                     at = state.enabled.iter().position(|other| *other == path)?;
                 }
             }
-            let (number, path) = state.take(at);
+            let path = state.take(at);
+            let number = state.number(path);
             (state.tasks[number].entry.take()?, path, None)
         };
         let id = entry.id();
@@ -165,6 +182,30 @@ impl LabHost {
     }
 }
 
+/// A task that is about to be polled.
+struct Turn {
+    entry: Runnable,
+    /// Its number.
+    at: usize,
+    /// How many things it has made.
+    made: u64,
+}
+
+impl Known {
+    /// Its turn, if it could run.
+    #[inline(always)]
+    fn begin(&mut self, at: usize, alarm: &mut bool, plan: &Plan) -> Option<Turn> {
+        let entry = self.entry.take()?;
+        if entry.is_unheeding() {
+            self.unheeding += 1;
+            *alarm |= u64::from(self.unheeding) > plan.latency;
+        } else {
+            self.unheeding = 0;
+        }
+        Some(Turn { entry, at, made: self.made })
+    }
+}
+
 impl State {
     /// Tells who watches of the step that was taken: how many things its task has made so far.
     #[inline(never)]
@@ -180,10 +221,25 @@ impl State {
     }
 
     /// Takes what the strategy says, of a list that is not empty.
-    #[inline]
-    fn take_chosen(&mut self) -> (usize, TaskPath) {
+    #[inline(always)]
+    fn take_chosen(&mut self) -> TaskPath {
         let at = self.ask();
         self.take(at)
+    }
+
+    /// The turn of a task that could run.
+    #[inline(always)]
+    fn begin(&mut self, path: TaskPath) -> Option<Turn> {
+        let first = self.number_to_try(path);
+        match self.tasks.get_mut(first) {
+            Some(known) if known.path == path.0 => known.begin(first, &mut self.alarm, &self.plan),
+            _ => self.begin_at(self.search(path)),
+        }
+    }
+
+    #[cold]
+    fn begin_at(&mut self, at: usize) -> Option<Turn> {
+        self.tasks.get_mut(at)?.begin(at, &mut self.alarm, &self.plan)
     }
 
     /// Which task is next, if there is one.
@@ -224,12 +280,13 @@ impl State {
     #[inline]
     fn choice(&mut self) -> usize {
         let count = self.enabled.len();
-        if self.streak.1 >= IN_A_ROW && count > 1 { self.hold_back(count) } else { count }
+        if self.streak.1 >= IN_A_ROW { self.hold_back(count) } else { count }
     }
 
     #[cold]
     fn hold_back(&mut self, count: usize) -> usize {
-        let Some(at) = self.enabled.iter().position(|path| path.0 == self.streak.0) else {
+        let had_its_turn = |path: &TaskPath| path.0 == self.streak.0;
+        let Some(at) = self.enabled.iter().position(had_its_turn).filter(|_| count > 1) else {
             return count;
         };
         let path = self.enabled.remove(at);
@@ -238,13 +295,16 @@ impl State {
         count - 1
     }
 
-    /// Takes a task out of the list: its number.
+    /// Takes a task out of the list.
     #[inline(always)]
-    fn take(&mut self, at: usize) -> (usize, TaskPath) {
+    fn take(&mut self, at: usize) -> TaskPath {
         let path = remove(&mut self.enabled, at);
-        self.streak.1 = if self.streak.0 == path.0 { self.streak.1 + 1 } else { 1 };
-        self.streak.0 = path.0;
-        (self.number(path), path)
+        if self.streak.0 == path.0 {
+            self.streak.1 += 1;
+        } else {
+            self.streak = (path.0, 1);
+        }
+        path
     }
 
     /// What is wrong with a task that was polled.
