@@ -82,6 +82,9 @@ pub(crate) struct State {
     /// Who can run, in the order in which they came to. Their entries are with what is known of
     /// them, or in `lanes`.
     enabled: Vec<TaskPath>,
+    /// How many of them, from the first, are the rest of the list of which the strategy last picked
+    /// one, if nothing else has become of it; else 0.
+    old: usize,
     /// What waits where, if there are workers.
     lanes: Option<Lanes>,
     /// By number. That of nobody, 0, has spawned what the runtime itself started.
@@ -216,6 +219,7 @@ impl LabHost {
         left.into_iter().for_each(Runnable::expire);
         let mut state = self.state();
         state.enabled.clear();
+        state.old = 0;
         state.watched = plan.trail || strategy.as_ref().is_some_and(|it| it.watches());
         state.is_plain = strategy.is_some() && plan.is_plain() && !self.is_recorded;
         state.strategy = strategy;
@@ -308,6 +312,7 @@ impl LabHost {
                 false => state.picks.push(0),
             }
             state.streak = (0, 0);
+            state.old = 0;
         }
         let notes = ask && self.state().is_of_interest();
         footprint::begin(who.0, 0, notes);
@@ -536,6 +541,7 @@ impl State {
         let known = self.known(id);
         let (path, entry) = (TaskPath(known.path), known.entry.take()?);
         self.enabled.retain(|other| *other != path);
+        self.old = 0;
         Some(entry)
     }
 

@@ -8,6 +8,7 @@
 //! *Guaranteed*: every run the program has, each once; within the limits if there are any.
 
 use super::bounded::Levels;
+use super::place::find;
 use super::tally::Tally;
 use super::trace::{Trace, pick_hash};
 use super::{Access, Limits, Point, Progress, Strategy, TaskPath, Verdict};
@@ -152,7 +153,7 @@ impl Strategy for Dfs {
             self.last = Some(enabled[0]);
             return 0;
         }
-        let current = enabled.iter().position(|task| Some(*task) == self.last);
+        let current = self.last.and_then(|last| find(enabled, last));
         let default = current.unwrap_or(0);
         let mut picked = default;
         let (left, refused) = match has_yielded {

@@ -123,12 +123,36 @@ impl Roster {
         }
         self.paths.truncate(at);
         self.numbers.truncate(at);
-        self.old = at;
-        for task in &tasks[at..] {
+        self.add(tasks, at);
+        &self.numbers
+    }
+
+    /// The same if what was at a place was taken out, and all but the first `old` have come since.
+    pub(super) fn after(&mut self, taken: usize, tasks: &[TaskPath], old: usize) -> &[u32] {
+        if self.paths.len() != old + 1 || taken > old {
+            return self.of(tasks);
+        }
+        self.paths.remove(taken);
+        self.numbers.remove(taken);
+        debug_assert_eq!(self.paths, tasks[..old], "the rest of the last list");
+        self.add(tasks, old);
+        &self.numbers
+    }
+
+    /// Whether these are the tasks last given, if the first `old` are the rest of them.
+    #[inline]
+    pub(super) fn is_same(&self, tasks: &[TaskPath], old: usize) -> bool {
+        let [known, new] = [self.paths.as_slice(), tasks].map(|list| list.get(old..));
+        matches!((known, new), (Some([known]), Some([new])) if known == new)
+    }
+
+    /// Adds those from a place on, which are new.
+    fn add(&mut self, tasks: &[TaskPath], from: usize) {
+        self.old = from;
+        for task in &tasks[from..] {
             self.paths.push(*task);
             self.numbers.push(self.index.of(task.0));
         }
-        &self.numbers
     }
 
     /// How many of the numbers last given, from the first, were among those given before.

@@ -195,6 +195,14 @@ pub trait Strategy {
     /// asked when there is only one as well.
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize;
 
+    /// The same for a driver that knows what has changed: if the list it gave when it last asked
+    /// for a task had one more than `old`, the first `old` are the rest of that list, in its order,
+    /// without the task that was picked.
+    fn pick_next(&mut self, enabled: &[TaskPath], old: usize) -> usize {
+        let _ = old;
+        self.pick_task(enabled)
+    }
+
     /// Picks one of `count >= 2` options of any other kind. 0 is the ordinary one.
     fn pick(&mut self, point: Point, count: usize) -> usize;
 

@@ -106,5 +106,12 @@ impl Counts {
 
 /// The default policy: the same task if it can go on, else the first that can.
 pub(super) fn default_task(enabled: &[TaskPath], last: Option<TaskPath>) -> usize {
-    enabled.iter().position(|task| Some(*task) == last).unwrap_or(0)
+    last.and_then(|last| find(enabled, last)).unwrap_or(0)
+}
+
+/// Where a task is among those that can run. As a rule it is one that was just polled, and so the
+/// last that has come.
+#[inline]
+pub(super) fn find(enabled: &[TaskPath], task: TaskPath) -> Option<usize> {
+    enabled.iter().rposition(|it| *it == task)
 }

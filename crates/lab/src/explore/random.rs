@@ -50,6 +50,10 @@ impl Strategy for Random {
         self.dice.rng.below(enabled.len())
     }
 
+    fn pick_next(&mut self, enabled: &[TaskPath], _: usize) -> usize {
+        self.pick_task(enabled)
+    }
+
     fn pick(&mut self, point: Point, count: usize) -> usize {
         self.options *= count as f64;
         self.dice.pick(point, count)

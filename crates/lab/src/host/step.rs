@@ -129,6 +129,7 @@ impl LabHost {
                 }
             }
             let path = state.take(at);
+            state.old = 0;
             let number = state.number(path);
             (state.tasks[number].entry.take()?, path, None)
         };
@@ -224,7 +225,9 @@ impl State {
     #[inline(always)]
     fn take_chosen(&mut self) -> TaskPath {
         let at = self.ask();
-        self.take(at)
+        let path = self.take(at);
+        self.old = self.enabled.len();
+        path
     }
 
     /// The turn of a task that could run.
@@ -257,7 +260,8 @@ impl State {
     fn ask(&mut self) -> usize {
         let count = self.choice();
         let enabled = &self.enabled[..count];
-        let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_task(enabled));
+        let old = self.old;
+        let picked = self.strategy.as_mut().map_or(0, |strategy| strategy.pick_next(enabled, old));
         let at = picked.min(count - 1);
         if self.plan.trail {
             self.write_down(count, at);
