@@ -496,25 +496,14 @@ impl State {
     #[inline(always)]
     fn enqueue(&mut self, entry: Runnable, global: bool) {
         let id = entry.id();
-        if self.lanes.is_some() {
+        // Numbers are given out in the order of spawns.
+        if self.lanes.is_some() || id as usize != self.tasks.len() {
             return self.enqueue_rarely(entry, global);
         }
-        let path = match self.tasks.get_mut(id as usize) {
-            // Numbers are given out in the order of spawns.
-            None => {
-                let path = self.meet(&entry);
-                self.known(id).entry = Some(entry);
-                path
-            }
-            Some(known) if known.path == 0 || known.entry.is_some() => {
-                return self.enqueue_rarely(entry, global);
-            }
-            Some(known) => {
-                let path = known.path;
-                known.entry = Some(entry);
-                TaskPath(path)
-            }
-        };
+        let known = self.meet(&entry);
+        let path = TaskPath(known.path);
+        self.tasks.push(Known { entry: Some(entry), ..known });
+        self.note_number(path, id);
         footprint::touch(path.0, true);
         self.enabled.push(path);
     }
@@ -524,8 +513,13 @@ impl State {
     #[cold]
     fn enqueue_rarely(&mut self, mut entry: Runnable, global: bool) {
         let id = entry.id();
-        let path = self.known(id).path;
-        let path = if path == 0 { self.meet(&entry) } else { TaskPath(path) };
+        if self.known(id).path == 0 {
+            let known = self.meet(&entry);
+            let path = TaskPath(known.path);
+            *self.known(id) = known;
+            self.note_number(path, id);
+        }
+        let path = TaskPath(self.known(id).path);
         footprint::touch(path.0, true);
         let Some(by_choice) = self.enqueue_by_law(entry, global) else { return };
         entry = by_choice;
@@ -567,22 +561,30 @@ impl State {
     }
 
     /// Notes the number of a task.
+    #[inline(always)]
     fn note_number(&mut self, path: TaskPath, id: u64) {
         // Few share a place if there are many more of them.
         if self.numbers.len() < self.tasks.len() * SPARE {
-            self.numbers = vec![0; (self.tasks.len() * SPARE * 2).next_power_of_two()];
-            for (id, known) in (0..).zip(&self.tasks) {
-                let at = place(TaskPath(known.path), &self.numbers);
-                self.numbers[at] = id;
-            }
+            self.make_places();
         }
         let at = place(path, &self.numbers);
         self.numbers[at] = id as u32;
     }
 
-    /// Where a new task was spawned: by whom, and as which of those that one spawned.
-    fn meet(&mut self, entry: &Runnable) -> TaskPath {
-        let (id, parent) = (entry.id(), self.current);
+    #[cold]
+    fn make_places(&mut self) {
+        self.numbers = vec![0; (self.tasks.len() * SPARE * 2).next_power_of_two()];
+        for (id, known) in (0..).zip(&self.tasks) {
+            let at = place(TaskPath(known.path), &self.numbers);
+            self.numbers[at] = id;
+        }
+    }
+
+    /// What is known of a new task: where it was spawned, by whom and as which of those that one
+    /// spawned.
+    #[inline(always)]
+    fn meet(&mut self, entry: &Runnable) -> Known {
+        let parent = self.current;
         let spawner = self.known(parent);
         spawner.children += 1;
         let (nth, from) = (spawner.children, spawner.path);
@@ -590,14 +592,10 @@ impl State {
             (0, 1) => ROOT.0,
             _ => mix64(!from ^ mix64(nth.into())) | 1,
         };
-        let known = Known { path, parent: parent as u32, nth, ..Known::default() };
-        match id as usize == self.tasks.len() {
-            true => self.tasks.push(known),
-            false => *self.known(id) = known,
+        if let Some(name) = entry.name() {
+            self.names.push((entry.id(), name));
         }
-        self.names.extend(entry.name().map(|name| (id, name)));
-        self.note_number(TaskPath(path), id);
-        TaskPath(path)
+        Known { path, parent: parent as u32, nth, ..Known::default() }
     }
 
     /// The name of an object: of what belongs to a task, by the task's path.
