@@ -540,7 +540,7 @@ impl State {
     }
 
     /// The number of a task that was met.
-    fn number(&self, path: TaskPath) -> usize {
+    fn number(&mut self, path: TaskPath) -> usize {
         let first = self.number_to_try(path);
         match self.tasks.get(first) {
             Some(known) if known.path == path.0 => first,
@@ -554,10 +554,19 @@ impl State {
         self.numbers[place(path, &self.numbers)] as usize
     }
 
-    /// The same of one whose place another has.
-    #[inline(never)]
-    fn search(&self, path: TaskPath) -> usize {
-        self.tasks.iter().position(|known| known.path == path.0).unwrap_or(0)
+    /// The same of one whose place another has: the next place is its own from then on, unless
+    /// somebody has that too.
+    #[cold]
+    fn search(&mut self, path: TaskPath) -> usize {
+        let beside = place(path, &self.numbers) ^ 1;
+        let is_it = |known: &Known| known.path == path.0;
+        let second = self.numbers[beside] as usize;
+        if self.tasks.get(second).is_some_and(is_it) {
+            return second;
+        }
+        let found = self.tasks.iter().position(is_it).unwrap_or(0);
+        self.numbers[beside] = found as u32;
+        found
     }
 
     /// Notes the number of a task.

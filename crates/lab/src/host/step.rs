@@ -236,12 +236,14 @@ impl State {
         let first = self.number_to_try(path);
         match self.tasks.get_mut(first) {
             Some(known) if known.path == path.0 => known.begin(first, &mut self.alarm, &self.plan),
-            _ => self.begin_at(self.search(path)),
+            _ => self.begin_late(path),
         }
     }
 
+    /// The same of one that is not where it is looked for first.
     #[cold]
-    fn begin_at(&mut self, at: usize) -> Option<Turn> {
+    fn begin_late(&mut self, path: TaskPath) -> Option<Turn> {
+        let at = self.search(path);
         self.tasks.get_mut(at)?.begin(at, &mut self.alarm, &self.plan)
     }
 
