@@ -211,19 +211,54 @@ fn a_first_run_that_is_not_the_same_again_is_a_failure_of_its_own() {
 
 #[test]
 fn a_step_that_touches_something_else_is_noticed() {
-    let runs = AtomicU32::new(0);
-    let report = check(|_cx: Cx| {
-        let run = runs.fetch_add(1, Relaxed);
-        async move {
-            let (_one, mut one) = channel::bounded::<u32>(1);
-            let (_two, mut two) = channel::bounded::<u32>(1);
-            let _ = if run == 0 { one.try_recv() } else { two.try_recv() };
-        }
-    })
-    .run();
-    let found = failure(report);
-    assert_eq!((found.failure.finding.kind, found.failure.step), (Kind::Nondeterminism, 1));
-    assert!(found.to_string().contains("touched other channels"), "{found}");
+    // With what the search itself wants to know of steps, and without.
+    for how in [How::Mixed, How::Random] {
+        let runs = AtomicU32::new(0);
+        let report = check(|_cx: Cx| {
+            let run = runs.fetch_add(1, Relaxed);
+            async move {
+                let (_one, mut one) = channel::bounded::<u32>(1);
+                let (_two, mut two) = channel::bounded::<u32>(1);
+                let _ = if run == 0 { one.try_recv() } else { two.try_recv() };
+            }
+        })
+        .how(how)
+        .run();
+        let found = failure(report);
+        assert_eq!((found.failure.finding.kind, found.failure.step), (Kind::Nondeterminism, 1));
+        assert!(found.to_string().contains("touched other channels"), "{found}");
+    }
+}
+
+#[test]
+fn a_timer_that_few_orders_have_is_no_difference_between_equal_runs() {
+    for seed in 0..16 {
+        let report = check(async |cx: Cx| {
+            let lock = Arc::new(Mutex::new(false));
+            cx.scope(async |s: Scope<Cancelled>| {
+                let first = lock.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    *first.lock(&cx).await? = true;
+                    Ok(())
+                }));
+                drop(s.spawn(async move |cx: Cx| {
+                    let is_late = *lock.lock(&cx).await?;
+                    if !is_late {
+                        cx.sleep(1.millis()).await?;
+                    }
+                    Ok(())
+                }));
+                Ok(())
+            })
+            .await
+        })
+        .how(How::Random)
+        .transparent()
+        .seed(seed)
+        .runs(4)
+        .run();
+        assert!(report.failure.is_none(), "seed {seed}: {report}");
+    }
 }
 
 #[test]

@@ -1,0 +1,209 @@
+//! Who is who: tasks by where they were spawned.
+//!
+//! A task is known by whom it was spawned, and as which of those that one spawned: its path. That is
+//! the same in every run, unlike its number, by which everything about it is found.
+
+use asx_kernel::rng::mix64;
+use asx_runtime::Runnable;
+
+use super::State;
+use crate::explore::TaskPath;
+
+/// The root task of every program.
+const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
+
+/// What is known of a task.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Zero: not seen yet.
+    pub(super) path: u64,
+    /// Things it has made, other than tasks.
+    pub(super) made: u64,
+    /// Who spawned it.
+    pub(super) parent: u32,
+    /// As which of the parent's children, from 1.
+    pub(super) nth: u32,
+    /// Tasks it has spawned.
+    pub(super) children: u32,
+    /// Random numbers it has drawn.
+    pub(super) draws: u32,
+    /// How often it was polled, in runs with disturbances.
+    pub(super) steps: u32,
+    /// How often since it was asked to stop, without seeing it.
+    pub(super) unheeding: u32,
+    /// If it is among those that can run.
+    pub(super) entry: Option<Runnable>,
+}
+
+impl Known {
+    /// The last poll that it has seen, by the task and how many it had.
+    pub(super) fn place(&self) -> (u64, u64) {
+        (self.path, u64::from(self.steps))
+    }
+}
+
+/// Places for numbers, for each task.
+const SPARE: usize = 8;
+
+/// Where the number of a task is looked for, among so many places: a power of two.
+#[inline]
+fn place(path: TaskPath, numbers: &[u32]) -> usize {
+    (path.0 >> 32) as usize & (numbers.len() - 1)
+}
+
+impl State {
+    #[inline]
+    pub(super) fn known(&mut self, id: u64) -> &mut Known {
+        let at = id as usize;
+        if at >= self.tasks.len() {
+            self.make_room(at);
+        }
+        &mut self.tasks[at]
+    }
+
+    #[cold]
+    fn make_room(&mut self, at: usize) {
+        self.tasks.resize_with(at + 1, Known::default);
+    }
+
+    /// The number of a task that was met.
+    pub(super) fn number(&mut self, path: TaskPath) -> usize {
+        let first = self.number_to_try(path);
+        match self.tasks.get(first) {
+            Some(known) if known.path == path.0 => first,
+            _ => self.search(path),
+        }
+    }
+
+    /// The number that it has unless another has its place.
+    #[inline]
+    pub(super) fn number_to_try(&self, path: TaskPath) -> usize {
+        self.numbers[place(path, &self.numbers)] as usize
+    }
+
+    /// The same of one whose place another has: the next place is its own from then on, unless
+    /// somebody has that too.
+    #[cold]
+    pub(super) fn search(&mut self, path: TaskPath) -> usize {
+        let beside = place(path, &self.numbers) ^ 1;
+        let is_it = |known: &Known| known.path == path.0;
+        let second = self.numbers[beside] as usize;
+        if self.tasks.get(second).is_some_and(is_it) {
+            return second;
+        }
+        let found = self.tasks.iter().position(is_it).unwrap_or(0);
+        self.numbers[beside] = found as u32;
+        found
+    }
+
+    /// Notes the number of a task.
+    #[inline(always)]
+    pub(super) fn note_number(&mut self, path: TaskPath, id: u64) {
+        // Few share a place if there are many more of them.
+        if self.numbers.len() < self.tasks.len() * SPARE {
+            self.make_places();
+        }
+        let at = place(path, &self.numbers);
+        self.numbers[at] = id as u32;
+    }
+
+    #[cold]
+    fn make_places(&mut self) {
+        self.numbers = vec![0; (self.tasks.len() * SPARE * 2).next_power_of_two()];
+        for (id, known) in (0..).zip(&self.tasks) {
+            let at = place(TaskPath(known.path), &self.numbers);
+            self.numbers[at] = id;
+        }
+    }
+
+    /// What is known of a new task: where it was spawned, by whom and as which of those that one
+    /// spawned.
+    #[inline(always)]
+    pub(super) fn meet(&mut self, entry: &Runnable) -> Known {
+        let parent = self.current;
+        let spawner = self.known(parent);
+        spawner.children += 1;
+        let (nth, from) = (spawner.children, spawner.path);
+        let path = match (parent, nth) {
+            (0, 1) => ROOT.0,
+            _ => mix64(!from ^ mix64(nth.into())) | 1,
+        };
+        if let Some(name) = entry.name() {
+            self.names.push((entry.id(), name));
+        }
+        Known { path, parent: parent as u32, nth, ..Known::default() }
+    }
+
+    /// The name of an object: of what belongs to a task, by the task's path.
+    #[inline]
+    pub(super) fn object(&self, object: u64) -> u64 {
+        let (id, part) = ((object >> 2) as usize, object & 3);
+        match self.tasks.get(id) {
+            Some(known) if id > 0 && part > 0 && part < 3 => {
+                if part == 1 {
+                    known.path
+                } else {
+                    mix64(known.path ^ part)
+                }
+            }
+            _ => object,
+        }
+    }
+
+    /// What a task is called, for people: `main/2`, and if it has a name, `feed (main/2)`.
+    pub(crate) fn called(&self, id: u64) -> String {
+        let path = self.spawned(id);
+        match self.names.iter().find(|(named, _)| *named == id) {
+            Some((_, name)) => format!("{name} ({path})"),
+            None => path,
+        }
+    }
+
+    fn spawned(&self, id: u64) -> String {
+        let mut steps = Vec::new();
+        let mut at = self.tasks.get(id as usize);
+        while let Some(known) = at.filter(|known| known.path != 0 && known.path != ROOT.0) {
+            steps.push(known.nth.to_string());
+            if known.parent == 0 {
+                steps.push("runtime".into());
+                break;
+            }
+            at = self.tasks.get(known.parent as usize);
+        }
+        if steps.last().is_none_or(|step| step != "runtime") {
+            steps.push("main".into());
+        }
+        steps.reverse();
+        steps.join("/")
+    }
+
+    /// The numbers of the tasks of this run, and their paths.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = (u64, TaskPath)> {
+        let tasks = (0..).zip(&self.tasks).filter(|(_, known)| known.path != 0);
+        tasks.map(|(id, known)| (id, TaskPath(known.path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Many of which share a place, alone, by twos and by threes; and in the run after, in which
+    /// what was noted is of others.
+    #[test]
+    fn a_task_is_found_whoever_has_its_place() {
+        let mut state = State::default();
+        for run in 0..3 {
+            state.tasks.clear();
+            state.tasks.push(Known::default());
+            let path = |id: u64| TaskPath((((id + run) % 24 / 3) << 32) | ((id + run) << 8) | 1);
+            for id in 1..60 {
+                state.tasks.push(Known { path: path(id).0, ..Known::default() });
+                state.note_number(path(id), id);
+            }
+            for id in (1..60).chain([7, 8, 7, 9, 8]) {
+                assert_eq!(state.number(path(id)), id as usize, "run {run}");
+            }
+        }
+    }
+}
