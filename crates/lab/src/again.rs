@@ -36,6 +36,10 @@ impl Strategy for Again {
         self.next(count)
     }
 
+    fn watches(&self) -> bool {
+        false
+    }
+
     fn needs_footprint(&self) -> bool {
         false
     }

@@ -93,8 +93,8 @@ pub(crate) struct State {
     asks: bool,
     /// Whether its steps are polls of the strategy's choice, and nothing else.
     is_plain: bool,
-    /// Whether somebody is told of steps: the strategy, or who reads what is written down.
-    watched: bool,
+    /// Whether the strategy is told of steps.
+    told: bool,
     /// The task that was polled last, and how often in a row.
     streak: (u64, u32),
     /// Whether a task was held back in this run, for the sake of the others.
@@ -177,7 +177,7 @@ impl LabHost {
         let mut state = self.state();
         state.enabled.clear();
         state.old = 0;
-        state.watched = plan.trail || strategy.as_ref().is_some_and(|it| it.watches());
+        state.told = strategy.as_ref().is_some_and(|it| it.watches());
         state.is_plain = strategy.is_some() && plan.is_plain() && !self.is_recorded;
         state.strategy = strategy;
         state.plan = plan;

@@ -97,6 +97,10 @@ impl Strategy for Replay {
         self.next(fits, |_| Decision::Pick { point, picked: 0, count }).picked() as usize
     }
 
+    fn watches(&self) -> bool {
+        false
+    }
+
     fn needs_footprint(&self) -> bool {
         false
     }
@@ -187,6 +191,10 @@ impl Strategy for Follow {
             }
         }
         0
+    }
+
+    fn watches(&self) -> bool {
+        false
     }
 
     fn needs_footprint(&self) -> bool {

@@ -50,7 +50,7 @@ impl LabHost {
             let mut state = self.state();
             self.listen(&mut state);
             state.asks = true;
-            state.watched
+            state.told || state.plan.trail
         };
         self.pulse.begin(0);
         let walked = match is_watched {
@@ -211,6 +211,9 @@ impl State {
     /// Tells who watches of the step that was taken: how many things its task has made so far.
     #[inline(never)]
     fn look(&mut self, path: TaskPath, notes: bool, timed: bool) -> u64 {
+        if !self.told {
+            return self.note_trail(path);
+        }
         if footprint::take_yielded()
             && let Some(strategy) = &mut self.strategy
         {
