@@ -87,8 +87,8 @@ pub(crate) struct State {
     tasks: Vec<Known>,
     /// Numbers, by a part of the path: where to look first.
     numbers: Vec<u32>,
-    /// The number of the task that is being polled.
-    current: u64,
+    /// The number of the task that is being polled; 0 if none is.
+    pub(crate) current: u64,
     /// Whether the run is not decided yet, so that the strategy is asked.
     asks: bool,
     /// Whether its steps are polls of the strategy's choice, and nothing else.
@@ -269,7 +269,6 @@ impl LabHost {
                 false => state.picks.push(0),
             }
             state.streak = (0, 0);
-            state.old = 0;
         }
         let notes = ask && self.state().is_of_interest();
         footprint::begin(who.0, 0, notes);

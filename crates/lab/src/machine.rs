@@ -564,3 +564,19 @@ impl<'a> Run<'a> {
         self.parts.root.abandon();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explore::Random;
+
+    #[test]
+    fn nobody_is_polled_after_the_last_step() {
+        let mut machine = Machine::new("a check", Settings::default());
+        let mut strategy: Option<Box<dyn Strategy + Send>> = Some(Box::new(Random::new(1)));
+        let plan = Plan { steps: 10, latency: 10, ..Plan::default() };
+        let program = async |cx: Cx| cx.yield_now().await;
+        assert!(machine.run(&mut strategy, plan, program, |(), _| None).is_none());
+        assert_eq!(machine.parts.host.state().current, 0);
+    }
+}

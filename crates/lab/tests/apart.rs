@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use asx_lab::{How, Kind, Report, check};
 use asx_runtime::sync::{Mutex, Notify, OnceCell, Semaphore};
-use asx_runtime::{Cancelled, Cx, Scope};
+use asx_runtime::{Cancelled, Cx, Scope, channel};
 
 /// What there is to find, with all that polls have in common known.
 fn search<B: Future<Output = Result<(), Cancelled>>>(program: impl Fn(Cx) -> B) -> Report {
@@ -49,6 +49,32 @@ fn locks_in_statics_are_told_apart() {
     let same = classes(async |cx: Cx| lockers(cx, [&ONE, &ONE]).await);
     let apart = classes(async |cx: Cx| lockers(cx, [&ONE, &OTHER]).await);
     // What is left is in which order the two end.
+    assert!(apart <= 2 && same > 4, "{apart} and {same}");
+}
+
+#[test]
+fn channels_that_one_task_makes_in_two_polls_are_told_apart() {
+    let program = async |cx: Cx, split: bool| {
+        let (one, _first) = channel::bounded::<u32>(4);
+        cx.yield_now().await;
+        let (two, _second) = channel::bounded::<u32>(4);
+        let (other, _spare) = if split { (two, one.clone()) } else { (one.clone(), two) };
+        cx.scope(async |s: Scope<Cancelled>| {
+            for tx in [one, other] {
+                drop(s.spawn(async move |cx: Cx| {
+                    for number in 0..2 {
+                        let _ = tx.try_send(number);
+                        cx.yield_now().await;
+                    }
+                    Ok(())
+                }));
+            }
+            Ok(())
+        })
+        .await
+    };
+    let same = classes(async |cx: Cx| program(cx, false).await);
+    let apart = classes(async |cx: Cx| program(cx, true).await);
     assert!(apart <= 2 && same > 4, "{apart} and {same}");
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use asx_lab::{Kind, check};
+use asx_lab::{How, Kind, check};
 use asx_runtime::sync::{Mutex, Notify};
 use asx_runtime::{Cancelled, Cx, Outcome, Scope, Stop};
 
@@ -181,4 +181,39 @@ fn a_wake_by_another_thread_counts_while_the_task_is_polled() {
     })
     .run();
     assert_eq!(report.failure.expect("a bug").failure.finding.kind, Kind::Foreign);
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Those that can run are put elsewhere in the list when they are asked to stop, of which a strategy
+/// that remembers the list must hear.
+#[test]
+fn who_goes_after_a_cancel_is_one_who_can() {
+    for seed in 0..20 {
+        let report = check(async |cx: Cx| {
+            let failed: Result<(), Failed> = cx
+                .scope(async |s: Scope<Failed>| {
+                    for task in 0..6 {
+                        drop(s.spawn(async move |cx: Cx| {
+                            for step in 0..4 {
+                                cx.yield_now().await;
+                                if task == 3 && step == 2 {
+                                    return Err("enough".into());
+                                }
+                                cx.checkpoint()?;
+                            }
+                            Ok(())
+                        }));
+                    }
+                    Ok(())
+                })
+                .await;
+            assert!(failed.is_err());
+        })
+        .how(How::Pct(4))
+        .seed(seed)
+        .runs(40)
+        .run();
+        assert!(report.failure.is_none(), "{report}");
+    }
 }
