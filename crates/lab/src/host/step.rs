@@ -129,7 +129,6 @@ impl LabHost {
                 }
             }
             let path = state.take(at);
-            state.old = 0;
             let number = state.number(path);
             (state.tasks[number].entry.take()?, path, None)
         };
