@@ -7,6 +7,7 @@
 //!
 //! [`cascade`]: asx_kernel::cascade
 
+mod departed;
 mod few;
 pub(crate) mod home;
 pub(crate) mod straight;
@@ -41,39 +42,40 @@ use crate::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::short::{Held, ShortLock};
 use crate::spans::Span;
 use crate::stop::Grace;
+use departed::Departed;
 use few::Few;
 use home::Kept;
 use tree::Tree;
 
 /// A region of the tree.
+///
+/// Fields are in the order of who uses them: what spawning reads, what spawning writes under the
+/// lock and what ending writes without it lie apart, with what few use in between. So processors
+/// that spawn and end tasks of one region do not take these places from each other.
+#[repr(C)]
 pub struct Region {
     pub(crate) core: Kept,
     pub(crate) id: u64,
-    pub(crate) policy: Policy,
-    /// What everything inside is bounded by.
-    pub(crate) budget: Budget,
-    /// Whether that is nothing.
-    pub(crate) unbounded: bool,
     /// What the tasks inside inherit from around it.
     pub(crate) locals: Option<Arc<Locals>>,
+    /// How many cells belong to it; see [`home`].
+    homes: AtomicUsize,
+    pub(crate) policy: Policy,
+    /// Whether the budget is infinite.
+    pub(crate) unbounded: bool,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
     object: Object,
+    /// What everything inside is bounded by.
+    pub(crate) budget: Budget,
     pub(crate) span: Span,
-    /// How many cells belong to it; see [`home`].
-    homes: AtomicUsize,
-    guarded: Guarded,
-    /// Goes last: it keeps the core (rule 2 of [`home`]).
-    parent: Option<Arc<Region>>,
-}
-
-/// What changes as tasks come and go, side by side: who looks at the rest is not disturbed.
-#[repr(C)]
-struct Guarded {
+    departed: Departed,
     inner: ShortLock<Inner>,
     stamp: Stamp,
+    /// Goes last: it keeps the core (rule 2 of [`home`]).
+    parent: Option<Arc<Region>>,
 }
 
 /// What a child's failure means to a scope.
@@ -86,35 +88,37 @@ pub enum Policy {
     CollectAll,
 }
 
+/// What changes; what does with every task lies at the end, beside the lock.
+#[repr(C)]
 pub(crate) struct Inner {
-    pub(crate) word: RegionWord,
-    first: Option<NonNull<Header>>,
-    last: Option<NonNull<Header>>,
     pub(crate) children: Few<Arc<Region>>,
     finalizers: Vec<Finalizer>,
     pub(crate) cancel: Option<(Arc<Reason>, Cleanup)>,
-    /// The cancel is a failure among equals: it reaches them as what it is.
-    targeted: bool,
     failure: Option<TaskRef>,
     /// The finalizer that panicked first.
     broken: Option<TaskRef>,
-    /// Nobody will ask how the tasks inside have failed.
-    abandoned: bool,
     /// Why the body of the scope is to stop though the region is open: a child has failed.
     failed: Option<Arc<Reason>>,
-    /// Nothing new is taken in for the time being.
-    pub(crate) shut: bool,
-    /// How many children may live at once.
-    pub(crate) max_children: Option<usize>,
-    pub(crate) holdings: Option<Box<Holdings>>,
-    /// The fold of the outcomes so far, as far as anybody sees it.
-    fold: Severity,
     /// What happens when patience is over, while the region is not closed.
     pub(crate) graces: Graces,
     /// Who waits for the close, in the order of asking.
     waiters: Few<Waker>,
     /// Who is told when the body is to stop.
     body: Option<Waker>,
+    pub(crate) holdings: Option<Box<Holdings>>,
+    /// How many children may live at once.
+    pub(crate) max_children: Option<usize>,
+    first: Option<NonNull<Header>>,
+    last: Option<NonNull<Header>>,
+    pub(crate) word: RegionWord,
+    /// The cancel is a failure among equals: it reaches them as what it is.
+    targeted: bool,
+    /// Nobody will ask how the tasks inside have failed.
+    abandoned: bool,
+    /// Nothing new is taken in for the time being.
+    pub(crate) shut: bool,
+    /// The fold of the outcomes so far, as far as anybody sees it.
+    fold: Severity,
 }
 
 // SAFETY: the list's pointers are followed under the lock only, to cells the region keeps alive.
@@ -174,7 +178,9 @@ impl Region {
             object: Object::new(),
             span: Span::default(),
             homes: AtomicUsize::new(0),
-            guarded: Guarded { inner: ShortLock::new(inner), stamp: Stamp::default() },
+            departed: Departed::new(),
+            inner: ShortLock::new(inner),
+            stamp: Stamp::default(),
         })
     }
 
@@ -210,14 +216,70 @@ impl Region {
         }
     }
 
+    /// Locks it as it is now.
+    #[inline]
     pub(crate) fn lock(&self) -> Held<'_, Inner> {
-        self.guarded.inner.lock()
+        if self.departed.any() {
+            self.let_go(false);
+        }
+        self.lock_as_is()
+    }
+
+    /// Locks it without a look at who has departed.
+    #[inline]
+    fn lock_as_is(&self) -> Held<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// The same for tasks that come and go: those who meet here are given a way to depart.
+    #[inline]
+    fn lock_among_others(&self) -> Held<'_, Inner> {
+        let (inner, met) = self.inner.lock_or_wait();
+        if met && inner.word.state() == RegionState::Open && !inner.word.is_ending() {
+            self.departed.open();
+        }
+        inner
+    }
+
+    /// As if two had met at the lock.
+    #[cfg(test)]
+    pub(crate) fn meet(&self) {
+        let _inner = self.lock_as_is();
+        self.departed.open();
+    }
+
+    /// The same for who ends it: from now on nobody departs.
+    #[inline]
+    fn lock_for_good(&self) -> Held<'_, Inner> {
+        let inner = self.lock_as_is();
+        if self.departed.shut_unused() {
+            return inner;
+        }
+        drop(inner);
+        self.let_go(true);
+        self.lock_as_is()
+    }
+
+    /// Takes those who have departed off the list. `last`: from now on nobody departs.
+    #[cold]
+    fn let_go(&self, last: bool) {
+        let gone = {
+            let mut inner = self.lock_as_is();
+            let gone = self.departed.take(last);
+            for task in gone.each() {
+                inner.unlink(task);
+                inner.word.task_done();
+            }
+            gone
+        };
+        // Not under the lock.
+        drop(gone);
     }
 
     /// The last stamp of what was recorded of it.
     #[inline]
     pub(crate) fn stamp(&self) -> &Stamp {
-        &self.guarded.stamp
+        &self.stamp
     }
 
     /// The region around it.
@@ -234,7 +296,11 @@ impl Region {
     pub(crate) fn adopt(&self, task: NonNull<Header>, operation: Operation) -> Result<(), Status> {
         // Those who come or go without being the last do not see each other.
         self.object.read();
-        let mut inner = self.lock();
+        let mut inner = self.lock_among_others();
+        if inner.max_children.is_some() {
+            drop(inner);
+            inner = self.lock();
+        }
         if operation == Operation::Create {
             // SAFETY: the caller has made it just now.
             let timed = unsafe { task.as_ref() }.deadline().is_some();
@@ -278,19 +344,45 @@ impl Region {
         Ok(())
     }
 
-    /// A task of this region has ended; what was recorded of that has this stamp.
-    pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity, stamp: u64) {
+    /// A task of this region has ended and was recorded, if it was, with this stamp. The region's
+    /// reference to it is the caller's, and goes.
+    ///
+    /// # Safety
+    /// It has completed, and the reference was counted.
+    pub(crate) unsafe fn task_done(task: NonNull<Header>, severity: Severity, stamp: u64) {
+        // SAFETY: the caller's promise.
+        let (region, pinned) = unsafe { (&task.as_ref().region, task.as_ref().is_pinned()) };
+        region.object.read();
+        region.core.task_done();
+        // Shortcut: nothing follows from it while the region goes on.
+        let departs = severity == Severity::Ok && stamp == 0 && !pinned;
+        // SAFETY: the caller's promise; nothing is looked at if it was left.
+        if departs && unsafe { region.departed.leave(task) } {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let task = unsafe { TaskRef::from_raw(task) };
+        region.task_gone(&task, severity, stamp);
+        if pinned {
+            region.core.host.pinned(task.pin, false);
+        }
+    }
+
+    /// Takes a task that has ended off the list, and whoever has departed before; the region goes
+    /// on.
+    fn task_gone(self: &Arc<Self>, task: &TaskRef, severity: Severity, stamp: u64) {
+        if self.departed.any() {
+            self.let_go(false);
+        }
         let duty = {
-            let mut inner = self.lock();
+            let mut inner = self.lock_among_others();
             inner.add_to_fold(severity);
             inner.unlink(task.as_ptr());
             inner.word.task_done();
-            self.core.task_done();
             self.stamp().raise(stamp);
             let settles = inner.word.is_ending() || inner.word.state() != RegionState::Open;
             settles.then(|| self.advance(&mut inner))
         };
-        self.object.read();
         if let Some(duty) = duty {
             self.object.write();
             Tree::go_on(self, duty);
@@ -359,7 +451,12 @@ impl Region {
     /// The author of the scope is done: close when nothing lives inside any more.
     pub(crate) fn end(self: &Arc<Self>) {
         self.object.write();
-        Tree::after(self, RegionWord::end);
+        let duty = {
+            let mut inner = self.lock_for_good();
+            inner.word.end();
+            self.advance(&mut inner)
+        };
+        Tree::go_on(self, duty);
     }
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
@@ -367,7 +464,7 @@ impl Region {
         self.object.write();
         self.span.cancel_requested(&reason);
         let (first, tell, body) = {
-            let mut inner = self.lock();
+            let mut inner = self.lock_for_good();
             if inner.word.state() == RegionState::Closed {
                 return;
             }
