@@ -89,12 +89,12 @@ impl Departed {
         if self.claims.load(Relaxed) >= ROOM {
             return false;
         }
-        // Rule 1. What the last one to take tasks out did to the place comes before.
+        // Rule 1. After this comes what is done to the place and, for who sees it, to the task.
         let claim = self.claims.fetch_add(1, AcqRel);
         match self.places.get(claim) {
             None => false,
             Some(place) => {
-                place.store(task.as_ptr(), Release);
+                place.store(task.as_ptr(), Relaxed);
                 true
             }
         }
@@ -139,7 +139,7 @@ impl Departed {
 fn emptied(place: &AtomicPtr<Header>) -> TaskRef {
     let mut rounds = 0_u32;
     loop {
-        if let Some(task) = NonNull::new(place.load(Acquire)) {
+        if let Some(task) = NonNull::new(place.load(Relaxed)) {
             place.store(null_mut(), Relaxed);
             // SAFETY: rule 3: the region's reference.
             return unsafe { TaskRef::from_raw(task) };
