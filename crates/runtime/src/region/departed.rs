@@ -103,7 +103,7 @@ impl Departed {
     /// No task is left here from now on: false if there may be some already.
     #[inline]
     pub(super) fn shut_unused(&self) -> bool {
-        let unused = self.claims.load(Relaxed) >= UNUSED;
+        let unused = ROOM == 0 || self.claims.load(Relaxed) >= UNUSED;
         if unused {
             self.claims.store(SHUT, Relaxed);
         }
