@@ -51,8 +51,8 @@ mod reused {
     const LARGEST: usize = STEP * CLASSES;
     const ALIGN: usize = 16;
 
-    /// Bytes that all threads keep together at most: little for who has had a hundred thousand tasks
-    /// at once, and nobody else comes near.
+    /// Bytes that all threads keep together at most: little for who has had a hundred thousand
+    /// tasks at once, and nobody else comes near.
     const MOST: usize = 32 << 20;
     /// Bytes that a thread is allowed at a time.
     const ALLOWANCE: usize = 256 << 10;
