@@ -114,7 +114,7 @@ export! {
         }
     }
 
-    /// Fills a permit's slot. Whatever it answers, but for a bad argument, the permit is used up.
+    /// Fills a permit's slot. ASX_OK and ASX_DISCONNECTED use the permit up; others change nothing.
     ///
     /// Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
     /// Owns: the element is copied; the permit is resolved. Answers: ASX_OK; ASX_DISCONNECTED when
@@ -192,8 +192,8 @@ export! {
 
     /// Sends, making room by evicting the oldest message if need be.
     ///
-    /// Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the
-    /// channel's element size, for what is evicted; `evicted` is NULL or writable: whether
+    /// Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the channel's
+    /// element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable: whether
     /// something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK; ASX_FULL
     /// when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
     /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.

@@ -166,9 +166,9 @@ export! {
 
     /// A link of the chain of causes of a region's close: 0 is the reason itself.
     ///
-    /// Pre: `reason` leads with its size; `text` has room for `room` bytes of the message; `size`
-    /// is NULL or writable: its length. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
+    /// Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
+    /// is not wanted; `size` is NULL or writable: its length. Thread: the owner's. Owns: nothing.
+    /// Answers: ASX_OK; ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_region_reason(
         rt,
