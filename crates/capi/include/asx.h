@@ -1519,13 +1519,13 @@ asx_status asx_channel_create(
     asx_channel *out);
 
 /* Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
- * obligation of the task's region.
+ * obligation of the task's region: if that does not admit it, the task's turn has passed.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: the permit is the task's to resolve; the
  * task's end aborts it. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when it is
  * its turn; ASX_CANCELLED; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
+ * the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_reserve(
     asx_runtime *rt,
@@ -1539,8 +1539,8 @@ asx_status asx_channel_reserve(
  * Pre: `holder` is NULL or a task; `out` is writable. Thread: the owner's. Owns: as
  * asx_channel_reserve; without a holder the permit is the caller's to resolve. Answers:
  * ASX_OK; ASX_FULL; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the holder is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
+ * the holder is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_try_reserve(
     asx_runtime *rt,
@@ -1553,8 +1553,9 @@ asx_status asx_channel_try_reserve(
  *
  * Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
  * Owns: the element is copied; the permit is resolved. Answers: ASX_OK; ASX_DISCONNECTED when
- * the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT for a wrong
- * size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED;
+ * ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
  */
 asx_status asx_permit_send(asx_runtime *rt, asx_permit permit, const void *data, size_t size);
 

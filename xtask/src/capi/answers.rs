@@ -106,7 +106,7 @@ fn argument(param: &Param) -> String {
         ("const void *" | "void *", _) => "element",
         ("asx_event *", _) => "events",
         ("asx_task_entry *", _) => "entries",
-        ("size_t", "room") => "(size_t)any(ROOM)",
+        ("size_t", "room") => "any(2) ? ROOM : (size_t)any(8)",
         ("size_t", "size" | "old_size") => "any(20) ? sizeof element : (size_t)any(9)",
         ("size_t", "element_size") => "sizeof element",
         ("size_t", _) => "(size_t)any(4)",
