@@ -1509,7 +1509,8 @@ asx_status asx_obligation_check(asx_runtime *rt, asx_obligation obligation, int3
  * ASX_ELEMENT_MOST; `out` is writable. Thread: the owner's. Owns: a region's channel is
  * closed with it; a free-standing one is the caller's to close and release. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED;
- * ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_RESOURCE_EXHAUSTED, also when there is no memory for its elements, or none left for
+ * them in the pool; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_create(
     asx_runtime *rt,

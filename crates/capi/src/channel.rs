@@ -4,7 +4,7 @@
 
 use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
-use crate::guard::{self, Look, Out, bytes, room};
+use crate::guard::{self, AsxRuntime, Look, Out, bytes, room};
 use crate::state::{Core, Kernel, Message};
 use crate::store::Block;
 use asx_kernel::channel::ChannelState;
@@ -40,7 +40,8 @@ export! {
     /// ASX_ELEMENT_MOST; `out` is writable. Thread: the owner's. Owns: a region's channel is
     /// closed with it; a free-standing one is the caller's to close and release. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED;
-    /// ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_RESOURCE_EXHAUSTED, also when there is no memory for its elements, or none left for
+    /// them in the pool; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_channel_create(
         rt,
         region: *const AsxRegion,
@@ -52,8 +53,10 @@ export! {
         let () = guard::ensure(capacity > 0 && element_size <= ASX_ELEMENT_MOST)?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
-            let block = Block::new(capacity, element_size)?;
+            core.check_memory(rt)?;
+            let reserve = &AsxRuntime::of(rt)?.reserve;
+            let block = reserve.strictly(|| Block::new(capacity, element_size))?;
+            reserve.check(core.stores.promised().saturating_add(block.promise()))?;
             let channel = core.world.channel(region, capacity)?;
             core.stores.insert(channel, block);
             out.set(AsxChannel::of(channel));

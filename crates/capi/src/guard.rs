@@ -250,13 +250,15 @@ pub(crate) fn caught<T>(body: impl FnOnce() -> Answer<T>) -> Answer<T> {
     body()
 }
 
-/// Refuses while a pool is nearly used up.
-///
-/// # Safety
-/// Rule 1, and on the owner's thread.
-pub(crate) unsafe fn check_memory(rt: *const AsxRuntime) -> Answer {
-    // SAFETY: rule 1.
-    unsafe { AsxRuntime::of(rt)? }.reserve.check()
+impl Core {
+    /// Refuses new things while a pool is nearly used up, or promised to what there is.
+    ///
+    /// # Safety
+    /// Rule 1, and on the owner's thread.
+    pub(crate) unsafe fn check_memory(&self, rt: *const AsxRuntime) -> Answer {
+        // SAFETY: rule 1.
+        unsafe { AsxRuntime::of(rt)? }.reserve.check(self.stores.promised())
+    }
 }
 
 /// Lets a task be woken from outside.

@@ -93,12 +93,23 @@ impl Reserve {
         }
     }
 
-    /// Refuses new things while little is left, so that what lives can end properly.
-    pub(crate) fn check(&self) -> Answer {
-        match self.0.as_ref().map(Held::is_low) {
-            Some(true) => Err(Status::ResourceExhausted),
+    /// Refuses new things while little is left beside what is promised, so that what lives can go
+    /// on and end properly.
+    #[inline(always)]
+    pub(crate) fn check(&self, promised: usize) -> Answer {
+        match &self.0 {
+            Some(held) if held.is_low(promised) => Err(Status::ResourceExhausted),
             _ => Ok(()),
         }
+    }
+
+    /// Allocates something large, for which a pool that has no room is not left.
+    pub(crate) fn strictly<R>(&self, allocate: impl FnOnce() -> R) -> R {
+        let Some(held) = &self.0 else { return allocate() };
+        held.set_strict(true);
+        let result = allocate();
+        held.set_strict(false);
+        result
     }
 
     pub(crate) fn stats(&self) -> PoolStats {
@@ -121,9 +132,10 @@ mod imp {
         pub(super) fn enter(&self) {}
         pub(super) fn leave(&self) {}
         pub(super) fn release(self) {}
-        pub(super) fn is_low(&self) -> bool {
+        pub(super) fn is_low(&self, _: usize) -> bool {
             false
         }
+        pub(super) fn set_strict(&self, _: bool) {}
         pub(super) fn stats(&self) -> PoolStats {
             PoolStats::default()
         }
@@ -239,9 +251,14 @@ mod imp {
             }
         }
 
-        pub(super) fn is_low(&self) -> bool {
+        pub(super) fn is_low(&self, promised: usize) -> bool {
             // SAFETY: rule 1: asked by the runtime's own calls.
-            unsafe { self.pool.as_ref() }.is_low()
+            unsafe { self.pool.as_ref() }.is_low(promised)
+        }
+
+        pub(super) fn set_strict(&self, strict: bool) {
+            // SAFETY: rule 1: asked by the runtime's own calls.
+            unsafe { (*self.pool.as_ptr()).strict = strict }
         }
 
         pub(super) fn stats(&self) -> PoolStats {
@@ -274,8 +291,9 @@ mod imp {
             let system = || if align > Pool::ALIGN { null_mut() } else { system_alloc(size) };
             let Some((seat, mut pool)) = current() else { return system() };
             // SAFETY: rule 1: this thread is inside.
-            let block = unsafe { pool.as_mut() }.alloc(size, align);
-            if block.is_null() { seat.outside(system) } else { block }
+            let pool = unsafe { pool.as_mut() };
+            let block = pool.alloc(size, align);
+            if block.is_null() && !pool.strict { seat.outside(system) } else { block }
         }
 
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {

@@ -48,7 +48,7 @@ export! {
         let options = region_options(guard::options(options, NO_OPTIONS)?)?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxRegion::of(core.world.open_region(parent, options)?));
             Ok(())
         }
@@ -108,7 +108,7 @@ export! {
         let region = region.id()?;
         let body = body.checked()?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             core.offer(body, |world, body| world.defer(region, body))
         }
     }

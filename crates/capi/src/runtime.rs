@@ -397,7 +397,7 @@ export! {
     fn asx_borrow_begin(rt, exclusive: i32, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             let (token, conflict) = core.borrows.begin(exclusive != 0);
             if conflict {
                 let task = core.current_handle();

@@ -48,7 +48,7 @@ export! {
         let options = task_options(&given)?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             let spawn = |world: &mut Kernel, body| {
                 world.spawn(region, options, body).map(|task| (task, body))
             };
@@ -77,7 +77,7 @@ export! {
         let (status, message) = (error_status(status)?, guard::text(message)?);
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxTask::of(core.world.spawn_failed(region, task_error(status, message))?));
             Ok(())
         }
@@ -316,7 +316,7 @@ export! {
         let task = task.id()?;
         let body = body.checked()?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             let push = |world: &mut Kernel, body| {
                 world.push_cleanup(task, body).map(|()| body)
             };
@@ -337,7 +337,7 @@ export! {
         let when = when.checked()?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxTimer::of(core.world.sleep(task, when)?));
             Ok(())
         }

@@ -181,6 +181,47 @@ static void neighbours(void)
     OK(asx_runtime_destroy(kept));
 }
 
+/* A channel whose messages and permits have no room in the pool is refused; of one that was made,
+ * every slot can be used. */
+static void channels(void)
+{
+    size_t capacity, refused = 0, before = given;
+    for (capacity = 1; capacity < 1 << 16; capacity *= 2) {
+        static unsigned char memory[3 << 20];
+        asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+        uint64_t message = 0;
+        asx_runtime *rt;
+        asx_channel channel;
+        asx_permit permit;
+        asx_status status;
+        size_t i;
+        OK(asx_config_pool_size(&config, &config.pool_bytes));
+        config.pool_memory = memory + (16 - (uintptr_t)memory % 16) % 16;
+        rt = runtime_of(&config);
+        status = asx_channel_create(rt, NULL, capacity, sizeof message, &channel);
+        if (status != ASX_OK) {
+            ANSWERS(status, ASX_RESOURCE_EXHAUSTED);
+            ++refused;
+        } else {
+            for (i = 0; i < capacity; ++i)
+                OK(asx_channel_try_send(rt, channel, &message, sizeof message));
+            for (i = 0; i < capacity; ++i)
+                OK(asx_channel_try_recv(rt, channel, &message, sizeof message));
+            for (i = 0; i < capacity; ++i)
+                OK(asx_channel_try_reserve(rt, channel, NULL, 0, &permit));
+            OK(asx_channel_close_sender(rt, channel));
+            OK(asx_channel_close_receiver(rt, channel));
+            EQUAL(refused, 0);
+        }
+        /* What was promised to a channel that is closed can be had again. */
+        OK(asx_channel_create(rt, NULL, 1, sizeof message, &channel));
+        EQUAL(stats_of(rt).pool_spills, 0);
+        OK(asx_runtime_destroy(rt));
+    }
+    EQUAL(refused > 0 && refused < 10, 1);
+    EQUAL(given, before);
+}
+
 struct worker {
     uint64_t digest, spills;
 };
@@ -241,6 +282,7 @@ int main(void)
     OK(asx_set_allocator(gives, takes, NULL));
     seats();
     memory_of_one();
+    channels();
     neighbours();
     threads();
     puts("pools: ok");
