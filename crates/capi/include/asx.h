@@ -12,8 +12,9 @@
  *  - `rt` is NULL (ASX_INVALID_ARGUMENT) or a living runtime. It is called from the thread that
  *    created the runtime, or answers ASX_AFFINITY_VIOLATION. asx_external_wake is the exception.
  *  - Handles may be anything: a wrong type is ASX_INVALID_ARGUMENT, a stale or forged one
- *    ASX_STALE_HANDLE. Where several things are wrong the order is: arguments and types of
- *    handles, thread, staleness, states, limits.
+ *    ASX_STALE_HANDLE. They are numbers of one runtime, and may name another thing in another.
+ *  - Where several things are wrong the order is: arguments and types of handles, thread, the place
+ *    it is called from, a pool that is used up, staleness, states, limits.
  *  - It may be called from inside a poll callback, but for asx_step, asx_run_until_idle and
  *    asx_runtime_destroy. From hooks, drop callbacks and the functions of asx_set_allocator nothing
  *    may be called but asx_external_wake. Both are ASX_REENTRANT, and about the same runtime:
@@ -1807,7 +1808,7 @@ static inline asx_body asx_poll_with(asx_poll_fn poll, void *ctx)
 }
 
 /*
- * Calls a function and says where, for ghost reports:
+ * Calls a function that takes more than the runtime and says where, for ghost reports:
  * ASX_CALL(asx_task_wake, rt, task). `rt` is evaluated twice.
  */
 #define ASX_CALL(function, rt, ...)                                                                \
