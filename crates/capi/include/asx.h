@@ -1601,10 +1601,10 @@ asx_status asx_channel_try_send(
 /* Sends, making room by evicting the oldest message if need be.
  *
  * Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the channel's
- * element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable: whether
- * something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK; ASX_FULL
- * when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
- * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable:
+ * whether something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK;
+ * ASX_FULL when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong
+ * size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_evict(
     asx_runtime *rt,
