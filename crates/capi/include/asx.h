@@ -1340,7 +1340,7 @@ asx_status asx_task_checkpoint(asx_runtime *rt, asx_task task);
  */
 asx_status asx_task_is_cancelled(asx_runtime *rt, asx_task task, int32_t *out);
 
-/* Acknowledges a cancel: the task has seen it.
+/* Acknowledges a cancel: the task has seen it. Once more is no error.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when
  * there is nothing to acknowledge; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;

@@ -179,8 +179,8 @@ mod imp {
             let vacant = |seat: &Seat| {
                 seat.pool.compare_exchange(old, new, order, Ordering::Relaxed).is_ok()
             };
-            let at = SEATS.iter().position(vacant).ok_or(Status::ResourceExhausted)?;
-            let seat = SEATS.get(at).ok_or(Status::Internal)?;
+            let found = SEATS.iter().enumerate().find(|(_, seat)| vacant(seat));
+            let (at, seat) = found.ok_or(Status::ResourceExhausted)?;
             seat.end.store(start.as_ptr() as usize + size, Ordering::Relaxed);
             TAKEN.fetch_max(at + 1, Ordering::AcqRel);
             Ok(seat)

@@ -263,7 +263,7 @@ export! {
         }
     }
 
-    /// Acknowledges a cancel: the task has seen it.
+    /// Acknowledges a cancel: the task has seen it. Once more is no error.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when
     /// there is nothing to acknowledge; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
