@@ -167,7 +167,7 @@ fn compile(built: &Built, compiler: &str, std: &str, way: &Way, from: &Path, to:
 }
 
 fn under_valgrind(folder: &Path) -> Result {
-    for name in TESTS.iter().chain(&EXAMPLES).chain(&["abuse", "owners"]) {
+    for name in TESTS.iter().chain(&EXAMPLES).chain(&["abuse", "answers", "owners"]) {
         let mut check = command("valgrind", &VALGRIND.split(' ').collect::<Vec<_>>());
         sh(check.arg(folder.join(format!("{name}-gcc-O0"))))?;
     }

@@ -72,6 +72,11 @@ static void names(void)
         EQUAL(asx_event_name((uint32_t)status) != NULL, 1);
     }
     EQUAL(strcmp(asx_status_name(12345), "UNKNOWN"), 0);
+    EQUAL(strcmp(asx_status_name(INT32_MIN), "UNKNOWN"), 0);
+    EQUAL(asx_status_str(INT32_MAX) != NULL && asx_status_str(INT32_MIN) != NULL, 1);
+    EQUAL(strcmp(asx_event_name(UINT32_MAX), "unknown"), 0);
+    EQUAL(strcmp(asx_word(UINT64_MAX), "unknown"), 0);
+    EQUAL(strcmp(asx_word(0), "unknown"), 0);
 }
 
 static void tasks(void)

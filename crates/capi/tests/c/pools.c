@@ -7,6 +7,8 @@ enum { THREADS = 4, ROUNDS = 20, CHURN = 200, CORES = 100 };
 
 static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 static size_t given, taken;
+/* Nothing is given that is larger. */
+static size_t largest = SIZE_MAX;
 
 /* A runtime that the allocator uses whenever it is asked; not on the way there. */
 static asx_runtime *neighbour;
@@ -33,6 +35,8 @@ static void visit(void)
 static void *gives(void *hook, size_t size)
 {
     (void)hook;
+    if (size > largest)
+        return NULL;
     pthread_mutex_lock(&counting);
     ++given;
     pthread_mutex_unlock(&counting);
@@ -111,6 +115,31 @@ static void seats(void)
         OK(asx_runtime_destroy(rt[i]));
     for (i = 0; i < CORES; ++i)
         OK(asx_runtime_destroy(cores[i]));
+    EQUAL(given, taken);
+}
+
+/* A pool and a channel that memory is not to be had for are refused; nothing is left of them. */
+static void scarce(void)
+{
+    asx_config config = config_of(ASX_PROFILE_CORE), pooled = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime *rt, *more = NULL;
+    asx_channel channel;
+    uint64_t before;
+    int i;
+
+    config.max_trace = 16;
+    rt = runtime_of(&config);
+    before = digest(rt);
+    largest = 1 << 16;
+    for (i = 0; i < 2 * ASX_POOLS_MOST; ++i)
+        ANSWERS(asx_runtime_create(&pooled, &more), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_channel_create(rt, NULL, 1000, 1024, &channel), ASX_RESOURCE_EXHAUSTED);
+    EQUAL(digest(rt), before);
+    largest = SIZE_MAX;
+    more = runtime_of(&pooled);
+    OK(asx_runtime_destroy(more));
+    OK(asx_channel_create(rt, NULL, 1000, 1024, &channel));
+    OK(asx_runtime_destroy(rt));
     EQUAL(given, taken);
 }
 
@@ -281,6 +310,7 @@ int main(void)
 {
     OK(asx_set_allocator(gives, takes, NULL));
     seats();
+    scarce();
     memory_of_one();
     channels();
     neighbours();
