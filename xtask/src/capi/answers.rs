@@ -131,3 +131,25 @@ fn argument(param: &Param) -> String {
     };
     value.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "/* Statuses. */\n#define ASX_OK 0\n#define ASX_FULL 102\n\
+        /* Where a region stands. */\n#define ASX_NONE 7\n\
+        /* Puts. ASX_FULL is no answer here.\n * Answers: ASX_OK; with ASX_NONE too.\n */\n\
+        asx_status asx_put(asx_runtime *rt, asx_task task, asx_timer *out);\n\
+        /* Gets.\n * Answers: as asx_put; ASX_FULL.\n */\n\
+        asx_status asx_get(asx_runtime *rt);\n";
+
+    #[test]
+    fn what_a_comment_lists_is_what_may_be_answered() {
+        let (all, statuses) = (functions(HEADER), statuses(HEADER));
+        let [put, get] = &all[..] else { panic!("two functions") };
+        let listed = |function| answers(function, &all, &statuses).into_iter().collect::<Vec<_>>();
+        assert_eq!(listed(put), ["ASX_OK"]);
+        assert_eq!(listed(get), ["ASX_FULL", "ASX_OK"]);
+        assert_eq!(call(put), "asx_put(rt, any_task(), &made_timer)");
+    }
+}
