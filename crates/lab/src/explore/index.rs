@@ -128,8 +128,9 @@ impl Roster {
     }
 
     /// The same if what was at a place was taken out, and all but the first `old` have come since.
+    #[inline]
     pub(super) fn after(&mut self, taken: usize, tasks: &[TaskPath], old: usize) -> &[u32] {
-        if self.paths.len() != old + 1 || taken > old {
+        if self.paths.len() != old + 1 || taken > old || old < SHORT {
             return self.of(tasks);
         }
         self.paths.remove(taken);
@@ -147,6 +148,7 @@ impl Roster {
     }
 
     /// Adds those from a place on, which are new.
+    #[inline(always)]
     fn add(&mut self, tasks: &[TaskPath], from: usize) {
         self.old = from;
         for task in &tasks[from..] {

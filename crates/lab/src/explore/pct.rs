@@ -52,7 +52,15 @@ impl Pct {
         }
     }
 
+    /// Which goes of a list that has changed.
+    #[inline(never)]
+    fn pick_changed(&mut self, enabled: &[TaskPath], old: usize) -> usize {
+        self.roster.after(self.last, enabled, old);
+        self.highest()
+    }
+
     /// Which of those in the roster goes.
+    #[inline(always)]
     fn highest(&mut self) -> usize {
         if self.priorities.len() < self.roster.index.len() {
             self.priorities.resize(self.roster.index.len(), 0);
@@ -112,8 +120,7 @@ impl Strategy for Pct {
             self.step += 1;
             return old;
         }
-        self.roster.after(self.last, enabled, old);
-        self.highest()
+        self.pick_changed(enabled, old)
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
