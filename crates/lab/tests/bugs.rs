@@ -185,8 +185,8 @@ fn a_wake_by_another_thread_counts_while_the_task_is_polled() {
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// Those that can run are put elsewhere in the list when they are asked to stop, of which a strategy
-/// that remembers the list must hear.
+/// Those that can run are put elsewhere in the list when they are asked to stop, of which a
+/// strategy that remembers the list must hear.
 #[test]
 fn who_goes_after_a_cancel_is_one_who_can() {
     for seed in 0..20 {

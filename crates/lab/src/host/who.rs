@@ -1,7 +1,7 @@
 //! Who is who: tasks by where they were spawned.
 //!
-//! A task is known by whom it was spawned, and as which of those that one spawned: its path. That is
-//! the same in every run, unlike its number, by which everything about it is found.
+//! A task is known by whom it was spawned, and as which of those that one spawned: its path. That
+//! is the same in every run, unlike its number, by which everything about it is found.
 
 use asx_kernel::rng::mix64;
 use asx_runtime::Runnable;
