@@ -107,8 +107,8 @@ pub(crate) struct SharedLanes {
     total: AtomicUsize,
     /// Entries of each lane.
     len: [AtomicUsize; 3],
-    /// Those that any worker may run.
-    stealable: AtomicUsize,
+    /// Those of each lane that any worker may run.
+    stealable: [AtomicUsize; 3],
     /// Those of the ready lane that go before, or with, entries of the usual priority.
     leading: AtomicUsize,
     /// The first deadline in the timed lane, if that has any entry.
@@ -148,11 +148,12 @@ impl SharedLanes {
         self.count(waiting, place.lane());
     }
 
+    /// Tells how many there are in a lane; only under the lock.
     fn count(&self, waiting: &Waiting<Runnable>, lane: Lane) {
-        self.len[lane as usize].store(waiting.len(lane), Release);
-        self.total.store(Lane::ALL.into_iter().map(|lane| waiting.len(lane)).sum(), Release);
-        let stealable = Lane::ALL.map(|lane| waiting.stealable(lane));
-        self.stealable.store(stealable[0] + stealable[1] + stealable[2], Release);
+        let (len, told) = (waiting.len(lane), &self.len[lane as usize]);
+        self.total.store(self.total.load(Relaxed) - told.load(Relaxed) + len, Release);
+        told.store(len, Release);
+        self.stealable[lane as usize].store(waiting.stealable(lane), Release);
         if let (Lane::Timed, Some(Place::Timed(first))) = (lane, waiting.lanes().peek(lane)) {
             self.nearest.store(first.as_nanos(), Relaxed);
         }
@@ -180,7 +181,7 @@ impl SharedLanes {
     }
 
     pub(crate) fn stealable(&self) -> usize {
-        self.stealable.load(Acquire)
+        self.stealable.iter().map(|lane| lane.load(Acquire)).sum()
     }
 
     pub(crate) fn pending(&self) -> Pending {
@@ -226,11 +227,7 @@ impl SharedLanes {
 
     /// Whether an entry in one of the lanes may be run by any worker.
     pub(crate) fn has_stealable(&self, wanted: &[Lane]) -> bool {
-        if self.stealable() == 0 || wanted.iter().all(|lane| self.len(*lane) == 0) {
-            return false;
-        }
-        let waiting = lock(&self.waiting);
-        wanted.iter().any(|lane| waiting.stealable(*lane) > 0)
+        wanted.iter().any(|lane| self.stealable[*lane as usize].load(Acquire) > 0)
     }
 
     /// Empties the lanes when no worker will.
@@ -282,28 +279,37 @@ impl Shared {
         })
     }
 
-    /// What the governor advises who sees these lanes besides the global ones.
+    /// What the governor advises who sees these lanes besides the global ones: nothing where there
+    /// is no choice.
+    #[inline]
     pub(crate) fn suggestion(
         &self,
         pending: Pending,
         own: &SharedLanes,
         core: &Core,
     ) -> Suggestion {
-        let Some(governor) = &self.rules.governor else { return Suggestion::NoPreference };
-        let choices = [pending.cancel, pending.timed, pending.ready];
-        if choices.into_iter().filter(|lane| *lane).count() < 2 && !self.rules.exact {
-            return Suggestion::NoPreference;
+        let Pending { cancel, timed, ready } = pending;
+        let choice = (cancel && (timed || ready)) || (timed && ready);
+        match &self.rules.governor {
+            Some(governor) if choice || self.rules.exact => {
+                governor.suggest(self.view(pending, own, core))
+            }
+            _ => Suggestion::NoPreference,
         }
+    }
+
+    #[inline(never)]
+    fn view(&self, pending: Pending, own: &SharedLanes, core: &Core) -> View {
         let seen = |lane| self.global.len(lane) + own.len(lane);
         let nearest = self.global.nearest().into_iter().chain(own.nearest()).min();
-        governor.suggest(View {
+        View {
             pending,
             cancel: seen(Lane::Cancel),
             timed: seen(Lane::Timed),
             nearest: nearest.map(|deadline| deadline - self.now()),
             closing: core.closing_regions(),
             obligations: core.closing_obligations(),
-        })
+        }
     }
 
     /// Moves a manual clock; a time that has passed already changes nothing.

@@ -20,6 +20,7 @@ use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
 use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
+use crate::region::Region;
 
 /// A waker of the task was used that ends with it.
 pub(crate) fn wake_and_drop(task: TaskRef) {
@@ -392,12 +393,8 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     if kept && !finalizer {
         task.region.fail(Kind::FailFast, task.id());
     }
-    task.region.task_done(task, severity, stamp);
-    if task.is_pinned() {
-        task.region.core.host.pinned(task.pin, false);
-    }
     // SAFETY: rule 1 of cells: the region's reference, which goes with the task's end.
-    drop(unsafe { TaskRef::from_raw(task.as_ptr()) });
+    unsafe { Region::task_done(task.as_ptr(), severity, stamp) };
 }
 
 /// Drops a result that was claimed by completing: the panic of its destructor.

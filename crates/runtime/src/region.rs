@@ -7,9 +7,11 @@
 //!
 //! [`cascade`]: asx_kernel::cascade
 
+mod departed;
 mod few;
 pub(crate) mod home;
 pub(crate) mod straight;
+mod tasks;
 mod tree;
 mod walk;
 mod watch;
@@ -23,7 +25,7 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::{Cleanup, Kind, Reason};
 use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::{EventKind, Subject};
-use asx_kernel::lanes::{Lane, Priority};
+use asx_kernel::lanes::Priority;
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
@@ -38,42 +40,43 @@ use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::short::{Held, ShortLock};
+use crate::short::ShortLock;
 use crate::spans::Span;
 use crate::stop::Grace;
+use departed::Departed;
 use few::Few;
 use home::Kept;
 use tree::Tree;
 
 /// A region of the tree.
+///
+/// Fields are in the order of who uses them: what spawning reads, what spawning writes under the
+/// lock and what ending writes without it lie apart, with what few use in between. So processors
+/// that spawn and end tasks of one region do not take these places from each other.
+#[repr(C)]
 pub struct Region {
     pub(crate) core: Kept,
     pub(crate) id: u64,
-    pub(crate) policy: Policy,
-    /// What everything inside is bounded by.
-    pub(crate) budget: Budget,
-    /// Whether that is nothing.
-    pub(crate) unbounded: bool,
     /// What the tasks inside inherit from around it.
     pub(crate) locals: Option<Arc<Locals>>,
+    /// How many cells belong to it; see [`home`].
+    homes: AtomicUsize,
+    pub(crate) policy: Policy,
+    /// Whether the budget is infinite.
+    pub(crate) unbounded: bool,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
     object: Object,
+    /// What everything inside is bounded by.
+    pub(crate) budget: Budget,
     pub(crate) span: Span,
-    /// How many cells belong to it; see [`home`].
-    homes: AtomicUsize,
-    guarded: Guarded,
-    /// Goes last: it keeps the core (rule 2 of [`home`]).
-    parent: Option<Arc<Region>>,
-}
-
-/// What changes as tasks come and go, side by side: who looks at the rest is not disturbed.
-#[repr(C)]
-struct Guarded {
+    departed: Departed,
     inner: ShortLock<Inner>,
     stamp: Stamp,
+    /// Goes last: it keeps the core (rule 2 of [`home`]).
+    parent: Option<Arc<Region>>,
 }
 
 /// What a child's failure means to a scope.
@@ -86,35 +89,37 @@ pub enum Policy {
     CollectAll,
 }
 
+/// What changes; what does with every task lies at the end, beside the lock.
+#[repr(C)]
 pub(crate) struct Inner {
-    pub(crate) word: RegionWord,
-    first: Option<NonNull<Header>>,
-    last: Option<NonNull<Header>>,
     pub(crate) children: Few<Arc<Region>>,
     finalizers: Vec<Finalizer>,
     pub(crate) cancel: Option<(Arc<Reason>, Cleanup)>,
-    /// The cancel is a failure among equals: it reaches them as what it is.
-    targeted: bool,
     failure: Option<TaskRef>,
     /// The finalizer that panicked first.
     broken: Option<TaskRef>,
-    /// Nobody will ask how the tasks inside have failed.
-    abandoned: bool,
     /// Why the body of the scope is to stop though the region is open: a child has failed.
     failed: Option<Arc<Reason>>,
-    /// Nothing new is taken in for the time being.
-    pub(crate) shut: bool,
-    /// How many children may live at once.
-    pub(crate) max_children: Option<usize>,
-    pub(crate) holdings: Option<Box<Holdings>>,
-    /// The fold of the outcomes so far, as far as anybody sees it.
-    fold: Severity,
     /// What happens when patience is over, while the region is not closed.
     pub(crate) graces: Graces,
     /// Who waits for the close, in the order of asking.
     waiters: Few<Waker>,
     /// Who is told when the body is to stop.
     body: Option<Waker>,
+    pub(crate) holdings: Option<Box<Holdings>>,
+    /// How many children may live at once.
+    pub(crate) max_children: Option<usize>,
+    first: Option<NonNull<Header>>,
+    last: Option<NonNull<Header>>,
+    pub(crate) word: RegionWord,
+    /// The cancel is a failure among equals: it reaches them as what it is.
+    targeted: bool,
+    /// Nobody will ask how the tasks inside have failed.
+    abandoned: bool,
+    /// Nothing new is taken in for the time being.
+    pub(crate) shut: bool,
+    /// The fold of the outcomes so far, as far as anybody sees it.
+    fold: Severity,
 }
 
 // SAFETY: the list's pointers are followed under the lock only, to cells the region keeps alive.
@@ -174,7 +179,9 @@ impl Region {
             object: Object::new(),
             span: Span::default(),
             homes: AtomicUsize::new(0),
-            guarded: Guarded { inner: ShortLock::new(inner), stamp: Stamp::default() },
+            departed: Departed::new(),
+            inner: ShortLock::new(inner),
+            stamp: Stamp::default(),
         })
     }
 
@@ -210,14 +217,10 @@ impl Region {
         }
     }
 
-    pub(crate) fn lock(&self) -> Held<'_, Inner> {
-        self.guarded.inner.lock()
-    }
-
     /// The last stamp of what was recorded of it.
     #[inline]
     pub(crate) fn stamp(&self) -> &Stamp {
-        &self.guarded.stamp
+        &self.stamp
     }
 
     /// The region around it.
@@ -228,37 +231,6 @@ impl Region {
 
     pub(crate) fn region_id(&self) -> RegionId {
         RegionId(Key { generation: self.id, index: 0 })
-    }
-
-    /// Takes a new task in; refused when the region is not open.
-    pub(crate) fn adopt(&self, task: NonNull<Header>, operation: Operation) -> Result<(), Status> {
-        // Those who come or go without being the last do not see each other.
-        self.object.read();
-        let mut inner = self.lock();
-        if operation == Operation::Create {
-            // SAFETY: the caller has made it just now.
-            let timed = unsafe { task.as_ref() }.deadline().is_some();
-            inner.admit_child(&self.core)?;
-            self.core.room_for_task(if timed { Lane::Timed } else { Lane::Ready })?;
-        } else {
-            inner.admit(operation)?;
-            self.core.task_added();
-        }
-        // A finalizer was counted when the kernel said to start it.
-        if operation != Operation::SpawnFinalizer {
-            inner.word.task_added();
-        }
-        inner.push(task);
-        // SAFETY: the caller has made it just now.
-        self.core.note_spawned(self.stamp(), unsafe { task.as_ref() });
-        Ok(())
-    }
-
-    /// Whether a task with this budget of its own would be taken in, as far as can be told.
-    pub(crate) fn precheck(&self, own: Option<&Budget>) -> Result<(), Status> {
-        let timed = self.budget.deadline.or(own.and_then(|own| own.deadline)).is_some();
-        self.lock().admit_child(&self.core)?;
-        self.core.room_for_more(if timed { Lane::Timed } else { Lane::Ready })
     }
 
     /// Registers a finalizer.
@@ -276,25 +248,6 @@ impl Region {
         inner.admit(Operation::SpawnFinalizer)?;
         inner.word.task_added();
         Ok(())
-    }
-
-    /// A task of this region has ended; what was recorded of that has this stamp.
-    pub(crate) fn task_done(self: &Arc<Self>, task: &TaskRef, severity: Severity, stamp: u64) {
-        let duty = {
-            let mut inner = self.lock();
-            inner.add_to_fold(severity);
-            inner.unlink(task.as_ptr());
-            inner.word.task_done();
-            self.core.task_done();
-            self.stamp().raise(stamp);
-            let settles = inner.word.is_ending() || inner.word.state() != RegionState::Open;
-            settles.then(|| self.advance(&mut inner))
-        };
-        self.object.read();
-        if let Some(duty) = duty {
-            self.object.write();
-            Tree::go_on(self, duty);
-        }
     }
 
     /// Remembers the first failure of a fail-fast region, or that of its finalizers, of which there
@@ -359,7 +312,12 @@ impl Region {
     /// The author of the scope is done: close when nothing lives inside any more.
     pub(crate) fn end(self: &Arc<Self>) {
         self.object.write();
-        Tree::after(self, RegionWord::end);
+        let duty = {
+            let mut inner = self.lock_for_good();
+            inner.word.end();
+            self.advance(&mut inner)
+        };
+        Tree::go_on(self, duty);
     }
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
@@ -367,7 +325,7 @@ impl Region {
         self.object.write();
         self.span.cancel_requested(&reason);
         let (first, tell, body) = {
-            let mut inner = self.lock();
+            let mut inner = self.lock_for_good();
             if inner.word.state() == RegionState::Closed {
                 return;
             }
@@ -599,43 +557,6 @@ impl Inner {
         let Some(limit) = self.max_children else { return Ok(()) };
         let children = self.word.live_tasks() + self.word.open_children();
         core.room("children", children as usize, limit)
-    }
-
-    /// Every live task, in creation order.
-    pub(crate) fn each_task(&self, mut f: impl FnMut(NonNull<Header>)) {
-        let mut at = self.first;
-        while let Some(task) = at {
-            // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
-            at = unsafe { task.as_ref().links() }.next;
-            f(task);
-        }
-    }
-
-    fn push(&mut self, task: NonNull<Header>) {
-        // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
-        unsafe {
-            task.as_ref().links().prev = self.last;
-            match self.last {
-                Some(last) => last.as_ref().links().next = Some(task),
-                None => self.first = Some(task),
-            }
-        }
-        self.last = Some(task);
-    }
-
-    fn unlink(&mut self, task: NonNull<Header>) {
-        // SAFETY: as in `push`.
-        unsafe {
-            let links = *task.as_ref().links();
-            match links.prev {
-                Some(prev) => prev.as_ref().links().next = links.next,
-                None => self.first = links.next,
-            }
-            match links.next {
-                Some(next) => next.as_ref().links().prev = links.prev,
-                None => self.last = links.prev,
-            }
-        }
     }
 
     /// A child has ended like this.

@@ -30,6 +30,11 @@ impl<T> ShortLock<T> {
         crate::prim::lock(&self.0)
     }
 
+    /// It is not told, and models that want to have met somebody say so.
+    pub(crate) fn lock_or_wait(&self) -> (Held<'_, T>, bool) {
+        (self.lock(), false)
+    }
+
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         f(&mut self.lock())
     }
@@ -95,10 +100,17 @@ mod here {
 
         #[inline]
         pub(crate) fn lock(&self) -> Held<'_, T> {
-            if self.held.compare_exchange_weak(false, true, Acquire, Relaxed).is_err() {
+            self.lock_or_wait().0
+        }
+
+        /// Also whether somebody else had it.
+        #[inline]
+        pub(crate) fn lock_or_wait(&self) -> (Held<'_, T>, bool) {
+            let waits = self.held.compare_exchange(false, true, Acquire, Relaxed).is_err();
+            if waits {
                 self.wait();
             }
-            Held { lock: self, here: PhantomData }
+            (Held { lock: self, here: PhantomData }, waits)
         }
 
         /// Runs `f` on the value, alone.

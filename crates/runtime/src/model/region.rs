@@ -74,6 +74,54 @@ fn a_task_is_refused_or_cancelled_when_its_region_closes() {
     });
 }
 
+/// Guards that who departs is taken off once, and that the end of the region waits for all of them.
+#[test]
+fn tasks_that_depart_while_the_region_ends_are_gone_when_it_is_closed() {
+    explore(|| {
+        let place = Place::new();
+        place.region.meet();
+        let names = [name(), name()];
+        names.iter().for_each(|name| drop(place.spawn(name, async |_| Ok(()))));
+        let closed = watch_close(&place.region);
+        let line = place.line.clone();
+        let runs = thread::spawn(move || line.run_all());
+        place.line.run_one();
+        place.region.end();
+        runs.join().unwrap();
+        place.line.run_all();
+        assert!(place.region.poll_closed(Waker::noop()));
+        assert_eq!(closed.count(), 1);
+        assert!(names.iter().all(is_freed));
+    });
+}
+
+/// Guards that places are used again only when they are empty, and that who finds none left takes
+/// off all the others.
+#[test]
+fn whoever_looks_while_tasks_depart_takes_each_of_them_off_once() {
+    explore_race(|swap| {
+        let place = Place::new();
+        place.region.meet();
+        let names = [name(), name(), name(), name()];
+        names.iter().for_each(|name| drop(place.spawn(name, async |_| Ok(()))));
+        let (one, other) = (place.clone(), place.clone());
+        let run = move || {
+            one.line.run_one();
+            one.region.lock().word.live_tasks()
+        };
+        let run_more = move || {
+            other.line.run_one();
+            other.line.run_one();
+            other.line.run_one();
+        };
+        let (live, ()) = race(swap, run, run_more);
+        assert!(live < 4, "its own task has ended");
+        assert_eq!(place.region.lock().word.live_tasks(), 0);
+        assert!(names.iter().all(is_freed));
+        place.finish();
+    });
+}
+
 /// Guards the same for regions inside, and that what closes inside reaches the region around.
 #[test]
 fn a_region_is_refused_or_closed_when_the_one_around_closes() {

@@ -19,12 +19,6 @@ impl<'a> Tree<'a> {
         cascade::settle(&mut Tree(PhantomData), region);
     }
 
-    /// Has `event` happen to a region, and whatever follows from that.
-    pub(super) fn after(region: &'a Arc<Region>, event: impl FnOnce(&mut RegionWord)) {
-        let duty = Tree(PhantomData).advance(region, event);
-        Tree::go_on(region, duty);
-    }
-
     /// Does what a region's word has asked for.
     #[inline]
     pub(super) fn go_on(region: &'a Arc<Region>, duty: Duty) {
