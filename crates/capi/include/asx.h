@@ -1,22 +1,27 @@
 /*
  * asx: structured concurrency for C. Explicit, bounded, deterministic.
  *
- * A runtime is created from a configuration and stepped by the program; it has no threads and no
- * globals. Tasks are callbacks, polled when something has woken them. Every task lives in a region;
- * a region closes when everything inside is over. Cancelling is asking: a task sees it at its next
- * checked call and cleans up. docs/C.md is the guide.
+ * A runtime is created from a configuration and stepped by the program; it has no threads, and
+ * shares nothing with other runtimes but where memory comes from (asx_set_allocator,
+ * ASX_POOLS_MOST). Tasks are callbacks, polled when something has woken them. Every task lives in a
+ * region; a region closes when everything inside is over. Cancelling is asking: a task sees it at
+ * its next checked call and cleans up. docs/C.md is the guide.
  *
  * Rules for every function, unless it says otherwise:
  *  - It answers an asx_status; ASX_OK is 0. A refusal changes nothing.
  *  - `rt` is NULL (ASX_INVALID_ARGUMENT) or a living runtime. It is called from the thread that
  *    created the runtime, or answers ASX_AFFINITY_VIOLATION. asx_external_wake is the exception.
  *  - Handles may be anything: a wrong type is ASX_INVALID_ARGUMENT, a stale or forged one
- *    ASX_STALE_HANDLE. Where several things are wrong the order is: arguments and types of
- *    handles, thread, staleness, states, limits.
+ *    ASX_STALE_HANDLE. They are numbers of one runtime, and may name another thing in another.
+ *  - Where several things are wrong the order is: arguments and types of handles, thread, the place
+ *    it is called from, a pool that is used up, staleness, states, limits.
  *  - It may be called from inside a poll callback, but for asx_step, asx_run_until_idle and
- *    asx_runtime_destroy; from hooks and drop callbacks nothing may be called. Both are
- *    ASX_REENTRANT.
+ *    asx_runtime_destroy. From hooks, drop callbacks and the functions of asx_set_allocator nothing
+ *    may be called but asx_external_wake. Both are ASX_REENTRANT, and about the same runtime:
+ *    another one may be used everywhere.
  *  - A pointer to a struct that leads with struct_size is good for as many bytes as that says.
+ *  - Memory that the allocator does not give ends the process, but for that of pools and channels,
+ *    which is ASX_RESOURCE_EXHAUSTED.
  *  - ASX_INTERNAL means that asx itself is broken; every later call answers it too.
  *
  * This file is made from crates/capi/src. Do not edit it.
@@ -614,11 +619,18 @@ typedef struct asx_stats {
     uint64_t pool_spills;
 } asx_stats;
 
-/* Gives `size` bytes aligned for every type of C, or NULL. */
+/* Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
+ * that call is of answers it ASX_REENTRANT; other runtimes it may use.
+ */
 typedef void *(*asx_alloc_fn)(void *hook, size_t size);
 
-/* Takes back what the other gave. */
+/* Takes back what the other gave. What it may call is the same. */
 typedef void (*asx_free_fn)(void *hook, void *pointer);
+
+/* Runtimes of a process that can have a pool (ASX_FLAG_POOL) at once; those without one are not
+ * counted.
+ */
+#define ASX_POOLS_MOST 64
 
 /* No limits but memory. */
 #define ASX_PROFILE_CORE 0
@@ -638,7 +650,9 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
 /* The seed is drawn from the entropy hook. */
 #define ASX_FLAG_SEED_FROM_ENTROPY 2u
 
-/* All memory is reserved at creation, as in the embedded profile. */
+/* All memory is reserved at creation, as in the embedded profile. Of the runtimes of a process
+ * ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
+ */
 #define ASX_FLAG_POOL 4u
 
 /* The oldest event makes room. */
@@ -748,8 +762,8 @@ typedef struct asx_config {
     uint32_t chain_bytes;
     /* Bytes reserved with ASX_FLAG_POOL; 0: enough for the limits. */
     uint64_t pool_bytes;
-    /* Memory to use for the pool, of `pool_bytes` bytes, aligned to 16; NULL: allocated. How
-     * many are enough: asx_config_pool_size.
+    /* Memory to use for the pool, of `pool_bytes` bytes, aligned to 16, of this runtime alone;
+     * NULL: allocated. How many are enough: asx_config_pool_size.
      */
     void *pool_memory;
     /* Given to each hook. */
@@ -760,7 +774,9 @@ typedef struct asx_config {
     asx_log_fn log;
     /* Seeds; may be NULL. */
     asx_entropy_fn entropy;
-    /* Who calls; NULL: pthread_self where there is one, else calls are not checked. */
+    /* Who calls; NULL: pthread_self where there is one, else calls are not checked. Asked by
+     * every call, on any thread: it must not call this library itself, which is not checked.
+     */
     asx_thread_fn thread;
     /* Reports of misuse; may be NULL. */
     asx_ghost_fn ghost;
@@ -895,7 +911,7 @@ asx_status asx_config_pool_size(const asx_config *config, uint64_t *out);
 
 /* Sets where the library gets its memory, once per process, before the first runtime.
  *
- * Pre: both functions keep working until the process ends, and call nothing of this library.
+ * Pre: both functions keep working until the process ends, on every thread that has a runtime.
  * Thread: any, before other calls. Owns: `hook` stays the caller's. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT for a NULL function; ASX_INVALID_TRANSITION when set before or after a
  * runtime was created; ASX_CAPABILITY_DENIED in a build that uses Rust's allocator.
@@ -907,7 +923,9 @@ asx_status asx_set_allocator(asx_alloc_fn give, asx_free_fn take, void *hook);
  * Pre: `config` points to a configuration from asx_config_init. Thread: any; it becomes the
  * owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
  * configuration must live as long. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, for a value
- * out of range or a size that never was; ASX_RESOURCE_EXHAUSTED when memory is not to be had.
+ * out of range, a size that never was, or a `pool_memory` that another runtime has;
+ * ASX_RESOURCE_EXHAUSTED when the memory of a pool is not to be had, or ASX_POOLS_MOST runtimes
+ * have one.
  */
 asx_status asx_runtime_create(const asx_config *config, asx_runtime **out);
 
@@ -941,7 +959,9 @@ asx_status asx_run_until_idle(asx_runtime *rt, uint64_t now, asx_progress *progr
 /* Wakes a task from any thread, signal handler or interrupt: at the next step it is runnable.
  *
  * Pre: the runtime is not being destroyed. Thread: any; the one call that is. Owns: nothing.
- * Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL or a handle of another type; ASX_STALE_HANDLE.
+ * Answers: ASX_OK, also for a task that is over or was released a moment ago, which nothing
+ * happens to; ASX_INVALID_ARGUMENT for NULL or a handle of another type; ASX_STALE_HANDLE for
+ * one that never was, or whose slot has another tenant.
  */
 asx_status asx_external_wake(asx_runtime *rt, asx_task task);
 
@@ -1046,7 +1066,8 @@ asx_status asx_here(asx_runtime *rt, const char *file, uint32_t line);
  * poll under way ends: the ghost monitors watch that.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
- * too; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * too; ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED when a pool is used up by those that were
+ * not ended; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_borrow_begin(asx_runtime *rt, int32_t exclusive, uint64_t *out);
 
@@ -1161,9 +1182,9 @@ asx_status asx_region_look(asx_runtime *rt, asx_region region, asx_region_info *
 
 /* A link of the chain of causes of a region's close: 0 is the reason itself.
  *
- * Pre: `reason` leads with its size; `text` has room for `room` bytes of the message; `size`
- * is NULL or writable: its length. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
+ * Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
+ * is not wanted; `size` is NULL or writable: its length. Thread: the owner's. Owns: nothing.
+ * Answers: ASX_OK; ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_reason(
@@ -1211,8 +1232,8 @@ asx_status asx_task_spawn(
 
 /* Records a task that failed to start: it is over at once, with an error.
  *
- * Pre: `status` is an error's, or -1 for none; `message` is NULL or UTF-8 of less than 4096
- * bytes; `out` is writable. Thread: the owner's. Owns: nothing is kept. Answers: as
+ * Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
+ * 4096 bytes; `out` is writable. Thread: the owner's. Owns: nothing is kept. Answers: as
  * asx_task_spawn.
  */
 asx_status asx_task_spawn_failed(
@@ -1319,7 +1340,7 @@ asx_status asx_task_checkpoint(asx_runtime *rt, asx_task task);
  */
 asx_status asx_task_is_cancelled(asx_runtime *rt, asx_task task, int32_t *out);
 
-/* Acknowledges a cancel: the task has seen it.
+/* Acknowledges a cancel: the task has seen it. Once more is no error.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when
  * there is nothing to acknowledge; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
@@ -1398,10 +1419,10 @@ asx_status asx_task_stopping(asx_runtime *rt, asx_task task);
 /* Sets the error for ASX_POLL_FAILED, or the message for ASX_POLL_PANICKED, of the poll that
  * is under way.
  *
- * Pre: `status` is an error's, or -1 for none; `message` is NULL or UTF-8 of less than 4096
- * bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_INVALID_TRANSITION when this task is not being polled; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
+ * 4096 bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_INVALID_TRANSITION when this task is not being polled;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, const char *message);
 
@@ -1489,7 +1510,8 @@ asx_status asx_obligation_check(asx_runtime *rt, asx_obligation obligation, int3
  * ASX_ELEMENT_MOST; `out` is writable. Thread: the owner's. Owns: a region's channel is
  * closed with it; a free-standing one is the caller's to close and release. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED;
- * ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_RESOURCE_EXHAUSTED, also when there is no memory for its elements, or none left for
+ * them in the pool; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_create(
     asx_runtime *rt,
@@ -1499,13 +1521,13 @@ asx_status asx_channel_create(
     asx_channel *out);
 
 /* Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
- * obligation of the task's region.
+ * obligation of the task's region: if that does not admit it, the task's turn has passed.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: the permit is the task's to resolve; the
  * task's end aborts it. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when it is
  * its turn; ASX_CANCELLED; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
+ * the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_reserve(
     asx_runtime *rt,
@@ -1519,8 +1541,8 @@ asx_status asx_channel_reserve(
  * Pre: `holder` is NULL or a task; `out` is writable. Thread: the owner's. Owns: as
  * asx_channel_reserve; without a holder the permit is the caller's to resolve. Answers:
  * ASX_OK; ASX_FULL; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the holder is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
+ * the holder is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_try_reserve(
     asx_runtime *rt,
@@ -1529,12 +1551,13 @@ asx_status asx_channel_try_reserve(
     int32_t tracked,
     asx_permit *out);
 
-/* Fills a permit's slot. Whatever it answers, but for a bad argument, the permit is used up.
+/* Fills a permit's slot. ASX_OK and ASX_DISCONNECTED use the permit up; others change nothing.
  *
  * Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
  * Owns: the element is copied; the permit is resolved. Answers: ASX_OK; ASX_DISCONNECTED when
- * the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT for a wrong
- * size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED;
+ * ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
  */
 asx_status asx_permit_send(asx_runtime *rt, asx_permit permit, const void *data, size_t size);
 
@@ -1577,11 +1600,11 @@ asx_status asx_channel_try_send(
 
 /* Sends, making room by evicting the oldest message if need be.
  *
- * Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the
- * channel's element size, for what is evicted; `evicted` is NULL or writable: whether
- * something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK; ASX_FULL
- * when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
- * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the channel's
+ * element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable:
+ * whether something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK;
+ * ASX_FULL when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong
+ * size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_evict(
     asx_runtime *rt,
@@ -1785,7 +1808,7 @@ static inline asx_body asx_poll_with(asx_poll_fn poll, void *ctx)
 }
 
 /*
- * Calls a function and says where, for ghost reports:
+ * Calls a function that takes more than the runtime and says where, for ghost reports:
  * ASX_CALL(asx_task_wake, rt, task). `rt` is evaluated twice.
  */
 #define ASX_CALL(function, rt, ...)                                                                \

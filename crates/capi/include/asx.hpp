@@ -1,8 +1,10 @@
 // asx for C++11: owners for what asx.h hands out. Header-only; everything is inline.
 //
 // A runtime, a permit and an obligation are moved, not copied, and end with their owner. Tasks are
-// callables `int32_t(asx::context&)` kept until they are over. An exception that escapes a task
-// ends it as ASX_POLL_PANICKED, with its message; constructors throw asx::error.
+// callables `int32_t(asx::context&)` kept until they are over: what one owns ends with its last poll.
+// A task that is ended by force, or by the runtime's end, has no last poll: a permit of its is given
+// back then, an obligation leaks. An exception that escapes a task ends it as ASX_POLL_PANICKED, with
+// its message; constructors throw asx::error.
 #ifndef ASX_HPP
 #define ASX_HPP
 
@@ -50,13 +52,27 @@ private:
 namespace detail {
 
 template <class F> struct boxed {
+    std::unique_ptr<F> callable;
+
     static int32_t poll(asx_runtime *rt, asx_task task, void *ctx)
+    {
+        boxed *self = static_cast<boxed *>(ctx);
+        int32_t answer = call(*self->callable, rt, task);
+        // Here what it owns may still call the runtime; in the drop callback it may not.
+        if (answer != ASX_POLL_PENDING)
+            self->callable.reset();
+        return answer;
+    }
+    static void drop(void *ctx) { delete static_cast<boxed *>(ctx); }
+
+private:
+    static int32_t call(F &callable, asx_runtime *rt, asx_task task)
     {
         const char *why = "an exception";
         std::string text;
         try {
             context cx(rt, task);
-            return (*static_cast<F *>(ctx))(cx);
+            return callable(cx);
         } catch (const std::exception &thrown) {
             try {
                 text = thrown.what();
@@ -68,14 +84,14 @@ template <class F> struct boxed {
         asx_task_set_error(rt, task, -1, why);
         return ASX_POLL_PANICKED;
     }
-    static void drop(void *ctx) { delete static_cast<F *>(ctx); }
 };
 
 // Gives a callable to `offer`; it stays ours if that refuses.
 template <class F, class Offer> asx_status give(F &&f, Offer offer)
 {
     typedef typename std::decay<F>::type Held;
-    std::unique_ptr<Held> held(new Held(std::forward<F>(f)));
+    std::unique_ptr<boxed<Held>> held(new boxed<Held>());
+    held->callable.reset(new Held(std::forward<F>(f)));
     asx_body body = { boxed<Held>::poll, held.get(), boxed<Held>::drop };
     asx_status status = offer(body);
     if (status == ASX_OK)

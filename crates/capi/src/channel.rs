@@ -4,7 +4,7 @@
 
 use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
-use crate::guard::{self, Look, Out, bytes, room};
+use crate::guard::{self, AsxRuntime, Look, Out, bytes, room};
 use crate::state::{Core, Kernel, Message};
 use crate::store::Block;
 use asx_kernel::channel::ChannelState;
@@ -40,7 +40,8 @@ export! {
     /// ASX_ELEMENT_MOST; `out` is writable. Thread: the owner's. Owns: a region's channel is
     /// closed with it; a free-standing one is the caller's to close and release. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED;
-    /// ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_RESOURCE_EXHAUSTED, also when there is no memory for its elements, or none left for
+    /// them in the pool; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_channel_create(
         rt,
         region: *const AsxRegion,
@@ -52,8 +53,10 @@ export! {
         let () = guard::ensure(capacity > 0 && element_size <= ASX_ELEMENT_MOST)?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
-            let block = Block::new(capacity, element_size)?;
+            core.check_memory(rt)?;
+            let reserve = &AsxRuntime::of(rt)?.reserve;
+            let block = reserve.strictly(|| Block::new(capacity, element_size))?;
+            reserve.check(core.stores.promised().saturating_add(block.promise()))?;
             let channel = core.world.channel(region, capacity)?;
             core.stores.insert(channel, block);
             out.set(AsxChannel::of(channel));
@@ -62,13 +65,13 @@ export! {
     }
 
     /// Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
-    /// obligation of the task's region.
+    /// obligation of the task's region: if that does not admit it, the task's turn has passed.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: the permit is the task's to resolve; the
     /// task's end aborts it. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when it is
     /// its turn; ASX_CANCELLED; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
+    /// the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_channel_reserve(
         rt,
         channel: AsxChannel,
@@ -93,8 +96,8 @@ export! {
     /// Pre: `holder` is NULL or a task; `out` is writable. Thread: the owner's. Owns: as
     /// asx_channel_reserve; without a holder the permit is the caller's to resolve. Answers:
     /// ASX_OK; ASX_FULL; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the holder is over;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
+    /// the holder is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_channel_try_reserve(
         rt,
         channel: AsxChannel,
@@ -114,12 +117,13 @@ export! {
         }
     }
 
-    /// Fills a permit's slot. Whatever it answers, but for a bad argument, the permit is used up.
+    /// Fills a permit's slot. ASX_OK and ASX_DISCONNECTED use the permit up; others change nothing.
     ///
     /// Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
     /// Owns: the element is copied; the permit is resolved. Answers: ASX_OK; ASX_DISCONNECTED when
-    /// the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT for a wrong
-    /// size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED;
+    /// ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
     fn asx_permit_send(rt, permit: AsxPermit, data: *const c_void, size: usize) {
         let id = permit.id()?;
         let data = bytes(data, size)?;
@@ -192,11 +196,11 @@ export! {
 
     /// Sends, making room by evicting the oldest message if need be.
     ///
-    /// Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the
-    /// channel's element size, for what is evicted; `evicted` is NULL or writable: whether
-    /// something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK; ASX_FULL
-    /// when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
-    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the channel's
+    /// element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable:
+    /// whether something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK;
+    /// ASX_FULL when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong
+    /// size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_channel_evict(
         rt,
         channel: AsxChannel,

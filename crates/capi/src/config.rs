@@ -14,7 +14,7 @@ use asx_kernel::status::Status;
 use asx_kernel::wheel::{Coalesce, WheelConfig};
 use asx_kernel::world::{Answer, Config, Limits};
 use core::ffi::{c_char, c_void};
-use core::mem::size_of;
+use core::mem::{align_of, size_of};
 use core::time::Duration;
 
 /// No limits but memory.
@@ -30,7 +30,8 @@ pub const ASX_PROFILE_AUTOMOTIVE: i32 = 3;
 pub const ASX_FLAG_GHOSTS: u32 = 1;
 /// The seed is drawn from the entropy hook.
 pub const ASX_FLAG_SEED_FROM_ENTROPY: u32 = 2;
-/// All memory is reserved at creation, as in the embedded profile.
+/// All memory is reserved at creation, as in the embedded profile. Of the runtimes of a process
+/// ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
 pub const ASX_FLAG_POOL: u32 = 4;
 
 /// The oldest event makes room.
@@ -140,8 +141,8 @@ pub struct AsxConfig {
     pub chain_bytes: u32,
     /// Bytes reserved with ASX_FLAG_POOL; 0: enough for the limits.
     pub pool_bytes: u64,
-    /// Memory to use for the pool, of `pool_bytes` bytes, aligned to 16; NULL: allocated. How
-    /// many are enough: asx_config_pool_size.
+    /// Memory to use for the pool, of `pool_bytes` bytes, aligned to 16, of this runtime alone;
+    /// NULL: allocated. How many are enough: asx_config_pool_size.
     pub pool_memory: *mut c_void,
     /// Given to each hook.
     pub hook: *mut c_void,
@@ -151,7 +152,8 @@ pub struct AsxConfig {
     pub log: Option<AsxLogFn>,
     /// Seeds; may be NULL.
     pub entropy: Option<AsxEntropyFn>,
-    /// Who calls; NULL: pthread_self where there is one, else calls are not checked.
+    /// Who calls; NULL: pthread_self where there is one, else calls are not checked. Asked by
+    /// every call, on any thread: it must not call this library itself, which is not checked.
     pub thread: Option<AsxThreadFn>,
     /// Reports of misuse; may be NULL.
     pub ghost: Option<AsxGhostFn>,
@@ -330,7 +332,8 @@ pub unsafe extern "C" fn asx_config_init(
 ) -> AsxStatus {
     let fill = || {
         guard::ensure(
-            (SMALLEST..=LARGEST).contains(&struct_size) && struct_size.is_multiple_of(4),
+            (SMALLEST..=LARGEST).contains(&struct_size)
+                && struct_size.is_multiple_of(align_of::<AsxConfig>()),
         )?;
         let defaults = AsxConfig::of_profile(profile)?;
         let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };

@@ -1,7 +1,7 @@
 //! What is done after a call, when nothing is borrowed: drop callbacks, reports, lines.
 //!
-//! Everything here calls the program. While it does, calls into the runtime answer REENTRANT: a
-//! program that wants more than to note something does it later.
+//! Everything here calls the program. While it does the runtime is busy and calls into it answer
+//! REENTRANT: a program that wants more than to note something does it later.
 //!
 //! The unsafe code follows rule 3 of `guard`: the core is taken for one effect at a time and is
 //! free while the program runs. Callbacks get the pointers that were given together with them.
@@ -30,32 +30,28 @@ impl Core {
     }
 }
 
-/// Does everything that is due. On the owner's thread, with the core free.
+/// Does everything that is due. By who has gone inside, with the core free.
 pub(crate) fn perform(rt: &AsxRuntime) {
-    loop {
-        // SAFETY: rule 3: the core is free here.
-        let effect = unsafe {
-            rt.with(|core| {
-                let effect = core.next_effect();
-                core.in_hook = effect.is_some();
-                effect
-            })
-        };
-        match effect {
-            Some(Effect::Drop(AsxBody { drop: Some(drop), ctx, .. })) => {
-                // SAFETY: given together by the program; this is the one call.
-                unsafe { drop(ctx) }
-            }
-            Some(Effect::Ghost(ghost)) => {
-                if let Some(hook) = rt.hooks.ghost {
-                    // SAFETY: given together by the program; the report lives through the call.
-                    unsafe { hook(rt.hooks.hook, &ghost) }
-                }
-            }
-            Some(Effect::Line((level, text))) => log(rt, level, text.as_bytes()),
-            Some(Effect::Drop(_)) => {}
-            None => return,
+    // SAFETY: rule 3: the core is free here. What an effect holds is dropped inside.
+    while let Some(effect) = unsafe { rt.with(Core::next_effect) } {
+        rt.keep_out(|| do_one(rt, &effect));
+    }
+}
+
+fn do_one(rt: &AsxRuntime, effect: &Effect) {
+    match effect {
+        Effect::Drop(AsxBody { drop: Some(drop), ctx, .. }) => {
+            // SAFETY: given together by the program; this is the one call.
+            unsafe { drop(*ctx) }
         }
+        Effect::Ghost(ghost) => {
+            if let Some(hook) = rt.hooks.ghost {
+                // SAFETY: given together by the program; the report lives through the call.
+                unsafe { hook(rt.hooks.hook, ghost) }
+            }
+        }
+        Effect::Line((level, text)) => log(rt, *level, text.as_bytes()),
+        Effect::Drop(_) => {}
     }
 }
 

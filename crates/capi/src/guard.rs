@@ -12,8 +12,10 @@
 //! 2. A data pointer is NULL, or good for as many bytes as the function says. NULL where it is not
 //!    allowed and misaligned ones are refused.
 //! 3. The core is borrowed by one call at a time: only the owner's thread gets it (`Entry::core`),
-//!    no callback of the program runs while it is borrowed, and the borrow ends with the call's
-//!    closure. The fields beside the core are atomics, or never change.
+//!    and only while the runtime is not `busy`; the borrow ends with the call's closure. The one
+//!    thing of the program that runs meanwhile is its allocator, whose calls find the runtime busy.
+//!    The fields beside the core are atomics, are touched by the owner's thread only, or never
+//!    change.
 
 use crate::abi::{
     AsxBody, AsxBudget, AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxStatus, AsxTask,
@@ -34,7 +36,7 @@ use asx_kernel::wheel::TimerHandle;
 use asx_kernel::world::{Answer, PermitId, SleepUntil};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::{CStr, c_char, c_void};
-use core::mem::{MaybeUninit, size_of};
+use core::mem::{MaybeUninit, align_of, size_of};
 use core::time::Duration;
 
 /// Declares functions of the library: see the module's text.
@@ -83,19 +85,21 @@ pub struct AsxRuntime {
     /// Calls from wrong threads that were not reported yet.
     pub(crate) strays: AtomicU32,
     pub(crate) reserve: Reserve,
+    /// The core is borrowed, or a hook or a drop callback runs: nothing may be called. The owner's.
+    busy: Cell<bool>,
     core: UnsafeCell<Core>,
 }
 
 impl AsxRuntime {
-    pub(crate) fn new(config: &AsxConfig, reserve: Reserve, core: Core) -> AsxRuntime {
-        let hooks = Hooks::of(config);
+    pub(crate) fn new(config: &AsxConfig, owner: u64, reserve: Reserve, core: Core) -> AsxRuntime {
         let slots = u32::try_from(config.max_tasks).unwrap_or(64).clamp(1, 1 << 20);
         AsxRuntime {
-            owner: caller(&hooks),
-            hooks,
+            owner,
+            hooks: Hooks::of(config),
             mailbox: Mailbox::new(slots),
             strays: AtomicU32::new(0),
             reserve,
+            busy: Cell::new(false),
             core: UnsafeCell::new(core),
         }
     }
@@ -123,26 +127,61 @@ impl AsxRuntime {
         Err(Status::AffinityViolation)
     }
 
+    /// Goes inside: other calls are refused, and memory is the runtime's. Refused itself if it
+    /// comes from inside of what may call nothing. On the owner's thread.
+    #[inline(always)]
+    pub(crate) fn occupy(&self) -> Answer {
+        if self.busy.replace(true) {
+            return Err(Status::Reentrant);
+        }
+        self.reserve.enter();
+        Ok(())
+    }
+
+    /// Goes out again. By who has gone inside.
+    #[inline(always)]
+    pub(crate) fn vacate(&self) {
+        self.reserve.leave();
+        self.busy.set(false);
+    }
+
+    /// Runs something of the program's that may call the runtime. By who has gone inside.
+    #[inline(always)]
+    pub(crate) fn let_in<R>(&self, run: impl FnOnce() -> R) -> R {
+        self.vacate();
+        let result = run();
+        self.busy.set(true);
+        self.reserve.enter();
+        result
+    }
+
+    /// Runs something of the program's that may not. By who has gone inside.
+    pub(crate) fn keep_out<R>(&self, run: impl FnOnce() -> R) -> R {
+        self.reserve.leave();
+        let result = run();
+        self.reserve.enter();
+        result
+    }
+
     /// A call was refused before it came to the core: it is over all the same.
     #[cold]
     pub(crate) fn turned_away(&self, status: Status) {
-        if status != Status::AffinityViolation && caller(&self.hooks) == self.owner {
-            // SAFETY: rule 3: the owner's thread, and what was refused did not borrow the core.
-            unsafe { self.with(Core::pass_over) }
+        let owned = || caller(&self.hooks) == self.owner && self.occupy().is_ok();
+        if status != Status::AffinityViolation && owned() {
+            // SAFETY: rule 3: inside.
+            unsafe { self.with(|core| core.ghosts.end_call()) }
+            self.vacate();
         }
     }
 
     /// Runs something with the core, which is not borrowed now.
     ///
     /// # Safety
-    /// Rule 3: on the owner's thread, outside any other use, and `f` calls nothing of the program.
+    /// Rule 3: by who has gone inside, outside any other use.
     #[inline(always)]
     pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut Core) -> R) -> R {
-        self.reserve.enter();
         // SAFETY: rule 3.
-        let result = f(unsafe { &mut *self.core.get() });
-        self.reserve.leave();
-        result
+        f(unsafe { &mut *self.core.get() })
     }
 }
 
@@ -159,11 +198,9 @@ impl<'a> Entry<'a> {
     #[inline(always)]
     pub(crate) fn core(&self) -> Answer<&'a mut Core> {
         self.rt.check_thread()?;
-        if self.inside.replace(true) {
-            return Err(Status::Internal);
-        }
-        self.rt.reserve.enter();
-        // SAFETY: rule 3: this is the owner's thread, and `inside` was not set.
+        self.rt.occupy()?;
+        self.inside.set(true);
+        // SAFETY: rule 3: this is the owner's thread, and it has just gone inside.
         let core = unsafe { &mut *self.rt.core.get() };
         core.admit(self.call)?;
         Ok(core)
@@ -189,11 +226,10 @@ pub(crate) unsafe fn enter<'a>(
     if entry.inside.get() {
         // SAFETY: rule 3: the closure is over, and with it the borrow.
         let core = unsafe { &mut *rt.core.get() };
-        let effects = core.settle(&answer);
-        rt.reserve.leave();
-        if effects {
+        if core.settle(&answer) {
             effects::perform(rt);
         }
+        rt.vacate();
     } else if let Err(status) = answer {
         rt.turned_away(status);
     }
@@ -203,24 +239,26 @@ pub(crate) unsafe fn enter<'a>(
 /// Catches panics where there is unwinding: a law was broken inside asx.
 #[cfg(any(feature = "std", test))]
 #[inline(always)]
-pub(crate) fn caught(body: impl FnOnce() -> Answer) -> Answer {
+pub(crate) fn caught<T>(body: impl FnOnce() -> Answer<T>) -> Answer<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(Err(Status::Internal))
 }
 
 /// Without unwinding a panic ends the process: there is nothing to catch.
 #[cfg(not(any(feature = "std", test)))]
 #[inline(always)]
-pub(crate) fn caught(body: impl FnOnce() -> Answer) -> Answer {
+pub(crate) fn caught<T>(body: impl FnOnce() -> Answer<T>) -> Answer<T> {
     body()
 }
 
-/// Refuses while a pool is nearly used up.
-///
-/// # Safety
-/// Rule 1, and on the owner's thread.
-pub(crate) unsafe fn check_memory(rt: *const AsxRuntime) -> Answer {
-    // SAFETY: rule 1.
-    unsafe { AsxRuntime::of(rt)? }.reserve.check()
+impl Core {
+    /// Refuses new things while a pool is nearly used up, or promised to what there is.
+    ///
+    /// # Safety
+    /// Rule 1, and on the owner's thread.
+    pub(crate) unsafe fn check_memory(&self, rt: *const AsxRuntime) -> Answer {
+        // SAFETY: rule 1.
+        unsafe { AsxRuntime::of(rt)? }.reserve.check(self.stores.promised())
+    }
 }
 
 /// Lets a task be woken from outside.
@@ -247,7 +285,7 @@ pub(crate) fn ensure(holds: bool) -> Answer {
 
 /// Who calls.
 #[inline(always)]
-fn caller(hooks: &Hooks) -> u64 {
+pub(crate) fn caller(hooks: &Hooks) -> u64 {
     match hooks.thread {
         // SAFETY: rule 2: the hook and its pointer were given together.
         Some(thread) => unsafe { thread(hooks.hook) },
@@ -325,7 +363,7 @@ impl<T> Look<T> {
         ensure(pointer.is_aligned())?;
         // SAFETY: rule 2; every such struct leads with a u32.
         let size = unsafe { pointer.cast::<u32>().read() } as usize;
-        ensure((8..=4096).contains(&size) && size.is_multiple_of(4))?;
+        ensure((8..=4096).contains(&size) && size.is_multiple_of(align_of::<T>()))?;
         Ok(Look(pointer, size))
     }
 
@@ -378,7 +416,8 @@ pub(crate) unsafe fn prefix<T>(from: *const T, least: usize, most: usize) -> Ans
     ensure(!from.is_null() && from.is_aligned())?;
     // SAFETY: rule 2; every such struct leads with a u32.
     let size = unsafe { from.cast::<u32>().read() } as usize;
-    ensure((least..=most).contains(&size) && size.is_multiple_of(4))?;
+    // A struct's size is a multiple of its alignment: other sizes would cut a field in two.
+    ensure((least..=most).contains(&size) && size.is_multiple_of(align_of::<T>()))?;
     let from = from.cast::<u8>();
     let unknown = size_of::<T>().min(size)..size;
     for at in unknown {
@@ -557,6 +596,7 @@ impl AsxBody {
 impl AsxWhen {
     /// The kernel's way to say it.
     pub(crate) fn checked(self) -> Answer<SleepUntil> {
+        ensure(self.reserved == 0)?;
         match self.mode {
             crate::abi::ASX_WHEN_AFTER => Ok(SleepUntil::After(Duration::from_nanos(self.ns))),
             crate::abi::ASX_WHEN_AT => Ok(SleepUntil::At(Time::from_nanos(self.ns))),

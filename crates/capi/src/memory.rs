@@ -5,17 +5,21 @@
 //! when it is created, and everything it allocates from then on lies in it.
 //!
 //! The kernel allocates through the one global allocator, which must therefore know whose call is
-//! under way. A small table says which thread is inside which pooled runtime; entries are set when
-//! a call enters and cleared when it leaves, callbacks of the program excluded. It is the one
-//! thing in the process that all runtimes share, beside the allocator itself.
+//! under way. A small table says which thread is inside which pooled runtime; an entry is set when
+//! a call enters and cleared when it leaves or calls the program: a callback, a hook, or the
+//! program's allocator. It is the one thing in the process that runtimes share, beside the
+//! allocator itself. A runtime without a pool has no seat in it; its allocations only look for
+//! their own thread there.
 //!
 //! With std the program's allocator is used for everything and pools hold nothing.
 //!
 //! Rules of the unsafe code:
 //! 1. A pool is used by the thread that is inside its runtime, and by no other: a runtime's calls
-//!    all come from its owner's thread.
-//! 2. A block is freed by who gave it: by the pool whose range it lies in, else by the program's
-//!    functions if they are set, else by `free`.
+//!    all come from its owner's thread. Nobody else follows a seat's pointer, because the owner
+//!    may be about to free what it points to.
+//! 2. A block is freed by who gave it: by the pool, inside the same runtime, if it lies in that,
+//!    else by the program's functions if they are set, else by `free`. Hence whatever a runtime has
+//!    allocated is dropped inside it.
 //! 3. The program's functions are written before the state says that they are set, and never again.
 
 use crate::pool::Pool;
@@ -23,10 +27,15 @@ use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::ffi::c_void;
 
-/// Gives `size` bytes aligned for every type of C, or NULL.
+/// Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
+/// that call is of answers it ASX_REENTRANT; other runtimes it may use.
 pub type AsxAllocFn = unsafe extern "C" fn(hook: *mut c_void, size: usize) -> *mut c_void;
-/// Takes back what the other gave.
+/// Takes back what the other gave. What it may call is the same.
 pub type AsxFreeFn = unsafe extern "C" fn(hook: *mut c_void, pointer: *mut c_void);
+
+/// Runtimes of a process that can have a pool (ASX_FLAG_POOL) at once; those without one are not
+/// counted.
+pub const ASX_POOLS_MOST: usize = 64;
 
 /// A runtime's pool, or none.
 pub(crate) struct Reserve(Option<Held>);
@@ -48,8 +57,11 @@ impl Reserve {
 
     /// A pool of so many bytes, in the given memory or in some of its own.
     pub(crate) fn create(size: usize, memory: *mut c_void) -> Answer<Reserve> {
-        crate::guard::ensure((memory as usize).is_multiple_of(Pool::ALIGN))?;
-        crate::guard::ensure(size >= Pool::LEAST)?;
+        let start = memory as usize;
+        crate::guard::ensure(start.is_multiple_of(Pool::ALIGN) && size >= Pool::LEAST)?;
+        // No memory that was given can be larger.
+        let fits = isize::try_from(size).is_ok() && start.checked_add(size).is_some();
+        crate::guard::ensure(memory.is_null() || fits)?;
         Held::create(size, memory).map(|held| Reserve(Some(held)))
     }
 
@@ -81,12 +93,23 @@ impl Reserve {
         }
     }
 
-    /// Refuses new things while little is left, so that what lives can end properly.
-    pub(crate) fn check(&self) -> Answer {
-        match self.0.as_ref().map(Held::is_low) {
-            Some(true) => Err(Status::ResourceExhausted),
+    /// Refuses new things while little is left beside what is promised, so that what lives can go
+    /// on and end properly.
+    #[inline(always)]
+    pub(crate) fn check(&self, promised: usize) -> Answer {
+        match &self.0 {
+            Some(held) if held.is_low(promised) => Err(Status::ResourceExhausted),
             _ => Ok(()),
         }
+    }
+
+    /// Allocates something large, for which a pool that has no room is not left.
+    pub(crate) fn strictly<R>(&self, allocate: impl FnOnce() -> R) -> R {
+        let Some(held) = &self.0 else { return allocate() };
+        held.set_strict(true);
+        let result = allocate();
+        held.set_strict(false);
+        result
     }
 
     pub(crate) fn stats(&self) -> PoolStats {
@@ -109,9 +132,10 @@ mod imp {
         pub(super) fn enter(&self) {}
         pub(super) fn leave(&self) {}
         pub(super) fn release(self) {}
-        pub(super) fn is_low(&self) -> bool {
+        pub(super) fn is_low(&self, _: usize) -> bool {
             false
         }
+        pub(super) fn set_strict(&self, _: bool) {}
         pub(super) fn stats(&self) -> PoolStats {
             PoolStats::default()
         }
@@ -135,17 +159,51 @@ mod imp {
     use core::ptr::{NonNull, null_mut};
     use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-    /// Pooled runtimes at once.
-    const SEATS: usize = 64;
-
-    /// One pooled runtime: its pool, and the thread inside it (0: none).
+    /// One pooled runtime: its pool, where that ends, and the thread inside it (0: none).
     struct Seat {
         pool: AtomicPtr<Pool>,
+        end: AtomicUsize,
         thread: AtomicUsize,
     }
 
-    static SEAT: [Seat; SEATS] =
-        [const { Seat { pool: AtomicPtr::new(null_mut()), thread: AtomicUsize::new(0) } }; SEATS];
+    impl Seat {
+        const VACANT: Seat = Seat {
+            pool: AtomicPtr::new(null_mut()),
+            end: AtomicUsize::new(0),
+            thread: AtomicUsize::new(0),
+        };
+
+        /// Takes a vacant one for a pool at `start`.
+        fn take(start: NonNull<u8>, size: usize) -> Answer<&'static Seat> {
+            let (old, new, order) = (null_mut(), start.as_ptr().cast(), Ordering::AcqRel);
+            let vacant = |seat: &Seat| {
+                seat.pool.compare_exchange(old, new, order, Ordering::Relaxed).is_ok()
+            };
+            let found = SEATS.iter().enumerate().find(|(_, seat)| vacant(seat));
+            let (at, seat) = found.ok_or(Status::ResourceExhausted)?;
+            seat.end.store(start.as_ptr() as usize + size, Ordering::Relaxed);
+            TAKEN.fetch_max(at + 1, Ordering::AcqRel);
+            Ok(seat)
+        }
+
+        /// Whether a pool is there that has some of these bytes.
+        fn overlaps(&self, start: usize, size: usize) -> bool {
+            let pool = self.pool.load(Ordering::Acquire) as usize;
+            // 0, so that nothing overlaps, while the seat is being taken or given up.
+            let end = self.end.load(Ordering::Relaxed);
+            pool != 0 && pool < start + size && start < end
+        }
+
+        /// Runs something of the program's, which may be inside of other runtimes meanwhile.
+        fn outside<R>(&self, run: impl FnOnce() -> R) -> R {
+            let thread = self.thread.swap(0, Ordering::Relaxed);
+            let result = run();
+            self.thread.store(thread, Ordering::Relaxed);
+            result
+        }
+    }
+
+    static SEATS: [Seat; ASX_POOLS_MOST] = [Seat::VACANT; ASX_POOLS_MOST];
     /// Seats taken so far are below this.
     static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -153,62 +211,54 @@ mod imp {
     #[derive(Clone, Copy)]
     pub(crate) struct Held {
         pool: NonNull<Pool>,
-        seat: usize,
+        seat: &'static Seat,
         own_memory: bool,
     }
 
     impl Held {
         pub(super) fn create(size: usize, memory: *mut c_void) -> Answer<Held> {
-            seal();
             let own_memory = memory.is_null();
+            let used = |seat: &Seat| seat.overlaps(memory as usize, size);
+            if !own_memory && SEATS.iter().any(used) {
+                return Err(Status::InvalidArgument);
+            }
             let memory = if own_memory { system_alloc(size) } else { memory.cast() };
             let memory = NonNull::new(memory).ok_or(Status::ResourceExhausted)?;
-            // SAFETY: the block has `size` bytes, is aligned, and is ours until it is released.
-            let pool = unsafe { Pool::place(memory, size) };
-            let vacant = |seat: &Seat| {
-                let pool = pool.as_ptr();
-                let (old, order) = (null_mut(), Ordering::AcqRel);
-                seat.pool.compare_exchange(old, pool, order, Ordering::Relaxed).is_ok()
-            };
-            let Some(seat) = SEAT.iter().position(vacant) else {
+            let seat = Seat::take(memory, size).inspect_err(|_| {
                 if own_memory {
                     system_free(memory.as_ptr());
                 }
-                return Err(Status::ResourceExhausted);
-            };
-            TAKEN.fetch_max(seat + 1, Ordering::AcqRel);
+            })?;
+            // SAFETY: the block has `size` bytes, is aligned, and is ours until it is released.
+            let pool = unsafe { Pool::place(memory, size) };
             Ok(Held { pool, seat, own_memory })
         }
 
-        fn seat(&self) -> Option<&'static Seat> {
-            SEAT.get(self.seat)
-        }
-
         pub(super) fn enter(&self) {
-            if let Some(seat) = self.seat() {
-                seat.thread.store(os_thread(), Ordering::Relaxed);
-            }
+            self.seat.thread.store(os_thread(), Ordering::Relaxed);
         }
 
         pub(super) fn leave(&self) {
-            if let Some(seat) = self.seat() {
-                seat.thread.store(0, Ordering::Relaxed);
-            }
+            self.seat.thread.store(0, Ordering::Relaxed);
         }
 
         pub(super) fn release(self) {
-            if let Some(seat) = self.seat() {
-                seat.thread.store(0, Ordering::Relaxed);
-                seat.pool.store(null_mut(), Ordering::Release);
-            }
+            self.leave();
+            self.seat.end.store(0, Ordering::Relaxed);
+            self.seat.pool.store(null_mut(), Ordering::Release);
             if self.own_memory {
                 system_free(self.pool.as_ptr().cast());
             }
         }
 
-        pub(super) fn is_low(&self) -> bool {
+        pub(super) fn is_low(&self, promised: usize) -> bool {
             // SAFETY: rule 1: asked by the runtime's own calls.
-            unsafe { self.pool.as_ref() }.is_low()
+            unsafe { self.pool.as_ref() }.is_low(promised)
+        }
+
+        pub(super) fn set_strict(&self, strict: bool) {
+            // SAFETY: rule 1: asked by the runtime's own calls.
+            unsafe { (*self.pool.as_ptr()).strict = strict }
         }
 
         pub(super) fn stats(&self) -> PoolStats {
@@ -217,24 +267,15 @@ mod imp {
         }
     }
 
-    /// The pool this thread is inside of.
-    fn current() -> Option<NonNull<Pool>> {
+    /// The pool this thread is inside of, and its seat.
+    fn current() -> Option<(&'static Seat, NonNull<Pool>)> {
         let taken = TAKEN.load(Ordering::Relaxed);
         if taken == 0 {
             return None;
         }
         let me = os_thread();
-        let seat = SEAT.iter().take(taken).find(|s| s.thread.load(Ordering::Relaxed) == me)?;
-        NonNull::new(seat.pool.load(Ordering::Relaxed))
-    }
-
-    /// The pool a block lies in.
-    fn owner(block: *mut u8) -> Option<NonNull<Pool>> {
-        let taken = TAKEN.load(Ordering::Relaxed);
-        let pools = SEAT.iter().take(taken).map(|seat| seat.pool.load(Ordering::Relaxed));
-        // SAFETY: a seat's pool is placed before it is seated and lives until it is unseated; its
-        // range never changes.
-        pools.filter_map(NonNull::new).find(|pool| unsafe { pool.as_ref() }.holds(block))
+        let seat = SEATS.iter().take(taken).find(|s| s.thread.load(Ordering::Relaxed) == me)?;
+        Some((seat, NonNull::new(seat.pool.load(Ordering::Relaxed))?))
     }
 
     /// The allocator of the shipped library.
@@ -246,21 +287,22 @@ mod imp {
     // SAFETY: blocks are aligned and disjoint, as `malloc`'s and the pool's are; rule 2.
     unsafe impl GlobalAlloc for Library {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            if let Some(mut pool) = current() {
-                // SAFETY: rule 1: this thread is inside.
-                let block = unsafe { pool.as_mut() }.alloc(layout.size(), layout.align());
-                if !block.is_null() {
-                    return block;
-                }
-            }
-            if layout.align() > Pool::ALIGN { null_mut() } else { system_alloc(layout.size()) }
+            let (size, align) = (layout.size(), layout.align());
+            let system = || if align > Pool::ALIGN { null_mut() } else { system_alloc(size) };
+            let Some((seat, mut pool)) = current() else { return system() };
+            // SAFETY: rule 1: this thread is inside.
+            let pool = unsafe { pool.as_mut() };
+            let block = pool.alloc(size, align);
+            if block.is_null() && !pool.strict { seat.outside(system) } else { block }
         }
 
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            match owner(block) {
-                // SAFETY: rules 1 and 2: a runtime's blocks are freed by its own thread.
-                Some(mut pool) => unsafe { pool.as_mut() }.free(block, layout.size()),
-                None => system_free(block),
+            let Some((seat, mut pool)) = current() else { return system_free(block) };
+            // SAFETY: rules 1 and 2: this thread is inside.
+            let pool = unsafe { pool.as_mut() };
+            match pool.holds(block) {
+                true => pool.free(block, layout.size()),
+                false => seat.outside(|| system_free(block)),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::abi::{AsxObligation, AsxRegion};
 use crate::ghost::ASX_GHOST_DOUBLE_RESOLVE;
-use crate::guard::{self, Out};
+use crate::guard::Out;
 use crate::look;
 use crate::state::Core;
 use asx_kernel::obligation::ObligationState;
@@ -20,7 +20,7 @@ export! {
         let region = region.id()?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxObligation::of(core.world.oblige(region)?));
             Ok(())
         }

@@ -35,6 +35,8 @@ pub(crate) struct Pool {
     used: usize,
     peak: usize,
     spills: usize,
+    /// What cannot be served is refused now, and does not go elsewhere.
+    pub(crate) strict: bool,
     free: [*mut u8; SMALL + LARGE],
 }
 
@@ -63,6 +65,7 @@ impl Pool {
                 used: 0,
                 peak: 0,
                 spills: 0,
+                strict: false,
                 free: [null_mut(); SMALL + LARGE],
             });
         }
@@ -76,7 +79,7 @@ impl Pool {
             _ => null_mut(),
         };
         if piece.is_null() {
-            self.spills += 1;
+            self.spills += usize::from(!self.strict);
         } else {
             self.used += class_of(size).map_or(0, size_of_class);
             self.peak = self.peak.max(self.used);
@@ -97,10 +100,10 @@ impl Pool {
         (self.start as usize..self.end as usize).contains(&(piece as usize))
     }
 
-    /// Whether less than an eighth is left.
-    pub(crate) fn is_low(&self) -> bool {
+    /// Whether less than an eighth is left beside what is promised.
+    pub(crate) fn is_low(&self, promised: usize) -> bool {
         let size = self.end as usize - self.start as usize;
-        size - self.used < size / 8
+        (size - self.used).saturating_sub(promised) < size / 8
     }
 
     pub(crate) fn stats(&self) -> PoolStats {

@@ -48,7 +48,7 @@ export! {
         let options = region_options(guard::options(options, NO_OPTIONS)?)?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxRegion::of(core.world.open_region(parent, options)?));
             Ok(())
         }
@@ -108,7 +108,7 @@ export! {
         let region = region.id()?;
         let body = body.checked()?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             core.offer(body, |world, body| world.defer(region, body))
         }
     }
@@ -166,9 +166,9 @@ export! {
 
     /// A link of the chain of causes of a region's close: 0 is the reason itself.
     ///
-    /// Pre: `reason` leads with its size; `text` has room for `room` bytes of the message; `size`
-    /// is NULL or writable: its length. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
+    /// Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
+    /// is not wanted; `size` is NULL or writable: its length. Thread: the owner's. Owns: nothing.
+    /// Answers: ASX_OK; ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_region_reason(
         rt,

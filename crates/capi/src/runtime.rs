@@ -3,7 +3,7 @@
 use crate::abi::{
     ASX_NONE, AsxDiagnosis, AsxProgress, AsxQueuesInfo, AsxStats, AsxStatus, AsxTask,
 };
-use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, AsxConfig};
+use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, AsxConfig, Hooks};
 use crate::ghost::{ASX_GHOST_AFFINITY, ASX_GHOST_BORROW_EPOCH};
 use crate::guard::{self, AsxRuntime, Look, Out, number};
 use crate::memory::{self, AsxAllocFn, AsxFreeFn, Reserve};
@@ -29,7 +29,7 @@ pub const ASX_SUGGEST_DRAIN_REGIONS: i32 = 3;
 
 /// Sets where the library gets its memory, once per process, before the first runtime.
 ///
-/// Pre: both functions keep working until the process ends, and call nothing of this library.
+/// Pre: both functions keep working until the process ends, on every thread that has a runtime.
 /// Thread: any, before other calls. Owns: `hook` stays the caller's. Answers: ASX_OK;
 /// ASX_INVALID_ARGUMENT for a NULL function; ASX_INVALID_TRANSITION when set before or after a
 /// runtime was created; ASX_CAPABILITY_DENIED in a build that uses Rust's allocator.
@@ -53,7 +53,9 @@ pub unsafe extern "C" fn asx_set_allocator(
 /// Pre: `config` points to a configuration from asx_config_init. Thread: any; it becomes the
 /// owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
 /// configuration must live as long. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, for a value
-/// out of range or a size that never was; ASX_RESOURCE_EXHAUSTED when memory is not to be had.
+/// out of range, a size that never was, or a `pool_memory` that another runtime has;
+/// ASX_RESOURCE_EXHAUSTED when the memory of a pool is not to be had, or ASX_POOLS_MOST runtimes
+/// have one.
 ///
 /// # Safety
 /// As said under Pre.
@@ -77,6 +79,7 @@ pub unsafe extern "C" fn asx_runtime_create(
 
 fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
     config.kernel()?;
+    let owner = guard::caller(&Hooks::of(config));
     memory::seal();
     let reserve = match config.flags & ASX_FLAG_POOL {
         0 => Reserve::NONE,
@@ -85,7 +88,8 @@ fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
     let outside = reserve.alias();
     outside.enter();
     let core = Core::new(config);
-    let made = core.map(|core| Box::into_raw(Box::new(AsxRuntime::new(config, reserve, core))));
+    let made =
+        core.map(|core| Box::into_raw(Box::new(AsxRuntime::new(config, owner, reserve, core))));
     outside.leave();
     if made.is_err() {
         outside.release();
@@ -107,14 +111,14 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
         // SAFETY: rule 1 of `guard`: what the caller promises.
         let runtime = unsafe { AsxRuntime::of(rt)? };
         runtime.check_thread()?;
+        // Until the end: drop callbacks and the program's allocator are called on the way.
+        runtime.occupy()?;
         // SAFETY: rule 3 of `guard`.
-        unsafe { runtime.with(Core::end)? };
+        unsafe { runtime.with(Core::end) }.inspect_err(|_| runtime.vacate())?;
         crate::effects::perform(runtime);
         let outside = runtime.reserve.alias();
-        outside.enter();
         // SAFETY: made by `Box::into_raw` in `create`; the caller gives it up.
         drop(unsafe { Box::from_raw(rt) });
-        outside.leave();
         outside.release();
         Ok(())
     };
@@ -170,7 +174,9 @@ pub unsafe extern "C" fn asx_run_until_idle(
 /// Wakes a task from any thread, signal handler or interrupt: at the next step it is runnable.
 ///
 /// Pre: the runtime is not being destroyed. Thread: any; the one call that is. Owns: nothing.
-/// Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL or a handle of another type; ASX_STALE_HANDLE.
+/// Answers: ASX_OK, also for a task that is over or was released a moment ago, which nothing
+/// happens to; ASX_INVALID_ARGUMENT for NULL or a handle of another type; ASX_STALE_HANDLE for
+/// one that never was, or whose slot has another tenant.
 ///
 /// # Safety
 /// As said under Pre.
@@ -386,10 +392,12 @@ export! {
     /// poll under way ends: the ghost monitors watch that.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
-    /// too; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// too; ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED when a pool is used up by those that were
+    /// not ended; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_borrow_begin(rt, exclusive: i32, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
+            core.check_memory(rt)?;
             let (token, conflict) = core.borrows.begin(exclusive != 0);
             if conflict {
                 let task = core.current_handle();
@@ -470,7 +478,7 @@ impl Core {
 
     /// The runtime is about to go: every body that was not dropped yet is due.
     fn end(&mut self) -> Answer {
-        if self.stepping || self.in_hook || self.current.is_some() {
+        if self.stepping || self.current.is_some() {
             return Err(Status::Reentrant);
         }
         self.collect();

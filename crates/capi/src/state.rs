@@ -60,8 +60,6 @@ pub(crate) struct Core {
     pub(crate) error: Option<TaskError>,
     /// A step is under way.
     pub(crate) stepping: bool,
-    /// A hook or a drop callback runs: nothing may be called.
-    pub(crate) in_hook: bool,
     /// The call under way may let go of bodies or messages.
     pub(crate) releases: bool,
     /// An INTERNAL was answered: nothing may be called.
@@ -94,7 +92,6 @@ impl Core {
             current: None,
             error: None,
             stepping: false,
-            in_hook: false,
             releases: true,
             broken: false,
             auto_release: BTreeSet::new(),
@@ -113,8 +110,8 @@ impl Core {
     /// The beginning of a call.
     #[inline(always)]
     pub(crate) fn admit(&mut self, call: &'static CStr) -> Answer {
-        if self.in_hook | self.broken {
-            return Err(if self.in_hook { Status::Reentrant } else { Status::Internal });
+        if self.broken {
+            return Err(Status::Internal);
         }
         self.ghosts.call = call;
         self.releases = true;
@@ -139,9 +136,6 @@ impl Core {
 
     #[inline(never)]
     fn settle_all(&mut self, answer: &Answer) -> bool {
-        if self.in_hook {
-            return false;
-        }
         self.broken |= *answer == Err(Status::Internal);
         self.ghosts.end_call();
         if self.releases {
@@ -153,13 +147,6 @@ impl Core {
     #[inline(always)]
     fn has_effects(&self) -> bool {
         self.dropped.len() | self.ghosts.reports() | self.lines.len() != 0
-    }
-
-    /// The end of a call that was refused before it began.
-    pub(crate) fn pass_over(&mut self) {
-        if !self.in_hook {
-            self.ghosts.end_call();
-        }
     }
 
     /// The end of a poll, or of a run: as the end of a call that went well.

@@ -13,7 +13,7 @@ use crate::abi::{
 };
 use crate::effects;
 use crate::ghost::ASX_GHOST_BORROW_ACROSS_POLL;
-use crate::guard::{AsxRuntime, Look};
+use crate::guard::{AsxRuntime, Look, caught, ensure};
 use crate::mailbox::Mailbox;
 use crate::state::{Body, Core};
 use asx_kernel::ids::TaskId;
@@ -64,15 +64,35 @@ pub(crate) fn drive(
     whole: bool,
     progress: Answer<Look<AsxProgress>>,
 ) -> Answer {
-    let begin = || {
+    let enter = || {
         let progress = progress?;
+        // An argument like any other: looked at before the thread is.
+        ensure(now != ASX_NOW || rt.hooks.clock.is_some())?;
         rt.check_thread()?;
-        let now = instant(rt, call, now)?;
-        // SAFETY: rule 3: the owner's thread, and no call is under way but perhaps a callback's.
-        let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
-        Ok((bound, progress))
+        rt.occupy()?;
+        let idle = caught(|| inside(rt, call, now, most, progress));
+        if idle == Err(Status::Internal) {
+            // SAFETY: rule 3: whatever was broken, nothing is borrowed any more.
+            unsafe { rt.with(|core| core.broken = true) }
+        }
+        rt.vacate();
+        idle
     };
-    let (bound, progress) = begin().inspect_err(|status| rt.turned_away(*status))?;
+    let idle = enter().inspect_err(|status| rt.turned_away(*status))?;
+    if whole && !idle { Err(Status::ResourceExhausted) } else { Ok(()) }
+}
+
+/// The same by who has gone inside: whether nothing can run any more.
+fn inside(
+    rt: &AsxRuntime,
+    call: &'static CStr,
+    now: u64,
+    most: u64,
+    progress: Look<AsxProgress>,
+) -> Answer<bool> {
+    let now = instant(rt, call, now)?;
+    // SAFETY: rule 3: no call is under way but perhaps a callback's, which waits for this one.
+    let bound = unsafe { rt.with(|core| core.begin_run(call, rt, now, most))? };
     let run = run(rt, bound);
     // SAFETY: rule 3: the last callback has returned.
     let (answer, effects) =
@@ -80,24 +100,20 @@ pub(crate) fn drive(
     if effects {
         effects::perform(rt);
     }
-    answer?;
-    if whole && !run.idle { Err(Status::ResourceExhausted) } else { Ok(()) }
+    answer.map(|()| run.idle)
 }
 
 /// The time a caller gave, or the clock's, which may call nothing meanwhile.
 fn instant(rt: &AsxRuntime, call: &'static CStr, now: u64) -> Answer<Time> {
-    if now != ASX_NOW {
-        return Ok(Time::from_nanos(now));
-    }
-    let clock = rt.hooks.clock.ok_or(Status::InvalidArgument)?;
-    // SAFETY: rule 3 for both uses of the core; the hook was given together with its pointer.
-    let now = unsafe {
-        rt.with(|core| core.may_run(call).map(|()| core.in_hook = true))?;
-        let now = clock(rt.hooks.hook);
-        rt.with(|core| core.in_hook = false);
-        now
+    let clock = match rt.hooks.clock {
+        Some(clock) if now == ASX_NOW => clock,
+        _ => return Ok(Time::from_nanos(now)),
     };
-    Ok(Time::from_nanos(now))
+    // SAFETY: rule 3 for the core; the hook was given together with its pointer.
+    unsafe {
+        rt.with(|core| core.may_run(call))?;
+        Ok(Time::from_nanos(rt.keep_out(|| clock(rt.hooks.hook))))
+    }
 }
 
 fn run(rt: &AsxRuntime, bound: Bound) -> Run {
@@ -114,7 +130,7 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
                 return run;
             }
         };
-        let end = poll(rt, turn.task, turn.body);
+        let end = rt.let_in(|| poll(rt, turn.task, turn.body));
         // SAFETY: rule 3: the callback has returned.
         let effects = unsafe { rt.with(|core| core.end_poll(turn.task, turn.kept, end)) };
         if effects {

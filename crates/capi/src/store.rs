@@ -14,10 +14,15 @@ use core::mem::MaybeUninit;
 /// The size of most elements, numbers and pointers, which are copied without a call.
 const WORD: usize = 8;
 
+/// What the kernel may need for a slot of a channel: a permit or a message, its tables growing by
+/// doubling. Measured, with room to spare: see the tests in C.
+const PER_SLOT: usize = 320;
+
 /// The blocks, by the slot of their channel.
 #[derive(Default)]
 pub(crate) struct Stores {
     blocks: Vec<Option<Tenant>>,
+    promised: usize,
 }
 
 /// A block and the channel it is of.
@@ -48,6 +53,11 @@ impl Block {
         bytes.try_reserve_exact(size).map_err(|_| Status::ResourceExhausted)?;
         free.try_reserve_exact(slots as usize).map_err(|_| Status::ResourceExhausted)?;
         Ok(Block { element, slots, made: 0, bytes, free })
+    }
+
+    /// Bytes that its channel may come to need in the kernel.
+    pub(crate) fn promise(&self) -> usize {
+        (self.slots as usize).saturating_mul(PER_SLOT)
     }
 
     /// Bytes of an element.
@@ -127,14 +137,28 @@ impl Stores {
             self.blocks.resize_with(at + 1, || None);
         }
         if let Some(slot) = self.blocks.get_mut(at) {
-            *slot = Some(Tenant { generation: channel.0.generation, block });
+            self.promised = self.promised.saturating_add(block.promise());
+            let old = slot.replace(Tenant { generation: channel.0.generation, block });
+            self.withdraw(old);
         }
+    }
+
+    /// A block is gone, and what was promised with it.
+    fn withdraw(&mut self, gone: Option<Tenant>) {
+        let promise = gone.map_or(0, |tenant| tenant.block.promise());
+        self.promised = self.promised.saturating_sub(promise);
+    }
+
+    /// Bytes that all channels may come to need in the kernel.
+    pub(crate) fn promised(&self) -> usize {
+        self.promised
     }
 
     /// Frees a channel's block.
     pub(crate) fn remove(&mut self, channel: ChannelId) {
         if let Some(slot) = self.blocks.get_mut(channel.0.index as usize) {
-            slot.take_if(|tenant| tenant.generation == channel.0.generation);
+            let old = slot.take_if(|tenant| tenant.generation == channel.0.generation);
+            self.withdraw(old);
         }
     }
 

@@ -48,7 +48,7 @@ export! {
         let options = task_options(&given)?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             let spawn = |world: &mut Kernel, body| {
                 world.spawn(region, options, body).map(|task| (task, body))
             };
@@ -63,8 +63,8 @@ export! {
 
     /// Records a task that failed to start: it is over at once, with an error.
     ///
-    /// Pre: `status` is an error's, or -1 for none; `message` is NULL or UTF-8 of less than 4096
-    /// bytes; `out` is writable. Thread: the owner's. Owns: nothing is kept. Answers: as
+    /// Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
+    /// 4096 bytes; `out` is writable. Thread: the owner's. Owns: nothing is kept. Answers: as
     /// asx_task_spawn.
     fn asx_task_spawn_failed(
         rt,
@@ -77,7 +77,7 @@ export! {
         let (status, message) = (error_status(status)?, guard::text(message)?);
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxTask::of(core.world.spawn_failed(region, task_error(status, message))?));
             Ok(())
         }
@@ -263,7 +263,7 @@ export! {
         }
     }
 
-    /// Acknowledges a cancel: the task has seen it.
+    /// Acknowledges a cancel: the task has seen it. Once more is no error.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when
     /// there is nothing to acknowledge; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
@@ -316,7 +316,7 @@ export! {
         let task = task.id()?;
         let body = body.checked()?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             let push = |world: &mut Kernel, body| {
                 world.push_cleanup(task, body).map(|()| body)
             };
@@ -337,7 +337,7 @@ export! {
         let when = when.checked()?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxTimer::of(core.world.sleep(task, when)?));
             Ok(())
         }
@@ -391,10 +391,10 @@ export! {
     /// Sets the error for ASX_POLL_FAILED, or the message for ASX_POLL_PANICKED, of the poll that
     /// is under way.
     ///
-    /// Pre: `status` is an error's, or -1 for none; `message` is NULL or UTF-8 of less than 4096
-    /// bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_INVALID_TRANSITION when this task is not being polled; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
+    /// Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
+    /// 4096 bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_INVALID_TRANSITION when this task is not being polled;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_set_error(rt, task: AsxTask, status: i32, message: *const c_char) {
         let task = task.id()?;
         let (status, message) = (error_status(status)?, guard::text(message)?);
@@ -474,10 +474,12 @@ fn task_options(options: &AsxTaskOptions) -> Answer<TaskOptions> {
     Ok(TaskOptions { budget, priority: Some(budget.priority.0), pinned: false })
 }
 
+/// The status of an error: none, or one that is not a success.
 fn error_status(status: i32) -> Answer<Option<Status>> {
-    match status {
-        -1 => Ok(None),
-        number => Status::from_number(number).map(Some).ok_or(Status::InvalidArgument),
+    match (status, Status::from_number(status)) {
+        (-1, _) => Ok(None),
+        (_, None | Some(Status::Ok)) => Err(Status::InvalidArgument),
+        (_, known) => Ok(known),
     }
 }
 

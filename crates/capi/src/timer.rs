@@ -27,7 +27,7 @@ export! {
         let wakes = guard::maybe(wakes, AsxTask::id)?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxTimer::of(core.keeps_all().world.arm(region, when, wakes)?));
             Ok(())
         }
@@ -69,7 +69,7 @@ export! {
         let wakes = guard::maybe(wakes, AsxTask::id)?;
         let out = Out::new(out)?;
         |core| {
-            guard::check_memory(rt)?;
+            core.check_memory(rt)?;
             out.set(AsxTimer::of(core.world.update_timer(old.id(), region, when, wakes)?));
             Ok(())
         }

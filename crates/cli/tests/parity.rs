@@ -1,8 +1,12 @@
 //! `asx parity` from outside.
 
-use std::path::PathBuf;
+mod folder;
+
+use std::path::Path;
 use std::process::{Command, Output};
 use std::{env, fs};
+
+use folder::Folder;
 
 use asx_conformance::parity::{MANDATORY, OF_HOST_EVENT, OF_LOCKFILE, OF_TOOLCHAIN};
 
@@ -21,16 +25,8 @@ fn refused(arguments: &[&str]) -> String {
     text(&output.stderr)
 }
 
-/// A folder of this test's own, emptied.
-fn folder(name: &str) -> PathBuf {
-    let folder = env::temp_dir().join(format!("asx-parity-{}-{name}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
 /// The record of a host, as another one's.
-fn record_of(folder: &std::path::Path, host: &str, called: &str) -> String {
+fn record_of(folder: &Path, host: &str, called: &str) -> String {
     let path = folder.to_str().expect("text");
     let recorded = asx(&["parity", "--host", "model,native", "--filter", ONES, "--record", path]);
     assert_eq!(recorded.status.code(), Some(0), "{}", text(&recorded.stderr));
@@ -76,7 +72,7 @@ fn the_hosts_of_this_program_do_the_same() {
 
 #[test]
 fn a_host_that_is_elsewhere_is_compared_by_its_record() {
-    let folder = folder("web");
+    let folder = Folder::new("parity-web");
     let web = folder.join("web.jsonl");
     fs::write(&web, record_of(&folder, "model", "web")).expect("written");
     let from = format!("web={}", web.display());
@@ -89,7 +85,7 @@ fn a_host_that_is_elsewhere_is_compared_by_its_record() {
 
 #[test]
 fn a_difference_leaves_both_logs_and_a_call_that_finds_it_again() {
-    let folder = folder("difference");
+    let folder = Folder::new("parity-difference");
     let (web, out) = (folder.join("web.jsonl"), folder.join("out"));
     let record = record_of(&folder, "native", "web");
     // One task of one run ended otherwise, and its journal says so too.
@@ -127,7 +123,7 @@ fn a_difference_leaves_both_logs_and_a_call_that_finds_it_again() {
 
 #[test]
 fn a_record_that_is_not_whole_is_refused_with_its_place() {
-    let folder = folder("missing");
+    let folder = Folder::new("parity-missing");
     let web = folder.join("web.jsonl");
     let record = record_of(&folder, "model", "web");
     let from = format!("web={}", web.display());
@@ -175,7 +171,7 @@ fn a_record_that_is_not_whole_is_refused_with_its_place() {
 
 #[test]
 fn a_field_that_says_nothing_is_refused() {
-    let folder = folder("unknown");
+    let folder = Folder::new("parity-unknown");
     let web = folder.join("web.jsonl");
     let record = record_of(&folder, "model", "web");
     let from = format!("web={}", web.display());
@@ -215,7 +211,7 @@ fn a_field_that_says_nothing_is_refused() {
 
 #[test]
 fn a_record_tells_what_was_run_by_what_and_how_it_compared() {
-    let folder = folder("origin");
+    let folder = Folder::new("parity-origin");
     let record = record_of(&folder, "native", "native");
     let lock = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).expect("it");
     let lines: Vec<Line> = record.lines().map(read).collect();
@@ -234,7 +230,7 @@ fn a_record_tells_what_was_run_by_what_and_how_it_compared() {
 
 #[test]
 fn a_digest_that_a_codec_changes_is_the_harness_s_defect() {
-    let folder = folder("codec");
+    let folder = Folder::new("parity-codec");
     let (web, out) = (folder.join("web.jsonl"), folder.join("out"));
     let record = record_of(&folder, "native", "web");
     fs::write(&web, edited(&record, |line| line["digest"] = "0123456789abcdef".into())).unwrap();
@@ -266,11 +262,11 @@ fn every_host_is_run_by_its_name() {
 
 #[test]
 fn without_a_browser_one_that_is_asked_for_is_refused_with_the_way_to_it() {
-    let folder = folder("no-browser");
+    let folder = Folder::new("parity-no-browser");
     let call = |place: &[&str]| {
         let mut asx = Command::new(env!("CARGO_BIN_EXE_asx"));
         asx.args(["parity", "--host", "native,web", "--filter", ONES]).args(place);
-        asx.env("ASX_WEB", &folder).output().expect("asx runs")
+        asx.env("ASX_WEB", &*folder).output().expect("asx runs")
     };
     let output = call(&["--place", "browser"]);
     let why = text(&output.stderr);

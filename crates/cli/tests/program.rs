@@ -1,8 +1,11 @@
 //! The program from outside: what it prints, and its exit codes.
 
-use std::path::PathBuf;
+mod folder;
+
 use std::process::{Command, Output, Stdio};
 use std::{env, fs};
+
+use folder::Folder;
 
 fn asx(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_asx")).args(arguments).output().expect("asx runs")
@@ -10,14 +13,6 @@ fn asx(arguments: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A folder of this test's own, emptied.
-fn folder(name: &str) -> PathBuf {
-    let folder = env::temp_dir().join(format!("asx-program-{}-{name}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a folder");
-    folder
 }
 
 const GOOD: &str = "schema = 1\nid = \"good\"\ntitle = \"t\"\narea = \"a\"\n\
@@ -42,8 +37,8 @@ fn the_native_runtime_is_a_host_that_says_what_it_cannot_run() {
 
 #[test]
 fn without_a_command_there_is_a_tour_that_finds_its_bug() {
-    let folder = folder("tour");
-    let asx = Command::new(env!("CARGO_BIN_EXE_asx")).current_dir(&folder).output();
+    let folder = Folder::new("program-tour");
+    let asx = Command::new(env!("CARGO_BIN_EXE_asx")).current_dir(&*folder).output();
     let output = asx.expect("asx runs");
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{out}");
@@ -68,7 +63,7 @@ fn conform_filters_lists_and_speaks_json() {
 
 #[test]
 fn a_failure_shows_both_sides_and_how_to_see_it_again() {
-    let folder = folder("failure");
+    let folder = Folder::new("program-failure");
     fs::write(folder.join("good.toml"), GOOD).expect("written");
     fs::write(folder.join("wrong.toml"), wrong()).expect("written");
     fs::write(folder.join("broken.toml"), "schema = 1\n").expect("written");
@@ -90,7 +85,7 @@ fn a_failure_shows_both_sides_and_how_to_see_it_again() {
 
 #[test]
 fn a_folder_may_not_have_two_of_an_id_nor_files_that_are_no_text() {
-    let folder = folder("twins");
+    let folder = Folder::new("program-twins");
     fs::create_dir(folder.join("below")).expect("a folder");
     fs::write(folder.join("below/good.toml"), GOOD).expect("written");
     fs::write(folder.join("good.toml"), GOOD).expect("written");
@@ -126,7 +121,7 @@ fn run_shows_the_journal_with_names_and_the_verdict() {
 
 #[test]
 fn bless_writes_the_fingerprint_unless_something_else_fails() {
-    let folder = folder("bless");
+    let folder = Folder::new("program-bless");
     let (good, bad) = (folder.join("good.toml"), folder.join("wrong.toml"));
     fs::write(&good, GOOD).expect("written");
     fs::write(&bad, wrong()).expect("written");
@@ -149,7 +144,7 @@ fn bless_writes_the_fingerprint_unless_something_else_fails() {
 
 #[test]
 fn a_file_that_cannot_be_read_says_where() {
-    let folder = folder("schema");
+    let folder = Folder::new("program-schema");
     let file = folder.join("x.toml");
     fs::write(&file, "schema = 1\nsteps = [{ op = \"nap\" }]\n").expect("written");
     let output = asx(&["run", &file.to_string_lossy()]);
@@ -210,7 +205,7 @@ const RACY: &str = "schema = 1\nid = \"racy\"\ntitle = \"t\"\narea = \"a\"\n\
 
 #[test]
 fn a_schedule_that_fails_is_found_replayed_and_shrunk() {
-    let folder = folder("explore");
+    let folder = Folder::new("program-explore");
     let file = folder.join("racy.toml");
     fs::write(&file, RACY).expect("a file");
     let file = file.to_str().expect("text");
@@ -235,7 +230,7 @@ fn a_schedule_that_fails_is_found_replayed_and_shrunk() {
 
 #[test]
 fn an_exploration_in_parts_goes_on_and_merges_to_the_whole() {
-    let folder = folder("shards");
+    let folder = Folder::new("program-shards");
     let file = folder.join("racy.toml");
     fs::write(&file, RACY).expect("a file");
     let file = file.to_str().expect("text");
@@ -269,7 +264,7 @@ fn an_exploration_in_parts_goes_on_and_merges_to_the_whole() {
 
 #[test]
 fn a_search_that_is_cut_off_goes_on_from_what_it_has_saved() {
-    let folder = folder("cut");
+    let folder = Folder::new("program-cut");
     let (file, state) = (folder.join("racy.toml"), folder.join("state.json"));
     fs::write(&file, RACY).expect("a file");
     let (file, saved) = (file.to_str().expect("text"), state.to_str().expect("text"));
@@ -320,14 +315,14 @@ fn a_search_that_is_cut_off_goes_on_from_what_it_has_saved() {
     }
     let output = asx(&["explore", file, "--resume", "/no/such/folder/state.json"]);
     assert_eq!(output.status.code(), Some(2));
-    let left: Vec<_> = fs::read_dir(&folder).expect("readable").flatten().collect();
+    let left: Vec<_> = fs::read_dir(&*folder).expect("readable").flatten().collect();
     // What the one that was killed may have been writing is no state.
     assert!(left.len() <= 3, "{left:?}");
 }
 
 #[test]
 fn the_first_failing_run_is_written_as_a_trace_and_as_a_page() {
-    let folder = folder("files");
+    let folder = Folder::new("program-files");
     let file = folder.join("racy.toml");
     fs::write(&file, RACY).expect("a file");
     let path = |name: &str| folder.join(name).to_str().expect("text").to_owned();

@@ -1,8 +1,12 @@
 //! `asx trace` and `asx run --trace` from outside.
 
-use std::path::{Path, PathBuf};
+mod folder;
+
+use std::path::Path;
 use std::process::{Command, Output};
 use std::{env, fs};
+
+use folder::Folder;
 
 /// One task that sends and receives, a region that closes: something of everything.
 const SCENARIO: &str = "ch-fifo-001";
@@ -32,19 +36,9 @@ fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&asx(arguments).stdout).expect("JSON")
 }
 
-/// A folder of this test's own, emptied.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = env::temp_dir().join(format!("asx-trace-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a folder");
-        Folder(folder)
-    }
-
     fn path(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
+        self.join(name).to_string_lossy().into_owned()
     }
 
     /// The trace of a built-in scenario.
@@ -56,7 +50,7 @@ impl Folder {
     }
 
     fn files(&self) -> Vec<String> {
-        let names = fs::read_dir(&self.0).expect("readable").flatten();
+        let names = fs::read_dir(&**self).expect("readable").flatten();
         let mut names: Vec<_> =
             names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -72,7 +66,7 @@ fn replace(path: &str, from: &str, to: &str) {
 
 #[test]
 fn a_run_leaves_a_trace_in_either_codec_with_the_fingerprint_as_digest() {
-    let folder = Folder::new("run");
+    let folder = Folder::new("trace-run");
     let (lines, binary) = (folder.trace(SCENARIO, "a.jsonl"), folder.trace(SCENARIO, "a.asxt"));
     let run = json(&["run", SCENARIO, "--seed", "0", "--json"]);
     let fingerprint = run["runs"][0]["fingerprint"].as_str().expect("text");
@@ -89,7 +83,7 @@ fn a_run_leaves_a_trace_in_either_codec_with_the_fingerprint_as_digest() {
 
 #[test]
 fn host_events_and_failures_are_in_the_trace_too() {
-    let folder = Folder::new("host");
+    let folder = Folder::new("trace-host");
     let (browser, failed) = (folder.path("b.jsonl"), folder.path("f.jsonl"));
     let id = "sched.browser.wake.dedup_cross_turn";
     assert_eq!(asx(&["run", id, "--seed", "0", "--trace", &browser]).status.code(), Some(0));
@@ -112,7 +106,7 @@ fn host_events_and_failures_are_in_the_trace_too() {
 
 #[test]
 fn run_refuses_what_it_cannot_write() {
-    let folder = Folder::new("refuse");
+    let folder = Folder::new("trace-refuse");
     let file = folder.path("own.toml");
     fs::write(&file, "schema = 1\nid = \"own\"\ntitle = \"t\"\narea = \"a\"\nsteps = []\n")
         .expect("written");
@@ -133,7 +127,7 @@ fn run_refuses_what_it_cannot_write() {
 
 #[test]
 fn verify_says_what_is_wrong_and_where() {
-    let folder = Folder::new("verify");
+    let folder = Folder::new("trace-verify");
     let path = folder.trace(SCENARIO, "a.jsonl");
     let (out, code) = said(&["trace", "verify", &path, "--strict"]);
     assert_eq!(code, Some(0), "{out}");
@@ -160,7 +154,7 @@ fn verify_says_what_is_wrong_and_where() {
 
 #[test]
 fn damage_does_not_hold_and_what_is_no_trace_is_unusable() {
-    let folder = Folder::new("damage");
+    let folder = Folder::new("trace-damage");
     let path = folder.trace(SCENARIO, "a.asxt");
     let bytes = fs::read(&path).expect("readable");
     fs::write(&path, &bytes[..bytes.len() - 3]).expect("written");
@@ -187,7 +181,7 @@ fn damage_does_not_hold_and_what_is_no_trace_is_unusable() {
 
 #[test]
 fn show_names_things_and_filters() {
-    let folder = Folder::new("show");
+    let folder = Folder::new("trace-show");
     let path = folder.trace(SCENARIO, "a.asxt");
     let (all, code) = said(&["trace", "show", &path]);
     assert_eq!(code, Some(0));
@@ -215,7 +209,7 @@ fn show_names_things_and_filters() {
 
 #[test]
 fn diff_shows_where_two_traces_part() {
-    let folder = Folder::new("diff");
+    let folder = Folder::new("trace-diff");
     let (a, b) = (folder.trace(SCENARIO, "a.jsonl"), folder.trace(SCENARIO, "b.asxt"));
     let (same, code) = said(&["trace", "diff", &a, &b]);
     assert_eq!(code, Some(0), "{same}");
@@ -249,7 +243,7 @@ fn diff_shows_where_two_traces_part() {
 
 #[test]
 fn convert_goes_there_and_back_and_never_over_its_input() {
-    let folder = Folder::new("convert");
+    let folder = Folder::new("trace-convert");
     let (a, b, c) = (folder.trace(SCENARIO, "a.jsonl"), folder.path("b.asxt"), folder.path("c"));
     let (out, code) = said(&["trace", "convert", &a, &b]);
     assert_eq!(code, Some(0));
@@ -271,7 +265,7 @@ fn convert_goes_there_and_back_and_never_over_its_input() {
 
 #[test]
 fn report_writes_a_page_of_its_own() {
-    let folder = Folder::new("report");
+    let folder = Folder::new("trace-report");
     let (a, page) = (folder.trace(SCENARIO, "a.asxt"), folder.path("a.html"));
     let (out, code) = said(&["trace", "report", "--html", &page, &a]);
     assert_eq!(code, Some(0));
@@ -295,7 +289,7 @@ fn report_writes_a_page_of_its_own() {
 
 #[test]
 fn export_writes_what_viewers_read() {
-    let folder = Folder::new("export");
+    let folder = Folder::new("trace-export");
     let (a, file) = (folder.trace(SCENARIO, "a.jsonl"), folder.path("a.json"));
     for axis in ["order", "time"] {
         let call = ["trace", "export", "--perfetto", &file, &a, "--axis", axis, "--json"];
@@ -314,7 +308,7 @@ fn export_writes_what_viewers_read() {
 
 #[test]
 fn report_and_export_refuse_what_they_cannot_do() {
-    let folder = Folder::new("unable");
+    let folder = Folder::new("trace-unable");
     let (a, other) = (folder.trace(SCENARIO, "a.jsonl"), folder.path("b.txt"));
     let before = fs::read(&a).expect("readable");
     fs::write(&other, "hello\n").expect("written");
@@ -351,14 +345,14 @@ fn the_guide_shows_what_the_program_says() {
         let (_, rest) = GUIDE.split_once(&format!("```{language}\n")).expect("a block");
         rest.split("```").next().expect("its end")
     };
-    let folder = Folder::new("guide");
+    let folder = Folder::new("trace-guide");
     fs::write(folder.path("run.jsonl"), block("jsonl")).expect("written");
     let mut calls = 0;
     for call in block("console").split("$ asx ").skip(1) {
         let (arguments, expected) = call.split_once('\n').expect("a line");
         let output = Command::new(env!("CARGO_BIN_EXE_asx"))
             .args(arguments.split(' '))
-            .current_dir(&folder.0)
+            .current_dir(&*folder)
             .output()
             .expect("asx runs");
         assert_eq!(text(&output.stdout), expected, "asx {arguments}: {}", text(&output.stderr));
@@ -369,7 +363,7 @@ fn the_guide_shows_what_the_program_says() {
 
 #[test]
 fn what_follows_the_end_or_is_cut_off_is_told_with_the_digest_too() {
-    let folder = Folder::new("digest-damage");
+    let folder = Folder::new("trace-digest-damage");
     let whole = folder.trace(SCENARIO, "whole.asxt");
     let bytes = fs::read(&whole).expect("read");
     let digest = said(&["trace", "digest", &whole]).0;
@@ -385,7 +379,7 @@ fn what_follows_the_end_or_is_cut_off_is_told_with_the_digest_too() {
 
 #[test]
 fn an_unusable_trace_is_one_json_object_too() {
-    let folder = Folder::new("unusable-json");
+    let folder = Folder::new("trace-unusable-json");
     let (bad, good) = (folder.path("bad.jsonl"), folder.trace(SCENARIO, "good.jsonl"));
     fs::write(&bad, "no trace").expect("written");
     let (out, page) = (folder.path("o.jsonl"), folder.path("o.html"));
@@ -405,7 +399,7 @@ fn an_unusable_trace_is_one_json_object_too() {
 
 #[test]
 fn texts_of_a_trace_cannot_forge_lines() {
-    let folder = Folder::new("forged");
+    let folder = Folder::new("trace-forged");
     let path = folder.trace(SCENARIO, "forged.jsonl");
     let trace = fs::read_to_string(&path).expect("read");
     let (before, after) = trace.split_once("\"text\":\"").expect("a label");
@@ -420,7 +414,7 @@ fn texts_of_a_trace_cannot_forge_lines() {
 #[test]
 fn what_is_no_file_is_written_and_not_replaced_and_a_link_stays_one() {
     use std::os::unix::fs::FileTypeExt;
-    let folder = Folder::new("no-file");
+    let folder = Folder::new("trace-no-file");
     let trace = folder.trace(SCENARIO, "run.jsonl");
     let pipe = folder.path("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");

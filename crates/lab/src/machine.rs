@@ -15,14 +15,15 @@
 //!    pinned task are on the thread that made the machine.
 
 use std::io::Write;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::time::Time;
 use asx_runtime::waits::Waiter;
 use asx_runtime::{
-    Activity, Core, Cx, Dump, Health, Kept, Panic, Recorded, Region, Root, Settings, Stop,
-    TaskInfo, footprint, waits,
+    Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, Stop, TaskInfo,
+    footprint, waits,
 };
 
 use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
@@ -82,8 +83,8 @@ pub(crate) struct Machine {
     closed: Option<u64>,
     /// How long it still waits for wakes from elsewhere, in all runs together.
     patience: Duration,
-    /// Memory of tasks, from run to run. Stays on its thread, and so does the machine (rule 1).
-    _kept: Kept,
+    /// It stays on its thread (rule 1).
+    _here: PhantomData<*const ()>,
 }
 
 impl Drop for Machine {
@@ -109,7 +110,7 @@ impl Machine {
         let parts = Parts { host, core, root };
         let (signal, patience) = (Signal::new(), Duration::from_millis(200));
         let (moments, closed) = (Vec::new(), None);
-        Machine { parts, signal, moments, closed, patience, _kept: Kept::new() }
+        Machine { parts, signal, moments, closed, patience, _here: PhantomData }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets

@@ -60,8 +60,6 @@ mod why;
 
 pub use self::core::{Core, Health, Host, Settings};
 pub use cancel_safe::CancelSafe;
-#[cfg(all(feature = "lab", not(loom)))]
-pub use cell::memory::Kept;
 pub use cell::{Activity, Runnable};
 pub use combine::{
     BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,

@@ -2,8 +2,8 @@
 //! bad argument, and wants the right status and an unchanged digest.
 //!
 //! For each parameter the header's type, name and comment say what can be wrong with it; the other
-//! arguments are good ones. Then every function is called from a wrong thread and from inside a
-//! drop callback.
+//! arguments are good ones. Then every function is called where it may not be: from a wrong thread,
+//! from inside a drop callback, and from inside the program's own allocator.
 
 use super::build::sources;
 use crate::Result;
@@ -14,17 +14,21 @@ use std::path::Path;
 /// The fewest cases that are worth the name.
 const FEWEST: usize = 500;
 
+/// Places where nothing may be called: a thread, a drop callback, and the allocator's functions,
+/// one of them twice.
+const PLACES: usize = 5;
+
 /// A function as the header declares it.
 pub(super) struct Function {
     pub(super) name: String,
     returns: String,
-    params: Vec<Param>,
-    docs: String,
+    pub(super) params: Vec<Param>,
+    pub(super) docs: String,
 }
 
-struct Param {
-    type_of: String,
-    name: String,
+pub(super) struct Param {
+    pub(super) type_of: String,
+    pub(super) name: String,
 }
 
 struct Case {
@@ -40,7 +44,7 @@ pub(super) fn generate(to: &Path) -> Result<usize> {
     let cases: Vec<Case> =
         functions.iter().flat_map(|function| cases(function, &functions)).collect();
     let calls: Vec<&Function> = functions.iter().filter(|f| is_owned(f)).collect();
-    let count = cases.len() + 2 * calls.len();
+    let count = cases.len() + PLACES * calls.len();
     if count < FEWEST {
         return Err(format!("only {count} cases of abuse"));
     }
@@ -136,6 +140,7 @@ fn good(param: &Param) -> String {
         ("asx_event *", _) => "events",
         ("asx_task_entry *", _) => "entries",
         ("asx_when", _) => "asx_after(1)",
+        ("int32_t", "status") => "-1",
         ("int32_t" | "uint32_t" | "uint64_t" | "asx_status", _) => "0",
         ("asx_alloc_fn", _) => "gives",
         ("asx_free_fn", _) => "takes",
@@ -228,6 +233,7 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
         for (what, size) in [
             ("has no size", "0"),
             ("has an odd size", "13"),
+            ("ends inside a field", "20"),
             ("is larger than anything", "UINT32_MAX"),
         ] {
             wrongs.push((what, format!("({pointee} *)sized({size})"), BAD));
@@ -242,7 +248,10 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
                 wrongs.push(("is none of its values", value.to_owned(), BAD));
             }
         }
-        ("int32_t", "status") => wrongs.push(("is no status", String::from("99"), BAD)),
+        ("int32_t", "status") => {
+            wrongs.push(("is no status", String::from("99"), BAD));
+            wrongs.push(("is no error", String::from("ASX_OK"), BAD));
+        }
         ("const char *", "message") => {
             wrongs.push(("is not UTF-8", String::from("\"\\xff\\xfe\""), BAD));
             wrongs.push(("does not end", String::from("endless"), BAD));
@@ -258,7 +267,7 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
             wrongs.push(("is giant", String::from("SIZE_MAX"), "ASX_RESOURCE_EXHAUSTED"));
         }
         ("size_t", "struct_size") => {
-            for value in ["0", "12", "SIZE_MAX"] {
+            for value in ["0", "12", "20", "SIZE_MAX"] {
                 wrongs.push(("never was", value.to_owned(), BAD));
             }
         }
@@ -269,8 +278,9 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
             wrongs.push(("cannot be polled", String::from("asx_poll_with(NULL, NULL)"), BAD));
         }
         ("asx_when", _) => {
-            let value = String::from("(asx_when){ 1, 9, 0 }");
-            wrongs.push(("has no mode", value, BAD));
+            for value in ["(asx_when){ 1, 9, 0 }", "(asx_when){ 1, ASX_WHEN_AT, 1 }"] {
+                wrongs.push(("is none of its values", value.to_owned(), BAD));
+            }
         }
         _ => {}
     }

@@ -1,6 +1,7 @@
 //! `cargo xtask capi`: the C library as it is shipped, its header, its installation and its tests.
 
 mod abuse;
+mod answers;
 mod build;
 mod panics;
 mod test;

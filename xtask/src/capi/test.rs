@@ -1,7 +1,7 @@
 //! The tests in C: two compilers, two levels of optimisation, sanitizers, valgrind, consumers.
 
 use super::build::{Built, SONAME, install_from, library, sources};
-use super::{abuse, panics};
+use super::{abuse, answers, panics};
 use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
 use crate::{Result, apt};
 use std::fs;
@@ -11,10 +11,10 @@ use std::process::Command;
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 200 * 1024;
 
-const TESTS: [&str; 4] = ["basics", "threads", "profiles", "ghosts"];
+const TESTS: [&str; 6] = ["basics", "threads", "hooks", "profiles", "pools", "ghosts"];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 /// Programs that are made, not written.
-const MADE: [&str; 3] = ["abuse", "fixtures", "guide"];
+const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "guide"];
 const VALGRIND: &str = "--quiet --error-exitcode=9 --leak-check=full --fair-sched=yes";
 
 /// One way to compile.
@@ -41,6 +41,7 @@ pub(super) fn run() -> Result<String> {
     let folder = target_dir().join("capi/tests");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let cases = abuse::generate(&folder.join("abuse.c"))?;
+    answers::generate(&folder.join("answers.c"))?;
     fixtures(&folder.join("fixtures.c"))?;
     guide(&folder.join("guide.c"))?;
     let mut skipped = Vec::new();
@@ -166,7 +167,7 @@ fn compile(built: &Built, compiler: &str, std: &str, way: &Way, from: &Path, to:
 }
 
 fn under_valgrind(folder: &Path) -> Result {
-    for name in TESTS.iter().chain(&EXAMPLES).chain(&["abuse", "owners"]) {
+    for name in TESTS.iter().chain(&EXAMPLES).chain(&["abuse", "answers", "owners"]) {
         let mut check = command("valgrind", &VALGRIND.split(' ').collect::<Vec<_>>());
         sh(check.arg(folder.join(format!("{name}-gcc-O0"))))?;
     }

@@ -72,6 +72,11 @@ static void names(void)
         EQUAL(asx_event_name((uint32_t)status) != NULL, 1);
     }
     EQUAL(strcmp(asx_status_name(12345), "UNKNOWN"), 0);
+    EQUAL(strcmp(asx_status_name(INT32_MIN), "UNKNOWN"), 0);
+    EQUAL(asx_status_str(INT32_MAX) != NULL && asx_status_str(INT32_MIN) != NULL, 1);
+    EQUAL(strcmp(asx_event_name(UINT32_MAX), "unknown"), 0);
+    EQUAL(strcmp(asx_word(UINT64_MAX), "unknown"), 0);
+    EQUAL(strcmp(asx_word(0), "unknown"), 0);
 }
 
 static void tasks(void)
@@ -257,6 +262,9 @@ static int32_t fails(asx_runtime *rt, asx_task task, void *ctx)
 {
     (void)ctx;
     OK(asx_task_set_error(rt, task, ASX_DISCONNECTED, "no line"));
+    /* Success is no error; what was set stays. */
+    ANSWERS(asx_task_set_error(rt, task, ASX_OK, "all is well"), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_task_set_error(rt, task, -2, "less than none"), ASX_INVALID_ARGUMENT);
     return ASX_POLL_FAILED;
 }
 
@@ -276,6 +284,7 @@ static void failures(void)
     asx_region region;
     asx_region_options options = ASX_REGION_OPTIONS_INIT;
     asx_region_info info;
+    asx_task_info task;
     asx_task failing, sibling, joiner;
     int polls = 0;
     char text[64];
@@ -293,6 +302,9 @@ static void failures(void)
     EQUAL(outcome(rt, joiner), ASX_OUTCOME_OK);
     OK(asx_task_text(rt, failing, ASX_TEXT_OUTCOME, text, sizeof text, &size));
     EQUAL(strcmp(text, "no line"), 0);
+    task.struct_size = (uint32_t)sizeof task;
+    OK(asx_task_look(rt, failing, &task));
+    EQUAL(task.error, ASX_DISCONNECTED);
     ANSWERS(asx_task_text(rt, failing, ASX_TEXT_OUTCOME, text, 3, &size), ASX_FULL);
     EQUAL(strcmp(text, "no"), 0);
     EQUAL(size, 7);
@@ -519,22 +531,35 @@ static int32_t steps_inside(asx_runtime *rt, asx_task task, void *ctx)
     return ASX_POLL_READY;
 }
 
-static asx_runtime *in_drop;
+static asx_runtime *in_drop, *beside;
+static asx_task dropping;
+static int dropped;
 
+/* Arguments come first; another runtime may be used, and a wake from outside may come. */
 static void calls_inside(void *ctx)
 {
+    int polls = 0;
     (void)ctx;
     ANSWERS(asx_soft_stop(in_drop), ASX_REENTRANT);
+    ANSWERS(asx_step(in_drop, 0, 1, NULL), ASX_REENTRANT);
+    ANSWERS(asx_runtime_destroy(in_drop), ASX_REENTRANT);
+    ANSWERS(asx_now(in_drop, NULL), ASX_INVALID_ARGUMENT);
+    OK(asx_external_wake(in_drop, dropping));
+    spawn(beside, root(beside), ready, &polls);
+    EQUAL(run(beside, 0), 1);
+    ++dropped;
 }
 
 static void reentrancy(void)
 {
     asx_body body = { steps_inside, NULL, calls_inside };
-    asx_task task;
     in_drop = runtime();
-    OK(asx_task_spawn(in_drop, root(in_drop), body, NULL, &task));
+    beside = runtime();
+    OK(asx_task_spawn(in_drop, root(in_drop), body, NULL, &dropping));
     EQUAL(run(in_drop, 0), 1);
+    EQUAL(dropped, 1);
     finish(in_drop);
+    finish(beside);
 }
 
 /* What lives when a runtime goes is dropped, entries and finalizers too. */

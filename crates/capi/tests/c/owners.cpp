@@ -80,11 +80,41 @@ static void owners()
     EQUAL(rt.quiescent(), true);
 }
 
+// Owns a promise that it never keeps.
+struct promising {
+    asx::obligation promise;
+    int polls;
+
+    explicit promising(asx::obligation &&given) : promise(std::move(given)), polls(0) {}
+    int32_t operator()(asx::context &cx)
+    {
+        if (++polls == 2)
+            return ASX_POLL_READY;
+        asx::check(cx.wake());
+        return ASX_POLL_PENDING;
+    }
+};
+
+// What a task owns ends with its last poll, and is given up properly.
+static void owned_by_a_task()
+{
+    asx::runtime rt;
+    asx_region_info info;
+    info.struct_size = static_cast<uint32_t>(sizeof info);
+    rt.spawn(rt.root(), promising(asx::obligation(rt.get(), rt.root())));
+    OK(asx_region_look(rt.get(), rt.root(), &info));
+    EQUAL(info.obligations, 1);
+    rt.run(0);
+    OK(asx_region_look(rt.get(), rt.root(), &info));
+    EQUAL(info.obligations, 0);
+}
+
 int main()
 {
     pipeline();
     exceptions();
     owners();
+    owned_by_a_task();
     puts("owners: ok");
     return 0;
 }

@@ -25,6 +25,8 @@ static void *wakes(void *ctx)
     for (i = 0; i < WAKES; ++i)
         OK(asx_external_wake(waker->rt, waker->task));
     waker->affinity = asx_task_wake(waker->rt, waker->task);
+    /* Arguments come before the thread: there is no clock to ask. */
+    ANSWERS(asx_step(waker->rt, ASX_NOW, 1, NULL), ASX_INVALID_ARGUMENT);
     return NULL;
 }
 
@@ -98,10 +100,45 @@ static void from_signals(void)
     finish(signalled);
 }
 
+static int32_t once(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)rt;
+    (void)task;
+    (void)ctx;
+    return ASX_POLL_READY;
+}
+
+/* A wake may come too late: nothing happens to who has gone, nor to who comes after. */
+static void too_late(void)
+{
+    asx_runtime *rt = runtime();
+    asx_task gone = spawn(rt, root(rt), once, NULL), next;
+    asx_stats stats;
+    unsigned polls = 0;
+
+    EQUAL(run(rt, 0), 1);
+    OK(asx_external_wake(rt, gone));
+    OK(asx_task_release(rt, gone));
+    OK(asx_external_wake(rt, gone));
+    EQUAL(run(rt, 0), 0);
+    next = spawn(rt, root(rt), counts, &polls);
+    ANSWERS(asx_external_wake(rt, gone), ASX_STALE_HANDLE);
+    EQUAL(run(rt, 0), 1);
+    EQUAL(run(rt, 0), 0);
+    OK(asx_external_wake(rt, next));
+    EQUAL(run(rt, 0), 1);
+    EQUAL(polls, 2);
+    stats.struct_size = (uint32_t)sizeof stats;
+    OK(asx_get_stats(rt, &stats));
+    EQUAL(stats.external_wakes, 1);
+    finish(rt);
+}
+
 int main(void)
 {
     from_threads();
     from_signals();
+    too_late();
     puts("threads: ok");
     return 0;
 }

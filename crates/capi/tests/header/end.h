@@ -37,7 +37,7 @@ static inline asx_body asx_poll_with(asx_poll_fn poll, void *ctx)
 }
 
 /*
- * Calls a function and says where, for ghost reports:
+ * Calls a function that takes more than the runtime and says where, for ghost reports:
  * ASX_CALL(asx_task_wake, rt, task). `rt` is evaluated twice.
  */
 #define ASX_CALL(function, rt, ...)                                                                \

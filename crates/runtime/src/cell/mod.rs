@@ -39,7 +39,7 @@ mod armed;
 mod cancel;
 mod joiner;
 mod joint;
-pub(crate) mod memory;
+mod memory;
 mod stage;
 #[cfg(all(test, not(loom)))]
 mod tests;

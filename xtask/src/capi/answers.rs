@@ -1,0 +1,155 @@
+//! Random calls, each of which may answer only what the header's comment lists: a program made from
+//! the header, as the abuse suite is. There arguments are wrong; here the moment is.
+
+use super::abuse::{Function, Param, functions};
+use super::build::sources;
+use crate::Result;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// What every function may answer to a caller that does nothing forbidden here, or is a rule for
+/// all of them.
+const ELSEWHERE: [&str; 1] = ["ASX_AFFINITY_VIOLATION"];
+
+/// Writes the program.
+pub(super) fn generate(to: &Path) -> Result {
+    let header = fs::read_to_string(sources().join("include/asx.h")).map_err(|e| e.to_string())?;
+    let statuses = statuses(&header);
+    let all = functions(&header);
+    let called: Vec<&Function> = all.iter().filter(|function| is_called(function)).collect();
+    let (mut names, mut lists, mut calls) = (Vec::new(), String::new(), String::new());
+    for (at, function) in called.iter().enumerate() {
+        let mut listed: Vec<&str> = vec!["ASX_OK"];
+        let answers = answers(function, &all, &statuses);
+        let rest = answers.iter().map(String::as_str);
+        listed.extend(rest.filter(|name| *name != "ASX_OK" && !ELSEWHERE.contains(name)));
+        names.push(format!("\"{}\"", function.name));
+        let _ = writeln!(lists, "    {{ {}, -1 }},", listed.join(", "));
+        let _ = writeln!(calls, "    case {at}:\n        status = {};", call(function));
+        for made in function.params.iter().filter_map(made) {
+            let _ = writeln!(
+                calls,
+                "        if (status == ASX_OK)\n            keep_{made}(made_{made});"
+            );
+        }
+        calls.push_str("        break;\n");
+    }
+    let template = fs::read_to_string(sources().join("tests/c/answers.c.in"));
+    let text = template
+        .map_err(|error| error.to_string())?
+        .replace("@FUNCTIONS@", &called.len().to_string())
+        .replace("@NAMES@", &names.join(",\n    "))
+        .replace("@LISTS@", lists.trim_end())
+        .replace("@CALLS@", calls.trim_end());
+    fs::write(to, text).map_err(|error| error.to_string())
+}
+
+/// Whether it belongs into a run: it has a runtime, and leaves one.
+fn is_called(function: &Function) -> bool {
+    let takes_runtime = function.params.first().is_some_and(|p| p.type_of == "asx_runtime *");
+    takes_runtime && function.name != "asx_runtime_destroy"
+}
+
+/// The names of all statuses.
+fn statuses(header: &str) -> BTreeSet<String> {
+    let part = header.split("/* Statuses. */").nth(1).unwrap_or_default();
+    let part = part.split("/* Where a region stands. */").next().unwrap_or_default();
+    let defined = part.lines().filter_map(|line| line.strip_prefix("#define "));
+    defined.filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
+}
+
+/// What a comment, or the one it refers to, says the function answers.
+fn answers(function: &Function, all: &[Function], of: &BTreeSet<String>) -> BTreeSet<String> {
+    let said = function.docs.split("Answers:").nth(1).unwrap_or_default();
+    let words = said.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let mut found: BTreeSet<String> =
+        words.filter(|word| of.contains(*word)).map(str::to_owned).collect();
+    for rest in said.split(" as asx_").skip(1) {
+        let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(rest.len());
+        let other = all.iter().find(|other| other.name == format!("asx_{}", &rest[..end]));
+        found.extend(other.into_iter().flat_map(|other| answers(other, all, of)));
+    }
+    found
+}
+
+/// What a parameter gets that is not there before.
+fn made(param: &Param) -> Option<&str> {
+    let made = param.type_of.strip_prefix("asx_")?.strip_suffix(" *")?;
+    let handles = ["region", "task", "obligation", "channel", "permit", "timer"];
+    handles.contains(&made).then_some(made)
+}
+
+fn call(function: &Function) -> String {
+    let arguments: Vec<_> = function.params.iter().map(argument).collect();
+    format!("{}({})", function.name, arguments.join(", "))
+}
+
+/// An expression for a value that is mostly sensible.
+fn argument(param: &Param) -> String {
+    if let Some(made) = made(param) {
+        return format!("&made_{made}");
+    }
+    let Param { type_of, name } = param;
+    let value = match (type_of.as_str(), name.as_str()) {
+        ("asx_runtime *", _) => "rt",
+        ("const asx_region *", _) => "maybe_region()",
+        ("const asx_task *", _) => "maybe_task()",
+        ("const asx_region_options *", _) => "any_region_options()",
+        ("const asx_task_options *", _) => "any_task_options()",
+        ("asx_body", _) => "any_body()",
+        ("asx_when", _) => "any(2) ? asx_after(any(8)) : asx_at(any_time())",
+        ("const char *", "message") => "any(2) ? \"text\" : NULL",
+        ("const char *", _) => "__FILE__",
+        ("char *", _) => "text",
+        ("const void *" | "void *", _) => "element",
+        ("asx_event *", _) => "events",
+        ("asx_task_entry *", _) => "entries",
+        ("size_t", "room") => "any(2) ? ROOM : (size_t)any(8)",
+        ("size_t", "size" | "old_size") => "any(20) ? sizeof element : (size_t)any(9)",
+        ("size_t", "element_size") => "sizeof element",
+        ("size_t", _) => "(size_t)any(4)",
+        ("uint64_t", "now") => "any_time()",
+        ("uint64_t", "max_steps") => "any(6)",
+        ("uint64_t", "soft_ns") => "40 + any(400)",
+        ("uint64_t", "force_ns" | "span_ns") => "any(2) ? ASX_NONE : any(20)",
+        ("uint64_t", _) => "any(4)",
+        ("uint32_t", _) => "(uint32_t)any(3)",
+        ("int32_t", "kind") => "(int32_t)any(12)",
+        ("int32_t", "status") => "any(2) ? -1 : ASX_DISCONNECTED",
+        ("int32_t", _) => "(int32_t)any(6)",
+        ("asx_timer", _) => "any_timer()",
+        (pointer, _) if pointer.ends_with('*') => {
+            let to = pointer.trim_end_matches('*').trim();
+            return match to.strip_prefix("asx_") {
+                Some(sized) => format!("sized_{sized}()"),
+                None => format!("&number_{to}"),
+            };
+        }
+        (by_value, _) => return format!("any_{}()", by_value.trim_start_matches("asx_")),
+    };
+    value.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "/* Statuses. */\n#define ASX_OK 0\n#define ASX_FULL 102\n\
+        /* Where a region stands. */\n#define ASX_NONE 7\n\
+        /* Puts. ASX_FULL is no answer here.\n * Answers: ASX_OK; with ASX_NONE too.\n */\n\
+        asx_status asx_put(asx_runtime *rt, asx_task task, asx_timer *out);\n\
+        /* Gets.\n * Answers: as asx_put; ASX_FULL.\n */\n\
+        asx_status asx_get(asx_runtime *rt);\n";
+
+    #[test]
+    fn what_a_comment_lists_is_what_may_be_answered() {
+        let (all, statuses) = (functions(HEADER), statuses(HEADER));
+        let [put, get] = &all[..] else { panic!("two functions") };
+        let listed = |function| answers(function, &all, &statuses).into_iter().collect::<Vec<_>>();
+        assert_eq!(listed(put), ["ASX_OK"]);
+        assert_eq!(listed(get), ["ASX_FULL", "ASX_OK"]);
+        assert_eq!(call(put), "asx_put(rt, any_task(), &made_timer)");
+    }
+}
