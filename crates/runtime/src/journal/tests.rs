@@ -22,7 +22,7 @@ use super::*;
 use crate::core::{Host, Settings};
 use crate::prim::{Mutex, lock_unseen};
 use crate::spawn::{Plan, make};
-use crate::{Cx, Runnable};
+use crate::{Cancelled, Cx, Runnable};
 
 /// A host of no tasks, on which it is later at every look, or always the same time.
 struct Clock {
@@ -541,4 +541,34 @@ fn refusal_is_by_events_not_by_slots() {
     some_events(2).for_each(|(subject, kind)| core.note(subject, kind));
     assert_eq!(core.room_on_record(), Err(Status::ResourceExhausted));
     drop(region);
+}
+
+#[test]
+fn a_region_that_tasks_have_departed_from_ends_after_them() {
+    for passes in [true, false] {
+        let core = core(passes, 1 << 10, WhenFull::Refuse);
+        let region = core.root();
+        region.meet();
+        let entries: Vec<_> = (0..20)
+            .map(|_| {
+                let body = async |_: Cx| Ok::<(), Cancelled>(());
+                // SAFETY: Send and 'static.
+                unsafe { make(&region, Plan::default(), body) }.0.unwrap().unwrap()
+            })
+            .collect();
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                // This thread's stamps run ahead of the other's.
+                (0..100).for_each(|_| core.note(Subject::default(), EventKind::SoftStop {}));
+                entries.into_iter().for_each(|entry| assert!(entry.run()));
+            });
+        });
+        region.end();
+        let events = core.recorded().unwrap().events;
+        let is_end = |event: &Event| matches!(event.kind, EventKind::TaskEnded { .. });
+        let is_move = |event: &Event| matches!(event.kind, EventKind::RegionMoved { .. });
+        assert_eq!(events.iter().filter(|event| is_end(event)).count(), 20);
+        let first = events.iter().position(is_move).unwrap();
+        assert!(first > events.iter().rposition(is_end).unwrap(), "{events:?}");
+    }
 }

@@ -24,7 +24,7 @@ use std::ptr::{NonNull, null_mut};
 
 use crate::cell::{Header, TaskRef};
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::prim::atomic::{AtomicPtr, AtomicUsize};
+use crate::prim::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 use crate::prim::{spin_loop, yield_now};
 
 /// How many tasks can be here: few enough for models to fill it. On a page there is one thread, and
@@ -32,7 +32,7 @@ use crate::prim::{spin_loop, yield_now};
 const ROOM: usize = match () {
     () if cfg!(target_arch = "wasm32") => 0,
     () if cfg!(loom) => 2,
-    () => 7,
+    () => 6,
 };
 /// There are no places yet.
 const UNUSED: usize = 1 << (usize::BITS - 2);
@@ -44,12 +44,16 @@ const SPINS: u32 = 64;
 /// The places.
 pub(super) struct Departed {
     claims: AtomicUsize,
+    /// The last stamp under which the end of one of them was recorded.
+    stamp: AtomicU64,
     places: [AtomicPtr<Header>; ROOM],
 }
 
 /// Tasks that were taken out; they go when the lock of their region is not held any more.
 pub(super) struct Gone {
     tasks: [Option<TaskRef>; ROOM],
+    /// No stamp of theirs is later.
+    pub(super) stamp: u64,
 }
 
 impl Gone {
@@ -62,7 +66,7 @@ impl Gone {
 impl Departed {
     pub(super) fn new() -> Departed {
         let places = array::from_fn(|_| AtomicPtr::new(null_mut()));
-        Departed { claims: AtomicUsize::new(UNUSED), places }
+        Departed { claims: AtomicUsize::new(UNUSED), stamp: AtomicU64::new(0), places }
     }
 
     /// Whether there may be a task here.
@@ -79,15 +83,18 @@ impl Departed {
         }
     }
 
-    /// Leaves a task here: whether there was a place. Then it is not the caller's any more, and the
-    /// region may be gone (rule 3).
+    /// Leaves a task here whose end was recorded under this stamp, or not at all (0): whether there
+    /// was a place. Then it is not the caller's any more, and the region may be gone (rule 3).
     ///
     /// # Safety
     /// It has completed and is on the list of the region, whose reference to it is the caller's.
     #[inline]
-    pub(super) unsafe fn leave(&self, task: NonNull<Header>) -> bool {
+    pub(super) unsafe fn leave(&self, task: NonNull<Header>, stamp: u64) -> bool {
         if self.claims.load(Relaxed) >= ROOM {
             return false;
+        }
+        if stamp > 0 {
+            self.stamp.fetch_max(stamp, Relaxed);
         }
         // Rule 1. After this comes what is done to the place and, for who sees it, to the task.
         let claim = self.claims.fetch_add(1, AcqRel);
@@ -112,7 +119,7 @@ impl Departed {
 
     /// Takes all tasks out. `shut`: none is left here from now on.
     pub(super) fn take(&self, shut: bool) -> Gone {
-        let mut gone = Gone { tasks: [const { None }; ROOM] };
+        let mut gone = Gone { tasks: [const { None }; ROOM], stamp: 0 };
         let (mut taken, mut claims) = (0, self.claims.load(Acquire));
         while claims < UNUSED {
             taken = self.take_up_to(claims, taken, &mut gone);
@@ -122,6 +129,7 @@ impl Departed {
                 Err(more) => claims = more,
             }
         }
+        gone.stamp = self.stamp.load(Relaxed);
         gone
     }
 

@@ -61,9 +61,9 @@ impl Region {
         region.object.read();
         region.core.task_done();
         // Shortcut: nothing follows from it while the region goes on.
-        let departs = severity == Severity::Ok && stamp == 0 && !pinned;
+        let departs = severity == Severity::Ok && !pinned;
         // SAFETY: the caller's promise; nothing is looked at if it was left.
-        if departs && unsafe { region.departed.leave(task) } {
+        if departs && unsafe { region.departed.leave(task, stamp) } {
             return;
         }
         // SAFETY: the caller's promise.
@@ -149,6 +149,7 @@ impl Region {
                 inner.unlink(task);
                 inner.word.task_done();
             }
+            self.stamp().raise(gone.stamp);
             gone
         };
         // Not under the lock.
