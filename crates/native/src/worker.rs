@@ -26,7 +26,8 @@ use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared};
 
-/// Sleepers get up for timers at multiples of this, so that one wake serves many.
+/// Nanoseconds. Sleepers get up for timers at multiples of this, or when they have slept for as
+/// long, so that one wake serves many.
 const SLACK: u64 = 1_000_000;
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
 /// and another sleeps.
@@ -489,7 +490,7 @@ impl Worker {
             }
             self.fairness.borrow_mut().parked();
             let (next, now) = (self.core.next_timer(), self.shared.now());
-            let timer = next.map(|next| round_up(next) - now);
+            let timer = next.map(|next| get_up(next, now) - now);
             // Where there were timers just now there will be some again.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
             let counters = &self.remote.counters;
@@ -612,9 +613,11 @@ impl Worker {
     }
 }
 
-/// The first instant not before `time` that sleepers get up at.
-fn round_up(time: Time) -> Time {
-    Time::from_nanos(time.as_nanos().div_ceil(SLACK).saturating_mul(SLACK))
+/// When one that lies down now gets up for a timer: at a multiple of [`SLACK`], and not before it
+/// has slept for that long. The timer is late by as much at most: it was not due yet.
+fn get_up(timer: Time, now: Time) -> Time {
+    let round = timer.as_nanos().div_ceil(SLACK).saturating_mul(SLACK);
+    Time::from_nanos(round).max(now + Duration::from_nanos(SLACK))
 }
 
 /// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
@@ -635,5 +638,25 @@ impl<'a> StandBy<'a> {
 impl Drop for StandBy<'_> {
     fn drop(&mut self) {
         let _ = self.relief.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleepers_get_up_seldom_and_never_early_and_late_by_the_slack_at_most() {
+        let (slack, end) = (SLACK as i64, i64::MAX / 2);
+        for now in [0, 1, slack - 1, slack, 7 * slack + 60_000, end] {
+            for ahead in [0, 1, slack / 2, slack - 1, slack, slack + 1, 9 * slack + 3, 10 * slack] {
+                let timer = Time::from_nanos((now + ahead) as u64);
+                let up = get_up(timer, Time::from_nanos(now as u64)).as_nanos() as i64;
+                assert!((now + ahead..=now + ahead + slack).contains(&up), "{now} {ahead}");
+                assert!(up >= now + slack, "{now} {ahead}");
+                assert!(up % slack == 0 || up == now + slack, "{now} {ahead}");
+            }
+        }
+        assert_eq!(get_up(Time::MAX, Time::ZERO), Time::MAX);
     }
 }

@@ -242,7 +242,7 @@ fn a_shutdown_goes_from_word_to_cancel_to_force() {
                 cx.sleep(Duration::from_millis(1)).await?;
                 assert!(handle.dump().to_string().contains("task t"));
                 // Long enough for the polite one even where others keep the machine busy.
-                handle.stop(Duration::from_millis(250));
+                handle.stop(Duration::from_millis(1000));
                 let polite = polite.await;
                 cx.shield(async |_| {
                     assert!(matches!(polite, Ok("polite")), "{polite:?}");

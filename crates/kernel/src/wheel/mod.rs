@@ -171,9 +171,8 @@ impl<T> Wheel<T> {
     pub fn collect(&mut self, now: Time, max: usize, out: &mut Vec<Expired<T>>) -> usize {
         self.advance(now);
         self.form_group();
-        let due = self.due();
-        let mut count = 0;
-        while count < max
+        let (due, before) = (self.due(), out.len());
+        while out.len() - before < max
             && let Some(node) = self.first()
             && node.deadline <= due
         {
@@ -182,14 +181,15 @@ impl<T> Wheel<T> {
                 _ => self.heap.remove(0, |_, _| ()),
             }
             let handle = TimerHandle { id: self.id(node.at), generation: self.generation(&node) };
-            if let Some((token, _)) = self.slab.remove(node.at) {
-                out.push(Expired { handle, deadline: Time::from_nanos(node.deadline), token });
+            let deadline = Time::from_nanos(node.deadline);
+            match self.find(handle).and_then(|at| self.slab.remove(at)) {
+                Some((token, _)) => out.push(Expired { handle, deadline, token }),
+                None => self.dead -= 1,
             }
-            self.trim();
-            count += 1;
         }
+        self.trim();
         self.settle();
-        count
+        out.len() - before
     }
 
     getters! {
