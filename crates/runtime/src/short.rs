@@ -11,7 +11,12 @@
 //!    false, through the guard, which cannot be sent to another thread.
 
 #[cfg(not(loom))]
-pub(crate) use here::{Held, ShortLock};
+pub(crate) use here::{Held, ShortLock, pause};
+
+#[cfg(loom)]
+pub(crate) fn pause(_: u32) {
+    crate::prim::yield_now();
+}
 
 #[cfg(loom)]
 pub(crate) use crate::prim::MutexGuard as Held;
@@ -128,13 +133,18 @@ mod here {
                 {
                     return;
                 }
-                match rounds {
-                    0..SPINS => std::hint::spin_loop(),
-                    SPINS..YIELDS => std::thread::yield_now(),
-                    _ => std::thread::sleep(NAP),
-                }
+                pause(rounds);
                 rounds = rounds.saturating_add(1);
             }
+        }
+    }
+
+    /// Waits for somebody who is about to be done, after so many rounds in vain.
+    pub(crate) fn pause(rounds: u32) {
+        match rounds {
+            0..SPINS => std::hint::spin_loop(),
+            SPINS..YIELDS => std::thread::yield_now(),
+            _ => std::thread::sleep(NAP),
         }
     }
 

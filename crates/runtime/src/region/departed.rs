@@ -25,7 +25,7 @@ use std::ptr::{NonNull, null_mut};
 use crate::cell::{Header, TaskRef};
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::prim::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
-use crate::prim::{spin_loop, yield_now};
+use crate::short::pause;
 
 /// How many tasks can be here: few enough for models to fill it. On a page there is one thread, and
 /// nothing to gain.
@@ -38,8 +38,6 @@ const ROOM: usize = match () {
 const UNUSED: usize = 1 << (usize::BITS - 2);
 /// There are no places any more.
 const SHUT: usize = 1 << (usize::BITS - 1);
-/// How often to look for a task that is about to be left before giving the processor away.
-const SPINS: u32 = 64;
 
 /// The places.
 pub(super) struct Departed {
@@ -152,11 +150,7 @@ fn emptied(place: &AtomicPtr<Header>) -> TaskRef {
             // SAFETY: rule 3: the region's reference.
             return unsafe { TaskRef::from_raw(task) };
         }
-        if rounds < SPINS && cfg!(not(loom)) {
-            spin_loop()
-        } else {
-            yield_now()
-        }
+        pause(rounds);
         rounds = rounds.saturating_add(1);
     }
 }
