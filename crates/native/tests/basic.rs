@@ -271,8 +271,15 @@ fn a_dump_names_what_waits_and_where() {
                         cx.sleep(Duration::from_secs(3600)).await?;
                         Ok(())
                     }));
-                    cx.sleep(Duration::from_millis(2)).await?;
-                    let dump = handle.dump();
+                    // Another worker may have taken it, and take its time to begin with it.
+                    let mut dump = handle.dump();
+                    for _ in 0..10_000 {
+                        if dump.to_string().contains("waits for a point in time") {
+                            break;
+                        }
+                        cx.sleep(Duration::from_millis(1)).await?;
+                        dump = handle.dump();
+                    }
                     s.cancel("done with");
                     Ok((dump.to_string(), dump.to_json()))
                 })
