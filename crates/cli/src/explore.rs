@@ -79,7 +79,7 @@ pub(crate) struct Explore {
     #[arg(long, value_enum, default_value = "random")]
     strategy: How,
     /// How many runs.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// How many threads.
     #[arg(long, default_value_t = 1)]
@@ -101,7 +101,7 @@ pub(crate) struct Explore {
     setup: Setup,
     /// One JSON object on standard output.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 fn shard(text: &str) -> Result<(u64, u64), String> {
@@ -354,6 +354,9 @@ fn report(
         let failed = state.failures.len();
         let none = if failed == 0 { "none fails".into() } else { format!("{failed} fail") };
         writeln!(out, "{none}")?;
+        if !options.merge.is_empty() && state.left() > 0 {
+            writeln!(out, "{} runs of this search are in none of these files", state.left())?;
+        }
         for name in options.files.names() {
             match state.failures.first() {
                 Some(Found { seed, .. }) => writeln!(out, "{name}: the run of seed {seed}")?,

@@ -132,7 +132,7 @@ Exit status:
   2  the scenario, a token or a file is unusable
 
 Examples:
-  asx explore sched-steal-order --seeds 10000 --jobs 2
+  asx explore sched-steal-order-of-lanes --seeds 10000 --jobs 2
   asx explore my.toml --strategy dfs --expect
   asx explore my.toml --expect --trace failed.asxt --report failed.html
   asx explore my.toml --seeds 1000000 --shard 0/4 --resume part0.json

@@ -4,16 +4,16 @@
 
 /// A line on standard error; that nobody can read it is no reason to end otherwise.
 macro_rules! complain {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        $crate::output::complain(format!($($text)*))
+    };
 }
 
 mod bless;
 mod conform;
 mod explore;
 mod help;
+mod output;
 mod parity;
 mod run;
 mod status;
@@ -127,7 +127,8 @@ struct Run {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let wants_object = cli.command.as_ref().is_some_and(Command::wants_object);
+    let mut out = output::Output::new();
     let done = match cli.command {
         None => tour::tour(&mut out),
         Some(Command::Conform(options)) => conform::conform(&options, &mut out),
@@ -140,13 +141,31 @@ fn main() -> ExitCode {
         Some(Command::Status { status }) => status::status(status.as_deref(), &mut out),
         Some(Command::Completions { shell }) => completions(shell, &mut out),
     };
-    match done.and_then(|code| out.flush().map(|()| code)) {
+    let unusable = matches!(&done, Ok(code) if *code == ExitCode::from(2));
+    let told = if unusable && wants_object { out.complaints() } else { Ok(()) };
+    match done.and_then(|code| told.and_then(|()| out.flush()).map(|()| code)) {
         Ok(code) => code,
         // Nobody reads any more: that is no failure of ours.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             complain!("asx: {error}");
             ExitCode::from(2)
+        }
+    }
+}
+
+impl Command {
+    /// Whether what comes out is to be one JSON object, also if nothing else can be said. Commands
+    /// about traces see to it themselves.
+    fn wants_object(&self) -> bool {
+        match self {
+            Command::Conform(options) => options.json,
+            Command::Parity(options) => options.json,
+            Command::Run(options) => options.json,
+            Command::Explore(options) => options.json,
+            Command::Replay(options) => options.json,
+            Command::Shrink(options) => options.json,
+            Command::Trace { .. } | Command::Status { .. } | Command::Completions { .. } => false,
         }
     }
 }

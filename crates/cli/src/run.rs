@@ -3,6 +3,7 @@
 use crate::conform::{host, problems};
 use crate::trace::Recording;
 use crate::{Run, bless};
+use asx_conformance::parse::suggest;
 use asx_conformance::{Fixture, Report, Scenario, SchemaError, corpus, parse_str, run_seeds};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -74,7 +75,11 @@ fn find(file: &str) -> Option<Fixture> {
             // A built-in one may also be named by the path it has in the repository.
             let found = corpus().into_iter().find(|own| own.stem() == file || own.file == file);
             if found.is_none() {
-                complain!("asx: {error}");
+                let ids: Vec<_> = corpus().iter().map(|own| own.stem().to_owned()).collect();
+                let near = suggest::nearest(file, ids.iter().map(String::as_str));
+                let hint = near.map(|near| format!("; did you mean `{near}`?"));
+                let hint = hint.unwrap_or_default();
+                complain!("asx: {error}; no built-in scenario is called so either{hint}");
             }
             found
         }

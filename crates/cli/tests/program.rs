@@ -377,3 +377,62 @@ fn standard_error_that_takes_nothing_changes_no_exit_code() {
     let status = asx.args(["run", "no-such-file"]).stderr(full).status().expect("asx runs");
     assert_eq!(status.code(), Some(2));
 }
+
+#[test]
+fn who_asks_for_json_gets_an_object_also_if_there_is_only_a_complaint() {
+    let folder = Folder::new("program-complaints");
+    let damaged = folder.join("damaged.json").display().to_string();
+    fs::write(&damaged, "{\"version\":1").expect("it is written");
+    for arguments in [
+        &["run", "nowhere.toml"][..],
+        &["explore", "nowhere.toml"],
+        &["explore", "ch-fifo-001", "--resume", &damaged],
+        &["explore", "--merge", &damaged],
+        &["replay", "ch-fifo-001", "!!!"],
+        &["shrink", "ch-fifo-001", "!!!"],
+        &["shrink", "nowhere.toml", "AQCugbM"],
+    ] {
+        let output = asx(&[arguments, &["--json"][..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let object: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
+        let error = object["error"].as_str().expect("what is wrong");
+        assert!(!error.is_empty() && text(&output.stderr).contains(error), "{object}");
+    }
+    // Nothing fails under the usual order: that is no text either.
+    let output = asx(&["shrink", "ch-fifo-001", "AQCugbM", "--json"]);
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((output.status.code(), &object["failure"]), (Some(0), &serde_json::Value::Null));
+}
+
+#[test]
+fn a_search_of_nothing_or_of_a_part_is_not_told_as_a_whole_one() {
+    let output = asx(&["explore", "ch-fifo-001", "--seeds", "0"]);
+    assert_eq!(output.status.code(), Some(2));
+    let folder = Folder::new("program-parts");
+    let parts = ["0/3", "1/3"].map(|part| {
+        let file = folder.join(part.replace('/', "-")).display().to_string();
+        let arguments = ["explore", "ch-fifo-001", "--seeds", "9", "--shard", part, "--resume"];
+        assert_eq!(asx(&[&arguments[..], &[&file]].concat()).status.code(), Some(0));
+        file
+    });
+    let merged = asx(&["explore", "--merge", &parts[0], &parts[1]]);
+    let said = text(&merged.stdout);
+    assert!(said.contains("3 runs of this search are in none of these files"), "{said}");
+    let other = folder.join("other").display().to_string();
+    let arguments = ["explore", "ch-fifo-001", "--seeds", "8", "--shard", "2/3", "--resume"];
+    assert_eq!(asx(&[&arguments[..], &[&other]].concat()).status.code(), Some(0));
+    let merged = asx(&["explore", "--merge", &parts[0], &other]);
+    let said = text(&merged.stderr);
+    assert!(said.contains("9 seeds in 3 parts") && said.contains("8 seeds in 3 parts"), "{said}");
+}
+
+#[test]
+fn what_the_help_names_is_there() {
+    let help = text(&asx(&["explore", "--help"]).stdout);
+    let id = help.lines().find_map(|line| line.trim().strip_prefix("asx explore sched-"));
+    let id = format!("sched-{}", id.and_then(|id| id.split(' ').next()).expect("an example"));
+    assert_eq!(asx(&["explore", &id, "--seeds", "2"]).status.code(), Some(0));
+    let near = text(&asx(&["explore", &id[..id.len() - 1]]).stderr);
+    assert!(near.contains(&format!("did you mean `{id}`?")), "{near}");
+}

@@ -235,6 +235,10 @@ impl Checker {
             let text = format!("{first} events are missing at the start, but {lost} lost");
             self.ensure(first <= lost, "end_first", text);
         }
+        let left = self.laws.as_ref().filter(|_| lost == 0);
+        if let Some(Err(breach)) = left.map(Refinement::finish) {
+            self.ensure(false, breach.code, breach.text);
+        }
         let (mentions, here) = (core::mem::take(&mut self.mentions), (self.record, self.place));
         for (mention, place, record) in mentions {
             (self.record, self.place) = (record, place);

@@ -86,6 +86,8 @@ kinds! {
     Io { message: String } = "io", "{message}";
     /// The first bytes belong to neither codec.
     Magic = "magic", "this is no trace: neither JSON lines nor the binary format";
+    /// The first bytes are those of something that a trace may be inside.
+    Wrapped { what: &'static str } = "magic", "this is no trace: it begins with {what}";
     /// A version this build does not know.
     Version { version: u64 } = "version", "version {version} of the format is not known here";
     /// The file ends before its end record is complete.

@@ -40,6 +40,15 @@ enum Stage {
     Done,
 }
 
+/// How files begin that traces come in by mistake, and what that is.
+const WRAPPINGS: [(&[u8], &str); 5] = [
+    (b"\xef\xbb\xbf", "a byte-order mark"),
+    (b"\xff\xfe", "a byte-order mark of UTF-16"),
+    (b"\xfe\xff", "a byte-order mark of UTF-16"),
+    (b"\x1f\x8b", "what gzip writes; unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "what zstd writes; unpack it first"),
+];
+
 impl<S: Source> Reader<S> {
     /// Finds out the codec and reads the header, within the usual limits.
     pub fn open(source: S) -> Result<Reader<S>, Error> {
@@ -50,7 +59,11 @@ impl<S: Source> Reader<S> {
     pub fn with_limits(source: S, limits: Limits) -> Result<Reader<S>, Error> {
         let mut input = Input::new(source);
         let start = |kind| Error { kind, place: Place::Byte(0), record: 0 };
-        let mut inner = match input.peek().map_err(start)?.first() {
+        let first = input.peek().map_err(start)?;
+        if let Some((_, what)) = WRAPPINGS.iter().find(|(bytes, _)| first.starts_with(bytes)) {
+            return Err(start(ErrorKind::Wrapped { what }));
+        }
+        let mut inner = match first.first() {
             None => return Err(start(ErrorKind::Truncated)),
             Some(b'{') => Inner::Json(JsonReader::new(input, limits)),
             Some(byte) if *byte == MAGIC[0] => Inner::Binary(BinaryReader::new(input, limits)),

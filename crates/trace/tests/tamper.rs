@@ -176,7 +176,36 @@ const UNLAWFUL: &[(&str, Harm)] = &[
     ("task_region", about!(TaskMoved { .. } => Subject { task: Some(1), ..ROOT })),
     ("task_home", about!(TaskSpawned { .. } => Subject { task: Some(1), ..NOBODY })),
     ("task_twice", twice!(TaskSpawned { .. })),
-    ("task_state", without!(TaskMoved { .. })),
+    ("task_state", without!(TaskMoved { .. }, 1)),
+    ("task_unbegun", without!(TaskMoved { .. })),
+    ("unknown_task", about!(Received {} => Subject { task: Some(8), ..CHANNEL })),
+    ("task_unended", |_, records| {
+        records.remove(at!(records, TaskEnded { .. }));
+        let at = at!(records, RegionOutcome { .. });
+        event(&mut records[at]).kind = RegionOutcome { outcome: Severity::Ok };
+    }),
+    ("task_unseen", |_, records| {
+        records.remove(at!(records, TaskMoved { to: TaskState::Cancelling, .. }));
+        records.remove(at!(records, TaskMoved { to: TaskState::Finalizing, .. }));
+        let at = at!(records, TaskMoved { to: TaskState::Completed, .. });
+        event(&mut records[at]).kind =
+            TaskMoved { from: TaskState::CancelRequested, to: TaskState::Completed };
+    }),
+    ("region_untold", without!(RegionOutcome { .. })),
+    ("region_cancel_same", twice!(RegionCancelled { .. })),
+    ("region_uncancelled", without!(RegionCancelled { .. })),
+    ("channel_waits", |_, records| {
+        records.remove(at!(records, SendLeft {}));
+        records.remove(at!(records, ReceiverGone { .. }));
+    }),
+    ("task_forced", |_, records| {
+        let at = at!(records, CleanupError {});
+        event(&mut records[at]).kind = CleanupOverrun { polls: 0 };
+        records.insert(at, records[at].clone());
+    }),
+    ("cancel_same", twice!(CancelWitness { .. })),
+    ("cancel_untold", without!(CancelWitness { .. }, 1)),
+    ("decision_late", moved!(TaskMoved { .. } => Decision { .. })),
     (
         "task_step",
         instead!(TaskMoved { .. }, 1 => TaskMoved {
@@ -536,4 +565,19 @@ fn blocks(bytes: &[u8]) -> Vec<&[u8]> {
         at = end;
     }
     blocks
+}
+
+#[test]
+fn a_trace_in_a_wrapping_says_what_it_is_wrapped_in() {
+    let bytes = write(Codec::Json, &header(), &records());
+    for (before, what) in [
+        (&b"\xef\xbb\xbf"[..], "a byte-order mark"),
+        (b"\xff\xfe", "a byte-order mark of UTF-16"),
+        (b"\x1f\x8b\x08", "what gzip writes; unpack it first"),
+    ] {
+        let wrapped = [before, &bytes].concat();
+        let error = Reader::open(&wrapped[..]).expect_err("no trace");
+        assert_eq!(error.kind.code(), "magic");
+        assert!(error.to_string().ends_with(what), "{error}");
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Replay {
     files: Files,
     /// One JSON object on standard output.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// What `asx shrink` is asked.
@@ -41,7 +41,7 @@ pub(crate) struct Shrink {
     setup: Setup,
     /// One JSON object on standard output.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// One schedule of a scenario: what did not hold, and the record.
@@ -123,7 +123,10 @@ pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result
         id
     });
     let Some(shrunk) = shrunk else {
-        writeln!(out, "nothing fails under this schedule")?;
+        match options.json {
+            true => writeln!(out, "{}", serde_json::json!({ "id": scenario.id, "failure": null }))?,
+            false => writeln!(out, "nothing fails under this schedule")?,
+        }
         return Ok(ExitCode::SUCCESS);
     };
     let (before, after) = (schedule.deviations.len(), shrunk.schedule.deviations.len());

@@ -63,6 +63,17 @@ impl State {
         }
     }
 
+    /// Which search it is a part of.
+    fn search(&self) -> String {
+        let State { id, strategy, seeds, parts, .. } = self;
+        format!("`{id}` ({strategy}), {seeds} seeds in {parts} parts")
+    }
+
+    /// How many runs of the search were not made, in these parts and in others.
+    pub(super) fn left(&self) -> u64 {
+        if self.exhausted { 0 } else { self.seeds.saturating_sub(self.done) }
+    }
+
     /// How many seeds are in this part.
     pub(super) fn mine(&self) -> u64 {
         (self.seeds.saturating_sub(self.part)).div_ceil(self.parts.max(1))
@@ -143,12 +154,13 @@ impl State {
                 (state.id.clone(), state.strategy.clone(), state.parts, state.seeds)
             };
             if same(&part) != same(&all) {
-                return Err(format!("`{}` and `{}`: parts of two explorations", all.id, part.id));
+                let [one, other] = [&all, &part].map(State::search);
+                return Err(format!("parts of two explorations: {one}, and {other}"));
             }
             if !seen.insert(part.part) {
                 return Err(format!("part {} of `{}` is there twice", part.part, all.id));
             }
-            all.done += part.done;
+            all.done = all.done.saturating_add(part.done);
             all.distinct.extend(part.distinct);
             all.fingerprint = all.fingerprint.wrapping_add(part.fingerprint);
             all.failures.extend(part.failures);

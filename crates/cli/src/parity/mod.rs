@@ -58,7 +58,7 @@ pub(crate) struct Parity {
     out: Option<PathBuf>,
     /// One JSON object on standard output.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// Where a page is.

@@ -35,7 +35,24 @@ impl Refinement {
         self.look_at_permit(id, event)?;
         let seen = self.channels.entry(id).or_default();
         ensure(seen.region == region, "channel_region", "it belongs to another region")?;
-        seen.look(event)
+        seen.look(event)?;
+        let Some(task) = event.subject.task else { return Ok(()) };
+        let seen = self.tasks.get(&task);
+        let seen = seen.ok_or_else(|| breach("unknown_task", "an unknown task"))?;
+        ensure(seen.has_begun(), "task_unbegun", "its task has not begun")
+    }
+
+    /// Whether everybody who waits for a slot at the end of the record is still there.
+    pub(super) fn waits_are_real(&self) -> Judged {
+        // Nobody waits for room in a channel whose receiver is gone, and nothing is said of it.
+        for (id, seen) in self.channels.iter().filter(|(_, seen)| !seen.receiver_gone) {
+            let waiting = seen.waiting.iter().filter(|(_, count)| **count > 0);
+            let mut tasks = waiting.filter_map(|(task, _)| self.tasks.get(&(*task)?));
+            let real = tasks.all(|task| !task.is_over());
+            let text = format!("somebody waits for a slot of channel {id}, and is over");
+            ensure(real, "channel_waits", text)?;
+        }
+        Ok(())
     }
 
     /// A permit is out from its reservation to its one end.

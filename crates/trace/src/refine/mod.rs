@@ -140,6 +140,13 @@ impl Refinement {
         }
     }
 
+    /// Looks at what is missing at the end of a whole record: of what is over, all was told.
+    pub fn finish(&self) -> Result<(), Breach> {
+        self.tasks.iter().try_for_each(|(id, task)| task.is_told(*id))?;
+        self.regions.iter().try_for_each(|(id, region)| region.is_told(*id))?;
+        self.waits_are_real()
+    }
+
     /// Whether a task of this number was spawned.
     pub fn has_task(&self, number: u64) -> bool {
         self.tasks.contains_key(&number)

@@ -46,6 +46,13 @@ impl RegionSeen {
         }
     }
 
+    /// Whether all was told of it that there is to tell, at the end of the record.
+    pub(super) fn is_told(&self, id: u64) -> Judged {
+        let told = self.told || self.state != RegionState::Closed;
+        let text = format!("region {id} is closed, but what it came to was not told");
+        ensure(told, "region_untold", text)
+    }
+
     /// Whether it may be in this state, with what is inside.
     fn may_be(&self, to: RegionState) -> Judged {
         let empty = matches!(to, RegionState::Finalizing | RegionState::Closed);
@@ -73,6 +80,8 @@ impl Refinement {
                 ensure(seen.state == from, "region_state", was())?;
                 from.check(to).map_err(|_| breach("region_step", "no such step of a region"))?;
                 seen.may_be(to)?;
+                let asked = seen.cancelled || to != RegionState::Draining;
+                ensure(asked, "region_uncancelled", "it was not cancelled, so nothing is drained")?;
                 seen.state = to;
                 if let (RegionState::Closed, Some(parent)) = (to, seen.parent) {
                     self.regions.get_mut(&parent).into_iter().for_each(|seen| seen.children -= 1);
@@ -83,6 +92,8 @@ impl Refinement {
                 let first = !seen.cancelled && seen.state == RegionState::Open;
                 let text = "a first cancel that strengthens";
                 ensure(!(first && strengthened), "region_cancel", text)?;
+                let grows = !seen.cancelled || strengthened;
+                ensure(grows, "region_cancel_same", "its cancel does not grow")?;
                 seen.cancelled = true;
                 ensure(seen.state != RegionState::Closed, "region_closed", "it is closed")
             }
