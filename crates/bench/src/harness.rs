@@ -1,8 +1,10 @@
 //! Interleaved repetitions, medians, ratios.
 //!
-//! Repetition 1 of every peer of a workload runs before repetition 2 of any, and the order turns
-//! round each time, so that a slow phase of the machine hits all peers alike. What is compared is
-//! the ratio of medians; the noise column says how far the middle half of the repetitions spreads.
+//! Repetition 1 of all that are compared with each other runs before repetition 2 of any, and the
+//! order turns round each time, so that a slow phase of the machine hits all alike, and each comes
+//! after each. Nobody else runs in between: threads that end leave memory behind, or take it with
+//! them, to the good or bad of whoever is next. What is compared is the ratio of medians; the noise
+//! column says how far the middle half of the repetitions spreads.
 
 use std::time::{Duration, Instant};
 
@@ -114,12 +116,13 @@ pub struct Plan {
 /// A median of fewer would be the figure of an accident.
 const FEWEST: usize = 3;
 
-/// Measures all cases, workload by workload.
+/// Measures all cases: workload by workload, and like with like.
 pub fn measure(mut cases: Vec<Case>, plan: &Plan) -> Vec<Row> {
     let mut rows = Vec::new();
-    for workload in distinct(cases.iter().map(|case| case.workload)) {
+    let group = |case: &Case| (case.workload, case.flavour);
+    for compared in distinct(cases.iter().map(group)) {
         let mut peers: Vec<&mut Case> =
-            cases.iter_mut().filter(|case| case.workload == workload).collect();
+            cases.iter_mut().filter(|case| group(case) == compared).collect();
         let mut samples = vec![Vec::with_capacity(plan.reps); peers.len()];
         let start = Instant::now();
         for rep in usize::from(!plan.warm_up)..=plan.reps {
@@ -140,12 +143,12 @@ pub fn measure(mut cases: Vec<Case>, plan: &Plan) -> Vec<Row> {
     rows
 }
 
-/// The names in order of first appearance.
-pub fn distinct(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+/// Each once, in order of first appearance.
+pub fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
-    for name in names {
-        if !seen.contains(&name) {
-            seen.push(name);
+    for one in all {
+        if !seen.contains(&one) {
+            seen.push(one);
         }
     }
     seen
@@ -285,13 +288,14 @@ mod tests {
             ],
             &plan(1),
         );
-        let ratios: Vec<_> = rows.iter().map(|row| (row.ratio, row.to_tokio)).collect();
+        // Those that are compared run, and are listed, together.
+        let ratios: Vec<_> = rows.iter().map(|row| (row.peer, row.ratio, row.to_tokio)).collect();
         let expected = [
-            (Some(1.0), Some(0.25)),
-            (Some(1.0), None),
-            (Some(0.25), Some(1.0)),
-            (Some(0.125), Some(2.0)),
-            (Some(0.25), None),
+            ("asx_mt", Some(1.0), Some(0.25)),
+            ("tokio_mt", Some(0.25), Some(1.0)),
+            ("p", Some(0.125), Some(2.0)),
+            ("asx_ct", Some(1.0), None),
+            ("q", Some(0.25), None),
         ];
         assert_eq!(ratios, expected);
     }
