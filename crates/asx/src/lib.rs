@@ -357,11 +357,31 @@
 //! * In the lab there are no other threads: what waits for one, or for the outside world, waits for
 //!   ever. `#[asx::test(native)]` runs a test once on threads instead, `#[asx::test(lab, native)]`
 //!   after the lab.
+//!
+//! # 8. For those who know tokio
+//!
+//! | tokio | here |
+//! |---|---|
+//! | `spawn` | [`Scope::spawn`]; a clone of the scope may go to other tasks and threads |
+//! | `JoinSet` | a scope; by the order of ends: a [`group`] of handles that are awaited |
+//! | `JoinHandle::abort` | [`Task::cancel`] asks; [`Scope::stop_within`] ends by force at last |
+//! | `CancellationToken` | [`Scope::cancel`]; [`Scope::stop`] with [`Cx::stopping`] |
+//! | `select!` | [`select!`] where losers lose nothing, else [`race`], which waits for them |
+//! | `blocking_send`, `blocking_recv` | [`wait`] in a [job](Scope::spawn_blocking) or thread |
+//! | `LocalSet` | [`Scope::spawn_local`] |
+//! | `task_local!` | [`Local`], inherited by children |
+//! | `signal::ctrl_c` | whatever tells you of signals, and [`Handle::stop`] |
+//!
+//! Futures of other crates may be awaited in tasks, and operations from here in theirs: combinators
+//! that poll only what was woken, like `FuturesUnordered`, hear of cancels too.
 
-pub use asx_kernel::budget::Budget;
+pub use asx_kernel::budget::{Budget, Exhausted};
 pub use asx_kernel::ids::TaskId;
-pub use asx_kernel::lanes::Priority;
+pub use asx_kernel::lanes::{Pending, Priority, Suggestion};
+pub use asx_kernel::outcome::Severity;
+pub use asx_kernel::region::RegionState;
 pub use asx_kernel::status::Status;
+pub use asx_kernel::task::TaskState;
 pub use asx_macros::main;
 #[cfg(feature = "lab")]
 pub use asx_macros::test;
@@ -369,14 +389,14 @@ pub use asx_macros::test;
 #[doc(hidden)]
 pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
-    Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics,
+    Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics, wait,
 };
 pub use asx_runtime::{
-    BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Health, Local, NextChild,
-    NotReady, Outcome, Panic, Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, Starting,
-    Stop, Stopping, Task, TaskBuilder, TaskInfo, UntilCancelled, Why, YieldNow, channel, group,
-    join, join_all, join3, join4, race, race_all, race3, race4, select, sync, try_join,
-    try_join_all, try_join3, try_join4,
+    Activity, BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Health, Limits,
+    Local, NextChild, NotReady, Obligation, Outcome, Panic, Policy, Ready, RegionInfo, Restart,
+    Scope, ScopeBuilder, Starting, Stop, Stopping, Task, TaskBuilder, TaskInfo, UntilCancelled,
+    Why, YieldNow, channel, group, join, join_all, join3, join4, race, race_all, race3, race4,
+    select, sync, try_join, try_join_all, try_join3, try_join4,
 };
 
 /// Tests under every schedule: what [`test`](macro@test) is made of.
@@ -388,6 +408,12 @@ pub mod lab {
 /// Why something was asked to stop.
 pub mod cancel {
     pub use asx_kernel::cancel::{Kind, Reason};
+}
+
+/// What a runtime has recorded; see [`Builder::journal`].
+pub mod journal {
+    pub use asx_kernel::journal::{Event, EventKind, Subject};
+    pub use asx_runtime::Recorded;
 }
 
 /// Sleeps, timeouts, intervals, and how to say how long.

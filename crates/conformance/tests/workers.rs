@@ -188,6 +188,44 @@ fn threads_leave_a_record_the_laws_allow_and_come_to_the_same_ends() {
     assert_eq!((tally["sent"], tally["received"]), (640, 640));
 }
 
+/// Jobs of the blocking pool: plain and named ones, one that panics, one asked to stop before it
+/// begins, and one while it runs.
+async fn jobs(cx: Cx) {
+    let all = cx.scope_with(Policy::CollectAll).run(async |s: Scope<Cancelled>| {
+        for n in 0..8 {
+            drop(s.spawn_blocking(move || Ok(n)));
+            drop(s.task("named").spawn_blocking(move || Ok(n)));
+        }
+        drop(s.spawn_blocking(|| -> Result<(), Cancelled> {
+            std::panic::resume_unwind(Box::new("on purpose"))
+        }));
+        let (began, begun) = std::sync::mpsc::channel();
+        let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
+        let long = s.spawn_blocking(move || {
+            began.send(()).unwrap();
+            goes_on.recv().unwrap();
+            Ok(())
+        });
+        begun.recv().unwrap();
+        long.cancel(Kind::User);
+        // Both threads of the pool may be busy now.
+        s.spawn_blocking(|| Ok(())).cancel(Kind::User);
+        go_on.send(()).unwrap();
+        Ok(())
+    });
+    drop(all.await);
+}
+
+#[test]
+fn jobs_leave_a_record_the_laws_allow() {
+    for workers in [1, 2, 4] {
+        let builder = Runtime::builder().workers(workers).blocking_threads(2);
+        let runtime = builder.journal(usize::MAX).build().unwrap();
+        runtime.block_on(jobs);
+        assert_legal(&runtime.journal().unwrap().events, workers);
+    }
+}
+
 #[test]
 fn a_record_that_breaks_a_law_is_found() {
     let runtime = Runtime::builder().workers(2).journal(usize::MAX).build().unwrap();

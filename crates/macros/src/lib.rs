@@ -68,6 +68,9 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 /// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known.
 /// * `cancel = "every await"`: then each task is cancelled at each of its awaits as well, one
 ///   cancel a run. Where there was a cancel, an error is as good as a value.
+/// * `faults`: then something goes wrong wherever it may, one fault a run: where the program asks
+///   `cx.fault("disk full")`, and by wakes for nothing. `late_clocks`: also a clock that is late.
+/// * `virtual_workers = 2`: so many virtual workers run it by the law of the scheduler.
 /// * `transparent`: tasks share nothing but channels, locks and other things of asx, so that far
 ///   fewer schedules have to be tried.
 ///

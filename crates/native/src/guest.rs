@@ -33,12 +33,13 @@ use asx_kernel::lanes::{Fairness, FairnessConfig, Lane};
 use asx_runtime::{Core, Dispatch};
 
 use crate::idle::Idle;
+use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
 use crate::parker::Parker;
 use crate::places::Places;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
-use crate::shared::{Shared, SharedLanes};
+use crate::shared::Shared;
 use crate::worker::Worker;
 
 /// How many guests there can be at a time.

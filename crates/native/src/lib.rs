@@ -67,9 +67,13 @@
 //! ```
 
 mod blocking;
+mod clock;
+#[cfg(all(test, not(loom)))]
+mod entries;
 mod governor;
 mod guest;
 pub mod idle;
+mod lanes;
 mod metrics;
 pub mod parker;
 mod places;
@@ -80,6 +84,7 @@ pub mod ring;
 mod runtime;
 mod shared;
 pub mod stepped;
+mod wait;
 mod waiting;
 mod worker;
 
@@ -89,3 +94,4 @@ pub use metrics::count_polls;
 pub use metrics::{Metrics, WorkerMetrics};
 pub use program::BlockOnError;
 pub use runtime::{Builder, Handle, Runtime};
+pub use wait::wait;

@@ -26,6 +26,7 @@ impl Counter {
         sum
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }

@@ -11,13 +11,14 @@ use asx_kernel::journal::WhenFull;
 use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
 use crate::blocking::Pool;
+use crate::clock::Clock;
 use crate::governor::{Adaptive, Governor};
 use crate::idle::MAX_WORKERS;
 use crate::metrics::{Metrics, WorkerMetrics};
 use crate::places::Places;
 use crate::prim::atomic::Ordering::Release;
 use crate::queue::Queue;
-use crate::shared::{Clock, Remote, Rules, Shared};
+use crate::shared::{Remote, Rules, Shared};
 use crate::worker::Worker;
 
 /// How a [`Runtime`] is to be.
@@ -133,7 +134,7 @@ impl Builder {
             })
             .unzip();
         let pool = Pool::new(self.blocking_threads, &self.name);
-        let clock = Clock::Machine(Instant::now());
+        let clock = Clock::machine();
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
         let rules = Rules { seed, ..self.rules.clone() };
         let shared = Shared::new(remotes.into(), pool, rules, clock);

@@ -1,23 +1,22 @@
 //! What all threads of a runtime share: the global lanes, and what workers show each other.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
-use asx_kernel::lanes::{Lane, Pending, Place, SchedulerConfig, Suggestion, TieBreak};
+use asx_kernel::lanes::{Lane, Pending, SchedulerConfig, Suggestion, TieBreak};
 use asx_kernel::rng::mix64;
-use asx_kernel::time::{Time, nanos};
+use asx_kernel::time::Time;
 use asx_runtime::{Core, Host, Runnable, Settings};
 
 use crate::blocking::Pool;
+use crate::clock::Clock;
 use crate::governor::{Governor, View};
 use crate::guest::{GUESTS, Guest, Seat};
 use crate::idle::Idle;
+use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
-use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use crate::prim::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
-use crate::prim::{Mutex, lock};
 use crate::queue;
-use crate::waiting::{Waiting, leads};
 use crate::worker::{LATE, Worker};
 
 pub(crate) struct Shared {
@@ -65,14 +64,6 @@ impl Default for Rules {
     }
 }
 
-/// Where the time comes from.
-pub(crate) enum Clock {
-    /// The machine, since then.
-    Machine(Instant),
-    /// Whoever steps the run.
-    Manual(AtomicU64),
-}
-
 /// What a worker shows the others.
 pub(crate) struct Remote {
     /// Ready entries of the usual priority.
@@ -96,162 +87,6 @@ impl Remote {
     /// How many entries others may take.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.lanes.stealable()
-    }
-}
-
-/// The kernel's lanes behind a short lock, with counts to look at without it.
-#[derive(Default)]
-pub(crate) struct SharedLanes {
-    waiting: Mutex<Waiting<Runnable>>,
-    /// Entries of all lanes.
-    total: AtomicUsize,
-    /// Entries of each lane.
-    len: [AtomicUsize; 3],
-    /// Those of each lane that any worker may run.
-    stealable: [AtomicUsize; 3],
-    /// Those of the ready lane that go before, or with, entries of the usual priority.
-    leading: AtomicUsize,
-    /// The first deadline in the timed lane, if that has any entry.
-    nearest: AtomicU64,
-}
-
-impl SharedLanes {
-    /// Lanes of entries that are not pinned, in which plain ones stand in line.
-    fn in_line() -> SharedLanes {
-        SharedLanes { waiting: Mutex::new(Waiting::in_line()), ..SharedLanes::default() }
-    }
-
-    pub(crate) fn push(&self, entry: Runnable) {
-        let mut waiting = lock(&self.waiting);
-        let place = self.add(&mut waiting, entry);
-        self.count(&waiting, place.lane());
-    }
-
-    pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
-        let mut waiting = lock(&self.waiting);
-        for entry in entries {
-            self.add(&mut waiting, entry);
-        }
-        Lane::ALL.into_iter().for_each(|lane| self.count(&waiting, lane));
-    }
-
-    /// Only under the lock.
-    fn add(&self, waiting: &mut Waiting<Runnable>, entry: Runnable) -> Place {
-        let (place, pinned) = (entry.place(), entry.pin().is_some());
-        self.leading.store(self.leading.load(Acquire) + usize::from(leads(place)), Release);
-        waiting.push(place, entry, pinned);
-        place
-    }
-
-    fn left(&self, waiting: &Waiting<Runnable>, place: Place) {
-        self.leading.store(self.leading.load(Acquire) - usize::from(leads(place)), Release);
-        self.count(waiting, place.lane());
-    }
-
-    /// Tells how many there are in a lane; only under the lock.
-    fn count(&self, waiting: &Waiting<Runnable>, lane: Lane) {
-        let (len, told) = (waiting.len(lane), &self.len[lane as usize]);
-        self.total.store(self.total.load(Relaxed) - told.load(Relaxed) + len, Release);
-        told.store(len, Release);
-        self.stealable[lane as usize].store(waiting.stealable(lane), Release);
-        if let (Lane::Timed, Some(Place::Timed(first))) = (lane, waiting.lanes().peek(lane)) {
-            self.nearest.store(first.as_nanos(), Relaxed);
-        }
-    }
-
-    /// The first deadline in the timed lane.
-    fn nearest(&self) -> Option<Time> {
-        (self.len(Lane::Timed) > 0).then(|| Time::from_nanos(self.nearest.load(Relaxed)))
-    }
-
-    #[inline]
-    pub(crate) fn len(&self, lane: Lane) -> usize {
-        self.len[lane as usize].load(Acquire)
-    }
-
-    #[inline]
-    pub(crate) fn total(&self) -> usize {
-        self.total.load(Acquire)
-    }
-
-    /// Whether there is more than plainly ready work.
-    #[inline]
-    pub(crate) fn is_special(&self) -> bool {
-        self.len(Lane::Cancel) + self.len(Lane::Timed) > 0
-    }
-
-    pub(crate) fn stealable(&self) -> usize {
-        self.stealable.iter().map(|lane| lane.load(Acquire)).sum()
-    }
-
-    pub(crate) fn pending(&self) -> Pending {
-        let [cancel, timed, ready] = Lane::ALL.map(|lane| self.len(lane) > 0);
-        Pending { cancel, timed, ready }
-    }
-
-    pub(crate) fn pop(&self, lane: Lane) -> Option<Runnable> {
-        if self.len(lane) == 0 {
-            return None;
-        }
-        let mut waiting = lock(&self.waiting);
-        let (place, entry) = waiting.pop(lane)?;
-        self.left(&waiting, place);
-        Some(entry)
-    }
-
-    /// Takes a ready entry that one of the usual priority does not go before.
-    pub(crate) fn pop_leading(&self) -> Option<Runnable> {
-        // The lane is in the order of priorities: if there is one, it is the first.
-        (self.leading.load(Acquire) > 0).then(|| self.pop(Lane::Ready)).flatten()
-    }
-
-    /// Takes one of the ready entries that share the highest priority. Not where they stand in
-    /// line.
-    pub(crate) fn pop_tied(&self, pick: impl FnOnce(usize) -> usize) -> Option<Runnable> {
-        let mut waiting = lock(&self.waiting);
-        let (place, entry) = waiting.lanes_mut().pop_ready_tied(pick)?;
-        self.left(&waiting, place);
-        Some(entry)
-    }
-
-    /// Takes the first entry in one of the lanes that any worker may run.
-    pub(crate) fn steal(&self, wanted: &[Lane]) -> Option<(Lane, Runnable)> {
-        if self.stealable() == 0 {
-            return None;
-        }
-        let mut waiting = lock(&self.waiting);
-        let (place, entry) = wanted.iter().find_map(|lane| waiting.steal_from(*lane))?;
-        self.left(&waiting, place);
-        Some((place.lane(), entry))
-    }
-
-    /// Whether an entry in one of the lanes may be run by any worker.
-    pub(crate) fn has_stealable(&self, wanted: &[Lane]) -> bool {
-        wanted.iter().any(|lane| self.stealable[*lane as usize].load(Acquire) > 0)
-    }
-
-    /// Empties the lanes when no worker will.
-    fn expire(&self) {
-        let next = || {
-            let mut waiting = lock(&self.waiting);
-            let (place, entry) = Lane::ALL.into_iter().find_map(|lane| waiting.pop(lane))?;
-            self.left(&waiting, place);
-            Some(entry)
-        };
-        std::iter::from_fn(next).for_each(Runnable::expire);
-    }
-
-    /// Takes the entry of a task out. Not where some stand in line.
-    fn take_out(&self, task: u64) -> Option<Runnable> {
-        let mut waiting = lock(&self.waiting);
-        let lanes = waiting.lanes_mut();
-        let of_task = |lane: Lane| {
-            lanes.iter(lane).find(|(_, _, entry)| entry.id() == task).map(|(id, at, _)| (at, id))
-        };
-        let (place, id) = Lane::ALL.into_iter().find_map(of_task)?;
-        let entry = lanes.remove(id)?;
-        self.left(&waiting, place);
-        Some(entry)
     }
 }
 
@@ -314,9 +149,7 @@ impl Shared {
 
     /// Moves a manual clock; a time that has passed already changes nothing.
     pub(crate) fn set_now(&self, now: Time) {
-        if let Clock::Manual(clock) = &self.clock {
-            clock.fetch_max(now.as_nanos(), AcqRel);
-        }
+        self.clock.set(now);
     }
 
     /// Puts an entry into the lanes of a worker, or into those of all; a task has one.
@@ -455,14 +288,11 @@ impl Host for Shared {
     }
 
     fn time_passes(&self) -> bool {
-        !matches!(self.clock, Clock::Manual(_))
+        self.clock.passes()
     }
 
     fn now(&self) -> Time {
-        match &self.clock {
-            Clock::Machine(start) => Time::from_nanos(nanos(start.elapsed())),
-            Clock::Manual(clock) => Time::from_nanos(clock.load(Acquire)),
-        }
+        self.clock.now()
     }
 
     fn timer_moved(&self, deadline: Time) {

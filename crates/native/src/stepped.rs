@@ -13,10 +13,10 @@ use asx_kernel::time::Time;
 use asx_runtime::{Core, Host, Region, Settings};
 
 use crate::blocking::Pool;
+use crate::clock::Clock;
 use crate::governor::{Governor, View};
-use crate::prim::atomic::AtomicU64;
 use crate::queue::Queue;
-use crate::shared::{Clock, Remote, Rules, Shared};
+use crate::shared::{Remote, Rules, Shared};
 use crate::worker::Worker;
 
 /// How a [`Stepped`] runtime is to be.
@@ -95,7 +95,7 @@ impl Stepped {
             governor: Some(advice.clone()),
             exact: true,
         };
-        let (pool, clock) = (Pool::new(1, "asx"), Clock::Manual(AtomicU64::new(0)));
+        let (pool, clock) = (Pool::new(1, "asx"), Clock::manual());
         let shared = Shared::new(remotes.into(), pool, rules, clock);
         let core = shared.core(setup.settings);
         let workers = queues.into_iter().zip(0..);

@@ -29,6 +29,9 @@ use crate::shared::{Remote, Shared};
 /// Nanoseconds. Sleepers get up for timers at multiples of this, or when they have slept for as
 /// long, so that one wake serves many.
 const SLACK: u64 = 1_000_000;
+/// The same where [`MANY`] timers or more were due at the last time.
+const SLACK_IF_MANY: u64 = 1_500_000;
+const MANY: usize = 32;
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
 /// and another sleeps.
 pub(crate) const LATE: Duration = Duration::from_millis(20);
@@ -99,6 +102,8 @@ pub(crate) struct Worker {
     plain: Dispatch,
     /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
     firing: Cell<bool>,
+    /// How many timers were due when there were any.
+    due: Cell<usize>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
     seen: RefCell<Vec<(u64, u64)>>,
 }
@@ -122,6 +127,7 @@ impl Worker {
             decided: Cell::new(0),
             recording: core.recording(),
             firing: Cell::new(false),
+            due: Cell::new(0),
             seen: RefCell::new(vec![(0, 0); shared.remotes.len()]),
             shared,
             core,
@@ -324,8 +330,11 @@ impl Worker {
     pub(crate) fn fire_timers(&self) {
         if self.core.next_timer().is_some() {
             self.firing.set(true);
-            self.core.fire_timers(self.shared.now());
+            let due = self.core.fire_timers(self.shared.now());
             self.firing.set(false);
+            if due > 0 {
+                self.due.set(due);
+            }
         }
     }
 
@@ -490,7 +499,8 @@ impl Worker {
             }
             self.fairness.borrow_mut().parked();
             let (next, now) = (self.core.next_timer(), self.shared.now());
-            let timer = next.map(|next| get_up(next, now) - now);
+            let slack = if self.due.get() < MANY { SLACK } else { SLACK_IF_MANY };
+            let timer = next.map(|next| get_up(next, now, slack) - now);
             // Where there were timers just now there will be some again.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
             let counters = &self.remote.counters;
@@ -613,11 +623,11 @@ impl Worker {
     }
 }
 
-/// When one that lies down now gets up for a timer: at a multiple of [`SLACK`], and not before it
-/// has slept for that long. The timer is late by as much at most: it was not due yet.
-fn get_up(timer: Time, now: Time) -> Time {
-    let round = timer.as_nanos().div_ceil(SLACK).saturating_mul(SLACK);
-    Time::from_nanos(round).max(now + Duration::from_nanos(SLACK))
+/// When one that lies down now gets up for a timer: at a multiple of `slack`, and not before it has
+/// slept for that long. The timer is late by as much at most: it was not due yet.
+fn get_up(timer: Time, now: Time, slack: u64) -> Time {
+    let round = timer.as_nanos().div_ceil(slack).saturating_mul(slack);
+    Time::from_nanos(round).max(now + Duration::from_nanos(slack))
 }
 
 /// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
@@ -647,16 +657,19 @@ mod tests {
 
     #[test]
     fn sleepers_get_up_seldom_and_never_early_and_late_by_the_slack_at_most() {
-        let (slack, end) = (SLACK as i64, i64::MAX / 2);
-        for now in [0, 1, slack - 1, slack, 7 * slack + 60_000, end] {
-            for ahead in [0, 1, slack / 2, slack - 1, slack, slack + 1, 9 * slack + 3, 10 * slack] {
-                let timer = Time::from_nanos((now + ahead) as u64);
-                let up = get_up(timer, Time::from_nanos(now as u64)).as_nanos() as i64;
-                assert!((now + ahead..=now + ahead + slack).contains(&up), "{now} {ahead}");
-                assert!(up >= now + slack, "{now} {ahead}");
-                assert!(up % slack == 0 || up == now + slack, "{now} {ahead}");
+        for unit in [SLACK, SLACK_IF_MANY] {
+            let (slack, end) = (unit as i64, i64::MAX / 2);
+            let spans = [0, 1, slack / 2, slack - 1, slack, slack + 1, 9 * slack + 3, 10 * slack];
+            for now in [0, 1, slack - 1, slack, 7 * slack + 60_000, end] {
+                for ahead in spans {
+                    let timer = Time::from_nanos((now + ahead) as u64);
+                    let up = get_up(timer, Time::from_nanos(now as u64), unit).as_nanos() as i64;
+                    assert!((now + ahead..=now + ahead + slack).contains(&up), "{now} {ahead}");
+                    assert!(up >= now + slack, "{now} {ahead}");
+                    assert!(up % slack == 0 || up == now + slack, "{now} {ahead}");
+                }
             }
+            assert_eq!(get_up(Time::MAX, Time::ZERO, unit), Time::MAX);
         }
-        assert_eq!(get_up(Time::MAX, Time::ZERO), Time::MAX);
     }
 }

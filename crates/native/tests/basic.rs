@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use asx_native::Runtime;
-use asx_runtime::{Cancelled, Cx, Scope, Stop};
+use asx_kernel::cancel::Kind;
+use asx_native::{Handle, Runtime};
+use asx_runtime::{BoxFuture, Cancelled, Cx, Limits, Scope, Stop};
 
 #[derive(Debug, PartialEq)]
 enum AppError {
@@ -110,6 +111,45 @@ fn a_panic_of_a_child_surfaces_at_the_scope() {
             .await
         });
         assert!(matches!(result, Err(Stop::Panicked(panic)) if panic.message() == "ouch"));
+    });
+}
+
+#[test]
+fn a_timeout_around_a_scope_is_told_though_the_children_ended_for_it_first() {
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let result = runtime.block_on(async |cx: Cx| {
+            cx.timeout(Duration::from_millis(2), async |cx| {
+                cx.scope(async |s: Scope<Cancelled>| {
+                    drop(s.spawn(async |cx: Cx| cx.sleep(Duration::from_secs(3600)).await));
+                    Ok(())
+                })
+                .await
+            })
+            .await
+        });
+        assert_eq!(result.unwrap_err().kind(), Kind::Timeout);
+    }
+}
+
+#[test]
+fn who_awaits_a_child_in_a_timeout_is_told_of_the_timeout() {
+    on_each(|rt| {
+        let result = rt.block_on(async |cx: Cx| {
+            cx.timeout(Duration::from_millis(2), async |cx| {
+                cx.scope(async |s: Scope<Cancelled>| {
+                    let child = s.spawn(async |cx: Cx| cx.sleep(Duration::from_secs(3600)).await);
+                    match child.await {
+                        Err(Stop::Cancelled(cancelled)) => Err(cancelled),
+                        other => panic!("{other:?}"),
+                    }
+                })
+                .await
+            })
+            .await
+        });
+        let result: Result<(), _> = result;
+        assert_eq!(result.unwrap_err().kind(), Kind::Timeout);
     });
 }
 
@@ -258,6 +298,33 @@ fn a_shutdown_goes_from_word_to_cancel_to_force() {
         rt.shutdown(Duration::ZERO).expect("nothing lives");
         assert_eq!(rt.dump().tasks(), 0);
     });
+}
+
+#[test]
+fn a_dump_of_a_deep_tree_is_no_wider_than_it_can_be_read() {
+    fn nest(cx: Cx, depth: u32, handle: Handle) -> BoxFuture<'static, Result<String, Cancelled>> {
+        Box::pin(async move {
+            if depth == 0 {
+                return Ok(handle.dump().to_string());
+            }
+            let inner = async |s: Scope<Cancelled>| {
+                let task = s.task("two\nlines").spawn(move |cx| nest(cx, depth - 1, handle));
+                match task.await {
+                    Ok(dump) => Ok(dump),
+                    stop => panic!("{stop:?}"),
+                }
+            };
+            cx.scope(inner).await
+        })
+    }
+    // On one worker all the others wait while one looks.
+    let rt = Runtime::builder().current_thread().build().unwrap();
+    let dump = rt.block_on(async |cx: Cx| nest(cx, 100, rt.handle()).await).unwrap();
+    assert!(dump.lines().all(|line| line.len() < 200), "{dump}");
+    assert_eq!(dump.lines().filter(|line| line.contains(r#""two\nlines""#)).count(), 100);
+    assert!(dump.lines().any(|line| line.trim_start() == "region r102 Open in r101"), "{dump}");
+    let here = format!("the end of a task at {}", file!());
+    assert_eq!(dump.matches(&here).count(), 100, "{dump}");
 }
 
 #[test]
@@ -455,4 +522,26 @@ fn a_scope_that_ends_at_once_closes_its_channels_all_the_same() {
     let (tx, mut rx) = ends.unwrap().unwrap();
     assert!(tx.is_closed());
     assert_eq!(rx.try_recv(), Err(asx_runtime::channel::TryRecvError::Disconnected));
+}
+
+#[test]
+fn what_is_refused_for_want_of_room_says_so() {
+    let limits = Limits { tasks: 2, regions: 3, ..Limits::default() };
+    let rt = Runtime::builder().limits(limits).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let full = async |s: Scope<Cancelled>| {
+            let kept = s.spawn(async |cx: Cx| Ok(cx.cancelled().await));
+            let Err(Stop::Cancelled(refused)) = s.spawn(async |_cx: Cx| Ok(())).await else {
+                panic!("there was room")
+            };
+            assert_eq!(refused.kind(), Kind::ResourceUnavailable);
+            let inner = cx.scope(async |_: Scope<Cancelled>| Ok(())).await;
+            assert_eq!(inner.unwrap_err().kind(), Kind::ResourceUnavailable);
+            let job = cx.spawn_blocking(|| ()).await;
+            assert!(job.unwrap_err().to_string().contains("limit"));
+            kept.cancel("enough");
+            Ok(())
+        };
+        cx.scope(full).await.unwrap();
+    });
 }

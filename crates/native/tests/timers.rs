@@ -109,3 +109,35 @@ fn a_shield_hides_a_time_limit_that_has_passed() {
         assert_eq!(result.unwrap_err().kind(), Kind::Deadline);
     });
 }
+
+#[test]
+fn a_wait_whose_timer_is_refused_ends_with_that() {
+    // Few events are kept, and none is forgotten: at some point no timer can be recorded.
+    let runtime = Runtime::builder().whole_journal(60).build().unwrap();
+    let ended = runtime.block_on(async |cx: Cx| {
+        loop {
+            if let Err(cancelled) = cx.sleep(Duration::from_micros(1)).await {
+                return cancelled;
+            }
+        }
+    });
+    assert_eq!(ended.kind(), Kind::ResourceUnavailable);
+}
+
+#[test]
+fn a_waker_that_panics_ends_no_worker() {
+    struct Bad;
+    impl Wake for Bad {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker of somebody else's");
+        }
+    }
+    let runtime = Runtime::builder().current_thread().build().unwrap();
+    let value = runtime.block_on(async |cx: Cx| {
+        let mut sleep = pin!(cx.sleep(Duration::from_millis(1)));
+        let waker = Waker::from(Arc::new(Bad));
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        cx.sleep(Duration::from_millis(5)).await.map(|()| 7)
+    });
+    assert_eq!(value, Ok(7));
+}

@@ -82,16 +82,16 @@ impl Turn {
         &self.task
     }
 
-    /// What is left of the reserve, for who ends the poll: the caller gives it back.
+    /// What is left of the reserve, for who ends the poll: the caller gives it back, once.
     #[inline]
-    pub(crate) fn take_reserve(&self) -> u32 {
-        self.reserve.take()
+    pub(crate) fn left_in_reserve(&self) -> u32 {
+        self.reserve.get()
     }
 
     /// Whether the task has woken itself in this poll, for who ends it.
     #[inline]
-    pub(crate) fn take_woken(&self) -> bool {
-        self.woken.take()
+    pub(crate) fn is_woken(&self) -> bool {
+        self.woken.get()
     }
 
     /// Runs `f` as part of the poll.
@@ -156,6 +156,11 @@ pub(crate) fn take_operation() -> bool {
         }
     };
     with_turn(take).unwrap_or(true)
+}
+
+/// The poll of this thread may do any number of operations.
+pub(crate) fn allow_any_number() {
+    with_turn(Turn::free);
 }
 
 /// Notes that this task was woken, if this thread is polling it: it is queued when the poll ends.
@@ -224,6 +229,17 @@ pub(crate) fn take_home(region: &Arc<Region>) -> bool {
     with_turn(take).is_some()
 }
 
+/// Gives back what homes of this region the poll of this thread has in reserve.
+#[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]
+#[inline]
+pub(crate) fn leave_home(region: &Arc<Region>) {
+    with_turn(|turn| {
+        if turn.home.get() == Arc::as_ptr(region) {
+            turn.release_homes();
+        }
+    });
+}
+
 /// Puts a home of this region into the reserve of this thread's poll, if there is one and it has
 /// none of another: the caller no longer has it then.
 #[inline]
@@ -265,6 +281,20 @@ pub(crate) fn with_current<R>(f: impl FnOnce(&TaskRef) -> R) -> Option<R> {
     with_turn(|turn| f(&turn.task))
 }
 
+/// Whether this thread is polling `task`, inside a node.
+#[inline]
+pub(crate) fn is_inside_any(task: &Header) -> bool {
+    let inside = |turn: &Turn| ptr::eq(&raw const **turn.task, task) && !turn.node.get().is_null();
+    with_turn(inside).unwrap_or(false)
+}
+
+/// Whether this thread is polling `task`, inside no node.
+#[inline]
+pub(crate) fn is_bare(task: &Header) -> bool {
+    let bare = |turn: &Turn| ptr::eq(&raw const **turn.task, task) && turn.node.get().is_null();
+    with_turn(bare).unwrap_or(false)
+}
+
 /// Looks at the chain of `task` from the inside out, if this thread is polling it: the first
 /// answer. The outer error says that it is not.
 pub(crate) fn find<R>(
@@ -291,7 +321,7 @@ pub(crate) struct Elsewhere;
 pub(crate) fn as_if_polled<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
     let turn = Turn::new(ManuallyDrop::new(task.clone()), operations, 0);
     let answer = turn.run(f);
-    if turn.take_woken() {
+    if turn.is_woken() {
         crate::poll::wake(&turn.task);
     }
     drop(ManuallyDrop::into_inner(turn.task));

@@ -14,6 +14,7 @@ use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 
+use crate::ambient;
 use crate::cell::BLOCKING;
 use crate::region::{Policy, Region};
 use crate::scope::{Scope, TaskBuilder};
@@ -40,9 +41,9 @@ impl Cx {
                 region.end();
                 task
             }
-            Err(_) => {
+            Err(status) => {
                 let region = self.region();
-                refused(&region, region.refusal())
+                refused(&region, region.refusal(status))
             }
         }
     }
@@ -97,7 +98,13 @@ where
     E: Send + 'static,
 {
     // SAFETY: Send and 'static.
-    let (entry, task) = unsafe { make(region, plan, |_| async move { job() }) };
+    let (entry, task) = unsafe {
+        make(region, plan, |_| async move {
+            // The one poll there is: there would be no other to go on with.
+            ambient::allow_any_number();
+            job()
+        })
+    };
     let spawned = entry.and_then(|entry| {
         let host = &*region.core.host;
         let refused = entry.and_then(|entry| host.run_blocking(entry).err());

@@ -303,6 +303,7 @@ impl Core {
 
     /// Numbers and times begin anew, as for a first program. Only when the last one is over.
     #[cfg(feature = "lab")]
+    #[inline]
     pub fn renumber(&self) {
         for kind in [
             &self.next_task,
@@ -332,6 +333,7 @@ impl Core {
     }
 
     /// How many timers are armed: sleeps, timeouts, and what the runtime itself waits for.
+    #[inline]
     pub fn live_timers(&self) -> usize {
         self.timers.len() + self.alarms.len()
     }
@@ -381,6 +383,7 @@ impl Core {
         self.closing_obligations.fetch_sub(1, Relaxed);
     }
 
+    #[inline]
     pub(crate) fn health(&self) -> Health {
         Health {
             stale_wakes: self.stale_wakes.load(Relaxed),

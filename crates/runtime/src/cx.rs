@@ -20,6 +20,7 @@ use crate::ambient;
 use crate::budget::Limits;
 use crate::cell::TaskRef;
 use crate::core::Core;
+use crate::foreign::Ticket;
 use crate::node::{self, Inside, Node, Verdict};
 use crate::outcome::Cancelled;
 use crate::poll;
@@ -121,23 +122,28 @@ impl Cx {
         self.look().is_some()
     }
 
-    /// Looks at the clock too, where a part of the task is bounded by time.
+    #[inline]
     fn look(&self) -> Option<Cancelled> {
-        // Shortcut: where no part is bounded by time, the clock has no say.
-        if is_quiet(&self.task, |node| node.deadline().is_none()) {
+        if is_bare(&self.task) {
             crate::footprint::breathe();
             return None;
         }
-        let _ = ambient::find(&self.task, |node| {
-            node.expire(&self.task.region);
-            None::<()>
-        });
-        look(&self.task, true)
+        look_in_time(&self.task)
     }
 
-    /// Notes what the task is about to wait for, and where.
-    pub(crate) fn waits(&self, on: Wait, at: &'static Location<'static>) {
+    /// Notes what the task is about to wait for, and where. A cancel wakes `waker`, also if it is
+    /// not the task's own, for as long as the ticket lives.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(crate) fn waits(
+        &self,
+        on: Wait,
+        at: &'static Location<'static>,
+        waker: &Waker,
+        ticket: &mut Ticket,
+    ) {
         self.task.set_wait(on, at);
+        ticket.wait(&self.task, waker);
     }
 
     /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
@@ -146,11 +152,17 @@ impl Cx {
     ///
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
-        let goes = is_quiet(&self.task, |_| true) && ambient::take_operation();
+        let quiet = is_bare(&self.task) || self.is_quiet_around();
+        let goes = quiet && ambient::take_operation();
         if goes {
             crate::footprint::breathe();
         }
         goes
+    }
+
+    #[inline(never)]
+    fn is_quiet_around(&self) -> bool {
+        is_quiet(&self.task, |_| true)
     }
 
     /// Whether an operation that need not wait may go on; if not, others run first and the task is
@@ -332,7 +344,7 @@ impl Cx {
     /// Waits until the task, or the part of it this is called in, is asked to stop: why.
     #[track_caller]
     pub fn cancelled(&self) -> UntilCancelled<'_> {
-        UntilCancelled { cx: self, at: Location::caller() }
+        UntilCancelled { cx: self, at: Location::caller(), ticket: Ticket::NONE }
     }
 }
 
@@ -341,7 +353,29 @@ impl Cx {
 #[inline]
 pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
     crate::footprint::breathe();
-    if is_quiet(task, |_| true) { None } else { look_closely(task, observe) }
+    if is_bare(task) || is_quiet(task, |_| true) { None } else { look_closely(task, observe) }
+}
+
+/// Shortcut: whether the task [is quiet](is_quiet) and no part of it is being polled here; most
+/// are, and this takes no calls.
+#[inline]
+fn is_bare(task: &TaskRef) -> bool {
+    ambient::is_bare(task) && task.extra.is_none() && !task.word.load().state().in_cancel_lane()
+}
+
+/// [`look`] that looks at the clock too, where a part of the task is bounded by time.
+#[inline(never)]
+pub(crate) fn look_in_time(task: &TaskRef) -> Option<Cancelled> {
+    // Shortcut: where no part is bounded by time, the clock has no say.
+    if is_quiet(task, |node| node.deadline().is_none()) {
+        crate::footprint::breathe();
+        return None;
+    }
+    let _ = ambient::find(task, |node| {
+        node.expire(&task.region);
+        None::<()>
+    });
+    look(task, true)
 }
 
 /// Whether nobody asked anything of the task, or the part of it that is being polled here; it has
@@ -400,17 +434,19 @@ impl fmt::Debug for Cx {
 pub struct UntilCancelled<'a> {
     cx: &'a Cx,
     at: &'static Location<'static>,
+    ticket: Ticket,
 }
 
 impl Future for UntilCancelled<'_> {
     type Output = Cancelled;
 
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Cancelled> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Cancelled> {
         // A request wakes the task.
         match self.cx.checkpoint() {
             Err(cancelled) => Poll::Ready(cancelled),
             Ok(()) => {
-                self.cx.waits(Wait::Cancel, self.at);
+                let UntilCancelled { cx, at, ticket } = &mut *self;
+                cx.waits(Wait::Cancel, at, context.waker(), ticket);
                 Poll::Pending
             }
         }
@@ -444,8 +480,14 @@ impl Future for YieldNow {
 fn yields(waker: &Waker) {
     crate::footprint::yields();
     if !poll::wake_own(waker) {
-        waker.wake_by_ref();
+        wake_other(waker);
     }
+}
+
+/// The waker is another one than that of the task.
+#[cold]
+fn wake_other(waker: &Waker) {
+    waker.wake_by_ref();
 }
 
 #[cfg(all(test, not(loom)))]
@@ -475,6 +517,8 @@ mod tests {
             child.end();
             let sees = |cx: &Cx| {
                 let quiet = is_quiet(cx.task(), |_| true);
+                let bare = is_bare(cx.task());
+                assert_eq!(bare, quiet && !ambient::is_inside_any(cx.task()));
                 let seen = look_closely(cx.task(), false);
                 assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
                 (quiet, seen.is_some())
@@ -503,6 +547,35 @@ mod tests {
             let (entry, mut task) = unsafe { make(&region, limited, body) };
             assert!(entry.unwrap().unwrap().run() && matches!(task.outcome(), Some(Ok(false))));
         }
+    }
+
+    /// What a scope that is opened there has from around it is what a look at all parts tells: in
+    /// a poll, inside a part of the task, and where it is not polled.
+    #[test]
+    fn where_no_part_of_a_task_is_around_its_region_is() {
+        let (region, told) = (loose_region(), Arc::new(std::sync::Mutex::new(None)));
+        let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
+        child.end();
+        let from_region = |cx: &Cx| {
+            let own = Arc::ptr_eq(&cx.region(), &cx.task().region);
+            own && cx.inherited() == Budget::INFINITE && cx.locals().is_none()
+        };
+        let sees = move |cx: &Cx| (ambient::is_inside_any(cx.task()), from_region(cx));
+        let lent = told.clone();
+        let body = async move |cx: Cx| {
+            assert_eq!(sees(&cx), (false, true));
+            let inside = async |kind| Inside::new(kind, async { sees(&cx) }).await;
+            assert_eq!(inside(Node::Scope(child)).await, (true, false));
+            let bounded = Branch::with_deadline(Time::from_millis(1), Kind::Timeout);
+            assert_eq!(inside(Node::Branch(bounded)).await, (true, false));
+            *lent.lock().unwrap() = Some(cx);
+            Ok::<(), ()>(())
+        };
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+        assert!(entry.unwrap().unwrap().run() && task.is_finished());
+        let cx = told.lock().unwrap().take().unwrap();
+        assert_eq!(sees(&cx), (false, true));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What lives, where, and what it waits for: for people and for programs.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::panic::Location;
 use std::sync::Arc;
@@ -145,11 +146,22 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// Deeper regions are no further to the right: a tree as deep as a list would take its square.
+const MAX_INDENT: usize = 40;
+
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut depths = HashMap::new();
         for region in &self.regions {
-            let depth = self.path(region.id).len() - 1;
-            write!(f, "{:w$}region r{} {}", "", region.id, region.state.name(), w = depth * 2)?;
+            // Parents come before children.
+            let parent = region.parent.and_then(|parent| depths.get(&parent));
+            let depth = parent.map_or(0, |depth: &usize| depth + 1);
+            depths.insert(region.id, depth);
+            let indent = 2 * depth.min(MAX_INDENT);
+            write!(f, "{:indent$}region r{} {}", "", region.id, region.state.name())?;
+            if let (true, Some(parent)) = (depth > MAX_INDENT, region.parent) {
+                write!(f, " in r{parent}")?;
+            }
             if let Some(reason) = &region.reason {
                 write!(f, ", {reason}")?;
             }
@@ -158,7 +170,7 @@ impl fmt::Display for Dump {
             }
             writeln!(f)?;
             for task in &region.tasks {
-                writeln!(f, "{:w$}{task}", "", w = depth * 2 + 2)?;
+                writeln!(f, "{:indent$}  {task}", "")?;
             }
         }
         Ok(())
@@ -169,7 +181,8 @@ impl fmt::Display for TaskInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "task t{}", self.id)?;
         if let Some(name) = &self.name {
-            write!(f, " \"{name}\"")?;
+            // With what could be taken for lines of the dump, or for orders to a terminal, escaped.
+            write!(f, " {name:?}")?;
         }
         write!(f, " {}", self.state.name())?;
         match (self.activity, self.waits) {

@@ -8,8 +8,8 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, begin, end, end_unnoted, forget, is_endless, is_thread, take_endless, take_yielded,
-    this_thread, touch,
+    Access, begin, end, end_unnoted, forget, is_alarmed, is_endless, is_thread, set_alarm,
+    take_endless, take_yielded, this_thread, touch,
 };
 #[cfg(feature = "lab")]
 pub(crate) use on::{breathe, is_on, yields};
@@ -129,6 +129,8 @@ mod on {
         uses: Cell<u32>,
         /// A poll was stopped that went on for ever.
         stopped: Cell<bool>,
+        /// There may be more to the poll than usual.
+        alarm: Cell<bool>,
         /// A task has let others go first.
         yielded: Cell<bool>,
         /// How many uses were noted, and the first of them, each of another thing.
@@ -152,6 +154,7 @@ mod on {
                 made: Cell::new(0),
                 uses: Cell::new(0),
                 stopped: Cell::new(false),
+                alarm: Cell::new(false),
                 yielded: Cell::new(false),
                 noted: Cell::new(0),
                 few: [const { Cell::new(Access { object: 0, write: false }) }; FEW],
@@ -255,6 +258,7 @@ mod on {
         POLL.with(|poll| {
             poll.uses.set(0);
             poll.stopped.set(true);
+            poll.alarm.set(true);
         });
         panic!("a poll that does not end");
     }
@@ -269,6 +273,20 @@ mod on {
     #[inline]
     pub fn take_endless() -> bool {
         POLL.with(|poll| poll.stopped.get() && poll.stopped.take())
+    }
+
+    /// Says whether there may be more to the polls of this thread than usual: what a host looks at
+    /// after each of them, in place of all that can be.
+    #[inline]
+    pub fn set_alarm(alarm: bool) {
+        POLL.with(|poll| poll.alarm.set(alarm));
+    }
+
+    /// Whether there may be more to the last poll than usual. A poll that was ended because it went
+    /// on for ever is one of those.
+    #[inline]
+    pub fn is_alarmed() -> bool {
+        POLL.with(|poll| poll.alarm.get())
     }
 
     #[inline]
@@ -332,6 +350,16 @@ mod on {
     #[derive(Clone, Copy, Default)]
     pub(crate) struct Object(u64);
 
+    #[inline(always)]
+    const fn mixed(mut hash: u64, file: &[u8]) -> u64 {
+        let mut at = 0;
+        while at < file.len() {
+            hash = (hash ^ file[at] as u64).wrapping_mul(0x0100_0000_01B3);
+            at += 1;
+        }
+        hash
+    }
+
     impl Object {
         pub(crate) const COMMON: Object = Object(0);
 
@@ -359,10 +387,10 @@ mod on {
             const ENOUGH: usize = 16;
             let file = place.file().as_bytes();
             let mut hash = (place.line() as u64) << 32 | place.column() as u64;
-            let mut left = if file.len() < ENOUGH { file.len() } else { ENOUGH };
-            while left > 0 {
-                hash = (hash ^ file[file.len() - left] as u64).wrapping_mul(0x0100_0000_01B3);
-                left -= 1;
+            // Of one length, so that it takes no loop.
+            match file.last_chunk::<ENOUGH>() {
+                Some(end) => hash = mixed(hash, end),
+                None => hash = mixed(hash, file),
             }
             // Numbers of tasks are small.
             Object(hash | 1 << 63)

@@ -20,6 +20,7 @@ mod dump;
 pub mod footprint;
 #[cfg(not(feature = "lab"))]
 mod footprint;
+mod foreign;
 mod grace;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod holdings;

@@ -95,6 +95,7 @@ impl Core {
         }
     }
 
+    #[inline]
     pub(crate) fn room_for_region(&self) -> Result<(), Status> {
         if let Some(quota) = &self.quota {
             self.room("regions", quota.regions.load(Relaxed), quota.limits.regions)?;

@@ -12,6 +12,7 @@ use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
 use crate::ambient;
+use crate::foreign;
 use crate::local::Given;
 use crate::outcome::Cancelled;
 use crate::region::Region;
@@ -52,7 +53,11 @@ impl Branch {
     }
 
     pub(crate) fn cancel(&self, cancelled: Cancelled) {
+        let first = !self.is_cancelled();
         self.cancel.borrow_mut().get_or_insert(cancelled);
+        if first {
+            foreign::rouse_current();
+        }
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

@@ -18,6 +18,7 @@ use crate::budget;
 use crate::cell::{RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of};
 use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
+use crate::foreign;
 use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
 use crate::region::Region;
@@ -80,8 +81,14 @@ impl Runnable {
     /// Polls the task once, if this entry is the one that counts and the task may be polled:
     /// whether it did.
     ///
-    /// A host calls this on the worker the task is pinned to, if it is.
+    /// A host calls this on the worker the task is pinned to, if it is. The record does not say how
+    /// it came about: jobs are not chosen.
     pub fn run(self) -> bool {
+        let header = self.header();
+        if header.region.core.recording() {
+            let begun = header.begin_unchosen();
+            return self.run_begun(begun);
+        }
         self.run_from(false)
     }
 
@@ -93,6 +100,15 @@ impl Runnable {
         // What is bounded may have no poll left: it is not running yet.
         let begun = header.word.begin_with(header.extra.is_none(), plain, RESERVE);
         self.run_begun(begun)
+    }
+
+    /// [`run`](Runnable::run), in one piece with the caller: for a host that does little else.
+    #[cfg(feature = "lab")]
+    #[inline(always)]
+    pub fn run_inline(self) -> bool {
+        let header = self.header();
+        let begun = header.word.begin_with(header.extra.is_none(), false, RESERVE);
+        self.run_on(begun)
     }
 
     /// [`run`](Runnable::run), and has the record say how it came about.
@@ -123,6 +139,11 @@ impl Runnable {
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     fn run_begun(self, begun: Option<Snapshot>) -> bool {
+        self.run_on(begun)
+    }
+
+    #[inline(always)]
+    fn run_on(self, begun: Option<Snapshot>) -> bool {
         let Some(begun) = begun else {
             self.give_up();
             return false;
@@ -146,6 +167,9 @@ impl Turn {
     fn is_allowed(&self, begun: Snapshot) -> bool {
         match may_poll(self.task(), begun) {
             May::Go => {
+                if begun.state().in_cancel_lane() {
+                    foreign::rouse(self.task());
+                }
                 self.free_where_polls_count();
                 return true;
             }
@@ -212,7 +236,7 @@ impl Turn {
 #[cfg_attr(not(target_arch = "wasm32"), inline)]
 fn settle(turn: &Turn) {
     let task = turn.task();
-    let (woken, reserve) = (turn.take_woken(), turn.take_reserve());
+    let (woken, reserve) = (turn.is_woken(), turn.left_in_reserve());
     if woken {
         task.word.end_woken_poll(reserve);
     }
@@ -374,7 +398,7 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(task);
     Object::of_task(task.id(), Part::End).write();
-    let (ended, stamp) = task.complete(kept, severity, forced, turn.take_reserve());
+    let (ended, stamp) = task.complete(kept, severity, forced, turn.left_in_reserve());
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);

@@ -10,6 +10,7 @@
 mod departed;
 mod few;
 pub(crate) mod home;
+mod spare;
 pub(crate) mod straight;
 mod tasks;
 mod tree;
@@ -34,6 +35,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
 use crate::footprint::Object;
+use crate::foreign;
 use crate::grace::Graces;
 use crate::holdings::Holdings;
 use crate::journal::Stamp;
@@ -130,22 +132,24 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let root =
-            Region::build(Kept::first(core), None, Policy::CollectAll, Budget::INFINITE, None);
+        let (core, policy, budget) = (Kept::first(core), Policy::CollectAll, Budget::INFINITE);
+        let root = Region::made(core.next_region(), core, None, policy, budget, None);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
         root.span.open_region(&root);
         root
     }
 
-    fn build(
+    /// A region in new memory.
+    #[inline(never)]
+    fn made(
+        id: u64,
         core: Kept,
         parent: Option<Arc<Region>>,
         policy: Policy,
         budget: Budget,
         locals: Option<Arc<Locals>>,
     ) -> Arc<Region> {
-        let id = core.next_region();
         let inner = Inner {
             word: RegionWord::default(),
             first: None,
@@ -195,17 +199,46 @@ impl Region {
         let mut inner = self.lock();
         inner.admit_child(&self.core)?;
         self.core.room_for_region()?;
-        let (core, parent) = (Kept::inside(self), Some(self.clone()));
-        let budget = self.budget.meet(budget);
-        let child = Region::build(core, parent, policy, budget, locals);
+        let child = self.child(policy, budget, locals);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
-        self.core.touch(self.stamp());
-        child.note(EventKind::RegionOpened { parent: Some(self.id) });
-        self.core.touch(self.stamp());
+        if self.core.recording() {
+            self.core.touch(self.stamp());
+            child.note(EventKind::RegionOpened { parent: Some(self.id) });
+            self.core.touch(self.stamp());
+        }
         drop(inner);
         child.span.open_region(&child);
         Ok(child)
+    }
+
+    /// A region inside this one, that nobody knows yet.
+    #[inline]
+    fn child(
+        self: &Arc<Self>,
+        policy: Policy,
+        mut budget: Budget,
+        mut locals: Option<Arc<Locals>>,
+    ) -> Arc<Region> {
+        let id = self.core.next_region();
+        // What is infinite takes nothing from the other.
+        if !self.unbounded {
+            budget = self.budget.meet(budget);
+        }
+        let kept = spare::renewed(|region| {
+            region.id = id;
+            region.core = Kept::inside(self);
+            region.parent = Some(self.clone());
+            region.policy = policy;
+            region.unbounded = budget == Budget::INFINITE;
+            region.budget = budget;
+            region.locals = locals.take();
+            region.object = Object::new();
+        });
+        kept.unwrap_or_else(|| {
+            let (core, parent) = (Kept::inside(self), Some(self.clone()));
+            Region::made(id, core, parent, policy, budget, locals)
+        })
     }
 
     /// Records something about the region, whose lock is held, or which nobody knows yet.
@@ -330,14 +363,15 @@ impl Region {
                 return;
             }
             let kind = reason.kind;
-            let (reason, cleanup) = match inner.cancel.take() {
+            let (reason, cleanup, news) = match inner.cancel.take() {
                 None => {
                     self.core.region_closing(inner.outstanding());
-                    (reason, cleanup)
+                    (reason, cleanup, true)
                 }
                 Some((old, allowed)) => {
-                    let stronger = old.weaker_than(&reason);
-                    (if stronger { reason } else { old }, allowed.combine(cleanup))
+                    let (stronger, combined) = (old.weaker_than(&reason), allowed.combine(cleanup));
+                    let news = stronger || combined != allowed;
+                    (if stronger { reason } else { old }, combined, news)
                 }
             };
             inner.cancel = Some((reason, cleanup));
@@ -349,7 +383,10 @@ impl Region {
                 self.note(EventKind::RegionMoved { from, to });
             }
             let state = inner.word.state();
-            let tell = matches!(state, RegionState::Closing | RegionState::Draining);
+            // Shortcut: what is inside was told as much before, and would only say so on record. In
+            // a deep tree each level asks all that are below it.
+            let tell = matches!(state, RegionState::Closing | RegionState::Draining)
+                && (news || self.core.recording());
             (first, tell, inner.body.take())
         };
         if let Some(waker) = body {
@@ -398,9 +435,30 @@ impl Region {
         Budget { poll_quota: cleanup.polls, priority, ..Budget::INFINITE }
     }
 
-    /// Why a task is not taken in.
-    pub(crate) fn refusal(&self) -> Cancelled {
-        self.body_cancel(false).unwrap_or_else(|| self.reason(Kind::ParentCancelled).into())
+    /// Why a task or region is not taken in, for who can be told by a cancel only.
+    pub(crate) fn refusal(&self, status: Status) -> Cancelled {
+        let kind = match status {
+            Status::RegionNotOpen | Status::RegionClosed => Kind::ParentCancelled,
+            _ => Kind::ResourceUnavailable,
+        };
+        self.body_cancel(false).unwrap_or_else(|| self.refused(kind, status).into())
+    }
+
+    /// A reason that says why. On a page the name of the status does: its text would be loaded for
+    /// this alone.
+    #[cold]
+    #[inline(never)]
+    fn refused(&self, kind: Kind, status: Status) -> Reason {
+        let why = if cfg!(target_family = "wasm") { status.name() } else { status.text() };
+        self.reason(kind).with_message(why)
+    }
+
+    /// A task of this region cannot wait for what it wants to: it is asked to stop.
+    #[cold]
+    pub(crate) fn refuse_wait(&self, task: &TaskRef, status: Status) {
+        let kind = Kind::ResourceUnavailable;
+        let reason = Arc::new(self.refused(kind, status));
+        self.cancel_task(task, &reason, kind.cleanup());
     }
 
     /// Has the waker woken when the body is to stop.
@@ -412,6 +470,7 @@ impl Region {
     }
 
     /// What went wrong in the tasks of the runtime.
+    #[inline]
     pub fn health(&self) -> Health {
         self.core.health()
     }
@@ -450,6 +509,9 @@ impl Region {
         let (first, entry) = unsafe { request(task.as_ptr(), reason, cleanup) };
         if let Some(entry) = entry {
             self.core.host.schedule(entry);
+        }
+        if task.is_blocking() {
+            foreign::rouse(task);
         }
         first
     }
@@ -503,7 +565,7 @@ impl Region {
 
     /// Asks all tasks and then all child regions to stop, each for its reason.
     fn cancel_all(&self, tasks: (&Arc<Reason>, Cleanup), regions: (&Arc<Reason>, Cleanup)) {
-        let mut entries = Vec::new();
+        let (mut entries, mut jobs) = (Vec::new(), Vec::new());
         let children: Vec<_> = {
             let inner = self.lock();
             inner.each_task(|task| {
@@ -512,11 +574,16 @@ impl Region {
                     if !task.as_ref().is_finalizer() {
                         entries.extend(request(task, tasks.0, tasks.1).1);
                     }
+                    if task.as_ref().is_blocking() && foreign::any() {
+                        jobs.push(task.addr().get());
+                    }
                 }
             });
             inner.children.values().cloned().collect()
         };
         self.core.host.schedule_all(entries);
+        // What runs on a thread of its own is not polled for the request.
+        jobs.into_iter().for_each(foreign::rouse_at);
         walk::close_all(children, regions.0, regions.1);
     }
 }
@@ -545,6 +612,7 @@ unsafe fn request(
 
 impl Inner {
     /// Whether the region's state and gate admit the operation.
+    #[inline]
     pub(crate) fn admit(&self, operation: Operation) -> Result<(), Status> {
         self.word.state().admit(operation)?;
         let shut = operation == Operation::Create && self.shut;
@@ -552,6 +620,7 @@ impl Inner {
     }
 
     /// Whether a task or child region may come, which also counts against the region's own limit.
+    #[inline]
     fn admit_child(&self, core: &Core) -> Result<(), Status> {
         self.admit(Operation::Create)?;
         let Some(limit) = self.max_children else { return Ok(()) };
@@ -571,6 +640,27 @@ mod tests {
     use asx_kernel::outcome::{Fold, Outcome, Stop};
 
     use super::*;
+    use crate::loose::loose_region;
+    use crate::spawn::{Plan, make};
+
+    #[test]
+    fn telling_again_what_was_told_changes_nothing() {
+        for (first, second) in Kind::ALL.iter().flat_map(|a| Kind::ALL.map(|b| (*a, b))) {
+            let region = loose_region();
+            let body = |_| std::future::pending::<Result<(), Cancelled>>();
+            // SAFETY: Send and 'static.
+            let (_entry, task) = unsafe { make(&region, Plan::default(), body) };
+            let task = task.to_ref();
+            for kind in [first, second] {
+                region.close_as(kind);
+                let told = (task.reason(), task.cleanup(), task.priority());
+                assert!(told.0.is_some());
+                region.cancel_inside();
+                let again = (task.reason(), task.cleanup(), task.priority());
+                assert_eq!(told, again, "{first:?}, {second:?}");
+            }
+        }
+    }
 
     #[test]
     fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {

@@ -60,6 +60,7 @@ impl Root {
         }
         std::mem::forget(guard);
         drop(task);
+        Region::retire(region);
         spawned?;
         // A program that was asked to stop still has its say.
         match (value, outcome) {

@@ -12,14 +12,17 @@ use std::time::Duration;
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Priority;
+use asx_kernel::outcome::Severity;
 use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 
 use pin_project_lite::pin_project;
 
+use crate::ambient;
 use crate::cell::{Extra, TaskRef, claim_stop};
 use crate::cx::{Cx, Wait, look};
+use crate::foreign::{self, Ticket};
 use crate::node::{self, Inside};
 use crate::outcome::{Cancelled, Outcome, Panic, Stop};
 use crate::region::{Policy, Region};
@@ -66,6 +69,11 @@ impl Cx {
         policy: Policy,
         budget: Budget,
     ) -> Result<Arc<Region>, Status> {
+        let task = self.task();
+        // Shortcut: nothing in the task is around the caller, so that the task's region is.
+        if !ambient::is_inside_any(task) {
+            return task.region.open_child(policy, budget, task.region.locals.clone());
+        }
         let (budget, locals) = (self.inherited().meet(budget), self.locals());
         self.with_region(|region| region.open_child(policy, budget, locals))
     }
@@ -104,10 +112,10 @@ impl<'a> ScopeBuilder<'a> {
         let cx = self.cx;
         let region = match cx.open_region(self.policy, self.budget) {
             Ok(region) => region,
-            Err(_) => {
-                // The region around is closing: whoever runs in it is being cancelled.
-                let reason = look(cx.task(), true)
-                    .unwrap_or_else(|| Cancelled::from(cx.region().reason(Kind::ParentCancelled)));
+            Err(status) => {
+                // The region around is closing: whoever runs in it is being cancelled. Or there is
+                // no room for another one.
+                let reason = look(cx.task(), true).unwrap_or_else(|| cx.region().refusal(status));
                 return Err(Stop::Cancelled(reason));
             }
         };
@@ -123,9 +131,13 @@ impl<'a> ScopeBuilder<'a> {
             (Err(_), Some(cancelled)) => close_for(&region, &cancelled),
             _ => region.close_failed(),
         }
-        let interrupted = Drained { cx, region: &region, at: self.at, seen: None }.await;
+        let interrupted = Drained::new(cx, &region, self.at).await;
         std::mem::forget(guard);
         let [failed, broken] = region.take_failures();
+        if failed.is_none() && broken.is_none() && interrupted.is_none() {
+            Region::retire(region);
+            return result;
+        }
         // SAFETY: tasks of this scope were made with its error type.
         let claim = |failed: TaskRef| unsafe { claim_stop::<E>(&failed) };
         let failures = [failed.and_then(claim), broken.and_then(claim)];
@@ -133,6 +145,7 @@ impl<'a> ScopeBuilder<'a> {
             (Ok(_), Some(cancelled)) => Err(Stop::Cancelled(cancelled)),
             (result, _) => result,
         };
+        Region::retire(region);
         first_cause(result, failures)
     }
 }
@@ -192,6 +205,8 @@ pin_project! {
     struct Body<'a, F> {
         region: &'a Arc<Region>,
         waker: Option<Waker>,
+        // Whether it was polled since it was asked to stop.
+        told: bool,
         #[pin]
         inside: Inside<F>,
     }
@@ -200,7 +215,7 @@ pin_project! {
 impl<'a, F> Body<'a, F> {
     fn new(region: &'a Arc<Region>, body: F) -> Self {
         let inside = Inside::new(node::Kind::Scope(region.clone()), body);
-        Body { region, waker: None, inside }
+        Body { region, waker: None, told: false, inside }
     }
 }
 
@@ -215,6 +230,10 @@ where
         if this.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
             this.region.watch_body(cx.waker());
             *this.waker = Some(cx.waker().clone());
+        }
+        if !*this.told && this.region.is_body_cancelled() {
+            *this.told = true;
+            foreign::rouse_current();
         }
         let inside = this.inside;
         let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));
@@ -231,13 +250,25 @@ struct Drained<'a> {
     region: &'a Arc<Region>,
     at: &'static Location<'static>,
     seen: Option<Cancelled>,
+    ticket: Ticket,
+}
+
+impl<'a> Drained<'a> {
+    fn new(cx: &'a Cx, region: &'a Arc<Region>, at: &'static Location<'static>) -> Self {
+        Drained { cx, region, at, seen: None, ticket: Ticket::NONE }
+    }
 }
 
 impl Future for Drained<'_> {
     type Output = Option<Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.region.poll_closed(cx.waker()) {
+        if let Some(worst) = self.region.watch_close(0, cx.waker()) {
+            // What bounds the body bounds what is inside, too: that may have ended for it, before
+            // anybody here has looked.
+            if worst == Severity::Cancelled && self.seen.is_none() {
+                self.seen = self.cx.checkpoint().err();
+            }
             return Poll::Ready(self.seen.take());
         }
         if self.seen.is_none()
@@ -249,7 +280,8 @@ impl Future for Drained<'_> {
                 return Poll::Ready(self.seen.take());
             }
         }
-        self.cx.waits(Wait::Scope, self.at);
+        let Drained { cx: context, at, ticket, .. } = &mut *self;
+        context.waits(Wait::Scope, at, cx.waker(), ticket);
         Poll::Pending
     }
 }
@@ -315,8 +347,9 @@ impl<E: Send + 'static> Scope<E> {
     }
 
     /// Registers a finalizer: it runs when everything else in the scope has ended, last registered
-    /// first, and no cancel reaches it. If it panics, the others still run, and the scope ends with
-    /// the panic, whatever else it would have returned.
+    /// first, and no cancel reaches it. It may wait, but start nothing: the scope is closing by
+    /// then. If it panics, the others still run, and the scope ends with the panic, whatever else
+    /// it would have returned.
     pub fn defer<F, B>(&self, body: F) -> Result<(), Status>
     where
         F: FnOnce(Cx) -> B + Send + 'static,

@@ -4,7 +4,9 @@
 //! the user's runs. Letting go of this lock is a plain store, about half of what an uncontended
 //! standard lock costs. The price is that who waits cannot be woken: it spins, then gives its
 //! processor away, then sleeps a little, so that a holder that was put to sleep gets to run
-//! whatever the priorities are. Where more than that happens under a lock, use a standard one.
+//! whatever the priorities are. Timers are armed and cancelled as quickly; who fires them holds the
+//! lock for up to 256 of them, or while the wheel turns, which who waits then sleeps through. Where
+//! more than that happens under a lock as a rule, use a standard one.
 //!
 //! # Rules
 //! 1. The value is touched only by who has changed `held` from false to true and not yet stored
@@ -101,6 +103,13 @@ mod here {
     impl<T> ShortLock<T> {
         pub(crate) fn new(value: T) -> Self {
             ShortLock { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        }
+
+        /// The value, for who alone knows of it.
+        #[cfg(not(any(target_family = "wasm", asx_no_reuse)))]
+        #[inline]
+        pub(crate) fn get_mut(&mut self) -> &mut T {
+            self.value.get_mut()
         }
 
         #[inline]

@@ -77,7 +77,7 @@ pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>,
     match region.adopt(header, Operation::Create) {
         Ok(()) => poll::end_unborn(entry, Severity::Err, None),
         Err(status) => {
-            poll::refuse(entry, region.refusal());
+            poll::refuse(entry, region.refusal(status));
             return Err(status);
         }
     }
@@ -177,7 +177,7 @@ where
             Ok(None)
         }
         (Err(status), _) => {
-            poll::refuse(entry, region.refusal());
+            poll::refuse(entry, region.refusal(status));
             Err(status)
         }
     };

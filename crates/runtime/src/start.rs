@@ -9,7 +9,6 @@ use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Kind;
 
-use crate::ambient;
 use crate::cx::Wait;
 use crate::outcome::{Cancelled, Outcome};
 use crate::prim::{Mutex, lock};
@@ -143,7 +142,7 @@ impl<V, T, E> Future for Starting<V, T, E> {
             return Poll::Ready(Ok((value, task)));
         }
         if task.watch_end(context.waker()) {
-            ambient::with_current(|awaiter| awaiter.set_wait(Wait::Signal, self.at));
+            task.await_in_current(Wait::Signal, self.at, context.waker());
             self.task = Some(task);
             return Poll::Pending;
         }
@@ -193,22 +192,12 @@ impl<T: fmt::Debug, E: std::error::Error> std::error::Error for NotReady<T, E> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::pin::pin;
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-    use std::task::Wake;
 
     use super::*;
     use crate::Runnable;
+    use crate::channel::testing::Count;
     use crate::loose::loose_region;
     use crate::spawn::{Plan, make};
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, SeqCst);
-        }
-    }
 
     /// A task that ends with 3 when its entry is run, and what waits for it to be ready.
     fn started() -> (Runnable, Ready<u32>, Starting<u32, u32, Cancelled>) {
@@ -229,7 +218,7 @@ mod tests {
         assert!(starting.as_mut().poll(&mut context).is_pending());
         assert!(starting.as_mut().poll(&mut context).is_pending());
         ready.set(5);
-        assert_eq!(count.0.load(SeqCst), 1);
+        assert_eq!(count.wakes(), 1);
         let Poll::Ready(Ok((5, mut task))) = starting.as_mut().poll(&mut context) else {
             panic!("not ready")
         };
@@ -245,7 +234,7 @@ mod tests {
         let mut context = Context::from_waker(&waker);
         assert!(starting.as_mut().poll(&mut context).is_pending());
         assert!(entry.run());
-        assert_eq!(count.0.load(SeqCst), 1);
+        assert_eq!(count.wakes(), 1);
         let polled = starting.as_mut().poll(&mut context);
         assert!(matches!(polled, Poll::Ready(Err(NotReady::Ended(Ok(3))))));
     }
@@ -259,7 +248,7 @@ mod tests {
             assert!(Pin::new(&mut starting).poll(&mut Context::from_waker(&waker)).is_pending());
         }
         ready.set(5);
-        assert_eq!(counts.map(|count| count.0.load(SeqCst)), [0, 1]);
+        assert_eq!(counts.map(|count| count.wakes()), [0, 1]);
         assert!(entry.run());
     }
 

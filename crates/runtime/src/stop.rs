@@ -9,6 +9,7 @@ use std::time::Duration;
 use asx_kernel::cancel::Kind;
 
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx, Scope};
 
 /// How long each step of a gentle stop may take.
@@ -38,7 +39,7 @@ impl Cx {
     /// to finish what is begun and begin nothing new.
     #[track_caller]
     pub fn stopping(&self) -> Stopping<'_> {
-        Stopping { cx: self, place: None, at: Location::caller() }
+        Stopping { cx: self, place: None, ticket: Ticket::NONE, at: Location::caller() }
     }
 
     /// Whether the task was told that it is about to be stopped.
@@ -67,6 +68,7 @@ impl<E: Send + 'static> Scope<E> {
 pub struct Stopping<'a> {
     cx: &'a Cx,
     place: Option<u64>,
+    ticket: Ticket,
     at: &'static Location<'static>,
 }
 
@@ -75,12 +77,12 @@ impl Future for Stopping<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.cx.checkpoint()?;
-        let context = self.cx;
-        context.core().watch_stop(&mut self.place, cx.waker());
+        let Stopping { cx: context, place, ticket, at } = &mut *self;
+        context.core().watch_stop(place, cx.waker());
         if context.is_stopping() {
             return Poll::Ready(Ok(()));
         }
-        context.waits(Wait::Signal, self.at);
+        context.waits(Wait::Signal, at, cx.waker(), ticket);
         Poll::Pending
     }
 }

@@ -72,7 +72,7 @@ impl<T, E> Task<T, E> {
     /// What was said to the task that awaits, unless it is that this one failed: then the outcome
     /// tells more.
     pub(crate) fn awaiter_cancelled(&self) -> Option<Cancelled> {
-        let cancelled = ambient::with_current(|task| cx::look(task, true))??;
+        let cancelled = ambient::with_current(cx::look_in_time)??;
         let reason = cancelled.reason();
         let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id());
         (!own).then_some(cancelled)
@@ -82,6 +82,8 @@ impl<T, E> Task<T, E> {
 impl<T, E> Future for Task<T, E> {
     type Output = Outcome<T, E>;
 
+    // Called by an `await`, it has the place of that.
+    #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(cancelled) = self.awaiter_cancelled() {
             return Poll::Ready(Err(Stop::Cancelled(cancelled)));
@@ -96,10 +98,25 @@ impl<T, E> Task<T, E> {
         self.joint.register(waker)
     }
 
+    /// Notes that the task that is polled here waits for this one.
+    pub(crate) fn await_in_current(
+        &mut self,
+        on: Wait,
+        at: &'static Location<'static>,
+        waker: &Waker,
+    ) {
+        ambient::with_current(|task| {
+            task.set_wait(on, at);
+            self.joint.ticket.wait(task, waker);
+        });
+    }
+
     /// Waits for the end, whatever was said to who waits.
+    #[track_caller]
     pub(crate) fn poll_end(&mut self, waker: &Waker) -> Poll<Outcome<T, E>> {
         loop {
             if let Some(outcome) = self.joint.try_take() {
+                self.joint.ticket.end();
                 return Poll::Ready(outcome);
             }
             if self.joint.is_done() {
@@ -109,7 +126,7 @@ impl<T, E> Task<T, E> {
                 return Poll::Ready(Err(Stop::Cancelled(Cancelled::from(reason))));
             }
             if self.joint.register(waker) {
-                ambient::with_current(|task| task.set_wait(Wait::Join, Location::caller()));
+                self.await_in_current(Wait::Join, Location::caller(), waker);
                 return Poll::Pending;
             }
         }

@@ -7,7 +7,7 @@
 //! Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Hold, Need, On, Waiter, clear, forget, held, take_leaked, waiters};
+pub use on::{Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked, waiters};
 #[cfg(feature = "lab")]
 pub(crate) use on::{Note, Survey, Wakers, granted, leaked};
 
@@ -284,6 +284,12 @@ mod on {
         LEAKED.set(LEAKED.get() + count);
     }
 
+    /// Whether nothing is waited for or held on this thread, and no obligation has leaked.
+    #[inline]
+    pub fn is_clean() -> bool {
+        LEAKED.get() == 0 && LIST.with_borrow(|list| list.entries.is_empty())
+    }
+
     /// How many obligations have leaked on this thread since this was asked last.
     pub fn take_leaked() -> usize {
         LEAKED.take()
@@ -301,6 +307,7 @@ mod on {
     }
 
     /// Forgets all waits and holds of this thread.
+    #[inline]
     pub fn clear() {
         LIST.with_borrow_mut(|list| list.entries.clear());
         LEAKED.set(0);

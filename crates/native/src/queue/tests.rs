@@ -2,60 +2,12 @@
 
 use super::*;
 use crate::blocking::Pool;
+use crate::entries::{Keeps, with_tasks};
 use crate::shared;
 use asx_kernel::rng::DetRng;
-use asx_kernel::time::Time;
 use asx_runtime::{Cancelled, Core, Cx, Host, Root, Settings};
 use std::sync::Arc;
 use std::task::Waker;
-
-/// Keeps what is scheduled.
-#[derive(Default)]
-struct Keeps(Mutex<VecDeque<Runnable>>);
-
-impl Host for Keeps {
-    fn schedule(&self, entry: Runnable) {
-        lock(&self.0).push_back(entry);
-    }
-
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    fn timer_moved(&self, _: Time) {}
-
-    fn here(&self) -> Option<u16> {
-        Some(0)
-    }
-
-    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
-        Err(entry)
-    }
-}
-
-/// Runs a program of `tasks` tasks that each yield a few times; `drive` gets what they schedule
-/// and is called until all is over.
-fn with_tasks(tasks: usize, mut drive: impl FnMut(&Keeps)) {
-    let host = Arc::new(Keeps::default());
-    let core = Core::new(host.clone(), Settings::default());
-    let body = async |cx: Cx| {
-        let all = cx.scope(async |s| {
-            for _ in 0..tasks {
-                drop(s.spawn(async |cx: Cx| {
-                    for _ in 0..3 {
-                        cx.yield_now().await;
-                    }
-                    Ok(())
-                }));
-            }
-            Ok::<_, Cancelled>(())
-        });
-        all.await.unwrap();
-    };
-    // SAFETY: only this thread runs tasks.
-    let ran = unsafe { Root::run(&core.root(), 0, body, Waker::noop(), || drive(&host)) };
-    ran.unwrap().unwrap();
-}
 
 #[test]
 fn entries_leave_in_the_order_they_came_however_many_there_are() {
@@ -68,7 +20,7 @@ fn leave_in_the_order_they_came(workers: usize) {
     let mut rng = DetRng::new(3, 0);
     let (mut longest, mut emptied) = (0, 0);
     with_tasks(4 * CAPACITY, |host| {
-        let incoming = std::mem::take(&mut *lock(&host.0));
+        let incoming = host.take();
         for entry in incoming {
             model.push_back(entry.id());
             queue.push(&shared, entry);
@@ -94,7 +46,7 @@ fn a_thief_takes_older_entries_in_order_from_ring_and_backlog() {
         let (thief, own) = Queue::of(2);
         let mut known = VecDeque::new();
         with_tasks(held, |host| {
-            let incoming = std::mem::take(&mut *lock(&host.0));
+            let incoming = host.take();
             for entry in incoming {
                 known.push_back(entry.id());
                 victim.push(&shared, entry);
@@ -116,11 +68,12 @@ fn a_thief_takes_older_entries_in_order_from_ring_and_backlog() {
 
 #[test]
 fn what_comes_after_the_end_is_given_up_at_once() {
-    use crate::shared::{Clock, Remote, Rules};
+    use crate::clock::Clock;
+    use crate::shared::{Remote, Rules};
     use std::collections::BTreeSet;
 
     let (_queue, ends) = Queue::of(2);
-    let (pool, clock) = (Pool::new(1, "late"), Clock::Machine(std::time::Instant::now()));
+    let (pool, clock) = (Pool::new(1, "late"), Clock::machine());
     let over = shared::Shared::new([Remote::new(ends)].into(), pool, Rules::default(), clock);
     over.closed.store(true, Release);
 
@@ -164,7 +117,7 @@ fn nothing_is_stolen_from_a_worker_that_is_alone() {
     let (queue, alone) = Queue::of(1);
     let (thief, _own) = Queue::of(2);
     with_tasks(3, |host| {
-        let incoming = std::mem::take(&mut *lock(&host.0));
+        let incoming = host.take();
         incoming.into_iter().for_each(|entry| queue.push(&alone, entry));
         assert!(alone.len() > 0 && thief.steal(&alone).is_none());
         while let Some(entry) = queue.pop(&alone) {

@@ -13,8 +13,9 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 use asx_kernel::wheel::TimerHandle;
 
 use super::TaskRef;
-use super::waker::task_of;
+use super::waker::{is_task_waker, task_of};
 use crate::core::Alarm;
+use crate::foreign;
 use crate::time::Owner;
 
 static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
@@ -87,12 +88,15 @@ impl Armed {
 
     /// Its time has come.
     pub(crate) fn fire(self, handle: TimerHandle) {
-        let Some(boxed) = self.as_boxed() else { return self.0.wake() };
+        if is_task_waker(&self.0) {
+            return self.0.wake();
+        }
+        let Some(boxed) = self.as_boxed() else { return foreign::wake_safely(&self.0) };
         if let Owner::Region(region) = &boxed.owner {
             region.forget_timer(handle);
         }
         if let Some(waker) = &boxed.wakes {
-            waker.wake_by_ref();
+            foreign::wake_safely(waker);
         }
     }
 }

@@ -298,15 +298,25 @@ impl Header {
             let (before, after) = self.word.begin_signed(step, plain, |mark| signer.sign(mark))?;
             Some((before, before.state(), after.state()))
         });
-        plainly.or_else(|| self.begin_cancelled(step, plain, dispatch))
+        plainly.or_else(|| self.begin_cancelled(step, plain, Some(dispatch)))
+    }
+
+    /// [`begin_on_record`](Header::begin_on_record) of what no worker has chosen: a job.
+    pub(crate) fn begin_unchosen(&self) -> Option<Snapshot> {
+        self.begin_cancelled(self.extra.is_none(), false, None)
     }
 
     #[cold]
-    fn begin_cancelled(&self, step: bool, plain: bool, dispatch: Dispatch) -> Option<Snapshot> {
+    fn begin_cancelled(
+        &self,
+        step: bool,
+        plain: bool,
+        dispatch: Option<Dispatch>,
+    ) -> Option<Snapshot> {
         self.with_cancel_on_record(|_, _| {
             let before = self.word.begin_with(step, plain, RESERVE)?;
             let moved = self.moved(before.state());
-            self.note(dispatch.into());
+            dispatch.into_iter().for_each(|dispatch| self.note(dispatch.into()));
             moved.into_iter().for_each(|moved| self.note(moved));
             Some(before)
         })

@@ -1,11 +1,11 @@
 //! Who waits for the end of a task, in one word: a task of ours as a reference, any other waker in
 //! a box.
 
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 use std::task::Waker;
 
-use super::{Header, TaskRef, is_task_waker};
+use super::{Header, TaskRef, is_task_waker, memory};
 
 /// Set in the word of a boxed waker: both kinds of pointers are even.
 const BOXED: usize = 1;
@@ -44,8 +44,11 @@ impl Joiner {
         let new = if is_task_waker(waker) {
             ManuallyDrop::new(waker.clone()).data().cast_mut()
         } else {
-            let boxed = Box::into_raw(Box::new(waker.clone())).cast::<()>();
-            boxed.map_addr(|address| address | BOXED)
+            let other = waker.clone();
+            let boxed = memory::allocate::<Waker>().cast::<Waker>();
+            // SAFETY: there is room for one.
+            unsafe { boxed.write(other) };
+            boxed.as_ptr().cast::<()>().map_addr(|address| address | BOXED)
         };
         drop(std::mem::replace(self, Joiner(NonNull::new(new))));
     }
@@ -72,7 +75,17 @@ impl Joiner {
 }
 
 impl Drop for Joiner {
+    #[inline]
     fn drop(&mut self) {
+        if self.0.is_some() {
+            self.end();
+        }
+    }
+}
+
+impl Joiner {
+    /// Drops who is there.
+    fn end(&mut self) {
         match self.kind() {
             Some(Kind::Task(task)) => {
                 task.wakers.fewer();
@@ -86,8 +99,13 @@ impl Drop for Joiner {
 
 /// The waker of a joiner that ends.
 fn owned(waker: NonNull<Waker>) -> Waker {
-    // SAFETY: the box that `set` put there, which nobody looks at again.
-    *unsafe { Box::from_raw(waker.as_ptr()) }
+    // SAFETY: what `set` put there, which nobody looks at again: it is the caller's, and its box
+    // goes without it.
+    unsafe {
+        let own = waker.read();
+        memory::free(waker.cast::<MaybeUninit<Waker>>());
+        own
+    }
 }
 
 fn address(task: &TaskRef) -> *const () {

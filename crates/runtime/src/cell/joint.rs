@@ -7,6 +7,7 @@ use std::task::Waker;
 
 use super::TaskRef;
 use crate::footprint::{Object, Part};
+use crate::foreign::Ticket;
 use crate::outcome::{Outcome, Stop};
 
 /// The handle's side of a cell whose result is an `Outcome<T, E>`.
@@ -14,6 +15,8 @@ pub(crate) struct Joint<T, E> {
     task: ManuallyDrop<TaskRef>,
     /// Whether the result was taken.
     done: bool,
+    /// Of who waits.
+    pub(crate) ticket: Ticket,
     result: PhantomData<fn() -> Outcome<T, E>>,
 }
 
@@ -21,7 +24,8 @@ impl<T, E> Joint<T, E> {
     /// # Safety
     /// Rule 5: the cell was made for `T` and `E`, and this is its handle.
     pub(crate) unsafe fn new(task: TaskRef) -> Self {
-        Joint { task: ManuallyDrop::new(task), done: false, result: PhantomData }
+        let (task, ticket) = (ManuallyDrop::new(task), Ticket::NONE);
+        Joint { task, done: false, ticket, result: PhantomData }
     }
 
     pub(crate) fn task(&self) -> &TaskRef {

@@ -1,4 +1,5 @@
-//! Where cells are: memory of the allocator's that each thread uses again.
+//! Where cells are, and the boxes of those who wait for them: memory of the allocator's that each
+//! thread uses again.
 //!
 //! Tasks come and go by the thousand, and most cells are as large as some other that was freed just
 //! now. So a thread keeps the memory of cells it has freed for the next ones of their size, which
@@ -176,7 +177,7 @@ mod reused {
                 block
             }
         };
-        // SAFETY: a cell has a header, so that the size is not zero.
+        // SAFETY: a cell has a header, and a box holds something: the size is not zero.
         let block = unsafe { alloc(layout) };
         NonNull::new(block.cast()).unwrap_or_else(|| handle_alloc_error(layout))
     }

@@ -194,11 +194,16 @@ impl<F, T, E> Fresh<F, T, E>
 where
     F: Future<Output = Result<T, E>>,
 {
+    #[inline]
     pub(crate) fn new(plan: Blueprint) -> Self {
         let span = Span::of_task(&plan);
+        let mark = plan.region.core.mark();
+        // A cell with nothing in its stage, made where it stays: large futures need not be moved.
+        let cell = memory::allocate::<Cell<F, T, E>>().cast::<Cell<F, T, E>>();
+        let at = cell.as_ptr();
         // References: the region's, the handle's, the first context's.
         let header = Header {
-            word: Word::new(3, SCHEDULED | HANDLE, plan.region.core.mark()),
+            word: Word::new(3, SCHEDULED | HANDLE, mark),
             vtable: &Vtable {
                 poll: poll::<F, T, E>,
                 finish: finish::<F, T, E>,
@@ -222,7 +227,12 @@ where
             span,
             wakers: Wakers::NONE,
         };
-        Fresh { cell: placed(header), lent: false }
+        // SAFETY: both fields are initialised here; an empty slot (rule 8) has nothing to copy.
+        unsafe {
+            (&raw mut (*at).header).write(header);
+            (&raw mut (*at).slot).write(UnsafeCell::new(Slot::EMPTY));
+        }
+        Fresh { cell, lent: false }
     }
 
     /// Makes the future where it is to be: its panic, if making it does.
@@ -231,7 +241,7 @@ where
         let (cx, header) = (self.cx()?, self.header());
         let made = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
-            unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_future(body(cx))) }
+            unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.make_future(|| body(cx))) }
         }));
         made.err().map(Panic::new)
     }
@@ -279,19 +289,6 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
     }
 }
 
-/// A cell with nothing in its stage, made where it stays: large futures need not be moved.
-#[inline]
-fn placed<F, T, E>(header: Header) -> NonNull<Cell<F, T, E>> {
-    let cell = memory::allocate::<Cell<F, T, E>>().cast::<Cell<F, T, E>>();
-    let at = cell.as_ptr();
-    // SAFETY: both fields are initialised here; an empty slot (rule 8) has nothing to be copied.
-    unsafe {
-        (&raw mut (*at).header).write(header);
-        (&raw mut (*at).slot).write(UnsafeCell::new(Slot::EMPTY));
-    }
-    cell
-}
-
 /// Runs `f` on the stage of a typed cell.
 ///
 /// # Safety
@@ -321,7 +318,7 @@ where
         // Before what the future still holds is dropped.
         // SAFETY: rule 1.
         unsafe { header.as_ref() }.body_ended(severity);
-        stage.set_result(result.map_err(Stop::Err));
+        stage.end_future(result.map_err(Stop::Err));
         Poll::Ready(severity)
     };
     // SAFETY: the caller's promise.

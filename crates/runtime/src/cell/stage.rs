@@ -38,8 +38,15 @@ pub(super) struct Stage<'a, F, T, E> {
 
 impl<F, T, E> Stage<'_, F, T, E> {
     /// Drops what is there, whose panic comes out; the stage is empty then too.
-    #[inline]
+    #[inline(always)]
     pub(super) fn clear(&mut self) {
+        if !self.is_empty() {
+            self.empty();
+        }
+    }
+
+    #[inline]
+    fn empty(&mut self) {
         match std::mem::replace(self.holds, Holds::Nothing) {
             Holds::Nothing => {}
             // SAFETY: rule 8: it was there, and from now on is not.
@@ -49,11 +56,23 @@ impl<F, T, E> Stage<'_, F, T, E> {
         }
     }
 
+    /// Makes the future where it stays.
     #[inline]
-    pub(super) fn set_future(&mut self, future: F) {
+    pub(super) fn make_future(&mut self, make: impl FnOnce() -> F) {
         self.clear();
-        self.slot.future = ManuallyDrop::new(future);
+        self.slot.future = ManuallyDrop::new(make());
         *self.holds = Holds::Future;
+    }
+
+    /// Puts the result in the place of the future, which has ended.
+    #[inline]
+    pub(super) fn end_future(&mut self, result: Outcome<T, E>) {
+        if *self.holds == Holds::Future {
+            *self.holds = Holds::Nothing;
+            // SAFETY: rule 8: it was there, and from now on is not.
+            unsafe { ManuallyDrop::drop(&mut self.slot.future) };
+        }
+        self.set_result(result);
     }
 
     #[inline]
@@ -81,6 +100,7 @@ impl<F, T, E> Stage<'_, F, T, E> {
         Some(unsafe { ManuallyDrop::take(&mut self.slot.result) })
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         *self.holds == Holds::Nothing
     }

@@ -17,7 +17,8 @@ pub(crate) fn is_task_waker(waker: &Waker) -> bool {
 /// The task whose waker it is, if it is one.
 #[inline]
 pub(crate) fn task_of(waker: &Waker) -> Option<NonNull<Header>> {
-    is_task_waker(waker).then(|| header(waker.data()))
+    // SAFETY: it is a task's.
+    is_task_waker(waker).then(|| unsafe { header(waker.data()) })
 }
 
 /// The number of the task whose waker it is, if it is one.
@@ -27,8 +28,14 @@ pub(crate) fn task_number(waker: &Waker) -> Option<u64> {
     task_of(waker).map(|task| unsafe { task.as_ref() }.id())
 }
 
-fn header(data: *const ()) -> NonNull<Header> {
-    NonNull::new(data.cast_mut().cast()).unwrap_or(NonNull::dangling())
+/// The task of a waker.
+///
+/// # Safety
+/// The data are those of a waker with the vtable above: each of them is made of a cell.
+#[inline]
+unsafe fn header(data: *const ()) -> NonNull<Header> {
+    // SAFETY: the caller's promise.
+    unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {

@@ -12,6 +12,7 @@ use super::RecvError;
 use super::law::Law;
 use super::shared::{Shared, Taken};
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx};
 
 /// The future of [`Receiver::recv`](super::Receiver::recv).
@@ -22,11 +23,12 @@ pub struct Recv<'a, T> {
     at: &'static Location<'static>,
     /// Whether a waker of ours may be registered.
     waits: bool,
+    ticket: Ticket,
 }
 
 impl<'a, T> Recv<'a, T> {
     pub(super) fn new(shared: &'a Shared<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Recv { shared, cx, at, waits: false }
+        Recv { shared, cx, at, waits: false, ticket: Ticket::NONE }
     }
 
     #[track_caller]
@@ -52,7 +54,7 @@ impl<'a, T> Recv<'a, T> {
         let taken = self.shared.poll_recv(self.waits, context.waker(), take);
         self.waits = taken.is_pending();
         if self.waits {
-            self.cx.waits(Wait::Recv, self.at);
+            self.cx.waits(Wait::Recv, self.at, context.waker(), &mut self.ticket);
         }
         taken.map_err(|_| RecvError::Disconnected)
     }

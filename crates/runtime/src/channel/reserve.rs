@@ -13,6 +13,7 @@ use super::permit::{OwnedPermit, Permit};
 use super::shared::{Shared, wake};
 use super::{Disconnected, SendError};
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::prim::Arc;
 use crate::{CancelSafe, Cx};
 
@@ -22,12 +23,13 @@ struct Place<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Option<WaiterId>,
+    ticket: Ticket,
 }
 
 impl<'a, T> Place<'a, T> {
     #[inline]
     fn new(shared: &'a Arc<Shared<T>>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Place { shared, cx, at, place: None }
+        Place { shared, cx, at, place: None, ticket: Ticket::NONE }
     }
 
     /// Reserves a slot whose permit gets a number, and makes `P` of it before anybody is woken, so
@@ -56,7 +58,7 @@ impl<'a, T> Place<'a, T> {
             }
             Poll::Ready(Err(Disconnected(()))) => Poll::Ready(Err(SendError::Disconnected(()))),
             Poll::Pending => {
-                self.cx.waits(Wait::Reserve, self.at);
+                self.cx.waits(Wait::Reserve, self.at, context.waker(), &mut self.ticket);
                 Poll::Pending
             }
         }
@@ -162,7 +164,7 @@ impl<T> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Sending { place: Place { shared, cx, at, place }, value } = &mut *self;
+        let Sending { place: Place { shared, cx, at, place, ticket }, value } = &mut *self;
         if value.is_none() {
             return Poll::Ready(Ok(()));
         }
@@ -180,7 +182,7 @@ impl<T> Future for Sending<'_, T> {
         }
         let sent = shared.poll_send(place, value, context.waker());
         if sent.is_pending() {
-            cx.waits(Wait::Reserve, at);
+            cx.waits(Wait::Reserve, at, context.waker(), ticket);
         }
         sent.map_err(SendError::from)
     }

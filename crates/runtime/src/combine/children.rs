@@ -8,12 +8,14 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::task::{Context, Poll, RawWakerVTable, Wake, Waker};
 
 use super::Part;
 use crate::Cx;
+use crate::foreign::Ticket;
 use crate::outcome::{Cancelled, Panic};
 use crate::prim::{Mutex, lock};
 
@@ -27,6 +29,7 @@ pub(super) struct Children<F: Future> {
     all: bool,
     /// Whether a cancel was noticed around the whole.
     cancelled: bool,
+    ticket: Ticket,
 }
 
 struct Child<F: Future> {
@@ -38,7 +41,8 @@ struct Child<F: Future> {
 impl<F: Future> Children<F> {
     pub(super) fn new() -> Children<F> {
         let (live, ready, round) = (BTreeMap::new(), Arc::default(), Vec::new());
-        Children { live, ready, round, all: false, cancelled: false }
+        let ticket = Ticket::NONE;
+        Children { live, ready, round, all: false, cancelled: false, ticket }
     }
 
     pub(super) fn ready(&self) -> &Arc<Ready> {
@@ -52,7 +56,7 @@ impl<F: Future> Children<F> {
     /// Takes a future in; it is polled in the next round.
     pub(super) fn insert(&mut self, id: u64, future: F) {
         let slot = Slot::new(id, &self.ready);
-        let waker = Waker::from(slot.clone());
+        let waker = slot.waker();
         self.live.insert(id, Child { part: Box::pin(Part::new(future)), slot, waker });
         self.ready.push(id);
     }
@@ -88,6 +92,7 @@ impl<F: Future> Children<F> {
     /// whether it is new.
     pub(super) fn watch(&mut self, cx: &Cx, waker: &Waker) -> bool {
         self.ready.watch(waker);
+        self.ticket.wait(cx.task(), waker);
         let before = std::mem::replace(&mut self.cancelled, cx.is_cancelled());
         let new = self.cancelled && !before;
         self.all |= new;
@@ -190,6 +195,14 @@ impl Slot {
         Arc::new(Slot { id, woken: AtomicBool::new(true), ready: ready.clone() })
     }
 
+    /// Its waker. Only made here, so that all have the same vtable.
+    #[inline(never)]
+    pub(super) fn waker(self: &Arc<Slot>) -> Waker {
+        let waker = Waker::from(self.clone());
+        VTABLE.store(ptr::from_ref(waker.vtable()).cast_mut(), Ordering::Relaxed);
+        waker
+    }
+
     /// Whether it was woken; a wake from here on counts anew.
     pub(super) fn clear(&self) -> bool {
         self.woken.swap(false, Ordering::AcqRel)
@@ -199,6 +212,14 @@ impl Slot {
     pub(super) fn mark(&self) {
         self.woken.store(true, Ordering::Release);
     }
+}
+
+/// The vtable of children's wakers, once there was one.
+static VTABLE: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
+
+/// Whether a waker is that of a child: cancels reach that through who polls it.
+pub(crate) fn is_child_waker(waker: &Waker) -> bool {
+    ptr::eq(waker.vtable(), VTABLE.load(Ordering::Relaxed))
 }
 
 impl Wake for Slot {

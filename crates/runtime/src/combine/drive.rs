@@ -35,7 +35,7 @@ impl<'a, C: Future, B: Future> Drive<'a, C, B> {
         shared: Arc<Shared<C>>,
     ) -> Drive<'a, C, B> {
         let slot = Slot::new(BODY, children.ready());
-        let waker = Waker::from(slot.clone());
+        let waker = slot.waker();
         let body = Part::new(body);
         Drive { decision: Decision::new(cx), body, slot, waker, children, shared }
     }

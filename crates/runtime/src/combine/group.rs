@@ -15,6 +15,7 @@ use std::task::{Context, Poll, Waker};
 use super::children::{Children, Ready};
 use super::drive::Drive;
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::outcome::Cancelled;
 use crate::prim::{Mutex, lock};
 use crate::{CancelSafe, Cx};
@@ -91,7 +92,7 @@ impl<'a, C: Future> Group<'a, C> {
     /// Cancel-checked, and cancel-safe.
     #[track_caller]
     pub fn next<'g>(&'g self, cx: &'g Cx) -> NextChild<'g, C> {
-        NextChild { cx, shared: &self.shared, at: Location::caller() }
+        NextChild { cx, shared: &self.shared, ticket: Ticket::NONE, at: Location::caller() }
     }
 
     /// Children whose outputs have not been given out.
@@ -223,13 +224,14 @@ impl<C: Future> Shared<C> {
 pub struct NextChild<'g, C: Future> {
     cx: &'g Cx,
     shared: &'g Shared<C>,
+    ticket: Ticket,
     at: &'static Location<'static>,
 }
 
 impl<C: Future> Future for NextChild<'_, C> {
     type Output = Result<Option<C::Output>, Cancelled>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.cx.checkpoint()?;
         // Cloned before the lock and, if it is not needed, dropped after it.
         let waker = cx.waker().clone();
@@ -244,7 +246,8 @@ impl<C: Future> Future for NextChild<'_, C> {
             inner.waiters.push(waker);
         }
         drop(inner);
-        self.cx.waits(Wait::Join, self.at);
+        let NextChild { cx: context, ticket, at, .. } = &mut *self;
+        context.waits(Wait::Join, at, cx.waker(), ticket);
         Poll::Pending
     }
 }

@@ -9,9 +9,9 @@
 //!    cleared is not cleared, nor touched, once more.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, PoisonError};
 
 use super::brief;
 use super::slot::{self, Slot, Wide};
@@ -20,6 +20,11 @@ use crate::prim::{Mutex, lock_unseen};
 /// Words of a buffer's first chunk. Each further one has twice as many, up to the most.
 const FIRST: usize = 1 << 8;
 const MOST: usize = 1 << 12;
+
+/// Words that no chunk has any more.
+static SPARE: Spare = Spare(std::sync::Mutex::new(Vec::new()));
+/// How many chunks of the most words there can be of them: 4 MiB.
+const SPARES: usize = 128;
 
 /// An event, in the count of a chunk.
 pub(super) const EVENT: u64 = 1 << 32;
@@ -106,10 +111,17 @@ impl Buffer {
     }
 }
 
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        SPARE.keep(std::mem::take(&mut self.words));
+    }
+}
+
 impl Chunk {
     fn new(words: usize) -> Chunk {
         // SAFETY: rule 1.
-        let words = unsafe { Box::new_zeroed_slice(words).assume_init() };
+        let zeroes = || unsafe { Box::new_zeroed_slice(words).assume_init() };
+        let words = SPARE.take(words).unwrap_or_else(zeroes);
         Chunk { filled: AtomicU64::new(0), words, wide: Mutex::default() }
     }
 
@@ -195,5 +207,54 @@ impl Chunk {
         });
         // After the slots, so that each finds what it names.
         wide.extend_from_slice(&lock_unseen(&self.wide));
+    }
+}
+
+/// The words of large chunks, until the next recorder needs some: to touch new memory, a page at a
+/// time, takes about as long as to write what it holds.
+struct Spare(std::sync::Mutex<Vec<Box<[AtomicU64]>>>);
+
+impl Spare {
+    fn keep(&self, words: Box<[AtomicU64]>) {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.len() == MOST && spare.len() < SPARES && cfg!(not(asx_no_reuse)) {
+            spare.push(words);
+        }
+    }
+
+    /// What they say is of no meaning.
+    fn take(&self, words: usize) -> Option<Box<[AtomicU64]>> {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if words == MOST { spare.pop() } else { None }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_kept_up_to_a_bound() {
+        let (spare, words) = (Spare(Default::default()), |len| Chunk::new(len).words[..].len());
+        assert!(spare.take(MOST).is_none());
+        (0..SPARES + 3).for_each(|_| spare.keep(Box::new([const { AtomicU64::new(7) }; MOST])));
+        spare.keep(Box::new([const { AtomicU64::new(7) }; FIRST]));
+        assert!(spare.take(FIRST).is_none());
+        let kept =
+            std::iter::from_fn(|| spare.take(MOST)).inspect(|kept| assert_eq!(kept.len(), MOST));
+        assert_eq!(kept.count(), if cfg!(asx_no_reuse) { 0 } else { SPARES });
+        assert_eq!([words(FIRST), words(MOST)], [FIRST, MOST]);
+    }
+
+    #[test]
+    fn what_was_written_before_is_not_read_again() {
+        let chunk = Chunk::new(MOST);
+        let filled =
+            (0..MOST as u64).try_fold(0, |filled, n| chunk.write(filled, [n | 1 << 63], 1));
+        assert_eq!(filled.map(|filled| filled as u32 as usize), Some(MOST));
+        drop(chunk);
+        // Likely the same words.
+        let chunk = Chunk::new(MOST);
+        assert_eq!((chunk.filled(), chunk.written().count(), chunk.counts()), (0, 0, (0, 0)));
     }
 }

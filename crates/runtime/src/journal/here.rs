@@ -14,9 +14,10 @@ use super::{Dispatch, Stamp};
 use crate::cell::{Header, Snapshot};
 use crate::core::Host;
 
-/// Polls between two looks at the clock, at most, and the nanoseconds a poll may take for that.
-const POLLS_PER_LOOK: u32 = 16;
-const SHORT_POLL: u64 = 1_000;
+/// Nanoseconds from one look at the clock to the next, while polls take about as long as before.
+const STALE: u64 = 16_000;
+/// Polls between two looks, at most.
+const POLLS_PER_LOOK: u32 = 128;
 /// How far ahead stamps are made known, so that who looks for them is not disturbed by each.
 const AHEAD: u64 = 32;
 
@@ -141,8 +142,7 @@ impl Here {
         // Whoever shares a mark looks at all that have it.
         self.inside = if self.mark == u16::MAX { 0 } else { self.recorder };
         self.outside = false;
-        let short = self.now - before < SHORT_POLL * u64::from(self.per_look);
-        self.per_look = if short { (2 * self.per_look).min(POLLS_PER_LOOK) } else { 1 };
+        self.per_look = polls_to_next_look(self.per_look, self.now - before);
         self.polls = self.per_look - 1;
     }
 
@@ -370,5 +370,38 @@ impl Here {
         recorder.make_known(&self.chunk);
         (self.filled, self.context) = (0, Context::NONE);
         true
+    }
+}
+
+/// How many polls begin until the clock is looked at again, if there were so many since the last
+/// look, and so many nanoseconds.
+fn polls_to_next_look(polls: u32, span: u64) -> u32 {
+    match span {
+        // As many again will do.
+        _ if 2 * span <= STALE => (2 * polls).min(POLLS_PER_LOOK),
+        _ if span <= STALE => polls,
+        _ => 1,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_known_well_enough_as_long_as_polls_take_as_long_as_before() {
+        for poll in [0, 1, 60, 125, 126, 999, 5_000, STALE / 2, STALE, STALE + 1, u64::MAX / 256] {
+            let mut polls = 1;
+            for _ in 0..20 {
+                polls = polls_to_next_look(polls, u64::from(polls) * poll);
+                let span = u64::from(polls) * poll;
+                assert!(polls == 1 || span <= STALE, "{poll} {polls}");
+            }
+            // Nor is it looked at for nothing.
+            let as_many = (STALE / 2).checked_div(poll).unwrap_or(u64::MAX);
+            let seldom = as_many.clamp(1, POLLS_PER_LOOK.into());
+            assert!(u64::from(polls) > seldom / 2, "{poll} {polls}");
+        }
+        assert_eq!(polls_to_next_look(POLLS_PER_LOOK, STALE + 1), 1, "one took long");
     }
 }

@@ -67,6 +67,15 @@ impl Departed {
         Departed { claims: AtomicUsize::new(UNUSED), stamp: AtomicU64::new(0), places }
     }
 
+    /// As if it was new, for who alone knows the region, which is closed.
+    #[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]
+    #[inline]
+    pub(super) fn renew(&mut self) {
+        debug_assert!(self.places.iter_mut().all(|place| place.get_mut().is_null()));
+        *self.claims.get_mut() = UNUSED;
+        *self.stamp.get_mut() = 0;
+    }
+
     /// Whether there may be a task here.
     #[inline]
     pub(super) fn any(&self) -> bool {

@@ -1,66 +1,70 @@
 //! A map for what is mostly nothing or one: that costs no allocation.
 
 use std::collections::BTreeMap;
-use std::mem;
 
 /// Values by number, in the order of the numbers.
-#[derive(Default)]
-pub(crate) enum Few<T> {
-    #[default]
-    None,
-    One(u64, T),
-    Many(BTreeMap<u64, T>),
+pub(crate) struct Few<T> {
+    /// The only one, if there are not many.
+    one: Option<T>,
+    /// Its number.
+    number: u64,
+    #[allow(clippy::box_collection, reason = "a word where there are none")]
+    many: Option<Box<BTreeMap<u64, T>>>,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Few { one: None, number: 0, many: None }
+    }
 }
 
 impl<T> Few<T> {
     /// Adds a value: the one that had the number before.
+    #[inline]
     pub(crate) fn insert(&mut self, number: u64, value: T) -> Option<T> {
-        match self {
-            Few::Many(many) => many.insert(number, value),
-            Few::One(known, one) if *known == number => Some(mem::replace(one, value)),
-            Few::None => {
-                *self = Few::One(number, value);
-                None
-            }
-            Few::One(..) => {
-                let mut many = BTreeMap::from([(number, value)]);
-                if let Few::One(known, one) = mem::replace(self, Few::None) {
-                    many.insert(known, one);
-                }
-                *self = Few::Many(many);
-                None
-            }
+        if self.many.is_some() || (self.one.is_some() && self.number != number) {
+            return self.insert_more(number, value);
         }
+        self.number = number;
+        self.one.replace(value)
+    }
+
+    #[cold]
+    fn insert_more(&mut self, number: u64, value: T) -> Option<T> {
+        let many = self.many.get_or_insert_default();
+        if let Some(one) = self.one.take() {
+            many.insert(self.number, one);
+        }
+        many.insert(number, value)
+    }
+
+    /// Whether there is none.
+    #[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.one.is_none() && self.many.is_none()
     }
 
     /// Takes a value out.
+    #[inline]
     pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
-        match self {
-            Few::Many(many) => many.remove(&number),
-            Few::One(known, _) if *known == number => match mem::replace(self, Few::None) {
-                Few::One(_, one) => Some(one),
-                Few::None | Few::Many(_) => None,
-            },
-            Few::None | Few::One(..) => None,
+        match &mut self.many {
+            Some(many) => many.remove(&number),
+            None => self.one.take_if(|_| self.number == number),
         }
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
-        let (one, many) = match self {
-            Few::None => (None, None),
-            Few::One(_, one) => (Some(one), None),
-            Few::Many(many) => (None, Some(many.values())),
-        };
-        one.into_iter().chain(many.into_iter().flatten())
+        self.one.iter().chain(self.many.iter().flat_map(|many| many.values()))
     }
 
     /// Hands out all of them, in order.
+    #[inline]
     pub(crate) fn take_each(self, mut f: impl FnMut(T)) {
-        match self {
-            Few::None => {}
-            Few::One(_, one) => f(one),
-            Few::Many(many) => many.into_values().for_each(f),
+        if let Some(one) = self.one {
+            return f(one);
         }
+        self.many.into_iter().flat_map(|many| many.into_values()).for_each(f);
     }
 }
 

@@ -10,7 +10,7 @@
 //!    makes it zero drops it. So the region lives as long as a home does. In between, who adds has
 //!    an `Arc` of its own, and who removes counts until it has.
 //! 2. A region keeps its parent, and the first one keeps the core: what the others have of it is
-//!    not counted, and gone before their parent is.
+//!    not counted, and gone before their parent is, or never looked at again (`spare`).
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -104,6 +104,7 @@ pub(crate) fn add(region: &Arc<Region>, more: u32) {
 ///
 /// # Safety
 /// Rule 1: they were counted, and nobody has them any more.
+#[inline]
 pub(crate) unsafe fn remove(region: *const Region, fewer: u32) {
     // SAFETY: rule 1: the region lives until the count is zero.
     let before = unsafe { &*region }.homes.fetch_sub(fewer as usize, AcqRel);

@@ -39,11 +39,12 @@ impl Straight {
     }
 }
 
-/// Whether a region has nothing to do but to wait for what lives inside.
+/// Whether a region has nothing to do but to wait: for what lives inside, or for its author.
 #[inline]
 fn waits(word: &RegionWord) -> bool {
     let lives = word.live_tasks() > 0 || word.open_children() > 0;
-    lives && word.state() != RegionState::Closing
+    let goes_on = word.state() == RegionState::Open && !word.is_ending();
+    goes_on || (lives && word.state() != RegionState::Closing)
 }
 
 impl Region {

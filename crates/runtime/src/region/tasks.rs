@@ -55,6 +55,7 @@ impl Region {
     ///
     /// # Safety
     /// It has completed, and the reference was counted.
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) unsafe fn task_done(task: NonNull<Header>, severity: Severity, stamp: u64) {
         // SAFETY: the caller's promise.
         let (region, pinned) = unsafe { (&task.as_ref().region, task.as_ref().is_pinned()) };
@@ -76,6 +77,7 @@ impl Region {
 
     /// Takes a task that has ended off the list, and whoever has departed before; the region goes
     /// on.
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn task_gone(self: &Arc<Self>, task: &TaskRef, severity: Severity, stamp: u64) {
         if self.departed.any() {
             self.let_go(false);

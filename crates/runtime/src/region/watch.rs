@@ -8,6 +8,7 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
 
 use super::Region;
+use crate::cell::is_task_waker;
 use crate::dump::{RegionInfo, TaskInfo};
 
 impl Region {
@@ -20,11 +21,28 @@ impl Region {
     /// How the region has closed; if it has not, the waker is woken when it does. `place` is where
     /// it is noted.
     pub(crate) fn watch_close(&self, place: u64, waker: &Waker) -> Option<Severity> {
-        // Cloned before the lock and, if it is not needed, dropped after it.
-        let waker = waker.clone();
+        // A task's own is counted and nothing else; any other is cloned and dropped outside the
+        // lock, and only if it is needed.
+        if !is_task_waker(waker) {
+            return self.outcome().or_else(|| self.watch_close_with(place, waker.clone()));
+        }
         let mut inner = self.lock();
         if inner.word.state() == RegionState::Closed {
             return Some(inner.fold);
+        }
+        let old = inner.waiters.insert(place, waker.clone());
+        drop(inner);
+        drop(old);
+        None
+    }
+
+    fn watch_close_with(&self, place: u64, waker: Waker) -> Option<Severity> {
+        let mut inner = self.lock();
+        if inner.word.state() == RegionState::Closed {
+            let fold = inner.fold;
+            drop(inner);
+            drop(waker);
+            return Some(fold);
         }
         let old = inner.waiters.insert(place, waker);
         drop(inner);

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use super::line::{Left, Line, Look, Place, Wakes};
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::prim::{Mutex, lock};
 use crate::{Cancelled, Cx};
 
@@ -44,7 +45,8 @@ impl Barrier {
     /// the next group if it waited again: that is why it is not [`CancelSafe`](crate::CancelSafe).
     #[track_caller]
     pub fn wait<'a, 'c>(&'a self, cx: &'c Cx) -> BarrierWait<'a, 'c> {
-        BarrierWait { barrier: self, cx, place: None, at: Location::caller() }
+        let (at, ticket) = (Location::caller(), Ticket::NONE);
+        BarrierWait { barrier: self, cx, place: None, ticket, at }
     }
 
     fn arrive(&self, task: &mut Context<'_>, place: &mut Option<Place>) -> Option<BarrierPass> {
@@ -88,6 +90,7 @@ pub struct BarrierWait<'a, 'c> {
     barrier: &'a Barrier,
     cx: &'c Cx,
     place: Option<Place>,
+    ticket: Ticket,
     at: &'static Location<'static>,
 }
 
@@ -107,7 +110,7 @@ impl Future for BarrierWait<'_, '_> {
         match pass {
             Some(pass) => Poll::Ready(Ok(pass)),
             None => {
-                this.cx.waits(Wait::Signal, this.at);
+                this.cx.waits(Wait::Signal, this.at, task.waker(), &mut this.ticket);
                 Poll::Pending
             }
         }

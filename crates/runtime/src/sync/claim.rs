@@ -12,6 +12,7 @@ use super::AcquireError;
 use super::line::Place;
 use super::pool::{Answer, Pool, Refusal};
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::waits::Note;
 use crate::{Cancelled, Cx};
 
@@ -43,6 +44,7 @@ pub(super) struct Claim<'c, H: Home> {
     /// While it is in the line.
     note: Note,
     on: Wait,
+    ticket: Ticket,
     at: &'static Location<'static>,
 }
 
@@ -50,7 +52,7 @@ impl<'c, H: Home> Claim<'c, H> {
     #[track_caller]
     pub(super) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
         let (note, at) = (Note::NOTHING, Location::caller());
-        Claim { cx, home: Some(home), wants, place: None, note, on, at }
+        Claim { cx, home: Some(home), wants, place: None, note, on, ticket: Ticket::NONE, at }
     }
 
     /// The cancel check that comes first in every poll: leaves the line if it fails.
@@ -87,8 +89,8 @@ impl<'c, H: Home> Claim<'c, H> {
     }
 
     /// Says what the task waits for, which is the last thing before it does.
-    pub(super) fn pending<T>(&self) -> Poll<T> {
-        self.cx.waits(self.on, self.at);
+    pub(super) fn pending<T>(&mut self, task: &Context<'_>) -> Poll<T> {
+        self.cx.waits(self.on, self.at, task.waker(), &mut self.ticket);
         Poll::Pending
     }
 
@@ -126,7 +128,7 @@ impl<H: Home> Future for Claim<'_, H> {
         }
         match this.step(task) {
             Step::Has(held) => Poll::Ready(Ok(held)),
-            Step::Waits => this.pending(),
+            Step::Waits => this.pending(task),
             Step::Closed => Poll::Ready(Err(AcquireError::Closed)),
         }
     }

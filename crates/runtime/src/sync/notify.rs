@@ -116,7 +116,7 @@ impl Future for Notified<'_, '_> {
                 this.claim.withdraw();
                 Poll::Ready(Ok(()))
             }
-            Step::Waits => this.claim.pending(),
+            Step::Waits => this.claim.pending(task),
             Step::Closed => unreachable!("it is never closed"),
         }
     }

@@ -11,6 +11,7 @@ use asx_kernel::time::{Time, nanos};
 
 use super::timer::Timer;
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx};
 
 impl Cx {
@@ -94,7 +95,8 @@ impl Interval {
     /// Cancel-checked, and cancel-safe: a tick is taken when this is done, or not at all.
     #[track_caller]
     pub fn tick<'a>(&'a mut self, cx: &'a Cx) -> Tick<'a> {
-        Tick { timer: Timer::new(cx, self.next, false), interval: self, at: Location::caller() }
+        let (timer, ticket) = (Timer::new(cx, self.next, false), Ticket::NONE);
+        Tick { interval: self, timer, ticket, at: Location::caller() }
     }
 }
 
@@ -103,6 +105,7 @@ impl Interval {
 pub struct Tick<'a> {
     interval: &'a mut Interval,
     timer: Timer<'a>,
+    ticket: Ticket,
     at: &'static Location<'static>,
 }
 
@@ -113,7 +116,8 @@ impl Future for Tick<'_> {
         let context = self.timer.cx();
         context.checkpoint()?;
         if !self.timer.poll(cx.waker()) {
-            context.waits(Wait::Time, self.at);
+            let Tick { ticket, at, .. } = &mut *self;
+            context.waits(Wait::Time, at, cx.waker(), ticket);
             return Poll::Pending;
         }
         if !context.may_go_on(cx) {

@@ -21,8 +21,8 @@ use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig}
 use crate::cell::Armed;
 use crate::core::{Alarm, Core, Host};
 use crate::journal::Stamp;
-use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
+use crate::short::ShortLock;
 
 pub use interval::{Interval, MissedTicks, Tick};
 pub use sleep::Sleep;
@@ -47,7 +47,7 @@ pub(crate) struct Timers<T> {
     start: Time,
     config: WheelConfig,
     /// Made with the first timer: it is large.
-    wheel: Mutex<Option<Box<Wheel<T>>>>,
+    wheel: ShortLock<Option<Box<Wheel<T>>>>,
     /// Whether there is a wheel: most programs have no timers, and are asked about them often.
     made: AtomicBool,
     /// No later than the earliest deadline; `u64::MAX` without timers.
@@ -58,7 +58,14 @@ pub(crate) struct Timers<T> {
 impl<T> Timers<T> {
     pub(crate) fn new(now: Time, config: WheelConfig) -> Timers<T> {
         let (made, next) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
-        Timers { start: now, config, wheel: Mutex::new(None), made, next, stamp: Stamp::default() }
+        Timers {
+            start: now,
+            config,
+            wheel: ShortLock::new(None),
+            made,
+            next,
+            stamp: Stamp::default(),
+        }
     }
 
     #[inline(never)]
@@ -73,7 +80,7 @@ impl<T> Timers<T> {
         if !self.is_made() {
             return;
         }
-        let mut wheel = lock_unseen(&self.wheel);
+        let mut wheel = self.wheel.lock();
         if wheel.as_ref().is_some_and(|wheel| !wheel.is_empty() || wheel.now() != self.start) {
             *wheel = None;
             self.made.store(false, Release);
@@ -88,6 +95,7 @@ impl<T> Timers<T> {
     }
 
     /// Adds a timer.
+    #[inline]
     pub(crate) fn register(
         &self,
         host: &dyn Host,
@@ -98,6 +106,7 @@ impl<T> Timers<T> {
     }
 
     /// Adds a timer as `add` does, under the lock.
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn register_with(
         &self,
         host: &dyn Host,
@@ -105,7 +114,7 @@ impl<T> Timers<T> {
         add: impl FnOnce(&mut Wheel<T>) -> Result<TimerHandle, RegisterError<T>>,
     ) -> Result<TimerHandle, Status> {
         let (added, earliest) = {
-            let mut wheel = lock_unseen(&self.wheel);
+            let mut wheel = self.wheel.lock();
             let wheel = wheel.get_or_insert_with(|| self.wheel());
             if self.config.max_timer_duration != Duration::MAX {
                 // Distances are measured from the wheel's own time.
@@ -129,7 +138,7 @@ impl<T> Timers<T> {
     /// Looks at what a timer carries, if it is still armed. No user code in `look`: it runs under
     /// the lock.
     pub(crate) fn look<R>(&self, handle: TimerHandle, look: impl FnOnce(&T) -> R) -> Option<R> {
-        let wheel = lock_unseen(&self.wheel);
+        let wheel = self.wheel.lock();
         wheel.as_ref()?.get(handle).map(|(_, token)| look(token))
     }
 
@@ -140,12 +149,12 @@ impl<T> Timers<T> {
 
     /// Takes a timer out, if it is still armed. `look` at it runs under the lock.
     fn cancel_with(&self, handle: TimerHandle, look: impl FnOnce(&T)) -> Option<T> {
-        lock_unseen(&self.wheel).as_mut()?.cancel(handle).inspect(look)
+        self.wheel.lock().as_mut()?.cancel(handle).inspect(look)
     }
 
     /// Brings the wheel up to a time.
     pub(crate) fn advance(&self, now: Time) {
-        if let Some(wheel) = lock_unseen(&self.wheel).as_mut() {
+        if let Some(wheel) = self.wheel.lock().as_mut() {
             wheel.advance(now);
         }
     }
@@ -155,7 +164,7 @@ impl<T> Timers<T> {
         if !self.is_made() {
             return look(None);
         }
-        look(lock_unseen(&self.wheel).as_deref())
+        look(self.wheel.lock().as_deref())
     }
 
     /// How many timers are armed.
@@ -190,7 +199,7 @@ impl<T> Timers<T> {
         loop {
             let batch = batch.min(most);
             let (count, next) = {
-                let mut wheel = lock_unseen(&self.wheel);
+                let mut wheel = self.wheel.lock();
                 let wheel = wheel.as_mut()?;
                 let count = wheel.collect(now, batch, &mut due);
                 due.iter().for_each(&look);

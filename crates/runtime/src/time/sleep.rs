@@ -11,24 +11,31 @@ use asx_kernel::time::Time;
 
 use super::timer::Timer;
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx};
 
 /// The future of [`Cx::sleep`] and [`Cx::sleep_until`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct Sleep<'a> {
     timer: Timer<'a>,
+    ticket: Ticket,
     at: &'static Location<'static>,
 }
 
 impl<'a> Sleep<'a> {
     #[track_caller]
     pub(crate) fn new(cx: &'a Cx, deadline: Time, ahead: bool) -> Sleep<'a> {
-        Sleep { timer: Timer::new(cx, deadline, ahead), at: Location::caller() }
+        Sleep::over(Timer::new(cx, deadline, ahead))
     }
 
     #[track_caller]
     pub(crate) fn armed(cx: &'a Cx, deadline: Time) -> Result<Sleep<'a>, Status> {
-        Ok(Sleep { timer: Timer::armed(cx, deadline)?, at: Location::caller() })
+        Ok(Sleep::over(Timer::armed(cx, deadline)?))
+    }
+
+    #[track_caller]
+    fn over(timer: Timer<'a>) -> Sleep<'a> {
+        Sleep { timer, ticket: Ticket::NONE, at: Location::caller() }
     }
 
     /// When it ends.
@@ -45,7 +52,8 @@ impl Future for Sleep<'_> {
         if self.timer.poll(cx.waker()) {
             return Poll::Ready(Ok(()));
         }
-        self.timer.cx().waits(Wait::Time, self.at);
+        let Sleep { timer, ticket, at } = &mut *self;
+        timer.cx().waits(Wait::Time, at, cx.waker(), ticket);
         Poll::Pending
     }
 }

@@ -35,6 +35,7 @@ impl<'a> Timer<'a> {
         Ok(timer)
     }
 
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn arm(&mut self, waker: &Waker) -> Result<(), Status> {
         let core = self.cx.core();
         let armed = Armed::by_task(self.cx.task(), waker.clone(), core.recording());
@@ -81,7 +82,10 @@ impl<'a> Timer<'a> {
                 }
             },
         }
-        let _ = self.arm(waker);
+        if let Err(status) = self.arm(waker) {
+            // Who has no timer would wait for ever.
+            self.cx.task().region.refuse_wait(self.cx.task(), status);
+        }
         false
     }
 }

@@ -21,6 +21,7 @@ use ring::Ring;
 use super::Disconnected;
 use super::line::{self, Place, leave_line, poll_line};
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::prim::{Arc, Mutex, lock};
 use crate::{CancelSafe, Cx, footprint};
 
@@ -127,7 +128,8 @@ impl<T> Subscriber<T> {
     /// Waits for the next message. Dropping the future takes none.
     #[track_caller]
     pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Listen<'a, T> {
-        Listen { subscriber: self, cx, at: Location::caller(), place: None }
+        let (at, ticket) = (Location::caller(), Ticket::NONE);
+        Listen { subscriber: self, cx, at, place: None, ticket }
     }
 
     /// How many messages wait for this subscriber; those it missed are not counted.
@@ -170,13 +172,14 @@ pub struct Listen<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
+    ticket: Ticket,
 }
 
 impl<T: Clone> Future for Listen<'_, T> {
     type Output = Result<T, ListenError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Listen { subscriber, cx, at, place } = &mut *self;
+        let Listen { subscriber, cx, at, place, ticket } = &mut *self;
         let Subscriber { ring, next } = &mut **subscriber;
         if let Err(cancelled) = cx.checkpoint() {
             leave_line(ring, |ring| &mut ring.line, place);
@@ -201,7 +204,7 @@ impl<T: Clone> Future for Listen<'_, T> {
             }
             Poll::Ready(Err(_)) => Poll::Ready(Err(ListenError::Disconnected)),
             Poll::Pending => {
-                cx.waits(Wait::Recv, at);
+                cx.waits(Wait::Recv, at, context.waker(), ticket);
                 Poll::Pending
             }
         }

@@ -12,8 +12,8 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc as Snapshot;
 
-use super::Disconnected;
 use super::line::{self, Line};
+use super::{Disconnected, RecvError};
 use crate::Cx;
 use crate::prim::{Arc, Mutex, lock};
 pub use wait::{Changed, Closed};
@@ -184,6 +184,31 @@ impl<T> Watcher<T> {
     #[track_caller]
     pub fn changed<'a>(&'a mut self, cx: &'a Cx) -> Changed<'a, T> {
         Changed::new(self, cx, Location::caller())
+    }
+
+    /// Waits until the value is as wanted, which it may be already: that value, which counts as
+    /// seen. Fails as [`changed`](Watcher::changed) does.
+    ///
+    /// ```
+    /// # use asx_runtime::{Cx, channel::{RecvError, watch::Watcher}};
+    /// async fn port(cx: &Cx, rx: &mut Watcher<Option<u16>>) -> Result<Option<u16>, RecvError> {
+    ///     Ok(*rx.wait_for(cx, Option::is_some).await?)
+    /// }
+    /// ```
+    pub async fn wait_for(
+        &mut self,
+        cx: &Cx,
+        mut wanted: impl FnMut(&T) -> bool,
+    ) -> Result<Snapshot<T>, RecvError> {
+        cx.checkpoint()?;
+        loop {
+            // Looked at outside the lock.
+            let value = self.borrow_and_update();
+            if wanted(&value) {
+                return Ok(value);
+            }
+            self.changed(cx).await?;
+        }
     }
 
     /// The value, as it is now.

@@ -1,5 +1,4 @@
 use super::*;
-use crate::channel::RecvError;
 use crate::channel::testing::{Polls, cancelled_cx, live_cx};
 
 #[test]
@@ -90,4 +89,24 @@ fn dropped_and_cancelled_waits_leave_their_lines_and_see_nothing() {
     assert!(matches!(Polls::new(rx.changed(&stopped)).ready(), Err(RecvError::Cancelled(_))));
     assert!(Polls::new(tx.closed(&stopped)).ready().is_err());
     assert!(rx.has_changed());
+}
+
+#[test]
+fn a_value_that_is_waited_for_is_the_one_that_is_given() {
+    let (cx, (tx, mut rx)) = (live_cx(), watch(0));
+    assert_eq!(Polls::new(rx.wait_for(&cx, |value| *value == 0)).ready().as_deref(), Ok(&0));
+    let mut waiting = Polls::new(rx.wait_for(&cx, |value| *value > 1));
+    assert!(waiting.is_pending());
+    tx.send(1).unwrap();
+    assert!(waiting.wakes() == 1 && waiting.is_pending());
+    tx.send(2).unwrap();
+    assert_eq!((waiting.wakes(), waiting.ready().as_deref()), (1, Ok(&2)));
+    drop(waiting);
+    assert!(!rx.has_changed());
+    drop(tx);
+    let gone = Polls::new(rx.wait_for(&cx, |_| false)).ready();
+    assert_eq!(gone.unwrap_err(), RecvError::Disconnected);
+    let cx = cancelled_cx();
+    let cancelled = Polls::new(rx.wait_for(&cx, |_| true)).ready();
+    assert!(matches!(cancelled, Err(RecvError::Cancelled(_))));
 }

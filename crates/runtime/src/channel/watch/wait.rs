@@ -8,6 +8,7 @@ use super::{Setter, Watcher};
 use crate::channel::RecvError;
 use crate::channel::line::{Place, leave_line, poll_line};
 use crate::cx::Wait;
+use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx};
 
 /// The future of [`Watcher::changed`].
@@ -17,6 +18,7 @@ pub struct Changed<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
+    ticket: Ticket,
 }
 
 impl<'a, T> Changed<'a, T> {
@@ -25,7 +27,7 @@ impl<'a, T> Changed<'a, T> {
         cx: &'a Cx,
         at: &'static Location<'static>,
     ) -> Self {
-        Changed { watcher, cx, at, place: None }
+        Changed { watcher, cx, at, place: None, ticket: Ticket::NONE }
     }
 }
 
@@ -33,7 +35,7 @@ impl<T> Future for Changed<'_, T> {
     type Output = Result<(), RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Changed { watcher, cx, at, place } = &mut *self;
+        let Changed { watcher, cx, at, place, ticket } = &mut *self;
         let Watcher { state, seen } = &mut **watcher;
         if let Err(cancelled) = cx.checkpoint() {
             leave_line(state, |state| &mut state.changed, place);
@@ -53,7 +55,7 @@ impl<T> Future for Changed<'_, T> {
             },
         );
         if found.is_pending() {
-            cx.waits(Wait::Signal, at);
+            cx.waits(Wait::Signal, at, context.waker(), ticket);
         }
         found
     }
@@ -74,11 +76,12 @@ pub struct Closed<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
+    ticket: Ticket,
 }
 
 impl<'a, T> Closed<'a, T> {
     pub(super) fn new(setter: &'a Setter<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Closed { setter, cx, at, place: None }
+        Closed { setter, cx, at, place: None, ticket: Ticket::NONE }
     }
 }
 
@@ -86,7 +89,7 @@ impl<T> Future for Closed<'_, T> {
     type Output = Result<(), Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Closed { setter, cx, at, place } = &mut *self;
+        let Closed { setter, cx, at, place, ticket } = &mut *self;
         if let Err(cancelled) = cx.checkpoint() {
             leave_line(&setter.state, |state| &mut state.closed, place);
             return Poll::Ready(Err(cancelled));
@@ -100,7 +103,7 @@ impl<T> Future for Closed<'_, T> {
             |state| (state.watchers == 0).then_some(Ok(())),
         );
         if found.is_pending() {
-            cx.waits(Wait::Signal, at);
+            cx.waits(Wait::Signal, at, context.waker(), ticket);
         }
         found
     }

@@ -1,0 +1,71 @@
+//! Entries of real tasks, for tests of what holds them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use asx_kernel::time::Time;
+use asx_runtime::{Cancelled, Core, Cx, Host, Root, Runnable, Scope, Settings};
+
+use crate::prim::{Mutex, lock};
+
+/// Keeps what is scheduled.
+#[derive(Default)]
+pub(crate) struct Keeps(pub(crate) Mutex<VecDeque<Runnable>>);
+
+impl Keeps {
+    /// What was scheduled since this was called last.
+    pub(crate) fn take(&self) -> VecDeque<Runnable> {
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+impl Host for Keeps {
+    fn schedule(&self, entry: Runnable) {
+        lock(&self.0).push_back(entry);
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    fn timer_moved(&self, _: Time) {}
+
+    fn here(&self) -> Option<u16> {
+        Some(0)
+    }
+
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
+}
+
+/// Runs a program that spawns some tasks; `drive` gets what they schedule and is called until all
+/// is over.
+pub(crate) fn with(spawn: impl Fn(&Scope<Cancelled>), mut drive: impl FnMut(&Keeps)) {
+    let host = Arc::new(Keeps::default());
+    let core = Core::new(host.clone(), Settings::default());
+    let body = async |cx: Cx| {
+        let all = cx.scope(async |s| {
+            spawn(&s);
+            Ok::<_, Cancelled>(())
+        });
+        all.await.unwrap();
+    };
+    // SAFETY: only this thread runs tasks.
+    let ran = unsafe { Root::run(&core.root(), 0, body, Waker::noop(), || drive(&host)) };
+    ran.unwrap().unwrap();
+}
+
+/// Tasks that each yield a few times.
+pub(crate) fn with_tasks(tasks: usize, drive: impl FnMut(&Keeps)) {
+    with(|s| (0..tasks).for_each(|_| drop(s.spawn(yields))), drive);
+}
+
+/// A few polls.
+pub(crate) async fn yields(cx: Cx) -> Result<(), Cancelled> {
+    for _ in 0..3 {
+        cx.yield_now().await;
+    }
+    Ok(())
+}

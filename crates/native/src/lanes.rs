@@ -1,0 +1,169 @@
+//! Lanes that several threads put into and take from.
+
+use asx_kernel::lanes::{Lane, Pending, Place};
+use asx_kernel::time::Time;
+use asx_runtime::Runnable;
+
+use crate::prim::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::prim::atomic::{AtomicU64, AtomicUsize};
+use crate::prim::{Mutex, lock};
+use crate::waiting::{Waiting, leads};
+
+/// The kernel's lanes behind a short lock, with counts to look at without it.
+#[derive(Default)]
+pub(crate) struct SharedLanes {
+    waiting: Mutex<Waiting<Runnable>>,
+    /// Entries of all lanes.
+    total: AtomicUsize,
+    /// Entries of each lane.
+    len: [AtomicUsize; 3],
+    /// Those of each lane that any worker may run.
+    stealable: [AtomicUsize; 3],
+    /// Those of the ready lane that go before, or with, entries of the usual priority.
+    leading: AtomicUsize,
+    /// The first deadline in the timed lane, if that has any entry.
+    nearest: AtomicU64,
+}
+
+impl SharedLanes {
+    /// Lanes of entries that are not pinned, in which plain ones stand in line.
+    pub(crate) fn in_line() -> SharedLanes {
+        SharedLanes { waiting: Mutex::new(Waiting::in_line()), ..SharedLanes::default() }
+    }
+
+    pub(crate) fn push(&self, entry: Runnable) {
+        let mut waiting = lock(&self.waiting);
+        let place = self.add(&mut waiting, entry);
+        self.count(&waiting, place.lane());
+    }
+
+    pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
+        let mut waiting = lock(&self.waiting);
+        for entry in entries {
+            self.add(&mut waiting, entry);
+        }
+        Lane::ALL.into_iter().for_each(|lane| self.count(&waiting, lane));
+    }
+
+    /// Only under the lock.
+    fn add(&self, waiting: &mut Waiting<Runnable>, entry: Runnable) -> Place {
+        let (place, pinned) = (entry.place(), entry.pin().is_some());
+        self.leading.store(self.leading.load(Acquire) + usize::from(leads(place)), Release);
+        waiting.push(place, entry, pinned);
+        place
+    }
+
+    fn left(&self, waiting: &Waiting<Runnable>, place: Place) {
+        self.leading.store(self.leading.load(Acquire) - usize::from(leads(place)), Release);
+        self.count(waiting, place.lane());
+    }
+
+    /// Tells how many there are in a lane; only under the lock.
+    fn count(&self, waiting: &Waiting<Runnable>, lane: Lane) {
+        let (len, told) = (waiting.len(lane), &self.len[lane as usize]);
+        self.total.store(self.total.load(Relaxed) - told.load(Relaxed) + len, Release);
+        told.store(len, Release);
+        self.stealable[lane as usize].store(waiting.stealable(lane), Release);
+        if let (Lane::Timed, Some(Place::Timed(first))) = (lane, waiting.lanes().peek(lane)) {
+            self.nearest.store(first.as_nanos(), Relaxed);
+        }
+    }
+
+    /// The first deadline in the timed lane.
+    pub(crate) fn nearest(&self) -> Option<Time> {
+        (self.len(Lane::Timed) > 0).then(|| Time::from_nanos(self.nearest.load(Relaxed)))
+    }
+
+    #[inline]
+    pub(crate) fn len(&self, lane: Lane) -> usize {
+        self.len[lane as usize].load(Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn total(&self) -> usize {
+        self.total.load(Acquire)
+    }
+
+    /// Whether there is more than plainly ready work.
+    #[inline]
+    pub(crate) fn is_special(&self) -> bool {
+        self.len(Lane::Cancel) + self.len(Lane::Timed) > 0
+    }
+
+    pub(crate) fn stealable(&self) -> usize {
+        self.stealable.iter().map(|lane| lane.load(Acquire)).sum()
+    }
+
+    pub(crate) fn pending(&self) -> Pending {
+        let [cancel, timed, ready] = Lane::ALL.map(|lane| self.len(lane) > 0);
+        Pending { cancel, timed, ready }
+    }
+
+    pub(crate) fn pop(&self, lane: Lane) -> Option<Runnable> {
+        if self.len(lane) == 0 {
+            return None;
+        }
+        let mut waiting = lock(&self.waiting);
+        let (place, entry) = waiting.pop(lane)?;
+        self.left(&waiting, place);
+        Some(entry)
+    }
+
+    /// Takes a ready entry that one of the usual priority does not go before.
+    pub(crate) fn pop_leading(&self) -> Option<Runnable> {
+        // The lane is in the order of priorities: if there is one, it is the first.
+        (self.leading.load(Acquire) > 0).then(|| self.pop(Lane::Ready)).flatten()
+    }
+
+    /// Takes one of the ready entries that share the highest priority. Not where they stand in
+    /// line.
+    pub(crate) fn pop_tied(&self, pick: impl FnOnce(usize) -> usize) -> Option<Runnable> {
+        let mut waiting = lock(&self.waiting);
+        let (place, entry) = waiting.lanes_mut().pop_ready_tied(pick)?;
+        self.left(&waiting, place);
+        Some(entry)
+    }
+
+    /// Takes the first entry in one of the lanes that any worker may run.
+    pub(crate) fn steal(&self, wanted: &[Lane]) -> Option<(Lane, Runnable)> {
+        if self.stealable() == 0 {
+            return None;
+        }
+        let mut waiting = lock(&self.waiting);
+        let (place, entry) = wanted.iter().find_map(|lane| waiting.steal_from(*lane))?;
+        self.left(&waiting, place);
+        Some((place.lane(), entry))
+    }
+
+    /// Whether an entry in one of the lanes may be run by any worker.
+    pub(crate) fn has_stealable(&self, wanted: &[Lane]) -> bool {
+        wanted.iter().any(|lane| self.stealable[*lane as usize].load(Acquire) > 0)
+    }
+
+    /// Empties the lanes when no worker will.
+    pub(crate) fn expire(&self) {
+        let next = || {
+            let mut waiting = lock(&self.waiting);
+            let (place, entry) = Lane::ALL.into_iter().find_map(|lane| waiting.pop(lane))?;
+            self.left(&waiting, place);
+            Some(entry)
+        };
+        std::iter::from_fn(next).for_each(Runnable::expire);
+    }
+
+    /// Takes the entry of a task out. Not where some stand in line.
+    pub(crate) fn take_out(&self, task: u64) -> Option<Runnable> {
+        let mut waiting = lock(&self.waiting);
+        let lanes = waiting.lanes_mut();
+        let of_task = |lane: Lane| {
+            lanes.iter(lane).find(|(_, _, entry)| entry.id() == task).map(|(id, at, _)| (at, id))
+        };
+        let (place, id) = Lane::ALL.into_iter().find_map(of_task)?;
+        let entry = lanes.remove(id)?;
+        self.left(&waiting, place);
+        Some(entry)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,442 @@
+//! Wakers that are not ours, so that a cancel reaches what waits behind them.
+//!
+//! Who waits counts on being polled when its task, or the part of it around, is asked to stop: the
+//! request has the task polled, and each combinator of ours passes that on. Others do not.
+//! `FuturesUnordered`, or `join_all` with more than a few, give each of their futures a waker of
+//! its own and poll only those that were woken; and a blocking job may wait on an executor of its
+//! own.
+//!
+//! ```text
+//!   request -> task polled -> FuturesUnordered: "nobody was woken"   recv(cx), waiting
+//!                  |                  ^                                  | its waker
+//!                  |                  | wake                             v
+//!                  +------------------+------------------------------ [ here, by task ]
+//! ```
+//!
+//! So an operation that begins to wait with another waker than its task's own leaves it here, for
+//! as long as its [`Ticket`] lives. All that is there of a task is woken when that is polled for
+//! the first time after a request, when a part of it is asked to stop by the task itself, and when
+//! the body of a scope is. To be woken in vain does no harm.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicUsize, fence};
+use std::task::Waker;
+
+use crate::ambient;
+use crate::cell::{TaskRef, task_of};
+use crate::combine::is_child_waker;
+
+/// What an operation has left here: nothing, or one waker.
+#[derive(Default)]
+pub(crate) struct Ticket(u32);
+
+/// Tasks are spread over these by their addresses. Loom need not see them: no step of a model is
+/// taken under such a lock.
+static SHARDS: [Mutex<Shard>; SHARD_COUNT] = [const { Mutex::new(Shard::NEW) }; SHARD_COUNT];
+
+/// How many wakers there are in each: while there is none, nobody looks further.
+static COUNTS: [AtomicUsize; SHARD_COUNT] = [const { AtomicUsize::new(0) }; SHARD_COUNT];
+
+const SHARD_COUNT: usize = 1 << SHARD_BITS;
+const SHARD_BITS: u32 = 3;
+
+/// No place.
+const NIL: u32 = u32::MAX;
+/// The most wakers there can be in a shard: a ticket tells its shard and its place.
+const MOST: usize = (u32::MAX >> SHARD_BITS) as usize - 1;
+/// Room for as many survives emptiness.
+const KEEP: usize = 64;
+
+/// How many lists a shard has: few tasks are in the same one.
+const LISTS: usize = 1 << LIST_BITS;
+const LIST_BITS: u32 = 6;
+
+/// Places for wakers. Those of a task are in one list, in which there may be others.
+struct Shard {
+    places: Vec<Left>,
+    /// The first of those that are free, which are a list too.
+    free: u32,
+    count: usize,
+    firsts: [u32; LISTS],
+}
+
+struct Left {
+    task: usize,
+    /// Gone once it was woken: who waits on leaves another.
+    waker: Option<Waker>,
+    /// It was woken for the request to its task, or came when that had been seen: what still waits
+    /// is shielded, and is not to be woken for it at every poll.
+    told: bool,
+    before: u32,
+    after: u32,
+}
+
+/// Whether a waker has taken another's place.
+enum Renewed {
+    Yes,
+    No,
+    /// It is the same.
+    NotNeeded,
+}
+
+impl Ticket {
+    pub(crate) const NONE: Ticket = Ticket(0);
+
+    /// An operation of this task begins to wait, or goes on, with this waker.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(crate) fn wait(&mut self, task: &TaskRef, waker: &Waker) {
+        if task_of(waker) != Some(task.as_ptr()) && !is_child_waker(waker) {
+            self.leave(task, waker);
+        }
+    }
+
+    #[inline(never)]
+    fn leave(&mut self, task: &TaskRef, waker: &Waker) {
+        let (address, told) = (address(task), task.word.load().state().acknowledged());
+        match self.renew(address, waker) {
+            Renewed::NotNeeded => return,
+            Renewed::Yes => {}
+            Renewed::No => {
+                self.end();
+                // It wakes nobody.
+                if waker.will_wake(Waker::noop()) {
+                    return;
+                }
+                let (waker, index) = (Some(waker.clone()), shard_of(address));
+                let left = Left { task: address, waker, told, before: NIL, after: NIL };
+                match with_shard(index, |shard| shard.put(left)) {
+                    Ok(at) => self.0 = ((at + 1) << SHARD_BITS) | index as u32,
+                    // There is no room for so many: it is polled again until there is.
+                    Err(waker) => return waker.into_iter().for_each(Waker::wake),
+                }
+            }
+        }
+        // A task that is polled here is polled again for a request that comes meanwhile.
+        let here = ambient::with_current(|current| current.as_ptr() == task.as_ptr());
+        if here != Some(true) {
+            fence(SeqCst);
+            if task.word.load().state().in_cancel_lane() {
+                rouse(task);
+            }
+        }
+    }
+
+    /// Where the waker is.
+    fn place(&self) -> (usize, u32) {
+        (self.0 as usize % SHARD_COUNT, (self.0 >> SHARD_BITS).wrapping_sub(1))
+    }
+
+    /// Has this waker in the place of the one that was left, if that was for the same task.
+    fn renew(&self, address: usize, waker: &Waker) -> Renewed {
+        if self.0 == 0 {
+            return Renewed::No;
+        }
+        let (index, at) = self.place();
+        let is = |own: &Option<Waker>| own.as_ref().is_some_and(|own| own.will_wake(waker));
+        let there = with_shard(index, |shard| {
+            let left = shard.places.get(at as usize).filter(|left| left.task == address);
+            left.map(|left| is(&left.waker))
+        });
+        match there {
+            None => Renewed::No,
+            Some(true) => Renewed::NotNeeded,
+            Some(false) => {
+                // Cloned before the lock, and the old one dropped after it.
+                let new = waker.clone();
+                let old = with_shard(index, |shard| {
+                    shard.places.get_mut(at as usize).and_then(|left| left.waker.replace(new))
+                });
+                drop(old);
+                Renewed::Yes
+            }
+        }
+    }
+
+    /// The operation waits no longer.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(crate) fn end(&mut self) {
+        if self.0 != 0 {
+            self.take_back();
+        }
+    }
+
+    #[inline(never)]
+    fn take_back(&mut self) {
+        let (index, at) = self.place();
+        self.0 = 0;
+        let waker = with_shard(index, |shard| shard.take(at));
+        drop(waker);
+    }
+}
+
+impl Drop for Ticket {
+    #[inline]
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0 == 0 { "Ticket" } else { "Ticket(..)" })
+    }
+}
+
+impl Shard {
+    const NEW: Shard = Shard { places: Vec::new(), free: NIL, count: 0, firsts: [NIL; LISTS] };
+
+    /// The first of the list that a task's are in.
+    fn first(&mut self, task: usize) -> &mut u32 {
+        &mut self.firsts[spread(task) as usize % LISTS]
+    }
+
+    /// Adds a waker at the front of its task's list: where, or the waker if there is no room.
+    fn put(&mut self, mut left: Left) -> Result<u32, Option<Waker>> {
+        let at = match self.free {
+            NIL if self.places.len() >= MOST => return Err(left.waker),
+            NIL => self.places.len() as u32,
+            free => free,
+        };
+        let first = std::mem::replace(self.first(left.task), at);
+        left.after = first;
+        if let Some(next) = self.places.get_mut(first as usize) {
+            next.before = at;
+        }
+        match self.places.get_mut(at as usize) {
+            Some(place) => {
+                self.free = place.after;
+                *place = left;
+            }
+            None => self.places.push(left),
+        }
+        self.count += 1;
+        Ok(at)
+    }
+
+    /// Takes a waker out of its task's list, if it was not woken before.
+    fn take(&mut self, at: u32) -> Option<Waker> {
+        let left = self.places.get_mut(at as usize)?;
+        let (task, before, after) = (left.task, left.before, left.after);
+        let waker = left.waker.take();
+        left.after = std::mem::replace(&mut self.free, at);
+        if let Some(next) = self.places.get_mut(after as usize) {
+            next.before = before;
+        }
+        match self.places.get_mut(before as usize) {
+            Some(last) => last.after = after,
+            None => *self.first(task) = after,
+        }
+        self.count -= 1;
+        if self.count == 0 {
+            self.free = NIL;
+            match self.places.capacity() > KEEP {
+                true => self.places = Vec::new(),
+                false => self.places.clear(),
+            }
+        }
+        waker
+    }
+
+    /// Takes out the wakers of a task that were not told, or `all` of them, in the order they came.
+    fn take_each(&mut self, task: usize, all: bool) -> Vec<Waker> {
+        let (mut at, mut wakers) = (*self.first(task), Vec::new());
+        while let Some(left) = self.places.get_mut(at as usize) {
+            if left.task == task && (all || !std::mem::replace(&mut left.told, true)) {
+                wakers.extend(left.waker.take());
+            }
+            at = left.after;
+        }
+        wakers.reverse();
+        wakers
+    }
+}
+
+/// The task was asked to stop: wakes what it left here that does not know yet.
+#[inline]
+pub(crate) fn rouse(task: &TaskRef) {
+    rouse_at(address(task));
+}
+
+/// The same, where only the address of the task is known.
+#[inline]
+pub(crate) fn rouse_at(address: usize) {
+    wake(address, false);
+}
+
+/// A part of the task that is polled here was asked to stop: wakes all it left here.
+#[inline]
+pub(crate) fn rouse_current() {
+    if any() {
+        ambient::with_current(|task| wake(address(task), true));
+    }
+}
+
+/// Whether there is any waker here.
+#[inline]
+pub(crate) fn any() -> bool {
+    fence(SeqCst);
+    COUNTS.iter().any(|count| count.load(Relaxed) > 0)
+}
+
+#[inline]
+fn wake(address: usize, all: bool) {
+    // After the request, as who leaves a waker elsewhere looks for one after that: one sees the
+    // other.
+    fence(SeqCst);
+    if COUNTS[shard_of(address)].load(Relaxed) > 0 {
+        wake_there(address, all);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn wake_there(address: usize, all: bool) {
+    let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, all));
+    wakers.iter().for_each(wake_safely);
+}
+
+/// Wakes whoever it is. A panic in that keeps nobody else from being woken, and no worker from
+/// going on.
+pub(crate) fn wake_safely(waker: &Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake_by_ref()));
+}
+
+/// By which tasks are told apart: a waker here belongs to an operation, which keeps its task.
+pub(crate) fn address(task: &TaskRef) -> usize {
+    task.as_ptr().addr().get()
+}
+
+/// Bits that differ for addresses that are near each other: those of the list, then of the shard.
+fn spread(address: usize) -> u64 {
+    (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - LIST_BITS - SHARD_BITS)
+}
+
+fn shard_of(address: usize) -> usize {
+    (spread(address) >> LIST_BITS) as usize
+}
+
+fn with_shard<R>(index: usize, f: impl FnOnce(&mut Shard) -> R) -> R {
+    let mut shard = SHARDS[index].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let answer = f(&mut shard);
+    COUNTS[index].store(shard.count, Relaxed);
+    answer
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use asx_kernel::rng::DetRng;
+
+    use super::*;
+    use crate::Cx;
+    use crate::channel::testing::{self, Count};
+
+    fn counting() -> (Arc<Count>, Waker) {
+        let count = Arc::<Count>::default();
+        (count.clone(), Waker::from(count))
+    }
+
+    #[test]
+    fn a_request_wakes_each_waker_of_the_task_once_and_nobody_else() {
+        let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
+        let (wakers, strangers) = ([(); 3].map(|()| counting()), counting());
+        let mut tickets = [const { Ticket::NONE }; 4];
+        for (ticket, (_, waker)) in tickets.iter_mut().zip(&wakers) {
+            ticket.wait(cx.task(), waker);
+            ticket.wait(cx.task(), waker);
+        }
+        tickets[3].wait(other.task(), &strangers.1);
+        tickets[2].end();
+        cancel(testing::reason());
+        rouse(cx.task());
+        rouse(cx.task());
+        assert_eq!(wakers.each_ref().map(|(count, _)| count.wakes()), [1, 1, 0]);
+        assert_eq!(strangers.0.wakes(), 0);
+        drop(tickets);
+        assert!(wakers.iter().all(|(count, _)| Arc::strong_count(count) == 2), "none is kept");
+    }
+
+    #[test]
+    fn who_comes_after_a_request_elsewhere_is_woken_at_once() {
+        let (cx, cancel) = Cx::loose();
+        cancel(testing::reason());
+        let ((count, waker), mut ticket) = (counting(), Ticket::NONE);
+        ticket.wait(cx.task(), &waker);
+        assert_eq!(count.wakes(), 1);
+    }
+
+    #[test]
+    fn a_handle_that_moves_to_another_task_is_that_one_s() {
+        let ((first, _), (second, cancel)) = (Cx::loose(), Cx::loose());
+        let ((count, waker), mut ticket) = (counting(), Ticket::NONE);
+        ticket.wait(first.task(), &waker);
+        ticket.wait(second.task(), &waker);
+        rouse(first.task());
+        assert_eq!(count.wakes(), 0);
+        cancel(testing::reason());
+        rouse(second.task());
+        assert_eq!(count.wakes(), 1);
+    }
+
+    /// Wakers of several tasks that come, go and are taken, against a list of them.
+    #[test]
+    fn a_shard_holds_what_was_put_there_by_task_in_order() {
+        let mut rng = DetRng::new(5, 0);
+        let (mut shard, mut model) = (Shard::NEW, Vec::<(u32, usize, Option<Waker>)>::new());
+        let mut largest = 0;
+        for round in 0..20_000 {
+            // Some of them share a list.
+            let task = 64 * (1 + rng.below(200));
+            // Now many come, now many go.
+            match rng.below(8) {
+                0..=3 if round % 200 < 120 || model.is_empty() => {
+                    let (_, waker) = counting();
+                    let (own, told) = (Some(waker.clone()), false);
+                    let left = Left { task, waker: own, told, before: NIL, after: NIL };
+                    let at = shard.put(left).ok().unwrap();
+                    assert!(model.iter().all(|(other, ..)| *other != at));
+                    model.push((at, task, Some(waker)));
+                }
+                0..=6 if !model.is_empty() => {
+                    let (at, _, waker) = model.remove(rng.below(model.len()));
+                    let taken = shard.take(at);
+                    assert_eq!(taken.is_some(), waker.is_some());
+                    assert!(taken.zip(waker).is_none_or(|(a, b)| a.will_wake(&b)));
+                }
+                _ => {
+                    let of_task = model.iter_mut().filter(|(_, of, _)| *of == task);
+                    let expected: Vec<_> = of_task.filter_map(|(_, _, own)| own.take()).collect();
+                    let taken = shard.take_each(task, true);
+                    assert_eq!(taken.len(), expected.len());
+                    assert!(taken.iter().zip(&expected).all(|(a, b)| a.will_wake(b)));
+                }
+            }
+            assert_eq!(shard.count, model.len());
+            assert!(shard.count > 0 || shard.places.is_empty());
+            largest = largest.max(shard.count);
+        }
+        assert!(largest > 20, "{largest}");
+    }
+
+    #[test]
+    fn who_was_woken_and_waits_on_is_woken_again() {
+        let (cx, cancel) = Cx::loose();
+        let ((count, waker), mut ticket) = (counting(), Ticket::NONE);
+        ticket.wait(cx.task(), &waker);
+        wake(address(cx.task()), true);
+        wake(address(cx.task()), true);
+        assert_eq!(count.wakes(), 1, "its waker is gone");
+        ticket.wait(cx.task(), &waker);
+        cancel(testing::reason());
+        rouse(cx.task());
+        assert_eq!(count.wakes(), 1);
+        drop(ticket);
+        assert_eq!(Arc::strong_count(&count), 2);
+    }
+}
