@@ -112,27 +112,40 @@ impl Finding {
     }
 
     pub(crate) fn forced(tasks: u64) -> Option<Finding> {
-        let message = || format!("{tasks} tasks did not end within their cleanup allowance");
+        let message = || match tasks {
+            1 => String::from("a task did not end within its cleanup allowance"),
+            _ => format!("{tasks} tasks did not end within their cleanup allowance"),
+        };
         (tasks > 0).then(|| Finding::new(Kind::Overrun, message()))
     }
 
     pub(crate) fn lost_panics(count: u64) -> Option<Finding> {
-        let message = || format!("{count} panics reached nobody");
+        let message = || match count {
+            1 => String::from("a panic reached nobody"),
+            _ => format!("{count} panics reached nobody"),
+        };
         (count > 0).then(|| Finding::new(Kind::Panic, message()))
     }
 
     pub(crate) fn leaked_obligations(count: usize) -> Option<Finding> {
-        let message = || format!("{count} obligations were neither committed nor aborted");
+        let message = || match count {
+            1 => String::from("an obligation was neither committed nor aborted"),
+            _ => format!("{count} obligations were neither committed nor aborted"),
+        };
         (count > 0).then(|| Finding::new(Kind::Leak, message()))
     }
 
-    pub(crate) fn leaked_permits(held: &[Hold]) -> Option<Finding> {
-        let message = || format!("{} locks or permits were never released", held.len());
+    pub(crate) fn leaked_permits(held: &[Hold], called: impl Fn(u64) -> String) -> Option<Finding> {
+        let message = || match held.len() {
+            1 => String::from("a lock or permit was never released"),
+            count => format!("{count} locks or permits were never released"),
+        };
         let mut finding = (!held.is_empty()).then(|| Finding::new(Kind::Leak, message()))?;
         for Hold { task, at } in held {
+            let name = called(*task);
             finding.detail += &match at {
-                Some(at) => format!("taken by t{task} at {at}\n"),
-                None => format!("taken by t{task}\n"),
+                Some(at) => format!("taken by `{name}` at {at}\n"),
+                None => format!("taken by `{name}`\n"),
             };
         }
         Some(finding)
@@ -143,7 +156,11 @@ impl Finding {
     }
 
     pub(crate) fn leaked_timers(count: usize) -> Finding {
-        Finding::new(Kind::Leak, format!("{count} timers are still armed"))
+        let message = match count {
+            1 => String::from("a timer is still armed"),
+            _ => format!("{count} timers are still armed"),
+        };
+        Finding::new(Kind::Leak, message)
     }
 }
 
@@ -174,6 +191,20 @@ impl Failure {
             *detail = note + detail;
         }
         self
+    }
+
+    /// A number that two failures have in common if they are by the same mistake, as far as can be
+    /// told: what a panic or an error says but for the numbers in it, since sums and counts differ
+    /// from order to order, and where the panic was.
+    pub(crate) fn kin(&self) -> u64 {
+        let Finding { kind, message, .. } = &self.finding;
+        if !matches!(kind, Kind::Panic | Kind::Error) {
+            return self.id();
+        }
+        let place = self.place.as_deref().unwrap_or_default();
+        let says = message.replace(|c: char| c.is_ascii_digit(), "");
+        let mut digest = Digest::new();
+        digest.word(*kind as u64).bytes(place.as_bytes()).bytes(says.as_bytes()).value()
     }
 
     /// A number that says whether two failures are the same one.
@@ -208,5 +239,25 @@ impl fmt::Display for Failure {
         }
         writeln!(f, ": {message}")?;
         detail.lines().try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_make_no_other_failure_but_words_and_places_do() {
+        let failure = |message: &str, place: &str| Failure {
+            place: Some(place.into()),
+            ..Failure::new(Finding::new(Kind::Panic, message), 1)
+        };
+        let lost = failure("left: 54, right: 60", "a.rs:1:1");
+        let other = failure("left: 7, right: 60", "a.rs:1:1");
+        assert_eq!(lost.kin(), other.kin());
+        assert_ne!(lost.id(), other.id());
+        // A helper with all the assertions in it says which one it is.
+        assert_ne!(lost.kin(), failure("left over: 54", "a.rs:1:1").kin());
+        assert_ne!(lost.kin(), failure("left: 54, right: 60", "a.rs:2:1").kin());
     }
 }

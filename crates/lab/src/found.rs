@@ -71,9 +71,16 @@ impl fmt::Display for Report {
 
 impl Report {
     fn passed(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} runs, none fails", self.runs)?;
+        match self.runs {
+            1 => f.write_str("one run, which does not fail")?,
+            runs => write!(f, "{runs} runs, none fails")?,
+        }
         if let Some(Certificate { classes, hash }) = &self.proof {
-            write!(f, "; these are all: {classes} classes, certificate {hash:016x}")?;
+            let classes = match classes {
+                1 => String::from("one class"),
+                more => format!("{more} classes"),
+            };
+            write!(f, "; these are all: {classes}, certificate {hash:016x}")?;
         }
         let disturbed = [(self.cancels, "cancels"), (self.faults, "faults")];
         let mut tried = disturbed.iter().filter_map(|(count, what)| Some((count.as_ref()?, what)));
@@ -96,6 +103,7 @@ impl fmt::Display for Found {
         }
         match shrunk_by {
             0 => {}
+            1 => write!(f, " (one change that does not matter left out)")?,
             by => write!(f, " ({by} changes that do not matter left out)")?,
         }
         match words.len() {

@@ -25,7 +25,7 @@ use crate::own::Own;
 use crate::watch::Pulse;
 use crate::workers::Lanes;
 pub(crate) use step::{Pause, Stepped};
-use who::Known;
+use who::{Born, Known};
 
 /// What moves time on, as if it were a task: it can run when nothing else can.
 const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
@@ -87,6 +87,8 @@ pub(crate) struct State {
     tasks: Vec<Known>,
     /// Numbers, by a part of the path: where to look first.
     numbers: Vec<u32>,
+    /// By number, who was spawned where: mostly as in the run before.
+    born: Vec<Born>,
     /// The number of the task that is being polled; 0 if none is.
     pub(crate) current: u64,
     /// Whether the run is not decided yet, so that the strategy is asked.
@@ -97,6 +99,8 @@ pub(crate) struct State {
     told: bool,
     /// The task that was polled last, and how often in a row.
     streak: (u64, u32),
+    /// How often that may be while others could be polled: 0 if all go in turns.
+    in_a_row: u32,
     /// Whether a task was held back in this run, for the sake of the others.
     pub(crate) held_back: bool,
     /// Whether one was in any run.
@@ -168,13 +172,11 @@ impl LabHost {
         self.now.store(0, Relaxed);
         let mut state = self.state();
         self.listen(&mut state);
-        let mut left = state.set_workers(plan.workers);
-        if !state.enabled.is_empty() {
-            left.extend(state.tasks.iter_mut().filter_map(|known| known.entry.take()));
+        if plan.workers > 0 || state.lanes.is_some() || !state.enabled.is_empty() {
+            drop(state);
+            self.expire_all(plan.workers);
+            state = self.state();
         }
-        drop(state);
-        left.into_iter().for_each(Runnable::expire);
-        let mut state = self.state();
         state.enabled.clear();
         state.old = 0;
         state.told = strategy.as_ref().is_some_and(|it| it.watches());
@@ -183,7 +185,7 @@ impl LabHost {
         state.plan = plan;
         state.is_disturbed = false;
         state.faults.made.clear();
-        state.streak = (0, 0);
+        (state.streak, state.in_a_row) = ((0, 0), IN_A_ROW);
         state.held_back = false;
         state.foreign = false;
         state.alarm = false;
@@ -195,6 +197,16 @@ impl LabHost {
         state.tasks.push(Known::default());
         state.names.clear();
         state.current = 0;
+    }
+
+    /// Gives up what is left of the last run, and has so many workers.
+    #[cold]
+    fn expire_all(&self, workers: usize) {
+        let mut state = self.state();
+        let mut left = state.set_workers(workers);
+        left.extend(state.tasks.iter_mut().filter_map(|known| known.entry.take()));
+        drop(state);
+        left.into_iter().for_each(Runnable::expire);
     }
 
     fn late(&self) -> MutexGuard<'_, Vec<Runnable>> {
@@ -215,21 +227,18 @@ impl LabHost {
         self.called.store(false, Relaxed);
         let late = mem::take(&mut *self.late());
         state.foreign |= self.elsewhere.swap(false, Relaxed) || !late.is_empty();
-        state.alarm |= state.foreign;
+        if state.foreign {
+            state.raise_alarm();
+        }
         late.into_iter().for_each(|entry| state.enqueue(entry, true));
     }
 
-    /// A task can run that is new, or that another thread has woken, or there is more to it.
-    #[inline(never)]
-    fn schedule_rarely(&self, entry: Runnable) {
-        match self.state.here() {
-            Some(mut state) => state.enqueue(entry, false),
-            None => {
-                self.late().push(entry);
-                self.called.store(true, Relaxed);
-                self.woken.notify_all();
-            }
-        }
+    /// Another thread has woken a task.
+    #[cold]
+    fn schedule_late(&self, entry: Runnable) {
+        self.late().push(entry);
+        self.called.store(true, Relaxed);
+        self.woken.notify_all();
     }
 
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
@@ -417,25 +426,7 @@ impl State {
         picked
     }
 
-    /// A task can run that could before: most wakes. The entry comes back of any other.
-    #[inline(always)]
-    fn enqueue_known(&mut self, entry: Runnable) -> Result<TaskPath, Runnable> {
-        let State { tasks, enabled, lanes, .. } = self;
-        let known = match tasks.get_mut(entry.id() as usize) {
-            Some(known) if known.path != 0 && known.entry.is_none() => known,
-            _ => return Err(entry),
-        };
-        if lanes.is_some() || enabled.len() == enabled.capacity() {
-            return Err(entry);
-        }
-        let path = TaskPath(known.path);
-        enabled.push(path);
-        known.entry = Some(entry);
-        Ok(path)
-    }
-
     /// A task can run.
-    #[inline(always)]
     fn enqueue(&mut self, entry: Runnable, global: bool) {
         let id = entry.id();
         // Numbers are given out in the order of spawns.
@@ -445,7 +436,6 @@ impl State {
         let known = self.meet(&entry);
         let path = TaskPath(known.path);
         self.tasks.push(Known { entry: Some(entry), ..known });
-        self.note_number(path, id);
         footprint::touch(path.0, true);
         self.enabled.push(path);
     }
@@ -457,9 +447,7 @@ impl State {
         let id = entry.id();
         if self.known(id).path == 0 {
             let known = self.meet(&entry);
-            let path = TaskPath(known.path);
             *self.known(id) = known;
-            self.note_number(path, id);
         }
         let path = TaskPath(self.known(id).path);
         footprint::touch(path.0, true);
@@ -484,13 +472,19 @@ impl State {
 
 impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
-        let enqueued = match self.state.here() {
-            Some(mut state) => state.enqueue_known(entry),
-            None => Err(entry),
-        };
-        match enqueued {
-            Ok(path) => footprint::touch(path.0, true),
-            Err(entry) => self.schedule_rarely(entry),
+        let Some(mut state) = self.state.here() else { return self.schedule_late(entry) };
+        let State { tasks, enabled, lanes, .. } = &mut *state;
+        // Most wakes are of who could run before, and is not in the list.
+        match tasks.get_mut(entry.id() as usize) {
+            Some(Known { path: path @ 1.., entry: place @ None, .. })
+                if lanes.is_none() && enabled.len() < enabled.capacity() =>
+            {
+                let path = TaskPath(*path);
+                enabled.push(path);
+                *place = Some(entry);
+                footprint::touch(path.0, true);
+            }
+            _ => state.enqueue(entry, false),
         }
     }
 

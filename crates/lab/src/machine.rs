@@ -14,8 +14,10 @@
 //! 1. A machine is not `Send`, and nothing else polls what its host is given: so all polls of a
 //!    pinned task are on the thread that made the machine.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::marker::PhantomData;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +38,9 @@ use crate::stuck::{self, Standstill, Watch};
 
 /// How late a clock is that is late: as if the machine had slept.
 const LATE: Duration = Duration::from_secs(3600);
+
+/// How many steps those that go in turns take before time goes on in spite of them.
+const SAME_TIME: u64 = 50;
 
 /// How often the rest of a run that is decided is forced on before it is said to have no end.
 const TRIES: u64 = 1_000_000;
@@ -121,7 +126,7 @@ impl Machine {
         plan: Plan,
         body: F,
         judge: impl FnOnce(T, bool) -> Option<Finding>,
-    ) -> Option<Failure>
+    ) -> Option<Box<Failure>>
     where
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
@@ -139,30 +144,31 @@ impl Machine {
         let mut run = Run::new(parts, signal, (moments, patience), plan);
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&parts.root, 0, body, signal.waker(), || run.drive()) };
-        let Run { steps, finding, panics, watch, .. } = run;
-        *closed = watch.closed().filter(|_| finding.is_some());
+        let Run { steps, mut rare, .. } = run;
         let is_disturbed = parts.host.state().is_disturbed;
-        let failure = finding.map(|finding| Failure::new(finding, steps)).or_else(|| {
-            let finding = match outcome {
-                Ok(Ok(value)) => judge(value, is_disturbed),
-                Ok(Err(Stop::Panicked(panic))) => {
-                    return Some(parts.panicked(&panic, panics, steps));
-                }
-                Ok(Err(Stop::Cancelled(cancelled))) => Some(Finding::ended(&cancelled)),
-                Ok(Err(Stop::Err(never))) => match never {},
-                Err(status) => Some(Finding::refused(status)),
-            };
-            let finding = finding.or_else(|| parts.aftermath(before));
-            finding.map(|finding| Failure::new(finding, steps))
-        });
-        let failure = failure.map(|failure| failure.with_circle(&watch));
+        let ended = match outcome {
+            _ if rare.as_ref().is_some_and(|rare| rare.finding.is_some()) => None,
+            Ok(Ok(value)) => judge(value, is_disturbed)
+                .or_else(|| parts.aftermath(before, rare.as_deref()))
+                .map(|finding| Box::new(Failure::new(finding, steps))),
+            Ok(Err(stop)) => Some(Box::new(parts.stopped(stop, &mut rare, steps))),
+            Err(status) => Some(Box::new(Failure::new(Finding::refused(status), steps))),
+        };
+        *closed = None;
+        let failure = match rare {
+            None => ended,
+            Some(rare) => {
+                *closed = rare.watch.closed().filter(|_| rare.finding.is_some());
+                rare.told(ended, steps)
+            }
+        };
         let (mut used, held_back) = {
             let mut state = parts.host.state();
             (state.strategy.take(), state.held_back)
         };
         if let Some(strategy) = &mut used {
             let passed = if held_back { Verdict::Cut } else { Verdict::Passed };
-            strategy.end(failure.as_ref().map_or(passed, Failure::verdict));
+            strategy.end(failure.as_ref().map_or(passed, |failure| failure.verdict()));
         }
         *strategy = used;
         failure
@@ -189,6 +195,11 @@ impl Machine {
         let mut state = self.parts.host.state();
         let (log, trail) = (state.decided(), state.trail.clone());
         Seen { log, trail, failure: failure.map(Failure::id) }
+    }
+
+    /// Whether the strategy was kept from choosing a task in the last run.
+    pub(crate) fn held_back(&self) -> bool {
+        self.parts.host.state().held_back
     }
 
     /// Whether a strategy was ever kept from choosing a task, which then seems to go astray.
@@ -233,11 +244,41 @@ impl Machine {
 
 impl Parts {
     /// What is wrong with a program that is over, though it has not said so.
-    fn aftermath(&self, before: Health) -> Option<Finding> {
+    #[inline]
+    fn aftermath(&self, before: Health, rare: Option<&Rare>) -> Option<Finding> {
+        let (timers, health) = (self.core.live_timers(), self.root.health());
+        let is_clean = timers == 0 && health == before && waits::is_clean();
+        if is_clean { None } else { self.left_behind(before, rare) }
+    }
+
+    #[cold]
+    fn left_behind(&self, before: Health, rare: Option<&Rare>) -> Option<Finding> {
         let after = self.root.health();
-        self.leaks()
-            .or_else(|| Finding::forced(after.overruns - before.overruns))
-            .or_else(|| Finding::lost_panics(after.lost_panics - before.lost_panics))
+        self.leaks().or_else(|| Finding::forced(after.overruns - before.overruns)).or_else(|| {
+            let finding = Finding::lost_panics(after.lost_panics - before.lost_panics)?;
+            let panics = rare.map_or(&[][..], |rare| &rare.panics);
+            let lines = panics.iter().map(|panicked| self.told(panicked));
+            Some(finding.with_detail(&lines.collect::<String>()))
+        })
+    }
+
+    /// A panic that did not come out of the program, in a line.
+    fn told(&self, Panicked { heard: Heard { message, place }, step, task }: &Panicked) -> String {
+        let (task, message) = (self.host.state().called(*task), message.as_deref().unwrap_or("?"));
+        format!("step {step}: `{task}` panicked at {place}: {message}\n")
+    }
+
+    /// A program was ended by a panic or a cancel.
+    #[cold]
+    fn stopped(&self, stop: Stop<Infallible>, rare: &mut Option<Box<Rare>>, steps: u64) -> Failure {
+        match stop {
+            Stop::Panicked(panic) => {
+                let panics = rare.as_mut().map(|rare| mem::take(&mut rare.panics));
+                self.panicked(&panic, panics.unwrap_or_default(), steps)
+            }
+            Stop::Cancelled(cancelled) => Failure::new(Finding::ended(&cancelled), steps),
+            Stop::Err(never) => match never {},
+        }
     }
 
     /// What a program that is over has left behind.
@@ -248,8 +289,9 @@ impl Parts {
             self.core.fire_timers(Time::MAX);
             return Some(Finding::leaked_timers(timers));
         }
+        let called = |task| self.host.state().called(task);
         Finding::leaked_obligations(waits::take_leaked())
-            .or_else(|| Finding::leaked_permits(&waits::held()))
+            .or_else(|| Finding::leaked_permits(&waits::held(), called))
     }
 
     /// A panic came out of the program: which one it was, of those that were heard.
@@ -328,14 +370,33 @@ struct Run<'a> {
     /// Whether there is nothing to its steps but polls.
     is_plain: bool,
     steps: u64,
+    /// Until this step the strategy chooses freely, or those who can run go in turns.
+    free_until: u64,
     /// Tries to end what is left of a run that is decided.
     tries: u64,
     /// Whether it is decided, by this.
     over: bool,
+    until: Option<u64>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few runs have.
+#[derive(Default)]
+struct Rare {
     finding: Option<Finding>,
     panics: Vec<Panicked>,
-    until: Option<u64>,
     watch: Watch,
+}
+
+impl Rare {
+    /// How a run has failed, if it has, which ended like this.
+    #[cold]
+    fn told(self: Box<Self>, ended: Option<Box<Failure>>, steps: u64) -> Option<Box<Failure>> {
+        let Rare { finding, watch, .. } = *self;
+        let failure = finding.map(|finding| Failure::new(finding, steps));
+        let failure = failure.or_else(|| ended.map(|ended| *ended));
+        failure.map(|failure| Box::new(failure.with_circle(&watch)))
+    }
 }
 
 /// What there was to take.
@@ -355,6 +416,7 @@ struct Panicked {
 }
 
 impl<'a> Run<'a> {
+    #[inline]
     fn new(
         parts: &'a Parts,
         signal: &'a Signal,
@@ -371,13 +433,16 @@ impl<'a> Run<'a> {
             faults,
             is_plain: parts.host.is_plain(),
             steps: 0,
+            free_until: most / 2,
             tries: 0,
             over: false,
-            finding: None,
-            panics: Vec::new(),
             until,
-            watch: Watch::default(),
+            rare: None,
         }
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// Goes on until the root has something to look at.
@@ -397,7 +462,11 @@ impl<'a> Run<'a> {
             }
             if !over && self.steps >= self.most {
                 let finding = stuck::endless(&self.names(), self.most);
-                self.give_up(finding);
+                self.give_up(finding.with_detail(&self.parts.waiting()));
+                continue;
+            }
+            if !over && self.steps >= self.free_until {
+                self.be_fair();
                 continue;
             }
             match self.take_steps(over) {
@@ -417,13 +486,25 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Half of the steps are used up. Whoever only waits for others to go on, or for a time to
+    /// come, can be chosen again and again, and these not: a run that ends once they may go on was
+    /// not endless. So from here on all that can run go in turns, and now and then time does.
+    #[cold]
+    fn be_fair(&mut self) {
+        self.parts.host.go_in_turns();
+        if self.steps > self.most / 2 {
+            self.outside(false, |parts| parts.jump(true));
+        }
+        self.free_until = (self.steps + SAME_TIME).min(self.most);
+    }
+
     /// Takes a step, or several while they are plain ones, if there is one to take.
     #[inline]
     fn take_steps(&mut self, over: bool) -> Taken {
         if over || !self.is_plain {
             return self.take_step(over);
         }
-        let (steps, pause) = self.parts.host.walk(self.signal, self.most - self.steps);
+        let (steps, pause) = self.parts.host.walk(self.signal, self.free_until - self.steps);
         self.steps += steps;
         match pause {
             Pause::Called => return Taken::Called,
@@ -452,7 +533,7 @@ impl<'a> Run<'a> {
     fn hear(&mut self, over: bool, stepped: Stepped) {
         if quiet::has_heard() {
             let (panics, step, task) = (quiet::heard().into_iter(), self.steps, stepped.task);
-            self.panics.extend(panics.map(|heard| Panicked { heard, step, task }));
+            self.rare().panics.extend(panics.map(|heard| Panicked { heard, step, task }));
         }
         self.stepped(over, stepped);
     }
@@ -512,9 +593,10 @@ impl<'a> Run<'a> {
     fn is_closed(&mut self) -> bool {
         let waiters = waits::waiters(&self.parts.root);
         let (parts, steps) = (self.parts, self.steps);
-        self.watch.look(waiters, steps, |waiters| parts.named(waiters));
         let ends = self.until.is_some_and(|until| steps >= until);
-        let Some(finding) = self.watch.finding().filter(|_| ends) else { return false };
+        let watch = &mut self.rare().watch;
+        watch.look(waiters, steps, |waiters| parts.named(waiters));
+        let Some(finding) = watch.finding().filter(|_| ends) else { return false };
         self.give_up(finding.with_detail(&self.parts.waiting()));
         true
     }
@@ -548,7 +630,8 @@ impl<'a> Run<'a> {
     /// started the search, so that there is no way back to it.
     #[cold]
     fn despair(&self) -> ! {
-        let (found, waiting) = (self.finding.as_ref(), self.parts.waiting());
+        let found = self.rare.as_ref().and_then(|rare| rare.finding.as_ref());
+        let waiting = self.parts.waiting();
         let found = found.map_or("a failure", |finding| finding.message.as_str());
         // Not by `eprintln`: what tests print is kept until they end, and this one never does.
         let _ = writeln!(
@@ -561,7 +644,8 @@ impl<'a> Run<'a> {
 
     /// The run is decided: what lives is ended by force.
     fn give_up(&mut self, finding: Finding) {
-        (self.over, self.finding) = (true, Some(finding));
+        self.over = true;
+        self.rare().finding = Some(finding);
         self.parts.root.abandon();
     }
 }

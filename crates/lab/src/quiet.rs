@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 
+use asx_runtime::footprint;
+
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
     /// Whether there is something in `HEARD`, which is asked more often than there is.
@@ -39,6 +41,7 @@ pub(crate) fn during<R>(f: impl FnOnce() -> R) -> R {
             // A panic in a destructor at the end of the thread finds nobody to note it.
             let _ = HEARD.try_with(|heard| heard.borrow_mut().push(Heard::new(info)));
             HAS_HEARD.set(true);
+            footprint::set_alarm(true);
         }));
     });
     let _before = Before(QUIET.replace(true));

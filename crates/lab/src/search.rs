@@ -38,6 +38,11 @@ const LOOK: u64 = 64;
 /// How often a run that went another way is repeated to see where.
 const REPEATS: usize = 16;
 
+/// So many runs in which somebody went round for too long are enough for a strategy that is there
+/// to prove something: they are long, they differ in when it is that the others may go, and nothing
+/// is ever proved of a program that has them. Random ones take a fraction of the time.
+const ROUNDS: u64 = 50;
+
 /// A check that is going on.
 pub(crate) struct Search<'a, F> {
     check: &'a Check<F>,
@@ -242,6 +247,8 @@ where
 
     fn try_all(&mut self, strategy: impl Strategy + Send + 'static, most: u64) -> Option<Failure> {
         let mut strategy: Option<Box<dyn Strategy + Send>> = Some(Box::new(strategy));
+        let proves = self.check.how == How::Mixed && self.how == How::Dpor;
+        let mut rounds = 0;
         for _ in 0..most {
             if self.end.is_some_and(|end| Instant::now() >= end) {
                 return None;
@@ -262,6 +269,10 @@ where
                 if let Some(failure) = self.repeat_first() {
                     return Some(failure);
                 }
+            }
+            rounds += u64::from(proves && self.machine.held_back());
+            if rounds >= ROUNDS {
+                return None;
             }
             if self.runs.is_multiple_of(LOOK) && self.is_astray(&strategy) {
                 return Some(self.astray());
@@ -289,7 +300,7 @@ where
             true => value.judge_disturbed(),
             false => value.judge(),
         };
-        quiet::during(|| self.machine.run(strategy, plan, program, judge))
+        quiet::during(|| self.machine.run(strategy, plan, program, judge)).map(|failure| *failure)
     }
 
     /// What was decided in the last run, which is made again if it was not written down.
@@ -399,7 +410,7 @@ where
         let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
             let failure = self.follow(schedule);
             log.clone_from(&self.machine.log());
-            failure.map(|failure| failure.id())
+            failure.map(|failure| failure.kin())
         });
         let least = shrunk.map_or_else(|| schedule.clone(), |shrunk| shrunk.schedule);
         let shrunk_by = schedule.deviations.len().saturating_sub(least.deviations.len());
@@ -412,7 +423,7 @@ where
         let usual = std::mem::replace(&mut self.machine, on_record);
         let last = self.follow(&schedule);
         let failure = match last {
-            Some(last) if last.id() == failure.id() => last,
+            Some(last) if last.kin() == failure.kin() => last,
             _ if failure.is_by_chance() => failure,
             _ => {
                 let text = "it failed, and does not when its events are recorded".into();

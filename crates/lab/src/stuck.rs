@@ -35,7 +35,8 @@ impl Standstill {
             [alone] => format!("{} waits for itself", self.name(*alone)),
             several => {
                 let names: Vec<_> = several.iter().map(|task| self.name(*task)).collect();
-                format!("{} wait for each other", names.join(" and "))
+                let (last, before) = names.split_last().map_or((&"", &[][..]), |parts| parts);
+                format!("{} and {last} wait for each other", before.join(", "))
             }
         }
     }
@@ -57,7 +58,8 @@ pub(crate) fn explain(all: &Standstill) -> Finding {
 /// Why a run has not ended after so many polls.
 pub(crate) fn endless(all: &Standstill, steps: u64) -> Finding {
     let message = || format!("not over after {steps} polls");
-    special(all, true).unwrap_or_else(|| Finding::new(Kind::Livelock, message()))
+    special(all, true)
+        .unwrap_or_else(|| Finding::new(Kind::Livelock, message()).with_detail(&lines(all)))
 }
 
 /// `busy`: others can run. Then only those count that nothing else can wake.

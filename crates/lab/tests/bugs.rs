@@ -141,7 +141,9 @@ fn a_second_panic_of_finalizers_is_found() {
         assert!(scope.await.is_err());
     });
     let found = report.run().failure.expect("a panic").failure.finding;
-    assert_eq!((found.kind, &*found.message), (Kind::Panic, "1 panics reached nobody"));
+    assert_eq!((found.kind, &*found.message), (Kind::Panic, "a panic reached nobody"));
+    assert!(found.detail.contains("panicked at crates/lab/tests/bugs.rs:"), "{}", found.detail);
+    assert!(found.detail.contains(": again\n"), "{}", found.detail);
 }
 
 /// Goes round in one poll, asking whether there is room.

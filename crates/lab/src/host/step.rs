@@ -4,13 +4,13 @@
 //! is nothing to say about it. These have a way of their own, with nothing on it that the rare ones
 //! need: workers, disturbances, events on record.
 
-use std::mem;
+use std::cell::{RefCell, RefMut};
 use std::sync::atomic::Ordering::Relaxed;
 
 use asx_kernel::lanes::Lane;
 use asx_runtime::{Dispatch, Runnable, footprint};
 
-use super::{IN_A_ROW, Known, LabHost, State, Trouble};
+use super::{Known, LabHost, State, Trouble};
 use crate::explore::TaskPath;
 use crate::machine::Plan;
 use crate::quiet;
@@ -43,29 +43,39 @@ impl LabHost {
         self.state().is_plain
     }
 
+    /// From now on all that can run go in turns, and there is nothing to choose.
+    pub(crate) fn go_in_turns(&self) {
+        let mut state = self.state();
+        (state.in_a_row, state.held_back, state.overrules) = (0, true, true);
+    }
+
     /// Polls one task after another, of the strategy's choice, while there is nothing to it but
     /// that, and at most so many: how many it were, and why no more. At least one is allowed.
     pub(crate) fn walk(&self, signal: &Signal, most: u64) -> (u64, Pause) {
-        let is_watched = {
-            let mut state = self.state();
-            self.listen(&mut state);
-            state.asks = true;
-            state.told || state.plan.trail
-        };
+        let cell = self.state.cell();
+        let mut state = cell.borrow_mut();
+        self.listen(&mut state);
+        state.asks = true;
+        footprint::set_alarm(state.alarm || footprint::is_endless() || quiet::has_heard());
         self.pulse.begin(0);
-        let walked = match is_watched {
-            true => self.walk_on::<true>(signal, most),
-            false => self.walk_on::<false>(signal, most),
+        let (walked, mut state) = match state.told || state.plan.trail {
+            true => self.walk_on::<true>(cell, state, signal, most),
+            false => self.walk_on::<false>(cell, state, signal, most),
         };
         self.pulse.end();
-        self.state().current = 0;
+        state.current = 0;
         walked
     }
 
     /// The same, if somebody is told of each step or nobody is.
-    fn walk_on<const WATCHED: bool>(&self, signal: &Signal, most: u64) -> (u64, Pause) {
-        let cell = self.state.cell();
-        let mut state = cell.borrow_mut();
+    #[inline(always)]
+    fn walk_on<'a, const WATCHED: bool>(
+        &self,
+        cell: &'a RefCell<State>,
+        mut state: RefMut<'a, State>,
+        signal: &Signal,
+        most: u64,
+    ) -> ((u64, Pause), RefMut<'a, State>) {
         let mut left = most;
         let pause = loop {
             if state.enabled.is_empty() {
@@ -81,7 +91,7 @@ impl LabHost {
             entry.forget_wait();
             footprint::begin(path.0, made, notes);
             self.pulse.go_on(id);
-            entry.run_from(false);
+            entry.run_inline();
             state = cell.borrow_mut();
             self.listen(&mut state);
             let made_now = if WATCHED {
@@ -93,7 +103,7 @@ impl LabHost {
                 state.tasks[at].made = made_now;
             }
             left -= 1;
-            if state.alarm || footprint::is_endless() || quiet::has_heard() {
+            if footprint::is_alarmed() {
                 let trouble = state.trouble(id, state.tasks[at].unheeding);
                 break Pause::Told(Stepped { task: id, cancels: 0, trouble });
             }
@@ -104,7 +114,7 @@ impl LabHost {
                 break Pause::Enough;
             }
         };
-        (most - left, pause)
+        ((most - left, pause), state)
     }
 
     /// Polls a task, of the strategy's choice unless the run is over; nothing if none can run.
@@ -198,7 +208,10 @@ impl Known {
         let entry = self.entry.take()?;
         if entry.is_unheeding() {
             self.unheeding += 1;
-            *alarm |= u64::from(self.unheeding) > plan.latency;
+            if u64::from(self.unheeding) > plan.latency {
+                *alarm = true;
+                footprint::set_alarm(true);
+            }
         } else {
             self.unheeding = 0;
         }
@@ -207,6 +220,12 @@ impl Known {
 }
 
 impl State {
+    /// There may be more to the last step.
+    pub(super) fn raise_alarm(&mut self) {
+        self.alarm = true;
+        footprint::set_alarm(true);
+    }
+
     /// Tells who watches of the step that was taken: how many things its task has made so far.
     #[inline(never)]
     fn look(&mut self, path: TaskPath, notes: bool, timed: bool) -> u64 {
@@ -284,23 +303,27 @@ impl State {
         }
     }
 
-    /// How many there are to choose among: a task that had its turn too often is not one of them.
+    /// How many there are to choose among: if a task had its turn too often, or once all go in
+    /// turns, only who has waited longest.
     #[inline]
     fn choice(&mut self) -> usize {
         let count = self.enabled.len();
-        if self.streak.1 >= IN_A_ROW { self.hold_back(count) } else { count }
+        if self.streak.1 >= self.in_a_row { self.hold_back(count) } else { count }
     }
 
     #[cold]
     fn hold_back(&mut self, count: usize) -> usize {
-        let had_its_turn = |path: &TaskPath| path.0 == self.streak.0;
-        let Some(at) = self.enabled.iter().position(had_its_turn).filter(|_| count > 1) else {
+        if count == 1 {
             return count;
-        };
-        let path = self.enabled.remove(at);
-        self.enabled.push(path);
-        (self.held_back, self.overrules) = (true, true);
-        count - 1
+        }
+        if self.in_a_row > 0 {
+            let had_its_turn = |path: &TaskPath| path.0 == self.streak.0;
+            let Some(at) = self.enabled.iter().position(had_its_turn) else { return count };
+            let path = self.enabled.remove(at);
+            self.enabled.push(path);
+        }
+        (self.held_back, self.overrules, self.old) = (true, true, 0);
+        1
     }
 
     /// Takes a task out of the list.
@@ -329,22 +352,21 @@ impl State {
     }
 }
 
-/// Takes out what is at a place, keeping the order. Most lists are so short that a few swaps are
-/// less work than a call.
+/// Takes out what is at a place, keeping the order. Most lists are so short, and most places so far
+/// back, that this is less work than a call.
 #[inline]
-fn remove<T>(list: &mut Vec<T>, at: usize) -> T {
+fn remove<T: Copy>(list: &mut Vec<T>, at: usize) -> T {
     const SHORT: usize = 6;
-    let tail = &mut list[at..];
-    if tail.len() > SHORT {
-        return list.remove(at);
-    }
-    let mut tail = tail.iter_mut();
-    if let Some(mut hole) = tail.next() {
-        for next in tail {
-            mem::swap(hole, next);
-            hole = next;
+    let taken = list[at];
+    let last = list.len() - 1;
+    if at != last {
+        let tail = &mut list[at..];
+        if tail.len() > SHORT {
+            tail.copy_within(1.., 0);
+        } else {
+            (1..tail.len()).for_each(|next| tail[next - 1] = tail[next]);
         }
     }
-    // Shortened by one: the place is in the list.
-    list.pop().unwrap_or_else(|| unreachable!())
+    list.truncate(last);
+    taken
 }

@@ -35,6 +35,16 @@ pub(super) struct Known {
     pub(super) entry: Option<Runnable>,
 }
 
+/// Who had a number last, in this run or one before.
+#[derive(Default)]
+pub(super) struct Born {
+    /// The path of who spawned it.
+    from: u64,
+    path: u64,
+    /// As which of those; from 1.
+    nth: u32,
+}
+
 impl Known {
     /// The last poll that it has seen, by the task and how many it had.
     pub(super) fn place(&self) -> (u64, u64) {
@@ -97,8 +107,7 @@ impl State {
     }
 
     /// Notes the number of a task.
-    #[inline(always)]
-    pub(super) fn note_number(&mut self, path: TaskPath, id: u64) {
+    fn note_number(&mut self, path: TaskPath, id: u64) {
         // Few share a place if there are many more of them.
         if self.numbers.len() < self.tasks.len() * SPARE {
             self.make_places();
@@ -109,6 +118,8 @@ impl State {
 
     #[cold]
     fn make_places(&mut self) {
+        // Who was noted before is noted again.
+        self.born.clear();
         self.numbers = vec![0; (self.tasks.len() * SPARE * 2).next_power_of_two()];
         for (id, known) in (0..).zip(&self.tasks) {
             let at = place(TaskPath(known.path), &self.numbers);
@@ -117,21 +128,39 @@ impl State {
     }
 
     /// What is known of a new task: where it was spawned, by whom and as which of those that one
-    /// spawned.
+    /// spawned. Its number is noted.
     #[inline(always)]
     pub(super) fn meet(&mut self, entry: &Runnable) -> Known {
         let parent = self.current;
         let spawner = self.known(parent);
         spawner.children += 1;
         let (nth, from) = (spawner.children, spawner.path);
-        let path = match (parent, nth) {
-            (0, 1) => ROOT.0,
-            _ => mix64(!from ^ mix64(nth.into())) | 1,
+        // Most are who had this number in the last run, and are noted already.
+        let path = match self.born.get(entry.id() as usize) {
+            Some(born) if (born.from, born.nth) == (from, nth) => born.path,
+            _ => self.name(entry.id(), from, nth),
         };
         if let Some(name) = entry.name() {
             self.names.push((entry.id(), name));
         }
         Known { path, parent: parent as u32, nth, ..Known::default() }
+    }
+
+    /// The path of a task that has had another number so far, which is noted.
+    #[cold]
+    fn name(&mut self, id: u64, from: u64, nth: u32) -> u64 {
+        let path = match (from, nth) {
+            // Of nobody's, the first.
+            (0, 1) => ROOT.0,
+            _ => mix64(!from ^ mix64(nth.into())) | 1,
+        };
+        self.note_number(TaskPath(path), id);
+        let at = id as usize;
+        if at >= self.born.len() {
+            self.born.resize_with(at + 1, Born::default);
+        }
+        self.born[at] = Born { from, path, nth };
+        path
     }
 
     /// The name of an object: of what belongs to a task, by the task's path.

@@ -233,3 +233,33 @@ async fn needle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     Ok(())
 }
 planted!(needle_is_found: needle, Panic, 12, Proved);
+
+/// One of many lets go of the lock between reading and writing: how much is lost differs from order
+/// to order.
+async fn one_of_twenty<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    let sum = Arc::new(AtomicU32::new(0));
+    let all = sum.clone();
+    cx.scope(async |s: Scope<Cancelled>| {
+        let lock = Arc::new(Mutex::new(()));
+        for nth in 0..20 {
+            let (lock, sum) = (lock.clone(), sum.clone());
+            drop(s.spawn(async move |cx: Cx| {
+                for _ in 0..3 {
+                    let guard = lock.lock(&cx).await?;
+                    let before = sum.load(Relaxed);
+                    if BUG && nth == 13 {
+                        drop(guard);
+                        cx.yield_now().await;
+                    }
+                    sum.store(before + 1, Relaxed);
+                }
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await?;
+    assert_eq!(all.load(Relaxed), 60);
+    Ok(())
+}
+planted!(one_of_twenty_is_found: one_of_twenty, Panic, 1, Passes);

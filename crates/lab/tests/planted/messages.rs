@@ -9,6 +9,7 @@ use std::time::Duration;
 use asx_lab::check;
 use asx_runtime::channel::broadcast::ListenError;
 use asx_runtime::channel::{self, Receiver, TryRecvError};
+use asx_runtime::sync::Mutex;
 use asx_runtime::{Cancelled, Cx, Scope, select};
 
 use super::planted;
@@ -283,3 +284,79 @@ async fn timeout_loses<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     Ok(())
 }
 planted!(timeout_loses_is_found: timeout_loses, Panic, 2, Proved);
+
+/// Two clients with one line for answers: each takes what comes first.
+async fn crossed_answers<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let (tx, mut rx) = channel::bounded::<u32>(2);
+        let (back, answers) = channel::bounded::<u32>(2);
+        let answers = Arc::new(Mutex::new(answers));
+        for number in [10, 20] {
+            let (tx, answers) = (tx.clone(), answers.clone());
+            drop(s.spawn(async move |cx: Cx| {
+                if BUG {
+                    let _ = tx.send(&cx, number).await;
+                }
+                let mut answers = answers.lock(&cx).await?;
+                if !BUG {
+                    let _ = tx.send(&cx, number).await;
+                }
+                if let Ok(answer) = answers.recv(&cx).await {
+                    assert_eq!(answer, number + 1, "the answer to another question");
+                }
+                Ok(())
+            }));
+        }
+        drop(tx);
+        drop(s.spawn(async move |cx: Cx| {
+            while let Some(number) = rx.next(&cx).await? {
+                let _ = back.send(&cx, number + 1).await;
+            }
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+planted!(crossed_answers_is_found: crossed_answers, Panic, 1, Proved);
+
+/// Two stages that each fill the other's line before they empty their own.
+async fn fed_back<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let (there, mut here) = channel::bounded::<u32>(1);
+        let (back, mut again) = channel::bounded::<u32>(1);
+        drop(s.task("first").spawn(async move |cx: Cx| {
+            for number in 0..3 {
+                if BUG {
+                    let _ = there.send(&cx, number).await;
+                    continue;
+                }
+                loop {
+                    select! {
+                        permit = there.reserve(&cx) => {
+                            if let Ok(permit) = permit {
+                                permit.send(number);
+                            }
+                            break;
+                        }
+                        _ = again.recv(&cx) => {}
+                    }
+                }
+            }
+            drop(there);
+            while again.next(&cx).await?.is_some() {}
+            Ok(())
+        }));
+        drop(s.task("second").spawn(async move |cx: Cx| {
+            while let Some(number) = here.next(&cx).await? {
+                for _ in 0..2 {
+                    let _ = back.send(&cx, number).await;
+                }
+            }
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+planted!(fed_back_is_found: fed_back, Deadlock, 1, Proved);

@@ -208,3 +208,67 @@ async fn spawn_order<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     .await
 }
 planted!(spawn_order_is_found: spawn_order, Panic, 1, Proved);
+
+/// Takes a job off the count of those to do before it has added what follows from it.
+async fn over_too_early<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let (jobs, open) = (Arc::new(Mutex::new(vec![2])), Arc::new(AtomicU32::new(1)));
+        let done = Arc::new(AtomicU32::new(0));
+        let (left, all) = (open.clone(), done.clone());
+        drop(s.task("worker").spawn(async move |cx: Cx| {
+            while open.load(Relaxed) > 0 {
+                let Some(job) = jobs.lock(&cx).await?.pop() else { break };
+                done.fetch_add(1, Relaxed);
+                if BUG {
+                    open.fetch_sub(1, Relaxed);
+                    cx.yield_now().await;
+                }
+                if job > 0 {
+                    open.fetch_add(1, Relaxed);
+                    jobs.lock(&cx).await?.push(job - 1);
+                }
+                if !BUG {
+                    cx.yield_now().await;
+                    open.fetch_sub(1, Relaxed);
+                }
+            }
+            Ok(())
+        }));
+        drop(s.task("judge").spawn(async move |cx: Cx| {
+            while left.load(Relaxed) > 0 {
+                cx.yield_now().await;
+            }
+            assert_eq!(all.load(Relaxed), 3, "over too early");
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+planted!(over_too_early_is_found: over_too_early, Panic, 1, Passes);
+
+/// Keeps a lock while it goes round for what comes only from who needs the lock.
+async fn polls_under_a_lock<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let (lock, (tx, mut rx)) = (Arc::new(Mutex::new(0)), channel::bounded::<u32>(1));
+        let other = lock.clone();
+        drop(s.task("poller").spawn(async move |cx: Cx| {
+            let guard = lock.lock(&cx).await?;
+            if !BUG {
+                drop(guard);
+            }
+            while rx.try_recv().is_err() {
+                cx.yield_now().await;
+            }
+            Ok(())
+        }));
+        drop(s.task("sender").spawn(async move |cx: Cx| {
+            let _guard = other.lock(&cx).await?;
+            let _ = tx.send(&cx, 1).await;
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+planted!(polls_under_a_lock_is_found: polls_under_a_lock, Livelock, 1, Passes);

@@ -1,0 +1,218 @@
+//! What a report says: the right thing, of the right tasks, and no more than needs be.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use asx_lab::{Found, How, Kind, Report, check};
+use asx_runtime::sync::Mutex;
+use asx_runtime::{Cancelled, Cx, Scope, channel};
+
+fn failure(report: Report) -> Found {
+    report.failure.expect("a bug")
+}
+
+/// One keeps the lock that the other needs for what the first goes round for.
+async fn polls_under_a_lock(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let lock = Arc::new(Mutex::new(()));
+        let (tx, mut rx) = channel::bounded::<u32>(1);
+        let other = lock.clone();
+        drop(s.task("poller").spawn(async move |cx: Cx| {
+            let _guard = lock.lock(&cx).await?;
+            while rx.try_recv().is_err() {
+                cx.yield_now().await;
+            }
+            Ok(())
+        }));
+        drop(s.task("sender").spawn(async move |cx: Cx| {
+            let _guard = other.lock(&cx).await?;
+            let _ = tx.send(&cx, 1).await;
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_livelock_tells_who_goes_round_and_who_waits_for_whom() {
+    let found = failure(check(polls_under_a_lock).steps(500).run());
+    assert_eq!(found.failure.finding.kind, Kind::Livelock, "{found}");
+    let detail = &found.failure.finding.detail;
+    for line in [
+        "`sender (main/2)` waits for what `poller (main/1)` took at crates/lab/tests/telling.rs:",
+        "`poller (main/1)` (Running) can run",
+        "`sender (main/2)` (Running) waits for a lock or permit at crates/lab/tests/telling.rs:",
+    ] {
+        assert!(detail.contains(line), "{found}");
+    }
+}
+
+/// Two look again and again whether the work is over, which a third does: polled long enough, each
+/// run ends, however the two take turns.
+async fn two_go_round(cx: Cx) -> Result<(), Cancelled> {
+    let left = Arc::new(AtomicU32::new(4));
+    cx.scope(async |s: Scope<Cancelled>| {
+        for name in ["one", "two"] {
+            let left = left.clone();
+            drop(s.task(name).spawn(async move |cx: Cx| {
+                while left.load(Relaxed) > 0 {
+                    cx.yield_now().await;
+                }
+                Ok(())
+            }));
+        }
+        drop(s.task("worker").spawn(async move |cx: Cx| {
+            while left.fetch_sub(1, Relaxed) > 1 {
+                cx.yield_now().await;
+            }
+            Ok(())
+        }));
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn two_that_go_round_do_not_keep_a_third_from_what_they_wait_for() {
+    let report = check(two_go_round).steps(5000).run();
+    assert!(report.failure.is_none(), "{report}");
+}
+
+/// A worker goes round until it is told to stop, which is after a second.
+async fn until_told(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        drop(s.task("worker").spawn(async |cx: Cx| {
+            while !cx.is_stopping() {
+                cx.yield_now().await;
+            }
+            Ok(())
+        }));
+        cx.sleep(Duration::from_secs(1)).await?;
+        s.stop();
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_loop_that_a_timer_ends_is_no_livelock() {
+    let report = check(until_told).runs(50).steps(1000).run();
+    assert!(report.failure.is_none() && report.proof.is_none(), "{report}");
+}
+
+/// One of many loses what the others have counted while it was away: how much that is differs from
+/// order to order.
+async fn loses_some(cx: Cx) -> Result<(), Cancelled> {
+    let sum = Arc::new(AtomicU32::new(0));
+    let all = sum.clone();
+    cx.scope(async |s: Scope<Cancelled>| {
+        let lock = Arc::new(Mutex::new(()));
+        for nth in 0..20 {
+            let (lock, sum) = (lock.clone(), sum.clone());
+            drop(s.spawn(async move |cx: Cx| {
+                for _ in 0..3 {
+                    let guard = lock.lock(&cx).await?;
+                    let before = sum.load(Relaxed);
+                    if nth == 13 {
+                        drop(guard);
+                        cx.yield_now().await;
+                    }
+                    sum.store(before + 1, Relaxed);
+                }
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await?;
+    assert_eq!(all.load(Relaxed), 60);
+    Ok(())
+}
+
+#[test]
+fn a_panic_is_made_small_whatever_numbers_it_tells() {
+    let found = failure(check(loses_some).run());
+    assert!(found.schedule.deviations.len() <= 2, "{found}");
+    let again = check(loses_some).replay(&found.token).expect("a token");
+    assert_eq!(failure(again).failure, found.failure);
+}
+
+#[test]
+fn an_error_is_made_small_whatever_numbers_it_tells() {
+    let counted = async |cx: Cx| {
+        let sum = Arc::new(AtomicU32::new(0));
+        let all = sum.clone();
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            for _ in 0..6 {
+                let sum = sum.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    for _ in 0..3 {
+                        let before = sum.load(Relaxed);
+                        cx.yield_now().await;
+                        sum.store(before + 1, Relaxed);
+                    }
+                    Ok(())
+                }));
+            }
+            Ok(())
+        });
+        scope.await.expect("nobody is cancelled");
+        let sum = all.load(Relaxed);
+        if sum == 18 { Ok(()) } else { Err(format!("{sum} of 18")) }
+    };
+    let found = failure(check(counted).how(How::Random).run());
+    assert!(found.schedule.deviations.len() <= 2, "{found}");
+}
+
+#[test]
+fn a_leaked_guard_says_who_took_it() {
+    let found = failure(
+        check(async |cx: Cx| {
+            cx.scope(async |s: Scope<Cancelled>| {
+                let lock = Arc::new(Mutex::new(()));
+                drop(s.task("careless").spawn(async move |cx: Cx| {
+                    std::mem::forget(lock.lock_owned(&cx).await?);
+                    Ok(())
+                }));
+                Ok(())
+            })
+            .await
+        })
+        .run(),
+    );
+    let finding = &found.failure.finding;
+    assert_eq!(finding.message, "a lock or permit was never released");
+    let taken = "taken by `careless (main/1)` at crates/lab/tests/telling.rs:";
+    assert!(finding.detail.starts_with(taken), "{found}");
+}
+
+/// Who is spawned last goes first, beside some who go round until another is done.
+async fn last_comes_first(cx: Cx) -> Result<(), Cancelled> {
+    let (first, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    cx.scope(async |s: Scope<Cancelled>| {
+        for nth in 1..=4 {
+            let (first, done) = (first.clone(), done.clone());
+            drop(s.spawn(async move |cx: Cx| {
+                let _ = first.compare_exchange(0, nth, Relaxed, Relaxed);
+                while done.load(Relaxed) == 0 && nth != 4 {
+                    cx.yield_now().await;
+                }
+                cx.yield_now().await;
+                done.store(1, Relaxed);
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await?;
+    assert_ne!(first.load(Relaxed), 4, "the last was first");
+    Ok(())
+}
+
+#[test]
+fn who_goes_round_does_not_keep_the_search_from_other_orders() {
+    let found = failure(check(last_comes_first).run());
+    assert!(found.run < 100 && found.schedule.deviations.len() <= 1, "{found}");
+}
