@@ -48,7 +48,7 @@ impl Header {
         core.see_mark(self.word.lock_cancel().mark());
         // SAFETY: rule 4: the bit is set by this thread.
         let answer = unsafe { self.with_locked_cancel(f) };
-        self.word.sign(core.mark());
+        self.word.sign(core.mark_of_seen());
         self.word.unlock_cancel();
         answer
     }
@@ -108,7 +108,7 @@ impl Header {
                 });
             }
         }
-        self.word.sign(self.region.core.mark());
+        self.word.sign(self.region.core.mark_of_seen());
         self.word.unlock_cancel();
         requested
     }

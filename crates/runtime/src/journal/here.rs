@@ -208,10 +208,22 @@ impl Here {
     #[inline]
     pub(super) fn stamp(&mut self) {
         self.clock += 1;
+        self.make_known();
+    }
+
+    /// Others see what was seen here, or something later.
+    #[inline(always)]
+    fn make_known(&mut self) {
         if self.clock > self.known {
             self.known = self.clock + AHEAD;
             self.buffer.clock.store(self.known, Relaxed);
         }
+    }
+
+    /// The mark, after which comes all that was seen here.
+    pub(super) fn mark_of_seen(&mut self) -> u16 {
+        self.make_known();
+        self.mark
     }
 
     /// [`stamp`](Here::stamp) for what is about a thing; see [`show`](Here::show).

@@ -22,8 +22,8 @@
 //! long way, which writes the same.
 //!
 //! # Time
-//! A worker looks at a clock that passes by itself when it begins a poll: at every one, or at one
-//! of sixteen as long as they take less than a microsecond each.
+//! A worker looks at a clock that passes by itself when it begins a poll: at every one, or as often
+//! as keeps what it knows no older than some microseconds, if polls take about as long as before.
 
 mod brief;
 mod buffer;
@@ -286,6 +286,12 @@ impl Core {
     #[inline]
     pub(crate) fn mark(&self) -> u16 {
         if let Some(recorder) = self.recorder() { recorder.mark() } else { 0 }
+    }
+
+    /// The mark of the calling thread, for who may have [seen](Core::see_mark) another without
+    /// recording anything: what comes after this one comes after that one too.
+    pub(crate) fn mark_of_seen(&self) -> u16 {
+        self.recorder().map_or(0, |recorder| recorder.with(|here| here.mark_of_seen()))
     }
 
     /// What this thread records comes after what was recorded by who left this mark.

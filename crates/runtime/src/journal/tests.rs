@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -307,6 +307,40 @@ fn what_a_mark_shows_is_no_earlier_than_what_was_recorded_under_it() {
         core.see_mark(mark);
         assert!(core.clock() >= clock);
     }
+}
+
+#[test]
+fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
+    let core = core(false, 1 << 20, WhenFull::Refuse);
+    // SAFETY: Send and 'static.
+    let (entry, _task) =
+        unsafe { make(&core.root(), Plan::default(), |_: Cx| async { Ok::<(), ()>(()) }) };
+    let entry = entry.unwrap().unwrap();
+    // Threads that live as long as each other have places of their own.
+    let turn = Barrier::new(3);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (core, entry, turn) = (&core, &entry, &turn);
+            scope.spawn(move || {
+                let header = entry.header();
+                core.note(Subject::default(), EventKind::SoftStop {});
+                (0..thread).for_each(|_| drop(turn.wait()));
+                match thread {
+                    0 => (0..100).for_each(|n| header.tell(EventKind::SendReserved { permit: n })),
+                    1 => header.tell_if(|_| false, EventKind::SoftStop {}),
+                    _ => header.tell(EventKind::SendReserved { permit: 100 }),
+                }
+                (thread..3).for_each(|_| drop(turn.wait()));
+            });
+        }
+    });
+    let permits =
+        core.recorded().unwrap().events.into_iter().filter_map(|event| match event.kind {
+            EventKind::SendReserved { permit } => Some(permit),
+            _ => None,
+        });
+    assert!(permits.eq(0..=100));
+    assert!(entry.run_recorded(true, Dispatch::new(0, Lane::Ready, 0, 16)));
 }
 
 /// What is recorded of tasks that come and go; some have a timer. Whether it was written quickly.
