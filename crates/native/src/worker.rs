@@ -29,7 +29,7 @@ use crate::shared::{Remote, Shared};
 /// Nanoseconds. Sleepers get up for timers at multiples of this, or when they have slept for as
 /// long, so that one wake serves many.
 const SLACK: u64 = 1_000_000;
-/// The same where [`MANY`] timers or more were due at the last time.
+/// The same where [`MANY`] timers or more were due since the last time.
 const SLACK_IF_MANY: u64 = 1_500_000;
 const MANY: usize = 32;
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
@@ -102,7 +102,7 @@ pub(crate) struct Worker {
     plain: Dispatch,
     /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
     firing: Cell<bool>,
-    /// How many timers were due when there were any.
+    /// How many timers were due since it slept.
     due: Cell<usize>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
     seen: RefCell<Vec<(u64, u64)>>,
@@ -332,9 +332,7 @@ impl Worker {
             self.firing.set(true);
             let due = self.core.fire_timers(self.shared.now());
             self.firing.set(false);
-            if due > 0 {
-                self.due.set(due);
-            }
+            self.due.update(|before| before.saturating_add(due));
         }
     }
 
@@ -499,7 +497,7 @@ impl Worker {
             }
             self.fairness.borrow_mut().parked();
             let (next, now) = (self.core.next_timer(), self.shared.now());
-            let slack = if self.due.get() < MANY { SLACK } else { SLACK_IF_MANY };
+            let slack = if self.due.take() < MANY { SLACK } else { SLACK_IF_MANY };
             let timer = next.map(|next| get_up(next, now, slack) - now);
             // Where there were timers just now there will be some again.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);

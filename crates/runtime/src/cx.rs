@@ -344,7 +344,7 @@ impl Cx {
     /// Waits until the task, or the part of it this is called in, is asked to stop: why.
     #[track_caller]
     pub fn cancelled(&self) -> UntilCancelled<'_> {
-        UntilCancelled { cx: self, at: Location::caller(), ticket: Ticket::NONE }
+        UntilCancelled(Watch::Plain(self, Location::caller()))
     }
 }
 
@@ -431,25 +431,37 @@ impl fmt::Debug for Cx {
 /// The future of [`Cx::cancelled`].
 #[must_use = "futures do nothing unless awaited"]
 #[derive(Debug)]
-pub struct UntilCancelled<'a> {
-    cx: &'a Cx,
-    at: &'static Location<'static>,
-    ticket: Ticket,
+pub struct UntilCancelled<'a>(Watch<'a>);
+
+/// Many tasks do nothing but wait for this: in two words, if with their own waker.
+#[derive(Debug)]
+enum Watch<'a> {
+    Plain(&'a Cx, &'static Location<'static>),
+    Foreign(Box<(&'a Cx, &'static Location<'static>, Ticket)>),
 }
 
 impl Future for UntilCancelled<'_> {
     type Output = Cancelled;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Cancelled> {
+        let (cx, at) = match &self.0 {
+            Watch::Plain(cx, at) => (*cx, *at),
+            Watch::Foreign(watch) => (watch.0, watch.1),
+        };
         // A request wakes the task.
-        match self.cx.checkpoint() {
-            Err(cancelled) => Poll::Ready(cancelled),
-            Ok(()) => {
-                let UntilCancelled { cx, at, ticket } = &mut *self;
-                cx.waits(Wait::Cancel, at, context.waker(), ticket);
-                Poll::Pending
-            }
+        if let Err(cancelled) = cx.checkpoint() {
+            return Poll::Ready(cancelled);
         }
+        let mut first = Ticket::NONE;
+        let ticket = match &mut self.0 {
+            Watch::Plain(..) => &mut first,
+            Watch::Foreign(watch) => &mut watch.2,
+        };
+        cx.waits(Wait::Cancel, at, context.waker(), ticket);
+        if first.is_some() {
+            self.0 = Watch::Foreign(Box::new((cx, at, first)));
+        }
+        Poll::Pending
     }
 }
 

@@ -14,13 +14,13 @@
 //! ```
 //!
 //! So an operation that begins to wait with another waker than its task's own leaves it here, for
-//! as long as its [`Ticket`] lives. All that is there of a task is woken when that is polled for
-//! the first time after a request, when a part of it is asked to stop by the task itself, and when
-//! the body of a scope is. To be woken in vain does no harm.
+//! as long as its [`Ticket`] lives; those that come with the same waker one after the other share
+//! one. All that is there of a task is woken when that is polled for the first time after a request,
+//! when a part of it is asked to stop by the task itself, and when the body of a scope is. To be
+//! woken in vain does no harm.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicUsize, fence};
 use std::task::Waker;
@@ -28,14 +28,16 @@ use std::task::Waker;
 use crate::ambient;
 use crate::cell::{TaskRef, task_of};
 use crate::combine::is_child_waker;
+use crate::short::UnseenLock;
 
-/// What an operation has left here: nothing, or one waker.
+/// What an operation has left here: nothing, or a waker, its own or one that others left too.
 #[derive(Default)]
 pub(crate) struct Ticket(u32);
 
 /// Tasks are spread over these by their addresses. Loom need not see them: no step of a model is
 /// taken under such a lock.
-static SHARDS: [Mutex<Shard>; SHARD_COUNT] = [const { Mutex::new(Shard::NEW) }; SHARD_COUNT];
+static SHARDS: [UnseenLock<Shard>; SHARD_COUNT] =
+    [const { UnseenLock::new(Shard::NEW) }; SHARD_COUNT];
 
 /// How many wakers there are in each: while there is none, nobody looks further.
 static COUNTS: [AtomicUsize; SHARD_COUNT] = [const { AtomicUsize::new(0) }; SHARD_COUNT];
@@ -70,6 +72,8 @@ struct Left {
     /// It was woken for the request to its task, or came when that had been seen: what still waits
     /// is shielded, and is not to be woken for it at every poll.
     told: bool,
+    /// How many have left it.
+    tickets: u32,
     before: u32,
     after: u32,
 }
@@ -102,17 +106,10 @@ impl Ticket {
             Renewed::Yes => {}
             Renewed::No => {
                 self.end();
-                // It wakes nobody.
-                if waker.will_wake(Waker::noop()) {
-                    return;
-                }
-                let (waker, index) = (Some(waker.clone()), shard_of(address));
-                let left = Left { task: address, waker, told, before: NIL, after: NIL };
-                match with_shard(index, |shard| shard.put(left)) {
-                    Ok(at) => self.0 = ((at + 1) << SHARD_BITS) | index as u32,
-                    // There is no room for so many: it is polled again until there is.
-                    Err(waker) => return waker.into_iter().for_each(Waker::wake),
-                }
+                let index = shard_of(address);
+                let shared = with_shard(index, |shard| shard.share(address, waker, told));
+                let Some(at) = shared.or_else(|| put(index, address, waker, told)) else { return };
+                self.0 = ((at + 1) << SHARD_BITS) | index as u32;
             }
         }
         // A task that is polled here is polled again for a request that comes meanwhile.
@@ -125,12 +122,18 @@ impl Ticket {
         }
     }
 
+    /// Whether a waker was left.
+    pub(crate) fn is_some(&self) -> bool {
+        self.0 != 0
+    }
+
     /// Where the waker is.
     fn place(&self) -> (usize, u32) {
         (self.0 as usize % SHARD_COUNT, (self.0 >> SHARD_BITS).wrapping_sub(1))
     }
 
-    /// Has this waker in the place of the one that was left, if that was for the same task.
+    /// Has this waker in the place of the one that was left, if that was for the same task and is
+    /// nobody else's.
     fn renew(&self, address: usize, waker: &Waker) -> Renewed {
         if self.0 == 0 {
             return Renewed::No;
@@ -138,8 +141,9 @@ impl Ticket {
         let (index, at) = self.place();
         let is = |own: &Option<Waker>| own.as_ref().is_some_and(|own| own.will_wake(waker));
         let there = with_shard(index, |shard| {
-            let left = shard.places.get(at as usize).filter(|left| left.task == address);
-            left.map(|left| is(&left.waker))
+            let left = shard.places.get(at as usize).filter(|left| left.task == address)?;
+            let same = is(&left.waker);
+            (same || left.tickets == 1).then_some(same)
         });
         match there {
             None => Renewed::No,
@@ -195,6 +199,15 @@ impl Shard {
         &mut self.firsts[spread(task) as usize % LISTS]
     }
 
+    /// Where the waker that came last is, if it is the same: there is one ticket more for it.
+    fn share(&mut self, task: usize, waker: &Waker, told: bool) -> Option<u32> {
+        let at = *self.first(task);
+        let last = self.places.get_mut(at as usize)?;
+        let same = last.task == task && last.told == told && last.waker.as_ref()?.will_wake(waker);
+        last.tickets = last.tickets.checked_add(same.into())?;
+        same.then_some(at)
+    }
+
     /// Adds a waker at the front of its task's list: where, or the waker if there is no room.
     fn put(&mut self, mut left: Left) -> Result<u32, Option<Waker>> {
         let at = match self.free {
@@ -218,9 +231,14 @@ impl Shard {
         Ok(at)
     }
 
-    /// Takes a waker out of its task's list, if it was not woken before.
+    /// Gives a ticket back. The last one takes the waker, if it was not woken before, out of its
+    /// task's list.
     fn take(&mut self, at: u32) -> Option<Waker> {
         let left = self.places.get_mut(at as usize)?;
+        left.tickets -= 1;
+        if left.tickets > 0 {
+            return None;
+        }
         let (task, before, after) = (left.task, left.before, left.after);
         let waker = left.waker.take();
         left.after = std::mem::replace(&mut self.free, at);
@@ -254,6 +272,19 @@ impl Shard {
         wakers.reverse();
         wakers
     }
+}
+
+/// Leaves a copy of a waker in a shard: where, if it is kept.
+fn put(index: usize, task: usize, waker: &Waker, told: bool) -> Option<u32> {
+    // It wakes nobody.
+    if waker.will_wake(Waker::noop()) {
+        return None;
+    }
+    let waker = Some(waker.clone());
+    let left = Left { task, waker, told, tickets: 1, before: NIL, after: NIL };
+    let put = with_shard(index, |shard| shard.put(left));
+    // There is no room for so many: it is polled again until there is.
+    put.map_err(|waker| waker.into_iter().for_each(Waker::wake)).ok()
 }
 
 /// The task was asked to stop: wakes what it left here that does not know yet.
@@ -297,13 +328,13 @@ fn wake(address: usize, all: bool) {
 #[inline(never)]
 fn wake_there(address: usize, all: bool) {
     let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, all));
-    wakers.iter().for_each(wake_safely);
+    wakers.into_iter().for_each(wake_safely);
 }
 
 /// Wakes whoever it is. A panic in that keeps nobody else from being woken, and no worker from
 /// going on.
-pub(crate) fn wake_safely(waker: &Waker) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake_by_ref()));
+pub(crate) fn wake_safely(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 /// By which tasks are told apart: a waker here belongs to an operation, which keeps its task.
@@ -321,10 +352,14 @@ fn shard_of(address: usize) -> usize {
 }
 
 fn with_shard<R>(index: usize, f: impl FnOnce(&mut Shard) -> R) -> R {
-    let mut shard = SHARDS[index].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let answer = f(&mut shard);
-    COUNTS[index].store(shard.count, Relaxed);
-    answer
+    SHARDS[index].with(|shard| {
+        let answer = f(shard);
+        // Most operations share what is there: who looks is not to be disturbed by them.
+        if COUNTS[index].load(Relaxed) != shard.count {
+            COUNTS[index].store(shard.count, Relaxed);
+        }
+        answer
+    })
 }
 
 #[cfg(all(test, not(loom)))]
@@ -398,7 +433,8 @@ mod tests {
                 0..=3 if round % 200 < 120 || model.is_empty() => {
                     let (_, waker) = counting();
                     let (own, told) = (Some(waker.clone()), false);
-                    let left = Left { task, waker: own, told, before: NIL, after: NIL };
+                    let (tickets, before, after) = (1, NIL, NIL);
+                    let left = Left { task, waker: own, told, tickets, before, after };
                     let at = shard.put(left).ok().unwrap();
                     assert!(model.iter().all(|(other, ..)| *other != at));
                     model.push((at, task, Some(waker)));
@@ -422,6 +458,32 @@ mod tests {
             largest = largest.max(shard.count);
         }
         assert!(largest > 20, "{largest}");
+    }
+
+    #[test]
+    fn those_with_one_waker_share_it_until_the_last_goes() {
+        let (cx, cancel) = Cx::loose();
+        let ((count, waker), (others, other)) = (counting(), counting());
+        let mut tickets = [const { Ticket::NONE }; 5];
+        tickets.iter_mut().for_each(|ticket| ticket.wait(cx.task(), &waker));
+        assert_eq!(Arc::strong_count(&count), 3, "one copy");
+        assert!(tickets.iter().all(|ticket| ticket.0 == tickets[0].0));
+        // One that goes on with another waker leaves the others theirs.
+        tickets[1].wait(cx.task(), &other);
+        tickets[0].end();
+        tickets[0].end();
+        assert_eq!([&count, &others].map(Arc::strong_count), [3, 3]);
+        cancel(testing::reason());
+        rouse(cx.task());
+        assert_eq!([count.wakes(), others.wakes()], [1, 1]);
+        // The waker has gone; those that wait on share another.
+        assert_eq!(Arc::strong_count(&count), 2);
+        ambient::as_if_polled(cx.task(), 1, || {
+            tickets[2..].iter_mut().for_each(|ticket| ticket.wait(cx.task(), &waker));
+        });
+        assert_eq!(Arc::strong_count(&count), 4, "the last one kept its place");
+        drop(tickets);
+        assert_eq!([&count, &others].map(Arc::strong_count), [2, 2]);
     }
 
     #[test]

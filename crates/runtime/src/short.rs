@@ -12,6 +12,8 @@
 //! 1. The value is touched only by who has changed `held` from false to true and not yet stored
 //!    false, through the guard, which cannot be sent to another thread.
 
+/// For what loom need not see.
+pub(crate) use here::ShortLock as UnseenLock;
 #[cfg(not(loom))]
 pub(crate) use here::{Held, ShortLock, pause};
 
@@ -47,7 +49,7 @@ impl<T> ShortLock<T> {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg_attr(loom, allow(dead_code, reason = "only part of it takes part"))]
 mod here {
     use std::cell::UnsafeCell;
     use std::marker::PhantomData;
@@ -101,7 +103,7 @@ mod here {
     }
 
     impl<T> ShortLock<T> {
-        pub(crate) fn new(value: T) -> Self {
+        pub(crate) const fn new(value: T) -> Self {
             ShortLock { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
         }
 

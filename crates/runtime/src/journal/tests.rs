@@ -324,13 +324,17 @@ fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
             scope.spawn(move || {
                 let header = entry.header();
                 core.note(Subject::default(), EventKind::SoftStop {});
-                (0..thread).for_each(|_| drop(turn.wait()));
+                for _ in 0..thread {
+                    turn.wait();
+                }
                 match thread {
                     0 => (0..100).for_each(|n| header.tell(EventKind::SendReserved { permit: n })),
                     1 => header.tell_if(|_| false, EventKind::SoftStop {}),
                     _ => header.tell(EventKind::SendReserved { permit: 100 }),
                 }
-                (thread..3).for_each(|_| drop(turn.wait()));
+                for _ in thread..3 {
+                    turn.wait();
+                }
             });
         }
     });

@@ -10,8 +10,6 @@ use std::time::Duration;
 use asx_kernel::time::{Time, nanos};
 
 use super::timer::Timer;
-use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx};
 
 impl Cx {
@@ -95,8 +93,8 @@ impl Interval {
     /// Cancel-checked, and cancel-safe: a tick is taken when this is done, or not at all.
     #[track_caller]
     pub fn tick<'a>(&'a mut self, cx: &'a Cx) -> Tick<'a> {
-        let (timer, ticket) = (Timer::new(cx, self.next, false), Ticket::NONE);
-        Tick { interval: self, timer, ticket, at: Location::caller() }
+        let timer = Timer::new(cx, self.next, false);
+        Tick { interval: self, timer, at: Location::caller() }
     }
 }
 
@@ -105,7 +103,6 @@ impl Interval {
 pub struct Tick<'a> {
     interval: &'a mut Interval,
     timer: Timer<'a>,
-    ticket: Ticket,
     at: &'static Location<'static>,
 }
 
@@ -116,8 +113,8 @@ impl Future for Tick<'_> {
         let context = self.timer.cx();
         context.checkpoint()?;
         if !self.timer.poll(cx.waker()) {
-            let Tick { ticket, at, .. } = &mut *self;
-            context.waits(Wait::Time, at, cx.waker(), ticket);
+            let Tick { timer, at, .. } = &mut *self;
+            timer.waits(at, cx.waker());
             return Poll::Pending;
         }
         if !context.may_go_on(cx) {

@@ -10,15 +10,12 @@ use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 
 use super::timer::Timer;
-use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx};
 
 /// The future of [`Cx::sleep`] and [`Cx::sleep_until`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct Sleep<'a> {
     timer: Timer<'a>,
-    ticket: Ticket,
     at: &'static Location<'static>,
 }
 
@@ -35,7 +32,7 @@ impl<'a> Sleep<'a> {
 
     #[track_caller]
     fn over(timer: Timer<'a>) -> Sleep<'a> {
-        Sleep { timer, ticket: Ticket::NONE, at: Location::caller() }
+        Sleep { timer, at: Location::caller() }
     }
 
     /// When it ends.
@@ -52,8 +49,8 @@ impl Future for Sleep<'_> {
         if self.timer.poll(cx.waker()) {
             return Poll::Ready(Ok(()));
         }
-        let Sleep { timer, ticket, at } = &mut *self;
-        timer.cx().waits(Wait::Time, at, cx.waker(), ticket);
+        let Sleep { timer, at } = &mut *self;
+        timer.waits(at, cx.waker());
         Poll::Pending
     }
 }

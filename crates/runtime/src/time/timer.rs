@@ -1,5 +1,6 @@
 //! A timer in the hand of a future.
 
+use std::panic::Location;
 use std::task::Waker;
 
 use asx_kernel::status::Status;
@@ -8,24 +9,28 @@ use asx_kernel::wheel::TimerHandle;
 
 use crate::Cx;
 use crate::cell::Armed;
+use crate::cx::Wait;
+use crate::foreign::Ticket;
 
 /// At most one timer of the wheel, which is taken out again when this is dropped.
 pub(crate) struct Timer<'a> {
     cx: &'a Cx,
     deadline: Time,
-    /// The handle of the timer, without what it would be padded with.
+    /// The handle of the timer, without what it would be padded with. Without a timer: [`AHEAD`] if
+    /// the deadline was in the future when this was made, so that the clock need not be looked at.
     generation: u64,
     slot: u32,
-    /// The deadline was in the future when this was made: no need to look at the clock again.
-    ahead: bool,
+    ticket: Ticket,
 }
 
 /// No timer: the wheel has fewer slots.
 const NONE: u32 = u32::MAX;
+const AHEAD: u64 = 1;
 
 impl<'a> Timer<'a> {
     pub(crate) fn new(cx: &'a Cx, deadline: Time, ahead: bool) -> Timer<'a> {
-        Timer { cx, deadline, generation: 0, slot: NONE, ahead }
+        let generation = if ahead { AHEAD } else { 0 };
+        Timer { cx, deadline, generation, slot: NONE, ticket: Ticket::NONE }
     }
 
     /// A timer that is armed at once, also for a time that has passed.
@@ -67,12 +72,11 @@ impl<'a> Timer<'a> {
     pub(crate) fn poll(&mut self, waker: &Waker) -> bool {
         let core = self.cx.core();
         match self.handle() {
-            None if !self.ahead && self.deadline <= core.host.now() => return true,
+            None if self.generation != AHEAD && self.deadline <= core.host.now() => return true,
             None => {}
             Some(handle) => match core.timers.look(handle, |last| last.is(waker)) {
                 None => {
                     self.keep(None);
-                    self.ahead = false;
                     return true;
                 }
                 Some(true) => return false,
@@ -87,6 +91,11 @@ impl<'a> Timer<'a> {
             self.cx.task().region.refuse_wait(self.cx.task(), status);
         }
         false
+    }
+
+    /// Notes that the task waits for the timer, there, after a poll with this waker.
+    pub(crate) fn waits(&mut self, at: &'static Location<'static>, waker: &Waker) {
+        self.cx.waits(Wait::Time, at, waker, &mut self.ticket);
     }
 }
 
