@@ -30,7 +30,7 @@ use crate::shared::{Remote, Shared};
 /// long, so that one wake serves many.
 const SLACK: u64 = 1_000_000;
 /// The same where [`MANY`] timers or more were due since the last time.
-const SLACK_IF_MANY: u64 = 1_500_000;
+const SLACK_IF_MANY: u64 = 1_900_000;
 const MANY: usize = 32;
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
 /// and another sleeps.
@@ -102,8 +102,7 @@ pub(crate) struct Worker {
     plain: Dispatch,
     /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
     firing: Cell<bool>,
-    /// How many timers were due since it slept.
-    due: Cell<usize>,
+    due: Due,
     /// Of each other worker: when it was looked at, and how many polls it had done.
     seen: RefCell<Vec<(u64, u64)>>,
 }
@@ -127,7 +126,7 @@ impl Worker {
             decided: Cell::new(0),
             recording: core.recording(),
             firing: Cell::new(false),
-            due: Cell::new(0),
+            due: Due::default(),
             seen: RefCell::new(vec![(0, 0); shared.remotes.len()]),
             shared,
             core,
@@ -332,7 +331,7 @@ impl Worker {
             self.firing.set(true);
             let due = self.core.fire_timers(self.shared.now());
             self.firing.set(false);
-            self.due.update(|before| before.saturating_add(due));
+            self.due.add(due);
         }
     }
 
@@ -497,7 +496,7 @@ impl Worker {
             }
             self.fairness.borrow_mut().parked();
             let (next, now) = (self.core.next_timer(), self.shared.now());
-            let slack = if self.due.take() < MANY { SLACK } else { SLACK_IF_MANY };
+            let slack = self.due.slack();
             let timer = next.map(|next| get_up(next, now, slack) - now);
             // Where there were timers just now there will be some again.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
@@ -621,6 +620,21 @@ impl Worker {
     }
 }
 
+/// How many timers were due since the worker slept.
+#[derive(Default)]
+struct Due(Cell<usize>);
+
+impl Due {
+    fn add(&self, timers: usize) {
+        self.0.update(|before| before.saturating_add(timers));
+    }
+
+    /// How long it is to sleep at least. Those that come after that are counted anew.
+    fn slack(&self) -> u64 {
+        if self.0.take() < MANY { SLACK } else { SLACK_IF_MANY }
+    }
+}
+
 /// When one that lies down now gets up for a timer: at a multiple of `slack`, and not before it has
 /// slept for that long. The timer is late by as much at most: it was not due yet.
 fn get_up(timer: Time, now: Time, slack: u64) -> Time {
@@ -652,6 +666,16 @@ impl Drop for StandBy<'_> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timers_that_become_due_while_others_are_fired_count_with_them() {
+        let due = Due::default();
+        assert_eq!(due.slack(), SLACK);
+        [MANY - 1, 0, 1, 0].into_iter().for_each(|timers| due.add(timers));
+        assert_eq!([due.slack(), due.slack()], [SLACK_IF_MANY, SLACK]);
+        due.add(MANY - 1);
+        assert_eq!(due.slack(), SLACK);
+    }
 
     #[test]
     fn sleepers_get_up_seldom_and_never_early_and_late_by_the_slack_at_most() {

@@ -43,7 +43,7 @@ static SHARDS: [UnseenLock<Shard>; SHARD_COUNT] =
 static COUNTS: [AtomicUsize; SHARD_COUNT] = [const { AtomicUsize::new(0) }; SHARD_COUNT];
 
 const SHARD_COUNT: usize = 1 << SHARD_BITS;
-const SHARD_BITS: u32 = 3;
+const SHARD_BITS: u32 = if cfg!(target_family = "wasm") { 0 } else { 3 };
 
 /// No place.
 const NIL: u32 = u32::MAX;
@@ -107,7 +107,9 @@ impl Ticket {
             Renewed::No => {
                 self.end();
                 let index = shard_of(address);
-                let shared = with_shard(index, |shard| shard.share(address, waker, told));
+                // To share saves time, of which pages have more than room.
+                let share = || with_shard(index, |shard| shard.share(address, waker, told));
+                let shared = if cfg!(target_family = "wasm") { None } else { share() };
                 let Some(at) = shared.or_else(|| put(index, address, waker, told)) else { return };
                 self.0 = ((at + 1) << SHARD_BITS) | index as u32;
             }
@@ -328,13 +330,13 @@ fn wake(address: usize, all: bool) {
 #[inline(never)]
 fn wake_there(address: usize, all: bool) {
     let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, all));
-    wakers.into_iter().for_each(wake_safely);
+    wakers.iter().for_each(wake_safely);
 }
 
 /// Wakes whoever it is. A panic in that keeps nobody else from being woken, and no worker from
 /// going on.
-pub(crate) fn wake_safely(waker: Waker) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+pub(crate) fn wake_safely(waker: &Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake_by_ref()));
 }
 
 /// By which tasks are told apart: a waker here belongs to an operation, which keeps its task.

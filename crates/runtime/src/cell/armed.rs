@@ -79,17 +79,11 @@ impl Armed {
 
     /// The alarm, if it is one.
     pub(crate) fn into_alarm(self) -> Option<Alarm> {
-        if let Owner::Alarm(alarm) = self.into_boxed().ok()?.owner { Some(alarm) } else { None }
-    }
-
-    /// What is in the box, or the waker if there is none.
-    fn into_boxed(self) -> Result<Boxed, Waker> {
-        if self.as_boxed().is_none() {
-            return Err(self.0);
-        }
+        self.as_boxed()?;
         let waker = ManuallyDrop::new(self.0);
         // SAFETY: rule 9: this waker owns the box, and is not dropped.
-        Ok(*unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) })
+        let boxed = unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) };
+        if let Owner::Alarm(alarm) = boxed.owner { Some(alarm) } else { None }
     }
 
     /// Its time has come.
@@ -97,15 +91,11 @@ impl Armed {
         if is_task_waker(&self.0) {
             return self.0.wake();
         }
-        match self.into_boxed() {
-            Err(waker) => foreign::wake_safely(waker),
-            Ok(Boxed { owner, wakes }) => {
-                if let Owner::Region(region) = &owner {
-                    region.forget_timer(handle);
-                }
-                wakes.into_iter().for_each(foreign::wake_safely);
-            }
+        let Some(boxed) = self.as_boxed() else { return foreign::wake_safely(&self.0) };
+        if let Owner::Region(region) = &boxed.owner {
+            region.forget_timer(handle);
         }
+        boxed.wakes.iter().for_each(foreign::wake_safely);
     }
 }
 
