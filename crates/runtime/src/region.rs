@@ -245,6 +245,8 @@ impl Region {
     #[inline]
     pub(crate) fn note(&self, kind: EventKind) {
         if self.core.recording() {
+            // All but the spawning of a task comes after the end of those who have gone.
+            self.departed.ended().into_iter().for_each(|ended| self.stamp.raise(ended.last()));
             let subject = Subject { region: Some(self.id), ..Subject::default() };
             self.core.note_of(self.stamp(), subject, kind);
         }

@@ -100,6 +100,12 @@ pub struct Recorded {
 pub(crate) struct Stamp(AtomicU64);
 
 impl Stamp {
+    /// The last stamp.
+    #[inline]
+    pub(crate) fn last(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
     /// What is recorded of the thing later comes after this stamp. The caller has its lock.
     #[inline]
     pub(crate) fn raise(&self, stamp: u64) {
@@ -265,6 +271,18 @@ impl Core {
             recorder.with(|here| {
                 here.see(thing);
                 here.show(thing);
+            });
+        }
+    }
+
+    /// What is recorded of a thing later comes after what was recorded under these marks. The
+    /// caller has the thing's lock.
+    #[inline]
+    pub(crate) fn touch_after(&self, thing: &Stamp, marks: impl Iterator<Item = u16>) {
+        if let Some(recorder) = self.recorder() {
+            recorder.with(|here| {
+                marks.for_each(|mark| here.see_mark(recorder, mark));
+                thing.raise(here.clock());
             });
         }
     }

@@ -23,8 +23,9 @@ use std::array;
 use std::ptr::{NonNull, null_mut};
 
 use crate::cell::{Header, TaskRef};
+use crate::journal::Stamp;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::prim::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+use crate::prim::atomic::{AtomicPtr, AtomicUsize};
 use crate::short::pause;
 
 /// How many tasks can be here: few enough for models to fill it. On a page there is one thread, and
@@ -42,16 +43,15 @@ const SHUT: usize = 1 << (usize::BITS - 1);
 /// The places.
 pub(super) struct Departed {
     claims: AtomicUsize,
-    /// The last stamp under which the end of one of them was recorded.
-    stamp: AtomicU64,
+    /// No end of one that was taken out is recorded later. Under the lock: who leaves a task has
+    /// left its mark in that.
+    ended: Stamp,
     places: [AtomicPtr<Header>; ROOM],
 }
 
 /// Tasks that were taken out; they go when the lock of their region is not held any more.
 pub(super) struct Gone {
     tasks: [Option<TaskRef>; ROOM],
-    /// No stamp of theirs is later.
-    pub(super) stamp: u64,
 }
 
 impl Gone {
@@ -64,7 +64,7 @@ impl Gone {
 impl Departed {
     pub(super) fn new() -> Departed {
         let places = array::from_fn(|_| AtomicPtr::new(null_mut()));
-        Departed { claims: AtomicUsize::new(UNUSED), stamp: AtomicU64::new(0), places }
+        Departed { claims: AtomicUsize::new(UNUSED), ended: Stamp::default(), places }
     }
 
     /// As if it was new, for who alone knows the region, which is closed.
@@ -73,7 +73,7 @@ impl Departed {
     pub(super) fn renew(&mut self) {
         debug_assert!(self.places.iter_mut().all(|place| place.get_mut().is_null()));
         *self.claims.get_mut() = UNUSED;
-        *self.stamp.get_mut() = 0;
+        self.ended = Stamp::default();
     }
 
     /// Whether there may be a task here.
@@ -90,18 +90,15 @@ impl Departed {
         }
     }
 
-    /// Leaves a task here whose end was recorded under this stamp, or not at all (0): whether there
-    /// was a place. Then it is not the caller's any more, and the region may be gone (rule 3).
+    /// Leaves a task here: whether there was a place. Then it is not the caller's any more, and the
+    /// region may be gone (rule 3).
     ///
     /// # Safety
     /// It has completed and is on the list of the region, whose reference to it is the caller's.
     #[inline]
-    pub(super) unsafe fn leave(&self, task: NonNull<Header>, stamp: u64) -> bool {
+    pub(super) unsafe fn leave(&self, task: NonNull<Header>) -> bool {
         if self.claims.load(Relaxed) >= ROOM {
             return false;
-        }
-        if stamp > 0 {
-            self.stamp.fetch_max(stamp, Relaxed);
         }
         // Rule 1. After this comes what is done to the place and, for who sees it, to the task.
         let claim = self.claims.fetch_add(1, AcqRel);
@@ -124,9 +121,14 @@ impl Departed {
         unused
     }
 
+    /// What comes after this comes after the end of all that were taken out.
+    pub(super) fn ended(&self) -> Option<&Stamp> {
+        (ROOM > 0).then_some(&self.ended)
+    }
+
     /// Takes all tasks out. `shut`: none is left here from now on.
     pub(super) fn take(&self, shut: bool) -> Gone {
-        let mut gone = Gone { tasks: [const { None }; ROOM], stamp: 0 };
+        let mut gone = Gone { tasks: [const { None }; ROOM] };
         let (mut taken, mut claims) = (0, self.claims.load(Acquire));
         while claims < UNUSED {
             taken = self.take_up_to(claims, taken, &mut gone);
@@ -136,7 +138,6 @@ impl Departed {
                 Err(more) => claims = more,
             }
         }
-        gone.stamp = self.stamp.load(Relaxed);
         gone
     }
 

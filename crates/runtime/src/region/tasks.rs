@@ -23,6 +23,8 @@ impl Region {
         if inner.max_children.is_some() {
             drop(inner);
             inner = self.lock();
+            // There may be room because others have ended.
+            self.departed.ended().into_iter().for_each(|ended| self.core.see(ended));
         }
         if operation == Operation::Create {
             // SAFETY: the caller has made it just now.
@@ -64,7 +66,7 @@ impl Region {
         // Shortcut: nothing follows from it while the region goes on.
         let departs = severity == Severity::Ok && !pinned;
         // SAFETY: the caller's promise; nothing is looked at if it was left.
-        if departs && unsafe { region.departed.leave(task, stamp) } {
+        if departs && unsafe { region.departed.leave(task) } {
             return;
         }
         // SAFETY: the caller's promise.
@@ -151,7 +153,11 @@ impl Region {
                 inner.unlink(task);
                 inner.word.task_done();
             }
-            self.stamp().raise(gone.stamp);
+            if let Some(ended) = self.departed.ended() {
+                // SAFETY: rule 3 of those who have departed: they are there until they are dropped.
+                let mark = |task: NonNull<Header>| unsafe { task.as_ref() }.word.load().mark();
+                self.core.touch_after(ended, gone.each().map(mark));
+            }
             gone
         };
         // Not under the lock.
