@@ -43,7 +43,7 @@ pub struct View {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Governor: Send + Sync + 'static {
-    /// What to prefer now.
+    /// What to prefer now. A panic counts as no preference.
     fn suggest(&self, view: View) -> Suggestion;
 }
 

@@ -1,5 +1,6 @@
 //! What all threads of a runtime share: the global lanes, and what workers show each other.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use asx_kernel::lanes::{Lane, Pending, SchedulerConfig, Suggestion, TieBreak};
@@ -90,6 +91,12 @@ impl Remote {
     }
 }
 
+/// What a governor says. One that panics has no preference: no worker ends of it.
+fn advice(governor: &dyn Governor, view: View) -> Suggestion {
+    let suggest = AssertUnwindSafe(|| governor.suggest(view));
+    catch_unwind(suggest).unwrap_or(Suggestion::NoPreference)
+}
+
 impl Shared {
     pub(crate) fn new(
         remotes: Box<[Arc<Remote>]>,
@@ -127,7 +134,7 @@ impl Shared {
         let choice = (cancel && (timed || ready)) || (timed && ready);
         match &self.rules.governor {
             Some(governor) if choice || self.rules.exact => {
-                governor.suggest(self.view(pending, own, core))
+                advice(&**governor, self.view(pending, own, core))
             }
             _ => Suggestion::NoPreference,
         }

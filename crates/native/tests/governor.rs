@@ -1,7 +1,8 @@
-//! What the default governor makes of near deadlines and closing regions, on one worker.
+//! What the default governor makes of near deadlines and closing regions, and one that panics.
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -156,4 +157,38 @@ fn plain_work_asks_nobody() {
     });
     assert_eq!(result, Ok(()));
     assert_eq!(spy.1.lock().unwrap().len(), 0);
+}
+
+/// Says nothing, in its way.
+struct Panics(Arc<AtomicUsize>);
+
+impl Governor for Panics {
+    fn suggest(&self, _: View) -> Suggestion {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        std::panic::resume_unwind(Box::new("on purpose"))
+    }
+}
+
+#[test]
+fn a_governor_that_panics_has_no_preference() {
+    for workers in [1, 2] {
+        let asked = Arc::<AtomicUsize>::default();
+        let governor = Panics(asked.clone());
+        let runtime = Runtime::builder().workers(workers).governor(governor).build().unwrap();
+        let result: Result<(), AppError> = runtime.block_on(async |cx: Cx| {
+            cx.scope(async |s: Scope<AppError>| {
+                for n in 0..50 {
+                    let task = s.task("timed").within(HOUR).spawn(async |_: Cx| Ok(()));
+                    drop(s.spawn(async |_: Cx| Ok(())));
+                    if n % 2 == 0 {
+                        task.cancel("done with");
+                    }
+                }
+                Ok(())
+            })
+            .await
+        });
+        assert_eq!(result, Ok(()));
+        assert!(asked.load(Ordering::Relaxed) > 0);
+    }
 }

@@ -39,6 +39,28 @@ fn whoever_starts_a_task_goes_on_when_it_is_ready() {
 }
 
 #[test]
+fn who_drops_what_it_would_say_so_with_is_asked_to_stop() {
+    on_each(|rt| {
+        let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let starting = s.start(async |cx: Cx, ready: Ready<()>| {
+                    drop(ready);
+                    cx.cancelled().await;
+                    Ok(())
+                });
+                let Err(NotReady::Ended(Err(Stop::Cancelled(why)))) = starting.await else {
+                    panic!("it has not ended cancelled")
+                };
+                assert_eq!(why.reason().kind, Kind::LinkedExit);
+                Ok(())
+            })
+            .await
+        });
+        assert_eq!(result, Ok(()));
+    });
+}
+
+#[test]
 fn what_was_said_is_heard_even_after_the_end() {
     on_each(|rt| {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {

@@ -19,8 +19,9 @@ impl<E: Send + 'static> Scope<E> {
     /// Starts a task, and waits until it says that it is [ready](Ready::set): what it said, and its
     /// handle.
     ///
-    /// A task that ends before is an error that has its outcome. When the caller is asked to stop
-    /// meanwhile, or drops the future, the task is cancelled (`LinkedExit`): nobody else knows it.
+    /// A task that ends before is an error that has its outcome. When it drops what it would say so
+    /// with, when the caller is asked to stop meanwhile, or drops the future, the task is cancelled
+    /// (`LinkedExit`): nobody else knows it.
     ///
     /// ```
     /// use asx_runtime::{Cancelled, Cx, Ready, Scope};
@@ -57,14 +58,15 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
         V: Send + 'static,
         T: Send + 'static,
     {
-        let word = Arc::new(Mutex::new(Word { said: None, waker: None }));
+        let word = Arc::new(Mutex::new(Word::new()));
         let ready = Ready { word: word.clone() };
         let task = self.spawn(|cx| body(cx, ready));
         Starting { word, task: Some(task), at: Location::caller() }
     }
 }
 
-/// What a task that starts has to say, once.
+/// What a task that starts has to say, once. Dropped, it says that it never will: the task is asked
+/// to stop.
 #[must_use = "whoever started the task waits for it"]
 pub struct Ready<V> {
     word: Arc<Mutex<Word<V>>>,
@@ -72,21 +74,40 @@ pub struct Ready<V> {
 
 struct Word<V> {
     said: Option<V>,
+    /// Nothing will be said.
+    never: bool,
     waker: Option<Waker>,
+}
+
+impl<V> Word<V> {
+    fn new() -> Word<V> {
+        Word { said: None, never: false, waker: None }
+    }
 }
 
 impl<V> Ready<V> {
     /// The task is ready: whoever started it goes on, with this value. If nobody waits for it any
     /// more, the value is dropped.
     pub fn set(self, value: V) {
+        self.tell(|word| word.said = Some(value));
+    }
+
+    fn tell(&self, tell: impl FnOnce(&mut Word<V>)) {
         let waker = {
             let mut word = lock(&self.word);
-            word.said = Some(value);
+            tell(&mut word);
             word.waker.take()
         };
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+}
+
+impl<V> Drop for Ready<V> {
+    fn drop(&mut self) {
+        // What was said before is heard first.
+        self.tell(|word| word.never = true);
     }
 }
 
@@ -106,14 +127,15 @@ pub struct Starting<V, T, E> {
 }
 
 impl<V, T, E> Starting<V, T, E> {
-    /// What was said; else `waker` is told.
-    fn hear(&self, waker: &Waker) -> Option<V> {
+    /// What was said, or that nothing will be; else `waker` is told. Each is heard once.
+    fn hear(&self, waker: &Waker) -> Option<Option<V>> {
         // Cloned and dropped outside the lock.
         let waker = waker.clone();
         let (said, old) = {
             let mut word = lock(&self.word);
             match word.said.take() {
-                Some(said) => (Some(said), word.waker.take()),
+                Some(said) => (Some(Some(said)), word.waker.take()),
+                None if std::mem::take(&mut word.never) => (Some(None), word.waker.take()),
                 None => (None, word.waker.replace(waker)),
             }
         };
@@ -138,8 +160,12 @@ impl<V, T, E> Future for Starting<V, T, E> {
             self.give_up();
             return Poll::Ready(Err(NotReady::Cancelled(cancelled)));
         }
-        if let Some(value) = self.hear(context.waker()) {
-            return Poll::Ready(Ok((value, task)));
+        match self.hear(context.waker()) {
+            Some(Some(value)) => return Poll::Ready(Ok((value, task))),
+            Some(None) => {
+                task.cancel(Kind::LinkedExit);
+            }
+            None => {}
         }
         if task.watch_end(context.waker()) {
             task.await_in_current(Wait::Signal, self.at, context.waker());
@@ -148,8 +174,8 @@ impl<V, T, E> Future for Starting<V, T, E> {
         }
         // It has ended: what it had to say it said before.
         match self.hear(context.waker()) {
-            Some(value) => Poll::Ready(Ok((value, task))),
-            None => task.poll_end(context.waker()).map(|outcome| Err(NotReady::Ended(outcome))),
+            Some(Some(value)) => Poll::Ready(Ok((value, task))),
+            _ => task.poll_end(context.waker()).map(|outcome| Err(NotReady::Ended(outcome))),
         }
     }
 }
@@ -201,7 +227,7 @@ mod tests {
 
     /// A task that ends with 3 when its entry is run, and what waits for it to be ready.
     fn started() -> (Runnable, Ready<u32>, Starting<u32, u32, Cancelled>) {
-        let word = Arc::new(Mutex::new(Word { said: None, waker: None }));
+        let word = Arc::new(Mutex::new(Word::new()));
         let (ready, region) = (Ready { word: word.clone() }, loose_region());
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), |_| async { Ok(3) }) };
