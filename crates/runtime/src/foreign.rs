@@ -21,29 +21,37 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicUsize, fence};
 use std::task::Waker;
 
 use crate::ambient;
 use crate::cell::{TaskRef, task_of};
 use crate::combine::is_child_waker;
-use crate::short::UnseenLock;
+use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
+use crate::prim::atomic::{AtomicUsize, fence};
+use crate::short::ShortLock;
 
 /// What an operation has left here: nothing, or a waker, its own or one that others left too.
 #[derive(Default)]
 pub(crate) struct Ticket(u32);
 
-/// Tasks are spread over these by their addresses. Loom need not see them: no step of a model is
-/// taken under such a lock.
-static SHARDS: [UnseenLock<Shard>; SHARD_COUNT] =
-    [const { UnseenLock::new(Shard::NEW) }; SHARD_COUNT];
+/// Tasks are spread over these by their addresses.
+#[cfg(not(loom))]
+static SHARDS: [ShortLock<Shard>; SHARD_COUNT] =
+    [const { ShortLock::new(Shard::NEW) }; SHARD_COUNT];
 
 /// How many wakers there are in each: while there is none, nobody looks further.
+#[cfg(not(loom))]
 static COUNTS: [AtomicUsize; SHARD_COUNT] = [const { AtomicUsize::new(0) }; SHARD_COUNT];
 
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref SHARDS: [ShortLock<Shard>; SHARD_COUNT] = [ShortLock::new(Shard::NEW)];
+    static ref COUNTS: [AtomicUsize; SHARD_COUNT] = [AtomicUsize::new(0)];
+}
+
 const SHARD_COUNT: usize = 1 << SHARD_BITS;
-const SHARD_BITS: u32 = if cfg!(target_family = "wasm") { 0 } else { 3 };
+/// Where there is one thread, or a model, one is enough.
+const SHARD_BITS: u32 = if cfg!(any(loom, target_family = "wasm")) { 0 } else { 3 };
 
 /// No place.
 const NIL: u32 = u32::MAX;
@@ -114,9 +122,10 @@ impl Ticket {
                 self.0 = ((at + 1) << SHARD_BITS) | index as u32;
             }
         }
-        // A task that is polled here is polled again for a request that comes meanwhile.
+        // A task that is polled here is polled again for a request that comes meanwhile. A job is
+        // not.
         let here = ambient::with_current(|current| current.as_ptr() == task.as_ptr());
-        if here != Some(true) {
+        if here != Some(true) || task.is_blocking() {
             fence(SeqCst);
             if task.word.load().state().in_cancel_lane() {
                 rouse(task);

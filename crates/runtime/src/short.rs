@@ -12,8 +12,6 @@
 //! 1. The value is touched only by who has changed `held` from false to true and not yet stored
 //!    false, through the guard, which cannot be sent to another thread.
 
-/// For what loom need not see.
-pub(crate) use here::ShortLock as UnseenLock;
 #[cfg(not(loom))]
 pub(crate) use here::{Held, ShortLock, pause};
 
@@ -49,7 +47,7 @@ impl<T> ShortLock<T> {
     }
 }
 
-#[cfg_attr(loom, allow(dead_code, reason = "only part of it takes part"))]
+#[cfg(not(loom))]
 mod here {
     use std::cell::UnsafeCell;
     use std::marker::PhantomData;

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use asx_kernel::cancel::Kind;
+
 use super::*;
 use crate::cell::BLOCKING;
+use crate::foreign::Ticket;
 use crate::outcome::Stop;
 use crate::spawn::make;
 
@@ -37,4 +40,46 @@ fn a_job_runs_or_was_cancelled_before() {
         place.finish();
         assert!(is_freed(&name));
     });
+}
+
+/// Guards that a job which leaves a waker of its own as a request comes is woken, or has seen it:
+/// the fences between what each has written and what it looks at.
+fn a_waker_that_a_job_leaves(request: fn(&Place, &Task<(), Fault>)) {
+    let run = move |swap| {
+        let (place, (wakes, waker)) = (Place::new(), Wakes::new());
+        // Itself, if it has not seen the request, and what it left.
+        let found = Arc::new(std::sync::Mutex::new((None, Ticket::NONE)));
+        let (plan, own) = (Plan { pin: BLOCKING, ..Plan::default() }, found.clone());
+        let job = |cx: Cx| async move {
+            let mut found = own.lock().unwrap();
+            found.0 = cx.checkpoint().is_ok().then(|| cx.clone());
+            found.1.wait(cx.task(), &waker);
+            Ok(())
+        };
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&place.region, plan, job) };
+        let (entry, asked) = (entry.unwrap_or_default().unwrap(), place.clone());
+        let cancel = move || {
+            request(&asked, &task);
+            asked.line.run_one();
+            task
+        };
+        let (task, _) = race(swap, cancel, move || entry.run());
+        let (waits, ticket) = std::mem::take(&mut *found.lock().unwrap());
+        let asked = waits.is_some_and(|cx| cx.task().reason().is_some());
+        assert!(!asked || wakes.count() > 0, "it would wait for ever");
+        drop((ticket, task));
+        place.finish();
+    };
+    explore_race(run);
+}
+
+#[test]
+fn a_request_to_a_job_and_a_waker_that_it_leaves_see_each_other() {
+    a_waker_that_a_job_leaves(|_, task| _ = task.cancel("model"));
+}
+
+#[test]
+fn a_request_to_a_region_and_a_waker_that_its_job_leaves_see_each_other() {
+    a_waker_that_a_job_leaves(|place, _| place.region.close_as(Kind::User));
 }
