@@ -203,6 +203,7 @@ impl Region {
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         if self.core.recording() {
+            self.count_ends();
             self.core.touch(self.stamp());
             child.note(EventKind::RegionOpened { parent: Some(self.id) });
             self.core.touch(self.stamp());
@@ -245,10 +246,19 @@ impl Region {
     #[inline]
     pub(crate) fn note(&self, kind: EventKind) {
         if self.core.recording() {
-            // All but the spawning of a task comes after the end of those who have gone.
-            self.departed.ended().into_iter().for_each(|ended| self.stamp.raise(ended.last()));
+            self.count_ends();
             let subject = Subject { region: Some(self.id), ..Subject::default() };
             self.core.note_of(self.stamp(), subject, kind);
+        }
+    }
+
+    /// What is recorded of it next comes after the end of those who have gone. That is so of all
+    /// but the spawning of a task, which does not depend on them where there is no limit. The lock
+    /// is held.
+    #[inline]
+    fn count_ends(&self) {
+        if let Some(ended) = self.departed.ended() {
+            self.stamp.raise(ended.last());
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::task::Poll;
 use std::time::Duration;
 
+use asx_kernel::budget::Budget;
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::journal::{Event, EventKind, Journal, Subject, WhenFull};
 use asx_kernel::lanes::Lane;
@@ -21,6 +22,7 @@ use super::slot::{self, Told};
 use super::*;
 use crate::core::{Host, Settings};
 use crate::prim::{Mutex, lock_unseen};
+use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make};
 use crate::{Cancelled, Cx, Runnable};
 
@@ -583,32 +585,51 @@ fn refusal_is_by_events_not_by_slots() {
     drop(region);
 }
 
-#[test]
-fn a_region_that_tasks_have_departed_from_ends_after_them() {
-    for passes in [true, false] {
-        let core = core(passes, 1 << 10, WhenFull::Refuse);
-        let region = core.root();
-        region.meet();
-        let entries: Vec<_> = (0..20)
-            .map(|_| {
-                let body = async |_: Cx| Ok::<(), Cancelled>(());
-                // SAFETY: Send and 'static.
-                unsafe { make(&region, Plan::default(), body) }.0.unwrap().unwrap()
-            })
-            .collect();
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                // This thread's stamps run ahead of the other's.
-                (0..100).for_each(|_| core.note(Subject::default(), EventKind::SoftStop {}));
-                entries.into_iter().for_each(|entry| assert!(entry.run()));
-            });
+/// What is recorded by `then`, of a region from which so many tasks have departed on another thread,
+/// whose stamps run ahead: all of it comes after their ends.
+fn after_departures(passes: bool, count: usize, then: fn(&Arc<Region>)) -> Vec<Event> {
+    let core = core(passes, 1 << 10, WhenFull::Refuse);
+    let region = core.root();
+    region.meet();
+    region.lock().max_children = Some(count);
+    // SAFETY: Send and 'static.
+    let entries: Vec<_> = (0..count)
+        .map(|_| unsafe { make(&region, Plan::default(), ended) }.0.unwrap().unwrap())
+        .collect();
+    let before = core.recorded().unwrap().events.len();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            (0..100).for_each(|_| core.note(Subject::default(), EventKind::SoftStop {}));
+            entries.into_iter().for_each(|entry| assert!(entry.run()));
         });
-        region.end();
-        let events = core.recorded().unwrap().events;
-        let is_end = |event: &Event| matches!(event.kind, EventKind::TaskEnded { .. });
-        let is_move = |event: &Event| matches!(event.kind, EventKind::RegionMoved { .. });
-        assert_eq!(events.iter().filter(|event| is_end(event)).count(), 20);
-        let first = events.iter().position(is_move).unwrap();
-        assert!(first > events.iter().rposition(is_end).unwrap(), "{events:?}");
+    });
+    then(&region);
+    let events = core.recorded().unwrap().events;
+    let is_end = |event: &&Event| matches!(event.kind, EventKind::TaskEnded { .. });
+    // The other thread's: of each task that it runs, that it ends, and how.
+    let then = before + 100 + 3 * count;
+    assert_eq!(events[..then].iter().filter(is_end).count(), count, "{events:?}");
+    events[then..].to_vec()
+}
+
+async fn ended(_: Cx) -> Result<(), Cancelled> {
+    Ok(())
+}
+
+#[test]
+fn what_depends_on_those_who_have_departed_comes_after_them() {
+    for (passes, count) in [(true, 20), (true, 21), (false, 20), (false, 21)] {
+        let moved = after_departures(passes, count, |region| region.end());
+        assert!(matches!(moved[0].kind, EventKind::RegionMoved { .. }));
+        let spawned = after_departures(passes, count, |region| {
+            // SAFETY: Send and 'static.
+            let (entry, _) = unsafe { make(region, Plan::default(), ended) };
+            assert!(entry.unwrap().unwrap().run());
+        });
+        assert!(matches!(spawned[..], [Event { kind: EventKind::TaskSpawned { .. }, .. }, ..]));
+        let opened = after_departures(passes, count, |region| {
+            region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap().end();
+        });
+        assert!(matches!(opened[0].kind, EventKind::RegionOpened { .. }));
     }
 }

@@ -43,8 +43,8 @@ const SHUT: usize = 1 << (usize::BITS - 1);
 /// The places.
 pub(super) struct Departed {
     claims: AtomicUsize,
-    /// No end of one that was taken out is recorded later. Under the lock: who leaves a task has
-    /// left its mark in that.
+    /// No end of one that is off the list is recorded later. Under the lock: who leaves a task here
+    /// has left its mark in that.
     ended: Stamp,
     places: [AtomicPtr<Header>; ROOM],
 }
@@ -121,7 +121,7 @@ impl Departed {
         unused
     }
 
-    /// What comes after this comes after the end of all that were taken out.
+    /// What comes after this comes after the end of all that are off the list.
     pub(super) fn ended(&self) -> Option<&Stamp> {
         (ROOM > 0).then_some(&self.ended)
     }

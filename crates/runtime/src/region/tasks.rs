@@ -23,8 +23,7 @@ impl Region {
         if inner.max_children.is_some() {
             drop(inner);
             inner = self.lock();
-            // There may be room because others have ended.
-            self.departed.ended().into_iter().for_each(|ended| self.core.see(ended));
+            self.count_ends();
         }
         if operation == Operation::Create {
             // SAFETY: the caller has made it just now.
@@ -89,7 +88,7 @@ impl Region {
             inner.add_to_fold(severity);
             inner.unlink(task.as_ptr());
             inner.word.task_done();
-            self.stamp().raise(stamp);
+            self.departed.ended().unwrap_or(&self.stamp).raise(stamp);
             let settles = inner.word.is_ending() || inner.word.state() != RegionState::Open;
             settles.then(|| self.advance(&mut inner))
         };
