@@ -15,9 +15,9 @@
 //!
 //! So an operation that begins to wait with another waker than its task's own leaves it here, for
 //! as long as its [`Ticket`] lives; those that come with the same waker one after the other share
-//! one. All that is there of a task is woken when that is polled for the first time after a request,
-//! when a part of it is asked to stop by the task itself, and when the body of a scope is. To be
-//! woken in vain does no harm.
+//! one. All that is there of a task is woken when that is polled for the first time after a
+//! request, when a part of it is asked to stop by the task itself, and when the body of a scope is.
+//! To be woken in vain does no harm.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -585,8 +585,8 @@ fn refusal_is_by_events_not_by_slots() {
     drop(region);
 }
 
-/// What is recorded by `then`, of a region from which so many tasks have departed on another thread,
-/// whose stamps run ahead: all of it comes after their ends.
+/// What is recorded by `then`, of a region from which so many tasks have departed on another
+/// thread, whose stamps run ahead: all of it comes after their ends.
 fn after_departures(passes: bool, count: usize, then: fn(&Arc<Region>)) -> Vec<Event> {
     let core = core(passes, 1 << 10, WhenFull::Refuse);
     let region = core.root();
