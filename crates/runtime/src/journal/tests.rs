@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Barrier};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use asx_kernel::budget::Budget;
@@ -605,6 +605,8 @@ fn after_departures(passes: bool, count: usize, then: fn(&Arc<Region>)) -> Vec<E
     });
     then(&region);
     let events = core.recorded().unwrap().events;
+    region.end();
+    assert!(region.poll_closed(Waker::noop()));
     let is_end = |event: &&Event| matches!(event.kind, EventKind::TaskEnded { .. });
     // The other thread's: of each task that it runs, that it ends, and how.
     let then = before + 100 + 3 * count;
