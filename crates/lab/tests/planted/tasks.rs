@@ -272,3 +272,17 @@ async fn polls_under_a_lock<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     .await
 }
 planted!(polls_under_a_lock_is_found: polls_under_a_lock, Livelock, 1, Passes);
+
+#[test]
+fn a_livelock_tells_who_goes_round_and_who_waits_for_whom() {
+    let found = check(polls_under_a_lock::<true>).steps(500).run().failure.expect("a bug");
+    assert_eq!(found.failure.finding.kind, asx_lab::Kind::Livelock, "{found}");
+    let detail = &found.failure.finding.detail;
+    for line in [
+        "`sender (main/2)` waits for what `poller (main/1)` took at crates/lab/tests/planted/tasks.rs:",
+        "`poller (main/1)` (Running) can run",
+        "`sender (main/2)` (Running) waits for a lock or permit at crates/lab/tests/planted/tasks.rs:",
+    ] {
+        assert!(detail.contains(line), "{found}");
+    }
+}
