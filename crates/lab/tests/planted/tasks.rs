@@ -278,10 +278,11 @@ fn a_livelock_tells_who_goes_round_and_who_waits_for_whom() {
     let found = check(polls_under_a_lock::<true>).steps(500).run().failure.expect("a bug");
     assert_eq!(found.failure.finding.kind, asx_lab::Kind::Livelock, "{found}");
     let detail = &found.failure.finding.detail;
+    let here = "at crates/lab/tests/planted/tasks.rs:";
     for line in [
-        "`sender (main/2)` waits for what `poller (main/1)` took at crates/lab/tests/planted/tasks.rs:",
+        &format!("`sender (main/2)` waits for what `poller (main/1)` took {here}"),
         "`poller (main/1)` (Running) can run",
-        "`sender (main/2)` (Running) waits for a lock or permit at crates/lab/tests/planted/tasks.rs:",
+        &format!("`sender (main/2)` (Running) waits for a lock or permit {here}"),
     ] {
         assert!(detail.contains(line), "{found}");
     }
