@@ -433,6 +433,8 @@ impl fmt::Debug for Cx {
 #[derive(Debug)]
 pub struct UntilCancelled<'a>(Watch<'a>);
 
+const _: () = assert!(size_of::<UntilCancelled<'_>>() == 2 * size_of::<usize>());
+
 /// Many tasks do nothing but wait for this: in two words, if with their own waker.
 #[derive(Debug)]
 enum Watch<'a> {
