@@ -199,6 +199,13 @@ impl LabHost {
         state.current = 0;
     }
 
+    /// Drops all entries: nothing runs here any more.
+    pub(crate) fn expire(&self) {
+        self.expire_all(0);
+        let late = mem::take(&mut *self.late());
+        drop(late);
+    }
+
     /// Gives up what is left of the last run, and has so many workers.
     #[cold]
     fn expire_all(&self, workers: usize) {
@@ -206,7 +213,7 @@ impl LabHost {
         let mut left = state.set_workers(workers);
         left.extend(state.tasks.iter_mut().filter_map(|known| known.entry.take()));
         drop(state);
-        left.into_iter().for_each(Runnable::expire);
+        drop(left);
     }
 
     fn late(&self) -> MutexGuard<'_, Vec<Runnable>> {

@@ -94,6 +94,8 @@ pub(crate) struct Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
+        // Entries keep their tasks, which keep the host they are in.
+        self.parts.host.expire();
         footprint::forget();
         waits::forget();
     }

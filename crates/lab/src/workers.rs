@@ -164,6 +164,15 @@ impl Workers {
     }
 }
 
+impl Drop for Workers {
+    fn drop(&mut self) {
+        // Entries keep their tasks, which keep the host they are in.
+        let none = Lanes::new(SchedulerConfig::default());
+        let lanes = std::mem::replace(&mut *self.host.lock(), none);
+        drop(lanes.into_entries());
+    }
+}
+
 impl std::fmt::Debug for Workers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Workers").field("now", &self.now()).finish_non_exhaustive()

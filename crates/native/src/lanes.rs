@@ -148,7 +148,7 @@ impl SharedLanes {
             self.left(&waiting, place);
             Some(entry)
         };
-        std::iter::from_fn(next).for_each(Runnable::expire);
+        std::iter::from_fn(next).for_each(drop);
     }
 
     /// Takes the entry of a task out. Not where some stand in line.

@@ -135,6 +135,15 @@ impl Queue {
     }
 }
 
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // Each entry owns a reference to its task.
+        while let Some(raw) = self.ring.pop() {
+            drop(runnable(raw));
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn len(&self) -> usize {
         self.ring.len() + self.backlog.len.load(Acquire)

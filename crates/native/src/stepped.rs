@@ -191,6 +191,14 @@ impl Stepped {
     }
 }
 
+impl Drop for Stepped {
+    fn drop(&mut self) {
+        // Entries keep their tasks, which keep the queues they are in.
+        self.shared.closed.store(true, Ordering::Release);
+        self.shared.expire_if_closed();
+    }
+}
+
 impl std::fmt::Debug for Stepped {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stepped").field("now", &self.now()).finish_non_exhaustive()

@@ -111,12 +111,17 @@ impl Turn {
         }
     }
 
-    /// Turns to another region, without homes of it.
+    /// Turns to another region, without homes of it. To release the last home of the other one may
+    /// drop that region, and with it values of the user's, whose code may get here again: so this
+    /// poll's books are done before, and may say something else afterwards.
     #[cold]
     fn move_to(&self, region: *const Region) {
-        self.release_homes();
-        self.home.set(region);
+        let (left, homes) = (self.home.replace(region), self.homes.take());
         self.batch.set(0);
+        if homes > 0 {
+            // SAFETY: rule 3.
+            unsafe { home::remove(left, homes) };
+        }
     }
 
     /// [`run`](Turn::run) with any number of operations.
@@ -211,7 +216,7 @@ pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
 #[inline]
 pub(crate) fn take_home(region: &Arc<Region>) -> bool {
     let take = |turn: &Turn| {
-        if turn.home.get() != Arc::as_ptr(region) {
+        while turn.home.get() != Arc::as_ptr(region) {
             turn.move_to(Arc::as_ptr(region));
         }
         let left = match turn.homes.get() {

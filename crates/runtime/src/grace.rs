@@ -1,6 +1,5 @@
 //! When patience is over: the steps from a word to force.
 
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -201,19 +200,13 @@ impl Region {
         let here = task.pin == FREE || host.here() == Some(task.pin);
         if here && let Some(scheduled) = task.word.seize() {
             if scheduled {
-                // The entry that is in some queue outlives the task: it needs its own reference.
-                task.word.add_reference();
-                if let Some(entry) = host.unschedule(task.id()) {
-                    entry.give_up();
-                }
+                drop(host.unschedule(task.id()));
             }
-            // SAFETY: rule 1 of cells: the reference of the region, which goes with the task's end.
-            let task = unsafe { TaskRef::from_raw(task.as_ptr()) };
-            poll::force(ManuallyDrop::new(task));
+            poll::force(task);
             return true;
         }
         if task.word.force() {
-            // SAFETY: it was made scheduled just now.
+            // SAFETY: `force` has counted a reference for it.
             host.schedule(unsafe { Runnable::new(task.as_ptr()) });
         }
         task.word.load().is_completed()

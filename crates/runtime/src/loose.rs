@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
+use crate::cell::TaskRef;
 use crate::core::{Core, Host, Settings};
 use crate::region::Region;
 use crate::spawn::{Plan, make};
@@ -13,10 +14,18 @@ use crate::{Cancelled, Cx, Runnable};
 /// Runs nothing.
 struct Nowhere;
 
-/// Keeps an entry for ever: what looks for leaks finds it here.
+/// What was scheduled: kept for ever unless a test takes it, so that who looks for leaks finds it.
+static KEPT: Mutex<Vec<Runnable>> = Mutex::new(Vec::new());
+
 fn keep(entry: Option<Runnable>) {
-    static KEPT: Mutex<Vec<Runnable>> = Mutex::new(Vec::new());
     KEPT.lock().unwrap().extend(entry);
+}
+
+/// The entry of a task that was scheduled, to be run by hand.
+pub(crate) fn scheduled(task: &TaskRef) -> Option<Runnable> {
+    let mut kept = KEPT.lock().unwrap();
+    let at = kept.iter().position(|entry| entry.as_ptr() == task.as_ptr())?;
+    Some(kept.remove(at))
 }
 
 impl Host for Nowhere {

@@ -23,23 +23,6 @@ use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
 use crate::region::Region;
 
-/// A waker of the task was used that ends with it.
-pub(crate) fn wake_and_drop(task: TaskRef) {
-    Object::of_task(task.id(), Part::Turn).write();
-    match task.word.wake_and_drop() {
-        Woken::Enqueue => {
-            let task = ManuallyDrop::new(task);
-            // SAFETY: it was made scheduled just now, so that it lives.
-            task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
-        }
-        Woken::Pending => {
-            rewoken(&task);
-            task.forget();
-        }
-        Woken::Stale => task.region.core.stale_wake(&task),
-    }
-}
-
 /// A task was woken that is to be polled already, or polled again.
 #[inline(always)]
 fn rewoken(_task: &TaskRef) {
@@ -61,7 +44,7 @@ pub(crate) fn wake(task: &TaskRef) {
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 fn wake_another(task: &TaskRef) {
     match task.word.wake() {
-        // SAFETY: it was made scheduled just now.
+        // SAFETY: the wake has counted a reference for it.
         Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
         Woken::Pending => rewoken(task),
         Woken::Stale => task.region.core.stale_wake(task),
@@ -130,13 +113,6 @@ impl Runnable {
         self.run_begun(begun)
     }
 
-    /// Gives up an entry that came so late that its task has ended; of any other nothing is known.
-    pub fn expire(self) {
-        if self.header().word.load().is_completed() {
-            self.give_up();
-        }
-    }
-
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     fn run_begun(self, begun: Option<Snapshot>) -> bool {
         self.run_on(begun)
@@ -144,11 +120,8 @@ impl Runnable {
 
     #[inline(always)]
     fn run_on(self, begun: Option<Snapshot>) -> bool {
-        let Some(begun) = begun else {
-            self.give_up();
-            return false;
-        };
-        // From here on the entry is the task itself.
+        let Some(begun) = begun else { return false };
+        // From here on its reference is the poll's.
         let task = self.into_task();
         let operations = task.region.core.operations;
         let turn = Turn::new(task, operations, RESERVE);
@@ -173,9 +146,12 @@ impl Turn {
                 self.free_where_polls_count();
                 return true;
             }
-            May::Later => self.task().region.core.host.on_behalf(&mut || settle(self)),
+            // The poll's reference goes in there, and the core might with it.
+            May::Later => {
+                let core = self.task().region.core.clone();
+                core.host.on_behalf(&mut || settle(self));
+            }
             May::Never => {
-                // The task ends in there.
                 let core = self.task().region.core.clone();
                 core.host.on_behalf(&mut || end_by_force(self));
             }
@@ -241,7 +217,7 @@ fn settle(turn: &Turn) {
         task.word.end_woken_poll(reserve);
     }
     if woken || task.word.end_poll_with(reserve) {
-        // SAFETY: it was scheduled during the poll, and nobody else makes an entry.
+        // SAFETY: it was scheduled during the poll, whose reference is the entry's now.
         task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
     }
 }
@@ -294,12 +270,12 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     May::Go
 }
 
-/// A task that was never taken in ends cancelled.
+/// A task that was never taken in ends cancelled. The reference that was the region's goes.
 pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
-    if entry.header().word.seize().is_none() {
-        return entry.give_up();
-    }
-    let task = entry.into_task();
+    let seized = entry.header().word.seize();
+    debug_assert!(seized.is_some(), "nobody else knows the entry");
+    // SAFETY: rule 1 of cells: the region's, which never had it.
+    let task = unsafe { TaskRef::from_raw(entry.as_ptr()) };
     let verdict = match discard(&task) {
         None => Verdict::Cancelled(why),
         Some(panic) => Verdict::Panicked(panic),
@@ -308,15 +284,16 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     unsafe { task.finish(verdict) };
     task.span.end(Severity::Cancelled);
     task.word.complete(false, 0);
-    drop(ManuallyDrop::into_inner(task));
 }
 
-/// A task whose future could not be made ends as it says.
-pub(crate) fn end_unborn(entry: Runnable, severity: Severity, verdict: Option<Verdict>) {
-    if entry.header().word.seize().is_none() {
-        return entry.give_up();
+/// A task that has its result before anybody polled it ends with that. Whoever was faster, because
+/// it was asked to stop meanwhile, has done so.
+pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
+    if entry.header().word.seize().is_some() {
+        // SAFETY: rule 1 of cells: `seize` has counted the poll's.
+        let task = unsafe { TaskRef::from_raw(entry.as_ptr()) };
+        finish(&Turn::new(ManuallyDrop::new(task), 0, 0), severity, None);
     }
-    finish(&Turn::new(entry.into_task(), 0, 0), severity, verdict);
 }
 
 /// Drops the future or result of a task that is being polled: the panic of its destructor.
@@ -327,8 +304,10 @@ fn discard(task: &TaskRef) -> Option<Panic> {
 }
 
 /// Patience is over with a task that the caller has seized.
-pub(crate) fn force(task: ManuallyDrop<TaskRef>) {
-    end_by_force(&Turn::new(task, 0, 0));
+pub(crate) fn force(task: &TaskRef) {
+    // SAFETY: rule 1 of cells: `seize` has counted the poll's.
+    let poll = unsafe { TaskRef::from_raw(task.as_ptr()) };
+    end_by_force(&Turn::new(ManuallyDrop::new(poll), 0, 0));
 }
 
 /// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.

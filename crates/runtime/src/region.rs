@@ -611,13 +611,10 @@ unsafe fn request(
 ) -> (bool, Option<Runnable>) {
     // SAFETY: the caller's promise.
     let header = unsafe { task.as_ref() };
-    let Requested::Live { effect, enqueue, extra } = header.request(reason, cleanup) else {
+    let Requested::Live { effect, enqueue } = header.request(reason, cleanup) else {
         return (false, None);
     };
-    if extra {
-        header.word.add_reference();
-    }
-    // SAFETY: it was made scheduled just now, or a reference was added.
+    // SAFETY: the request has counted a reference for it.
     let entry = enqueue.then(|| unsafe { Runnable::new(task) });
     (effect == TaskEffect::Requested, entry)
 }

@@ -11,7 +11,7 @@ use asx_kernel::status::Status;
 
 use crate::Cx;
 use crate::budget::Limits;
-use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verdict};
+use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable};
 use crate::outcome::{Cancelled, Stop};
 use crate::poll;
 use crate::region::Region;
@@ -72,10 +72,10 @@ pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>,
     let (header, handle) = fresh.with_result(Err(Stop::Err(error)));
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { Joint::new(handle) });
-    // SAFETY: new cells are scheduled.
+    // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
     let entry = unsafe { Runnable::new(header) };
     match region.adopt(header, Operation::Create) {
-        Ok(()) => poll::end_unborn(entry, Severity::Err, None),
+        Ok(()) => poll::end_unborn(entry, Severity::Err),
         Err(status) => {
             poll::refuse(entry, region.refusal(status));
             return Err(status);
@@ -93,7 +93,7 @@ pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> 
         extra: None,
     })
     .done();
-    // SAFETY: new cells are scheduled.
+    // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
     poll::refuse(unsafe { Runnable::new(header) }, why);
     // SAFETY: the cell was made for these types, and this is its handle.
     Task::new(unsafe { Joint::new(handle) })
@@ -150,7 +150,7 @@ where
         pin: plan.pin,
         extra,
     });
-    let panic = fresh.fill(body);
+    let panicked = fresh.fill(body);
     let (header, handle) = fresh.done();
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { Joint::new(handle) });
@@ -159,10 +159,10 @@ where
     if adopted.is_ok() && plan.pin < BLOCKING {
         region.core.host.pinned(plan.pin, true);
     }
-    // SAFETY: new cells are scheduled.
+    // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
     let entry = unsafe { Runnable::new(header) };
-    let entry = match (adopted, panic) {
-        (Ok(()), None) => {
+    let entry = match adopted {
+        Ok(()) if !panicked => {
             if let Some(limits) = entry.header().limits() {
                 limits.watch(&region.core, || task.to_ref());
                 // It may have been cancelled, and even have ended, since it was taken in.
@@ -172,11 +172,11 @@ where
             }
             Ok(Some(entry))
         }
-        (Ok(()), Some(panic)) => {
-            poll::end_unborn(entry, Severity::Panicked, Some(Verdict::Panicked(panic)));
+        Ok(()) => {
+            poll::end_unborn(entry, Severity::Panicked);
             Ok(None)
         }
-        (Err(status), _) => {
+        Err(status) => {
             poll::refuse(entry, region.refusal(status));
             Err(status)
         }

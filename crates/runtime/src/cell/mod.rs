@@ -7,10 +7,17 @@
 //!   region list -> [ word | vtable | region | links | cancel | waker | .. | future or result ]
 //! ```
 //! # Rules
-//! 1. *Life*. A cell is freed when its count of references reaches zero. [`TaskRef`]s (handles,
-//!    contexts, wakers) own one each. A live task has one that belongs to its region; an entry in a
-//!    queue needs none as long as the task lives, and an entry that might outlive it owns one
-//!    (see [`Runnable`]).
+//! 1. *Life*. A cell is freed when its count of references reaches zero. Each owner counts one,
+//!    in the same atomic step of the word that makes it an owner:
+//!    - a [`TaskRef`]: handles, contexts, wakers, alarms;
+//!    - an entry for a queue ([`Runnable`]): counted by the wake, the cancel request or the force
+//!      that made it, or by the spawn;
+//!    - a poll: it takes over the reference of the entry it was begun with, and hands it over to
+//!      the entry for the next poll, if there is one at once. Who takes over a task to end it
+//!      (`seize`) counts one for that poll;
+//!    - the region's list of live tasks. When the task completes, its poll's reference goes with
+//!      the same step, and the list's is the completer's from then on: it alone takes the task off
+//!      the list, and drops the reference after its last use of the cell.
 //! 2. *Stage*. The future or result is touched by the spawner before anybody else knows the cell;
 //!    then by the thread that set `POLLING`, until it says Completed; then by whoever claimed
 //!    `TAKEN`, or by the last reference.
@@ -34,6 +41,13 @@
 //!     begin of the poll adds them, its end (or the end of the task) takes away what is left, in
 //!     steps of the word that are taken anyway. What its own thread makes or drops meanwhile comes
 //!     from there or goes there, so that the count is never lower than what rule 1 asks for.
+//! 12. *Saturation*. Forgotten wakers stay counted for ever. A count that has reached half of what
+//!     fits into the word is pinned far above that half, no longer moves, and the cell is never
+//!     freed: a leak, where a count that wraps would free a live task. References are uncounted
+//!     only once the count is pinned.
+//! 13. *Host*. The host outlives every call of it: the caller has a reference to a task or region
+//!     (each keeps the core, which keeps the host) until the call returns, or runs on a thread of
+//!     the host. An entry is no such reference: it can be gone as soon as it is in a queue.
 
 mod armed;
 mod cancel;
@@ -201,9 +215,9 @@ where
         // A cell with nothing in its stage, made where it stays: large futures need not be moved.
         let cell = memory::allocate::<Cell<F, T, E>>().cast::<Cell<F, T, E>>();
         let at = cell.as_ptr();
-        // References: the region's, the handle's, the first context's.
+        // References: the region's, the handle's, the first context's, the first entry's.
         let header = Header {
-            word: Word::new(3, SCHEDULED | HANDLE, mark),
+            word: Word::new(4, SCHEDULED | HANDLE, mark),
             vtable: &Vtable {
                 poll: poll::<F, T, E>,
                 finish: finish::<F, T, E>,
@@ -235,19 +249,30 @@ where
         Fresh { cell, lent: false }
     }
 
-    /// Makes the future where it is to be: its panic, if making it does.
+    /// Makes the future where it is to be, or the task's result if that panics: whether it did.
     #[inline]
-    pub(crate) fn fill(&mut self, body: impl FnOnce(Cx) -> F) -> Option<Panic> {
-        let (cx, header) = (self.cx()?, self.header());
+    pub(crate) fn fill(&mut self, body: impl FnOnce(Cx) -> F) -> bool {
+        let (Some(cx), header) = (self.cx(), self.header()) else { return false };
         let made = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
             unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.make_future(|| body(cx))) }
         }));
-        made.err().map(Panic::new)
+        made.is_err_and(|payload| self.fill_with_panic(Panic::new(payload)))
     }
 
-    /// The finished cell, without a future if making it panicked: the task as its region knows it,
-    /// and as its handle does.
+    #[cold]
+    fn fill_with_panic(&mut self, panic: Panic) -> bool {
+        let verdict = Verdict::Panicked(panic);
+        let header = self.header();
+        // SAFETY: rule 1; rule 2, nobody else knows the cell, whose stage is empty.
+        unsafe {
+            header.as_ref().span.verdict(&verdict);
+            finish::<F, T, E>(header, verdict);
+        }
+        true
+    }
+
+    /// The finished cell: the task as its region knows it, and as its handle does.
     pub(crate) fn done(mut self) -> (NonNull<Header>, TaskRef) {
         drop(self.cx());
         let header = self.header();
@@ -284,8 +309,9 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
         let header: NonNull<Header> = self.cell.cast();
         // Rule 1: the references of a cell that became nothing, its context's if it was not made.
         drop(self.cx());
-        drop(TaskRef { header });
-        drop(TaskRef { header });
+        for _ in ["region", "handle", "entry"] {
+            drop(TaskRef { header });
+        }
     }
 }
 
@@ -312,7 +338,8 @@ where
     F: Future<Output = Result<T, E>>,
 {
     let step = |mut stage: Stage<'_, F, T, E>| {
-        let Some(future) = stage.future() else { return Poll::Ready(Severity::Panicked) };
+        // A task that could not be begun has its result.
+        let Some(future) = stage.future() else { return Poll::Ready(stage.severity()) };
         let result = std::task::ready!(future.poll(cx));
         let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
         // Before what the future still holds is dropped.
@@ -547,12 +574,8 @@ impl TaskRef {
     /// A waker of the task was used, and ends with this.
     #[inline]
     pub(crate) fn wake(self) {
-        if ambient::return_reference(self.header) {
-            // The poller has it now, so that this one is only looked at.
-            crate::poll::wake(&ManuallyDrop::new(self));
-        } else {
-            crate::poll::wake_and_drop(self);
-        }
+        // The reference goes last: it keeps the host (rule 13).
+        crate::poll::wake(&self);
     }
 
     /// Forgets a reference that the count has no more.
@@ -593,45 +616,33 @@ impl Drop for TaskRef {
 /// it does not, there is room above.
 const WAIT_SHIFT: u32 = if align_of::<Location<'static>>() >= 8 { 0 } else { 3 };
 
-/// An entry for a queue: a task that is to be polled.
+/// An entry for a queue: a task that is to be polled. It owns a reference (rule 1).
 ///
-/// Usually it owns no reference: its task is scheduled, so it lives, so its region holds one. When
-/// a task is asked to stop while it is in some queue, a second entry goes to the cancel lane and a
-/// reference is added for it. The entry taken first runs the task; the other then finds nothing to
-/// run and drops that reference (rule 1).
-pub struct Runnable {
-    header: NonNull<Header>,
-}
-
-// SAFETY: see `TaskRef`.
-unsafe impl Send for Runnable {}
-// SAFETY: see `TaskRef`.
-unsafe impl Sync for Runnable {}
+/// A task that is asked to stop while it is in some queue has a second entry, in the cancel lane.
+/// The entry taken first runs the task; the other then finds nothing to run, and is dropped.
+#[must_use = "the task it is for waits to be run"]
+pub struct Runnable(TaskRef);
 
 impl Runnable {
     /// # Safety
-    /// Rule 1: the caller has just made the task scheduled, or has added a reference.
+    /// Rule 1: a reference was counted for this entry.
     pub(crate) unsafe fn new(header: NonNull<Header>) -> Runnable {
-        Runnable { header }
+        Runnable(TaskRef { header })
     }
 
     #[inline]
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: rule 1 and the type's text.
-        unsafe { self.header.as_ref() }
+        &self.0
     }
 
-    /// The task, for the one who polls it: as long as it has not completed its region's reference
-    /// keeps it, and the one who completes it drops that reference.
+    pub(crate) fn as_ptr(&self) -> NonNull<Header> {
+        self.0.as_ptr()
+    }
+
+    /// The task, for the one who polls it: the reference is the poll's now, and goes with the step
+    /// of the word that ends it.
     pub(crate) fn into_task(self) -> ManuallyDrop<TaskRef> {
-        // SAFETY: rule 1 as said above.
-        ManuallyDrop::new(unsafe { TaskRef::from_raw(self.header) })
-    }
-
-    /// Gives up an entry that finds nothing to run.
-    pub(crate) fn give_up(self) {
-        // SAFETY: rule 1 and the type's text: entries in excess own a reference each.
-        drop(unsafe { TaskRef::from_raw(self.header) });
+        ManuallyDrop::new(self.0)
     }
 
     /// The worker the task is pinned to: only there may it be run.
@@ -682,7 +693,7 @@ impl Runnable {
     /// The entry as a pointer, for a queue of pointers.
     #[inline]
     pub fn into_raw(self) -> NonNull<()> {
-        self.header.cast()
+        self.0.into_raw().cast()
     }
 
     /// The entry of a pointer.
@@ -691,6 +702,6 @@ impl Runnable {
     /// The pointer came from [`Runnable::into_raw`] and is used once.
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Runnable {
-        Runnable { header: raw.cast() }
+        Runnable(TaskRef { header: raw.cast() })
     }
 }

@@ -10,7 +10,9 @@
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 
-use crate::outcome::Outcome;
+use asx_kernel::outcome::Severity;
+
+use crate::outcome::{Outcome, Stop};
 
 /// What is in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +90,21 @@ impl<F, T, E> Stage<'_, F, T, E> {
         // SAFETY: rule 8; a cell does not move, and `clear` drops the future in place.
         (*self.holds == Holds::Future)
             .then(|| unsafe { Pin::new_unchecked(&mut *self.slot.future) })
+    }
+
+    /// How bad the result is that is there.
+    #[cold]
+    pub(super) fn severity(&self) -> Severity {
+        if *self.holds != Holds::Result {
+            return Severity::Panicked;
+        }
+        // SAFETY: rule 8.
+        match unsafe { &*self.slot.result } {
+            Ok(_) => Severity::Ok,
+            Err(Stop::Err(_)) => Severity::Err,
+            Err(Stop::Cancelled(_)) => Severity::Cancelled,
+            Err(Stop::Panicked(_)) => Severity::Panicked,
+        }
     }
 
     #[inline]

@@ -1,7 +1,8 @@
 //! What a cell answers without the law, against the law.
 
 use super::*;
-use crate::loose::loose_region;
+use crate::loose::{loose_region, scheduled};
+use crate::poll;
 use crate::spawn::{Plan, make};
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
@@ -43,6 +44,8 @@ fn plain_means_the_ready_lane_at_the_usual_priority() {
             assert_eq!(entry.is_plain(), place == Place::Ready(Priority::DEFAULT), "{place:?}");
         };
         check(TaskState::Created);
+        // Rule 1: the poll's, which becomes the next entry's.
+        entry.header().word.add_reference();
         let word = &entry.header().word;
         assert!(word.begin(true, false).is_some());
         check(TaskState::Running);
@@ -101,7 +104,7 @@ fn references_made_and_dropped_in_a_poll_keep_the_cell_no_less_and_no_longer() {
         assert!(entry.run() && !task.is_finished());
         let task_ref = task.to_ref();
         assert_eq!(task_ref.word.wake(), Woken::Enqueue);
-        // SAFETY: made scheduled just now.
+        // SAFETY: the wake has counted a reference for it.
         assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
         drop(task_ref);
         drop(task);
@@ -140,10 +143,10 @@ fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
         assert!(entry.unwrap().unwrap().run() && !task.is_finished());
         let (task_ref, is_scheduled) = (task.to_ref(), times > 0);
         assert_eq!(task_ref.word.load().is(SCHEDULED), is_scheduled);
-        let expected = if is_scheduled { Woken::Pending } else { Woken::Enqueue };
-        assert_eq!(task_ref.word.wake(), expected);
-        // SAFETY: scheduled, and the host runs nothing of what it was given.
-        assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
+        poll::wake(&task_ref);
+        let entry = scheduled(&task_ref).expect("one entry");
+        assert!(scheduled(&task_ref).is_none(), "and no other");
+        assert!(entry.run() && task.is_finished());
         assert!(!task_ref.word.load().is(SCHEDULED));
         let before = stale();
         kept.lock().unwrap().take().unwrap().wake();
@@ -164,8 +167,8 @@ fn a_task_that_yields_has_one_entry_after_the_poll() {
     let task_ref = task.to_ref();
     assert!(task_ref.word.load().is(SCHEDULED));
     assert_eq!(task_ref.word.wake(), Woken::Pending);
-    // SAFETY: scheduled, and the host runs nothing of what it was given.
-    assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
+    let entry = scheduled(&task_ref).expect("one entry");
+    assert!(scheduled(&task_ref).is_none() && entry.run() && task.is_finished());
 }
 
 /// A future that is polled with a waker of somebody's own: that one is told, and the task is not.
@@ -193,6 +196,6 @@ fn a_yield_inside_another_waker_wakes_that_one() {
     let task_ref = task.to_ref();
     assert_eq!((count.0.load(Relaxed), task_ref.word.load().is(SCHEDULED)), (1, false));
     assert_eq!(task_ref.word.wake(), Woken::Enqueue);
-    // SAFETY: scheduled just now, and the host runs nothing of what it was given.
+    // SAFETY: the wake has counted a reference for it.
     assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
 }

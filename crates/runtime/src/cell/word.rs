@@ -45,6 +45,11 @@ const STATE: u64 = 0b111 << STATE_SHIFT;
 const MARK_SHIFT: u32 = 16;
 const MARK: u64 = 0xffff << MARK_SHIFT;
 const REF: u64 = 1 << 32;
+/// The count of references is saturated from here on (rule 12 of cells): half of what fits.
+const SATURATED: u64 = 1 << 63;
+/// What a saturated count is raised to: so far above [`SATURATED`] that decrements under way on
+/// other threads cannot bring it back.
+const PINNED: u64 = 3 << 62;
 /// References a poll has in reserve for those that are made in it (rule 10 of cells): adding them
 /// costs nothing, since the word changes anyway.
 pub(crate) const RESERVE: u32 = 1 << 10;
@@ -174,9 +179,9 @@ pub(crate) enum Woken {
 pub(crate) enum Requested {
     /// The task is over: nothing happens.
     Completed,
-    /// The effect, and whether the caller puts the task into the cancel lane; `extra` if it is in
-    /// another queue already, so that the new entry needs a reference of its own.
-    Live { effect: TaskEffect, enqueue: bool, extra: bool },
+    /// The effect, and whether the caller puts the task into the cancel lane: then the reference of
+    /// that entry was counted. The task may be in another queue already.
+    Live { effect: TaskEffect, enqueue: bool },
 }
 
 /// How a task ended.
@@ -234,8 +239,8 @@ impl Word {
     }
 
     /// The entry of a queue was taken: whether the task is now the caller's to poll, and the word
-    /// as it was. Without `step` the state stays, and [`start`](Word::start) is called later. So
-    /// many references are added for the caller's `reserve`.
+    /// as it was. Without `step` the state stays, and [`start`](Word::start) is called later. The
+    /// entry's reference becomes the poll's, and so many are added for its `reserve`.
     ///
     /// A task that was asked to stop while it waited in a queue of `plain` work has another entry
     /// in the cancel lane, and that is the one that counts.
@@ -279,7 +284,7 @@ impl Word {
         }
         let mark = u64::from(sign(word.mark(), fresh)?) << MARK_SHIFT;
         let rest = word.0 & !(STATE | MARK | SCHEDULED);
-        let next = (rest | RUNNING | POLLING | mark) + references(RESERVE);
+        let next = plus(rest | RUNNING | POLLING | mark, RESERVE);
         self.0.compare_exchange(word.0, next, AcqRel, Relaxed).ok()?;
         Some(word)
     }
@@ -301,34 +306,47 @@ impl Word {
     }
 
     /// Takes over a task nobody polls, to end it: whether it was scheduled, so that an entry of it
-    /// is in some queue.
+    /// is in some queue. The reference of the poll that this is was counted.
     pub(crate) fn seize(&self) -> Option<bool> {
         self.update(|word| {
             let free = !word.is(POLLING) && !word.is_completed();
-            free.then_some((Snapshot(word.0 | POLLING), word.is(SCHEDULED)))
+            free.then(|| (Snapshot(plus(word.0 | POLLING, 1)), word.is(SCHEDULED)))
         })
     }
 
-    /// Has the next poll end the task: whether the caller puts it into a queue for that.
+    /// Has the next poll end the task: whether the caller puts it into a queue for that. Then the
+    /// reference of that entry was counted.
     pub(crate) fn force(&self) -> bool {
-        let was = Snapshot(self.0.fetch_or(FORCE | SCHEDULED, AcqRel));
-        !was.is_completed() && !was.is(SCHEDULED | POLLING)
+        let forced = self.update(|word| {
+            if word.is_completed() {
+                return None;
+            }
+            let enqueue = !word.is(SCHEDULED | POLLING);
+            let next = word.0 | FORCE | SCHEDULED;
+            Some((Snapshot(plus(next, enqueue.into())), enqueue))
+        });
+        forced.unwrap_or(false)
     }
 
-    /// The caller's poll is over and the task is not: whether the caller puts it into a queue. What
-    /// is left of its reserve goes.
+    /// The caller's poll is over and the task is not: whether the caller puts it into a queue. Then
+    /// the poll's reference is that entry's; else it goes. What is left of the reserve goes.
     #[inline]
     pub(crate) fn end_poll_with(&self, reserve: u32) -> bool {
-        // The bit is set, so that to subtract it is to clear it.
-        self.0.fetch_sub(POLLING + references(reserve), AcqRel) & SCHEDULED != 0
+        let ended = self.update(|word| {
+            let again = word.is(SCHEDULED);
+            // Not the last one: until it completes the task has its region's.
+            let next = minus(word.0 & !POLLING, reserve + u32::from(!again));
+            Some((Snapshot(next), again))
+        });
+        ended.unwrap_or(false)
     }
 
     /// The same of a task that has woken itself in the poll, which is seen only now: the caller
-    /// puts it into a queue.
+    /// puts it into a queue, with the poll's reference.
     #[inline]
     pub(crate) fn end_woken_poll(&self, reserve: u32) {
         self.update(|word| {
-            Some((Snapshot(((word.0 | SCHEDULED) ^ POLLING) - references(reserve)), ()))
+            Some((Snapshot(minus((word.0 | SCHEDULED) & !POLLING, reserve)), ()))
         });
     }
 
@@ -338,29 +356,20 @@ impl Word {
         self.end_poll_with(0)
     }
 
+    /// A waker of the task was used. The reference of an entry that is to be made was counted.
     #[inline]
     pub(crate) fn wake(&self) -> Woken {
-        let was = Snapshot(self.0.fetch_or(SCHEDULED, AcqRel));
-        if was.is_completed() {
-            Woken::Stale
-        } else if was.is(SCHEDULED | POLLING) {
-            Woken::Pending
-        } else {
-            Woken::Enqueue
-        }
-    }
-
-    /// [`wake`](Word::wake) with a reference that ends with it. After `Stale` it has not ended yet.
-    #[inline]
-    pub(crate) fn wake_and_drop(&self) -> Woken {
         let woken = self.update(|word| {
             if word.is_completed() {
                 return None;
             }
-            let pending = word.is(SCHEDULED | POLLING);
-            let woken = if pending { Woken::Pending } else { Woken::Enqueue };
-            // Not the last one: until it completes the task has its region's.
-            Some((Snapshot((word.0 | SCHEDULED) - REF), woken))
+            // Written even if it is set already: the poll sees what came before the wake.
+            let next = word.0 | SCHEDULED;
+            Some(if word.is(SCHEDULED | POLLING) {
+                (Snapshot(next), Woken::Pending)
+            } else {
+                (Snapshot(plus(next, 1)), Woken::Enqueue)
+            })
         });
         woken.unwrap_or(Woken::Stale)
     }
@@ -377,11 +386,12 @@ impl Word {
             // Until the request was seen it wakes.
             let wakes = next.state() == TaskState::CancelRequested;
             let queued = word.is(SCHEDULED) && !word.is(POLLING);
-            let extra = queued && (effect == TaskEffect::Requested || moves);
-            let enqueue = extra || (wakes && !word.is(SCHEDULED | POLLING));
+            // It is in some queue: then it has a second entry, for the cancel lane.
+            let again = queued && (effect == TaskEffect::Requested || moves);
+            let enqueue = again || (wakes && !word.is(SCHEDULED | POLLING));
             let next = next.0 | if wakes { SCHEDULED } else { 0 };
-            let next = Snapshot(next & if unlock { !LOCK } else { !0 });
-            Some((next, Requested::Live { effect, enqueue, extra }))
+            let next = plus(next & if unlock { !LOCK } else { !0 }, enqueue.into());
+            Some((Snapshot(next), Requested::Live { effect, enqueue }))
         })
         .unwrap_or_else(|| {
             if unlock {
@@ -427,8 +437,9 @@ impl Word {
         .unwrap_or(false)
     }
 
-    /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's. What is
-    /// left of the poller's reserve goes.
+    /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's. The
+    /// poll's reference goes, and what is left of its reserve: from now on the region's reference
+    /// is the completer's (rule 1 of cells).
     #[inline]
     pub(crate) fn complete(&self, kept: bool, reserve: u32) -> Ended {
         let ended = self.update(|word| ended(word, kept, reserve));
@@ -466,8 +477,8 @@ impl Word {
         let discard = !word.is(HANDLE);
         let rest = word.0 & !(STATE | MARK | SCHEDULED | POLLING);
         // Shortcut: what runs and was not asked to stop completes.
-        let next = (rest | COMPLETED | mark) - references(reserve);
-        let next = next | if discard { TAKEN } else { 0 };
+        let taken = if discard { TAKEN } else { 0 };
+        let next = minus(rest | COMPLETED | mark | taken, reserve + 1);
         self.0.compare_exchange(word.0, next, AcqRel, Relaxed).ok()?;
         Some(Ended { wake_joiner: word.is(WAKER), discard })
     }
@@ -518,7 +529,7 @@ impl Word {
             let claimed = word.is_completed() && !word.is(KEPT | TAKEN);
             let gone = reference && !claimed && word.0 >= 2 * REF;
             let next = word.0 & !HANDLE | if claimed { TAKEN } else { 0 };
-            Some((Snapshot(next - if gone { REF } else { 0 }), Parted { claimed, gone }))
+            Some((Snapshot(minus(next, gone.into())), Parted { claimed, gone }))
         })
         .unwrap_or(Parted { claimed: false, gone: false })
     }
@@ -554,21 +565,31 @@ impl Word {
         self.0.fetch_and(!LOCK, Release);
     }
 
+    /// One reference more.
     #[inline]
     pub(crate) fn add_reference(&self) {
-        let was = self.0.fetch_add(REF, Relaxed);
-        if was > u64::MAX / 2 {
-            // Only by forgetting billions of wakers. One more round, and the task would be freed.
-            std::process::abort();
+        if self.0.fetch_add(REF, Relaxed) >= SATURATED {
+            self.saturate();
         }
+    }
+
+    /// A reference was added to a count that is saturated: it is not counted (rule 12 of cells).
+    #[cold]
+    fn saturate(&self) {
+        self.0.fetch_or(PINNED, Relaxed);
+        self.0.fetch_sub(REF, Relaxed);
     }
 
     /// One reference fewer: whether it was the last.
     #[inline]
     pub(crate) fn drop_reference(&self) -> bool {
+        let now = self.0.load(Acquire);
         // Shortcut: who has the only one need not count, since nobody else can make another.
-        if self.0.load(Acquire) < 2 * REF {
+        if now < 2 * REF {
             return true;
+        }
+        if now >= SATURATED {
+            return false;
         }
         let was = self.0.fetch_sub(REF, Release);
         let last = was < 2 * REF;
@@ -583,12 +604,11 @@ impl Word {
 /// The word of a task whose poll begins, if it may.
 #[inline]
 fn begun(word: Snapshot, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
-    let reserve = references(reserve);
     // Shortcut: a task that nobody asked to stop runs, or goes on running.
     let turn = word.0 & (STATE | SCHEDULED | POLLING);
     if turn == RUNNING | SCHEDULED || (step && turn == CREATED | SCHEDULED) {
         let next = (word.0 & !STATE | RUNNING) ^ (SCHEDULED | POLLING);
-        return Some(Snapshot(next + reserve));
+        return Some(Snapshot(plus(next, reserve)));
     }
     if word.0 & (SCHEDULED | POLLING) != SCHEDULED {
         return None;
@@ -598,7 +618,7 @@ fn begun(word: Snapshot, step: bool, plain: bool, reserve: u32) -> Option<Snapsh
     }
     let (stepped, _) = word.step(TaskEvent::Poll)?;
     let next = if step { stepped } else { word };
-    Some(Snapshot((next.0 ^ (SCHEDULED | POLLING)) + reserve))
+    Some(Snapshot(plus(next.0 ^ (SCHEDULED | POLLING), reserve)))
 }
 
 /// The word of a task that completes.
@@ -610,15 +630,21 @@ fn ended(word: Snapshot, kept: bool, reserve: u32) -> Option<(Snapshot, Ended)> 
         _ => word.step(TaskEvent::Complete)?.0,
     };
     let discard = !kept && !word.is(HANDLE);
-    let mut next = (next.0 & !(POLLING | SCHEDULED)) - references(reserve);
-    next |= if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
+    let flags = if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
+    let next = minus(next.0 & !(POLLING | SCHEDULED) | flags, reserve + 1);
     Some((Snapshot(next), Ended { wake_joiner: word.is(WAKER), discard }))
 }
 
-/// So many references, as the word counts them.
+/// A word with so many references more; one that is saturated counts none (rule 12 of cells).
 #[inline]
-fn references(count: u32) -> u64 {
-    u64::from(count) * REF
+fn plus(word: u64, references: u32) -> u64 {
+    if word < SATURATED { word + u64::from(references) * REF } else { word | PINNED }
+}
+
+/// A word with so many references fewer, which were counted; one that is saturated stays.
+#[inline]
+fn minus(word: u64, references: u32) -> u64 {
+    if word < SATURATED { word - u64::from(references) * REF } else { word }
 }
 
 /// Nothing touches the word of a cell that is freed: loom reports if something might.

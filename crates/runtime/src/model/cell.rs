@@ -210,6 +210,104 @@ fn a_cancel_finds_a_task_wherever_it_is() {
     });
 }
 
+/// Guards that a request counts the reference of the entry it makes in the step that publishes the
+/// request: nobody has a reference but the region and the entry in the line, which whoever runs it
+/// finds dead as soon as the request can be seen.
+#[test]
+fn a_cancel_of_a_scope_meets_the_only_entry_of_a_task() {
+    let cancels: [fn(&Arc<Region>); 2] = [
+        |region| region.close_as(Kind::User),
+        |region| region.fail(Kind::FailFast, 0),
+    ];
+    for cancel in cancels {
+        explore_race(move |swap| {
+            let (place, name) = (Place::new(), name());
+            // Neither its handle nor its context is there any more.
+            drop(place.spawn(&name, |_| async { Ok(()) }));
+            let (line, again) = (place.line.clone(), place.line.clone());
+            let region = place.region.clone();
+            let stop = move || {
+                cancel(&region);
+                again.run_one();
+            };
+            race(swap, stop, move || line.run_one());
+            place.line.run_all();
+            assert!(is_freed(&name));
+            place.finish();
+        });
+    }
+}
+
+/// Guards the same for a task that waits, whose waker is used up by the wake that queues it.
+#[test]
+fn a_cancel_of_a_scope_meets_a_wake_by_the_only_waker() {
+    explore_race(|swap| {
+        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let pass = gate.clone().pass();
+        drop(place.spawn(&name, |_| async move {
+            pass.await;
+            Ok(())
+        }));
+        assert_eq!(place.line.run_one(), Some(true));
+        let waker = gate.take_waker();
+        gate.open();
+        drop(gate);
+        let (line, region) = (place.line.clone(), place.region.clone());
+        let wake = move || {
+            waker.wake();
+            line.run_one();
+        };
+        race(swap, wake, move || region.close_as(Kind::User));
+        place.line.run_all();
+        assert!(is_freed(&name));
+    });
+}
+
+/// Guards that who wakes a task keeps the host until it is out of it: the task may run, its region
+/// close and the runtime end as soon as the entry is in the line.
+#[test]
+fn a_wake_by_value_is_out_of_the_host_before_that_is_gone() {
+    explore_race(|swap| {
+        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let pass = gate.clone().pass();
+        drop(place.spawn(&name, |_| async move {
+            pass.await;
+            Ok(())
+        }));
+        assert_eq!(place.line.run_one(), Some(true));
+        let waker = gate.take_waker();
+        gate.open();
+        drop(gate);
+        let runs = move || {
+            place.line.run_one();
+            // The runtime ends here, if the task has been woken.
+            place.line.run_all();
+            place.region.end();
+            drop(place);
+        };
+        race(swap, move || waker.wake(), runs);
+    });
+}
+
+/// Guards that force counts the poll it begins, or the entry it makes.
+#[test]
+fn force_meets_the_only_entry_of_a_task() {
+    explore_race(|swap| {
+        let (place, name) = (Place::new(), name());
+        drop(place.spawn(&name, |_| std::future::pending::<Result<(), Fault>>()));
+        let (line, region) = (place.line.clone(), place.region.clone());
+        place.region.close_as(Kind::User);
+        let force = move || {
+            region.force_inside();
+        };
+        race(swap, force, move || line.run_all());
+        place.region.force_inside();
+        place.line.run_all();
+        assert!(place.region.poll_closed(Waker::noop()));
+        assert!(is_freed(&name));
+    });
+}
+
 /// Guards the same with a task that waits and is woken, while two threads run entries.
 #[test]
 fn a_cancel_and_a_wake_leave_no_entry_behind() {

@@ -61,11 +61,29 @@ fn explore_race(run: impl Fn(bool) + Sync + Send + Copy + 'static) {
 
 /// A host that keeps entries in a line.
 #[derive(Default)]
-struct Line(Mutex<VecDeque<Runnable>>);
+struct Line {
+    /// Each with whether it is in another lane than that of cancels.
+    entries: Mutex<VecDeque<(Runnable, bool)>>,
+    /// Something to look at after an entry was put into the line, as a real host looks at who is to
+    /// be woken.
+    looks: atomic::AtomicUsize,
+    /// How many calls of `schedule` have not returned. None of loom's.
+    calls: AtomicUsize,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        assert_eq!(self.calls.load(Relaxed), 0, "the host is gone and somebody is still in it");
+    }
+}
 
 impl Host for Line {
     fn schedule(&self, entry: Runnable) {
-        lock(&self.0).push_back(entry);
+        self.calls.fetch_add(1, Relaxed);
+        let plain = entry.is_plain();
+        lock(&self.entries).push_back((entry, plain));
+        self.looks.load(Relaxed);
+        self.calls.fetch_sub(1, Relaxed);
     }
 
     fn now(&self) -> Time {
@@ -86,8 +104,8 @@ impl Host for Line {
 impl Line {
     /// Runs the first entry: whether it polled, or `None` if the line is empty.
     fn run_one(&self) -> Option<bool> {
-        let entry = lock(&self.0).pop_front();
-        entry.map(Runnable::run)
+        let (entry, plain) = lock(&self.entries).pop_front()?;
+        Some(entry.run_from(plain))
     }
 
     /// Runs entries until none is left: how many found nothing to run.
@@ -216,6 +234,11 @@ impl Gate {
     /// The waker of the task that waits. It must have been polled.
     fn waker(&self) -> Waker {
         self.waker.lock().unwrap().clone().unwrap()
+    }
+
+    /// The same, of which none is left here.
+    fn take_waker(&self) -> Waker {
+        self.waker.lock().unwrap().take().unwrap()
     }
 
     /// Waits until the gate is open. It forgets its waker then.

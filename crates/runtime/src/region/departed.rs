@@ -105,7 +105,8 @@ impl Departed {
         match self.places.get(claim) {
             None => false,
             Some(place) => {
-                place.store(task.as_ptr(), Relaxed);
+                // The last use of the region: who takes the task out may free it after that.
+                place.store(task.as_ptr(), Release);
                 true
             }
         }
@@ -155,7 +156,7 @@ impl Departed {
 fn emptied(place: &AtomicPtr<Header>) -> TaskRef {
     let mut rounds = 0_u32;
     loop {
-        if let Some(task) = NonNull::new(place.load(Relaxed)) {
+        if let Some(task) = NonNull::new(place.load(Acquire)) {
             place.store(null_mut(), Relaxed);
             // SAFETY: rule 3: the region's reference.
             return unsafe { TaskRef::from_raw(task) };

@@ -12,13 +12,19 @@ fn every_word() -> impl Iterator<Item = Snapshot> {
     states.flat_map(|state| (0..FLAGS).map(move |flags| Snapshot(flags).with_state(state)))
 }
 
-/// What an operation answers on a word, and the word it leaves.
+/// What an operation answers on a word, and the word it leaves, without the references.
 fn on<R>(word: Snapshot, operation: impl FnOnce(&Word) -> R) -> (R, Snapshot) {
+    let (answer, after, _) = counted(word, operation);
+    (answer, after)
+}
+
+/// The same, and how many references more there are.
+fn counted<R>(word: Snapshot, operation: impl FnOnce(&Word) -> R) -> (R, Snapshot, i64) {
     let cell = Word(AtomicU64::new(word.0 | REFERENCES));
     let answer = operation(&cell);
     let after = cell.load().0;
-    assert_eq!(after & !((FLAGS - 1) | STATE), REFERENCES, "nobody counts here");
-    (answer, Snapshot(after & ((FLAGS - 1) | STATE)))
+    let more = (after / REF) as i64 - (REFERENCES / REF) as i64;
+    (answer, Snapshot(after & ((FLAGS - 1) | STATE)), more)
 }
 
 fn law(word: Snapshot, event: TaskEvent) -> Result<(TaskState, TaskEffect), Status> {
@@ -165,9 +171,10 @@ fn marks_are_left_alone_by_all_other_steps() {
     word.drop_reference();
     word.lock_cancel();
     word.request_cancel(false, true);
-    assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 3));
+    // The entry before the poll, that after it, and the one in the cancel lane.
+    assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 4));
     word.sign(1);
-    assert_eq!((word.load().mark(), word.load().0 / REF), (1, 3));
+    assert_eq!((word.load().mark(), word.load().0 / REF), (1, 4));
 }
 
 #[test]
@@ -240,8 +247,7 @@ fn a_request_is_the_law_s_and_makes_one_entry_at_most() {
         // Until it was seen each request wakes.
         let wakes = state == TaskState::CancelRequested;
         let enqueue = wakes && !word.is(POLLING) && (first || !word.is(SCHEDULED));
-        let extra = enqueue && word.is(SCHEDULED);
-        assert_eq!(requested, Requested::Live { effect, enqueue, extra }, "{:b}", word.0);
+        assert_eq!(requested, Requested::Live { effect, enqueue }, "{:b}", word.0);
         let set = if wakes { SCHEDULED } else { 0 };
         assert_eq!(after.0, with(word, state, set, 0), "{:b}", word.0);
         assert_eq!(in_queue(after), in_queue(word) || enqueue, "{:b}", word.0);
@@ -280,8 +286,7 @@ fn a_task_completes_once_as_the_law_says() {
     }
 }
 
-/// One `fetch_or` or `fetch_sub` each: the state stays, and of all wakes between two polls one
-/// makes an entry.
+/// The state stays, and of all wakes between two polls one makes an entry.
 #[test]
 fn wakes_make_one_entry_and_no_step() {
     for word in every_word() {
@@ -292,19 +297,16 @@ fn wakes_make_one_entry_and_no_step() {
             (false, true) => Woken::Enqueue,
             (false, false) => Woken::Pending,
         };
-        assert_eq!((woken, after.0), (expected, word.0 | SCHEDULED), "{:b}", word.0);
+        let set = if word.is_completed() { 0 } else { SCHEDULED };
+        assert_eq!((woken, after.0), (expected, word.0 | set), "{:b}", word.0);
         assert_ne!(on(after, Word::wake).0, Woken::Enqueue, "{:b}", word.0);
 
         let (forced, after) = on(word, Word::force);
-        assert_eq!((forced, after.0), (free, word.0 | SCHEDULED | FORCE), "{:b}", word.0);
-        assert_eq!(
-            in_queue(after),
-            in_queue(word) || forced || (word.is_completed() && !word.is(POLLING)),
-            "{:b}",
-            word.0
-        );
+        let set = if word.is_completed() { 0 } else { SCHEDULED | FORCE };
+        assert_eq!((forced, after.0), (free, word.0 | set), "{:b}", word.0);
+        assert_eq!(in_queue(after), in_queue(word) || forced, "{:b}", word.0);
 
-        if !word.is(POLLING) {
+        if !word.is(POLLING) || word.is_completed() {
             continue;
         }
         let (again, after) = on(word, Word::end_poll);
@@ -334,25 +336,80 @@ fn a_reserve_is_counted_from_the_begin_of_a_poll_to_its_end() {
         let woken = Word(AtomicU64::new(cell.0.load(Relaxed)));
         woken.end_woken_poll(RESERVE - used);
         assert!(!cell.end_poll_with(RESERVE - used));
-        assert_eq!(woken.load().0, cell.load().0 | SCHEDULED);
-        assert_eq!(cell.load().0 & !(word.0 | STATE), REFERENCES + u64::from(used) * REF);
+        // The entry has what was the poll's own.
+        assert_eq!(woken.load().0, (cell.load().0 | SCHEDULED) + REF);
+        assert_eq!(references(&cell), 2 + u64::from(used));
+        assert_eq!(cell.load().0 & (REF - 1) & !(word.0 | STATE), 0);
         again.complete(false, RESERVE - used);
-        assert!(again.load().is_completed() && references(&again) == 3 + u64::from(used));
+        assert!(again.load().is_completed() && references(&again) == 2 + u64::from(used));
     }
 }
 
-/// A wake that ends a waker is a wake and the end of a reference, unless it comes too late.
+/// Each owner is counted in the step that makes it one: entries by wakes, requests and force, polls
+/// by the entry they were begun with, or by who takes the task over.
 #[test]
-fn a_wake_by_value_is_a_wake_and_a_reference_fewer() {
+fn every_entry_and_every_poll_has_one_reference() {
     for word in every_word() {
-        let cell = Word(AtomicU64::new(word.0 | REFERENCES));
-        let (woken, after) = on(word, Word::wake);
-        assert_eq!(cell.wake_and_drop(), woken, "{:b}", word.0);
-        let expected = match woken {
-            Woken::Stale => word.0 | REFERENCES,
-            Woken::Enqueue | Woken::Pending => after.0 | (REFERENCES - REF),
-        };
-        assert_eq!(cell.load().0, expected, "{:b}", word.0);
+        let says = format!("{:b}", word.0);
+        let (woken, _, more) = counted(word, Word::wake);
+        assert_eq!(more, i64::from(woken == Woken::Enqueue), "{says}");
+        let (enqueue, _, more) = counted(word, Word::force);
+        assert_eq!(more, i64::from(enqueue), "{says}");
+        for (moves, unlock) in [(false, false), (true, false), (false, true), (true, true)] {
+            let (requested, _, more) = counted(word, |cell| cell.request_cancel(moves, unlock));
+            let made = matches!(requested, Requested::Live { enqueue: true, .. });
+            assert_eq!(more, i64::from(made), "{says}");
+        }
+        let (seized, _, more) = counted(word, Word::seize);
+        assert_eq!(more, i64::from(seized.is_some()), "{says}");
+        let (begun, _, more) = counted(word, |cell| cell.begin(true, false));
+        assert!(more == 0, "the entry's: {says} {begun:?}", begun = begun.is_some());
+        if word.is(POLLING) && !word.is_completed() {
+            let (again, _, more) = counted(word, Word::end_poll);
+            assert_eq!(more, if again { 0 } else { -1 }, "{says}");
+            assert_eq!(counted(word, |cell| cell.end_woken_poll(0)).2, 0, "{says}");
+            assert_eq!(counted(word, |cell| cell.complete(false, 0)).2, -1, "{says}");
+        }
+    }
+}
+
+/// A count that has come to half of what fits never comes back, whatever is added and dropped; no
+/// flag and no state is touched by that.
+#[test]
+fn a_saturated_count_is_never_used_up() {
+    for word in every_word() {
+        for start in [(1 << 31) - 1, 1 << 31, 3 << 30] {
+            let cell = Word(AtomicU64::new(word.0 | start * REF));
+            let saturated = |cell: &Word| {
+                let now = cell.0.load(Relaxed);
+                assert_eq!(now & (REF - 1), word.0);
+                now >= SATURATED
+            };
+            (0..3).for_each(|_| cell.add_reference());
+            assert!(saturated(&cell));
+            for _ in 0..5000 {
+                assert!(!cell.drop_reference());
+            }
+            assert!(saturated(&cell), "{start}");
+            for _ in 0..5000 {
+                cell.add_reference();
+            }
+            assert!(saturated(&cell) && cell.0.load(Relaxed) / REF < (3 << 30) + 10, "{start}");
+        }
+        let full = Word(AtomicU64::new(word.0 | PINNED));
+        let pinned = |cell: &Word| assert_eq!(cell.0.load(Relaxed) & !(REF - 1), PINNED);
+        full.wake();
+        pinned(&full);
+        if full.begin_with(true, false, RESERVE).is_some() {
+            pinned(&full);
+            full.request_cancel(false, false);
+            full.end_poll_with(RESERVE);
+        }
+        full.force();
+        full.seize();
+        full.complete(false, RESERVE);
+        assert!(!full.drop_reference());
+        pinned(&full);
     }
 }
 

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::*;
+use crate::Runnable;
 use crate::cell::{Activity, is_task_waker};
 use crate::channel::testing::Count;
+use crate::loose::scheduled;
 
 /// Somebody who waits: by a task's waker or by any other.
 enum Who {
@@ -18,9 +20,9 @@ enum Who {
 impl Who {
     fn task() -> Who {
         let (cx, _) = Cx::loose();
-        // As if it had been polled once: it waits for a wake now.
-        assert!(cx.task().word.begin(true, false).is_some() && !cx.task().word.end_poll());
-        Who::Task(cx)
+        let who = Who::Task(cx);
+        assert!(who.woken(), "it was spawned");
+        who
     }
 
     fn waker(&self) -> Waker {
@@ -34,10 +36,11 @@ impl Who {
     fn woken(&self) -> bool {
         match self {
             Who::Task(cx) => {
-                let word = &cx.task().word;
-                let woken = word.load().activity() == Activity::Runnable;
-                assert!(!woken || (word.begin(true, false).is_some() && !word.end_poll()));
-                woken
+                let woken = cx.task().word.load().activity() == Activity::Runnable;
+                let entry = scheduled(cx.task());
+                assert_eq!(entry.is_some(), woken);
+                // Its future waits for nothing, so that it waits for a wake after that.
+                entry.is_some_and(Runnable::run)
             }
             Who::Other(count) => count.wakes() > 0,
         }
