@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
+#[cfg(not(loom))]
 use crate::cell::TaskRef;
 use crate::core::{Core, Host, Settings};
 use crate::region::Region;
@@ -22,6 +23,7 @@ fn keep(entry: Option<Runnable>) {
 }
 
 /// The entry of a task that was scheduled, to be run by hand.
+#[cfg(not(loom))]
 pub(crate) fn scheduled(task: &TaskRef) -> Option<Runnable> {
     let mut kept = KEPT.lock().unwrap();
     let at = kept.iter().position(|entry| entry.as_ptr() == task.as_ptr())?;

@@ -6,7 +6,7 @@ use asx_kernel::cancel::Kind;
 
 use super::*;
 use crate::cell::BLOCKING;
-use crate::foreign::Ticket;
+use crate::foreign::{self, Ticket};
 use crate::outcome::Stop;
 use crate::spawn::make;
 
@@ -82,4 +82,35 @@ fn a_request_to_a_job_and_a_waker_that_it_leaves_see_each_other() {
 #[test]
 fn a_request_to_a_region_and_a_waker_that_its_job_leaves_see_each_other() {
     a_waker_that_a_job_leaves(|place, _| place.region.close_as(Kind::User));
+}
+
+/// Guards that an operation which comes with another waker than before replaces the old one only
+/// while it shares it with nobody.
+#[test]
+fn a_waker_that_two_operations_share_is_not_replaced_by_one() {
+    explore_race(|swap| {
+        let place = Place::new();
+        let task = place.spawn(&name(), |_| std::future::pending::<Result<(), Fault>>());
+        let ((one, old), (two, new)) = (Wakes::new(), Wakes::new());
+        let (task_ref, mine, other) = (task.to_ref(), task.to_ref(), task.to_ref());
+        let mut first = Ticket::NONE;
+        first.wait(&mine, &old);
+        let moves = move || {
+            first.wait(&mine, &new);
+            first
+        };
+        let shares = move || {
+            let mut second = Ticket::NONE;
+            second.wait(&other, &old);
+            second
+        };
+        let tickets = race(swap, moves, shares);
+        foreign::rouse(&task_ref);
+        assert!(one.count() == 1 && two.count() == 1, "{} {}", one.count(), two.count());
+        drop((tickets, task_ref, task));
+        place.region.close_as(Kind::User);
+        place.region.force_inside();
+        place.line.run_all();
+        assert!(place.region.poll_closed(Waker::noop()));
+    });
 }
