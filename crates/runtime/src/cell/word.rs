@@ -345,9 +345,7 @@ impl Word {
     /// puts it into a queue, with the poll's reference.
     #[inline]
     pub(crate) fn end_woken_poll(&self, reserve: u32) {
-        self.update(|word| {
-            Some((Snapshot(minus((word.0 | SCHEDULED) & !POLLING, reserve)), ()))
-        });
+        self.update(|word| Some((Snapshot(minus((word.0 | SCHEDULED) & !POLLING, reserve)), ())));
     }
 
     /// [`end_poll_with`](Word::end_poll_with) nothing in reserve.

@@ -215,10 +215,8 @@ fn a_cancel_finds_a_task_wherever_it_is() {
 /// finds dead as soon as the request can be seen.
 #[test]
 fn a_cancel_of_a_scope_meets_the_only_entry_of_a_task() {
-    let cancels: [fn(&Arc<Region>); 2] = [
-        |region| region.close_as(Kind::User),
-        |region| region.fail(Kind::FailFast, 0),
-    ];
+    let cancels: [fn(&Arc<Region>); 2] =
+        [|region| region.close_as(Kind::User), |region| region.fail(Kind::FailFast, 0)];
     for cancel in cancels {
         explore_race(move |swap| {
             let (place, name) = (Place::new(), name());
@@ -287,6 +285,39 @@ fn a_wake_by_value_is_out_of_the_host_before_that_is_gone() {
         };
         race(swap, move || waker.wake(), runs);
     });
+}
+
+/// Guards the references that a poll has in reserve: it hands wakers of its own task to another
+/// thread, which uses or drops them as the poll ends, and nobody else has a reference.
+#[test]
+fn wakers_from_the_reserve_of_a_poll_outlive_it() {
+    for uses in [Waker::wake as fn(Waker), drop] {
+        explore_race(move |swap| {
+            let (place, name) = (Place::new(), name());
+            let given = Arc::new(std::sync::Mutex::new(Vec::new()));
+            let own = given.clone();
+            let mut polls = 0;
+            let body = std::future::poll_fn(move |cx| {
+                polls += 1;
+                if polls > 1 {
+                    return Poll::Ready(Ok(()));
+                }
+                own.lock().unwrap().extend([cx.waker().clone(), cx.waker().clone()]);
+                cx.waker().clone().wake();
+                Poll::Pending
+            });
+            drop(place.spawn(&name, |_| body));
+            let (line, again) = (place.line.clone(), place.line.clone());
+            let user = move || {
+                let wakers = std::mem::take(&mut *given.lock().unwrap());
+                wakers.into_iter().for_each(uses);
+                again.run_one();
+            };
+            race(swap, move || line.run_all(), user);
+            place.line.run_all();
+            assert!(is_freed(&name));
+        });
+    }
 }
 
 /// Guards that force counts the poll it begins, or the entry it makes.
