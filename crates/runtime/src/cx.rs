@@ -18,7 +18,9 @@ use asx_kernel::time::Time;
 use crate::CancelSafe;
 use crate::ambient;
 use crate::budget::Limits;
-use crate::cell::TaskRef;
+use crate::cell::{TaskRef, task_of};
+use crate::channel::session::is_dropping_by_force;
+use crate::combine::is_child_waker;
 use crate::core::Core;
 use crate::foreign::Ticket;
 use crate::node::{self, Inside, Node, Verdict};
@@ -131,11 +133,25 @@ impl Cx {
         look_in_time(&self.task)
     }
 
-    /// Notes what the task is about to wait for, and where. A cancel wakes `waker`, also if it is
-    /// not the task's own, for as long as the ticket lives.
+    /// An operation that [`poll_proceed`](Cx::poll_proceed) has let go on waits: notes for what,
+    /// and where, and gives back what it was charged. A cancel wakes `waker`, also if it is not the
+    /// task's own, for as long as the ticket lives.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn waits(
+        &self,
+        on: Wait,
+        at: &'static Location<'static>,
+        waker: &Waker,
+        ticket: &mut Ticket,
+    ) {
+        ambient::return_operation();
+        self.note_wait(on, at, waker, ticket);
+    }
+
+    /// [`waits`](Cx::waits), of an operation that was charged nothing.
+    #[inline]
+    pub(crate) fn note_wait(
         &self,
         on: Wait,
         at: &'static Location<'static>,
@@ -146,9 +162,43 @@ impl Cx {
         ticket.wait(&self.task, waker);
     }
 
+    /// The first step of every poll of every operation: whether it goes on, with the cancel if the
+    /// task or the part of it that asks is to stop.
+    ///
+    /// It is charged one of the operations a poll may complete, whatever it then answers;
+    /// [`waits`](Cx::waits) gives that back. If none is left, it is `Pending` once, as the ticket
+    /// notes, and the task is polled again after others: so a loop over operations that need not
+    /// wait starves nobody, and no other part of the same task can starve the operation.
+    ///
+    /// A task that is to end by force is not let go on at all: its poll ends, and so does it.
+    #[inline]
+    pub(crate) fn poll_proceed(
+        &self,
+        context: &Context<'_>,
+        ticket: &mut Ticket,
+    ) -> Poll<Result<(), Cancelled>> {
+        if self.goes_ahead() {
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_proceed_slowly(context, ticket)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_proceed_slowly(
+        &self,
+        context: &Context<'_>,
+        ticket: &mut Ticket,
+    ) -> Poll<Result<(), Cancelled>> {
+        if is_forced_here(&self.task, context.waker()) || !takes_operation(context, ticket) {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.checkpoint())
+    }
+
     /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
     /// it or the part of it that asks to stop, nothing bounds it, and it may do one more operation,
-    /// which this takes. If not, [`checkpoint`](Cx::checkpoint) and `may_go_on` tell.
+    /// which this takes.
     ///
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
@@ -163,17 +213,6 @@ impl Cx {
     #[inline(never)]
     fn is_quiet_around(&self) -> bool {
         is_quiet(&self.task, |_| true)
-    }
-
-    /// Whether an operation that need not wait may go on; if not, others run first and the task is
-    /// polled again after them. So a task that always finds something to do starves nobody.
-    #[inline]
-    pub(crate) fn may_go_on(&self, context: &Context<'_>) -> bool {
-        let may = ambient::take_operation();
-        if !may {
-            context.waker().wake_by_ref();
-        }
-        may
     }
 
     /// The region that work started here belongs to: the innermost scope around the caller.
@@ -348,6 +387,68 @@ impl Cx {
     }
 }
 
+/// Takes one of the operations that the poll of this thread may complete. If none is left the
+/// caller is `Pending`, once, and is polled again after others.
+#[inline]
+pub(crate) fn takes_operation(context: &Context<'_>, ticket: &mut Ticket) -> bool {
+    let takes = ambient::take_operation() || ticket.take_yield();
+    if !takes {
+        ticket.note_yield();
+        context.waker().wake_by_ref();
+    }
+    takes
+}
+
+/// Whether an operation that is made of others may begin, at its first poll: those are charged on
+/// their own, and this one when it [`ends`]. As with [`takes_operation`] it lets others run at most
+/// once.
+#[inline]
+pub(crate) fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
+    if std::mem::replace(begun, true) {
+        return true;
+    }
+    if ambient::with_current(|task| is_forced_here(task, context.waker())) == Some(true) {
+        return false;
+    }
+    let begins = ambient::has_operation();
+    if !begins {
+        context.waker().wake_by_ref();
+    }
+    begins
+}
+
+/// An operation that is made of others has ended: it is charged, if something is left.
+#[inline]
+pub(crate) fn ends() {
+    ambient::take_operation();
+}
+
+/// [`begins`] as a future.
+pub(crate) fn begin() -> impl Future<Output = ()> {
+    let mut begun = false;
+    std::future::poll_fn(move |context| match begins(context, &mut begun) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+}
+
+/// Whether the task is polled here, by `waker`, and its next poll ends it by force: then this one
+/// is to end. An executor inside the poll, which would wait, is not kept from its end; and neither
+/// is a job, which has no other poll.
+#[inline]
+pub(crate) fn is_forced_here(task: &TaskRef, waker: &Waker) -> bool {
+    task.word.load().is_forced() && is_poll_to_end(task, waker)
+}
+
+#[cold]
+fn is_poll_to_end(task: &TaskRef, waker: &Waker) -> bool {
+    if task.is_blocking() || is_dropping_by_force() {
+        return false;
+    }
+    let own = task_of(waker) == Some(task.as_ptr()) || is_child_waker(waker);
+    own && ambient::with_current(|current| current.as_ptr() == task.as_ptr()).unwrap_or(false)
+}
+
 /// Whether the task, or the part of it that is being polled here, is to stop. `observe`: it counts
 /// as seen.
 #[inline]
@@ -439,7 +540,7 @@ const _: () = assert!(size_of::<UntilCancelled<'_>>() == 2 * size_of::<usize>())
 #[derive(Debug)]
 enum Watch<'a> {
     Plain(&'a Cx, &'static Location<'static>),
-    Foreign(Box<(&'a Cx, &'static Location<'static>, Ticket)>),
+    Ticketed(Box<(&'a Cx, &'static Location<'static>, Ticket)>),
 }
 
 impl Future for UntilCancelled<'_> {
@@ -448,20 +549,22 @@ impl Future for UntilCancelled<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Cancelled> {
         let (cx, at) = match &self.0 {
             Watch::Plain(cx, at) => (*cx, *at),
-            Watch::Foreign(watch) => (watch.0, watch.1),
+            Watch::Ticketed(watch) => (watch.0, watch.1),
         };
-        // A request wakes the task.
-        if let Err(cancelled) = cx.checkpoint() {
-            return Poll::Ready(cancelled);
-        }
         let mut first = Ticket::NONE;
         let ticket = match &mut self.0 {
             Watch::Plain(..) => &mut first,
-            Watch::Foreign(watch) => &mut watch.2,
+            Watch::Ticketed(watch) => &mut watch.2,
         };
-        cx.waits(Wait::Cancel, at, context.waker(), ticket);
-        if first.is_some() {
-            self.0 = Watch::Foreign(Box::new((cx, at, first)));
+        let proceeds = cx.poll_proceed(context, ticket);
+        match proceeds {
+            Poll::Ready(Err(cancelled)) => return Poll::Ready(cancelled),
+            // A request wakes the task.
+            Poll::Ready(Ok(())) => cx.waits(Wait::Cancel, at, context.waker(), ticket),
+            Poll::Pending => {}
+        }
+        if !first.is_none() {
+            self.0 = Watch::Ticketed(Box::new((cx, at, first)));
         }
         Poll::Pending
     }

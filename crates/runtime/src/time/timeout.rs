@@ -10,6 +10,7 @@ use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
 use super::timer::Timer;
+use crate::cx;
 use crate::node::{Branch, Inside, Kind};
 use crate::{Cancelled, Cx};
 
@@ -21,6 +22,7 @@ pin_project! {
     #[must_use = "futures do nothing unless awaited"]
     pub struct Timeout<'a, F> {
         kind: cancel::Kind,
+        begun: bool,
         timer: Timer<'a>,
         #[pin]
         body: Inside<F>,
@@ -30,7 +32,7 @@ pin_project! {
 impl<'a, F> Timeout<'a, F> {
     pub(crate) fn new(cx: &'a Cx, kind: cancel::Kind, deadline: Time, body: F) -> Self {
         let body = Inside::new(Kind::Branch(Branch::with_deadline(deadline, kind)), body);
-        Timeout { kind, timer: Timer::new(cx, deadline, false), body }
+        Timeout { kind, begun: false, timer: Timer::new(cx, deadline, false), body }
     }
 }
 
@@ -41,11 +43,15 @@ where
 {
     type Output = Result<T, E>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        if !cx::begins(context, this.begun) {
+            return Poll::Pending;
+        }
         loop {
             let told = this.body.branch().is_some_and(Branch::is_cancelled);
-            if let Poll::Ready(result) = this.body.as_mut().poll(cx) {
+            if let Poll::Ready(result) = this.body.as_mut().poll(context) {
+                cx::ends();
                 let seen = this.body.branch().and_then(Branch::seen);
                 return Poll::Ready(match (result, seen) {
                     (Ok(_), Some(cancelled)) => Err(cancelled.into()),
@@ -60,7 +66,7 @@ where
                 // One part of the body has looked at the clock: the others are to know.
                 continue;
             }
-            if !this.timer.poll(cx.waker()) {
+            if !this.timer.poll(context.waker()) {
                 return Poll::Pending;
             }
             branch.cancel(this.timer.cx().task().region.reason(*this.kind).into());

@@ -1,16 +1,16 @@
 //! A timer in the hand of a future.
 
 use std::panic::Location;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::Cx;
 use crate::cell::Armed;
 use crate::cx::Wait;
 use crate::foreign::Ticket;
+use crate::{Cancelled, Cx};
 
 /// At most one timer of the wheel, which is taken out again when this is dropped.
 pub(crate) struct Timer<'a> {
@@ -68,6 +68,11 @@ impl<'a> Timer<'a> {
         self.deadline
     }
 
+    /// The first step of a poll of whoever waits for nothing but this; see [`Cx::poll_proceed`].
+    pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Result<(), Cancelled>> {
+        self.cx.poll_proceed(context, &mut self.ticket)
+    }
+
     /// Whether the time has come; if not, the waker is woken when it does. Only the last one is.
     pub(crate) fn poll(&mut self, waker: &Waker) -> bool {
         let core = self.cx.core();
@@ -93,7 +98,8 @@ impl<'a> Timer<'a> {
         false
     }
 
-    /// Notes that the task waits for the timer, there, after a poll with this waker.
+    /// Notes that the task waits for the timer, there, after a poll with this waker that
+    /// [`poll_proceed`](Timer::poll_proceed) let go on.
     pub(crate) fn waits(&mut self, at: &'static Location<'static>, waker: &Waker) {
         self.cx.waits(Wait::Time, at, waker, &mut self.ticket);
     }

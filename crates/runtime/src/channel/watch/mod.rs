@@ -14,7 +14,7 @@ use std::sync::Arc as Snapshot;
 
 use super::line::{self, Line};
 use super::{Disconnected, RecvError};
-use crate::Cx;
+use crate::cx::{self, Cx};
 use crate::prim::{Arc, Mutex, lock};
 pub use wait::{Changed, Closed};
 
@@ -200,11 +200,13 @@ impl<T> Watcher<T> {
         cx: &Cx,
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Result<Snapshot<T>, RecvError> {
-        cx.checkpoint()?;
+        cx::begin().await;
+        cx.checkpoint().inspect_err(|_| cx::ends())?;
         loop {
             // Looked at outside the lock.
             let value = self.borrow_and_update();
             if wanted(&value) {
+                cx::ends();
                 return Ok(value);
             }
             self.changed(cx).await?;
