@@ -1,5 +1,6 @@
 //! Programs: what `block_on` runs.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
@@ -109,9 +110,10 @@ impl Runtime {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        if Worker::is_here() || Guest::is_any() {
+        if is_inside() {
             return Err(BlockOnError::InsideTask);
         }
+        let _inside = Inside::enter();
         let outcome = match self.places.take() {
             Place::Worker(worker) => self.run_as_worker(worker, body),
             Place::Guest(pin) => self.run_as_guest(pin, body),
@@ -179,6 +181,33 @@ impl Runtime {
             }
         }
         self.places.give(worker, seat);
+    }
+}
+
+thread_local! {
+    /// Whether this thread is in `block_on`.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs tasks, or is about to: it may wait for none.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get() || Worker::is_here() || Guest::is_any()
+}
+
+/// The thread is in `block_on` for as long as this lives: also while it makes the body, before
+/// that is polled, and in between two polls.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Inside {
+        INSIDE.set(true);
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
     }
 }
 
