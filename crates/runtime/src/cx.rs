@@ -31,11 +31,19 @@ use crate::time::{Sleep, Timeout};
 
 /// A task's context: time, spawning and the cancel state come through it.
 ///
-/// A cheap clone, valid for ever; used from another task it tells about the task it belongs to.
+/// A cheap clone, valid for ever. Asked by another task ([`checkpoint`](Cx::checkpoint),
+/// [`is_cancelled`](Cx::is_cancelled), [`budget`](Cx::budget)) it tells about the task it belongs
+/// to. To *wait* in a task, use the context of that task: an operation that is awaited in one task
+/// with the context of another would miss the cancels and timeouts around it, so it ends at once
+/// with a [`Cancelled`] that says so (`ResourceUnavailable`, "the context of another task"). Outside
+/// of tasks, on a thread of your own, on another executor or in a blocking job, any context will do.
 #[derive(Clone)]
 pub struct Cx {
     task: TaskRef,
 }
+
+/// Why an operation was refused that is awaited in another task.
+const WRONG_OWNER: &str = "the context of another task";
 
 /// What a task waits for, as dumps tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +201,26 @@ impl Cx {
         if is_forced_here(&self.task, context.waker()) || !takes_operation(context, ticket) {
             return Poll::Pending;
         }
-        Poll::Ready(self.checkpoint())
+        Poll::Ready(self.check_owner().and_then(|()| self.checkpoint()))
+    }
+
+    /// An error if another task is polled here than the one this context belongs to: its cancels
+    /// and timeouts would not reach what waits with this context. A blocking job waits as any
+    /// thread does, which has no task.
+    pub(crate) fn check_owner(&self) -> Result<(), Cancelled> {
+        let is_another =
+            |polled: &TaskRef| polled.as_ptr() != self.task.as_ptr() && !polled.is_blocking();
+        match ambient::with_current(is_another) {
+            Some(true) => Err(self.wrong_owner()),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wrong_owner(&self) -> Cancelled {
+        let reason = self.task.region.reason(Kind::ResourceUnavailable).with_task(self.id());
+        reason.with_message(WRONG_OWNER).into()
     }
 
     /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked

@@ -111,6 +111,7 @@ impl<'a> ScopeBuilder<'a> {
     {
         let cx = self.cx;
         cx::begin().await;
+        cx.check_owner().inspect_err(|_| cx::ends())?;
         let region = match cx.open_region(self.policy, self.budget) {
             Ok(region) => region,
             Err(status) => {

@@ -45,8 +45,14 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if !cx::begins(context, this.begun) {
-            return Poll::Pending;
+        if !*this.begun {
+            if !cx::begins(context, this.begun) {
+                return Poll::Pending;
+            }
+            if let Err(cancelled) = this.timer.cx().check_owner() {
+                cx::ends();
+                return Poll::Ready(Err(cancelled.into()));
+            }
         }
         loop {
             let told = this.body.branch().is_some_and(Branch::is_cancelled);
