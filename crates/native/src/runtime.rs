@@ -332,6 +332,7 @@ impl Drop for Runtime {
         }
         self.shared.blocking.close();
         self.shared.expire_if_closed();
+        self.core.abandon_timers(true);
     }
 }
 

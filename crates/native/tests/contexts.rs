@@ -2,13 +2,16 @@
 
 mod common;
 
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
-use asx_native::{BlockOnError, wait};
+use asx_kernel::time::Time;
+use asx_native::{BlockOnError, Runtime, wait};
 use asx_runtime::channel::{self, RecvError};
 use asx_runtime::sync::{Barrier, Mutex, Notify};
 use asx_runtime::{Cancelled, Cx, join_all, race};
@@ -119,5 +122,122 @@ fn a_wait_outside_of_tasks_is_anybody_s() {
             });
             assert_eq!(result, Ok(3));
         });
+    });
+}
+
+/// The context of a program that is over.
+fn late(runtime: &Runtime) -> Cx {
+    runtime.block_on(async |cx: Cx| cx)
+}
+
+fn assert_refused(result: Result<(), Cancelled>, kind: Kind, why: &str) {
+    let cancelled = result.unwrap_err();
+    assert_eq!((cancelled.kind(), cancelled.reason().message.as_deref()), (kind, Some(why)));
+}
+
+/// Waits on a thread of its own that has begun to when this returns.
+fn wait_elsewhere(cx: Cx) -> thread::JoinHandle<Result<(), Cancelled>> {
+    let (begun, begins) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let mut sleep = Box::pin(cx.sleep(LONG));
+        let begin = poll_fn(|context| {
+            let polled = sleep.as_mut().poll(context);
+            let _ = begun.send(());
+            polled
+        });
+        wait(begin)
+    });
+    begins.recv().unwrap();
+    thread
+}
+
+const GONE: (Kind, &str) = (Kind::Shutdown, "the runtime is gone");
+const IDLE: (Kind, &str) =
+    (Kind::ResourceUnavailable, "nobody runs the timers: no program is running");
+
+#[test]
+fn a_wait_for_time_ends_when_the_runtime_is_gone() {
+    ends(|| {
+        for workers in [1, 2, 4] {
+            let runtime = Runtime::builder().workers(workers).build().unwrap();
+            let cx = late(&runtime);
+            let waits = (workers > 1).then(|| wait_elsewhere(cx.clone()));
+            drop(runtime);
+            if let Some(thread) = waits {
+                assert_refused(thread.join().unwrap(), GONE.0, GONE.1);
+            }
+            assert_refused(wait(cx.sleep(LONG)), GONE.0, GONE.1);
+            let (_tx, mut rx) = channel::bounded::<u8>(1);
+            assert_refused(wait(cx.interval(LONG).tick(&cx)).map(drop), GONE.0, GONE.1);
+            let body = async |cx: &Cx| {
+                let _ = rx.recv(cx).await;
+                Ok(())
+            };
+            assert_refused(wait(cx.timeout(LONG, body)), GONE.0, GONE.1);
+            assert_eq!(wait(cx.sleep_until(Time::ZERO)), Ok(()));
+        }
+    });
+}
+
+#[test]
+fn a_wait_for_time_ends_when_nobody_runs_the_timers() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let cx = late(&runtime);
+        assert_refused(wait(cx.sleep(Duration::from_millis(1))), IDLE.0, IDLE.1);
+        // While a program runs there is somebody; at its end that is over.
+        let waits = runtime.block_on(async |own: Cx| {
+            let waits = wait_elsewhere(cx.clone());
+            let short = cx.clone();
+            let short = thread::spawn(move || wait(short.sleep(Duration::from_millis(1))));
+            while !short.is_finished() {
+                own.sleep(Duration::from_millis(1)).await.unwrap();
+            }
+            assert_eq!(short.join().unwrap(), Ok(()));
+            waits
+        });
+        assert_refused(waits.join().unwrap(), IDLE.0, IDLE.1);
+        assert_eq!(runtime.dump().timers, 0);
+        assert_eq!(
+            runtime.block_on(async |cx: Cx| cx.sleep(Duration::from_millis(1)).await),
+            Ok(())
+        );
+    });
+}
+
+/// Other workers go on when a program is over.
+#[test]
+fn a_wait_for_time_ends_in_time_where_workers_are_left() {
+    ends(|| {
+        for armed in [false, true] {
+            let runtime = Runtime::builder().workers(2).build().unwrap();
+            let sleep = |cx: Cx| wait(cx.sleep(Duration::from_millis(30)));
+            let thread = runtime.block_on(async |cx: Cx| {
+                let own = cx.clone();
+                let thread = thread::spawn(move || sleep(own));
+                if armed {
+                    cx.sleep(Duration::from_millis(10)).await.unwrap();
+                }
+                thread
+            });
+            assert_eq!(thread.join().unwrap(), Ok(()));
+            assert_eq!(sleep(late(&runtime)), Ok(()));
+        }
+    });
+}
+
+/// A timeout ends what cannot hear of it.
+#[test]
+fn a_timeout_on_a_thread_ends() {
+    ends(|| {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let cx = late(&runtime);
+        let (_tx, mut rx) = channel::bounded::<u8>(1);
+        let body = async |cx: &Cx| {
+            let _ = rx.recv(cx).await;
+            Ok::<_, Cancelled>(())
+        };
+        let over = wait(cx.timeout(Duration::from_millis(1), body));
+        assert_eq!(over.unwrap_err().kind(), Kind::Timeout);
     });
 }

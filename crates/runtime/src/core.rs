@@ -49,6 +49,12 @@ pub trait Host: Send + Sync + 'static {
     /// A timer was registered that is earlier than all others.
     fn timer_moved(&self, deadline: Time);
 
+    /// Whether somebody looks at the timers. If not, nobody can wait for one: this is asked for
+    /// contexts of tasks that have ended, as while one lives somebody does.
+    fn drives_timers(&self) -> bool {
+        true
+    }
+
     /// Does something to a task that is not that task's doing: what becomes runnable is nobody's
     /// own work.
     fn on_behalf(&self, f: &mut dyn FnMut()) {

@@ -112,10 +112,13 @@ impl Future for Tick<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let context = self.timer.cx();
         ready!(self.timer.poll_proceed(cx))?;
-        if !self.timer.poll(cx.waker()) {
-            let Tick { timer, at, .. } = &mut *self;
-            timer.waits(at, cx.waker());
-            return Poll::Pending;
+        match self.timer.poll(cx.waker()) {
+            Poll::Ready(over) => over?,
+            Poll::Pending => {
+                let Tick { timer, at, .. } = &mut *self;
+                timer.waits(at, cx.waker());
+                return Poll::Pending;
+            }
         }
         let due = self.timer.deadline();
         let interval = &mut *self.interval;

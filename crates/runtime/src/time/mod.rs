@@ -50,6 +50,8 @@ pub(crate) struct Timers<T> {
     wheel: ShortLock<Option<Box<Wheel<T>>>>,
     /// Whether there is a wheel: most programs have no timers, and are asked about them often.
     made: AtomicBool,
+    /// Whether no timer is taken any more; set under the lock.
+    closed: AtomicBool,
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
     pub(crate) stamp: Stamp,
@@ -63,6 +65,7 @@ impl<T> Timers<T> {
             config,
             wheel: ShortLock::new(None),
             made,
+            closed: AtomicBool::new(false),
             next,
             stamp: Stamp::default(),
         }
@@ -115,6 +118,9 @@ impl<T> Timers<T> {
     ) -> Result<TimerHandle, Status> {
         let (added, earliest) = {
             let mut wheel = self.wheel.lock();
+            if self.closed.load(Relaxed) {
+                return Err(Status::RegionClosed);
+            }
             let wheel = wheel.get_or_insert_with(|| self.wheel());
             if self.config.max_timer_duration != Duration::MAX {
                 // Distances are measured from the wheel's own time.
@@ -150,6 +156,25 @@ impl<T> Timers<T> {
     /// Takes a timer out, if it is still armed. `look` at it runs under the lock.
     fn cancel_with(&self, handle: TimerHandle, look: impl FnOnce(&T)) -> Option<T> {
         self.wheel.lock().as_mut()?.cancel(handle).inspect(look)
+    }
+
+    /// Takes all timers out; `look` at each runs under the lock. `close`: and never takes another.
+    #[cfg(not(target_family = "wasm"))]
+    fn take_all(&self, close: bool, look: impl Fn(TimerHandle, &T)) -> Vec<(TimerHandle, T)> {
+        if !close && !self.is_made() {
+            return Vec::new();
+        }
+        let mut wheel = self.wheel.lock();
+        self.closed.store(close, Relaxed);
+        self.next.store(u64::MAX, Relaxed);
+        let Some(wheel) = wheel.as_mut() else { return Vec::new() };
+        let handles: Vec<_> = wheel.handles().collect();
+        let take = |handle| {
+            let token = wheel.cancel(handle)?;
+            look(handle, &token);
+            Some((handle, token))
+        };
+        handles.into_iter().filter_map(take).collect()
     }
 
     /// Brings the wheel up to a time.
@@ -279,6 +304,18 @@ impl Core {
         });
         drop(before);
         updated.inspect_err(|status| self.refused_timer(*status))
+    }
+
+    /// Nobody looks at the timers any more: wakes all who wait for one, with contexts of tasks that
+    /// have ended. `close`: for good.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn abandon_timers(&self, close: bool) {
+        let note = |handle, armed: &Armed| {
+            self.note_timer(armed.owner(), handle, EventKind::TimerCancelled {});
+        };
+        for (handle, armed) in self.timers.take_all(close, note) {
+            armed.fire(handle);
+        }
     }
 
     /// Wakes those whose timers are due, at most so many: how many timers there were.

@@ -46,8 +46,8 @@ impl Future for Sleep<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(self.timer.poll_proceed(cx))?;
-        if self.timer.poll(cx.waker()) {
-            return Poll::Ready(Ok(()));
+        if let Poll::Ready(over) = self.timer.poll(cx.waker()) {
+            return Poll::Ready(over);
         }
         let Sleep { timer, at } = &mut *self;
         timer.waits(at, cx.waker());

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use asx_kernel::cancel;
 use asx_kernel::time::Time;
@@ -19,6 +19,8 @@ pin_project! {
     ///
     /// One inside another can only tighten it: the outer one's cancel reaches everything inside,
     /// whatever time the inner one has left.
+    ///
+    /// Outside of tasks nothing inside can hear of it: there the body is dropped when time is up.
     #[must_use = "futures do nothing unless awaited"]
     pub struct Timeout<'a, F> {
         kind: cancel::Kind,
@@ -67,15 +69,19 @@ where
             let Some(branch) = this.body.branch() else { return Poll::Pending };
             if branch.is_cancelled() {
                 if told {
-                    return Poll::Pending;
+                    return match branch.unheard(this.timer.cx()) {
+                        Some(cancelled) => Poll::Ready(Err(cancelled.into())),
+                        None => Poll::Pending,
+                    };
                 }
                 // One part of the body has looked at the clock: the others are to know.
                 continue;
             }
-            if !this.timer.poll(context.waker()) {
-                return Poll::Pending;
-            }
-            branch.cancel(this.timer.cx().task().region.reason(*this.kind).into());
+            let cancelled = match ready!(this.timer.poll(context.waker())) {
+                Ok(()) => this.timer.cx().task().region.reason(*this.kind).into(),
+                Err(cancelled) => cancelled,
+            };
+            branch.cancel(cancelled);
         }
     }
 }
