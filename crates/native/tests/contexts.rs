@@ -3,9 +3,13 @@
 mod common;
 
 use std::future::poll_fn;
+use std::io::{BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::pin::Pin;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -240,4 +244,49 @@ fn a_timeout_on_a_thread_ends() {
         let over = wait(cx.timeout(Duration::from_millis(1), body));
         assert_eq!(over.unwrap_err().kind(), Kind::Timeout);
     });
+}
+
+/// The name of the test below, and what its child process is told by.
+const FORGOTTEN: &str = "a_program_that_cannot_close_says_what_is_held";
+const CHILD: &str = "ASX_FORGOTTEN_SCOPE";
+
+/// The future of a scope is forgotten half-way: the program waits for it, and says so.
+#[test]
+fn a_program_that_cannot_close_says_what_is_held() {
+    if std::env::var_os(CHILD).is_some() {
+        return forget_a_scope();
+    }
+    ends(|| {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", FORGOTTEN, "--nocapture"])
+            .env(CHILD, "1")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let held: Vec<_> =
+            told.filter(|line| line.contains("nothing runs in it")).take(1).collect();
+        // It ends when it is stopped: that reaches the scope, which nobody polls.
+        assert!(held[0].contains("the future of its scope was forgotten"), "{held:?}");
+        assert!(child.wait().unwrap().success());
+    });
+}
+
+fn forget_a_scope() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let (handle, begin) = (runtime.handle(), std::time::Instant::now());
+    thread::spawn(move || {
+        // Later than it is told.
+        thread::sleep(Duration::from_secs(7));
+        handle.stop(Duration::ZERO);
+    });
+    runtime.block_on(async |cx: Cx| {
+        let scope = cx.scope(async |_s| cx.sleep(LONG).await);
+        let mut scope: Pin<Box<dyn Future<Output = Result<(), Cancelled>>>> = Box::pin(scope);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(scope.as_mut().poll(&mut context).is_pending());
+        // What it borrows must live as long: so it is given up for good.
+        std::mem::forget(scope);
+    });
+    assert!(begin.elapsed() > Duration::from_secs(5));
 }

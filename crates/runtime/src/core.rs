@@ -152,6 +152,8 @@ pub(crate) enum Alarm {
     Cancel(Weak<Region>, Kind, Option<Duration>),
     /// What still lives in a region is ended by force, and again after so long.
     Force(Weak<Region>, Duration),
+    /// Somebody looks again.
+    Wake(Waker),
 }
 
 impl Alarm {
@@ -168,6 +170,7 @@ impl Alarm {
             Alarm::Force(region, again) => {
                 region.upgrade().inspect(|region| region.force(again));
             }
+            Alarm::Wake(waker) => waker.wake(),
         }
     }
 }
