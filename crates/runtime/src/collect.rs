@@ -3,9 +3,10 @@
 use std::future::poll_fn;
 use std::task::{Poll, ready};
 
-use crate::cx::{self, Cx};
+use crate::Cx;
 use crate::foreign::Ticket;
 use crate::outcome::{Cancelled, Outcome};
+use crate::proceed;
 use crate::task::Task;
 
 impl Cx {
@@ -35,7 +36,7 @@ impl Cx {
         &self,
         tasks: impl IntoIterator<Item = Task<T, E>>,
     ) -> Result<Vec<Outcome<T, E>>, Cancelled> {
-        cx::begin().await;
+        proceed::begin().await;
         let mut outcomes = Vec::new();
         // Each is awaited in turn: all of them run meanwhile, whoever looks.
         let tasks: Vec<_> = tasks.into_iter().collect();
@@ -48,7 +49,7 @@ impl Cx {
                 });
             outcomes.push(outcome.await?);
         }
-        cx::ends();
+        proceed::ends();
         Ok(outcomes)
     }
 }

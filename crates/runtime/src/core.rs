@@ -119,8 +119,8 @@ pub struct Health {
 /// What a host decides for its tasks.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many operations that need not wait a task may complete in one poll, whatever they answer,
-    /// before it lets others run; `u32::MAX`: any number.
+    /// How many operations that need not wait a task may complete in one poll, whatever they
+    /// answer, before it lets others run; `u32::MAX`: any number.
     pub operations: u32,
     /// Whether events are recorded, how many are retained, and what happens beyond that.
     pub journal: Option<Recording>,

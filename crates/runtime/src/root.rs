@@ -85,8 +85,8 @@ impl Root {
 /// How long a program may take to close after its body has ended before somebody is told.
 const HELD_UP: Duration = Duration::from_secs(5);
 
-/// Tells, once, what keeps a program from its end that has nothing left to do: the future of a scope
-/// that is kept somewhere, or was forgotten, may never be polled or dropped.
+/// Tells, once, what keeps a program from its end that has nothing left to do: the future of a
+/// scope that is kept somewhere, or was forgotten, may never be polled or dropped.
 struct Watch<'a> {
     region: &'a Arc<Region>,
     /// When it is to be told, and what wakes the thread for it.

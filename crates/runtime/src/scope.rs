@@ -21,10 +21,11 @@ use pin_project_lite::pin_project;
 
 use crate::ambient;
 use crate::cell::{Extra, TaskRef, claim_stop};
-use crate::cx::{self, Cx, Wait, look};
+use crate::cx::{Cx, Wait, look};
 use crate::foreign::{self, Ticket};
 use crate::node::{self, Inside};
 use crate::outcome::{Cancelled, Outcome, Panic, Stop};
+use crate::proceed;
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make, spawn};
 use crate::task::Task;
@@ -110,14 +111,14 @@ impl<'a> ScopeBuilder<'a> {
         E: Send + 'static,
     {
         let cx = self.cx;
-        cx::begin().await;
-        cx.check_owner().inspect_err(|_| cx::ends())?;
+        proceed::begin().await;
+        cx.check_owner().inspect_err(|_| proceed::ends())?;
         let region = match cx.open_region(self.policy, self.budget) {
             Ok(region) => region,
             Err(status) => {
                 // The region around is closing: whoever runs in it is being cancelled. Or there is
                 // no room for another one.
-                cx::ends();
+                proceed::ends();
                 let reason = look(cx.task(), true).unwrap_or_else(|| cx.region().refusal(status));
                 return Err(Stop::Cancelled(reason));
             }
@@ -135,7 +136,7 @@ impl<'a> ScopeBuilder<'a> {
             _ => region.close_failed(),
         }
         let interrupted = Drained::new(cx, &region, self.at).await;
-        cx::ends();
+        proceed::ends();
         std::mem::forget(guard);
         let [failed, broken] = region.take_failures();
         if failed.is_none() && broken.is_none() && interrupted.is_none() {

@@ -16,6 +16,7 @@ use crate::cell::{Joint, TaskRef};
 use crate::cx::{self, Wait};
 use crate::footprint::{self, Object, Part};
 use crate::outcome::{Cancelled, Outcome, Stop};
+use crate::proceed;
 use crate::{CancelSafe, Why};
 
 /// A task's handle. Awaiting it gives the outcome; dropping it changes nothing, since the scope
@@ -72,11 +73,11 @@ impl<T, E> Task<T, E> {
     /// [`Cx::poll_proceed`] of the task that awaits: what was said to it.
     #[inline]
     pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Option<Cancelled>> {
-        if !cx::takes_operation(context, &mut self.joint.ticket) {
+        if !proceed::takes_operation(context, &mut self.joint.ticket) {
             return Poll::Pending;
         }
         let cancelled = self.awaiter_cancelled();
-        let forced = |task: &TaskRef| cx::is_forced_here(task, context.waker());
+        let forced = |task: &TaskRef| proceed::is_forced_here(task, context.waker());
         if cancelled.is_some() && ambient::with_current(forced) == Some(true) {
             return Poll::Pending;
         }

@@ -136,12 +136,6 @@ impl<T> Wheel<T> {
         Some((Time::from_nanos(body.deadline), body.token.as_ref()?))
     }
 
-    /// The live timers, in no particular order.
-    pub fn handles(&self) -> impl Iterator<Item = TimerHandle> {
-        let live = (0..).zip(&self.slab.bodies).filter(|(_, body)| body.token.is_some());
-        live.map(|(at, body)| TimerHandle { id: self.id(at), generation: body.generation })
-    }
-
     /// The deadline of the earliest live timer, to the nanosecond.
     ///
     /// Looks at one slot of each level. A slot whose earliest timer was cancelled is searched; the

@@ -21,8 +21,9 @@ use std::task::Context;
 
 use asx_kernel::cancel::Kind;
 
-use crate::cx::{self, Cx};
+use crate::Cx;
 use crate::outcome::{Cancelled, Panic};
+use crate::proceed;
 
 pub use all::{join_all, race_all, try_join_all};
 pub use group::{BoxFuture, Child, Group, NextChild, group};
@@ -83,9 +84,9 @@ impl<'a> Decision<'a> {
         Decision { cx, begun: false, first: None, panic: None }
     }
 
-    /// Whether the parts may be polled; see [`cx::begins`].
+    /// Whether the parts may be polled; see [`proceed::begins`].
     fn begins(&mut self, context: &Context<'_>) -> bool {
-        cx::begins(context, &mut self.begun)
+        proceed::begins(context, &mut self.begun)
     }
 
     fn is_open(&self) -> bool {
@@ -110,7 +111,7 @@ impl<'a> Decision<'a> {
 
     /// All parts have ended: the one that decided. A panic goes on here.
     fn settle(&mut self) -> Option<usize> {
-        cx::ends();
+        proceed::ends();
         match self.panic.take() {
             Some(panic) => panic.resume(),
             None => self.first,

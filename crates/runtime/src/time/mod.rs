@@ -32,6 +32,9 @@ pub use units::DurationExt;
 /// Timers fired under one lock.
 const BATCH: usize = 256;
 
+/// More than a wheel ever has timers.
+const GENERATIONS: u64 = 1 << 48;
+
 /// Whose timer it is.
 pub(crate) enum Owner {
     /// A task's own wait.
@@ -52,6 +55,8 @@ pub(crate) struct Timers<T> {
     made: AtomicBool,
     /// Whether no timer is taken any more; set under the lock.
     closed: AtomicBool,
+    /// How many wheels were taken out: those of one are not mistaken for those of the next.
+    wheels: AtomicU64,
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
     pub(crate) stamp: Stamp,
@@ -66,6 +71,7 @@ impl<T> Timers<T> {
             wheel: ShortLock::new(None),
             made,
             closed: AtomicBool::new(false),
+            wheels: AtomicU64::new(0),
             next,
             stamp: Stamp::default(),
         }
@@ -74,7 +80,10 @@ impl<T> Timers<T> {
     #[inline(never)]
     fn wheel(&self) -> Box<Wheel<T>> {
         self.made.store(true, Release);
-        Box::new(Wheel::new(self.config.clone(), self.start))
+        let mut config = self.config.clone();
+        let before = self.wheels.load(Relaxed).wrapping_mul(GENERATIONS);
+        config.first_generation = config.first_generation.wrapping_add(before);
+        Box::new(Wheel::new(config, self.start))
     }
 
     /// Goes back to the first time, with no timer.
@@ -158,23 +167,22 @@ impl<T> Timers<T> {
         self.wheel.lock().as_mut()?.cancel(handle).inspect(look)
     }
 
-    /// Takes all timers out; `look` at each runs under the lock. `close`: and never takes another.
+    /// Takes all timers out. `close`: and never takes another.
     #[cfg(not(target_family = "wasm"))]
-    fn take_all(&self, close: bool, look: impl Fn(TimerHandle, &T)) -> Vec<(TimerHandle, T)> {
-        if !close && !self.is_made() {
-            return Vec::new();
-        }
-        let mut wheel = self.wheel.lock();
-        self.closed.store(close, Relaxed);
-        self.next.store(u64::MAX, Relaxed);
-        let Some(wheel) = wheel.as_mut() else { return Vec::new() };
-        let handles: Vec<_> = wheel.handles().collect();
-        let take = |handle| {
-            let token = wheel.cancel(handle)?;
-            look(handle, &token);
-            Some((handle, token))
+    fn take_all(&self, close: bool) -> Vec<Expired<T>> {
+        let wheel = {
+            let mut wheel = self.wheel.lock();
+            self.closed.store(close, Relaxed);
+            self.next.store(u64::MAX, Relaxed);
+            self.wheels.fetch_add(1, Relaxed);
+            self.made.store(false, Release);
+            wheel.take()
         };
-        handles.into_iter().filter_map(take).collect()
+        let mut all = Vec::new();
+        if let Some(mut wheel) = wheel {
+            wheel.collect(Time::MAX, usize::MAX, &mut all);
+        }
+        all
     }
 
     /// Brings the wheel up to a time.
@@ -310,11 +318,9 @@ impl Core {
     /// have ended. `close`: for good.
     #[cfg(not(target_family = "wasm"))]
     pub fn abandon_timers(&self, close: bool) {
-        let note = |handle, armed: &Armed| {
-            self.note_timer(armed.owner(), handle, EventKind::TimerCancelled {});
-        };
-        for (handle, armed) in self.timers.take_all(close, note) {
-            armed.fire(handle);
+        for Expired { handle, token, .. } in self.timers.take_all(close) {
+            self.note_timer(token.owner(), handle, EventKind::TimerCancelled {});
+            token.fire(handle);
         }
     }
 

@@ -10,8 +10,8 @@ use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
 use super::timer::Timer;
-use crate::cx;
 use crate::node::{Branch, Inside, Kind};
+use crate::proceed;
 use crate::{Cancelled, Cx};
 
 pin_project! {
@@ -48,18 +48,18 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if !*this.begun {
-            if !cx::begins(context, this.begun) {
+            if !proceed::begins(context, this.begun) {
                 return Poll::Pending;
             }
             if let Err(cancelled) = this.timer.cx().check_owner() {
-                cx::ends();
+                proceed::ends();
                 return Poll::Ready(Err(cancelled.into()));
             }
         }
         loop {
             let told = this.body.branch().is_some_and(Branch::is_cancelled);
             if let Poll::Ready(result) = this.body.as_mut().poll(context) {
-                cx::ends();
+                proceed::ends();
                 let seen = this.body.branch().and_then(Branch::seen);
                 return Poll::Ready(match (result, seen) {
                     (Ok(_), Some(cancelled)) => Err(cancelled.into()),

@@ -76,8 +76,8 @@ impl<'a> Timer<'a> {
         self.cx.poll_proceed(context, &mut self.ticket)
     }
 
-    /// Waits for the time to come: the waker is woken then. Only the last one is. An error if nobody
-    /// would wake it, as the task of the context has ended and nothing of the runtime runs.
+    /// Waits for the time to come: the waker is woken then. Only the last one is. An error if
+    /// nobody would wake it, as the task of the context has ended and nothing of the runtime runs.
     pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Result<(), Cancelled>> {
         let core = self.cx.core();
         match self.handle() {
