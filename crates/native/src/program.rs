@@ -1,5 +1,6 @@
 //! Programs: what `block_on` runs.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
@@ -7,12 +8,12 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use asx_kernel::status::Status;
-use asx_runtime::{Cancelled, Cx, Outcome, Panic, Root, Stop};
+use asx_runtime::{Cancelled, Cx, Host, Outcome, Panic, Root, Stop};
 
 use crate::guest::Guest;
 use crate::places::Place;
 use crate::prim::atomic::AtomicBool;
-use crate::prim::atomic::Ordering::{Acquire, Release};
+use crate::prim::atomic::Ordering::{Acquire, Release, SeqCst};
 use crate::runtime::Runtime;
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -109,9 +110,10 @@ impl Runtime {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        if Worker::is_here() || Guest::is_any() {
+        if is_inside() {
             return Err(BlockOnError::InsideTask);
         }
+        let _inside = Inside::enter(self);
         let outcome = match self.places.take() {
             Place::Worker(worker) => self.run_as_worker(worker, body),
             Place::Guest(pin) => self.run_as_guest(pin, body),
@@ -168,17 +170,48 @@ impl Runtime {
         if let Some(worker) = &worker {
             worker.hand_over();
             self.shared.idle.leave();
-            // Without other programs there is nothing left, and no timer.
-            if self.places.has_guests() {
-                if self.shared.global.total() > 0 {
-                    self.shared.idle.notify_remote();
-                }
-                if self.core.next_timer().is_some() {
-                    self.shared.idle.notify_timers();
-                }
+            // Without other programs nothing is left to run.
+            if self.places.has_guests() && self.shared.global.total() > 0 {
+                self.shared.idle.notify_remote();
+            }
+            // Threads may wait with contexts of programs that are over.
+            if self.core.next_timer().is_some() {
+                self.shared.idle.notify_timers();
             }
         }
         self.places.give(worker, seat);
+    }
+}
+
+thread_local! {
+    /// Whether this thread is in `block_on`.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs tasks, or is about to: it may wait for none.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get() || Worker::is_here() || Guest::is_any()
+}
+
+/// The thread is in `block_on` for as long as this lives: also while it makes the body, before
+/// that is polled, and in between two polls.
+struct Inside<'a>(&'a Runtime);
+
+impl Inside<'_> {
+    fn enter(runtime: &Runtime) -> Inside<'_> {
+        INSIDE.set(true);
+        runtime.shared.programs.fetch_add(1, SeqCst);
+        Inside(runtime)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+        let Inside(Runtime { shared, core, .. }) = self;
+        if shared.programs.fetch_sub(1, SeqCst) == 1 && !shared.drives_timers() {
+            core.abandon_timers(false);
+        }
     }
 }
 

@@ -74,8 +74,8 @@ impl Builder {
         self
     }
 
-    /// How many channel and lock operations that need not wait a task may do in one poll before it
-    /// lets others run; 128 unless set, `None` for any number. 0 counts as 1.
+    /// How many operations that need not wait a task may complete in one poll, whatever they
+    /// answer, before it lets others run; 128 unless set, `None` for any number. 0 counts as 1.
     pub fn operations_per_poll(mut self, operations: Option<u32>) -> Self {
         self.settings.operations = operations.map_or(u32::MAX, |operations| operations.max(1));
         self
@@ -332,6 +332,7 @@ impl Drop for Runtime {
         }
         self.shared.blocking.close();
         self.shared.expire_if_closed();
+        self.core.abandon_timers(true);
     }
 }
 

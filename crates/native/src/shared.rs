@@ -35,6 +35,9 @@ pub(crate) struct Shared {
     clock: Clock,
     /// Random numbers drawn by threads that are no workers.
     drawn: AtomicU64,
+    /// How many threads are in `block_on`: without one, and without another worker, nobody looks at
+    /// the timers.
+    pub(crate) programs: AtomicUsize,
 }
 
 /// How workers choose.
@@ -118,6 +121,7 @@ impl Shared {
             clock,
             blocking,
             drawn: AtomicU64::new(0),
+            programs: AtomicUsize::new(0),
         })
     }
 
@@ -292,6 +296,10 @@ impl Host for Shared {
             self.expire_if_closed();
             pinned.into_iter().for_each(|entry| self.schedule(entry));
         }
+    }
+
+    fn drives_timers(&self) -> bool {
+        self.remotes.len() > 1 || self.programs.load(SeqCst) > 0
     }
 
     fn time_passes(&self) -> bool {

@@ -8,8 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crate::guest::Guest;
-use crate::worker::Worker;
+use crate::program::is_inside;
 
 /// Waits for a future on this thread, which blocks meanwhile: the way from a blocking job, or from
 /// a thread of your own, to whatever has to be awaited.
@@ -49,7 +48,7 @@ use crate::worker::Worker;
 /// If the thread is running tasks: they would wait for it.
 #[track_caller]
 pub fn wait<F: Future>(future: F) -> F::Output {
-    if Worker::is_here() || Guest::is_any() {
+    if is_inside() {
         panic!("wait inside a task would keep other tasks from running: await instead");
     }
     let signal = Arc::new(Signal { set: AtomicBool::new(false), thread: thread::current() });

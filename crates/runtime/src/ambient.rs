@@ -163,6 +163,24 @@ pub(crate) fn take_operation() -> bool {
     with_turn(take).unwrap_or(true)
 }
 
+/// Gives back an operation that was taken for one which waits after all: only those that complete
+/// count.
+#[inline]
+pub(crate) fn return_operation() {
+    with_turn(|turn| {
+        let left = turn.left.get();
+        if left != u32::MAX {
+            turn.left.set(left + 1);
+        }
+    });
+}
+
+/// Whether [`take_operation`] would find one.
+#[inline]
+pub(crate) fn has_operation() -> bool {
+    with_turn(|turn| turn.left.get() > 0).unwrap_or(true)
+}
+
 /// The poll of this thread may do any number of operations.
 pub(crate) fn allow_any_number() {
     with_turn(Turn::free);

@@ -1,10 +1,13 @@
 //! All outcomes of several tasks.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Poll, ready};
 
+use crate::Cx;
+use crate::foreign::Ticket;
 use crate::outcome::{Cancelled, Outcome};
-use crate::{Cx, Task};
+use crate::proceed;
+use crate::task::Task;
 
 impl Cx {
     /// Waits for all of these tasks: how each ended, in their order. An error only if the caller is
@@ -33,16 +36,20 @@ impl Cx {
         &self,
         tasks: impl IntoIterator<Item = Task<T, E>>,
     ) -> Result<Vec<Outcome<T, E>>, Cancelled> {
+        proceed::begin().await;
         let mut outcomes = Vec::new();
         // Each is awaited in turn: all of them run meanwhile, whoever looks.
         let tasks: Vec<_> = tasks.into_iter().collect();
         for mut task in tasks {
-            let outcome = poll_fn(|context| match self.checkpoint() {
-                Err(cancelled) => Poll::Ready(Err(cancelled)),
-                Ok(()) => task.poll_end(context.waker()).map(Ok),
-            });
+            let mut ticket = Ticket::NONE;
+            let outcome =
+                poll_fn(|context| match ready!(self.poll_proceed(context, &mut ticket)) {
+                    Err(cancelled) => Poll::Ready(Err(cancelled)),
+                    Ok(()) => task.poll_charged_end(context.waker()).map(Ok),
+                });
             outcomes.push(outcome.await?);
         }
+        proceed::ends();
         Ok(outcomes)
     }
 }

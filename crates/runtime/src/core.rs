@@ -49,6 +49,12 @@ pub trait Host: Send + Sync + 'static {
     /// A timer was registered that is earlier than all others.
     fn timer_moved(&self, deadline: Time);
 
+    /// Whether somebody looks at the timers. If not, nobody can wait for one: this is asked for
+    /// contexts of tasks that have ended, as while one lives somebody does.
+    fn drives_timers(&self) -> bool {
+        true
+    }
+
     /// Does something to a task that is not that task's doing: what becomes runnable is nobody's
     /// own work.
     fn on_behalf(&self, f: &mut dyn FnMut()) {
@@ -113,8 +119,8 @@ pub struct Health {
 /// What a host decides for its tasks.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many channel and lock operations that need not wait a task may do in one poll before it
-    /// lets others run; `u32::MAX`: any number.
+    /// How many operations that need not wait a task may complete in one poll, whatever they
+    /// answer, before it lets others run; `u32::MAX`: any number.
     pub operations: u32,
     /// Whether events are recorded, how many are retained, and what happens beyond that.
     pub journal: Option<Recording>,
@@ -146,6 +152,8 @@ pub(crate) enum Alarm {
     Cancel(Weak<Region>, Kind, Option<Duration>),
     /// What still lives in a region is ended by force, and again after so long.
     Force(Weak<Region>, Duration),
+    /// Somebody looks again.
+    Wake(Waker),
 }
 
 impl Alarm {
@@ -162,6 +170,7 @@ impl Alarm {
             Alarm::Force(region, again) => {
                 region.upgrade().inspect(|region| region.force(again));
             }
+            Alarm::Wake(waker) => waker.wake(),
         }
     }
 }

@@ -29,7 +29,13 @@ use crate::time::{Sleep, Timeout};
 
 /// A task's context: time, spawning and the cancel state come through it.
 ///
-/// A cheap clone, valid for ever; used from another task it tells about the task it belongs to.
+/// A cheap clone, valid for ever. Asked by another task ([`checkpoint`](Cx::checkpoint),
+/// [`is_cancelled`](Cx::is_cancelled), [`budget`](Cx::budget)) it tells about the task it belongs
+/// to. To *wait* in a task, use the context of that task: an operation that is awaited in one task
+/// with the context of another would miss the cancels and timeouts around it, so it ends at once
+/// with a [`Cancelled`] that says so (`ResourceUnavailable`, "the context of another task").
+/// Outside of tasks, on a thread of your own, on another executor or in a blocking job, any context
+/// will do.
 #[derive(Clone)]
 pub struct Cx {
     task: TaskRef,
@@ -131,11 +137,25 @@ impl Cx {
         look_in_time(&self.task)
     }
 
-    /// Notes what the task is about to wait for, and where. A cancel wakes `waker`, also if it is
-    /// not the task's own, for as long as the ticket lives.
+    /// An operation that [`poll_proceed`](Cx::poll_proceed) has let go on waits: notes for what,
+    /// and where, and gives back what it was charged. A cancel wakes `waker`, also if it is not the
+    /// task's own, for as long as the ticket lives.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn waits(
+        &self,
+        on: Wait,
+        at: &'static Location<'static>,
+        waker: &Waker,
+        ticket: &mut Ticket,
+    ) {
+        ambient::return_operation();
+        self.note_wait(on, at, waker, ticket);
+    }
+
+    /// [`waits`](Cx::waits), of an operation that was charged nothing.
+    #[inline]
+    pub(crate) fn note_wait(
         &self,
         on: Wait,
         at: &'static Location<'static>,
@@ -148,7 +168,7 @@ impl Cx {
 
     /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
     /// it or the part of it that asks to stop, nothing bounds it, and it may do one more operation,
-    /// which this takes. If not, [`checkpoint`](Cx::checkpoint) and `may_go_on` tell.
+    /// which this takes.
     ///
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
@@ -163,17 +183,6 @@ impl Cx {
     #[inline(never)]
     fn is_quiet_around(&self) -> bool {
         is_quiet(&self.task, |_| true)
-    }
-
-    /// Whether an operation that need not wait may go on; if not, others run first and the task is
-    /// polled again after them. So a task that always finds something to do starves nobody.
-    #[inline]
-    pub(crate) fn may_go_on(&self, context: &Context<'_>) -> bool {
-        let may = ambient::take_operation();
-        if !may {
-            context.waker().wake_by_ref();
-        }
-        may
     }
 
     /// The region that work started here belongs to: the innermost scope around the caller.
@@ -439,7 +448,7 @@ const _: () = assert!(size_of::<UntilCancelled<'_>>() == 2 * size_of::<usize>())
 #[derive(Debug)]
 enum Watch<'a> {
     Plain(&'a Cx, &'static Location<'static>),
-    Foreign(Box<(&'a Cx, &'static Location<'static>, Ticket)>),
+    Ticketed(Box<(&'a Cx, &'static Location<'static>, Ticket)>),
 }
 
 impl Future for UntilCancelled<'_> {
@@ -448,20 +457,22 @@ impl Future for UntilCancelled<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Cancelled> {
         let (cx, at) = match &self.0 {
             Watch::Plain(cx, at) => (*cx, *at),
-            Watch::Foreign(watch) => (watch.0, watch.1),
+            Watch::Ticketed(watch) => (watch.0, watch.1),
         };
-        // A request wakes the task.
-        if let Err(cancelled) = cx.checkpoint() {
-            return Poll::Ready(cancelled);
-        }
         let mut first = Ticket::NONE;
         let ticket = match &mut self.0 {
             Watch::Plain(..) => &mut first,
-            Watch::Foreign(watch) => &mut watch.2,
+            Watch::Ticketed(watch) => &mut watch.2,
         };
-        cx.waits(Wait::Cancel, at, context.waker(), ticket);
-        if first.is_some() {
-            self.0 = Watch::Foreign(Box::new((cx, at, first)));
+        let proceeds = cx.poll_proceed(context, ticket);
+        match proceeds {
+            Poll::Ready(Err(cancelled)) => return Poll::Ready(cancelled),
+            // A request wakes the task.
+            Poll::Ready(Ok(())) => cx.waits(Wait::Cancel, at, context.waker(), ticket),
+            Poll::Pending => {}
+        }
+        if !first.is_none() {
+            self.0 = Watch::Ticketed(Box::new((cx, at, first)));
         }
         Poll::Pending
     }

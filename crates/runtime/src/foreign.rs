@@ -34,6 +34,9 @@ use crate::short::ShortLock;
 #[derive(Default)]
 pub(crate) struct Ticket(u32);
 
+/// A ticket of an operation that has let others run and has left nothing: no place leads to it.
+const YIELDED: u32 = u32::MAX;
+
 /// Tasks are spread over these by their addresses.
 #[cfg(not(loom))]
 static SHARDS: [ShortLock<Shard>; SHARD_COUNT] =
@@ -106,8 +109,24 @@ impl Ticket {
         }
     }
 
+    /// The operation lets others run first: it does so once, and then goes on.
+    pub(crate) fn note_yield(&mut self) {
+        self.end();
+        self.0 = YIELDED;
+    }
+
+    /// Whether the operation has let others run since this was asked last.
+    pub(crate) fn take_yield(&mut self) -> bool {
+        let yielded = self.0 == YIELDED;
+        if yielded {
+            self.0 = 0;
+        }
+        yielded
+    }
+
     #[inline(never)]
     fn leave(&mut self, task: &TaskRef, waker: &Waker) {
+        self.take_yield();
         let (address, told) = (address(task), task.word.load().state().acknowledged());
         match self.renew(address, waker) {
             Renewed::NotNeeded => return,
@@ -133,9 +152,9 @@ impl Ticket {
         }
     }
 
-    /// Whether a waker was left.
-    pub(crate) fn is_some(&self) -> bool {
-        self.0 != 0
+    /// Whether there is nothing to note.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0 == 0
     }
 
     /// Where the waker is.
@@ -183,6 +202,9 @@ impl Ticket {
 
     #[inline(never)]
     fn take_back(&mut self) {
+        if self.take_yield() {
+            return;
+        }
         let (index, at) = self.place();
         self.0 = 0;
         let waker = with_shard(index, |shard| shard.take(at));

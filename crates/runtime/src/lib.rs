@@ -40,6 +40,7 @@ mod prim;
 #[doc(hidden)]
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod probe;
+mod proceed;
 mod region;
 mod root;
 mod scope;

@@ -11,6 +11,7 @@ use asx_kernel::cancel;
 use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
+use crate::Cx;
 use crate::ambient;
 use crate::foreign;
 use crate::local::Given;
@@ -62,6 +63,13 @@ impl Branch {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.borrow().is_some()
+    }
+
+    /// The cancel, if nothing inside can hear of it: the task of the context is not polled here.
+    pub(crate) fn unheard(&self, cx: &Cx) -> Option<Cancelled> {
+        let task = cx.task().as_ptr();
+        let polled = ambient::with_current(|current| current.as_ptr() == task);
+        self.cancel.borrow().clone().filter(|_| polled != Some(true))
     }
 
     /// The cancel, if something inside has seen it.

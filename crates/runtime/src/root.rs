@@ -2,15 +2,23 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use asx_kernel::budget::Budget;
+use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+use asx_kernel::wheel::TimerHandle;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
+use crate::cell::Armed;
+use crate::core::Alarm;
+use crate::dump::Dump;
 use crate::outcome::Outcome;
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, spawn};
@@ -55,9 +63,12 @@ impl Root {
             }
         };
         region.end();
+        let mut watch = Watch { region: &region, armed: None, told: false };
         while !region.poll_closed(waker) {
+            watch.look(waker);
             drive();
         }
+        drop(watch);
         std::mem::forget(guard);
         drop(task);
         Region::retire(region);
@@ -69,6 +80,80 @@ impl Root {
             (None, Ok(())) => Err(Status::Internal),
         }
     }
+}
+
+/// How long a program may take to close after its body has ended before somebody is told.
+const HELD_UP: Duration = Duration::from_secs(5);
+
+/// Tells, once, what keeps a program from its end that has nothing left to do: the future of a
+/// scope that is kept somewhere, or was forgotten, may never be polled or dropped.
+struct Watch<'a> {
+    region: &'a Arc<Region>,
+    /// When it is to be told, and what wakes the thread for it.
+    armed: Option<(Time, TimerHandle)>,
+    told: bool,
+}
+
+impl Watch<'_> {
+    /// The region is not closed.
+    #[cold]
+    fn look(&mut self, waker: &Waker) {
+        let core = &self.region.core;
+        if self.told || !core.host.time_passes() {
+            return;
+        }
+        match self.armed {
+            None => {
+                let due = core.host.now() + HELD_UP;
+                let wake = Armed::alarm(Alarm::Wake(waker.clone()));
+                let handle = core.alarms.register(&*core.host, due, wake);
+                self.armed = handle.ok().map(|handle| (due, handle));
+            }
+            Some((due, _)) if due <= core.host.now() => {
+                self.told = true;
+                report(&held_up(&Dump::of(self.region)));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if let Some((_, handle)) = self.armed {
+            drop(self.region.core.alarms.cancel(handle));
+        }
+    }
+}
+
+/// What to tell of a program that does not close.
+fn held_up(dump: &Dump) -> String {
+    let seconds = HELD_UP.as_secs();
+    let mut text = format!(
+        "asx: the body of a program ended {seconds} s ago, and what it started has not:\n{dump}"
+    );
+    let parents: Vec<_> = dump.regions.iter().filter_map(|region| region.parent).collect();
+    for region in &dump.regions {
+        let open = region.state == RegionState::Open && region.tasks.is_empty();
+        if open && !parents.contains(&region.id) {
+            text += &format!(
+                "region r{} is open and nothing runs in it: the future of its scope was forgotten \
+                 (`mem::forget`), or is kept somewhere where it is neither polled nor dropped\n",
+                region.id
+            );
+        }
+    }
+    text
+}
+
+fn report(text: &str) {
+    #[cfg(feature = "tracing")]
+    if tracing::dispatcher::has_been_set() {
+        tracing::warn!("{text}");
+        return;
+    }
+    // It may be closed, which is no reason to panic.
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 pin_project! {

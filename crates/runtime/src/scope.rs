@@ -25,6 +25,7 @@ use crate::cx::{Cx, Wait, look};
 use crate::foreign::{self, Ticket};
 use crate::node::{self, Inside};
 use crate::outcome::{Cancelled, Outcome, Panic, Stop};
+use crate::proceed;
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make, spawn};
 use crate::task::Task;
@@ -110,11 +111,14 @@ impl<'a> ScopeBuilder<'a> {
         E: Send + 'static,
     {
         let cx = self.cx;
+        proceed::begin().await;
+        cx.check_owner().inspect_err(|_| proceed::ends())?;
         let region = match cx.open_region(self.policy, self.budget) {
             Ok(region) => region,
             Err(status) => {
                 // The region around is closing: whoever runs in it is being cancelled. Or there is
                 // no room for another one.
+                proceed::ends();
                 let reason = look(cx.task(), true).unwrap_or_else(|| cx.region().refusal(status));
                 return Err(Stop::Cancelled(reason));
             }
@@ -132,6 +136,7 @@ impl<'a> ScopeBuilder<'a> {
             _ => region.close_failed(),
         }
         let interrupted = Drained::new(cx, &region, self.at).await;
+        proceed::ends();
         std::mem::forget(guard);
         let [failed, broken] = region.take_failures();
         if failed.is_none() && broken.is_none() && interrupted.is_none() {
@@ -281,7 +286,7 @@ impl Future for Drained<'_> {
             }
         }
         let Drained { cx: context, at, ticket, .. } = &mut *self;
-        context.waits(Wait::Scope, at, cx.waker(), ticket);
+        context.note_wait(Wait::Scope, at, cx.waker(), ticket);
         Poll::Pending
     }
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Kind;
 
+use crate::ambient;
 use crate::cx::Wait;
 use crate::outcome::{Cancelled, Outcome};
 use crate::prim::{Mutex, lock};
@@ -155,10 +156,17 @@ impl<V, T, E> Future for Starting<V, T, E> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(mut task) = self.task.take() else { return Poll::Pending };
-        if let Some(cancelled) = task.awaiter_cancelled() {
-            self.task = Some(task);
-            self.give_up();
-            return Poll::Ready(Err(NotReady::Cancelled(cancelled)));
+        match task.poll_proceed(context) {
+            Poll::Ready(None) => {}
+            Poll::Ready(Some(cancelled)) => {
+                self.task = Some(task);
+                self.give_up();
+                return Poll::Ready(Err(NotReady::Cancelled(cancelled)));
+            }
+            Poll::Pending => {
+                self.task = Some(task);
+                return Poll::Pending;
+            }
         }
         match self.hear(context.waker()) {
             Some(Some(value)) => return Poll::Ready(Ok((value, task))),
@@ -168,6 +176,7 @@ impl<V, T, E> Future for Starting<V, T, E> {
             None => {}
         }
         if task.watch_end(context.waker()) {
+            ambient::return_operation();
             task.await_in_current(Wait::Signal, self.at, context.waker());
             self.task = Some(task);
             return Poll::Pending;

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
@@ -76,8 +76,8 @@ impl Future for Stopping<'_> {
     type Output = Result<(), Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.cx.checkpoint()?;
         let Stopping { cx: context, place, ticket, at } = &mut *self;
+        ready!(context.poll_proceed(cx, ticket))?;
         context.core().watch_stop(place, cx.waker());
         if context.is_stopping() {
             return Poll::Ready(Ok(()));

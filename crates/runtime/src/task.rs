@@ -5,7 +5,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use asx_kernel::arena::Key;
 use asx_kernel::cancel::{Kind, Reason};
@@ -16,6 +16,7 @@ use crate::cell::{Joint, TaskRef};
 use crate::cx::{self, Wait};
 use crate::footprint::{self, Object, Part};
 use crate::outcome::{Cancelled, Outcome, Stop};
+use crate::proceed;
 use crate::{CancelSafe, Why};
 
 /// A task's handle. Awaiting it gives the outcome; dropping it changes nothing, since the scope
@@ -69,9 +70,23 @@ impl<T, E> Task<T, E> {
         self.joint.task().clone()
     }
 
+    /// [`Cx::poll_proceed`] of the task that awaits: what was said to it.
+    #[inline]
+    pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Option<Cancelled>> {
+        if !proceed::takes_operation(context, &mut self.joint.ticket) {
+            return Poll::Pending;
+        }
+        let cancelled = self.awaiter_cancelled();
+        let forced = |task: &TaskRef| proceed::is_forced_here(task, context.waker());
+        if cancelled.is_some() && ambient::with_current(forced) == Some(true) {
+            return Poll::Pending;
+        }
+        Poll::Ready(cancelled)
+    }
+
     /// What was said to the task that awaits, unless it is that this one failed: then the outcome
     /// tells more.
-    pub(crate) fn awaiter_cancelled(&self) -> Option<Cancelled> {
+    fn awaiter_cancelled(&self) -> Option<Cancelled> {
         let cancelled = ambient::with_current(cx::look_in_time)??;
         let reason = cancelled.reason();
         let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id());
@@ -85,10 +100,10 @@ impl<T, E> Future for Task<T, E> {
     // Called by an `await`, it has the place of that.
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(cancelled) = self.awaiter_cancelled() {
-            return Poll::Ready(Err(Stop::Cancelled(cancelled)));
+        match ready!(self.poll_proceed(cx)) {
+            Some(cancelled) => Poll::Ready(Err(Stop::Cancelled(cancelled))),
+            None => self.poll_charged_end(cx.waker()),
         }
-        self.poll_end(cx.waker())
     }
 }
 
@@ -109,6 +124,16 @@ impl<T, E> Task<T, E> {
             task.set_wait(on, at);
             self.joint.ticket.wait(task, waker);
         });
+    }
+
+    /// [`poll_end`](Task::poll_end) of who was charged for it: given back if that waits.
+    #[track_caller]
+    pub(crate) fn poll_charged_end(&mut self, waker: &Waker) -> Poll<Outcome<T, E>> {
+        let polled = self.poll_end(waker);
+        if polled.is_pending() {
+            ambient::return_operation();
+        }
+        polled
     }
 
     /// Waits for the end, whatever was said to who waits.

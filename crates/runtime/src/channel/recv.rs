@@ -4,7 +4,7 @@
 
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use asx_kernel::channel::TryRecvError;
 
@@ -42,14 +42,9 @@ impl<'a, T> Recv<'a, T> {
         context: &mut Context<'_>,
         take: impl FnMut(&Shared<T>, &mut Law<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, RecvError>> {
-        if !self.cx.goes_ahead() {
-            if let Err(cancelled) = self.cx.checkpoint() {
-                self.forget();
-                return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
-            }
-            if !self.cx.may_go_on(context) {
-                return Poll::Pending;
-            }
+        if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.ticket)) {
+            self.forget();
+            return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
         }
         let taken = self.shared.poll_recv(self.waits, context.waker(), take);
         self.waits = taken.is_pending();
@@ -130,7 +125,8 @@ impl<T> Future for RecvMany<'_, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let RecvMany { recv, into, max } = &mut *self;
         if *max == 0 {
-            return Poll::Ready(recv.cx.checkpoint().map(|()| 0).map_err(RecvError::from));
+            let proceeds = recv.cx.poll_proceed(context, &mut recv.ticket);
+            return proceeds.map(|proceeds| proceeds.map(|()| 0).map_err(RecvError::from));
         }
         let mut senders = Vec::new();
         let taken = recv.poll_with(context, |shared, channel| {

@@ -5,7 +5,7 @@
 
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use asx_kernel::channel::WaiterId;
 
@@ -41,14 +41,9 @@ impl<'a, T> Place<'a, T> {
         number: impl Fn(&Shared<T>) -> N,
         permit: impl FnOnce(&'a Arc<Shared<T>>, N) -> P,
     ) -> Poll<Result<P, SendError<()>>> {
-        if !self.cx.goes_ahead() {
-            if let Err(cancelled) = self.cx.checkpoint() {
-                self.shared.leave(&mut self.place);
-                return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
-            }
-            if !self.cx.may_go_on(context) {
-                return Poll::Pending;
-            }
+        if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.ticket)) {
+            self.shared.leave(&mut self.place);
+            return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
         }
         match self.shared.poll_reserve(&mut self.place, context.waker(), number) {
             Poll::Ready(Ok((number, next))) => {
@@ -168,17 +163,12 @@ impl<T> Future for Sending<'_, T> {
         if value.is_none() {
             return Poll::Ready(Ok(()));
         }
-        if !cx.goes_ahead() {
-            if let Err(cancelled) = cx.checkpoint() {
-                shared.leave(place);
-                return match value.take() {
-                    Some(value) => Poll::Ready(Err(SendError::Cancelled(value, cancelled))),
-                    None => Poll::Ready(Ok(())),
-                };
-            }
-            if !cx.may_go_on(context) {
-                return Poll::Pending;
-            }
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, ticket)) {
+            shared.leave(place);
+            return match value.take() {
+                Some(value) => Poll::Ready(Err(SendError::Cancelled(value, cancelled))),
+                None => Poll::Ready(Ok(())),
+            };
         }
         let sent = shared.poll_send(place, value, context.waker());
         if sent.is_pending() {

@@ -228,6 +228,11 @@ pub(crate) fn dropping_by_force<R>(drops: impl FnOnce() -> R) -> R {
     drops()
 }
 
+/// Whether a task is being ended by force on this thread: its future is dropped.
+pub(crate) fn is_dropping_by_force() -> bool {
+    FORCED.get()
+}
+
 fn drop_context() -> DropContext {
     if std::thread::panicking() {
         DropContext::Unwinding

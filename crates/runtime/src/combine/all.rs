@@ -79,6 +79,9 @@ impl<R: Rule<F::Output>, F: Future> All<'_, R, F> {
     /// Polls until all parts have ended: the one that decided.
     fn poll_all(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let All { decision, children, outputs, .. } = self;
+        if !decision.begins(cx) {
+            return Poll::Pending;
+        }
         children.watch(decision.cx, cx.waker());
         while children.poll_round(|id, end| {
             let part = id as usize;

@@ -50,6 +50,9 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        if !this.decision.begins(cx) {
+            return Poll::Pending;
+        }
         if this.children.watch(this.decision.cx, cx.waker()) {
             this.slot.mark();
         }

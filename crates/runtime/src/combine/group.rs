@@ -10,7 +10,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use super::children::{Children, Ready};
 use super::drive::Drive;
@@ -232,10 +232,11 @@ impl<C: Future> Future for NextChild<'_, C> {
     type Output = Result<Option<C::Output>, Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.cx.checkpoint()?;
+        let NextChild { cx: context, shared, ticket, at } = &mut *self;
+        ready!(context.poll_proceed(cx, ticket))?;
         // Cloned before the lock and, if it is not needed, dropped after it.
         let waker = cx.waker().clone();
-        let mut inner = lock(&self.shared.inner);
+        let mut inner = lock(&shared.inner);
         if let Some(output) = inner.outputs.pop_front() {
             return Poll::Ready(Ok(Some(output)));
         }
@@ -246,7 +247,6 @@ impl<C: Future> Future for NextChild<'_, C> {
             inner.waiters.push(waker);
         }
         drop(inner);
-        let NextChild { cx: context, ticket, at, .. } = &mut *self;
         context.waits(Wait::Join, at, cx.waker(), ticket);
         Poll::Pending
     }

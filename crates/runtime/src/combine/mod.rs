@@ -17,10 +17,13 @@ mod part;
 mod race;
 mod tuple;
 
+use std::task::Context;
+
 use asx_kernel::cancel::Kind;
 
 use crate::Cx;
 use crate::outcome::{Cancelled, Panic};
+use crate::proceed;
 
 pub use all::{join_all, race_all, try_join_all};
 pub use group::{BoxFuture, Child, Group, NextChild, group};
@@ -70,6 +73,7 @@ impl<T> Rule<T> for Always {
 /// What has been decided among the parts.
 struct Decision<'a> {
     cx: &'a Cx,
+    begun: bool,
     /// The part whose output decided.
     first: Option<usize>,
     panic: Option<Panic>,
@@ -77,7 +81,12 @@ struct Decision<'a> {
 
 impl<'a> Decision<'a> {
     fn new(cx: &'a Cx) -> Decision<'a> {
-        Decision { cx, first: None, panic: None }
+        Decision { cx, begun: false, first: None, panic: None }
+    }
+
+    /// Whether the parts may be polled; see [`proceed::begins`].
+    fn begins(&mut self, context: &Context<'_>) -> bool {
+        proceed::begins(context, &mut self.begun)
     }
 
     fn is_open(&self) -> bool {
@@ -102,6 +111,7 @@ impl<'a> Decision<'a> {
 
     /// All parts have ended: the one that decided. A panic goes on here.
     fn settle(&mut self) -> Option<usize> {
+        proceed::ends();
         match self.panic.take() {
             Some(panic) => panic.resume(),
             None => self.first,

@@ -35,6 +35,9 @@ macro_rules! parts {
                 cx: &mut Context<'_>,
             ) -> Poll<Option<usize>> {
                 let mut this = self.project();
+                if !this.decision.begins(cx) {
+                    return Poll::Pending;
+                }
                 loop {
                     // One round; the part that decides ends it, so that the others are told.
                     let decided = 'round: {

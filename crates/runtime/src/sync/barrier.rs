@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use super::line::{Left, Line, Look, Place, Wakes};
 use crate::cx::Wait;
@@ -99,7 +99,7 @@ impl Future for BarrierWait<'_, '_> {
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if let Err(cancelled) = this.cx.checkpoint() {
+        if let Err(cancelled) = ready!(this.cx.poll_proceed(task, &mut this.ticket)) {
             this.withdraw();
             return Poll::Ready(Err(cancelled));
         }

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use super::AcquireError;
 use super::line::Place;
@@ -55,9 +55,14 @@ impl<'c, H: Home> Claim<'c, H> {
         Claim { cx, home: Some(home), wants, place: None, note, on, ticket: Ticket::NONE, at }
     }
 
-    /// The cancel check that comes first in every poll: leaves the line if it fails.
-    pub(super) fn check(&mut self) -> Result<(), Cancelled> {
-        self.cx.checkpoint().inspect_err(|_| self.withdraw())
+    /// What comes first in every poll, as [`Cx::poll_proceed`]: leaves the line if the task is to
+    /// stop.
+    pub(super) fn poll_proceed(&mut self, task: &Context<'_>) -> Poll<Result<(), Cancelled>> {
+        let proceeds = self.cx.poll_proceed(task, &mut self.ticket);
+        if let Poll::Ready(Err(_)) = proceeds {
+            self.withdraw();
+        }
+        proceeds
     }
 
     /// Takes the permits, or stands in the line for them.
@@ -122,10 +127,7 @@ impl<H: Home> Future for Claim<'_, H> {
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        this.check()?;
-        if !this.cx.may_go_on(task) {
-            return Poll::Pending;
-        }
+        ready!(this.poll_proceed(task))?;
         match this.step(task) {
             Step::Has(held) => Poll::Ready(Ok(held)),
             Step::Waits => this.pending(task),

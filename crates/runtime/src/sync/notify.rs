@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use super::claim::{Claim, HasPool, Step};
 use super::pool::Pool;
@@ -101,7 +101,7 @@ impl Future for Notified<'_, '_> {
     #[inline]
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        this.claim.check()?;
+        ready!(this.claim.poll_proceed(task))?;
         let first = !this.claim.is_waiting();
         if first && this.is_past() {
             return Poll::Ready(Ok(()));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use asx_kernel::time::{Time, nanos};
@@ -111,14 +111,14 @@ impl Future for Tick<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let context = self.timer.cx();
-        context.checkpoint()?;
-        if !self.timer.poll(cx.waker()) {
-            let Tick { timer, at, .. } = &mut *self;
-            timer.waits(at, cx.waker());
-            return Poll::Pending;
-        }
-        if !context.may_go_on(cx) {
-            return Poll::Pending;
+        ready!(self.timer.poll_proceed(cx))?;
+        match self.timer.poll(cx.waker()) {
+            Poll::Ready(over) => over?,
+            Poll::Pending => {
+                let Tick { timer, at, .. } = &mut *self;
+                timer.waits(at, cx.waker());
+                return Poll::Pending;
+            }
         }
         let due = self.timer.deadline();
         let interval = &mut *self.interval;

@@ -32,6 +32,9 @@ pub use units::DurationExt;
 /// Timers fired under one lock.
 const BATCH: usize = 256;
 
+/// More than a wheel ever has timers.
+const GENERATIONS: u64 = 1 << 48;
+
 /// Whose timer it is.
 pub(crate) enum Owner {
     /// A task's own wait.
@@ -50,6 +53,10 @@ pub(crate) struct Timers<T> {
     wheel: ShortLock<Option<Box<Wheel<T>>>>,
     /// Whether there is a wheel: most programs have no timers, and are asked about them often.
     made: AtomicBool,
+    /// Whether no timer is taken any more; set under the lock.
+    closed: AtomicBool,
+    /// How many wheels were taken out: those of one are not mistaken for those of the next.
+    wheels: AtomicU64,
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
     pub(crate) stamp: Stamp,
@@ -63,6 +70,8 @@ impl<T> Timers<T> {
             config,
             wheel: ShortLock::new(None),
             made,
+            closed: AtomicBool::new(false),
+            wheels: AtomicU64::new(0),
             next,
             stamp: Stamp::default(),
         }
@@ -71,7 +80,10 @@ impl<T> Timers<T> {
     #[inline(never)]
     fn wheel(&self) -> Box<Wheel<T>> {
         self.made.store(true, Release);
-        Box::new(Wheel::new(self.config.clone(), self.start))
+        let mut config = self.config.clone();
+        let before = self.wheels.load(Relaxed).wrapping_mul(GENERATIONS);
+        config.first_generation = config.first_generation.wrapping_add(before);
+        Box::new(Wheel::new(config, self.start))
     }
 
     /// Goes back to the first time, with no timer.
@@ -115,6 +127,9 @@ impl<T> Timers<T> {
     ) -> Result<TimerHandle, Status> {
         let (added, earliest) = {
             let mut wheel = self.wheel.lock();
+            if self.closed.load(Relaxed) {
+                return Err(Status::RegionClosed);
+            }
             let wheel = wheel.get_or_insert_with(|| self.wheel());
             if self.config.max_timer_duration != Duration::MAX {
                 // Distances are measured from the wheel's own time.
@@ -150,6 +165,24 @@ impl<T> Timers<T> {
     /// Takes a timer out, if it is still armed. `look` at it runs under the lock.
     fn cancel_with(&self, handle: TimerHandle, look: impl FnOnce(&T)) -> Option<T> {
         self.wheel.lock().as_mut()?.cancel(handle).inspect(look)
+    }
+
+    /// Takes all timers out. `close`: and never takes another.
+    #[cfg(not(target_family = "wasm"))]
+    fn take_all(&self, close: bool) -> Vec<Expired<T>> {
+        let wheel = {
+            let mut wheel = self.wheel.lock();
+            self.closed.store(close, Relaxed);
+            self.next.store(u64::MAX, Relaxed);
+            self.wheels.fetch_add(1, Relaxed);
+            self.made.store(false, Release);
+            wheel.take()
+        };
+        let mut all = Vec::new();
+        if let Some(mut wheel) = wheel {
+            wheel.collect(Time::MAX, usize::MAX, &mut all);
+        }
+        all
     }
 
     /// Brings the wheel up to a time.
@@ -279,6 +312,16 @@ impl Core {
         });
         drop(before);
         updated.inspect_err(|status| self.refused_timer(*status))
+    }
+
+    /// Nobody looks at the timers any more: wakes all who wait for one, with contexts of tasks that
+    /// have ended. `close`: for good.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn abandon_timers(&self, close: bool) {
+        for Expired { handle, token, .. } in self.timers.take_all(close) {
+            self.note_timer(token.owner(), handle, EventKind::TimerCancelled {});
+            token.fire(handle);
+        }
     }
 
     /// Wakes those whose timers are due, at most so many: how many timers there were.

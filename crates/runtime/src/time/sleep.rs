@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
@@ -45,9 +45,9 @@ impl Future for Sleep<'_> {
     type Output = Result<(), Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.timer.cx().checkpoint()?;
-        if self.timer.poll(cx.waker()) {
-            return Poll::Ready(Ok(()));
+        ready!(self.timer.poll_proceed(cx))?;
+        if let Poll::Ready(over) = self.timer.poll(cx.waker()) {
+            return Poll::Ready(over);
         }
         let Sleep { timer, at } = &mut *self;
         timer.waits(at, cx.waker());

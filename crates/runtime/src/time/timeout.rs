@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use asx_kernel::cancel;
 use asx_kernel::time::Time;
@@ -11,6 +11,7 @@ use pin_project_lite::pin_project;
 
 use super::timer::Timer;
 use crate::node::{Branch, Inside, Kind};
+use crate::proceed;
 use crate::{Cancelled, Cx};
 
 pin_project! {
@@ -18,9 +19,12 @@ pin_project! {
     ///
     /// One inside another can only tighten it: the outer one's cancel reaches everything inside,
     /// whatever time the inner one has left.
+    ///
+    /// Outside of tasks nothing inside can hear of it: there the body is dropped when time is up.
     #[must_use = "futures do nothing unless awaited"]
     pub struct Timeout<'a, F> {
         kind: cancel::Kind,
+        begun: bool,
         timer: Timer<'a>,
         #[pin]
         body: Inside<F>,
@@ -30,7 +34,7 @@ pin_project! {
 impl<'a, F> Timeout<'a, F> {
     pub(crate) fn new(cx: &'a Cx, kind: cancel::Kind, deadline: Time, body: F) -> Self {
         let body = Inside::new(Kind::Branch(Branch::with_deadline(deadline, kind)), body);
-        Timeout { kind, timer: Timer::new(cx, deadline, false), body }
+        Timeout { kind, begun: false, timer: Timer::new(cx, deadline, false), body }
     }
 }
 
@@ -41,11 +45,21 @@ where
 {
     type Output = Result<T, E>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
+        if !*this.begun {
+            if !proceed::begins(context, this.begun) {
+                return Poll::Pending;
+            }
+            if let Err(cancelled) = this.timer.cx().check_owner() {
+                proceed::ends();
+                return Poll::Ready(Err(cancelled.into()));
+            }
+        }
         loop {
             let told = this.body.branch().is_some_and(Branch::is_cancelled);
-            if let Poll::Ready(result) = this.body.as_mut().poll(cx) {
+            if let Poll::Ready(result) = this.body.as_mut().poll(context) {
+                proceed::ends();
                 let seen = this.body.branch().and_then(Branch::seen);
                 return Poll::Ready(match (result, seen) {
                     (Ok(_), Some(cancelled)) => Err(cancelled.into()),
@@ -55,15 +69,19 @@ where
             let Some(branch) = this.body.branch() else { return Poll::Pending };
             if branch.is_cancelled() {
                 if told {
-                    return Poll::Pending;
+                    return match branch.unheard(this.timer.cx()) {
+                        Some(cancelled) => Poll::Ready(Err(cancelled.into())),
+                        None => Poll::Pending,
+                    };
                 }
                 // One part of the body has looked at the clock: the others are to know.
                 continue;
             }
-            if !this.timer.poll(cx.waker()) {
-                return Poll::Pending;
-            }
-            branch.cancel(this.timer.cx().task().region.reason(*this.kind).into());
+            let cancelled = match ready!(this.timer.poll(context.waker())) {
+                Ok(()) => this.timer.cx().task().region.reason(*this.kind).into(),
+                Err(cancelled) => cancelled,
+            };
+            branch.cancel(cancelled);
         }
     }
 }

@@ -1,16 +1,19 @@
 //! A timer in the hand of a future.
 
 use std::panic::Location;
-use std::task::Waker;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
+use std::task::{Context, Poll, Waker};
 
+use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::Cx;
 use crate::cell::Armed;
 use crate::cx::Wait;
 use crate::foreign::Ticket;
+use crate::{Cancelled, Cx};
 
 /// At most one timer of the wheel, which is taken out again when this is dropped.
 pub(crate) struct Timer<'a> {
@@ -68,32 +71,76 @@ impl<'a> Timer<'a> {
         self.deadline
     }
 
-    /// Whether the time has come; if not, the waker is woken when it does. Only the last one is.
-    pub(crate) fn poll(&mut self, waker: &Waker) -> bool {
+    /// The first step of a poll of whoever waits for nothing but this; see [`Cx::poll_proceed`].
+    pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Result<(), Cancelled>> {
+        self.cx.poll_proceed(context, &mut self.ticket)
+    }
+
+    /// Waits for the time to come: the waker is woken then. Only the last one is. An error if
+    /// nobody would wake it, as the task of the context has ended and nothing of the runtime runs.
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Result<(), Cancelled>> {
         let core = self.cx.core();
         match self.handle() {
-            None if self.generation != AHEAD && self.deadline <= core.host.now() => return true,
+            None if self.generation != AHEAD && self.is_over() => return Poll::Ready(Ok(())),
             None => {}
             Some(handle) => match core.timers.look(handle, |last| last.is(waker)) {
                 None => {
                     self.keep(None);
-                    return true;
+                    // That of a task that has ended may have been abandoned.
+                    if !self.is_late() || self.is_over() {
+                        return Poll::Ready(Ok(()));
+                    }
                 }
-                Some(true) => return false,
+                Some(true) => return Poll::Pending,
                 Some(false) => {
                     self.keep(None);
                     drop(core.disarm(handle));
                 }
             },
         }
-        if let Err(status) = self.arm(waker) {
+        let armed = self.arm(waker);
+        if self.is_late() {
+            return self.poll_late(armed);
+        }
+        if let Err(status) = armed {
             // Who has no timer would wait for ever.
             self.cx.task().region.refuse_wait(self.cx.task(), status);
         }
-        false
+        Poll::Pending
     }
 
-    /// Notes that the task waits for the timer, there, after a poll with this waker.
+    fn is_over(&self) -> bool {
+        self.deadline <= self.cx.core().host.now()
+    }
+
+    /// Whether the task has ended. Where there is one thread, nobody waits with its context then.
+    fn is_late(&self) -> bool {
+        !cfg!(target_family = "wasm") && self.cx.task().word.load().is_completed()
+    }
+
+    /// The task has ended, so that no cancel reaches who waits: if there is no timer, or nobody to
+    /// look at it, that is the answer.
+    #[cold]
+    fn poll_late(&mut self, armed: Result<(), Status>) -> Poll<Result<(), Cancelled>> {
+        let core = self.cx.core();
+        // After the timer was armed: who stops to look at timers says so first, and then wakes all.
+        fence(SeqCst);
+        let (kind, why) = match armed {
+            Ok(()) if core.host.drives_timers() => return Poll::Pending,
+            Ok(()) => (Kind::ResourceUnavailable, "nobody runs the timers: no program is running"),
+            Err(Status::RegionClosed) => (Kind::Shutdown, "the runtime is gone"),
+            Err(status) => (Kind::ResourceUnavailable, status.text()),
+        };
+        if let Some(handle) = self.handle() {
+            self.keep(None);
+            drop(core.disarm(handle));
+        }
+        let reason = self.cx.task().region.reason(kind).with_message(why);
+        Poll::Ready(Err(Cancelled::from(reason)))
+    }
+
+    /// Notes that the task waits for the timer, there, after a poll with this waker that
+    /// [`poll_proceed`](Timer::poll_proceed) let go on.
     pub(crate) fn waits(&mut self, at: &'static Location<'static>, waker: &Waker) {
         self.cx.waits(Wait::Time, at, waker, &mut self.ticket);
     }

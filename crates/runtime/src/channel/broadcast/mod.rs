@@ -13,7 +13,7 @@ use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc as Shared;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 pub use error::{ListenError, TryListenError};
 use ring::Ring;
@@ -181,12 +181,9 @@ impl<T: Clone> Future for Listen<'_, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Listen { subscriber, cx, at, place, ticket } = &mut *self;
         let Subscriber { ring, next } = &mut **subscriber;
-        if let Err(cancelled) = cx.checkpoint() {
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, ticket)) {
             leave_line(ring, |ring| &mut ring.line, place);
             return Poll::Ready(Err(ListenError::Cancelled(cancelled)));
-        }
-        if !cx.may_go_on(context) {
-            return Poll::Pending;
         }
         let taken = poll_line(
             ring,

@@ -16,6 +16,7 @@ use super::line::{self, Line};
 use super::{Disconnected, RecvError};
 use crate::Cx;
 use crate::prim::{Arc, Mutex, lock};
+use crate::proceed;
 pub use wait::{Changed, Closed};
 
 /// A value to watch.
@@ -200,11 +201,13 @@ impl<T> Watcher<T> {
         cx: &Cx,
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Result<Snapshot<T>, RecvError> {
-        cx.checkpoint()?;
+        proceed::begin().await;
+        cx.checkpoint().inspect_err(|_| proceed::ends())?;
         loop {
             // Looked at outside the lock.
             let value = self.borrow_and_update();
             if wanted(&value) {
+                proceed::ends();
                 return Ok(value);
             }
             self.changed(cx).await?;

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use super::{Setter, Watcher};
 use crate::channel::RecvError;
@@ -37,7 +37,7 @@ impl<T> Future for Changed<'_, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Changed { watcher, cx, at, place, ticket } = &mut *self;
         let Watcher { state, seen } = &mut **watcher;
-        if let Err(cancelled) = cx.checkpoint() {
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, ticket)) {
             leave_line(state, |state| &mut state.changed, place);
             return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
         }
@@ -90,7 +90,7 @@ impl<T> Future for Closed<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Closed { setter, cx, at, place, ticket } = &mut *self;
-        if let Err(cancelled) = cx.checkpoint() {
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, ticket)) {
             leave_line(&setter.state, |state| &mut state.closed, place);
             return Poll::Ready(Err(cancelled));
         }
