@@ -21,6 +21,7 @@ use crate::budget::Limits;
 use crate::cell::TaskRef;
 use crate::core::Core;
 use crate::foreign::Ticket;
+use crate::guard;
 use crate::node::{self, Inside, Node, Verdict};
 use crate::outcome::Cancelled;
 use crate::poll;
@@ -171,7 +172,7 @@ impl Cx {
     pub(crate) fn may_go_on(&self, context: &Context<'_>) -> bool {
         let may = ambient::take_operation();
         if !may {
-            context.waker().wake_by_ref();
+            guard::wake_by_ref(context.waker());
         }
         may
     }
@@ -501,7 +502,7 @@ fn yields(waker: &Waker) {
 /// The waker is another one than that of the task.
 #[cold]
 fn wake_other(waker: &Waker) {
-    waker.wake_by_ref();
+    guard::wake_by_ref(waker);
 }
 
 #[cfg(all(test, not(loom)))]

@@ -311,12 +311,13 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     drop(ManuallyDrop::into_inner(task));
 }
 
-/// A task whose future could not be made ends as it says.
-pub(crate) fn end_unborn(entry: Runnable, severity: Severity, verdict: Option<Verdict>) {
+/// A task whose future could not be made ends with the result it has. If somebody who cancels it
+/// polls it before, that poll ends it in the same way.
+pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
     if entry.header().word.seize().is_none() {
         return entry.give_up();
     }
-    finish(&Turn::new(entry.into_task(), 0, 0), severity, verdict);
+    finish(&Turn::new(entry.into_task(), 0, 0), severity, None);
 }
 
 /// Drops the future or result of a task that is being polled: the panic of its destructor.
@@ -372,7 +373,7 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
     let task = turn.task();
     let word = task.word.load();
-    if word.state().acknowledged() && verdict.is_none() {
+    if word.state().acknowledged() && verdict.is_none() && severity != Severity::Panicked {
         severity = Severity::Cancelled;
         // Without a handle nobody will ask.
         let reason = word.has_handle().then(|| task.region.reason_of(task));
@@ -403,8 +404,9 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);
     }
-    if ended.discard && discard_result(task).is_some() {
-        task.region.core.lost_panic();
+    if ended.discard {
+        // SAFETY: `complete` claimed it for the caller.
+        task.region.core.drop_result(|| unsafe { task.discard() });
     }
     let finalizer = task.is_finalizer();
     if finalizer && failed && !kept {
@@ -419,10 +421,4 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     }
     // SAFETY: rule 1 of cells: the region's reference, which goes with the task's end.
     unsafe { Region::task_done(task.as_ptr(), severity, stamp) };
-}
-
-/// Drops a result that was claimed by completing: the panic of its destructor.
-fn discard_result(task: &TaskRef) -> Option<Panic> {
-    // SAFETY: `complete` claimed it for the caller.
-    catch_unwind(AssertUnwindSafe(|| unsafe { task.discard() })).err().map(Panic::new)
 }

@@ -130,6 +130,33 @@ unsafe impl Send for Inner {}
 /// Makes the task of a finalizer, in the region that finalizes.
 pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + Send>;
 
+/// What is the user's is dropped one by one: a panic in one of them is counted, and the others go
+/// all the same.
+#[cfg(not(any(loom, target_family = "wasm")))]
+impl Drop for Region {
+    fn drop(&mut self) {
+        let (locals, inner) = (self.locals.take(), self.inner.get_mut());
+        let waits = inner.body.is_some() || !inner.waiters.is_empty();
+        // A region kept for its memory has none of it, and its core may be gone (rule 2 of `home`).
+        if locals.is_some() || waits || !inner.finalizers.is_empty() {
+            Locals::discard(locals, &self.core);
+            inner.drop_callbacks(&self.core);
+        }
+    }
+}
+
+#[cfg(not(any(loom, target_family = "wasm")))]
+impl Inner {
+    /// Drops the wakers and finalizers.
+    fn drop_callbacks(&mut self, core: &Core) {
+        core.drop_waker(self.body.take());
+        std::mem::take(&mut self.waiters).take_each(|waker| core.drop_waker(Some(waker)));
+        while let Some(finalizer) = self.finalizers.pop() {
+            core.discard(finalizer);
+        }
+    }
+}
+
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
         let (core, policy, budget) = (Kept::first(core), Policy::CollectAll, Budget::INFINITE);
@@ -339,7 +366,7 @@ impl Region {
             inner.body.take()
         };
         if let Some(waker) = body {
-            waker.wake();
+            self.core.wake(waker);
         }
         self.cancel_all((&reason, cleanup), (&reason, cleanup));
     }
@@ -402,7 +429,7 @@ impl Region {
             (first, tell, inner.body.take())
         };
         if let Some(waker) = body {
-            waker.wake();
+            self.core.wake(waker);
         }
         if first {
             Tree::settle(self);
@@ -478,7 +505,7 @@ impl Region {
         // Cloned and dropped outside the lock.
         let waker = waker.clone();
         let old = self.lock().body.replace(waker);
-        drop(old);
+        self.core.drop_waker(old);
     }
 
     /// What went wrong in the tasks of the runtime.
@@ -595,7 +622,7 @@ impl Region {
         };
         self.core.host.schedule_all(entries);
         // What runs on a thread of its own is not polled for the request.
-        jobs.into_iter().for_each(foreign::rouse_at);
+        jobs.into_iter().for_each(|job| foreign::rouse_at(&self.core, job));
         walk::close_all(children, regions.0, regions.1);
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>,
     // SAFETY: new cells are scheduled.
     let entry = unsafe { Runnable::new(header) };
     match region.adopt(header, Operation::Create) {
-        Ok(()) => poll::end_unborn(entry, Severity::Err, None),
+        Ok(()) => poll::end_unborn(entry, Severity::Err),
         Err(status) => {
             poll::refuse(entry, region.refusal(status));
             return Err(status);
@@ -150,8 +150,13 @@ where
         pin: plan.pin,
         extra,
     });
+    // A panic is in the cell before anybody else knows it: who cancels the task may poll it too.
     let panic = fresh.fill(body);
-    let (header, handle) = fresh.done();
+    let panicked = panic.is_some();
+    let (header, handle) = match panic {
+        None => fresh.done(),
+        Some(panic) => fresh.with_verdict(Verdict::Panicked(panic)),
+    };
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { Joint::new(handle) });
     let adopted = region.adopt(header, plan.operation);
@@ -161,8 +166,8 @@ where
     }
     // SAFETY: new cells are scheduled.
     let entry = unsafe { Runnable::new(header) };
-    let entry = match (adopted, panic) {
-        (Ok(()), None) => {
+    let entry = match adopted {
+        Ok(()) if !panicked => {
             if let Some(limits) = entry.header().limits() {
                 limits.watch(&region.core, || task.to_ref());
                 // It may have been cancelled, and even have ended, since it was taken in.
@@ -172,11 +177,14 @@ where
             }
             Ok(Some(entry))
         }
-        (Ok(()), Some(panic)) => {
-            poll::end_unborn(entry, Severity::Panicked, Some(Verdict::Panicked(panic)));
+        Ok(()) => {
+            poll::end_unborn(entry, Severity::Panicked);
             Ok(None)
         }
-        (Err(status), _) => {
+        Err(status) => {
+            if panicked {
+                region.core.lost_panic();
+            }
             poll::refuse(entry, region.refusal(status));
             Err(status)
         }

@@ -169,9 +169,17 @@ struct Cell<F, T, E> {
 
 impl<F, T, E> Drop for Cell<F, T, E> {
     fn drop(&mut self) {
-        let holds = self.header.holds.get_mut();
-        // SAFETY: rule 2, the last reference.
-        self.slot.with_mut(|slot| Stage { holds, slot: unsafe { &mut *slot } }.clear());
+        let Header { holds, joiner, region, .. } = &mut self.header;
+        let holds = holds.get_mut();
+        if *holds != Holds::Nothing {
+            // SAFETY: rule 2, the last reference.
+            let clear =
+                |slot: *mut Slot<F, T, E>| Stage { holds, slot: unsafe { &mut *slot } }.clear();
+            region.core.drop_result(|| self.slot.with_mut(clear));
+        }
+        // SAFETY: rule 3, the last reference.
+        let joiner = joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
+        joiner.discard(&region.core);
     }
 }
 
@@ -246,13 +254,21 @@ where
         made.err().map(Panic::new)
     }
 
-    /// The finished cell, without a future if making it panicked: the task as its region knows it,
-    /// and as its handle does.
+    /// The finished cell: the task as its region knows it, and as its handle does.
     pub(crate) fn done(mut self) -> (NonNull<Header>, TaskRef) {
         drop(self.cx());
         let header = self.header();
         std::mem::forget(self);
         (header, TaskRef { header })
+    }
+
+    /// A cell whose future could not be made: it has this verdict instead.
+    #[cold]
+    pub(crate) fn with_verdict(self, verdict: Verdict) -> (NonNull<Header>, TaskRef) {
+        let (header, task) = self.done();
+        // SAFETY: rule 2, nobody else knows the cell, whose stage is empty.
+        unsafe { task.finish(verdict) };
+        (header, task)
     }
 
     /// A cell that has its result before anybody polled it.
@@ -312,7 +328,7 @@ where
     F: Future<Output = Result<T, E>>,
 {
     let step = |mut stage: Stage<'_, F, T, E>| {
-        let Some(future) = stage.future() else { return Poll::Ready(Severity::Panicked) };
+        let Some(future) = stage.future() else { return Poll::Ready(stage.severity()) };
         let result = std::task::ready!(future.poll(cx));
         let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
         // Before what the future still holds is dropped.
@@ -394,7 +410,8 @@ impl Header {
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
-        self.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner })).wake();
+        let joiner = self.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
+        joiner.wake(&self.region.core);
     }
 
     /// The number of its creation, up to 2^48: more tasks than a runtime lives to see.

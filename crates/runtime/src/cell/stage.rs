@@ -10,6 +10,8 @@
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 
+use asx_kernel::outcome::Severity;
+
 use crate::outcome::Outcome;
 
 /// What is in a stage.
@@ -88,6 +90,18 @@ impl<F, T, E> Stage<'_, F, T, E> {
         // SAFETY: rule 8; a cell does not move, and `clear` drops the future in place.
         (*self.holds == Holds::Future)
             .then(|| unsafe { Pin::new_unchecked(&mut *self.slot.future) })
+    }
+
+    /// How a task ends that has a result, and never had a future.
+    pub(super) fn severity(&self) -> Severity {
+        if *self.holds != Holds::Result {
+            return Severity::Panicked;
+        }
+        // SAFETY: rule 8: it is there.
+        match unsafe { &*self.slot.result } {
+            Ok(_) => Severity::Ok,
+            Err(stop) => stop.severity(),
+        }
     }
 
     #[inline]

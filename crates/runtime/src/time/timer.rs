@@ -82,7 +82,7 @@ impl<'a> Timer<'a> {
                 Some(true) => return false,
                 Some(false) => {
                     self.keep(None);
-                    drop(core.disarm(handle));
+                    core.cancel_timer(handle);
                 }
             },
         }
@@ -102,7 +102,7 @@ impl<'a> Timer<'a> {
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
         if let Some(handle) = self.handle() {
-            drop(self.cx.core().disarm(handle));
+            self.cx.core().cancel_timer(handle);
         }
     }
 }
