@@ -221,3 +221,63 @@ mod imp {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::panic_any;
+
+    use super::*;
+    use crate::loose::loose_region;
+    use crate::outcome::Panic;
+
+    /// Panics when it is dropped, with another one of one less.
+    struct Chain(u32);
+
+    impl Drop for Chain {
+        fn drop(&mut self) {
+            if let Some(less) = self.0.checked_sub(1) {
+                panic_any(Chain(less));
+            }
+        }
+    }
+
+    #[test]
+    fn the_core_at_hand_counts_what_panics_and_what_panics_inside() {
+        let (outer, inner) = (loose_region(), loose_region());
+        let counted = || [&outer, &inner].map(|region| region.health().callback_panics);
+        assert_eq!(outer.core.contain(|| 7), Some(7));
+        assert_eq!(counted(), [0, 0]);
+        let answer = outer.core.contain(|| {
+            assert_eq!(contain(|| -> u32 { panic!("for the one around") }), None);
+            inner.core.discard(Chain(1));
+            contain(|| drop(Chain(1)));
+            7
+        });
+        assert_eq!((answer, counted()), (Some(7), [2, 1]));
+        assert_eq!(outer.core.contain(|| -> u32 { panic!() }), None);
+        // Nobody is there to count this.
+        contain(|| panic!());
+        assert_eq!(counted(), [3, 1]);
+    }
+
+    /// What a payload's destructor panics with is dropped too, once more at most.
+    #[test]
+    fn payloads_that_panic_are_dropped_so_often_and_no_more() {
+        for (chain, panics) in [(0, 0), (1, 1), (2, 2), (9, 2)] {
+            let region = loose_region();
+            region.core.contain(|| drop(Panic::new(Box::new(Chain(chain)))));
+            assert_eq!(region.health().callback_panics, panics);
+            region.core.contain(|| -> () { panic_any(Chain(chain)) });
+            assert_eq!(region.health().callback_panics, 2 * panics + 1);
+        }
+    }
+
+    #[test]
+    fn a_result_nobody_wanted_is_counted_as_lost() {
+        let region = loose_region();
+        region.core.drop_result(|| panic_any(Chain(1)));
+        region.core.drop_result(|| drop(Chain(0)));
+        let health = region.health();
+        assert_eq!((health.lost_panics, health.callback_panics), (1, 1));
+    }
+}
