@@ -205,7 +205,7 @@ pub struct Core {
 #[cfg(not(any(loom, target_family = "wasm")))]
 impl Drop for Core {
     fn drop(&mut self) {
-        self.timers.discard();
+        self.timers.discard_all();
     }
 }
 

@@ -701,6 +701,39 @@ mod tests {
         }
     }
 
+    /// Panics when it is dropped.
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("a bomb");
+        }
+    }
+
+    impl std::task::Wake for Bomb {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// A region that is not closed goes with all it has: two panics at once would abort.
+    #[test]
+    fn what_goes_with_a_region_is_dropped_one_by_one() {
+        let region = loose_region();
+        let core = region.core.clone();
+        let waker = || Waker::from(Arc::new(Bomb));
+        region.watch_body(&waker());
+        (0..2).for_each(|place| assert!(region.watch_close(place, &waker()).is_none()));
+        for _ in 0..2 {
+            let bomb = Bomb;
+            let finalizer = move |_: &Arc<Region>| {
+                let _bomb = &bomb;
+                None
+            };
+            region.defer(Box::new(finalizer)).unwrap();
+        }
+        drop(region);
+        assert_eq!(core.health().callback_panics, 5);
+    }
+
     #[test]
     fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
         let root = crate::loose::loose_region();

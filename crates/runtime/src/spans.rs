@@ -57,6 +57,16 @@ mod on {
         }
     }
 
+    /// Closes a span that was never ended: that of a region which did not close.
+    impl Drop for Span {
+        fn drop(&mut self) {
+            let span = self.0.get().and_then(|open| open.slot().take());
+            if let Some(span) = span {
+                self.tell(|| drop(span));
+            }
+        }
+    }
+
     /// Gives a span back.
     struct Lent<'a>(&'a Open, Option<tracing::Span>);
 

@@ -95,7 +95,7 @@ impl<T> Timers<T> {
 
     /// Drops what is left of the timers, for who alone knows of them.
     #[cfg(not(any(loom, target_family = "wasm")))]
-    pub(crate) fn discard(&mut self) {
+    pub(crate) fn discard_all(&mut self) {
         let wheel = self.wheel.get_mut().take();
         guard::contain(|| drop(wheel));
     }
