@@ -37,6 +37,7 @@
 
 mod armed;
 mod cancel;
+mod discard;
 mod joiner;
 mod joint;
 mod memory;
@@ -165,22 +166,6 @@ pub(crate) enum Verdict {
 struct Cell<F, T, E> {
     header: Header,
     slot: UnsafeCell<Slot<F, T, E>>,
-}
-
-impl<F, T, E> Drop for Cell<F, T, E> {
-    fn drop(&mut self) {
-        let Header { holds, joiner, region, .. } = &mut self.header;
-        let holds = holds.get_mut();
-        if *holds != Holds::Nothing {
-            // SAFETY: rule 2, the last reference.
-            let clear =
-                |slot: *mut Slot<F, T, E>| Stage { holds, slot: unsafe { &mut *slot } }.clear();
-            region.core.drop_result(|| self.slot.with_mut(clear));
-        }
-        // SAFETY: rule 3, the last reference.
-        let joiner = joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
-        joiner.discard(&region.core);
-    }
 }
 
 /// How a cell is made.
