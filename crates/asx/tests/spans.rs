@@ -1,7 +1,11 @@
 //! The spans of regions and tasks, and the events about their fates, as a subscriber sees them.
 
 use std::fmt;
+use std::future::Future;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Wake, Waker};
 use std::thread::{self, ThreadId};
 
 use asx::prelude::*;
@@ -314,4 +318,92 @@ fn a_task_that_moves_takes_its_span_along() {
     assert_eq!(on("info in task 2: second"), Some(here), "{log:?}");
     // Nothing is left of it on either thread.
     assert!(tracing::Span::current().is_none());
+}
+
+/// Panics when it is told something of this kind.
+#[derive(Clone)]
+struct Angry {
+    about: &'static str,
+    panics: Arc<AtomicU64>,
+}
+
+impl Angry {
+    fn hear(&self, of: &str) {
+        if of == self.about {
+            self.panics.fetch_add(1, Relaxed);
+            panic!("a subscriber that panics");
+        }
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Angry {
+    fn on_new_span(&self, _: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        self.hear("new");
+    }
+
+    fn on_record(&self, _: &Id, _: &Record<'_>, _: Context<'_, S>) {
+        self.hear("record");
+    }
+
+    fn on_close(&self, _: Id, _: Context<'_, S>) {
+        self.hear("close");
+    }
+
+    fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+        self.hear("event");
+    }
+}
+
+#[test]
+fn a_subscriber_that_panics_changes_nothing() {
+    for about in ["new", "record", "close", "event"] {
+        let panics = Arc::new(AtomicU64::new(0));
+        let angry = Angry { about, panics: panics.clone() };
+        subscriber::with_default(Registry::default().with(angry), || {
+            let runtime = Runtime::builder().workers(1).build().unwrap();
+            let result: Result<u32, Cancelled> = runtime.block_on(async |cx: Cx| {
+                let scope = cx.scope_with(Policy::CollectAll).run(async |s: Scope<Cancelled>| {
+                    let cancelled = s.spawn(async |cx: Cx| cx.sleep(600.secs()).await);
+                    cancelled.cancel("test");
+                    assert!(cancelled.await.is_err());
+                    let panics = s.spawn(async |_cx: Cx| -> Result<(), Cancelled> { panic!() });
+                    assert!(panics.await.is_err());
+                    Ok(s.spawn(async |_cx: Cx| Ok(7)).await.unwrap())
+                });
+                Ok(scope.await.unwrap())
+            });
+            assert_eq!(result, Ok(7));
+            let (counted, heard) = (runtime.metrics().health.callback_panics, panics.load(Relaxed));
+            assert!(counted > 0, "{about}");
+            // What is said about a panic is an event too, whose panic is not counted.
+            assert!(counted == heard || about == "event" && counted < heard, "{about}");
+        });
+    }
+}
+
+#[test]
+fn a_callback_that_panics_is_an_error() {
+    struct Bad;
+    impl Wake for Bad {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker");
+        }
+    }
+    let lines = heard(async |cx: Cx| {
+        let result: Result<(), Cancelled> = cx
+            .scope(async |s| {
+                let mut task = s.spawn(async |_cx: Cx| Ok(7));
+                let waker = Waker::from(Arc::new(Bad));
+                let mut context = std::task::Context::from_waker(&waker);
+                assert!(std::pin::pin!(&mut task).poll(&mut context).is_pending());
+                cx.yield_now().await;
+                assert_eq!(task.await.unwrap(), 7);
+                Ok(())
+            })
+            .await;
+        assert_eq!(result, Ok(()));
+    });
+    let told = lines.iter().filter(|line| line.contains("a callback panicked")).count();
+    assert_eq!(told, 1, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("error") && line.contains("a waker")));
 }

@@ -257,7 +257,9 @@ impl Parts {
     fn left_behind(&self, before: Health, rare: Option<&Rare>) -> Option<Finding> {
         let after = self.root.health();
         self.leaks().or_else(|| Finding::forced(after.overruns - before.overruns)).or_else(|| {
-            let finding = Finding::lost_panics(after.lost_panics - before.lost_panics)?;
+            let lost = after.lost_panics - before.lost_panics;
+            let contained = after.callback_panics - before.callback_panics;
+            let finding = Finding::lost_panics(lost + contained)?;
             let panics = rare.map_or(&[][..], |rare| &rare.panics);
             let lines = panics.iter().map(|panicked| self.told(panicked));
             Some(finding.with_detail(&lines.collect::<String>()))

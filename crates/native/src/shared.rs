@@ -1,6 +1,5 @@
 //! What all threads of a runtime share: the global lanes, and what workers show each other.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use asx_kernel::lanes::{Lane, Pending, SchedulerConfig, Suggestion, TieBreak};
@@ -95,9 +94,8 @@ impl Remote {
 }
 
 /// What a governor says. One that panics has no preference: no worker ends of it.
-fn advice(governor: &dyn Governor, view: View) -> Suggestion {
-    let suggest = AssertUnwindSafe(|| governor.suggest(view));
-    catch_unwind(suggest).unwrap_or(Suggestion::NoPreference)
+fn advice(governor: &dyn Governor, core: &Core, view: View) -> Suggestion {
+    core.contain(|| governor.suggest(view)).unwrap_or(Suggestion::NoPreference)
 }
 
 impl Shared {
@@ -138,7 +136,7 @@ impl Shared {
         let choice = (cancel && (timed || ready)) || (timed && ready);
         match &self.rules.governor {
             Some(governor) if choice || self.rules.exact => {
-                advice(&**governor, self.view(pending, own, core))
+                advice(&**governor, core, self.view(pending, own, core))
             }
             _ => Suggestion::NoPreference,
         }

@@ -394,12 +394,13 @@ impl Worker {
             timed: far.timed || near.timed,
             ready: far.ready || near.ready || plain,
         };
+        // The governor is the user's: nothing is borrowed while it is asked.
+        let suggestion = self.shared.suggestion(pending, local, &self.core);
         let mut fairness = self.fairness.borrow_mut();
         if self.remote.counters.polls.get() != self.decided.get() {
             // Plain work went in between.
             fairness.parked();
         }
-        let suggestion = self.shared.suggestion(pending, local, &self.core);
         let limit = fairness.limit(suggestion);
         let own = fairness.decide(pending, suggestion);
         let (verdict, entry) = match own {

@@ -114,6 +114,10 @@ pub struct Health {
     /// Panics nobody was told of: in the destructors of results nobody wanted, in finalizers after
     /// the first that panicked, or of a scope whose future was dropped.
     pub lost_panics: u64,
+    /// Panics of callbacks that belong to no task's outcome: wakers, destructors of what the
+    /// runtime drops outside of a poll, governors, subscribers of `tracing`. Each was contained
+    /// where it happened.
+    pub callback_panics: u64,
 }
 
 /// What a host decides for its tasks.
@@ -200,9 +204,18 @@ pub struct Core {
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
     lost_panics: AtomicU64,
+    callback_panics: AtomicU64,
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
     closing_obligations: AtomicUsize,
+}
+
+/// Timers of forgotten futures are still armed, maybe with wakers of the user's.
+#[cfg(not(any(loom, target_family = "wasm")))]
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.timers.discard_all();
+    }
 }
 
 impl Core {
@@ -230,6 +243,7 @@ impl Core {
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
             lost_panics: AtomicU64::new(0),
+            callback_panics: AtomicU64::new(0),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
         })
@@ -353,17 +367,17 @@ impl Core {
         // Cloned and dropped outside the lock.
         let waker = waker.clone();
         let old = lock_unseen(&self.stop_waiters).insert(place, waker);
-        drop(old);
+        self.drop_waker(old);
     }
 
     pub(crate) fn forget_stop(&self, place: u64) {
         let waker = lock_unseen(&self.stop_waiters).remove(&place);
-        drop(waker);
+        self.drop_waker(waker);
     }
 
     pub(crate) fn wake_stopping(&self) {
         let waiters = std::mem::take(&mut *lock_unseen(&self.stop_waiters));
-        waiters.into_values().for_each(Waker::wake);
+        waiters.into_values().for_each(|waker| self.wake(waker));
     }
 
     /// How many regions were cancelled and are not closed yet.
@@ -398,6 +412,7 @@ impl Core {
             stale_wakes: self.stale_wakes.load(Relaxed),
             overruns: self.overruns.load(Relaxed),
             lost_panics: self.lost_panics.load(Relaxed),
+            callback_panics: self.callback_panics.load(Relaxed),
         }
     }
 
@@ -417,5 +432,11 @@ impl Core {
     /// There was a panic that nobody is told of.
     pub(crate) fn lost_panic(&self) {
         self.lost_panics.fetch_add(1, Relaxed);
+    }
+
+    /// So many panics of callbacks were contained.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub(crate) fn callbacks_panicked(&self, panics: u64) {
+        self.callback_panics.fetch_add(panics, Relaxed);
     }
 }

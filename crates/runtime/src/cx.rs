@@ -21,6 +21,7 @@ use crate::budget::Limits;
 use crate::cell::TaskRef;
 use crate::core::Core;
 use crate::foreign::Ticket;
+use crate::guard;
 use crate::node::{self, Inside, Node, Verdict};
 use crate::outcome::Cancelled;
 use crate::poll;
@@ -512,7 +513,7 @@ fn yields(waker: &Waker) {
 /// The waker is another one than that of the task.
 #[cold]
 fn wake_other(waker: &Waker) {
-    waker.wake_by_ref();
+    guard::wake_by_ref(waker);
 }
 
 #[cfg(all(test, not(loom)))]

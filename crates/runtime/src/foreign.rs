@@ -20,12 +20,13 @@
 //! To be woken in vain does no harm.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 use crate::ambient;
 use crate::cell::{TaskRef, task_of};
 use crate::combine::is_child_waker;
+use crate::core::Core;
+use crate::guard;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicUsize, fence};
 use crate::short::ShortLock;
@@ -186,7 +187,12 @@ impl Ticket {
                     Some(left) if left.tickets == 1 => Ok(left.waker.replace(new)),
                     _ => Err(new),
                 });
-                if old.is_ok() { Renewed::Yes } else { Renewed::No }
+                let (unused, renewed) = match old {
+                    Ok(old) => (old, Renewed::Yes),
+                    Err(new) => (Some(new), Renewed::No),
+                };
+                guard::drop_waker(unused);
+                renewed
             }
         }
     }
@@ -208,7 +214,7 @@ impl Ticket {
         let (index, at) = self.place();
         self.0 = 0;
         let waker = with_shard(index, |shard| shard.take(at));
-        drop(waker);
+        guard::drop_waker(waker);
     }
 }
 
@@ -318,26 +324,26 @@ fn put(index: usize, task: usize, waker: &Waker, told: bool) -> Option<u32> {
     let left = Left { task, waker, told, tickets: 1, before: NIL, after: NIL };
     let put = with_shard(index, |shard| shard.put(left));
     // There is no room for so many: it is polled again until there is.
-    put.map_err(|waker| waker.into_iter().for_each(Waker::wake)).ok()
+    put.map_err(guard::wake_all).ok()
 }
 
 /// The task was asked to stop: wakes what it left here that does not know yet.
 #[inline]
 pub(crate) fn rouse(task: &TaskRef) {
-    rouse_at(address(task));
+    rouse_at(&task.region.core, address(task));
 }
 
 /// The same, where only the address of the task is known.
 #[inline]
-pub(crate) fn rouse_at(address: usize) {
-    wake(address, false);
+pub(crate) fn rouse_at(core: &Core, address: usize) {
+    wake(core, address, false);
 }
 
 /// A part of the task that is polled here was asked to stop: wakes all it left here.
 #[inline]
 pub(crate) fn rouse_current() {
     if any() {
-        ambient::with_current(|task| wake(address(task), true));
+        ambient::with_current(|task| wake(&task.region.core, address(task), true));
     }
 }
 
@@ -349,26 +355,20 @@ pub(crate) fn any() -> bool {
 }
 
 #[inline]
-fn wake(address: usize, all: bool) {
+fn wake(core: &Core, address: usize, all: bool) {
     // After the request, as who leaves a waker elsewhere looks for one after that: one sees the
     // other.
     fence(SeqCst);
     if COUNTS[shard_of(address)].load(Relaxed) > 0 {
-        wake_there(address, all);
+        wake_there(core, address, all);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn wake_there(address: usize, all: bool) {
+fn wake_there(core: &Core, address: usize, all: bool) {
     let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, all));
-    wakers.iter().for_each(wake_safely);
-}
-
-/// Wakes whoever it is. A panic in that keeps nobody else from being woken, and no worker from
-/// going on.
-pub(crate) fn wake_safely(waker: &Waker) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake_by_ref()));
+    wakers.into_iter().for_each(|waker| core.wake(waker));
 }
 
 /// By which tasks are told apart: a waker here belongs to an operation, which keeps its task.
@@ -525,8 +525,8 @@ mod tests {
         let (cx, cancel) = Cx::loose();
         let ((count, waker), mut ticket) = (counting(), Ticket::NONE);
         ticket.wait(cx.task(), &waker);
-        wake(address(cx.task()), true);
-        wake(address(cx.task()), true);
+        wake(cx.core(), address(cx.task()), true);
+        wake(cx.core(), address(cx.task()), true);
         assert_eq!(count.wakes(), 1, "its waker is gone");
         ticket.wait(cx.task(), &waker);
         cancel(testing::reason());

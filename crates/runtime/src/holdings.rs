@@ -168,7 +168,7 @@ impl Region {
         let mut inner = self.lock();
         if inner.word.state() == RegionState::Closed {
             drop(inner);
-            drop(self.core.disarm(handle));
+            self.core.cancel_timer(handle);
             return Err(Status::RegionNotOpen);
         }
         inner.holdings().timers.insert(handle.generation, handle);
@@ -203,7 +203,7 @@ impl Region {
             channel.release();
         }
         for timer in timers.into_values() {
-            drop(self.core.disarm(timer));
+            self.core.cancel_timer(timer);
         }
     }
 }

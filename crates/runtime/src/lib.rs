@@ -22,6 +22,7 @@ pub mod footprint;
 mod footprint;
 mod foreign;
 mod grace;
+mod guard;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod holdings;
 mod journal;

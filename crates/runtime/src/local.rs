@@ -15,6 +15,8 @@ use std::sync::atomic::AtomicU8;
 
 use crate::Cx;
 use crate::ambient;
+#[cfg(not(any(loom, target_family = "wasm")))]
+use crate::core::Core;
 use crate::node::{Inside, Kind, Node};
 
 /// The key of a value that tasks inherit: a static.
@@ -127,6 +129,19 @@ impl Given {
 pub(crate) struct Locals {
     given: Given,
     outer: Option<Arc<Locals>>,
+}
+
+#[cfg(not(any(loom, target_family = "wasm")))]
+impl Locals {
+    /// Drops the values that nobody else has, each on its own: a panic in one of them keeps none
+    /// of the others.
+    pub(crate) fn discard(locals: Option<Arc<Locals>>, core: &Core) {
+        let mut next = locals;
+        while let Some(Locals { given, outer }) = next.and_then(Arc::into_inner) {
+            core.discard(given);
+            next = outer;
+        }
+    }
 }
 
 fn given(node: &Node) -> Option<&Given> {

@@ -61,31 +61,50 @@ impl fmt::Display for Cancelled {
 impl std::error::Error for Cancelled {}
 
 /// A panic that was caught at a task's boundary.
+///
+/// What `panic!` was given is a value of the user's: if its destructor panics, that is contained
+/// where this is dropped.
 pub struct Panic {
-    payload: Box<dyn Any + Send>,
+    /// There until it is taken.
+    payload: Option<Box<dyn Any + Send>>,
 }
 
 impl Panic {
     pub(crate) fn new(payload: Box<dyn Any + Send>) -> Panic {
-        Panic { payload }
+        Panic { payload: Some(payload) }
     }
 
     /// What was said, if it was text.
     pub fn message(&self) -> &str {
-        let text = self.payload.downcast_ref::<&'static str>().copied();
-        text.or_else(|| self.payload.downcast_ref::<String>().map(String::as_str))
-            .unwrap_or("a panic without a message")
+        self.payload.as_deref().map_or(NO_MESSAGE, message_of)
     }
 
     /// What `panic!` was given.
-    pub fn into_payload(self) -> Box<dyn Any + Send> {
-        self.payload
+    pub fn into_payload(mut self) -> Box<dyn Any + Send> {
+        self.payload.take().unwrap_or_else(|| Box::new(NO_MESSAGE))
     }
 
     /// Goes on panicking, here.
     pub fn resume(self) -> ! {
-        std::panic::resume_unwind(self.payload)
+        std::panic::resume_unwind(self.into_payload())
     }
+}
+
+#[cfg(not(any(loom, target_family = "wasm")))]
+impl Drop for Panic {
+    fn drop(&mut self) {
+        if let Some(payload) = self.payload.take() {
+            crate::guard::drop_payload(payload);
+        }
+    }
+}
+
+const NO_MESSAGE: &str = "a panic without a message";
+
+/// What a panic said, if it was text.
+pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or(NO_MESSAGE)
 }
 
 impl fmt::Debug for Panic {

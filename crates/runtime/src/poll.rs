@@ -351,7 +351,7 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
     let task = turn.task();
     let word = task.word.load();
-    if word.state().acknowledged() && verdict.is_none() {
+    if word.state().acknowledged() && verdict.is_none() && severity != Severity::Panicked {
         severity = Severity::Cancelled;
         // Without a handle nobody will ask.
         let reason = word.has_handle().then(|| task.region.reason_of(task));
@@ -382,8 +382,9 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);
     }
-    if ended.discard && discard_result(task).is_some() {
-        task.region.core.lost_panic();
+    if ended.discard {
+        // SAFETY: `complete` claimed it for the caller.
+        task.region.core.drop_result(|| unsafe { task.discard() });
     }
     let finalizer = task.is_finalizer();
     if finalizer && failed && !kept {
@@ -398,10 +399,4 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     }
     // SAFETY: rule 1 of cells: the region's reference, which goes with the task's end.
     unsafe { Region::task_done(task.as_ptr(), severity, stamp) };
-}
-
-/// Drops a result that was claimed by completing: the panic of its destructor.
-fn discard_result(task: &TaskRef) -> Option<Panic> {
-    // SAFETY: `complete` claimed it for the caller.
-    catch_unwind(AssertUnwindSafe(|| unsafe { task.discard() })).err().map(Panic::new)
 }

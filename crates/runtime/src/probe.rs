@@ -380,7 +380,7 @@ impl Core {
     /// Takes a timer out: whether it was armed. Whoever sleeps by it is woken.
     #[doc(hidden)]
     pub fn probe_disarm(&self, handle: TimerHandle) -> bool {
-        self.disarm(handle).is_some()
+        self.cancel_timer(handle)
     }
 
     /// How many tasks were numbered so far.

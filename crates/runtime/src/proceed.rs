@@ -19,6 +19,7 @@ use crate::channel::session::is_dropping_by_force;
 use crate::combine::is_child_waker;
 use crate::cx::Cx;
 use crate::foreign::Ticket;
+use crate::guard;
 use crate::outcome::Cancelled;
 
 /// Why an operation was refused that is awaited in another task.
@@ -86,7 +87,7 @@ pub(crate) fn takes_operation(context: &Context<'_>, ticket: &mut Ticket) -> boo
     let takes = ambient::take_operation() || ticket.take_yield();
     if !takes {
         ticket.note_yield();
-        context.waker().wake_by_ref();
+        guard::wake_by_ref(context.waker());
     }
     takes
 }
@@ -104,7 +105,7 @@ pub(crate) fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
     }
     let begins = ambient::has_operation();
     if !begins {
-        context.waker().wake_by_ref();
+        guard::wake_by_ref(context.waker());
     }
     begins
 }

@@ -8,6 +8,8 @@
 //! [`cascade`]: asx_kernel::cascade
 
 mod departed;
+#[cfg(not(any(loom, target_family = "wasm")))]
+mod discard;
 mod few;
 pub(crate) mod home;
 mod spare;
@@ -339,7 +341,7 @@ impl Region {
             inner.body.take()
         };
         if let Some(waker) = body {
-            waker.wake();
+            self.core.wake(waker);
         }
         self.cancel_all((&reason, cleanup), (&reason, cleanup));
     }
@@ -402,7 +404,7 @@ impl Region {
             (first, tell, inner.body.take())
         };
         if let Some(waker) = body {
-            waker.wake();
+            self.core.wake(waker);
         }
         if first {
             Tree::settle(self);
@@ -478,7 +480,7 @@ impl Region {
         // Cloned and dropped outside the lock.
         let waker = waker.clone();
         let old = self.lock().body.replace(waker);
-        drop(old);
+        self.core.drop_waker(old);
     }
 
     /// What went wrong in the tasks of the runtime.
@@ -595,7 +597,7 @@ impl Region {
         };
         self.core.host.schedule_all(entries);
         // What runs on a thread of its own is not polled for the request.
-        jobs.into_iter().for_each(foreign::rouse_at);
+        jobs.into_iter().for_each(|job| foreign::rouse_at(&self.core, job));
         walk::close_all(children, regions.0, regions.1);
     }
 }

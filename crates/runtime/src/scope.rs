@@ -234,7 +234,8 @@ where
         let this = self.project();
         if this.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
             this.region.watch_body(cx.waker());
-            *this.waker = Some(cx.waker().clone());
+            let old = this.waker.replace(cx.waker().clone());
+            this.region.core.drop_waker(old);
         }
         if !*this.told && this.region.is_body_cancelled() {
             *this.told = true;

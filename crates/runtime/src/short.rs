@@ -106,7 +106,7 @@ mod here {
         }
 
         /// The value, for who alone knows of it.
-        #[cfg(not(any(target_family = "wasm", asx_no_reuse)))]
+        #[cfg(not(target_family = "wasm"))]
         #[inline]
         pub(crate) fn get_mut(&mut self) -> &mut T {
             self.value.get_mut()

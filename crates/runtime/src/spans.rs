@@ -3,7 +3,8 @@
 //! A region's span is a child of the span it is opened in (that of a task, or one of the user's in
 //! it), else of its parent region's. A task's span is a child of its region's, and entered for each
 //! poll, on whichever thread. Both are closed, with the outcome recorded, before anybody can see
-//! the end. A subscriber is the user's code: nothing here is called under a lock.
+//! the end. A subscriber is the user's code: nothing here is called under a lock, and a panic in it
+//! is contained ([`guard`](crate::guard)). Where it enters the span of a task, it is the task's.
 //!
 //! Without the feature all of it is a type without size and functions without content.
 
@@ -12,11 +13,18 @@ pub(crate) use off::Span;
 #[cfg(feature = "tracing")]
 pub(crate) use on::Span;
 
+/// A callback panicked, outside of any poll.
+#[cfg(not(any(loom, target_family = "wasm")))]
+pub(crate) fn callback_panicked(_message: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::error!(target: "asx", panic = _message, "a callback panicked");
+}
+
 #[cfg(feature = "tracing")]
 mod on {
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
-    use std::sync::{Mutex, MutexGuard, OnceLock};
+    use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
     use asx_kernel::cancel::Reason;
     use asx_kernel::lanes::Priority;
@@ -25,6 +33,8 @@ mod on {
     use tracing::{Id, debug, error, info_span, trace, warn};
 
     use crate::cell::{Blueprint, Verdict};
+    use crate::core::Core;
+    use crate::guard;
     use crate::region::Region;
 
     /// The span of a region or task; empty if nobody is interested.
@@ -37,11 +47,23 @@ mod on {
         /// Lent to who polls, until the end; the lock is held for a move only.
         span: Mutex<Option<tracing::Span>>,
         ended: AtomicBool,
+        /// Counts the panics of the subscriber.
+        core: Weak<Core>,
     }
 
     impl Open {
         fn slot(&self) -> MutexGuard<'_, Option<tracing::Span>> {
             self.span.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        }
+    }
+
+    /// Closes a span that was never ended: that of a region which did not close.
+    impl Drop for Span {
+        fn drop(&mut self) {
+            let span = self.0.get().and_then(|open| open.slot().take());
+            if let Some(span) = span {
+                self.tell(|| drop(span));
+            }
         }
     }
 
@@ -55,11 +77,23 @@ mod on {
     }
 
     impl Span {
-        fn set(&self, span: tracing::Span) {
-            if let Some(id) = span.id() {
+        fn set(&self, core: &Arc<Core>, span: impl FnOnce() -> tracing::Span) {
+            let set = || {
+                let span = span();
+                let Some(id) = span.id() else { return };
                 let (span, ended) = (Mutex::new(Some(span)), AtomicBool::new(false));
-                let _ = self.0.set(Box::new(Open { id, span, ended }));
-            }
+                let core = Arc::downgrade(core);
+                let _ = self.0.set(Box::new(Open { id, span, ended, core }));
+            };
+            core.contain(set);
+        }
+
+        /// Tells the subscriber something.
+        fn tell(&self, tell: impl FnOnce()) {
+            match self.0.get().and_then(|open| open.core.upgrade()) {
+                Some(core) => core.contain(tell),
+                None => guard::contain(tell),
+            };
         }
 
         fn id(&self) -> Option<Id> {
@@ -72,22 +106,26 @@ mod on {
             let name = extra.and_then(|extra| extra.name.as_deref());
             let priority = extra.map_or(Priority::DEFAULT, |extra| extra.priority).0;
             let span = Span::default();
-            span.set(info_span!(
-                target: "asx", parent: parent, "task", id, name, priority, outcome = Empty
-            ));
+            span.set(&plan.region.core, || {
+                info_span!(
+                    target: "asx", parent: parent, "task", id, name, priority, outcome = Empty
+                )
+            });
             span
         }
 
         /// Opens the span of a region that was opened.
         pub(crate) fn open_region(&self, region: &Region) {
-            let around = tracing::Span::current().id();
-            let parent = region.parent();
-            let around = around.or_else(|| parent.and_then(|parent| parent.span.id()));
-            let (id, parent) = (region.id, parent.map(|parent| parent.id));
-            self.set(info_span!(
-                target: "asx", parent: around, "region",
-                id, parent, policy = ?region.policy, outcome = Empty
-            ));
+            self.set(&region.core, || {
+                let around = tracing::Span::current().id();
+                let parent = region.parent();
+                let around = around.or_else(|| parent.and_then(|parent| parent.span.id()));
+                let (id, parent) = (region.id, parent.map(|parent| parent.id));
+                info_span!(
+                    target: "asx", parent: around, "region",
+                    id, parent, policy = ?region.policy, outcome = Empty
+                )
+            });
             // It is known to others already, and may have been closed.
             if let Some(outcome) = region.outcome() {
                 self.end(outcome);
@@ -111,7 +149,10 @@ mod on {
             open.ended.store(true, Relaxed);
             let span = open.slot().take();
             if let Some(span) = span {
-                span.record("outcome", outcome.name());
+                self.tell(|| {
+                    span.record("outcome", outcome.name());
+                });
+                self.tell(|| drop(span));
             }
         }
 
@@ -121,37 +162,44 @@ mod on {
                 return;
             }
             let (kind, reason) = (reason.kind.name(), reason.message.as_deref());
-            debug!(target: "asx", parent: self.id(), kind, reason, "cancel requested");
+            self.tell(
+                || debug!(target: "asx", parent: self.id(), kind, reason, "cancel requested"),
+            );
         }
 
         pub(crate) fn cancel_seen(&self, reason: &Reason) {
             let kind = reason.kind.name();
-            trace!(target: "asx", parent: self.id(), kind, "cancel seen");
+            self.tell(|| trace!(target: "asx", parent: self.id(), kind, "cancel seen"));
         }
 
         /// A task ends like this, not by itself.
         pub(crate) fn verdict(&self, verdict: &Verdict) {
             if let Verdict::Panicked(panic) = verdict {
-                error!(target: "asx", parent: self.id(), panic = panic.message(), "panicked");
+                let panic = panic.message();
+                self.tell(|| error!(target: "asx", parent: self.id(), panic, "panicked"));
             }
         }
 
         pub(crate) fn overrun(&self, polls: u64) {
-            warn!(target: "asx", parent: self.id(), polls, "cleanup overrun: ended by force");
+            self.tell(|| {
+                warn!(target: "asx", parent: self.id(), polls, "cleanup overrun: ended by force");
+            });
         }
 
         pub(crate) fn leaked(&self, obligations: &[u64]) {
             for obligation in obligations {
-                warn!(target: "asx", parent: self.id(), obligation, "obligation leaked");
+                self.tell(
+                    || warn!(target: "asx", parent: self.id(), obligation, "obligation leaked"),
+                );
             }
         }
 
         pub(crate) fn soft_stop(&self) {
-            debug!(target: "asx", parent: self.id(), "soft stop");
+            self.tell(|| debug!(target: "asx", parent: self.id(), "soft stop"));
         }
 
         pub(crate) fn grace_expired(&self) {
-            warn!(target: "asx", parent: self.id(), "grace expired");
+            self.tell(|| warn!(target: "asx", parent: self.id(), "grace expired"));
         }
     }
 }

@@ -177,9 +177,80 @@ where
             Ok(None)
         }
         Err(status) => {
+            if panicked {
+                region.core.lost_panic();
+            }
             poll::refuse(entry, region.refusal(status));
             Err(status)
         }
     };
     (entry, task)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::future::Ready;
+    use std::sync::{Mutex, OnceLock};
+    use std::task::Waker;
+
+    use asx_kernel::cancel::Kind;
+    use asx_kernel::time::Time;
+
+    use super::*;
+    use crate::core::{Core, Host, Settings};
+
+    /// Cancels a region as soon as it has a task, and runs what is scheduled at once: the one who
+    /// cancels is faster than the one who spawns.
+    #[derive(Default)]
+    struct Hasty {
+        region: OnceLock<Arc<Region>>,
+        ran: Mutex<u32>,
+    }
+
+    impl Host for Hasty {
+        fn schedule(&self, entry: Runnable) {
+            *self.ran.lock().unwrap() += 1;
+            entry.run();
+        }
+
+        fn now(&self) -> Time {
+            Time::ZERO
+        }
+
+        fn timer_moved(&self, _: Time) {}
+
+        fn here(&self) -> Option<u16> {
+            Some(0)
+        }
+
+        fn pinned(&self, _: u16, lives: bool) {
+            if lives {
+                self.region.get().unwrap().close_as(Kind::User);
+            }
+        }
+
+        fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+            Err(entry)
+        }
+    }
+
+    /// The panic of a closure that was to make a future is the outcome of the task, whoever ends
+    /// it.
+    #[test]
+    fn a_closure_that_panics_beside_a_cancel_is_a_panic() {
+        let host = Arc::new(Hasty::default());
+        let region = Core::new(host.clone(), Settings::default()).root();
+        assert!(host.region.set(region.clone()).is_ok());
+        let plan = Plan { pin: 0, ..Plan::default() };
+        let body = |_: Cx| -> Ready<Result<(), Cancelled>> { panic!("closure") };
+        // SAFETY: Send and 'static.
+        let (entry, mut task) = unsafe { make(&region, plan, body) };
+        assert!(entry.unwrap().is_none());
+        assert_eq!(*host.ran.lock().unwrap(), 1, "an entry for the cancel");
+        match task.outcome() {
+            Some(Err(Stop::Panicked(panic))) => assert_eq!(panic.message(), "closure"),
+            other => panic!("{other:?}"),
+        }
+        assert!(region.poll_closed(Waker::noop()));
+    }
 }

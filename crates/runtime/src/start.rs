@@ -11,6 +11,7 @@ use asx_kernel::cancel::Kind;
 
 use crate::ambient;
 use crate::cx::Wait;
+use crate::guard;
 use crate::outcome::{Cancelled, Outcome};
 use crate::prim::{Mutex, lock};
 use crate::scope::{Scope, TaskBuilder};
@@ -100,7 +101,7 @@ impl<V> Ready<V> {
             word.waker.take()
         };
         if let Some(waker) = waker {
-            waker.wake();
+            guard::wake(waker);
         }
     }
 }
@@ -134,13 +135,16 @@ impl<V, T, E> Starting<V, T, E> {
         let waker = waker.clone();
         let (said, old) = {
             let mut word = lock(&self.word);
-            match word.said.take() {
-                Some(said) => (Some(Some(said)), word.waker.take()),
-                None if std::mem::take(&mut word.never) => (Some(None), word.waker.take()),
-                None => (None, word.waker.replace(waker)),
+            let said = match word.said.take() {
+                Some(said) => Some(Some(said)),
+                None => std::mem::take(&mut word.never).then_some(None),
+            };
+            match said {
+                None => (None, [word.waker.replace(waker), None]),
+                said => (said, [word.waker.take(), Some(waker)]),
             }
         };
-        drop(old);
+        old.into_iter().for_each(guard::drop_waker);
         said
     }
 

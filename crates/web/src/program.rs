@@ -187,7 +187,11 @@ impl<T> Program<T> {
         let ended = self.ended();
         match ended {
             Some(ended) => then(ended),
-            None => self.shared.borrow_mut().then = Some(Box::new(then)),
+            None => {
+                // Who asked before is dropped outside the borrow.
+                let old = self.shared.borrow_mut().then.replace(Box::new(then));
+                drop(old);
+            }
         }
     }
 

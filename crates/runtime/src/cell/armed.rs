@@ -14,8 +14,7 @@ use asx_kernel::wheel::TimerHandle;
 
 use super::TaskRef;
 use super::waker::{is_task_waker, task_of};
-use crate::core::Alarm;
-use crate::foreign;
+use crate::core::{Alarm, Core};
 use crate::time::Owner;
 
 static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
@@ -79,23 +78,46 @@ impl Armed {
 
     /// The alarm, if it is one.
     pub(crate) fn into_alarm(self) -> Option<Alarm> {
-        self.as_boxed()?;
+        match self.into_boxed().ok()?.owner {
+            Owner::Alarm(alarm) => Some(alarm),
+            _ => None,
+        }
+    }
+
+    /// What is in the box, if there is one.
+    fn into_boxed(self) -> Result<Boxed, Waker> {
+        if self.as_boxed().is_none() {
+            return Err(self.0);
+        }
         let waker = ManuallyDrop::new(self.0);
         // SAFETY: rule 9: this waker owns the box, and is not dropped.
-        let boxed = unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) };
-        if let Owner::Alarm(alarm) = boxed.owner { Some(alarm) } else { None }
+        Ok(*unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) })
     }
 
     /// Its time has come.
-    pub(crate) fn fire(self, handle: TimerHandle) {
+    pub(crate) fn fire(self, core: &Core, handle: TimerHandle) {
         if is_task_waker(&self.0) {
             return self.0.wake();
         }
-        let Some(boxed) = self.as_boxed() else { return foreign::wake_safely(&self.0) };
-        if let Owner::Region(region) = &boxed.owner {
-            region.forget_timer(handle);
+        match self.into_boxed() {
+            Err(waker) => core.wake(waker),
+            Ok(boxed) => {
+                if let Owner::Region(region) = &boxed.owner {
+                    region.forget_timer(handle);
+                }
+                if let Some(waker) = boxed.wakes {
+                    core.wake(waker);
+                }
+            }
         }
-        boxed.wakes.iter().for_each(foreign::wake_safely);
+    }
+
+    /// It is not to be fired any more.
+    #[inline]
+    pub(crate) fn discard(self, core: &Core) {
+        if !is_task_waker(&self.0) {
+            core.discard(self);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::{Header, TaskRef, is_task_waker, memory};
+use crate::core::Core;
 
 /// Set in the word of a boxed waker: both kinds of pointers are even.
 const BOXED: usize = 1;
@@ -30,8 +31,9 @@ impl Joiner {
         NonNull::new(address.cast()).map(Kind::Other)
     }
 
-    /// Has `waker` woken in place of who was here before.
-    pub(super) fn set(&mut self, waker: &Waker) {
+    /// Has `waker` woken in place of who was here before, whose waker the caller drops.
+    #[must_use]
+    pub(super) fn set(&mut self, waker: &Waker) -> Joiner {
         let known = match self.kind() {
             Some(Kind::Task(task)) => is_task_waker(waker) && waker.data() == address(&task),
             // SAFETY: the box that `set` put here.
@@ -39,7 +41,7 @@ impl Joiner {
             None => false,
         };
         if known {
-            return;
+            return Joiner(None);
         }
         let new = if is_task_waker(waker) {
             ManuallyDrop::new(waker.clone()).data().cast_mut()
@@ -50,7 +52,7 @@ impl Joiner {
             unsafe { boxed.write(other) };
             boxed.as_ptr().cast::<()>().map_addr(|address| address | BOXED)
         };
-        drop(std::mem::replace(self, Joiner(NonNull::new(new))));
+        std::mem::replace(self, Joiner(NonNull::new(new)))
     }
 
     /// The number of the task that waits, if it is one.
@@ -62,14 +64,24 @@ impl Joiner {
         }
     }
 
-    pub(super) fn wake(self) {
+    pub(super) fn wake(self, core: &Core) {
         match ManuallyDrop::new(self).kind() {
             Some(Kind::Task(task)) => {
                 task.wakers.fewer();
                 ManuallyDrop::into_inner(task).wake();
             }
-            Some(Kind::Other(waker)) => owned(waker).wake(),
+            Some(Kind::Other(waker)) => core.wake(owned(waker)),
             None => {}
+        }
+    }
+}
+
+impl Joiner {
+    /// Drops who is there; a panic in that is counted there.
+    #[inline]
+    pub(super) fn discard(self, core: &Core) {
+        if self.0.is_some_and(|word| word.addr().get() & BOXED != 0) {
+            core.discard(self);
         }
     }
 }

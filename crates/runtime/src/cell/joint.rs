@@ -62,8 +62,10 @@ impl<T, E> Joint<T, E> {
         }
         // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
         // the completer looks at the waker only if it finds `WAKER` set.
-        self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
-        word.give_waker()
+        let old = self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
+        let registered = word.give_waker();
+        old.discard(&self.task.region.core);
+        registered
     }
 }
 
@@ -78,8 +80,9 @@ impl<T, E> Drop for Joint<T, E> {
         task.word.take_waker();
         let parted = task.word.drop_handle_with(true);
         if parted.claimed {
+            // A panic here would drop the reference once more.
             // SAFETY: rule 2, claimed just now.
-            unsafe { task.discard() };
+            task.region.core.drop_result(|| unsafe { task.discard() });
         }
         if parted.gone {
             task.forget();

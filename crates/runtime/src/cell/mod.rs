@@ -51,6 +51,7 @@
 
 mod armed;
 mod cancel;
+mod discard;
 mod joiner;
 mod joint;
 mod memory;
@@ -179,14 +180,6 @@ pub(crate) enum Verdict {
 struct Cell<F, T, E> {
     header: Header,
     slot: UnsafeCell<Slot<F, T, E>>,
-}
-
-impl<F, T, E> Drop for Cell<F, T, E> {
-    fn drop(&mut self) {
-        let holds = self.header.holds.get_mut();
-        // SAFETY: rule 2, the last reference.
-        self.slot.with_mut(|slot| Stage { holds, slot: unsafe { &mut *slot } }.clear());
-    }
 }
 
 /// How a cell is made.
@@ -421,7 +414,8 @@ impl Header {
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
-        self.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner })).wake();
+        let joiner = self.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
+        joiner.wake(&self.region.core);
     }
 
     /// The number of its creation, up to 2^48: more tasks than a runtime lives to see.

@@ -12,7 +12,7 @@ use std::pin::Pin;
 
 use asx_kernel::outcome::Severity;
 
-use crate::outcome::{Outcome, Stop};
+use crate::outcome::Outcome;
 
 /// What is in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,18 +92,16 @@ impl<F, T, E> Stage<'_, F, T, E> {
             .then(|| unsafe { Pin::new_unchecked(&mut *self.slot.future) })
     }
 
-    /// How bad the result is that is there.
+    /// How a task ends that has a result, and never had a future.
     #[cold]
     pub(super) fn severity(&self) -> Severity {
         if *self.holds != Holds::Result {
             return Severity::Panicked;
         }
-        // SAFETY: rule 8.
+        // SAFETY: rule 8: it is there.
         match unsafe { &*self.slot.result } {
             Ok(_) => Severity::Ok,
-            Err(Stop::Err(_)) => Severity::Err,
-            Err(Stop::Cancelled(_)) => Severity::Cancelled,
-            Err(Stop::Panicked(_)) => Severity::Panicked,
+            Err(stop) => stop.severity(),
         }
     }
 

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::task::{Poll, Waker};
 
+use crate::guard;
 use crate::prim::{Mutex, lock};
 
 /// Those who wait, in the order of asking. Ids only grow, so the line is sorted by them.
@@ -52,7 +53,7 @@ impl Line {
 
 /// Wakes all that were taken out of a line.
 pub(super) fn wake_all(waiting: VecDeque<(u64, Waker)>) {
-    waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    guard::wake_all(waiting.into_iter().map(|(_, waker)| waker));
 }
 
 /// What `look` finds, or a wait in `line`. A waker is cloned only to be kept, and outside the lock.
@@ -73,20 +74,22 @@ pub(super) fn poll_line<S, R>(
         }
     }
     let token = waker.clone();
-    let (found, _spare) = {
+    let (found, spare) = {
         let state = &mut *lock(state);
         match look(state) {
             Some(found) => (Poll::Ready(found), Some(token)),
             None => (Poll::Pending, line(state).wait(place, token)),
         }
     };
+    guard::drop_waker(spare);
     found
 }
 
 /// Gives up a place in `line`, if there is one.
 pub(super) fn leave_line<S>(state: &Mutex<S>, line: fn(&mut S) -> &mut Line, place: &mut Place) {
     if place.is_some() {
-        let _waker = line(&mut lock(state)).leave(place);
+        let waker = line(&mut lock(state)).leave(place);
+        guard::drop_waker(waker);
     }
 }
 

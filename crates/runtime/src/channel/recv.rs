@@ -13,6 +13,7 @@ use super::law::Law;
 use super::shared::{Shared, Taken};
 use crate::cx::Wait;
 use crate::foreign::Ticket;
+use crate::guard;
 use crate::{CancelSafe, Cancelled, Cx};
 
 /// The future of [`Receiver::recv`](super::Receiver::recv).
@@ -132,7 +133,7 @@ impl<T> Future for RecvMany<'_, T> {
         let taken = recv.poll_with(context, |shared, channel| {
             take_many(shared, channel, into, *max, &mut senders)
         });
-        senders.into_iter().for_each(Waker::wake);
+        guard::wake_all(senders);
         taken
     }
 }

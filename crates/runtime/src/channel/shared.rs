@@ -23,6 +23,7 @@ use super::law::Law;
 use super::tag::Tag;
 use crate::cell::is_task_waker;
 use crate::footprint::Object;
+use crate::guard;
 use crate::prim::Arc;
 use crate::short::ShortLock;
 
@@ -74,20 +75,22 @@ impl<T> Shared<T> {
             return Poll::Ready(Err(Disconnected(())));
         }
         let (plain, new) = (is_task_waker(waker), place.is_none());
-        let (granted, _spare) = self.with(|channel| match reserve_now(channel, place) {
+        let (granted, spare) = self.with(|channel| match reserve_now(channel, place) {
             Poll::Pending if plain => {
                 let (granted, spare) = line_up(channel, place, waker.clone());
                 (self.numbered(granted, new, &number), spare)
             }
             granted => (self.numbered(granted, false, &number), None),
         });
+        guard::drop_waker(spare);
         match granted {
             Poll::Pending if !plain => {
                 let token = waker.clone();
-                let (granted, _spare) = self.with(|channel| {
+                let (granted, spare) = self.with(|channel| {
                     let (granted, spare) = line_up(channel, place, token);
                     (self.numbered(granted, new, &number), spare)
                 });
+                guard::drop_waker(spare);
                 granted
             }
             granted => granted,
@@ -191,6 +194,7 @@ impl<T> Shared<T> {
             left
         });
         wake(left.wake);
+        guard::drop_waker(left.token);
     }
 
     /// Fills the slot of a permit, or hands the value back if the receiver is gone.
@@ -262,7 +266,7 @@ impl<T> Shared<T> {
                 }
                 taken
             });
-            drop(spare);
+            guard::drop_waker(spare);
             return received(taken);
         }
         match self.with(|channel| take(self, channel)) {
@@ -293,7 +297,7 @@ impl<T> Shared<T> {
         token: Waker,
         mut take: impl FnMut(&Self, &mut Law<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
-        let (taken, _spare) = self.with(|channel| match take(self, channel) {
+        let (taken, spare) = self.with(|channel| match take(self, channel) {
             Err(TryRecvError::Empty) => {
                 let (answer, spare) = channel.recv_with(token);
                 debug_assert!(matches!(answer, Recv::Waiting), "it is empty under this very lock");
@@ -301,18 +305,20 @@ impl<T> Shared<T> {
             }
             taken => (taken, Some(token)),
         });
+        guard::drop_waker(spare);
         received(taken)
     }
 
     /// Forgets that the receiver waits.
     pub(super) fn cancel_recv(&self) {
-        drop(self.with(|channel| channel.cancel_recv()));
+        guard::drop_waker(self.with(|channel| channel.cancel_recv()));
     }
 
     /// The receiver is gone: what it did not take comes back, every waiting sender is woken.
     pub(crate) fn close_receiver(&self) -> std::collections::VecDeque<T> {
         let closed = self.with(|channel| self.shut(channel));
-        closed.wakes.into_iter().for_each(Waker::wake);
+        guard::wake_all(closed.wakes);
+        guard::drop_waker(closed.receiver);
         closed.messages
     }
 
@@ -339,10 +345,19 @@ impl<T> Shared<T> {
             self.account(channel);
             (freed, closed)
         });
-        freed.into_iter().flatten().for_each(|(next, _holder)| wake(next));
-        closed.wakes.into_iter().for_each(Waker::wake);
-        drop(closed.messages);
-        wake(closed.receiver);
+        let callbacks = || {
+            freed.into_iter().flatten().for_each(|(next, _holder)| wake(next));
+            guard::wake_all(closed.wakes);
+            for message in closed.messages {
+                guard::contain(|| drop(message));
+            }
+            wake(closed.receiver);
+        };
+        // The region does this on any thread; its runtime counts what panics.
+        match &self.tag {
+            Some(tag) => tag.core().contain(callbacks).unwrap_or(()),
+            None => callbacks(),
+        }
     }
 
     /// Sends if there is room and nobody waits.
@@ -439,7 +454,7 @@ fn received<R>(taken: Taken<R>) -> Poll<Result<R, Disconnected>> {
 #[inline]
 pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        waker.wake();
+        guard::wake(waker);
     }
 }
 

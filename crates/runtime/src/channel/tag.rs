@@ -62,6 +62,11 @@ impl Tag {
         self.core.note_of(&self.stamp, Subject { task, region, channel, timer: None }, kind);
     }
 
+    /// The runtime that knows it.
+    pub(super) fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// Whether its region still lets it be used.
     pub(super) fn is_usable(&self) -> bool {
         let state = |scope: &Arc<Region>| scope.lock().word.state();

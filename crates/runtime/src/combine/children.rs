@@ -16,6 +16,7 @@ use std::task::{Context, Poll, RawWakerVTable, Wake, Waker};
 use super::Part;
 use crate::Cx;
 use crate::foreign::Ticket;
+use crate::guard;
 use crate::outcome::{Cancelled, Panic};
 use crate::prim::{Mutex, lock};
 
@@ -169,14 +170,15 @@ impl Ready {
         // Cloned and dropped outside the lock.
         let waker = Arc::new(waker.clone());
         let old = lock(&self.inner).parent.replace(waker);
-        drop(old);
+        guard::drop_waker(old.and_then(Arc::into_inner));
     }
 
     /// Wakes the task.
     pub(super) fn wake_parent(&self) {
         let parent = lock(&self.inner).parent.clone();
         if let Some(parent) = parent {
-            parent.wake_by_ref();
+            guard::wake_by_ref(&parent);
+            guard::drop_waker(Arc::into_inner(parent));
         }
     }
 }

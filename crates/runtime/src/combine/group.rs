@@ -16,6 +16,7 @@ use super::children::{Children, Ready};
 use super::drive::Drive;
 use crate::cx::Wait;
 use crate::foreign::Ticket;
+use crate::guard;
 use crate::outcome::Cancelled;
 use crate::prim::{Mutex, lock};
 use crate::{CancelSafe, Cx};
@@ -200,7 +201,7 @@ impl<C: Future> Shared<C> {
             inner.outputs.extend(output);
             std::mem::take(&mut inner.waiters)
         };
-        waiters.into_iter().for_each(Waker::wake);
+        guard::wake_all(waiters);
     }
 
     /// The body has ended.
@@ -235,18 +236,20 @@ impl<C: Future> Future for NextChild<'_, C> {
         let NextChild { cx: context, shared, ticket, at } = &mut *self;
         ready!(context.poll_proceed(cx, ticket))?;
         // Cloned before the lock and, if it is not needed, dropped after it.
-        let waker = cx.waker().clone();
-        let mut inner = lock(&shared.inner);
-        if let Some(output) = inner.outputs.pop_front() {
-            return Poll::Ready(Ok(Some(output)));
+        let mut waker = Some(cx.waker().clone());
+        let next = {
+            let mut inner = lock(&shared.inner);
+            let output = inner.outputs.pop_front();
+            let next = (output.is_some() || inner.live == 0).then_some(output);
+            if next.is_none() && !inner.waiters.iter().any(|known| known.will_wake(cx.waker())) {
+                inner.waiters.extend(waker.take());
+            }
+            next
+        };
+        guard::drop_waker(waker);
+        if let Some(output) = next {
+            return Poll::Ready(Ok(output));
         }
-        if inner.live == 0 {
-            return Poll::Ready(Ok(None));
-        }
-        if !inner.waiters.iter().any(|waiter| waiter.will_wake(&waker)) {
-            inner.waiters.push(waker);
-        }
-        drop(inner);
         context.waits(Wait::Join, at, cx.waker(), ticket);
         Poll::Pending
     }

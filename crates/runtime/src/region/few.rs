@@ -39,7 +39,7 @@ impl<T> Few<T> {
     }
 
     /// Whether there is none.
-    #[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]
+    #[cfg(not(any(loom, target_family = "wasm")))]
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.one.is_none() && self.many.is_none()

@@ -40,6 +40,7 @@ mod kept {
     use super::super::few::Few;
     use super::super::{Graces, Inner, Region, Span, Stamp};
     use crate::ambient;
+    use crate::local::Locals;
 
     /// How many a thread keeps: scopes inside each other, or in tasks that run by turns.
     const MOST: usize = 8;
@@ -109,7 +110,7 @@ mod kept {
         #[inline]
         fn clear(&mut self) {
             // Of scopes, and of nothing else that is usual.
-            drop(self.inner.get_mut().body.take());
+            self.core.drop_waker(self.inner.get_mut().body.take());
             if self.has_more() {
                 self.drop_more();
             }
@@ -143,14 +144,13 @@ mod kept {
         /// Drops that, some of which may be the user's.
         #[cold]
         fn drop_more(&mut self) {
-            self.locals = None;
+            Locals::discard(self.locals.take(), &self.core);
             let inner = self.inner.get_mut();
+            inner.drop_callbacks(&self.core);
             inner.children = Few::default();
-            inner.finalizers.clear();
             inner.cancel = None;
             (inner.failure, inner.broken, inner.failed) = (None, None, None);
             inner.graces = Graces::default();
-            inner.waiters = Few::default();
             inner.holdings = None;
         }
     }

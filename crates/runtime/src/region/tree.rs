@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::task::Waker;
 
 use asx_kernel::cascade::{self, RegionStore};
 use asx_kernel::journal::EventKind;
@@ -93,7 +92,7 @@ impl<'a> RegionStore for Tree<'a> {
             inner.add_to_fold(fold);
             region.core.touch(parent.stamp());
         }
-        waiters.take_each(Waker::wake);
+        waiters.take_each(|waker| region.core.wake(waker));
         parent
     }
 }

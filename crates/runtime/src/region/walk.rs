@@ -86,3 +86,45 @@ mod list {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::task::{Wake, Waker};
+
+    use asx_kernel::budget::Budget;
+    use asx_kernel::cancel::Kind;
+
+    use super::*;
+    use crate::loose::loose_region;
+    use crate::region::Policy;
+
+    struct Bad;
+
+    impl Wake for Bad {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+
+    /// Every region of the tree is asked, though each of their bodies' wakers panics; and so are
+    /// those of the next tree.
+    #[test]
+    fn a_waker_that_panics_keeps_no_region_from_being_asked() {
+        for _ in 0..2 {
+            let root = loose_region();
+            let open = |parent: &Arc<Region>| {
+                let child = parent.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
+                child.watch_body(&Waker::from(Arc::new(Bad)));
+                child
+            };
+            let mut regions: Vec<_> = (0..3).map(|_| open(&root)).collect();
+            let inner: Vec<_> = regions.iter().map(open).collect();
+            regions.extend(inner);
+            root.close_as(Kind::User);
+            assert!(regions.iter().all(|region| region.is_body_cancelled()));
+            regions.iter().for_each(|region| assert!(region.poll_closed(Waker::noop())));
+            assert!(root.poll_closed(Waker::noop()));
+            assert_eq!(root.health().callback_panics, 6);
+        }
+    }
+}

@@ -32,7 +32,7 @@ impl Region {
         }
         let old = inner.waiters.insert(place, waker.clone());
         drop(inner);
-        drop(old);
+        self.core.drop_waker(old);
         None
     }
 
@@ -41,19 +41,19 @@ impl Region {
         if inner.word.state() == RegionState::Closed {
             let fold = inner.fold;
             drop(inner);
-            drop(waker);
+            self.core.drop_waker(Some(waker));
             return Some(fold);
         }
         let old = inner.waiters.insert(place, waker);
         drop(inner);
-        drop(old);
+        self.core.drop_waker(old);
         None
     }
 
     /// Forgets a waker noted by [`watch_close`](Region::watch_close).
     pub(crate) fn forget_close(&self, place: u64) {
         let waker = self.lock().waiters.remove(place);
-        drop(waker);
+        self.core.drop_waker(waker);
     }
 
     /// How it has closed.

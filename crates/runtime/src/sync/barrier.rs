@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use super::line::{Left, Line, Look, Place, Wakes};
 use crate::cx::Wait;
 use crate::foreign::Ticket;
+use crate::guard;
 use crate::prim::{Mutex, lock};
 use crate::{Cancelled, Cx};
 
@@ -61,19 +62,22 @@ impl Barrier {
             wakes.push(waker);
         }
         drop(line);
+        guard::drop_waker(Some(waker));
         Some(BarrierPass { leader: true })
     }
 
     fn look(&self, task: &mut Context<'_>, place: &mut Option<Place>) -> Option<BarrierPass> {
         let mut fresh = None;
-        loop {
+        let pass = loop {
             let look = lock(&self.arrived).look(place, task.waker(), &mut fresh);
             match look {
-                Look::Called(()) => return Some(BarrierPass { leader: false }),
-                Look::Waiting => return None,
+                Look::Called(()) => break Some(BarrierPass { leader: false }),
+                Look::Waiting => break None,
                 Look::Stranger => fresh = Some(task.waker().clone()),
             }
-        }
+        };
+        guard::drop_waker(fresh);
+        pass
     }
 }
 

@@ -11,6 +11,8 @@
 use std::mem;
 use std::task::Waker;
 
+use crate::guard;
+
 /// The end of a chain.
 const NONE: u32 = u32::MAX;
 
@@ -188,7 +190,7 @@ impl Wakes {
 impl Drop for Wakes {
     fn drop(&mut self) {
         for waker in self.first.take().into_iter().chain(self.rest.drain(..)) {
-            waker.wake();
+            guard::wake(waker);
         }
     }
 }

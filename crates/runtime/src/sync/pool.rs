@@ -21,6 +21,7 @@ use std::task::Waker;
 
 use super::line::{Left, Line, Look, Place, Wakes};
 use crate::footprint::Object;
+use crate::guard;
 use crate::prim::atomic::{AtomicUsize, Ordering};
 use crate::prim::{Mutex, MutexGuard, lock_unseen};
 use crate::{footprint, waits};
@@ -226,10 +227,10 @@ impl Pool {
         let waker = waker.clone();
         let mut line = self.line();
         let mut word = self.word.load(Ordering::Relaxed);
-        loop {
+        let answer = loop {
             let (next, joins) = match take(word, count) {
                 Ok(next) => (next, false),
-                Err(Refusal::Closed) => return Some(Answer::Closed),
+                Err(Refusal::Closed) => break Answer::Closed,
                 Err(Refusal::Busy) => (word | WAITING, true),
             };
             match self.word.compare_exchange_weak(word, next, Ordering::Acquire, Ordering::Relaxed)
@@ -238,23 +239,28 @@ impl Pool {
                     *place = Some(line.join(waker, count));
                     return None;
                 }
-                Ok(_) => return Some(Answer::Granted),
+                Ok(_) => break Answer::Granted,
                 Err(now) => word = now,
             }
-        }
+        };
+        drop(line);
+        guard::drop_waker(Some(waker));
+        Some(answer)
     }
 
     /// Looks whether a waiter was called.
     pub(super) fn look(&self, place: &mut Option<Place>, waker: &Waker) -> Option<Answer> {
         let mut fresh = None;
-        loop {
+        let answer = loop {
             let look = self.line().look(place, waker, &mut fresh);
             match look {
-                Look::Called(answer) => return Some(answer),
-                Look::Waiting => return None,
+                Look::Called(answer) => break Some(answer),
+                Look::Waiting => break None,
                 Look::Stranger => fresh = Some(waker.clone()),
             }
-        }
+        };
+        guard::drop_waker(fresh);
+        answer
     }
 
     /// Takes a waiter of `count` permits out of the line and passes on what it was granted.
@@ -272,7 +278,7 @@ impl Pool {
             }
         }
         drop(line);
-        drop(unused);
+        guard::drop_waker(unused);
     }
 }
 

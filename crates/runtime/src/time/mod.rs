@@ -20,6 +20,7 @@ use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig}
 
 use crate::cell::Armed;
 use crate::core::{Alarm, Core, Host};
+use crate::guard;
 use crate::journal::Stamp;
 use crate::region::Region;
 use crate::short::ShortLock;
@@ -93,11 +94,22 @@ impl<T> Timers<T> {
             return;
         }
         let mut wheel = self.wheel.lock();
+        let mut old = None;
         if wheel.as_ref().is_some_and(|wheel| !wheel.is_empty() || wheel.now() != self.start) {
-            *wheel = None;
+            old = wheel.take();
             self.made.store(false, Release);
         }
         self.next.store(u64::MAX, Relaxed);
+        // What its timers carry is dropped outside the lock.
+        drop(wheel);
+        drop(old);
+    }
+
+    /// Drops what is left of the timers, for who alone knows of them.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub(crate) fn discard_all(&mut self) {
+        let wheel = self.wheel.get_mut().take();
+        guard::contain(|| drop(wheel));
     }
 
     /// Whether there ever was a timer: without the lock, which who has none need not wait for.
@@ -143,7 +155,11 @@ impl<T> Timers<T> {
             (added, earliest)
         };
         // A token that was refused is dropped here, outside the lock.
-        let handle = added.map_err(|error| error.status())?;
+        let handle = added.map_err(|error| {
+            let status = error.status();
+            guard::contain(|| drop(error));
+            status
+        })?;
         if earliest {
             host.timer_moved(deadline);
         }
@@ -276,8 +292,13 @@ impl Core {
         }
     }
 
-    /// Takes a timer out: whose it was, and whom it would have woken, if it was still armed.
-    pub(crate) fn disarm(&self, handle: TimerHandle) -> Option<Armed> {
+    /// Takes a timer out: whether it was still armed.
+    pub(crate) fn cancel_timer(&self, handle: TimerHandle) -> bool {
+        let armed = self.disarm(handle);
+        armed.map(|armed| armed.discard(self)).is_some()
+    }
+
+    fn disarm(&self, handle: TimerHandle) -> Option<Armed> {
         if !self.recording() {
             return self.timers.cancel(handle);
         }
@@ -310,7 +331,9 @@ impl Core {
             before = replaced;
             Ok(handle)
         });
-        drop(before);
+        if let Some(before) = before {
+            before.discard(self);
+        }
         updated.inspect_err(|status| self.refused_timer(*status))
     }
 
@@ -320,7 +343,7 @@ impl Core {
     pub fn abandon_timers(&self, close: bool) {
         for Expired { handle, token, .. } in self.timers.take_all(close) {
             self.note_timer(token.owner(), handle, EventKind::TimerCancelled {});
-            token.fire(handle);
+            token.fire(self, handle);
         }
     }
 
@@ -329,7 +352,7 @@ impl Core {
         let mut fired = 0;
         let fire = |Expired { handle, token, .. }: Expired<Armed>| {
             fired += 1;
-            token.fire(handle);
+            token.fire(self, handle);
         };
         if self.recording() {
             // One by one, so that what each wakes comes before the next on the record.

@@ -94,7 +94,7 @@ impl<'a> Timer<'a> {
                 Some(true) => return Poll::Pending,
                 Some(false) => {
                     self.keep(None);
-                    drop(core.disarm(handle));
+                    core.cancel_timer(handle);
                 }
             },
         }
@@ -149,7 +149,7 @@ impl<'a> Timer<'a> {
 impl Drop for Timer<'_> {
     fn drop(&mut self) {
         if let Some(handle) = self.handle() {
-            drop(self.cx.core().disarm(handle));
+            self.cx.core().cancel_timer(handle);
         }
     }
 }

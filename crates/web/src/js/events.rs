@@ -65,14 +65,14 @@ impl Events {
     pub async fn next(&mut self, cx: &Cx) -> Result<JsValue, Cancelled> {
         poll_fn(|context| {
             cx.checkpoint()?;
-            let mut queue = self.queue.borrow_mut();
-            match queue.events.pop_front() {
-                Some(event) => Poll::Ready(Ok(event)),
-                None => {
-                    queue.waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
+            if let Some(event) = self.queue.borrow_mut().events.pop_front() {
+                return Poll::Ready(Ok(event));
             }
+            // Cloned and dropped outside the borrow.
+            let waker = context.waker().clone();
+            let old = self.queue.borrow_mut().waker.replace(waker);
+            drop(old);
+            Poll::Pending
         })
         .await
     }

@@ -64,14 +64,14 @@ pub fn settled(promise: &Promise) -> impl Future<Output = Result<JsValue, JsValu
     drop(promise.then2(&done, &failed));
     slot.borrow_mut().callbacks = Some([done, failed]);
     poll_fn(move |cx| {
-        let mut slot = slot.borrow_mut();
-        match slot.result.take() {
-            Some(result) => Poll::Ready(result),
-            None => {
-                slot.waker = Some(cx.waker().clone());
-                Poll::Pending
-            }
+        if let Some(result) = slot.borrow_mut().result.take() {
+            return Poll::Ready(result);
         }
+        // Cloned and dropped outside the borrow.
+        let waker = cx.waker().clone();
+        let old = slot.borrow_mut().waker.replace(waker);
+        drop(old);
+        Poll::Pending
     })
 }
 

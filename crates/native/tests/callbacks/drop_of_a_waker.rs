@@ -1,0 +1,81 @@
+//! Wakers that panic when they are dropped.
+
+use super::*;
+
+#[test]
+fn of_who_awaited_a_task() {
+    contained(callbacks(1), async |cx, s| {
+        let (fuse, mut task) = (Fuse::default(), s.spawn(short));
+        begin_owned(pin!(&mut task), fuse.waker_bomb());
+        drop(task);
+        until(cx, || fuse.blown() == 1).await;
+    });
+}
+
+#[test]
+fn that_another_takes_the_place_of() {
+    contained(callbacks(2), async |cx, s| {
+        let (fuse, mut task) = (Fuse::default(), s.spawn(short));
+        begin_owned(pin!(&mut task), fuse.waker_bomb());
+        assert_eq!(task.await.unwrap(), 7);
+        let mut inner = pin!(cx.scope(async |s: Scope<Cancelled>| {
+            drop(s.spawn(short));
+            Ok(3)
+        }));
+        begin_owned(inner.as_mut(), fuse.waker_bomb());
+        assert_eq!(inner.await.unwrap(), 3);
+        until(cx, || fuse.blown() == 2).await;
+    });
+}
+
+/// What was granted is not lost with the waker.
+#[test]
+fn of_who_is_granted_something() {
+    contained(callbacks(4), async |cx, _| {
+        let fuse = Fuse::default();
+        let mutex = sync::Mutex::new(1);
+        let guard = mutex.lock(cx).await.unwrap();
+        let mut lock = pin!(mutex.lock(cx));
+        begin_owned(lock.as_mut(), fuse.waker_bomb());
+        begin(lock.as_mut(), Waker::noop());
+        assert_eq!(fuse.blown(), 1);
+        drop(guard);
+        assert_eq!(*lock.await.unwrap(), 1);
+
+        let (tx, mut rx) = channel::bounded(1);
+        let mut recv = Box::pin(rx.recv(cx));
+        begin_owned(recv.as_mut(), fuse.waker_bomb());
+        begin(recv.as_mut(), Waker::noop());
+        tx.try_send(1).unwrap();
+        assert_eq!(recv.await, Ok(1));
+        tx.try_send(1).unwrap();
+        let mut send = pin!(tx.send(cx, 2));
+        begin_owned(send.as_mut(), fuse.waker_bomb());
+        begin(send.as_mut(), Waker::noop());
+        assert_eq!(rx.recv(cx).await, Ok(1));
+        send.await.unwrap();
+
+        let mut sleep = Box::pin(cx.sleep(5.millis()));
+        begin_owned(sleep.as_mut(), fuse.waker_bomb());
+        sleep.await.unwrap();
+        until(cx, || fuse.blown() == 4).await;
+    });
+}
+
+/// The futures are dropped before what they wait for comes.
+#[test]
+fn of_who_gives_up() {
+    contained(callbacks(6), async |cx, _| {
+        let fuse = Fuse::default();
+        begin_owned(pin!(cx.sleep(600.secs())), fuse.waker_bomb());
+        let (tx, mut rx) = channel::bounded(1);
+        begin_owned(pin!(rx.recv(cx)), fuse.waker_bomb());
+        tx.try_send(1).unwrap();
+        begin_owned(pin!(tx.send(cx, 2)), fuse.waker_bomb());
+        let (_set, mut watch) = channel::watch(1);
+        begin_owned(pin!(watch.changed(cx)), fuse.waker_bomb());
+        begin_owned(pin!(sync::Notify::new().notified(cx)), fuse.waker_bomb());
+        begin_owned(pin!(cx.stopping()), fuse.waker_bomb());
+        until(cx, || fuse.blown() == 6).await;
+    });
+}
