@@ -98,20 +98,25 @@ impl Region {
 
     #[cfg(feature = "lab")]
     fn with_number(&self, number: u64, act: &dyn Fn(&Region, &TaskRef) -> bool) -> bool {
-        let (mut found, mut children) = (None, Vec::new());
-        {
-            let inner = self.lock();
-            inner.each_task(|task| {
-                // SAFETY: the region keeps its tasks alive, and its lock is held.
-                let task = unsafe { TaskRef::borrowed(task) };
-                found = found.take().or((task.id() == number).then_some(task));
-            });
-            children.extend(inner.children.values().cloned());
-        }
-        match found {
-            Some(task) => act(self, &task),
-            None => children.iter().any(|child| child.with_number(number, act)),
-        }
+        let (mut found, mut answer) = (false, false);
+        self.each_inside(|region| {
+            let (mut task, mut children) = (None, Vec::new());
+            if !found {
+                let inner = region.lock();
+                inner.each_task(|each| {
+                    // SAFETY: the region keeps its tasks alive, and its lock is held.
+                    let each = unsafe { TaskRef::borrowed(each) };
+                    task = task.take().or((each.id() == number).then_some(each));
+                });
+                children.extend(inner.children.values().cloned());
+            }
+            if let Some(task) = task {
+                (found, answer) = (true, act(region, &task));
+                children.clear();
+            }
+            children
+        });
+        answer
     }
 
     fn cancel_after(self: &Arc<Self>, soft: Duration, kind: Kind, force: Option<Duration>) {
@@ -165,34 +170,40 @@ impl Region {
     }
 
     fn has_tasks(&self) -> bool {
-        let children: Vec<_> = {
-            let inner = self.lock();
-            if inner.word.live_tasks() > 0 {
-                return true;
+        let mut any = false;
+        self.each_inside(|region| {
+            if any {
+                return Vec::new();
             }
-            inner.children.values().cloned().collect()
-        };
-        children.iter().any(|child| child.has_tasks())
+            let inner = region.lock();
+            any = inner.word.live_tasks() > 0;
+            if any { Vec::new() } else { inner.children.values().cloned().collect() }
+        });
+        any
     }
 
     /// Ends what is in here and below, own tasks first; whether anybody was spared, or is to end
     /// with its next poll.
     pub(crate) fn force_inside(&self) -> bool {
-        let mut tasks = Vec::new();
-        let children: Vec<_> = {
-            let inner = self.lock();
-            if inner.word.state() != RegionState::Open {
-                // SAFETY: the region keeps its tasks alive, and its lock is held.
-                inner.each_task(|task| tasks.push(unsafe { TaskRef::borrowed(task) }));
-            }
-            inner.children.values().cloned().collect()
-        };
-        let all = tasks.len();
-        let waits = |task: &TaskRef| matches!(task.wait(), Some((Wait::Scope | Wait::Join, _)));
-        tasks.retain(|task| children.is_empty() || !waits(task));
-        let ended = tasks.iter().filter(|task| self.force_task(task)).count();
-        let rest = children.iter().filter(|child| child.force_inside()).count();
-        rest > 0 || ended < all
+        let mut rest = false;
+        self.each_inside(|region| {
+            let mut tasks = Vec::new();
+            let children: Vec<_> = {
+                let inner = region.lock();
+                if inner.word.state() != RegionState::Open {
+                    // SAFETY: the region keeps its tasks alive, and its lock is held.
+                    inner.each_task(|task| tasks.push(unsafe { TaskRef::borrowed(task) }));
+                }
+                inner.children.values().cloned().collect()
+            };
+            let all = tasks.len();
+            let waits = |task: &TaskRef| matches!(task.wait(), Some((Wait::Scope | Wait::Join, _)));
+            tasks.retain(|task| children.is_empty() || !waits(task));
+            let ended = tasks.iter().filter(|task| region.force_task(task)).count();
+            rest |= ended < all;
+            children
+        });
+        rest
     }
 
     /// Ends a task now, if nobody polls it and it may be dropped here; else its next poll does.

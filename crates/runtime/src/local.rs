@@ -129,6 +129,17 @@ pub(crate) struct Locals {
     outer: Option<Arc<Locals>>,
 }
 
+/// Scopes inside each other may each add a value, so the list may be long: it is dropped in a loop,
+/// not by a call for each.
+impl Drop for Locals {
+    fn drop(&mut self) {
+        let mut next = self.outer.take();
+        while let Some(mut locals) = next.and_then(Arc::into_inner) {
+            next = locals.outer.take();
+        }
+    }
+}
+
 fn given(node: &Node) -> Option<&Given> {
     match &node.kind {
         Kind::Local(given) => Some(given),

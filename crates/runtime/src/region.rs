@@ -10,6 +10,7 @@
 mod departed;
 mod few;
 pub(crate) mod home;
+mod parent;
 mod spare;
 pub(crate) mod straight;
 mod tasks;
@@ -48,6 +49,7 @@ use crate::stop::Grace;
 use departed::Departed;
 use few::Few;
 use home::Kept;
+use parent::Parent;
 use tree::Tree;
 
 /// A region of the tree.
@@ -78,7 +80,7 @@ pub struct Region {
     inner: ShortLock<Inner>,
     stamp: Stamp,
     /// Goes last: it keeps the core (rule 2 of [`home`]).
-    parent: Option<Arc<Region>>,
+    parent: Parent,
 }
 
 /// What a child's failure means to a scope.
@@ -173,7 +175,7 @@ impl Region {
         Arc::new(Region {
             core,
             id,
-            parent,
+            parent: Parent(parent),
             policy,
             unbounded: budget == Budget::INFINITE,
             budget,
@@ -229,7 +231,7 @@ impl Region {
         let kept = spare::renewed(|region| {
             region.id = id;
             region.core = Kept::inside(self);
-            region.parent = Some(self.clone());
+            region.parent = Parent(Some(self.clone()));
             region.policy = policy;
             region.unbounded = budget == Budget::INFINITE;
             region.budget = budget;

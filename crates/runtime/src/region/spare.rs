@@ -82,7 +82,7 @@ mod kept {
                 return None;
             }
             self.count.set(count + 1);
-            let parent = mem::replace(&mut own.parent, self.first.take());
+            let parent = mem::replace(&mut *own.parent, self.first.take());
             self.first.set(Some(region));
             parent
         }
