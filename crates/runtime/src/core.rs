@@ -1,14 +1,14 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
 use asx_kernel::budget::Exhausted;
-use asx_kernel::cancel::{ChainLimits, Kind};
+use asx_kernel::cancel::ChainLimits;
 use asx_kernel::journal::EventKind;
 use asx_kernel::lanes::Lane;
 use asx_kernel::rng::mix64;
@@ -16,6 +16,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
 use crate::cell::{Armed, Runnable, TaskRef};
+use crate::grace::GraceAlarm;
 use crate::journal::{Recorder, Recording};
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
@@ -142,26 +143,15 @@ impl Default for Settings {
 pub(crate) enum Alarm {
     /// A task's deadline.
     Deadline(TaskRef),
-    /// A region that was told to stop is cancelled, and forced after so long.
-    Cancel(Weak<Region>, Kind, Option<Duration>),
-    /// What still lives in a region is ended by force, and again after so long.
-    Force(Weak<Region>, Duration),
+    /// A step of a region's grace.
+    Grace(GraceAlarm),
 }
 
 impl Alarm {
     fn ring(self) {
         match self {
             Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
-            Alarm::Cancel(region, kind, force_after) => {
-                let Some(region) = region.upgrade() else { return };
-                region.close_as(kind);
-                if let Some(after) = force_after {
-                    region.force_after(after);
-                }
-            }
-            Alarm::Force(region, again) => {
-                region.upgrade().inspect(|region| region.force(again));
-            }
+            Alarm::Grace(alarm) => alarm.ring(),
         }
     }
 }

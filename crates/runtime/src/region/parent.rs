@@ -116,7 +116,7 @@ mod tests {
                 root.abandon();
             }
             root.close_as(Kind::User);
-            root.force(std::time::Duration::ZERO);
+            root.force_inside(true, true);
             assert!(task.is_finished());
             assert!(inner.outcome().is_some() && root.outcome().is_some());
             drop((root, task));
