@@ -121,6 +121,19 @@ impl Builder {
         self
     }
 
+    /// How many polls a task may take for its cleanup once it has seen that it is cancelled, and a
+    /// finalizer in all; `u32::MAX` for any number. Unless set that depends on the
+    /// [kind](asx_kernel::cancel::Kind) of the cancel: from 1000 for `User` to 50 for `Shutdown`. 0
+    /// counts as 1. A scope may set its own
+    /// ([`ScopeBuilder::cleanup_polls`](asx_runtime::ScopeBuilder::cleanup_polls)).
+    ///
+    /// A time that was stated for the cleanup ([`Grace::hard`]) takes the place of any number of
+    /// polls: nothing is ended by force before it is over.
+    pub fn cleanup_polls(mut self, polls: u32) -> Self {
+        self.settings.cleanup_polls = polls.max(1);
+        self
+    }
+
     /// Starts the threads.
     pub fn build(self) -> io::Result<Runtime> {
         if self.name.contains('\0') {

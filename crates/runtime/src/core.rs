@@ -123,6 +123,8 @@ pub struct Settings {
     pub wheel: WheelConfig,
     /// How long chains of causes may get.
     pub chain: ChainLimits,
+    /// How many polls of cleanup a cancel allows; 0: as its kind says, `u32::MAX`: any number.
+    pub cleanup_polls: u32,
     /// How many of each thing there may be; `None`: any number, and nothing is counted.
     pub limits: Option<Limits>,
 }
@@ -134,6 +136,7 @@ impl Default for Settings {
             journal: None,
             wheel: WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() },
             chain: ChainLimits::default(),
+            cleanup_polls: 0,
             limits: None,
         }
     }
@@ -176,6 +179,7 @@ pub struct Core {
     /// Counts those who ask for something, so that they keep their order.
     next_place: AtomicU64,
     pub(crate) chain: ChainLimits,
+    pub(crate) cleanup_polls: u32,
     pub(crate) straight: Straight,
     pub(crate) quota: Option<Quota>,
     stale_wakes: AtomicU64,
@@ -206,6 +210,7 @@ impl Core {
             next_obligation: first(),
             next_place: first(),
             chain: settings.chain,
+            cleanup_polls: settings.cleanup_polls,
             straight: Straight::new(),
             quota: settings.limits.map(Quota::new),
             stale_wakes: AtomicU64::new(0),

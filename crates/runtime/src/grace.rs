@@ -14,6 +14,7 @@ use crate::cell::{Activity, Armed, FREE, Runnable, TaskRef};
 use crate::core::{Alarm, Core};
 use crate::cx::Wait;
 use crate::poll;
+use crate::prim::atomic::Ordering;
 use crate::region::Region;
 
 /// From the end of a grace to the first look at what was spared, or was being polled. Each further
@@ -93,8 +94,9 @@ pub(crate) struct GraceAlarm {
 /// What happens when it rings.
 #[derive(Clone, Copy)]
 enum Step {
-    /// What was told to stop is cancelled, and forced after so long.
-    Cancel(Kind, Option<Duration>),
+    /// What was told to stop is cancelled, and forced after so long. `stated`: that is a time that
+    /// tasks may count on.
+    Cancel { kind: Kind, force: Option<Duration>, stated: bool },
     /// What still lives is ended by force.
     Force(Force),
 }
@@ -125,8 +127,10 @@ impl GraceAlarm {
     pub(crate) fn ring(self) {
         let Some(region) = self.region.upgrade() else { return };
         match self.step {
-            Step::Cancel(kind, force) => {
+            Step::Cancel { kind, force, stated } => {
                 if region.lock().graces.take_cancel(self.number) {
+                    // Before anybody sees the cancel.
+                    region.patient.fetch_or(stated, Ordering::AcqRel);
                     region.close_as(kind);
                     if let Some(after) = force {
                         region.force_after(after);
@@ -144,17 +148,19 @@ impl GraceAlarm {
 
 impl Region {
     /// Stops what is inside in three steps: it is told, after `soft` it is cancelled, and after
-    /// `hard` more what still lives is ended by force.
+    /// `hard` more what still lives is ended by force. Until then cleanup may take as many polls as
+    /// it likes.
     pub(crate) fn stop_within(self: &Arc<Self>, soft: Duration, hard: Duration, kind: Kind) {
         self.stop();
-        self.cancel_after(soft, kind, Some(hard));
+        self.cancel_after(soft, Step::Cancel { kind, force: Some(hard), stated: true });
     }
 
     /// The same for good, without force unless asked; without patience it is cancelled at once.
     pub(crate) fn shutdown_after(self: &Arc<Self>, soft: Duration, force: Option<Duration>) {
         self.stop();
         if !soft.is_zero() {
-            return self.cancel_after(soft, Kind::Shutdown, force);
+            let (kind, stated) = (Kind::Shutdown, false);
+            return self.cancel_after(soft, Step::Cancel { kind, force, stated });
         }
         self.close_as(Kind::Shutdown);
         if let Some(after) = force {
@@ -221,7 +227,7 @@ impl Region {
         answer
     }
 
-    fn cancel_after(self: &Arc<Self>, soft: Duration, kind: Kind, force: Option<Duration>) {
+    fn cancel_after(self: &Arc<Self>, soft: Duration, step: Step) {
         let when = self.core.host.now() + soft;
         let number = {
             let mut inner = self.lock();
@@ -233,7 +239,7 @@ impl Region {
             inner.graces.cancels.push(pending);
             number
         };
-        self.arm_grace(when, number, Step::Cancel(kind, force));
+        self.arm_grace(when, number, step);
     }
 
     /// Has what still lives after a while ended by force; of several whiles the shortest counts.

@@ -42,7 +42,7 @@ use crate::holdings::Holdings;
 use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
-use crate::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::short::ShortLock;
 use crate::spans::Span;
 use crate::stop::Grace;
@@ -70,6 +70,10 @@ pub struct Region {
     pub(crate) unbounded: bool,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
+    /// Whether a time for cleanup was stated with the cancel; see `grace`.
+    pub(crate) patient: AtomicBool,
+    /// How many polls of cleanup a cancel allows in here; 0: as its kind says.
+    cleanup_polls: AtomicU32,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
     object: Object,
@@ -135,7 +139,9 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
         let (core, policy, budget) = (Kept::first(core), Policy::CollectAll, Budget::INFINITE);
+        let polls = core.cleanup_polls;
         let root = Region::made(core.next_region(), core, None, policy, budget, None);
+        root.cleanup_polls.store(polls, Ordering::Relaxed);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
         root.span.open_region(&root);
@@ -181,6 +187,8 @@ impl Region {
             budget,
             locals,
             stopping: AtomicBool::new(false),
+            patient: AtomicBool::new(false),
+            cleanup_polls: AtomicU32::new(0),
             cancelled: AtomicBool::new(false),
             object: Object::new(),
             span: Span::default(),
@@ -228,6 +236,7 @@ impl Region {
         if !self.unbounded {
             budget = self.budget.meet(budget);
         }
+        let polls = self.cleanup_polls.load(Ordering::Relaxed);
         let kept = spare::renewed(|region| {
             region.id = id;
             region.core = Kept::inside(self);
@@ -238,10 +247,12 @@ impl Region {
             region.locals = locals.take();
             region.object = Object::new();
         });
-        kept.unwrap_or_else(|| {
+        let child = kept.unwrap_or_else(|| {
             let (core, parent) = (Kept::inside(self), Some(self.clone()));
             Region::made(id, core, parent, policy, budget, locals)
-        })
+        });
+        child.cleanup_polls.store(polls, Ordering::Relaxed);
+        child
     }
 
     /// Records something about the region, whose lock is held, or which nobody knows yet.
@@ -441,10 +452,25 @@ impl Region {
         closed.or(inner.failed.as_ref()).map(|reason| Cancelled::from(reason.clone()))
     }
 
+    /// What a cancel allows a task of this region that allows this by its kind.
+    pub(crate) fn allowed(&self, cleanup: Cleanup) -> Cleanup {
+        match self.cleanup_polls.load(Ordering::Relaxed) {
+            0 => cleanup,
+            u32::MAX => Cleanup { polls: u64::MAX, ..cleanup },
+            polls => Cleanup { polls: polls.into(), ..cleanup },
+        }
+    }
+
+    /// What cancels allow from now on in here, and in regions that are opened inside.
+    pub(crate) fn set_cleanup_polls(&self, polls: u32) {
+        self.cleanup_polls.store(polls, Ordering::Relaxed);
+    }
+
     /// What a finalizer of this region may use up: the allowance of the close.
     pub(crate) fn finalizer_budget(&self) -> Budget {
         let cleanup =
             self.lock().cancel.as_ref().map_or(Kind::User.cleanup(), |(_, allowed)| *allowed);
+        let cleanup = self.allowed(cleanup);
         let priority = Priority(cleanup.priority);
         Budget { poll_quota: cleanup.polls, priority, ..Budget::INFINITE }
     }
@@ -509,6 +535,14 @@ impl Region {
     pub(crate) fn is_stopping(&self) -> bool {
         let around = std::iter::successors(Some(self), |region| region.parent.as_deref());
         around.into_iter().any(|region| region.stopping.load(Ordering::Acquire))
+    }
+
+    /// Whether this region or one around it was cancelled with a time for cleanup that somebody has
+    /// stated: what is inside is then bounded by that, and not by its allowance of polls. When the
+    /// time is over force ends whatever is left.
+    pub(crate) fn has_stated_time(&self) -> bool {
+        let around = std::iter::successors(Some(self), |region| region.parent.as_deref());
+        around.into_iter().any(|region| region.patient.load(Ordering::Acquire))
     }
 
     /// Asks one task of this region to stop: true the first time.

@@ -114,6 +114,7 @@ mod kept {
                 self.drop_more();
             }
             *self.stopping.get_mut() = false;
+            *self.patient.get_mut() = false;
             *self.cancelled.get_mut() = false;
             self.span = Span::default();
             self.departed.renew();
