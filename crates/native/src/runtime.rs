@@ -40,7 +40,7 @@ impl Default for Builder {
             workers,
             name: "asx".into(),
             blocking_threads: 512,
-            settings: Settings::default(),
+            settings: Settings { cleanup_time: Some(CLEANUP_TIME), ..Settings::default() },
             rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
             seed: None,
         }
@@ -131,6 +131,14 @@ impl Builder {
     /// polls: nothing is ended by force before it is over.
     pub fn cleanup_polls(mut self, polls: u32) -> Self {
         self.settings.cleanup_polls = polls.max(1);
+        self
+    }
+
+    /// How long a [shield](asx_runtime::Cx::shield) hides a cancel, from when there is one; 30
+    /// seconds unless set, `None` for ever. Then the overrun is reported, and what is inside sees
+    /// the cancel.
+    pub fn cleanup_time(mut self, time: Option<Duration>) -> Self {
+        self.settings.cleanup_time = time;
         self
     }
 
@@ -302,6 +310,9 @@ impl std::fmt::Debug for Handle {
         f.write_str("Handle")
     }
 }
+
+/// How long a shield hides a cancel unless set.
+const CLEANUP_TIME: Duration = Duration::from_secs(30);
 
 /// Beyond its grace, how long a shutdown waits for polls that do not return.
 const STUCK: Duration = Duration::from_secs(1);

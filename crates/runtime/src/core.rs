@@ -16,6 +16,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
 use crate::cell::{Armed, Runnable, TaskRef};
+use crate::foreign;
 use crate::grace::GraceAlarm;
 use crate::journal::{Recorder, Recording};
 use crate::limits::{Limits, Quota};
@@ -104,7 +105,8 @@ pub trait Host: Send + Sync + 'static {
 pub struct Health {
     /// Wakes of tasks that were over.
     pub stale_wakes: u64,
-    /// Tasks ended by force.
+    /// Cleanup that took more than it was allowed: tasks ended by force, and shields that hid a
+    /// cancel for too long.
     pub overruns: u64,
     /// Panics nobody was told of: in the destructors of results nobody wanted, in finalizers after
     /// the first that panicked, or of a scope whose future was dropped.
@@ -125,6 +127,8 @@ pub struct Settings {
     pub chain: ChainLimits,
     /// How many polls of cleanup a cancel allows; 0: as its kind says, `u32::MAX`: any number.
     pub cleanup_polls: u32,
+    /// How long a shield hides a cancel; `None`: for ever.
+    pub cleanup_time: Option<Duration>,
     /// How many of each thing there may be; `None`: any number, and nothing is counted.
     pub limits: Option<Limits>,
 }
@@ -137,6 +141,7 @@ impl Default for Settings {
             wheel: WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() },
             chain: ChainLimits::default(),
             cleanup_polls: 0,
+            cleanup_time: None,
             limits: None,
         }
     }
@@ -148,6 +153,8 @@ pub(crate) enum Alarm {
     Deadline(TaskRef),
     /// A step of a region's grace.
     Grace(GraceAlarm),
+    /// Somebody is to look.
+    Wake(Waker),
 }
 
 impl Alarm {
@@ -155,6 +162,7 @@ impl Alarm {
         match self {
             Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
             Alarm::Grace(alarm) => alarm.ring(),
+            Alarm::Wake(waker) => foreign::wake_safely(&waker),
         }
     }
 }
@@ -180,6 +188,7 @@ pub struct Core {
     next_place: AtomicU64,
     pub(crate) chain: ChainLimits,
     pub(crate) cleanup_polls: u32,
+    pub(crate) cleanup_time: Option<Duration>,
     pub(crate) straight: Straight,
     pub(crate) quota: Option<Quota>,
     stale_wakes: AtomicU64,
@@ -211,6 +220,7 @@ impl Core {
             next_place: first(),
             chain: settings.chain,
             cleanup_polls: settings.cleanup_polls,
+            cleanup_time: settings.cleanup_time,
             straight: Straight::new(),
             quota: settings.limits.map(Quota::new),
             stale_wakes: AtomicU64::new(0),
@@ -398,6 +408,14 @@ impl Core {
         self.overruns.fetch_add(1, Relaxed);
         task.tell(EventKind::CleanupOverrun { polls });
         task.span.overrun(polls);
+    }
+
+    /// A shield has hidden a cancel for as long as it may.
+    #[cold]
+    pub(crate) fn shield_overrun(&self, task: &TaskRef) {
+        self.overruns.fetch_add(1, Relaxed);
+        task.tell(EventKind::GraceExpired {});
+        task.span.shield_overrun();
     }
 
     /// There was a panic that nobody is told of.

@@ -21,7 +21,7 @@ use crate::budget::Limits;
 use crate::cell::TaskRef;
 use crate::core::Core;
 use crate::foreign::Ticket;
-use crate::node::{self, Inside, Node, Verdict};
+use crate::node::{self, Node, Verdict};
 use crate::outcome::Cancelled;
 use crate::poll;
 use crate::region::Region;
@@ -325,15 +325,6 @@ impl Cx {
         E: From<Cancelled>,
     {
         Timeout::new(self, Kind::Deadline, deadline, body(self))
-    }
-
-    /// Runs `body` without seeing any cancel from outside it.
-    pub fn shield<'a, F, B>(&'a self, body: F) -> impl Future<Output = B::Output> + use<'a, F, B>
-    where
-        F: FnOnce(&'a Cx) -> B,
-        B: Future,
-    {
-        Inside::new(node::Kind::Shield, body(self))
     }
 
     /// Lets everything that is already runnable go first.

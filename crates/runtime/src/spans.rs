@@ -140,6 +140,10 @@ mod on {
             warn!(target: "asx", parent: self.id(), polls, "cleanup overrun: ended by force");
         }
 
+        pub(crate) fn shield_overrun(&self) {
+            warn!(target: "asx", parent: self.id(), "cleanup overrun: a shield is open");
+        }
+
         pub(crate) fn leaked(&self, obligations: &[u64]) {
             for obligation in obligations {
                 warn!(target: "asx", parent: self.id(), obligation, "obligation leaked");
@@ -179,6 +183,7 @@ mod off {
         #[inline(always)] pub(crate) fn cancel_seen(&self, _: &Reason) {}
         #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
+        #[inline(always)] pub(crate) fn shield_overrun(&self) {}
         #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
         #[inline(always)] pub(crate) fn soft_stop(&self) {}
         #[inline(always)] pub(crate) fn grace_expired(&self) {}
