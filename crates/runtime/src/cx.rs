@@ -500,6 +500,7 @@ mod tests {
     use super::*;
     use crate::channel::testing;
     use crate::loose::loose_region;
+    use crate::node::Inside;
     use crate::node::{Branch, Kind as Node};
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
@@ -534,7 +535,7 @@ mod tests {
                 assert_eq!(sees(&cx), (!task_told, task_told));
                 assert_eq!(inside(Node::Branch(branch)).await, (!either, either));
                 assert_eq!(inside(Node::Scope(child)).await, (!either, either));
-                assert_eq!(inside(Node::Shield).await, (false, false));
+                assert_eq!(inside(Node::Shield(Default::default())).await, (false, false));
                 Ok::<(), ()>(())
             };
             // SAFETY: Send and 'static.
@@ -593,7 +594,9 @@ mod tests {
         };
         assert!(!cx.goes_ahead(), "nobody polls it");
         within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
-        for (kind, goes) in [(Node::Shield, false), (Node::Branch(Branch::default()), true)] {
+        for (kind, goes) in
+            [(Node::Shield(Default::default()), false), (Node::Branch(Branch::default()), true)]
+        {
             let node = node::Node::new(kind);
             within(9, &|| assert_eq!(ambient::enter(&node, || cx.goes_ahead()), goes));
         }

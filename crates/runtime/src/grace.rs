@@ -38,6 +38,9 @@ pub(crate) struct Graces {
     force: Option<(Time, Pending)>,
     /// How many alarms there were.
     count: u64,
+    /// How many looks there were since the time was over, and when it was.
+    round: u32,
+    over: Time,
 }
 
 struct Pending {
@@ -47,10 +50,10 @@ struct Pending {
 }
 
 impl Graces {
-    /// Whether there is none.
+    /// Whether there is none, and nothing to be remembered of one.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.cancels.is_empty() && self.force.is_none()
+        self.cancels.is_empty() && self.force.is_none() && self.round == 0
     }
 
     /// The region has closed: nothing of it happens any more.
@@ -97,30 +100,8 @@ enum Step {
     /// What was told to stop is cancelled, and forced after so long. `stated`: that is a time that
     /// tasks may count on.
     Cancel { kind: Kind, force: Option<Duration>, stated: bool },
-    /// What still lives is ended by force.
-    Force(Force),
-}
-
-/// One look at what is to be ended by force.
-#[derive(Clone, Copy)]
-struct Force {
-    /// How long what begins only afterwards may take.
-    again: Duration,
-    /// How many looks there were since the time was over, and when it was.
-    round: u32,
-    over: Time,
-}
-
-impl Force {
-    fn first(again: Duration) -> Force {
-        Force { again, round: 0, over: Time::ZERO }
-    }
-
-    /// The next look at what was left.
-    fn next(self) -> (Duration, Force) {
-        let wait = FORCE_AGAIN * (1 << self.round.min(SPARING_ROUNDS));
-        (wait, Force { round: self.round.saturating_add(1), ..self })
-    }
+    /// What still lives is ended by force. What begins only afterwards may take so long.
+    Force(Duration),
 }
 
 impl GraceAlarm {
@@ -137,9 +118,9 @@ impl GraceAlarm {
                     }
                 }
             }
-            Step::Force(force) => {
+            Step::Force(again) => {
                 if region.lock().graces.take_force(self.number) {
-                    region.force(force);
+                    region.force(again);
                 }
             }
         }
@@ -207,7 +188,7 @@ impl Region {
     #[cfg(feature = "lab")]
     fn with_number(&self, number: u64, act: &dyn Fn(&Region, &TaskRef) -> bool) -> bool {
         let (mut found, mut answer) = (false, false);
-        self.each_inside(|region| {
+        self.each_inside(&mut |region| {
             let (mut task, mut children) = (None, Vec::new());
             if !found {
                 let inner = region.lock();
@@ -244,10 +225,10 @@ impl Region {
 
     /// Has what still lives after a while ended by force; of several whiles the shortest counts.
     pub(crate) fn force_after(self: &Arc<Self>, after: Duration) {
-        self.force_in(after, Force::first(after));
+        self.force_in(after, after);
     }
 
-    fn force_in(self: &Arc<Self>, after: Duration, force: Force) {
+    fn force_in(self: &Arc<Self>, after: Duration, again: Duration) {
         let when = self.core.host.now() + after;
         let (number, later) = {
             let mut inner = self.lock();
@@ -260,7 +241,7 @@ impl Region {
         };
         let later = later.and_then(|(_, later)| later.alarm);
         drop(later.and_then(|alarm| self.core.alarms.cancel(alarm)));
-        self.arm_grace(when, number, Step::Force(force));
+        self.arm_grace(when, number, Step::Force(again));
     }
 
     /// Arms the alarm of this number, which is noted already.
@@ -280,7 +261,7 @@ impl Region {
     /// Ends by force what still lives in a closing region. Whoever only waits for what is inside is
     /// spared for a moment: it gets the chance to end by itself. What begins only then (finalizers)
     /// has the same patience again.
-    fn force(self: &Arc<Self>, mut force: Force) {
+    fn force(self: &Arc<Self>, again: Duration) {
         let now = self.core.host.now();
         if self.has_tasks() {
             let inner = self.lock();
@@ -290,23 +271,24 @@ impl Region {
             drop(inner);
             self.span.grace_expired();
         }
-        // Between looks at what was left, finalizers that have begun since are let alone.
-        let all = force.round == 0 || force.over + force.again <= now;
-        if all {
-            force.over = now;
-        }
-        match self.force_inside(all, force.round < SPARING_ROUNDS) {
-            true => {
-                let (wait, force) = force.next();
-                self.force_in(wait, force);
+        let (round, all) = {
+            let graces = &mut self.lock().graces;
+            // Between looks at what was left, finalizers that have begun since are let alone.
+            let all = graces.round == 0 || graces.over + again <= now;
+            if all {
+                graces.over = now;
             }
-            false => self.force_after(force.again),
-        }
+            (graces.round, all)
+        };
+        let rest = self.force_inside(all, round < SPARING_ROUNDS);
+        self.lock().graces.round = if rest { round.saturating_add(1) } else { 0 };
+        let wait = FORCE_AGAIN * (1 << round.min(SPARING_ROUNDS));
+        self.force_in(if rest { wait } else { again }, again);
     }
 
     fn has_tasks(&self) -> bool {
         let mut any = false;
-        self.each_inside(|region| {
+        self.each_inside(&mut |region| {
             if any {
                 return Vec::new();
             }
@@ -321,7 +303,7 @@ impl Region {
     /// with its next poll. `finalizers`: these too. `spare`: not those who wait for what is inside.
     pub(crate) fn force_inside(&self, finalizers: bool, spare: bool) -> bool {
         let mut rest = false;
-        self.each_inside(|region| {
+        self.each_inside(&mut |region| {
             let mut tasks = Vec::new();
             let children: Vec<_> = {
                 let inner = region.lock();

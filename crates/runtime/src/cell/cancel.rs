@@ -28,15 +28,18 @@ pub(super) struct Allowance {
     natural: u16,
 }
 
-/// Takes one poll of those that are left, of which `u16::MAX` are any number. `timed`: it need not
-/// be one of them.
-fn take_poll(left: &mut u16, used: &mut u16, timed: bool) -> bool {
-    let goes = timed || *left > 0;
-    if *left < u16::MAX {
-        *left = left.saturating_sub(1);
+impl Allowance {
+    /// Takes one poll of those that are left, of which `u16::MAX` are any number. `timed`: it need
+    /// not be one of them.
+    fn take_poll(&mut self, of: fn(&mut Allowance) -> &mut u16, timed: bool) -> bool {
+        let left = of(self);
+        let goes = timed || *left > 0;
+        if *left < u16::MAX {
+            *left = left.saturating_sub(1);
+        }
+        self.used = self.used.saturating_add(goes.into());
+        goes
     }
-    *used = used.saturating_add(goes.into());
-    goes
 }
 
 impl Header {
@@ -149,10 +152,7 @@ impl Header {
 
     /// Takes one poll from the allowance; false if none is left, unless a time was stated instead.
     pub(crate) fn consume_cleanup(&self) -> bool {
-        let take = |allowance: &mut Allowance, timed| {
-            take_poll(&mut allowance.polls, &mut allowance.used, timed)
-        };
-        self.consume(take)
+        self.consume(|allowance| &mut allowance.polls)
     }
 
     /// The body has ended by itself, and cleanup comes next: it is bounded too.
@@ -168,16 +168,12 @@ impl Header {
     /// Takes one poll from what cleanup after an end without a cancel is allowed, as
     /// [`consume_cleanup`](Header::consume_cleanup) does.
     pub(crate) fn consume_natural(&self) -> bool {
-        let take = |allowance: &mut Allowance, timed| {
-            take_poll(&mut allowance.natural, &mut allowance.used, timed)
-        };
-        self.consume(take)
+        self.consume(|allowance| &mut allowance.natural)
     }
 
-    fn consume(&self, take: impl Fn(&mut Allowance, bool) -> bool) -> bool {
-        self.with_cancel(|_, allowance| take(allowance, false))
-            || (self.region.has_stated_time()
-                && self.with_cancel(|_, allowance| take(allowance, true)))
+    fn consume(&self, of: fn(&mut Allowance) -> &mut u16) -> bool {
+        let take = |timed| self.with_cancel(|_, allowance| allowance.take_poll(of, timed));
+        take(false) || (self.region.has_stated_time() && take(true))
     }
 
     /// How many polls of the allowance were used.

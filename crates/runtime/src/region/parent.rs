@@ -52,7 +52,7 @@ fn drop_upwards(region: Arc<Region>) {
 impl Region {
     /// Visits this region and everything inside, parents before children, the oldest first. `visit`
     /// answers the children to go on with.
-    pub(crate) fn each_inside(&self, mut visit: impl FnMut(&Region) -> Vec<Arc<Region>>) {
+    pub(crate) fn each_inside(&self, visit: &mut dyn FnMut(&Region) -> Vec<Arc<Region>>) {
         let mut rest = visit(self);
         rest.reverse();
         while let Some(region) = rest.pop() {
@@ -87,7 +87,7 @@ mod tests {
         let (a1, a2, b1) = (open(&a), open(&a), open(&b));
         let a11 = open(&a1);
         let mut seen = Vec::new();
-        root.each_inside(|region| {
+        root.each_inside(&mut |region| {
             seen.push(region.id);
             region.lock().children.values().cloned().collect()
         });

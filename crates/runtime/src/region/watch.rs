@@ -77,7 +77,7 @@ impl Region {
     pub(crate) fn survey(&self, into: &mut crate::waits::Survey) {
         use crate::cell::task_number;
         use crate::waits::{Need, On, Waiter};
-        self.each_inside(|region| {
+        self.each_inside(&mut |region| {
             let inner = region.lock();
             let closers: Vec<_> = inner.waiters.values().filter_map(task_number).collect();
             // One of the region's, and one of the body's as long as it is there.
@@ -103,7 +103,7 @@ impl Region {
 
     /// What is inside, for people.
     pub(crate) fn describe(&self, into: &mut Vec<RegionInfo>) {
-        self.each_inside(|region| {
+        self.each_inside(&mut |region| {
             let inner = region.lock();
             let mut tasks = Vec::new();
             inner.each_task(|task| {
