@@ -128,9 +128,9 @@
 //! What a task has to undo, it defers in a scope of its own, before it does it. The scope runs it
 //! before it returns, last deferred first, however the task ends: with a value, an error, a panic
 //! or a cancel. No cancel reaches it, so it may wait; how often it is polled is bounded, as is all
-//! cleanup ([`Builder::cleanup_polls`], [`ScopeBuilder::cleanup_polls`]). Where a time is stated, in
-//! [`Scope::stop_within`] and in a shutdown, that is the bound instead. What needs no waiting is the
-//! business of `Drop`, as ever.
+//! cleanup ([`Builder::cleanup_polls`], [`ScopeBuilder::cleanup_polls`]). Where a time is stated,
+//! in [`Scope::stop_within`] and in a shutdown, that is the bound instead. What needs no waiting
+//! is the business of `Drop`, as ever.
 //!
 //! ```
 //! use asx::prelude::*;

@@ -1,9 +1,9 @@
 //! Parts of a task that see no cancel from outside, for a while.
 //!
-//! A cancel that a shield hides cannot be obeyed before the shield ends; and what is inside may wait
-//! for something that never comes. So from the first time it hides one, a shield holds for as long
-//! as the runtime allows for cleanup. Then the overrun is reported and the shield is open: what is
-//! inside is polled, sees the cancel and can still end by itself. Nothing is dropped.
+//! A cancel that a shield hides cannot be obeyed before the shield ends; and what is inside may
+//! wait for something that never comes. So from the first time it hides one, a shield holds for as
+//! long as the runtime allows for cleanup. Then the overrun is reported and the shield is open:
+//! what is inside is polled, sees the cancel and can still end by itself. Nothing is dropped.
 
 use std::cell::Cell;
 use std::future::Future;

@@ -147,31 +147,19 @@ impl fmt::Debug for Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, link) in self.chain().enumerate() {
-            if at > 0 {
-                f.write_str(" <- ")?;
+        let mut arrow = "";
+        for link in self.chain() {
+            write!(f, "{arrow}{} in {}", link.kind.name(), link.origin_region)?;
+            if let Some(task) = link.origin_task {
+                write!(f, " by {task}")?;
             }
-            link.fmt_alone(f)?;
-            if link.cause.is_none() && link.truncated {
-                f.write_str(" <- ..")?;
+            write!(f, " at {}", link.timestamp)?;
+            if let Some(message) = &link.message {
+                write!(f, " ({message})")?;
             }
+            arrow = " <- ";
         }
-        Ok(())
-    }
-}
-
-impl Reason {
-    /// This link without its causes.
-    fn fmt_alone(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {}", self.kind.name(), self.origin_region)?;
-        if let Some(task) = self.origin_task {
-            write!(f, " by {task}")?;
-        }
-        write!(f, " at {}", self.timestamp)?;
-        match &self.message {
-            Some(message) => write!(f, " ({message})"),
-            None => Ok(()),
-        }
+        if self.chain().any(|link| link.truncated) { f.write_str(" <- ..") } else { Ok(()) }
     }
 }
 
