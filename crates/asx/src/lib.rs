@@ -96,7 +96,8 @@
 //! gets [`Cancelled`], which says why, and cleans up; who asked waits for it. So an error type has
 //! a `From<Cancelled>`, and `?` does the rest.
 //!
-//! * [`Cx::shield`] runs what must not be interrupted.
+//! * [`Cx::shield`] runs what must not be interrupted, for half a minute at most once there is a
+//!   cancel ([`Builder::cleanup_time`]).
 //! * [`Scope::defer`] registers what is to run last.
 //! * [`Cx::timeout`] asks a part of the task to stop when time is up; inside another it can only
 //!   tighten it.
@@ -127,7 +128,9 @@
 //! What a task has to undo, it defers in a scope of its own, before it does it. The scope runs it
 //! before it returns, last deferred first, however the task ends: with a value, an error, a panic
 //! or a cancel. No cancel reaches it, so it may wait; how often it is polled is bounded, as is all
-//! cleanup. What needs no waiting is the business of `Drop`, as ever.
+//! cleanup ([`Builder::cleanup_polls`], [`ScopeBuilder::cleanup_polls`]). Where a time is stated,
+//! in [`Scope::stop_within`] and in a shutdown, that is the bound instead. What needs no waiting
+//! is the business of `Drop`, as ever.
 //!
 //! ```
 //! use asx::prelude::*;

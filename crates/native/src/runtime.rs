@@ -40,7 +40,7 @@ impl Default for Builder {
             workers,
             name: "asx".into(),
             blocking_threads: 512,
-            settings: Settings::default(),
+            settings: Settings { cleanup_time: Some(CLEANUP_TIME), ..Settings::default() },
             rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
             seed: None,
         }
@@ -118,6 +118,27 @@ impl Builder {
     /// How many of each thing there may be at once; any number unless set.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = Some(limits);
+        self
+    }
+
+    /// How many polls a task may take for its cleanup once it has seen that it is cancelled, and a
+    /// finalizer in all; `u32::MAX` for any number. Unless set that depends on the
+    /// [kind](asx_kernel::cancel::Kind) of the cancel: from 1000 for `User` to 50 for `Shutdown`. 0
+    /// counts as 1. A scope may set its own
+    /// ([`ScopeBuilder::cleanup_polls`](asx_runtime::ScopeBuilder::cleanup_polls)).
+    ///
+    /// A time that was stated for the cleanup ([`Grace::hard`]) takes the place of any number of
+    /// polls: nothing is ended by force before it is over.
+    pub fn cleanup_polls(mut self, polls: u32) -> Self {
+        self.settings.cleanup_polls = polls.max(1);
+        self
+    }
+
+    /// How long a [shield](asx_runtime::Cx::shield) hides a cancel, from when there is one; 30
+    /// seconds unless set, `None` for ever. Then the overrun is reported, and what is inside sees
+    /// the cancel.
+    pub fn cleanup_time(mut self, time: Option<Duration>) -> Self {
+        self.settings.cleanup_time = time;
         self
     }
 
@@ -289,6 +310,9 @@ impl std::fmt::Debug for Handle {
         f.write_str("Handle")
     }
 }
+
+/// How long a shield hides a cancel unless set.
+const CLEANUP_TIME: Duration = Duration::from_secs(30);
 
 /// Beyond its grace, how long a shutdown waits for polls that do not return.
 const STUCK: Duration = Duration::from_secs(1);

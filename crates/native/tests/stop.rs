@@ -172,3 +172,61 @@ fn a_cancel_by_the_end_of_a_thread_reaches_inner_scopes() {
     });
     ends.join().expect("its end panics nowhere");
 }
+
+/// Many threads stop a busy runtime at whatever moment, several times each, with and without
+/// patience: it always ends, and no alarm is left.
+#[test]
+fn stops_from_many_threads_at_any_moment_come_to_an_end() {
+    fn churn(cx: Cx, depth: u32) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            // Deaf, but for its scopes; in those it always begins something new.
+            for _ in 0..200 {
+                let _ = cx
+                    .try_scope(async |s: Scope<Cancelled>| {
+                        for _ in 0..2 {
+                            let below = depth.checked_sub(1);
+                            drop(s.spawn(async move |cx: Cx| {
+                                if let Some(below) = below {
+                                    churn(cx, below).await;
+                                }
+                                Ok(())
+                            }));
+                        }
+                        s.defer(async |cx: Cx| cx.yield_now().await).ok();
+                        Ok(())
+                    })
+                    .await;
+                cx.yield_now().await;
+            }
+            std::future::pending().await
+        })
+    }
+    for round in 0..40_u64 {
+        let runtime = Arc::new(Runtime::builder().workers(2).build().unwrap());
+        let program = thread::spawn({
+            let runtime = runtime.clone();
+            move || runtime.try_block_on(async |cx: Cx| churn(cx, 2).await).is_ok()
+        });
+        let stoppers = (0..4_u64).map(|own| {
+            let handle = runtime.handle();
+            let pause =
+                move |n: u64| Duration::from_micros((round * 7 + own * 13 + n * 5) % 40 * 25);
+            thread::spawn(move || {
+                for n in 0..20 {
+                    thread::sleep(pause(n));
+                    handle.stop(Grace { soft: pause(n + 1), hard: pause(n + 2) });
+                    handle.stop(Duration::ZERO);
+                }
+            })
+        });
+        let stoppers: Vec<_> = stoppers.collect();
+        let patience = std::time::Instant::now() + Duration::from_secs(60);
+        while !program.is_finished() {
+            assert!(std::time::Instant::now() < patience, "round {round}:\n{}", runtime.dump());
+            thread::sleep(Duration::from_millis(1));
+        }
+        program.join().unwrap();
+        stoppers.into_iter().for_each(|stopper| stopper.join().unwrap());
+        assert_eq!(runtime.dump().timers, 0);
+    }
+}

@@ -1,14 +1,14 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
 use asx_kernel::budget::Exhausted;
-use asx_kernel::cancel::{ChainLimits, Kind};
+use asx_kernel::cancel::ChainLimits;
 use asx_kernel::journal::EventKind;
 use asx_kernel::lanes::Lane;
 use asx_kernel::rng::mix64;
@@ -16,6 +16,8 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
 use crate::cell::{Armed, Runnable, TaskRef};
+use crate::grace::GraceAlarm;
+use crate::guard;
 use crate::journal::{Recorder, Recording};
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
@@ -109,7 +111,8 @@ pub trait Host: Send + Sync + 'static {
 pub struct Health {
     /// Wakes of tasks that were over.
     pub stale_wakes: u64,
-    /// Tasks ended by force.
+    /// Cleanup that took more than it was allowed: tasks ended by force, and shields that hid a
+    /// cancel for too long.
     pub overruns: u64,
     /// Panics nobody was told of: in the destructors of results nobody wanted, in finalizers after
     /// the first that panicked, or of a scope whose future was dropped.
@@ -132,6 +135,10 @@ pub struct Settings {
     pub wheel: WheelConfig,
     /// How long chains of causes may get.
     pub chain: ChainLimits,
+    /// How many polls of cleanup a cancel allows; 0: as its kind says, `u32::MAX`: any number.
+    pub cleanup_polls: u32,
+    /// How long a shield hides a cancel; `None`: for ever.
+    pub cleanup_time: Option<Duration>,
     /// How many of each thing there may be; `None`: any number, and nothing is counted.
     pub limits: Option<Limits>,
 }
@@ -143,6 +150,8 @@ impl Default for Settings {
             journal: None,
             wheel: WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() },
             chain: ChainLimits::default(),
+            cleanup_polls: 0,
+            cleanup_time: None,
             limits: None,
         }
     }
@@ -152,11 +161,9 @@ impl Default for Settings {
 pub(crate) enum Alarm {
     /// A task's deadline.
     Deadline(TaskRef),
-    /// A region that was told to stop is cancelled, and forced after so long.
-    Cancel(Weak<Region>, Kind, Option<Duration>),
-    /// What still lives in a region is ended by force, and again after so long.
-    Force(Weak<Region>, Duration),
-    /// Somebody looks again.
+    /// A step of a region's grace.
+    Grace(GraceAlarm),
+    /// Somebody is to look.
     Wake(Waker),
 }
 
@@ -164,17 +171,8 @@ impl Alarm {
     fn ring(self) {
         match self {
             Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
-            Alarm::Cancel(region, kind, force_after) => {
-                let Some(region) = region.upgrade() else { return };
-                region.close_as(kind);
-                if let Some(after) = force_after {
-                    region.force_after(after);
-                }
-            }
-            Alarm::Force(region, again) => {
-                region.upgrade().inspect(|region| region.force(again));
-            }
-            Alarm::Wake(waker) => waker.wake(),
+            Alarm::Grace(alarm) => alarm.ring(),
+            Alarm::Wake(waker) => guard::wake(waker),
         }
     }
 }
@@ -199,6 +197,8 @@ pub struct Core {
     /// Counts those who ask for something, so that they keep their order.
     next_place: AtomicU64,
     pub(crate) chain: ChainLimits,
+    pub(crate) cleanup_polls: u32,
+    pub(crate) cleanup_time: Option<Duration>,
     pub(crate) straight: Straight,
     pub(crate) quota: Option<Quota>,
     stale_wakes: AtomicU64,
@@ -238,6 +238,8 @@ impl Core {
             next_obligation: first(),
             next_place: first(),
             chain: settings.chain,
+            cleanup_polls: settings.cleanup_polls,
+            cleanup_time: settings.cleanup_time,
             straight: Straight::new(),
             quota: settings.limits.map(Quota::new),
             stale_wakes: AtomicU64::new(0),
@@ -427,6 +429,14 @@ impl Core {
         self.overruns.fetch_add(1, Relaxed);
         task.tell(EventKind::CleanupOverrun { polls });
         task.span.overrun(polls);
+    }
+
+    /// A shield has hidden a cancel for as long as it may.
+    #[cold]
+    pub(crate) fn shield_overrun(&self, task: &TaskRef) {
+        self.overruns.fetch_add(1, Relaxed);
+        task.tell(EventKind::GraceExpired {});
+        task.span.shield_overrun();
     }
 
     /// There was a panic that nobody is told of.

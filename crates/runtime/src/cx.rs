@@ -22,7 +22,7 @@ use crate::cell::TaskRef;
 use crate::core::Core;
 use crate::foreign::Ticket;
 use crate::guard;
-use crate::node::{self, Inside, Node, Verdict};
+use crate::node::{self, Node, Verdict};
 use crate::outcome::Cancelled;
 use crate::poll;
 use crate::region::Region;
@@ -337,15 +337,6 @@ impl Cx {
         Timeout::new(self, Kind::Deadline, deadline, body(self))
     }
 
-    /// Runs `body` without seeing any cancel from outside it.
-    pub fn shield<'a, F, B>(&'a self, body: F) -> impl Future<Output = B::Output> + use<'a, F, B>
-    where
-        F: FnOnce(&'a Cx) -> B,
-        B: Future,
-    {
-        Inside::new(node::Kind::Shield, body(self))
-    }
-
     /// Lets everything that is already runnable go first.
     pub fn yield_now(&self) -> YieldNow {
         YieldNow { yielded: false }
@@ -521,6 +512,7 @@ mod tests {
     use super::*;
     use crate::channel::testing;
     use crate::loose::loose_region;
+    use crate::node::Inside;
     use crate::node::{Branch, Kind as Node};
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
@@ -555,7 +547,7 @@ mod tests {
                 assert_eq!(sees(&cx), (!task_told, task_told));
                 assert_eq!(inside(Node::Branch(branch)).await, (!either, either));
                 assert_eq!(inside(Node::Scope(child)).await, (!either, either));
-                assert_eq!(inside(Node::Shield).await, (false, false));
+                assert_eq!(inside(Node::Shield(Default::default())).await, (false, false));
                 Ok::<(), ()>(())
             };
             // SAFETY: Send and 'static.
@@ -614,7 +606,9 @@ mod tests {
         };
         assert!(!cx.goes_ahead(), "nobody polls it");
         within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
-        for (kind, goes) in [(Node::Shield, false), (Node::Branch(Branch::default()), true)] {
+        for (kind, goes) in
+            [(Node::Shield(Default::default()), false), (Node::Branch(Branch::default()), true)]
+        {
             let node = node::Node::new(kind);
             within(9, &|| assert_eq!(ambient::enter(&node, || cx.goes_ahead()), goes));
         }

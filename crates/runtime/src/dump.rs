@@ -84,7 +84,9 @@ impl Dump {
 
     /// The numbers of the regions from the root down to `id`.
     pub fn path(&self, id: u64) -> Vec<u64> {
-        let parent = |id: &u64| self.regions.iter().find(|region| region.id == *id)?.parent;
+        let parents = self.regions.iter().map(|region| (region.id, region.parent));
+        let parents: HashMap<_, _> = parents.collect();
+        let parent = |id: &u64| parents.get(id).copied().flatten();
         let mut path: Vec<_> = std::iter::successors(Some(id), parent).collect();
         path.reverse();
         path

@@ -46,6 +46,7 @@ mod region;
 mod root;
 mod scope;
 mod select;
+mod shield;
 mod short;
 mod spans;
 mod spawn;

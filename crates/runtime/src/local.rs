@@ -131,15 +131,26 @@ pub(crate) struct Locals {
     outer: Option<Arc<Locals>>,
 }
 
+/// Scopes inside each other may each add a value, so the list may be long: it is dropped in a loop,
+/// not by a call for each.
+impl Drop for Locals {
+    fn drop(&mut self) {
+        let mut next = self.outer.take();
+        while let Some(mut locals) = next.and_then(Arc::into_inner) {
+            next = locals.outer.take();
+        }
+    }
+}
+
 #[cfg(not(any(loom, target_family = "wasm")))]
 impl Locals {
     /// Drops the values that nobody else has, each on its own: a panic in one of them keeps none
     /// of the others.
     pub(crate) fn discard(locals: Option<Arc<Locals>>, core: &Core) {
         let mut next = locals;
-        while let Some(Locals { given, outer }) = next.and_then(Arc::into_inner) {
-            core.discard(given);
-            next = outer;
+        while let Some(mut locals) = next.and_then(Arc::into_inner) {
+            next = locals.outer.take();
+            core.discard(locals);
         }
     }
 }

@@ -29,8 +29,8 @@ pub(crate) struct Node {
 unsafe impl Send for Node {}
 
 pub(crate) enum Kind {
-    /// Nothing outside is seen inside.
-    Shield,
+    /// Nothing outside is seen inside, unless it is open; see `shield`.
+    Shield(Cell<bool>),
     /// The body of a scope.
     Scope(Arc<Region>),
     /// A branch that the same task may cancel.
@@ -101,8 +101,8 @@ impl Node {
     /// Looks whether to stop. `observe`: it counts as seen.
     pub(crate) fn check(&self, observe: bool) -> Option<Verdict> {
         let cancelled = match &self.kind {
-            Kind::Shield => return Some(Verdict::Shielded),
-            Kind::Local(_) => None,
+            Kind::Shield(open) if !open.get() => return Some(Verdict::Shielded),
+            Kind::Shield(_) | Kind::Local(_) => None,
             Kind::Scope(region) => region.body_cancel(observe),
             Kind::Branch(branch) => {
                 let cancelled = branch.cancel.borrow().clone();
@@ -117,7 +117,7 @@ impl Node {
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         match &self.kind {
-            Kind::Shield => false,
+            Kind::Shield(open) => open.get(),
             Kind::Local(_) => true,
             Kind::Scope(region) => !region.is_body_cancelled(),
             Kind::Branch(branch) => !branch.is_cancelled(),

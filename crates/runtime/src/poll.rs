@@ -251,6 +251,8 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     }
     match task.limits().map_or(budget::Poll::Taken, |limits| limits.consume_poll()) {
         budget::Poll::Taken => {}
+        // Its budget is an allowance for cleanup.
+        _ if task.is_finalizer() && task.region.has_stated_time() => {}
         _ if task.is_finalizer() => return May::Never,
         budget::Poll::Exhausted if task.is_blocking() => {
             task.region.exhausted(task, Exhausted::Polls);

@@ -7,11 +7,13 @@
 //!
 //! [`cascade`]: asx_kernel::cascade
 
+mod allowed;
 mod departed;
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod discard;
 mod few;
 pub(crate) mod home;
+mod parent;
 mod spare;
 pub(crate) mod straight;
 mod tasks;
@@ -28,7 +30,6 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::{Cleanup, Kind, Reason};
 use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::{EventKind, Subject};
-use asx_kernel::lanes::Priority;
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
@@ -43,13 +44,14 @@ use crate::holdings::Holdings;
 use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
-use crate::prim::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::short::ShortLock;
 use crate::spans::Span;
 use crate::stop::Grace;
 use departed::Departed;
 use few::Few;
 use home::Kept;
+use parent::Parent;
 use tree::Tree;
 
 /// A region of the tree.
@@ -70,6 +72,10 @@ pub struct Region {
     pub(crate) unbounded: bool,
     /// Whether tasks may see that they are about to be stopped.
     stopping: AtomicBool,
+    /// Whether a time for cleanup was stated with the cancel; see `grace`.
+    pub(crate) patient: AtomicBool,
+    /// How many polls of cleanup a cancel allows in here; 0: as its kind says.
+    cleanup_polls: AtomicU32,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
     object: Object,
@@ -80,7 +86,7 @@ pub struct Region {
     inner: ShortLock<Inner>,
     stamp: Stamp,
     /// Goes last: it keeps the core (rule 2 of [`home`]).
-    parent: Option<Arc<Region>>,
+    parent: Parent,
 }
 
 /// What a child's failure means to a scope.
@@ -135,7 +141,9 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
         let (core, policy, budget) = (Kept::first(core), Policy::CollectAll, Budget::INFINITE);
+        let polls = core.cleanup_polls;
         let root = Region::made(core.next_region(), core, None, policy, budget, None);
+        root.cleanup_polls.store(polls, Ordering::Relaxed);
         let _ = root.core.room_for_region();
         root.note(EventKind::RegionOpened { parent: None });
         root.span.open_region(&root);
@@ -175,12 +183,14 @@ impl Region {
         Arc::new(Region {
             core,
             id,
-            parent,
+            parent: Parent(parent),
             policy,
             unbounded: budget == Budget::INFINITE,
             budget,
             locals,
             stopping: AtomicBool::new(false),
+            patient: AtomicBool::new(false),
+            cleanup_polls: AtomicU32::new(0),
             cancelled: AtomicBool::new(false),
             object: Object::new(),
             span: Span::default(),
@@ -228,20 +238,23 @@ impl Region {
         if !self.unbounded {
             budget = self.budget.meet(budget);
         }
+        let polls = self.cleanup_polls.load(Ordering::Relaxed);
         let kept = spare::renewed(|region| {
             region.id = id;
             region.core = Kept::inside(self);
-            region.parent = Some(self.clone());
+            region.parent = Parent(Some(self.clone()));
             region.policy = policy;
             region.unbounded = budget == Budget::INFINITE;
             region.budget = budget;
             region.locals = locals.take();
             region.object = Object::new();
         });
-        kept.unwrap_or_else(|| {
+        let child = kept.unwrap_or_else(|| {
             let (core, parent) = (Kept::inside(self), Some(self.clone()));
             Region::made(id, core, parent, policy, budget, locals)
-        })
+        });
+        child.cleanup_polls.store(polls, Ordering::Relaxed);
+        child
     }
 
     /// Records something about the region, whose lock is held, or which nobody knows yet.
@@ -441,14 +454,6 @@ impl Region {
         closed.or(inner.failed.as_ref()).map(|reason| Cancelled::from(reason.clone()))
     }
 
-    /// What a finalizer of this region may use up: the allowance of the close.
-    pub(crate) fn finalizer_budget(&self) -> Budget {
-        let cleanup =
-            self.lock().cancel.as_ref().map_or(Kind::User.cleanup(), |(_, allowed)| *allowed);
-        let priority = Priority(cleanup.priority);
-        Budget { poll_quota: cleanup.polls, priority, ..Budget::INFINITE }
-    }
-
     /// Why a task or region is not taken in, for who can be told by a cancel only.
     pub(crate) fn refusal(&self, status: Status) -> Cancelled {
         let kind = match status {
@@ -494,21 +499,6 @@ impl Region {
     pub fn shutdown(self: &Arc<Self>, grace: Grace) {
         self.stop_within(grace.soft, grace.hard, Kind::Shutdown);
         self.end();
-    }
-
-    /// Tells everything inside that it is about to be stopped.
-    pub(crate) fn stop(&self) {
-        if !self.stopping.swap(true, Ordering::AcqRel) {
-            self.core.note(Subject::default(), EventKind::SoftStop {});
-            self.span.soft_stop();
-            self.core.wake_stopping();
-        }
-    }
-
-    /// Whether this region or one around it is about to be stopped.
-    pub(crate) fn is_stopping(&self) -> bool {
-        let around = std::iter::successors(Some(self), |region| region.parent.as_deref());
-        around.into_iter().any(|region| region.stopping.load(Ordering::Acquire))
     }
 
     /// Asks one task of this region to stop: true the first time.

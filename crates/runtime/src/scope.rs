@@ -82,7 +82,8 @@ impl Cx {
     /// A scope with settings.
     #[track_caller]
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
-        ScopeBuilder { cx: self, policy, budget: Budget::INFINITE, at: Location::caller() }
+        let (budget, at) = (Budget::INFINITE, Location::caller());
+        ScopeBuilder { cx: self, policy, budget, cleanup_polls: None, at }
     }
 }
 
@@ -93,6 +94,7 @@ pub struct ScopeBuilder<'a> {
     cx: &'a Cx,
     policy: Policy,
     budget: Budget,
+    cleanup_polls: Option<u32>,
     at: &'static Location<'static>,
 }
 
@@ -100,6 +102,17 @@ impl<'a> ScopeBuilder<'a> {
     /// What everything in the scope is bounded by, besides what is around it.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = self.budget.meet(budget);
+        self
+    }
+
+    /// How many polls a task in the scope may take for its cleanup once it has seen that it is
+    /// cancelled, and a finalizer in all, whatever the kind of the cancel; `u32::MAX` for any
+    /// number. As around the scope unless set. 0 counts as 1.
+    ///
+    /// A time that was stated for the cleanup ([`Scope::stop_within`], a shutdown) takes the place
+    /// of any number of polls.
+    pub fn cleanup_polls(mut self, polls: u32) -> Self {
+        self.cleanup_polls = Some(polls.max(1));
         self
     }
 
@@ -123,6 +136,9 @@ impl<'a> ScopeBuilder<'a> {
                 return Err(Stop::Cancelled(reason));
             }
         };
+        if let Some(polls) = self.cleanup_polls {
+            region.set_cleanup_polls(polls);
+        }
         let guard = CloseOnDrop(&region);
         let scope = Scope { region: region.clone(), error: PhantomData };
         let body = catch_unwind(AssertUnwindSafe(|| body(scope)));

@@ -24,7 +24,8 @@ use crate::{CancelSafe, Cancelled, Cx, Scope};
 pub struct Grace {
     /// From being told ([`Cx::stopping`]) to being cancelled.
     pub soft: Duration,
-    /// From being cancelled to being ended by force.
+    /// From being cancelled to being ended by force. So long a task may clean up, with as many
+    /// polls as it needs.
     pub hard: Duration,
 }
 

@@ -474,6 +474,7 @@ fn setup(config: &Settings, seed: u64, workers: usize) -> Setup {
         },
         chain: ChainLimits { depth: config.chain.0, bytes: config.chain.1 },
         limits: (!config.limits.is_empty()).then(|| limits(config)),
+        ..asx_runtime::Settings::default()
     };
     Setup {
         workers: if workers == 0 { config.workers } else { workers },

@@ -147,18 +147,19 @@ impl fmt::Debug for Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {}", self.kind.name(), self.origin_region)?;
-        if let Some(task) = self.origin_task {
-            write!(f, " by {task}")?;
+        let mut arrow = "";
+        for link in self.chain() {
+            write!(f, "{arrow}{} in {}", link.kind.name(), link.origin_region)?;
+            if let Some(task) = link.origin_task {
+                write!(f, " by {task}")?;
+            }
+            write!(f, " at {}", link.timestamp)?;
+            if let Some(message) = &link.message {
+                write!(f, " ({message})")?;
+            }
+            arrow = " <- ";
         }
-        write!(f, " at {}", self.timestamp)?;
-        if let Some(message) = &self.message {
-            write!(f, " ({message})")?;
-        }
-        if let Some(cause) = &self.cause {
-            write!(f, " <- {cause}")?;
-        }
-        if self.truncated { f.write_str(" <- ..") } else { Ok(()) }
+        if self.chain().any(|link| link.truncated) { f.write_str(" <- ..") } else { Ok(()) }
     }
 }
 
@@ -191,5 +192,23 @@ mod tests {
         assert_eq!((reason.timestamp, reason.truncated), (Time::from_nanos(8), false));
         assert_eq!((&reason.origin_task, &reason.message), (&None, &None));
         assert_eq!(reason.chain().count(), 1);
+    }
+
+    /// The longest chain there may be, on a small stack.
+    #[test]
+    fn a_chain_of_the_greatest_length_fits_a_small_stack() {
+        let run = || {
+            let reason =
+                |n| Reason::new(Kind::User, RegionId(Key { generation: n, index: 0 }), Time::ZERO);
+            let limits = ChainLimits { depth: usize::MAX, bytes: usize::MAX };
+            let mut whole = reason(0);
+            for n in 1..2000 {
+                whole = reason(n).caused_by(whole, limits);
+            }
+            assert_eq!(whole.chain().count(), LONGEST_CHAIN);
+            assert_eq!(format!("{whole}").matches(" <- ").count(), LONGEST_CHAIN);
+        };
+        let small = std::thread::Builder::new().stack_size(256 * 1024);
+        small.spawn(run).unwrap().join().unwrap();
     }
 }

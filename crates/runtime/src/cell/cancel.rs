@@ -28,6 +28,20 @@ pub(super) struct Allowance {
     natural: u16,
 }
 
+impl Allowance {
+    /// Takes one poll of those that are left, of which `u16::MAX` are any number. `timed`: it need
+    /// not be one of them.
+    fn take_poll(&mut self, of: fn(&mut Allowance) -> &mut u16, timed: bool) -> bool {
+        let left = of(self);
+        let goes = timed || *left > 0;
+        if *left < u16::MAX {
+            *left = left.saturating_sub(1);
+        }
+        self.used = self.used.saturating_add(goes.into());
+        goes
+    }
+}
+
 impl Header {
     /// Runs `f` on the reason and the allowance, alone.
     fn with_cancel<R>(&self, f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R) -> R {
@@ -122,6 +136,7 @@ impl Header {
         cleanup: Cleanup,
     ) -> bool {
         let priority = self.cleanup_priority.load(Relaxed);
+        let cleanup = self.region.allowed(cleanup);
         let allowed = match reason {
             None => cleanup,
             Some(_) => Cleanup { polls: allowance.polls.into(), priority }.combine(cleanup),
@@ -135,33 +150,30 @@ impl Header {
         allowed.priority.max(own) != priority.max(own)
     }
 
-    /// Takes one poll from the allowance; false if none is left.
+    /// Takes one poll from the allowance; false if none is left, unless a time was stated instead.
     pub(crate) fn consume_cleanup(&self) -> bool {
-        self.with_cancel(|_, allowance| {
-            let left = allowance.polls > 0;
-            allowance.polls = allowance.polls.saturating_sub(1);
-            allowance.used = allowance.used.saturating_add(left.into());
-            left
-        })
+        self.consume(|allowance| &mut allowance.polls)
     }
 
     /// The body has ended by itself, and cleanup comes next: it is bounded too.
     pub(crate) fn begin_cleaning(&self) {
         self.with_cancel(|reason, allowance| {
-            let user = u16::try_from(Kind::User.cleanup().polls).unwrap_or(u16::MAX);
+            let user = self.region.allowed(Kind::User.cleanup()).polls;
+            let user = u16::try_from(user).unwrap_or(u16::MAX);
             allowance.natural = if reason.is_some() { allowance.polls } else { user };
         });
         self.word.begin_cleaning();
     }
 
-    /// Takes one poll from what cleanup after an end without a cancel is allowed.
+    /// Takes one poll from what cleanup after an end without a cancel is allowed, as
+    /// [`consume_cleanup`](Header::consume_cleanup) does.
     pub(crate) fn consume_natural(&self) -> bool {
-        self.with_cancel(|_, allowance| {
-            let left = allowance.natural > 0;
-            allowance.natural = allowance.natural.saturating_sub(1);
-            allowance.used = allowance.used.saturating_add(left.into());
-            left
-        })
+        self.consume(|allowance| &mut allowance.natural)
+    }
+
+    fn consume(&self, of: fn(&mut Allowance) -> &mut u16) -> bool {
+        let take = |timed| self.with_cancel(|_, allowance| allowance.take_poll(of, timed));
+        take(false) || (self.region.has_stated_time() && take(true))
     }
 
     /// How many polls of the allowance were used.

@@ -181,7 +181,7 @@ fn a_force_and_an_end_of_its_own_end_a_task_once() {
             line.run_one();
         };
         let force = move || {
-            forced.region.force_inside();
+            forced.region.force_inside(true, true);
             forced.line.run_one();
         };
         race(swap, end, force);

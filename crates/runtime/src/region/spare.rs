@@ -83,7 +83,7 @@ mod kept {
                 return None;
             }
             self.count.set(count + 1);
-            let parent = mem::replace(&mut own.parent, self.first.take());
+            let parent = mem::replace(&mut *own.parent, self.first.take());
             self.first.set(Some(region));
             parent
         }
@@ -115,6 +115,7 @@ mod kept {
                 self.drop_more();
             }
             *self.stopping.get_mut() = false;
+            *self.patient.get_mut() = false;
             *self.cancelled.get_mut() = false;
             self.span = Span::default();
             self.departed.renew();

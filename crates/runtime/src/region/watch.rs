@@ -77,8 +77,8 @@ impl Region {
     pub(crate) fn survey(&self, into: &mut crate::waits::Survey) {
         use crate::cell::task_number;
         use crate::waits::{Need, On, Waiter};
-        let children: Vec<_> = {
-            let inner = self.lock();
+        self.each_inside(&mut |region| {
+            let inner = region.lock();
             let closers: Vec<_> = inner.waiters.values().filter_map(task_number).collect();
             // One of the region's, and one of the body's as long as it is there.
             let for_cancels = if inner.word.is_ending() { 1 } else { 2 };
@@ -98,29 +98,27 @@ impl Region {
             let closed = Need { from: ends, each: true };
             into.needs.extend(closers.iter().map(|by| (*by, closed.clone())));
             inner.children.values().cloned().collect()
-        };
-        children.iter().for_each(|child| child.survey(into));
+        });
     }
 
     /// What is inside, for people.
     pub(crate) fn describe(&self, into: &mut Vec<RegionInfo>) {
-        let children: Vec<_> = {
-            let inner = self.lock();
+        self.each_inside(&mut |region| {
+            let inner = region.lock();
             let mut tasks = Vec::new();
             inner.each_task(|task| {
                 // SAFETY: the region keeps its tasks alive, and its lock is held.
                 tasks.push(TaskInfo::of(unsafe { task.as_ref() }));
             });
             into.push(RegionInfo {
-                id: self.id,
-                parent: self.parent.as_ref().map(|parent| parent.id),
+                id: region.id,
+                parent: region.parent.as_ref().map(|parent| parent.id),
                 state: inner.word.state(),
                 finalizers: inner.word.finalizers(),
                 reason: inner.cancel.as_ref().map(|(reason, _)| reason.clone()),
                 tasks,
             });
             inner.children.values().cloned().collect()
-        };
-        children.iter().for_each(|child| child.describe(into));
+        });
     }
 }

@@ -142,9 +142,17 @@ impl Wakeups {
     }
 
     /// Forgets trees.
-    pub(super) fn discard(&mut self, mut root: u32) {
-        while let Some((_, child)) = self.pop(&mut root) {
-            self.discard(child);
+    pub(super) fn discard(&mut self, root: u32) {
+        // A tree is as deep as its sequences are long, which may be more than a stack holds.
+        let mut roots = Vec::new();
+        let mut next = Some(root);
+        while let Some(mut root) = next {
+            while let Some((_, child)) = self.pop(&mut root) {
+                if child != NONE {
+                    roots.push(child);
+                }
+            }
+            next = roots.pop();
         }
     }
 
