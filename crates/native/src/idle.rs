@@ -104,6 +104,33 @@ pub enum ParkKind {
     Closed,
 }
 
+/// Every source a worker runs entries from, and whether there is something in it: what it looks at
+/// between [`prepare_park`](Idle::prepare_park) and parking. A source that is missing here is a
+/// lost wakeup, since nobody is woken for what a worker that is still awake could have seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sources {
+    /// Ready entries that must run on this worker.
+    pub(crate) pinned: bool,
+    /// This worker's ring, and the backlog behind it.
+    pub(crate) queue: bool,
+    /// This worker's lanes, which hold what others sent to it as well.
+    pub(crate) lanes: bool,
+    /// The lanes of all workers.
+    pub(crate) global: bool,
+    /// What could be stolen from other workers, if this one is the last to sleep.
+    pub(crate) others: bool,
+    /// A timer is due.
+    pub(crate) timer: bool,
+}
+
+impl Sources {
+    /// Whether a worker that sees this must not park.
+    pub(crate) fn keep_awake(self) -> bool {
+        let Sources { pinned, queue, lanes, global, others, timer } = self;
+        pinned || queue || lanes || global || others || timer
+    }
+}
+
 /// The states of a fixed number of workers, all of them Active at first.
 ///
 /// ```

@@ -19,7 +19,7 @@ use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
 use asx_runtime::{Core, Dispatch, Host, Runnable};
 
-use crate::idle::ParkKind;
+use crate::idle::{ParkKind, Sources};
 use crate::parker::Woken;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
@@ -367,33 +367,60 @@ impl Worker {
 
     #[inline]
     fn next_plain(&self) -> Option<Runnable> {
-        let shared = &self.remote.queue;
-        let pinned = if self.pinned.borrow().is_empty() { None } else { self.next_pinned() };
-        pinned.or_else(|| self.queue.pop(shared))
+        if self.pinned.borrow().is_empty() {
+            return self.queue.pop(&self.remote.queue);
+        }
+        self.next_plain_or_pinned()
     }
 
-    /// The first of the entries that must run here, if it is its turn.
+    /// [`next_plain`](Worker::next_plain) with entries that must run here: the first of those goes
+    /// when the entries queued before it have left, whoever took them.
     #[inline(never)]
-    fn next_pinned(&self) -> Option<Runnable> {
+    fn next_plain_or_pinned(&self) -> Option<Runnable> {
         let mut pinned = self.pinned.borrow_mut();
         let (after, _) = pinned.front()?;
         // Entries that were stolen from others are in the queue without having been pushed.
         let waiting = self.queue.len(&self.remote.queue) as u64;
         let gone = self.pushed.get().saturating_sub(waiting);
-        if gone >= *after { pinned.pop_front().map(|(_, entry)| entry) } else { None }
+        let before = if gone < *after { self.queue.pop(&self.remote.queue) } else { None };
+        // Others may have stolen all that was before it since the queue was measured.
+        before.or_else(|| pinned.pop_front().map(|(_, entry)| entry))
     }
 
-    /// The law with all three lanes. When cancel work has gone for too long and nothing else is to
-    /// be seen, the turn belongs to other work wherever it is.
+    /// The law with all three lanes. `None`: nothing waits that this worker may take.
+    ///
+    /// Other workers take entries meanwhile. If the chosen one is gone, that says nothing about
+    /// the other lanes: the worker decides again. Each failed attempt is another worker's success,
+    /// so this ends.
     fn decide(&self) -> Option<Found> {
-        let (global, local) = (&self.shared.global, &self.remote.lanes);
-        let plain = self.queue.len(&self.remote.queue) > 0 || !self.pinned.borrow().is_empty();
-        let (far, near) = (global.pending(), local.pending());
-        let pending = Pending {
+        loop {
+            let pending = self.pending();
+            let found = self.decide_among(pending);
+            if found.is_some() || !pending.any() {
+                return found;
+            }
+        }
+    }
+
+    /// The lanes in which this worker sees work: the global ones and all of its own.
+    fn pending(&self) -> Pending {
+        let (far, near) = (self.shared.global.pending(), self.remote.lanes.pending());
+        Pending {
             cancel: far.cancel || near.cancel,
             timed: far.timed || near.timed,
-            ready: far.ready || near.ready || plain,
-        };
+            ready: far.ready || near.ready || self.has_plain(),
+        }
+    }
+
+    /// Whether plain entries wait in this worker's own queues.
+    fn has_plain(&self) -> bool {
+        self.queue.len(&self.remote.queue) > 0 || !self.pinned.borrow().is_empty()
+    }
+
+    /// One decision. `None`: the chosen entry is gone, or there was none. When cancel work has gone
+    /// for too long and nothing else is to be seen, the turn belongs to other work wherever it is.
+    fn decide_among(&self, pending: Pending) -> Option<Found> {
+        let local = &self.remote.lanes;
         let mut fairness = self.fairness.borrow_mut();
         if self.remote.counters.polls.get() != self.decided.get() {
             // Plain work went in between.
@@ -490,7 +517,7 @@ impl Worker {
                 idle.found_work();
                 return;
             }
-            if done() || self.sees_work(kind == ParkKind::Last) {
+            if done() || self.sources(kind).keep_awake() {
                 idle.cancel_park(self.index.into());
                 continue;
             }
@@ -538,14 +565,18 @@ impl Worker {
         }
     }
 
-    /// Whether there is anything this worker could run. Work in the queue of a worker that is
-    /// running counts only for the last one to sleep: while somebody watches it is not forgotten.
-    fn sees_work(&self, last: bool) -> bool {
-        let others = self.shared.remotes.iter();
-        self.shared.global.total() > 0
-            || self.remote.lanes.total() > 0
-            || (last && others.clone().any(|remote| remote.waiting() > 0))
-            || self.core.next_timer().is_some_and(|next| next <= self.shared.now())
+    /// What this worker could run, source by source. What could be stolen counts only for the last
+    /// one to sleep: otherwise a worker is Active, or another looks around after this one.
+    fn sources(&self, kind: ParkKind) -> Sources {
+        let mut others = self.shared.remotes.iter();
+        Sources {
+            pinned: !self.pinned.borrow().is_empty(),
+            queue: self.queue.len(&self.remote.queue) > 0,
+            lanes: self.remote.lanes.total() > 0,
+            global: self.shared.global.total() > 0,
+            others: kind == ParkKind::Last && others.any(|remote| remote.waiting() > 0),
+            timer: self.core.next_timer().is_some_and(|next| next <= self.shared.now()),
+        }
     }
 
     /// The last one to search has found something: there may be more.

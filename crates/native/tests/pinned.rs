@@ -291,3 +291,42 @@ fn a_closing_scope_drops_a_local_future_at_home() {
         assert_eq!(watch.polls.load(Ordering::SeqCst), 0);
     });
 }
+
+/// A worker whose choice between lanes is lost to another worker still runs what is pinned to it:
+/// the program's own body above all. Each round cancels tasks from outside and from the body, so
+/// that cancel entries are taken by both workers while the body waits in the pinned queue.
+#[test]
+fn cancels_that_another_worker_takes_do_not_park_a_worker_with_pinned_work() {
+    common::ends(|| {
+        for workers in [2, 2, 4] {
+            let runtime = asx_native::Runtime::builder().workers(workers).build().unwrap();
+            let (jobs, line) = mpsc::sync_channel::<asx_runtime::Task<(), AppError>>(64);
+            let canceller = thread::spawn(move || {
+                for task in line {
+                    task.cancel("x");
+                }
+            });
+            runtime.block_on(async |cx: Cx| {
+                for _ in 0..10_000 {
+                    let _ = cx
+                        .scope_with(asx_runtime::Policy::CollectAll)
+                        .run(async |s: Scope<AppError>| {
+                            for _ in 0..6 {
+                                let task = s.spawn(async |cx: Cx| {
+                                    cx.cancelled().await;
+                                    Ok(())
+                                });
+                                let _ = jobs.try_send(task);
+                            }
+                            cx.yield_now().await;
+                            s.cancel("over");
+                            Ok(())
+                        })
+                        .await;
+                }
+            });
+            drop(jobs);
+            canceller.join().unwrap();
+        }
+    });
+}
