@@ -57,9 +57,10 @@
 //! Active workers and the watcher look at the timers when they come by. The last worker to sleep
 //! (none Active, none Searching) sleeps only until the next timer. This duty ends when it gets up,
 //! or when some worker becomes Active and so may arm other timers: that one, or one after it, will
-//! be the last again. Who arms a timer from outside calls [`notify_timers`](Idle::notify_timers); a
-//! worker that does and then runs on calls `notify_local`, so that somebody watches, unless it
-//! knows that somebody gets up soon.
+//! be the last again. Who arms a timer from outside calls [`notify_timers`](Idle::notify_timers),
+//! which fences as `notify_remote` does; a worker that does and then runs on calls `notify_local`,
+//! so that somebody watches, unless it knows that somebody gets up soon. The last searcher to find
+//! work does the same if a timer is armed, since that may have been left to it.
 
 #![forbid(unsafe_code)]
 
@@ -191,8 +192,9 @@ impl Idle {
 
     /// A Searching worker has found something to do: it is Active now.
     ///
-    /// Whether it was the last to search: then nobody was woken for work that came meanwhile, and
-    /// it must look at all queues once more, and notify if it sees anything.
+    /// Whether it was the last to search: then nobody was woken for work or timers that came
+    /// meanwhile, and it must look at all queues and the timers once more, and notify if it sees
+    /// anything.
     pub fn found_work(&self) -> bool {
         let before = self.update(|counts| {
             counts.searching -= 1;
@@ -277,8 +279,11 @@ impl Idle {
     }
 
     /// A timer was armed from outside that is due before all others: who sleeps until the next
-    /// timer looks again; if nobody does so, somebody is to watch.
+    /// timer looks again; if nobody does so, somebody is to watch. While a worker searches it is
+    /// left to that one, which looks at the timers before it parks, or after
+    /// [`found_work`](Idle::found_work).
     pub fn notify_timers(&self) {
+        fence(SeqCst);
         self.wake(|counts, parked| match counts.timers_covered {
             true => parked.driver,
             false => parked.newest_sleeper().filter(|_| counts.lacks_eyes()),

@@ -168,14 +168,13 @@ impl Runtime {
         if let Some(worker) = &worker {
             worker.hand_over();
             self.shared.idle.leave();
-            // Without other programs there is nothing left, and no timer.
-            if self.places.has_guests() {
-                if self.shared.global.total() > 0 {
-                    self.shared.idle.notify_remote();
-                }
-                if self.core.next_timer().is_some() {
-                    self.shared.idle.notify_timers();
-                }
+            // Other programs go on, and threads of the user's own may still wait with a context of
+            // this one.
+            if self.shared.global.total() > 0 {
+                self.shared.idle.notify_remote();
+            }
+            if self.core.next_timer().is_some() {
+                self.shared.idle.notify_timers();
             }
         }
         self.places.give(worker, seat);

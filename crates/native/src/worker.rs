@@ -579,8 +579,12 @@ impl Worker {
         }
     }
 
-    /// The last one to search has found something: there may be more.
+    /// The last one to search has found something: there may be more. A timer armed meanwhile was
+    /// left to this worker as well, which may now be held up.
     fn call_others(&self) {
+        if let Some(next) = self.core.next_timer() {
+            self.shared.back_up_timer(next);
+        }
         if self.shared.global.total() > 0 {
             self.shared.idle.notify_remote();
         } else if self.shared.remotes.iter().any(|remote| remote.waiting() > 0) {

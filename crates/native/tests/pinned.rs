@@ -330,3 +330,26 @@ fn cancels_that_another_worker_takes_do_not_park_a_worker_with_pinned_work() {
         }
     });
 }
+
+/// A worker that does not exist: the task is refused before its scope knows of it.
+#[test]
+fn a_pin_to_a_worker_that_does_not_exist_is_refused() {
+    common::ends(|| {
+        on_each(|runtime| {
+            let result = runtime.block_on(async |cx: Cx| {
+                cx.scope(async |s: Scope<AppError>| {
+                    for worker in [4, 300, 60_000] {
+                        let lost = s.task("lost").pinned_to(worker).spawn(async |_cx: Cx| Ok(1));
+                        assert!(matches!(lost.await, Err(Stop::Cancelled(_))));
+                        let lost = s.task("lost").pinned_to(worker);
+                        let status = lost.try_spawn(async |_cx: Cx| Ok(1)).map(drop);
+                        assert_eq!(status, Err(asx_kernel::status::Status::AffinityViolation));
+                    }
+                    Ok(7)
+                })
+                .await
+            });
+            assert_eq!(result, Ok(7));
+        });
+    });
+}

@@ -281,3 +281,30 @@ fn run_all(shared: &Shared, own: Own) {
         }
     }
 }
+
+/// Guards the fences in `notify_timers` and `found_work`: a timer is armed from outside while a
+/// worker searches, to which it is left; that worker finds a task, is the last to search, and is
+/// held up by it for ever. The one that sleeps is woken.
+#[test]
+fn a_timer_armed_while_the_last_searcher_finds_work_is_seen() {
+    let start = || {
+        let shared = shared(2);
+        shared.idle.start_search();
+        shared.idle.start_search();
+        assert_eq!(shared.idle.prepare_park(1), Sleep);
+        shared
+    };
+    let find = |shared: &Shared| {
+        // As `Worker::call_others` does when nobody gets up for the timer by itself.
+        if shared.idle.found_work() && shared.global.has() {
+            shared.idle.notify_local();
+        }
+    };
+    let arm = |shared: &Shared| {
+        shared.global.put();
+        shared.idle.notify_timers();
+    };
+    model_of_two(start, find, arm, |shared, ()| {
+        assert_eq!(shared.idle.park(1, None), Woken::Notified);
+    });
+}
