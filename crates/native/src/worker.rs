@@ -6,14 +6,15 @@
 //! # Rule
 //! 1. [`CURRENT`] points to a worker that [`Worker::run`] borrows for as long as it is set.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Fairness, FairnessConfig, Lane, Pending, TieBreak, Verdict, steal_order,
+    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, TieBreak, Verdict,
+    steal_order,
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
@@ -71,9 +72,15 @@ impl Drop for Here<'_> {
 /// What a worker has found to run.
 struct Found {
     entry: Runnable,
-    lane: Lane,
-    /// How it came about, for the record.
-    dispatch: Option<Dispatch>,
+    /// Why, unless plain work follows plain work.
+    chosen: Option<Chosen>,
+}
+
+/// A decision between lanes, to be counted once the entry turns out to be alive.
+struct Chosen {
+    verdict: Verdict,
+    /// The lanes that held work when it was taken.
+    pending: Pending,
 }
 
 pub(crate) struct Worker {
@@ -90,12 +97,13 @@ pub(crate) struct Worker {
     /// Entries ever pushed to the queue.
     pushed: Cell<u64>,
     fairness: RefCell<Fairness>,
-    certificate: RefCell<Certificate>,
     rng: RefCell<DetRng>,
     /// What tasks draw from.
     entropy: RefCell<DetRng>,
     /// How many polls there had been after the last decision between lanes.
     decided: Cell<u64>,
+    /// Entries ever taken that were dead: no dispatches.
+    discarded: Cell<u64>,
     /// How each choice came about is recorded.
     recording: bool,
     /// That of plain work after plain work.
@@ -120,10 +128,10 @@ impl Worker {
             pushed: Cell::new(0),
             plain: Dispatch::new(index, Lane::Ready, 0, fairness.base_limit()),
             fairness: RefCell::new(fairness),
-            certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
             decided: Cell::new(0),
+            discarded: Cell::new(0),
             recording: core.recording(),
             firing: Cell::new(false),
             due: Due::default(),
@@ -233,12 +241,7 @@ impl Worker {
         let _here = Here::enter(self);
         while !done() {
             if let Some(entry) = self.next_at_ease() {
-                if self.recording {
-                    entry.run_recorded(true, self.plain_dispatch());
-                } else {
-                    entry.run_from(true);
-                }
-                self.polled();
+                self.poll_plain(entry);
                 continue;
             }
             match self.next() {
@@ -258,9 +261,14 @@ impl Worker {
     /// `None`: the one that was chosen had no poll left, or there is none.
     pub(crate) fn step(&self) -> Option<(u64, Lane)> {
         let _here = Here::enter(self);
-        let found = self.decide()?;
-        let (task, lane) = (found.entry.id(), found.lane);
-        self.poll(found).then_some((task, lane))
+        loop {
+            let found = self.decide()?;
+            let lane = found.chosen.as_ref().map_or(Lane::Ready, |chosen| chosen.verdict.lane);
+            let task = found.entry.id();
+            if let Some(polled) = self.poll(found) {
+                return polled.then_some((task, lane));
+            }
+        }
     }
 
     /// Whether there is anything for this worker, its own or to be stolen.
@@ -279,7 +287,7 @@ impl Worker {
     }
 
     pub(crate) fn certificate(&self) -> Certificate {
-        *self.certificate.borrow()
+        self.remote.counters.certificate()
     }
 
     /// Runs what is runnable, and never waits.
@@ -304,17 +312,55 @@ impl Worker {
         }
     }
 
-    /// Polls what was found: whether there was a poll.
-    fn poll(&self, found: Found) -> bool {
-        let Found { entry, lane, dispatch } = found;
-        // Whoever was asked to stop while it waited has another entry in the cancel lane.
-        let plain = lane != Lane::Cancel;
-        let polled = match dispatch {
-            None => entry.run_from(plain),
-            Some(dispatch) => entry.run_recorded(plain, dispatch),
+    /// Polls what was found: whether there was a poll. `None`: the entry was dead.
+    fn poll(&self, found: Found) -> Option<bool> {
+        let Found { entry, chosen: Some(Chosen { verdict, pending }) } = found else {
+            return self.poll_plain(found.entry);
         };
+        let Verdict { lane, fallback, limit } = verdict;
+        let streak = self.fairness.borrow().streak();
+        // A task that was asked to stop while it waited has another entry in the cancel lane.
+        let plain = lane != Lane::Cancel;
+        let begun = if self.recording {
+            let dispatch = Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
+            entry.begin_recorded(plain, dispatch)
+        } else {
+            entry.begin_from(plain)
+        };
+        let Some(begun) = begun else { return self.discard() };
+        let mut fairness = self.fairness.borrow_mut();
+        self.remote.counters.dispatched(verdict, streak, fairness.base_limit(), pending);
+        fairness.record(verdict, pending);
+        drop(fairness);
+        self.decided.set(self.remote.counters.polls.get() + 1);
+        let polled = begun.run();
         self.polled();
-        polled
+        Some(polled)
+    }
+
+    /// The same for plain work after plain work.
+    #[inline]
+    fn poll_plain(&self, entry: Runnable) -> Option<bool> {
+        let begun = if self.recording {
+            entry.begin_recorded(true, self.plain_dispatch())
+        } else {
+            entry.begin_from(true)
+        };
+        let Some(begun) = begun else { return self.discard() };
+        let polled = begun.run();
+        self.polled();
+        Some(polled)
+    }
+
+    /// An entry was dead: a cancel moved its task to another lane, or the task has ended. It uses
+    /// up no turn, and leaves the streaks as they are.
+    #[cold]
+    fn discard(&self) -> Option<bool> {
+        self.discarded.update(|before| before + 1);
+        if self.discarded.get().is_multiple_of(POLLS_PER_LOOK) && !self.shared.rules.exact {
+            self.fire_timers();
+        }
+        None
     }
 
     /// Counts a poll, and looks at the clock from time to time.
@@ -350,8 +396,7 @@ impl Worker {
         }
         let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
         let entry = global.or_else(|| self.next_plain())?;
-        let dispatch = self.recording.then(|| self.plain_dispatch());
-        Some(Found { entry, lane: Lane::Ready, dispatch })
+        Some(Found { entry, chosen: None })
     }
 
     /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
@@ -417,15 +462,21 @@ impl Worker {
         self.queue.len(&self.remote.queue) > 0 || !self.pinned.borrow().is_empty()
     }
 
+    /// The streaks, up to date: plain work after plain work is not noted there as it goes.
+    fn streaks(&self) -> RefMut<'_, Fairness> {
+        let mut fairness = self.fairness.borrow_mut();
+        if self.remote.counters.polls.get() != self.decided.get() {
+            fairness.parked();
+            self.decided.set(self.remote.counters.polls.get());
+        }
+        fairness
+    }
+
     /// One decision. `None`: the chosen entry is gone, or there was none. When cancel work has gone
     /// for too long and nothing else is to be seen, the turn belongs to other work wherever it is.
     fn decide_among(&self, pending: Pending) -> Option<Found> {
         let local = &self.remote.lanes;
-        let mut fairness = self.fairness.borrow_mut();
-        if self.remote.counters.polls.get() != self.decided.get() {
-            // Plain work went in between.
-            fairness.parked();
-        }
+        let fairness = self.streaks();
         let suggestion = self.shared.suggestion(pending, local, &self.core);
         let limit = fairness.limit(suggestion);
         let own = fairness.decide(pending, suggestion);
@@ -444,15 +495,7 @@ impl Worker {
                 }
             }
         };
-        let streak = fairness.streak();
-        self.certificate.borrow_mut().record(verdict, streak, fairness.base_limit(), pending);
-        fairness.record(verdict, pending);
-        self.decided.set(self.remote.counters.polls.get() + 1);
-        let Verdict { lane, fallback, limit } = verdict;
-        self.remote.counters.dispatched(lane, fallback);
-        let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
-        let dispatch = self.recording.then(dispatch);
-        Some(Found { entry, lane, dispatch })
+        Some(Found { entry, chosen: Some(Chosen { verdict, pending }) })
     }
 
     /// The first entry of a lane: global, then local.
@@ -611,12 +654,18 @@ impl Worker {
         })
     }
 
+    /// A stolen entry counts like an own one of its lane; nothing else was to be seen.
     fn stolen(&self, lane: Lane, entry: Runnable) -> Found {
-        self.remote.counters.dispatched(lane, false);
-        let fairness = self.fairness.borrow();
-        let (streak, limit) = (fairness.streak(), fairness.base_limit());
-        let dispatch = Dispatch::new(self.index, lane, streak, limit);
-        Found { entry, lane, dispatch: self.recording.then_some(dispatch) }
+        let fairness = self.streaks();
+        let limit = fairness.base_limit();
+        let over = !fairness.cancel_may_go(Suggestion::NoPreference);
+        let verdict = Verdict { lane, fallback: lane == Lane::Cancel && over, limit };
+        let pending = Pending {
+            cancel: lane == Lane::Cancel,
+            timed: lane == Lane::Timed,
+            ready: lane == Lane::Ready,
+        };
+        Found { entry, chosen: Some(Chosen { verdict, pending }) }
     }
 
     /// Whether another worker polls so slowly that its work is better moved here: as it did since
