@@ -305,6 +305,10 @@ impl Host for Bench {
         self.lock().worker.and_then(|worker| u16::try_from(worker).ok())
     }
 
+    fn has_worker(&self, worker: u16) -> bool {
+        usize::from(worker) < self.lock().scheduler.workers()
+    }
+
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
         self.schedule(entry);
         Ok(())

@@ -160,7 +160,7 @@ impl<'a> Guest<'a> {
         self.worker.get().map(|worker| &**worker)
     }
 
-    /// Polls one task that is pinned here: false if there is none.
+    /// Polls one task that is pinned here, or drops a dead entry: false if there is none.
     fn step(&self) -> bool {
         let lanes = &self.seat.lanes;
         let pending = lanes.pending();
@@ -169,21 +169,25 @@ impl<'a> Guest<'a> {
         let Some(verdict) = fairness.decide(pending, suggestion) else { return false };
         let Some(entry) = lanes.pop(verdict.lane) else { return false };
         let streak = fairness.streak();
+        let (lane, fallback, limit) = (verdict.lane, verdict.fallback, verdict.limit);
+        let plain = lane != Lane::Cancel;
+        let recording = self.core.recording();
+        let begun = if recording {
+            let dispatch = Dispatch::new(self.pin, lane, streak, limit).fallback(fallback);
+            entry.begin_recorded(plain, dispatch)
+        } else {
+            entry.begin_from(plain)
+        };
+        // A dead entry is no dispatch.
+        let Some(begun) = begun else { return true };
+        self.seat.counters.dispatched(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
         drop(fairness);
-        let (lane, fallback, limit) = (verdict.lane, verdict.fallback, verdict.limit);
-        self.seat.counters.dispatched(lane, fallback);
         self.seat.counters.polls.add(1);
-        let plain = lane != Lane::Cancel;
-        match self.core.recording() {
-            false => entry.run_from(plain),
-            true => {
-                let dispatch = Dispatch::new(self.pin, lane, streak, limit).fallback(fallback);
-                let polled = entry.run_recorded(plain, dispatch);
-                self.core.rest();
-                polled
-            }
-        };
+        begun.run();
+        if recording {
+            self.core.rest();
+        }
         true
     }
 

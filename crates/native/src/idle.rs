@@ -57,9 +57,10 @@
 //! Active workers and the watcher look at the timers when they come by. The last worker to sleep
 //! (none Active, none Searching) sleeps only until the next timer. This duty ends when it gets up,
 //! or when some worker becomes Active and so may arm other timers: that one, or one after it, will
-//! be the last again. Who arms a timer from outside calls [`notify_timers`](Idle::notify_timers); a
-//! worker that does and then runs on calls `notify_local`, so that somebody watches, unless it
-//! knows that somebody gets up soon.
+//! be the last again. Who arms a timer from outside calls [`notify_timers`](Idle::notify_timers),
+//! which fences as `notify_remote` does; a worker that does and then runs on calls `notify_local`,
+//! so that somebody watches, unless it knows that somebody gets up soon. The last searcher to find
+//! work does the same if a timer is armed, since that may have been left to it.
 
 #![forbid(unsafe_code)]
 
@@ -102,6 +103,33 @@ pub enum ParkKind {
     Last,
     /// Not at all: there was a [`shutdown`](Idle::shutdown). The worker is still Searching.
     Closed,
+}
+
+/// Every source a worker runs entries from, and whether there is something in it: what it looks at
+/// between [`prepare_park`](Idle::prepare_park) and parking. A source that is missing here is a
+/// lost wakeup, since nobody is woken for what a worker that is still awake could have seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sources {
+    /// Ready entries that must run on this worker.
+    pub(crate) pinned: bool,
+    /// This worker's ring, and the backlog behind it.
+    pub(crate) queue: bool,
+    /// This worker's lanes, which hold what others sent to it as well.
+    pub(crate) lanes: bool,
+    /// The lanes of all workers.
+    pub(crate) global: bool,
+    /// What could be stolen from other workers, if this one is the last to sleep.
+    pub(crate) others: bool,
+    /// A timer is due.
+    pub(crate) timer: bool,
+}
+
+impl Sources {
+    /// Whether a worker that sees this must not park.
+    pub(crate) fn keep_awake(self) -> bool {
+        let Sources { pinned, queue, lanes, global, others, timer } = self;
+        pinned || queue || lanes || global || others || timer
+    }
 }
 
 /// The states of a fixed number of workers, all of them Active at first.
@@ -164,8 +192,9 @@ impl Idle {
 
     /// A Searching worker has found something to do: it is Active now.
     ///
-    /// Whether it was the last to search: then nobody was woken for work that came meanwhile, and
-    /// it must look at all queues once more, and notify if it sees anything.
+    /// Whether it was the last to search: then nobody was woken for work or timers that came
+    /// meanwhile, and it must look at all queues and the timers once more, and notify if it sees
+    /// anything.
     pub fn found_work(&self) -> bool {
         let before = self.update(|counts| {
             counts.searching -= 1;
@@ -250,8 +279,11 @@ impl Idle {
     }
 
     /// A timer was armed from outside that is due before all others: who sleeps until the next
-    /// timer looks again; if nobody does so, somebody is to watch.
+    /// timer looks again; if nobody does so, somebody is to watch. While a worker searches it is
+    /// left to that one, which looks at the timers before it parks, or after
+    /// [`found_work`](Idle::found_work).
     pub fn notify_timers(&self) {
+        fence(SeqCst);
         self.wake(|counts, parked| match counts.timers_covered {
             true => parked.driver,
             false => parked.newest_sleeper().filter(|_| counts.lacks_eyes()),

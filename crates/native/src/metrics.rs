@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::lanes::Lane;
+use asx_kernel::lanes::{Certificate, Pending, Verdict};
 use asx_runtime::Health;
 
 /// A number that one thread counts up and any thread reads.
@@ -16,6 +16,10 @@ impl Counter {
     #[inline]
     pub(crate) fn add(&self, more: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
+    }
+
+    fn set(&self, number: u64) {
+        self.0.store(number, Relaxed);
     }
 
     /// Counts one: the sum.
@@ -35,10 +39,14 @@ impl Counter {
 /// What one worker counts.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
+    /// Dispatches: entries whose poll began. Those that found nothing to run are not among them.
     pub(crate) polls: Counter,
     cancel: Counter,
     timed: Counter,
-    pub(crate) fallbacks: Counter,
+    fallbacks: Counter,
+    base_exceedances: Counter,
+    effective_exceedances: Counter,
+    max_effective_limit: Counter,
     pub(crate) steals: Counter,
     pub(crate) parks: Counter,
     pub(crate) watches: Counter,
@@ -51,29 +59,53 @@ impl Counters {
         self.polls.count()
     }
 
-    /// A dispatch decided by the law with all lanes.
-    pub(crate) fn dispatched(&self, lane: Lane, fallback: bool) {
-        match lane {
-            Lane::Cancel if fallback => self.fallbacks.add(1),
-            Lane::Cancel => self.cancel.add(1),
-            Lane::Timed => self.timed.add(1),
-            Lane::Ready => {}
+    /// A dispatch decided by the law with all lanes, before it is counted as a poll.
+    pub(crate) fn dispatched(&self, verdict: Verdict, streak: u32, base: u32, pending: Pending) {
+        let mut certificate = self.certificate();
+        certificate.record(verdict, streak, base, pending);
+        self.cancel.set(certificate.cancel);
+        self.timed.set(certificate.timed);
+        self.fallbacks.set(certificate.fallback);
+        self.base_exceedances.set(certificate.base_exceedances);
+        self.effective_exceedances.set(certificate.effective_exceedances);
+        self.max_effective_limit.set(certificate.max_effective_limit);
+    }
+
+    /// The dispatches so far. What is not from another lane is from the ready one: plain work is
+    /// counted as polls only.
+    pub(crate) fn certificate(&self) -> Certificate {
+        let (cancel, timed) = (self.cancel.get(), self.timed.get());
+        let fallback = self.fallbacks.get();
+        Certificate {
+            cancel,
+            timed,
+            ready: self.polls.get().saturating_sub(cancel + timed + fallback),
+            fallback,
+            base_exceedances: self.base_exceedances.get(),
+            effective_exceedances: self.effective_exceedances.get(),
+            max_effective_limit: self.max_effective_limit.get(),
         }
     }
 
-    pub(crate) fn read(&self) -> WorkerMetrics {
+    /// `base`: the limit of cancel streaks that is in force for plain work.
+    pub(crate) fn read(&self, base: u32) -> WorkerMetrics {
         let polls = self.polls.get();
-        let (cancel, timed) = (self.cancel.get(), self.timed.get());
-        let fallbacks = self.fallbacks.get();
+        let mut certificate = self.certificate();
+        if polls > 0 {
+            let limit = certificate.max_effective_limit.max(base.into());
+            certificate.max_effective_limit = limit;
+        }
+        let Certificate { cancel, timed, ready, fallback, .. } = certificate;
         WorkerMetrics {
             polls,
             cancel,
             timed,
-            ready: polls.saturating_sub(cancel + timed + fallbacks),
-            fallbacks,
+            ready,
+            fallbacks: fallback,
             steals: self.steals.get(),
             parks: self.parks.get(),
             watches: self.watches.get(),
+            certificate,
         }
     }
 }
@@ -92,7 +124,8 @@ pub struct Metrics {
 /// What one worker has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerMetrics {
-    /// Entries taken from queues: polls, and the few that found nothing to poll.
+    /// Dispatches: tasks that were polled, and the few whose polls were used up and that ended
+    /// instead. What a cancel leaves behind in a queue is not counted.
     pub polls: u64,
     /// Of these from the cancel lane.
     pub cancel: u64,
@@ -108,10 +141,23 @@ pub struct WorkerMetrics {
     pub parks: u64,
     /// How often it parked for a short while, to look at the others again.
     pub watches: u64,
+    /// Its dispatches as the law on fairness counts them, plain ones included:
+    /// `effective_exceedances` is 0, or the law was broken.
+    pub certificate: Certificate,
 }
 
 impl WorkerMetrics {
     pub(crate) fn plus(self, more: WorkerMetrics) -> WorkerMetrics {
+        let (one, other) = (self.certificate, more.certificate);
+        let certificate = Certificate {
+            cancel: one.cancel + other.cancel,
+            timed: one.timed + other.timed,
+            ready: one.ready + other.ready,
+            fallback: one.fallback + other.fallback,
+            base_exceedances: one.base_exceedances + other.base_exceedances,
+            effective_exceedances: one.effective_exceedances + other.effective_exceedances,
+            max_effective_limit: one.max_effective_limit.max(other.max_effective_limit),
+        };
         WorkerMetrics {
             polls: self.polls + more.polls,
             cancel: self.cancel + more.cancel,
@@ -121,6 +167,7 @@ impl WorkerMetrics {
             steals: self.steals + more.steals,
             parks: self.parks + more.parks,
             watches: self.watches + more.watches,
+            certificate,
         }
     }
 }
@@ -139,12 +186,13 @@ pub fn count_polls(polls: u32, count: bool) -> Vec<WorkerMetrics> {
     } else {
         each(polls, &workers, |_| ());
     }
-    workers.iter().map(Counters::read).collect()
+    workers.iter().map(|worker| worker.read(1)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use asx_kernel::lanes::Lane;
 
     #[test]
     fn every_poll_is_counted_once() {
@@ -164,10 +212,15 @@ mod tests {
             (Lane::Timed, false),
             (Lane::Ready, false),
         ] {
-            counters.dispatched(lane, fallback);
+            counters.dispatched(Verdict { lane, fallback, limit: 32 }, 0, 16, Pending::default());
             counters.polled();
         }
-        let WorkerMetrics { polls, cancel, timed, ready, fallbacks, .. } = counters.read();
-        assert_eq!((polls, cancel, timed, ready, fallbacks), (4, 1, 1, 1, 1));
+        counters.polled();
+        let metrics = counters.read(16);
+        let WorkerMetrics { polls, cancel, timed, ready, fallbacks, .. } = metrics;
+        assert_eq!((polls, cancel, timed, ready, fallbacks), (5, 1, 1, 2, 1));
+        let certificate = metrics.certificate;
+        assert_eq!((certificate.ready, certificate.max_effective_limit), (2, 32));
+        assert_eq!(Counters::default().read(16), WorkerMetrics::default());
     }
 }

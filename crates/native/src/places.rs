@@ -95,12 +95,6 @@ impl Places {
         self.lock().idle.retain(|other| *other != guest);
     }
 
-    /// Whether some thread is a guest.
-    pub(crate) fn has_guests(&self) -> bool {
-        let state = self.lock();
-        state.made > state.empty.len()
-    }
-
     /// A thread leaves its places.
     pub(crate) fn give(&self, worker: Option<Box<Worker>>, seat: Option<u16>) {
         let mut state = self.lock();

@@ -170,11 +170,11 @@ impl Runtime {
         if let Some(worker) = &worker {
             worker.hand_over();
             self.shared.idle.leave();
-            // Without other programs nothing is left to run.
-            if self.places.has_guests() && self.shared.global.total() > 0 {
+            // Other programs go on, and threads of the user's own may still wait with a context of
+            // this one.
+            if self.shared.global.total() > 0 {
                 self.shared.idle.notify_remote();
             }
-            // Threads may wait with contexts of programs that are over.
             if self.core.next_timer().is_some() {
                 self.shared.idle.notify_timers();
             }

@@ -243,8 +243,10 @@ impl Runtime {
 
     /// What the runtime has done so far.
     pub fn metrics(&self) -> Metrics {
-        let workers = self.shared.remotes.iter().map(|remote| remote.counters.read()).collect();
-        let guests = self.shared.seats().map(|seat| seat.counters.read());
+        let base = self.shared.rules.cancel_streak_limit.max(1);
+        let remotes = self.shared.remotes.iter();
+        let workers = remotes.map(|remote| remote.counters.read(base)).collect();
+        let guests = self.shared.seats().map(|seat| seat.counters.read(base));
         let guests = guests.fold(WorkerMetrics::default(), WorkerMetrics::plus);
         Metrics { workers, guests, health: self.root.health() }
     }

@@ -194,6 +194,16 @@ impl Shared {
         self.seats.get(at)?.get().map(|seat| &**seat)
     }
 
+    /// The calling worker may be held up by a poll when the timer is due. Somebody else is to see
+    /// that then: a sleeper that gets up in time, or else one that is woken to watch.
+    pub(crate) fn back_up_timer(&self, deadline: Time) {
+        fence(SeqCst);
+        let late = (deadline + LATE).as_nanos();
+        if self.relief.iter().all(|relief| relief.load(Relaxed) > late) {
+            self.idle.notify_local();
+        }
+    }
+
     /// Puts an entry where only one thread takes it.
     pub(crate) fn send_to(&self, pin: u16, entry: Runnable) {
         match (self.remotes.get(usize::from(pin)), self.seat(pin)) {
@@ -309,14 +319,9 @@ impl Host for Shared {
     }
 
     fn timer_moved(&self, deadline: Time) {
-        let by_worker = |_: &Worker, ()| {
-            // It looks at the timers before it sleeps. Should this poll hold it up, another does.
-            fence(SeqCst);
-            let late = (deadline + LATE).as_nanos();
-            if self.relief.iter().all(|relief| relief.load(Relaxed) > late) {
-                self.idle.notify_local();
-            }
-        };
+        // The worker looks at the timers before it sleeps. Should this poll hold it up, another
+        // does.
+        let by_worker = |_: &Worker, ()| self.back_up_timer(deadline);
         if Worker::with(self, (), by_worker).is_some() {
             self.idle.notify_timers();
         }
@@ -336,6 +341,10 @@ impl Host for Shared {
             let nth = self.drawn.fetch_add(1, Relaxed);
             mix64(self.rules.seed ^ mix64(!nth))
         })
+    }
+
+    fn has_worker(&self, pin: u16) -> bool {
+        usize::from(pin) < self.remotes.len() || self.seat(pin).is_some()
     }
 
     fn pinned(&self, pin: u16, lives: bool) {

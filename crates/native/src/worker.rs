@@ -6,20 +6,21 @@
 //! # Rule
 //! 1. [`CURRENT`] points to a worker that [`Worker::run`] borrows for as long as it is set.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Fairness, FairnessConfig, Lane, Pending, TieBreak, Verdict, steal_order,
+    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, TieBreak, Verdict,
+    steal_order,
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
 use asx_runtime::{Core, Dispatch, Host, Runnable};
 
-use crate::idle::ParkKind;
+use crate::idle::{ParkKind, Sources};
 use crate::parker::Woken;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
@@ -71,9 +72,15 @@ impl Drop for Here<'_> {
 /// What a worker has found to run.
 struct Found {
     entry: Runnable,
-    lane: Lane,
-    /// How it came about, for the record.
-    dispatch: Option<Dispatch>,
+    /// Why, unless plain work follows plain work.
+    chosen: Option<Chosen>,
+}
+
+/// A decision between lanes, to be counted once the entry turns out to be alive.
+struct Chosen {
+    verdict: Verdict,
+    /// The lanes that held work when it was taken.
+    pending: Pending,
 }
 
 pub(crate) struct Worker {
@@ -90,12 +97,13 @@ pub(crate) struct Worker {
     /// Entries ever pushed to the queue.
     pushed: Cell<u64>,
     fairness: RefCell<Fairness>,
-    certificate: RefCell<Certificate>,
     rng: RefCell<DetRng>,
     /// What tasks draw from.
     entropy: RefCell<DetRng>,
     /// How many polls there had been after the last decision between lanes.
     decided: Cell<u64>,
+    /// Entries ever taken that were dead: no dispatches.
+    discarded: Cell<u64>,
     /// How each choice came about is recorded.
     recording: bool,
     /// That of plain work after plain work.
@@ -120,10 +128,10 @@ impl Worker {
             pushed: Cell::new(0),
             plain: Dispatch::new(index, Lane::Ready, 0, fairness.base_limit()),
             fairness: RefCell::new(fairness),
-            certificate: RefCell::default(),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
             decided: Cell::new(0),
+            discarded: Cell::new(0),
             recording: core.recording(),
             firing: Cell::new(false),
             due: Due::default(),
@@ -233,12 +241,7 @@ impl Worker {
         let _here = Here::enter(self);
         while !done() {
             if let Some(entry) = self.next_at_ease() {
-                if self.recording {
-                    entry.run_recorded(true, self.plain_dispatch());
-                } else {
-                    entry.run_from(true);
-                }
-                self.polled();
+                self.poll_plain(entry);
                 continue;
             }
             match self.next() {
@@ -258,9 +261,14 @@ impl Worker {
     /// `None`: the one that was chosen had no poll left, or there is none.
     pub(crate) fn step(&self) -> Option<(u64, Lane)> {
         let _here = Here::enter(self);
-        let found = self.decide()?;
-        let (task, lane) = (found.entry.id(), found.lane);
-        self.poll(found).then_some((task, lane))
+        loop {
+            let found = self.decide()?;
+            let lane = found.chosen.as_ref().map_or(Lane::Ready, |chosen| chosen.verdict.lane);
+            let task = found.entry.id();
+            if let Some(polled) = self.poll(found) {
+                return polled.then_some((task, lane));
+            }
+        }
     }
 
     /// Whether there is anything for this worker, its own or to be stolen.
@@ -279,7 +287,7 @@ impl Worker {
     }
 
     pub(crate) fn certificate(&self) -> Certificate {
-        *self.certificate.borrow()
+        self.remote.counters.certificate()
     }
 
     /// Runs what is runnable, and never waits.
@@ -304,17 +312,55 @@ impl Worker {
         }
     }
 
-    /// Polls what was found: whether there was a poll.
-    fn poll(&self, found: Found) -> bool {
-        let Found { entry, lane, dispatch } = found;
-        // Whoever was asked to stop while it waited has another entry in the cancel lane.
-        let plain = lane != Lane::Cancel;
-        let polled = match dispatch {
-            None => entry.run_from(plain),
-            Some(dispatch) => entry.run_recorded(plain, dispatch),
+    /// Polls what was found: whether there was a poll. `None`: the entry was dead.
+    fn poll(&self, found: Found) -> Option<bool> {
+        let Found { entry, chosen: Some(Chosen { verdict, pending }) } = found else {
+            return self.poll_plain(found.entry);
         };
+        let Verdict { lane, fallback, limit } = verdict;
+        let streak = self.fairness.borrow().streak();
+        // A task that was asked to stop while it waited has another entry in the cancel lane.
+        let plain = lane != Lane::Cancel;
+        let begun = if self.recording {
+            let dispatch = Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
+            entry.begin_recorded(plain, dispatch)
+        } else {
+            entry.begin_from(plain)
+        };
+        let Some(begun) = begun else { return self.discard() };
+        let mut fairness = self.fairness.borrow_mut();
+        self.remote.counters.dispatched(verdict, streak, fairness.base_limit(), pending);
+        fairness.record(verdict, pending);
+        drop(fairness);
+        self.decided.set(self.remote.counters.polls.get() + 1);
+        let polled = begun.run();
         self.polled();
-        polled
+        Some(polled)
+    }
+
+    /// The same for plain work after plain work.
+    #[inline]
+    fn poll_plain(&self, entry: Runnable) -> Option<bool> {
+        let begun = if self.recording {
+            entry.begin_recorded(true, self.plain_dispatch())
+        } else {
+            entry.begin_from(true)
+        };
+        let Some(begun) = begun else { return self.discard() };
+        let polled = begun.run();
+        self.polled();
+        Some(polled)
+    }
+
+    /// An entry was dead: a cancel moved its task to another lane, or the task has ended. It uses
+    /// up no turn, and leaves the streaks as they are.
+    #[cold]
+    fn discard(&self) -> Option<bool> {
+        self.discarded.update(|before| before + 1);
+        if self.discarded.get().is_multiple_of(POLLS_PER_LOOK) && !self.shared.rules.exact {
+            self.fire_timers();
+        }
+        None
     }
 
     /// Counts a poll, and looks at the clock from time to time.
@@ -350,8 +396,7 @@ impl Worker {
         }
         let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
         let entry = global.or_else(|| self.next_plain())?;
-        let dispatch = self.recording.then(|| self.plain_dispatch());
-        Some(Found { entry, lane: Lane::Ready, dispatch })
+        Some(Found { entry, chosen: None })
     }
 
     /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
@@ -367,40 +412,73 @@ impl Worker {
 
     #[inline]
     fn next_plain(&self) -> Option<Runnable> {
-        let shared = &self.remote.queue;
-        let pinned = if self.pinned.borrow().is_empty() { None } else { self.next_pinned() };
-        pinned.or_else(|| self.queue.pop(shared))
+        if self.pinned.borrow().is_empty() {
+            return self.queue.pop(&self.remote.queue);
+        }
+        self.next_plain_or_pinned()
     }
 
-    /// The first of the entries that must run here, if it is its turn.
+    /// [`next_plain`](Worker::next_plain) with entries that must run here: the first of those goes
+    /// when the entries queued before it have left, whoever took them.
     #[inline(never)]
-    fn next_pinned(&self) -> Option<Runnable> {
+    fn next_plain_or_pinned(&self) -> Option<Runnable> {
         let mut pinned = self.pinned.borrow_mut();
         let (after, _) = pinned.front()?;
         // Entries that were stolen from others are in the queue without having been pushed.
         let waiting = self.queue.len(&self.remote.queue) as u64;
         let gone = self.pushed.get().saturating_sub(waiting);
-        if gone >= *after { pinned.pop_front().map(|(_, entry)| entry) } else { None }
+        let before = if gone < *after { self.queue.pop(&self.remote.queue) } else { None };
+        // Others may have stolen all that was before it since the queue was measured.
+        before.or_else(|| pinned.pop_front().map(|(_, entry)| entry))
     }
 
-    /// The law with all three lanes. When cancel work has gone for too long and nothing else is to
-    /// be seen, the turn belongs to other work wherever it is.
+    /// The law with all three lanes. `None`: nothing waits that this worker may take.
+    ///
+    /// Other workers take entries meanwhile. If the chosen one is gone, that says nothing about
+    /// the other lanes: the worker decides again. Each failed attempt is another worker's success,
+    /// so this ends.
     fn decide(&self) -> Option<Found> {
-        let (global, local) = (&self.shared.global, &self.remote.lanes);
-        let plain = self.queue.len(&self.remote.queue) > 0 || !self.pinned.borrow().is_empty();
-        let (far, near) = (global.pending(), local.pending());
-        let pending = Pending {
+        loop {
+            let pending = self.pending();
+            let found = self.decide_among(pending);
+            if found.is_some() || !pending.any() {
+                return found;
+            }
+        }
+    }
+
+    /// The lanes in which this worker sees work: the global ones and all of its own.
+    fn pending(&self) -> Pending {
+        let (far, near) = (self.shared.global.pending(), self.remote.lanes.pending());
+        Pending {
             cancel: far.cancel || near.cancel,
             timed: far.timed || near.timed,
-            ready: far.ready || near.ready || plain,
-        };
-        // The governor is the user's: nothing is borrowed while it is asked.
-        let suggestion = self.shared.suggestion(pending, local, &self.core);
+            ready: far.ready || near.ready || self.has_plain(),
+        }
+    }
+
+    /// Whether plain entries wait in this worker's own queues.
+    fn has_plain(&self) -> bool {
+        self.queue.len(&self.remote.queue) > 0 || !self.pinned.borrow().is_empty()
+    }
+
+    /// The streaks, up to date: plain work after plain work is not noted there as it goes.
+    fn streaks(&self) -> RefMut<'_, Fairness> {
         let mut fairness = self.fairness.borrow_mut();
         if self.remote.counters.polls.get() != self.decided.get() {
-            // Plain work went in between.
             fairness.parked();
+            self.decided.set(self.remote.counters.polls.get());
         }
+        fairness
+    }
+
+    /// One decision. `None`: the chosen entry is gone, or there was none. When cancel work has gone
+    /// for too long and nothing else is to be seen, the turn belongs to other work wherever it is.
+    fn decide_among(&self, pending: Pending) -> Option<Found> {
+        let local = &self.remote.lanes;
+        // The governor is the user's: nothing is borrowed while it is asked.
+        let suggestion = self.shared.suggestion(pending, local, &self.core);
+        let fairness = self.streaks();
         let limit = fairness.limit(suggestion);
         let own = fairness.decide(pending, suggestion);
         let (verdict, entry) = match own {
@@ -418,15 +496,7 @@ impl Worker {
                 }
             }
         };
-        let streak = fairness.streak();
-        self.certificate.borrow_mut().record(verdict, streak, fairness.base_limit(), pending);
-        fairness.record(verdict, pending);
-        self.decided.set(self.remote.counters.polls.get() + 1);
-        let Verdict { lane, fallback, limit } = verdict;
-        self.remote.counters.dispatched(lane, fallback);
-        let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
-        let dispatch = self.recording.then(dispatch);
-        Some(Found { entry, lane, dispatch })
+        Some(Found { entry, chosen: Some(Chosen { verdict, pending }) })
     }
 
     /// The first entry of a lane: global, then local.
@@ -491,7 +561,7 @@ impl Worker {
                 idle.found_work();
                 return;
             }
-            if done() || self.sees_work(kind == ParkKind::Last) {
+            if done() || self.sources(kind).keep_awake() {
                 idle.cancel_park(self.index.into());
                 continue;
             }
@@ -539,18 +609,26 @@ impl Worker {
         }
     }
 
-    /// Whether there is anything this worker could run. Work in the queue of a worker that is
-    /// running counts only for the last one to sleep: while somebody watches it is not forgotten.
-    fn sees_work(&self, last: bool) -> bool {
-        let others = self.shared.remotes.iter();
-        self.shared.global.total() > 0
-            || self.remote.lanes.total() > 0
-            || (last && others.clone().any(|remote| remote.waiting() > 0))
-            || self.core.next_timer().is_some_and(|next| next <= self.shared.now())
+    /// What this worker could run, source by source. What could be stolen counts only for the last
+    /// one to sleep: otherwise a worker is Active, or another looks around after this one.
+    fn sources(&self, kind: ParkKind) -> Sources {
+        let mut others = self.shared.remotes.iter();
+        Sources {
+            pinned: !self.pinned.borrow().is_empty(),
+            queue: self.queue.len(&self.remote.queue) > 0,
+            lanes: self.remote.lanes.total() > 0,
+            global: self.shared.global.total() > 0,
+            others: kind == ParkKind::Last && others.any(|remote| remote.waiting() > 0),
+            timer: self.core.next_timer().is_some_and(|next| next <= self.shared.now()),
+        }
     }
 
-    /// The last one to search has found something: there may be more.
+    /// The last one to search has found something: there may be more. A timer armed meanwhile was
+    /// left to this worker as well, which may now be held up.
     fn call_others(&self) {
+        if let Some(next) = self.core.next_timer() {
+            self.shared.back_up_timer(next);
+        }
         if self.shared.global.total() > 0 {
             self.shared.idle.notify_remote();
         } else if self.shared.remotes.iter().any(|remote| remote.waiting() > 0) {
@@ -577,12 +655,18 @@ impl Worker {
         })
     }
 
+    /// A stolen entry counts like an own one of its lane; nothing else was to be seen.
     fn stolen(&self, lane: Lane, entry: Runnable) -> Found {
-        self.remote.counters.dispatched(lane, false);
-        let fairness = self.fairness.borrow();
-        let (streak, limit) = (fairness.streak(), fairness.base_limit());
-        let dispatch = Dispatch::new(self.index, lane, streak, limit);
-        Found { entry, lane, dispatch: self.recording.then_some(dispatch) }
+        let fairness = self.streaks();
+        let limit = fairness.base_limit();
+        let over = !fairness.cancel_may_go(Suggestion::NoPreference);
+        let verdict = Verdict { lane, fallback: lane == Lane::Cancel && over, limit };
+        let pending = Pending {
+            cancel: lane == Lane::Cancel,
+            timed: lane == Lane::Timed,
+            ready: lane == Lane::Ready,
+        };
+        Found { entry, chosen: Some(Chosen { verdict, pending }) }
     }
 
     /// Whether another worker polls so slowly that its work is better moved here: as it did since

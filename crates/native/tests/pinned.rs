@@ -291,3 +291,65 @@ fn a_closing_scope_drops_a_local_future_at_home() {
         assert_eq!(watch.polls.load(Ordering::SeqCst), 0);
     });
 }
+
+/// A worker whose choice between lanes is lost to another worker still runs what is pinned to it:
+/// the program's own body above all. Each round cancels tasks from outside and from the body, so
+/// that cancel entries are taken by both workers while the body waits in the pinned queue.
+#[test]
+fn cancels_that_another_worker_takes_do_not_park_a_worker_with_pinned_work() {
+    common::ends(|| {
+        for workers in [2, 2, 4] {
+            let runtime = asx_native::Runtime::builder().workers(workers).build().unwrap();
+            let (jobs, line) = mpsc::sync_channel::<asx_runtime::Task<(), AppError>>(64);
+            let canceller = thread::spawn(move || {
+                for task in line {
+                    task.cancel("x");
+                }
+            });
+            runtime.block_on(async |cx: Cx| {
+                for _ in 0..10_000 {
+                    let _ = cx
+                        .scope_with(asx_runtime::Policy::CollectAll)
+                        .run(async |s: Scope<AppError>| {
+                            for _ in 0..6 {
+                                let task = s.spawn(async |cx: Cx| {
+                                    cx.cancelled().await;
+                                    Ok(())
+                                });
+                                let _ = jobs.try_send(task);
+                            }
+                            cx.yield_now().await;
+                            s.cancel("over");
+                            Ok(())
+                        })
+                        .await;
+                }
+            });
+            drop(jobs);
+            canceller.join().unwrap();
+        }
+    });
+}
+
+/// A worker that does not exist: the task is refused before its scope knows of it.
+#[test]
+fn a_pin_to_a_worker_that_does_not_exist_is_refused() {
+    common::ends(|| {
+        on_each(|runtime| {
+            let result = runtime.block_on(async |cx: Cx| {
+                cx.scope(async |s: Scope<AppError>| {
+                    for worker in [4, 300, 60_000] {
+                        let lost = s.task("lost").pinned_to(worker).spawn(async |_cx: Cx| Ok(1));
+                        assert!(matches!(lost.await, Err(Stop::Cancelled(_))));
+                        let lost = s.task("lost").pinned_to(worker);
+                        let status = lost.try_spawn(async |_cx: Cx| Ok(1)).map(drop);
+                        assert_eq!(status, Err(asx_kernel::status::Status::AffinityViolation));
+                    }
+                    Ok(7)
+                })
+                .await
+            });
+            assert_eq!(result, Ok(7));
+        });
+    });
+}

@@ -141,3 +141,28 @@ fn a_waker_that_panics_ends_no_worker() {
     });
     assert_eq!(value, Ok(7));
 }
+
+/// A thread waits with the context of a program that is over by then. Its timer came behind one of
+/// the program's own, so that nobody was woken for it; the thread that leaves has to see to that.
+#[test]
+fn a_timer_armed_with_the_context_of_a_program_that_ends_fires() {
+    for workers in [2, 4] {
+        for _ in 0..5 {
+            let rt = Runtime::builder().workers(workers).build().unwrap();
+            let (lend, lent) = std::sync::mpsc::channel::<Cx>();
+            let (done, over) = std::sync::mpsc::channel();
+            let thread = std::thread::spawn(move || {
+                let cx = lent.recv().unwrap();
+                let slept = asx_native::wait(cx.sleep(Duration::from_millis(60)));
+                done.send(slept.is_ok()).unwrap();
+            });
+            rt.block_on(async |cx: Cx| {
+                lend.send(cx.clone()).unwrap();
+                cx.sleep(Duration::from_millis(20)).await.unwrap();
+            });
+            // Far beyond what a sleeper needs to get up.
+            over.recv_timeout(Duration::from_secs(30)).expect("nobody looks at the timers");
+            thread.join().unwrap();
+        }
+    }
+}

@@ -76,6 +76,11 @@ pub trait Host: Send + Sync + 'static {
     /// The worker the calling thread is, if it is one of this host.
     fn here(&self) -> Option<u16>;
 
+    /// Whether a task may be pinned to this worker: there is one of that number.
+    fn has_worker(&self, _worker: u16) -> bool {
+        true
+    }
+
     /// A task pinned to this worker, which the calling thread is, begins to live, or has ended: the
     /// thread stays the worker for as long as one lives.
     fn pinned(&self, _worker: u16, _lives: bool) {}

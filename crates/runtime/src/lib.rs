@@ -4,6 +4,7 @@
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
 mod ambient;
+mod begun;
 mod blocking;
 mod budget;
 mod cancel_safe;
@@ -63,6 +64,8 @@ mod waits;
 mod why;
 
 pub use self::core::{Core, Health, Host, Settings};
+#[doc(hidden)]
+pub use begun::Begun;
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use combine::{

@@ -114,7 +114,7 @@ impl Runnable {
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
-    fn run_begun(self, begun: Option<Snapshot>) -> bool {
+    pub(crate) fn run_begun(self, begun: Option<Snapshot>) -> bool {
         self.run_on(begun)
     }
 

@@ -455,7 +455,8 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
         self.deadline(deadline)
     }
 
-    /// Has it stay on a worker.
+    /// Has it stay on a worker. If there is none of that number, nothing starts: the task is over
+    /// at once, cancelled, and [`try_spawn`](TaskBuilder::try_spawn) says `AFFINITY_VIOLATION`.
     #[doc(hidden)]
     pub fn pinned_to(mut self, worker: u16) -> Self {
         self.plan.pin = worker;

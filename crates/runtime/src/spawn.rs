@@ -154,7 +154,11 @@ where
     let (header, handle) = fresh.done();
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { Joint::new(handle) });
-    let adopted = region.adopt(header, plan.operation);
+    // Checked before anything changes: a task nobody can poll would keep its region open for ever.
+    let adopted = match plan.pin < BLOCKING && !region.core.host.has_worker(plan.pin) {
+        true => Err(Status::AffinityViolation),
+        false => region.adopt(header, plan.operation),
+    };
     // Whoever cancels it meanwhile cannot end it: only this thread polls it.
     if adopted.is_ok() && plan.pin < BLOCKING {
         region.core.host.pinned(plan.pin, true);

@@ -211,3 +211,100 @@ fn a_timer_armed_while_the_last_parks_is_seen_by_it() {
     };
     model_of_two(|| shared(1), park, arm, |_, seen| assert!(seen));
 }
+
+/// The sources that only worker 0 of the next model takes from.
+#[derive(Clone, Copy, Debug)]
+enum Own {
+    Pinned,
+    Queue,
+    Lanes,
+    Timer,
+}
+
+/// Worker 0 has an entry of its own and chooses the global one, which goes first; worker 1 may take
+/// that just then. Worker 0 finds its own entry all the same, though it does not decide again
+/// before it parks, and no watch ends by itself. Guards each field of `Sources`.
+#[test]
+fn a_worker_that_lost_the_entry_it_chose_does_not_park_with_its_own() {
+    for own in [Own::Pinned, Own::Queue, Own::Lanes, Own::Timer] {
+        model_of_three(move || {
+            let shared = shared(2);
+            shared.own.put();
+            shared.global.put();
+            let other = shared.clone();
+            let other = thread::spawn(move || {
+                other.idle.start_search();
+                if other.global.take() {
+                    // It is busy with that for ever.
+                    other.idle.found_work();
+                } else {
+                    let _ = other.idle.prepare_park(1);
+                }
+            });
+            run_all(&shared, own);
+            other.join().unwrap();
+        });
+    }
+}
+
+/// Worker 0: runs what it can until the entry of its own is done.
+fn run_all(shared: &Shared, own: Own) {
+    let Shared { idle, own: entry, global } = shared;
+    idle.start_search();
+    loop {
+        let found = if global.has() {
+            global.take().then_some(false)
+        } else {
+            entry.take().then_some(true)
+        };
+        if let Some(own) = found {
+            idle.found_work();
+            if own {
+                return;
+            }
+            idle.start_search();
+            continue;
+        }
+        assert_ne!(idle.prepare_park(0), Closed);
+        let seen = Sources {
+            pinned: matches!(own, Own::Pinned) && entry.has(),
+            queue: matches!(own, Own::Queue) && entry.has(),
+            lanes: matches!(own, Own::Lanes) && entry.has(),
+            global: global.has(),
+            others: false,
+            timer: matches!(own, Own::Timer) && entry.has(),
+        };
+        if seen.keep_awake() {
+            idle.cancel_park(0);
+        } else {
+            idle.park(0, None);
+        }
+    }
+}
+
+/// Guards the fences in `notify_timers` and `found_work`: a timer is armed from outside while a
+/// worker searches, to which it is left; that worker finds a task, is the last to search, and is
+/// held up by it for ever. The one that sleeps is woken.
+#[test]
+fn a_timer_armed_while_the_last_searcher_finds_work_is_seen() {
+    let start = || {
+        let shared = shared(2);
+        shared.idle.start_search();
+        shared.idle.start_search();
+        assert_eq!(shared.idle.prepare_park(1), Sleep);
+        shared
+    };
+    let find = |shared: &Shared| {
+        // As `Worker::call_others` does when nobody gets up for the timer by itself.
+        if shared.idle.found_work() && shared.global.has() {
+            shared.idle.notify_local();
+        }
+    };
+    let arm = |shared: &Shared| {
+        shared.global.put();
+        shared.idle.notify_timers();
+    };
+    model_of_two(start, find, arm, |shared, ()| {
+        assert_eq!(shared.idle.park(1, None), Woken::Notified);
+    });
+}

@@ -1,0 +1,64 @@
+//! Entries whose poll has begun: for hosts that count what really runs.
+
+use crate::cell::{RESERVE, Runnable, Snapshot};
+use crate::journal::Dispatch;
+
+/// An entry whose poll has begun: the task is this thread's until [`run`](Begun::run).
+#[must_use = "the task is being polled, as far as all others know"]
+pub struct Begun {
+    entry: Runnable,
+    word: Snapshot,
+}
+
+impl Runnable {
+    /// Begins the poll of [`run_from`](Runnable::run_from). `None`: the entry was dead and is gone:
+    /// another entry of the task counts, or the task has ended.
+    ///
+    /// A cancel of a queued task leaves such an entry behind. It is no dispatch: a host does not
+    /// count it.
+    #[inline]
+    pub fn begin_from(self, plain: bool) -> Option<Begun> {
+        let header = self.header();
+        let begun = header.word.begin_with(header.extra.is_none(), plain, RESERVE);
+        self.begun(begun)
+    }
+
+    /// [`begin_from`](Runnable::begin_from), and has the record say how it came about.
+    #[inline]
+    pub fn begin_recorded(self, plain: bool, dispatch: Dispatch) -> Option<Begun> {
+        let header = self.header();
+        match header.region.core.begin_quickly(header, &dispatch) {
+            None => self.begin_recorded_slowly(plain, dispatch),
+            begun => self.begun(begun),
+        }
+    }
+
+    #[inline(never)]
+    fn begin_recorded_slowly(self, plain: bool, dispatch: Dispatch) -> Option<Begun> {
+        let header = self.header();
+        let looked = header.region.core.begin_after_look(header, &dispatch);
+        let begun =
+            looked.or_else(|| header.begin_on_record(header.extra.is_none(), plain, dispatch));
+        self.begun(begun)
+    }
+
+    #[inline]
+    fn begun(self, word: Option<Snapshot>) -> Option<Begun> {
+        word.map(|word| Begun { entry: self, word })
+    }
+}
+
+impl Begun {
+    /// Polls the task: whether it did, since one that may not be polled any more ends instead, or
+    /// goes to the cancel lane.
+    #[inline]
+    pub fn run(self) -> bool {
+        self.entry.run_begun(Some(self.word))
+    }
+}
+
+impl std::fmt::Debug for Begun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Begun").field("task", &self.entry.id()).finish_non_exhaustive()
+    }
+}
