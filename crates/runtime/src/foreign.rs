@@ -161,13 +161,16 @@ impl Ticket {
             None => Renewed::No,
             Some(true) => Renewed::NotNeeded,
             Some(false) => {
-                // Cloned before the lock, and the old one dropped after it.
+                // Cloned before the lock, and the old one dropped after it. Another operation may
+                // share the old one since it was looked at: then that one stays.
                 let new = waker.clone();
-                let old = with_shard(index, |shard| {
-                    shard.places.get_mut(at as usize).and_then(|left| left.waker.replace(new))
+                let old = with_shard(index, |shard| match shard.places.get_mut(at as usize) {
+                    Some(left) if left.tickets == 1 => Ok(left.waker.replace(new)),
+                    _ => Err(new),
                 });
-                guard::drop_waker(old);
-                Renewed::Yes
+                let renewed = if old.is_ok() { Renewed::Yes } else { Renewed::No };
+                guard::drop_waker(old.unwrap_or_else(Some));
+                renewed
             }
         }
     }

@@ -311,8 +311,8 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     drop(ManuallyDrop::into_inner(task));
 }
 
-/// A task whose future could not be made ends with the result it has. If somebody who cancels it
-/// polls it before, that poll ends it in the same way.
+/// A task that has its result before anybody polled it ends with that. Whoever was faster, because
+/// it was asked to stop meanwhile, has done so.
 pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
     if entry.header().word.seize().is_none() {
         return entry.give_up();

@@ -11,7 +11,7 @@ use asx_kernel::status::Status;
 
 use crate::Cx;
 use crate::budget::Limits;
-use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable, Verdict};
+use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable};
 use crate::outcome::{Cancelled, Stop};
 use crate::poll;
 use crate::region::Region;
@@ -150,13 +150,8 @@ where
         pin: plan.pin,
         extra,
     });
-    // A panic is in the cell before anybody else knows it: who cancels the task may poll it too.
-    let panic = fresh.fill(body);
-    let panicked = panic.is_some();
-    let (header, handle) = match panic {
-        None => fresh.done(),
-        Some(panic) => fresh.with_verdict(Verdict::Panicked(panic)),
-    };
+    let panicked = fresh.fill(body);
+    let (header, handle) = fresh.done();
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { Joint::new(handle) });
     let adopted = region.adopt(header, plan.operation);

@@ -228,15 +228,27 @@ where
         Fresh { cell, lent: false }
     }
 
-    /// Makes the future where it is to be: its panic, if making it does.
+    /// Makes the future where it is to be, or the task's result if that panics: whether it did.
     #[inline]
-    pub(crate) fn fill(&mut self, body: impl FnOnce(Cx) -> F) -> Option<Panic> {
-        let (cx, header) = (self.cx()?, self.header());
+    pub(crate) fn fill(&mut self, body: impl FnOnce(Cx) -> F) -> bool {
+        let (Some(cx), header) = (self.cx(), self.header()) else { return false };
         let made = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
             unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.make_future(|| body(cx))) }
         }));
-        made.err().map(Panic::new)
+        made.is_err_and(|payload| self.fill_with_panic(Panic::new(payload)))
+    }
+
+    #[cold]
+    fn fill_with_panic(&mut self, panic: Panic) -> bool {
+        let verdict = Verdict::Panicked(panic);
+        let header = self.header();
+        // SAFETY: rule 1; rule 2, nobody else knows the cell, whose stage is empty.
+        unsafe {
+            header.as_ref().span.verdict(&verdict);
+            finish::<F, T, E>(header, verdict);
+        }
+        true
     }
 
     /// The finished cell: the task as its region knows it, and as its handle does.
@@ -245,15 +257,6 @@ where
         let header = self.header();
         std::mem::forget(self);
         (header, TaskRef { header })
-    }
-
-    /// A cell whose future could not be made: it has this verdict instead.
-    #[cold]
-    pub(crate) fn with_verdict(self, verdict: Verdict) -> (NonNull<Header>, TaskRef) {
-        let (header, task) = self.done();
-        // SAFETY: rule 2, nobody else knows the cell, whose stage is empty.
-        unsafe { task.finish(verdict) };
-        (header, task)
     }
 
     /// A cell that has its result before anybody polled it.
@@ -313,6 +316,7 @@ where
     F: Future<Output = Result<T, E>>,
 {
     let step = |mut stage: Stage<'_, F, T, E>| {
+        // A task that could not be begun has its result.
         let Some(future) = stage.future() else { return Poll::Ready(stage.severity()) };
         let result = std::task::ready!(future.poll(cx));
         let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };

@@ -12,7 +12,7 @@ use std::pin::Pin;
 
 use asx_kernel::outcome::Severity;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Stop};
 
 /// What is in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,15 +92,18 @@ impl<F, T, E> Stage<'_, F, T, E> {
             .then(|| unsafe { Pin::new_unchecked(&mut *self.slot.future) })
     }
 
-    /// How a task ends that has a result, and never had a future.
+    /// How bad the result is that is there.
+    #[cold]
     pub(super) fn severity(&self) -> Severity {
         if *self.holds != Holds::Result {
             return Severity::Panicked;
         }
-        // SAFETY: rule 8: it is there.
+        // SAFETY: rule 8.
         match unsafe { &*self.slot.result } {
             Ok(_) => Severity::Ok,
-            Err(stop) => stop.severity(),
+            Err(Stop::Err(_)) => Severity::Err,
+            Err(Stop::Cancelled(_)) => Severity::Cancelled,
+            Err(Stop::Panicked(_)) => Severity::Panicked,
         }
     }
 
