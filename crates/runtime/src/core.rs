@@ -209,6 +209,7 @@ pub struct Core {
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
     lost_panics: AtomicU64,
+    #[cfg(not(any(loom, target_family = "wasm")))]
     callback_panics: AtomicU64,
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
@@ -250,6 +251,7 @@ impl Core {
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
             lost_panics: AtomicU64::new(0),
+            #[cfg(not(any(loom, target_family = "wasm")))]
             callback_panics: AtomicU64::new(0),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
@@ -419,7 +421,10 @@ impl Core {
             stale_wakes: self.stale_wakes.load(Relaxed),
             overruns: self.overruns.load(Relaxed),
             lost_panics: self.lost_panics.load(Relaxed),
+            #[cfg(not(any(loom, target_family = "wasm")))]
             callback_panics: self.callback_panics.load(Relaxed),
+            #[cfg(any(loom, target_family = "wasm"))]
+            callback_panics: 0,
         }
     }
 

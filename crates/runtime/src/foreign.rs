@@ -187,11 +187,8 @@ impl Ticket {
                     Some(left) if left.tickets == 1 => Ok(left.waker.replace(new)),
                     _ => Err(new),
                 });
-                let (unused, renewed) = match old {
-                    Ok(old) => (old, Renewed::Yes),
-                    Err(new) => (Some(new), Renewed::No),
-                };
-                guard::drop_waker(unused);
+                let renewed = if old.is_ok() { Renewed::Yes } else { Renewed::No };
+                guard::drop_waker(old.unwrap_or_else(Some));
                 renewed
             }
         }

@@ -24,6 +24,7 @@ use crate::core::Core;
 /// Callbacks of which the caller knows the runtime.
 impl Core {
     /// Runs a callback of the user's. `None`: it panicked, which is counted and ends here.
+    #[cfg_attr(target_family = "wasm", inline(always))]
     pub fn contain<R>(&self, callback: impl FnOnce() -> R) -> Option<R> {
         imp::contain(Some(self), callback)
     }
@@ -31,25 +32,27 @@ impl Core {
     /// Wakes whoever it is.
     #[inline]
     pub(crate) fn wake(&self, waker: Waker) {
-        if is_task_waker(&waker) { waker.wake() } else { imp::wake(Some(self), waker) }
+        if runs_user_code(&waker) { imp::wake(Some(self), waker) } else { waker.wake() }
     }
 
     /// Drops a waker, if there is one.
     #[inline]
     pub(crate) fn drop_waker(&self, waker: Option<Waker>) {
         match waker {
-            Some(waker) if !is_task_waker(&waker) => self.discard(waker),
+            Some(waker) if runs_user_code(&waker) => self.discard(waker),
             _ => {}
         }
     }
 
     /// Drops something of the user's.
+    #[cfg_attr(target_family = "wasm", inline(always))]
     pub(crate) fn discard<T>(&self, value: T) {
         self.contain(|| drop(value));
     }
 
     /// Drops the result of a task, which nobody wanted: a panic of its destructor is one that
     /// nobody is told of.
+    #[cfg_attr(target_family = "wasm", inline(always))]
     pub(crate) fn drop_result(&self, drop: impl FnOnce()) {
         if self.contain(|| imp::attempt(drop).is_ok()) != Some(true) {
             self.lost_panic();
@@ -65,7 +68,7 @@ pub(crate) fn contain<R>(callback: impl FnOnce() -> R) -> Option<R> {
 /// Wakes whoever it is.
 #[inline]
 pub(crate) fn wake(waker: Waker) {
-    if is_task_waker(&waker) { waker.wake() } else { imp::wake(None, waker) }
+    if runs_user_code(&waker) { imp::wake(None, waker) } else { waker.wake() }
 }
 
 /// Wakes all of them, in order.
@@ -76,10 +79,10 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
 /// Wakes whoever it is, and keeps the waker.
 #[inline]
 pub(crate) fn wake_by_ref(waker: &Waker) {
-    if is_task_waker(waker) {
-        waker.wake_by_ref();
-    } else {
+    if runs_user_code(waker) {
         contain(|| waker.wake_by_ref());
+    } else {
+        waker.wake_by_ref();
     }
 }
 
@@ -87,7 +90,7 @@ pub(crate) fn wake_by_ref(waker: &Waker) {
 #[inline]
 pub(crate) fn drop_waker(waker: Option<Waker>) {
     match waker {
-        Some(waker) if !is_task_waker(&waker) => drop_other(waker),
+        Some(waker) if runs_user_code(&waker) => drop_other(waker),
         _ => {}
     }
 }
@@ -95,6 +98,12 @@ pub(crate) fn drop_waker(waker: Option<Waker>) {
 #[cold]
 fn drop_other(waker: Waker) {
     contain(|| drop(waker));
+}
+
+/// Whether a waker may run code of the user's, whose panic is to be contained.
+#[inline(always)]
+fn runs_user_code(waker: &Waker) -> bool {
+    !cfg!(target_family = "wasm") && !is_task_waker(waker)
 }
 
 #[cfg(any(loom, target_family = "wasm"))]

@@ -85,13 +85,13 @@ impl Armed {
     }
 
     /// What is in the box, if there is one.
-    fn into_boxed(self) -> Result<Boxed, Waker> {
+    fn into_boxed(self) -> Result<Box<Boxed>, Waker> {
         if self.as_boxed().is_none() {
             return Err(self.0);
         }
         let waker = ManuallyDrop::new(self.0);
         // SAFETY: rule 9: this waker owns the box, and is not dropped.
-        Ok(*unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) })
+        Ok(unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) })
     }
 
     /// Its time has come.
@@ -101,11 +101,11 @@ impl Armed {
         }
         match self.into_boxed() {
             Err(waker) => core.wake(waker),
-            Ok(boxed) => {
+            Ok(mut boxed) => {
                 if let Owner::Region(region) = &boxed.owner {
                     region.forget_timer(handle);
                 }
-                if let Some(waker) = boxed.wakes {
+                if let Some(waker) = boxed.wakes.take() {
                     core.wake(waker);
                 }
             }

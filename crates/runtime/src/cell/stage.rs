@@ -12,7 +12,7 @@ use std::pin::Pin;
 
 use asx_kernel::outcome::Severity;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Stop};
 
 /// What is in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +98,12 @@ impl<F, T, E> Stage<'_, F, T, E> {
         if *self.holds != Holds::Result {
             return Severity::Panicked;
         }
-        // SAFETY: rule 8: it is there.
+        // SAFETY: rule 8.
         match unsafe { &*self.slot.result } {
             Ok(_) => Severity::Ok,
-            Err(stop) => stop.severity(),
+            Err(Stop::Err(_)) => Severity::Err,
+            Err(Stop::Cancelled(_)) => Severity::Cancelled,
+            Err(Stop::Panicked(_)) => Severity::Panicked,
         }
     }
 
