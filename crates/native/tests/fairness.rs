@@ -94,8 +94,10 @@ fn check(metrics: &Metrics) {
     for worker in &metrics.workers {
         let certificate = worker.certificate;
         assert_eq!(certificate.effective_exceedances, 0, "{metrics:?}");
-        let dispatches = certificate.cancel + certificate.timed + certificate.fallback;
-        assert_eq!(certificate.ready + dispatches, worker.polls, "{metrics:?}");
+        let others = certificate.cancel + certificate.timed + certificate.fallback;
+        // A poll is counted when it is over: the program may be over before its last one is.
+        let open = (certificate.ready + others).checked_sub(worker.polls);
+        assert!(matches!(open, Some(0 | 1)), "{metrics:?}");
     }
 }
 
