@@ -176,10 +176,13 @@ impl<'a> Guest<'a> {
         self.seat.counters.polls.add(1);
         let plain = lane != Lane::Cancel;
         match self.core.recording() {
-            false => entry.run_from(plain),
+            // SAFETY: only what is pinned to this seat is in its lanes, and only the thread that
+            // sits there polls it, until nothing that is pinned to it lives.
+            false => unsafe { entry.run_from(plain) },
             true => {
                 let dispatch = Dispatch::new(self.pin, lane, streak, limit).fallback(fallback);
-                let polled = entry.run_recorded(plain, dispatch);
+                // SAFETY: as above.
+                let polled = unsafe { entry.run_recorded(plain, dispatch) };
                 self.core.rest();
                 polled
             }

@@ -244,7 +244,9 @@ impl Shared {
     }
 }
 
-impl Host for Shared {
+// SAFETY: `here` answers the worker or guest this thread is (rule 2 of `worker`; a seat has one
+// guest), and entries are found by the number of their task, which no other task of the runtime has.
+unsafe impl Host for Shared {
     fn schedule(&self, entry: Runnable) {
         if self.rules.exact {
             return self.schedule_exactly(entry);

@@ -3,8 +3,11 @@
 //! The order is the kernel's: cancel, timed, ready, global before local, with its bounds on
 //! streaks. Most of the time there is only plainly ready work; that path is short.
 //!
-//! # Rule
+//! # Rules
 //! 1. [`CURRENT`] points to a worker that [`Worker::run`] borrows for as long as it is set.
+//! 2. A pinned entry is only ever in the queues of the worker it is pinned to, from which nobody
+//!    steals it. There is one [`Worker`] of each number; only the thread that owns it polls from
+//!    its queues, and it keeps it until nothing that is pinned to it lives.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -233,10 +236,13 @@ impl Worker {
         let _here = Here::enter(self);
         while !done() {
             if let Some(entry) = self.next_at_ease() {
-                if self.recording {
-                    entry.run_recorded(true, self.plain_dispatch());
-                } else {
-                    entry.run_from(true);
+                // SAFETY: rule 2.
+                unsafe {
+                    if self.recording {
+                        entry.run_recorded(true, self.plain_dispatch());
+                    } else {
+                        entry.run_from(true);
+                    }
                 }
                 self.polled();
                 continue;
@@ -309,9 +315,12 @@ impl Worker {
         let Found { entry, lane, dispatch } = found;
         // Whoever was asked to stop while it waited has another entry in the cancel lane.
         let plain = lane != Lane::Cancel;
-        let polled = match dispatch {
-            None => entry.run_from(plain),
-            Some(dispatch) => entry.run_recorded(plain, dispatch),
+        // SAFETY: rule 2.
+        let polled = unsafe {
+            match dispatch {
+                None => entry.run_from(plain),
+                Some(dispatch) => entry.run_recorded(plain, dispatch),
+            }
         };
         self.polled();
         polled
@@ -609,7 +618,7 @@ impl Worker {
         while let Some(entry) = next().or_else(|| self.next_plain()) {
             match entry.pin() {
                 // Whatever was pinned here has ended; this drops its last entries.
-                Some(_) => drop(entry.run()),
+                Some(_) => drop(self.act(|| entry.run())),
                 None => self.shared.global.push(entry),
             }
         }
