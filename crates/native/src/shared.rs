@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use asx_kernel::lanes::{Lane, Pending, SchedulerConfig, Suggestion, TieBreak};
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Host, Runnable, Settings};
+use asx_runtime::{Core, Dispatch, Host, Runnable, Settings};
 
 use crate::blocking::Pool;
 use crate::clock::Clock;
@@ -88,6 +88,21 @@ impl Remote {
     /// How many entries others may take.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.lanes.stealable()
+    }
+}
+
+/// Polls a task, and has the record say how that came about: whether there was a poll.
+///
+/// # Safety
+/// As [`Runnable::run_from`]: the calling thread is the worker or guest the task is pinned to.
+#[inline(always)]
+pub(crate) unsafe fn run(entry: Runnable, plain: bool, dispatch: Option<Dispatch>) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match dispatch {
+            None => entry.run_from(plain),
+            Some(dispatch) => entry.run_recorded(plain, dispatch),
+        }
     }
 }
 
@@ -245,7 +260,7 @@ impl Shared {
 }
 
 // SAFETY: `here` answers the worker or guest this thread is (rule 2 of `worker`; a seat has one
-// guest), and entries are found by the number of their task, which no other task of the runtime has.
+// guest), and entries are found by the number of their task, which no other task here has.
 unsafe impl Host for Shared {
     fn schedule(&self, entry: Runnable) {
         if self.rules.exact {

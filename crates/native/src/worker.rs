@@ -27,7 +27,7 @@ use crate::parker::Woken;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
-use crate::shared::{Remote, Shared};
+use crate::shared::{self, Remote, Shared};
 
 /// Nanoseconds. Sleepers get up for timers at multiples of this, or when they have slept for as
 /// long, so that one wake serves many.
@@ -236,14 +236,9 @@ impl Worker {
         let _here = Here::enter(self);
         while !done() {
             if let Some(entry) = self.next_at_ease() {
+                let dispatch = self.recording.then(|| self.plain_dispatch());
                 // SAFETY: rule 2.
-                unsafe {
-                    if self.recording {
-                        entry.run_recorded(true, self.plain_dispatch());
-                    } else {
-                        entry.run_from(true);
-                    }
-                }
+                unsafe { shared::run(entry, true, dispatch) };
                 self.polled();
                 continue;
             }
@@ -316,12 +311,7 @@ impl Worker {
         // Whoever was asked to stop while it waited has another entry in the cancel lane.
         let plain = lane != Lane::Cancel;
         // SAFETY: rule 2.
-        let polled = unsafe {
-            match dispatch {
-                None => entry.run_from(plain),
-                Some(dispatch) => entry.run_recorded(plain, dispatch),
-            }
-        };
+        let polled = unsafe { shared::run(entry, plain, dispatch) };
         self.polled();
         polled
     }

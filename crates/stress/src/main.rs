@@ -10,6 +10,7 @@
 
 mod books;
 mod generate;
+mod memory;
 mod ops;
 mod options;
 mod program;
@@ -26,12 +27,15 @@ use std::time::{Duration, Instant};
 use asx_kernel::rng::mix64;
 
 use books::Meant;
+use memory::Memory;
 use options::Options;
 use program::KINDS;
 use watch::Watch;
 
 /// Tells the inner process from the one that looks after it.
 const INNER: &str = "ASX_STRESS_INNER";
+/// Programs before memory counts.
+const WARM_UP: u64 = 300;
 /// Programs after which every kind of operation has been run.
 const ENOUGH: u64 = 3_000;
 
@@ -97,7 +101,7 @@ fn stress(options: &Options) -> Result<(), String> {
     silence();
     let watch = Watch::start(options.patience);
     let end = Instant::now() + Duration::from_secs(options.seconds);
-    let mut rounds = 0;
+    let (mut rounds, mut memory) = (0, Memory::default());
     for nth in 0..options.rounds {
         if options.program.is_none() && Instant::now() >= end {
             break;
@@ -113,7 +117,11 @@ fn stress(options: &Options) -> Result<(), String> {
             return Err(String::from("there was a panic that no program meant"));
         }
         rounds += 1;
+        if rounds == WARM_UP {
+            memory.warmed_up();
+        }
     }
+    memory.judge()?;
     let counts: Vec<_> = KINDS
         .iter()
         .zip(&world::REACHED)

@@ -1,33 +1,25 @@
 //! The operations of a program, run.
 
-use std::future::poll_fn;
+mod loose;
+mod messages;
+mod tasks;
+
 use std::panic::panic_any;
-use std::pin::pin;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
-use asx::channel::oneshot;
 use asx::time::Time;
 use asx::{
-    BoxFuture, Budget, Cx, Group, Local, NotReady, Outcome, Policy, Ready, Restart, Scope, Stop,
-    Task, group, join, join_all, race, race_all, select, try_join, try_join_all, wait,
+    BoxFuture, Cx, Group, Local, Outcome, Scope, group, join, join_all, race, race_all, select,
+    try_join, try_join_all,
 };
 
 use crate::books::{Meant, Value};
-use crate::program::{
-    AcquireHow, Child, ChildKind, End, Fate, Half, Handle, ListenHow, LockHow, Many, Op, RecvHow,
-    ReplyBy, Resolve, ScopeHow, ScopeOp, SendHow, SetHow, ThreadDoes, TrackedHow, WatchHow, Where,
-};
-use crate::waker::{Foreign, block_on, poll_some};
-use crate::world::{Expected, Fail, Inbox, Lent, Loose, Taken, Thing, World};
+use crate::program::{AcquireHow, LockHow, Many, Op, Resolve, Where};
+use crate::waker::Foreign;
+use crate::world::{Fail, Inbox, Lent, World};
 
 static LOCALS: [Local<Value>; 2] = [const { Local::new() }; 2];
-
-/// How long a thread waits for a future that somebody left.
-const PATIENCE: Duration = Duration::from_millis(3);
 
 /// Where an operation is run.
 #[derive(Clone)]
@@ -57,7 +49,7 @@ fn micros(micros: u64) -> Duration {
 
 impl Env {
     async fn step(&self, op: &Op) -> Result<(), Fail> {
-        let Env { world, cx, scope } = self;
+        let Env { world, cx, .. } = self;
         match op {
             Op::Yield => cx.yield_now().await,
             Op::Sleep(time) => cx.sleep(micros(*time)).await?,
@@ -97,6 +89,15 @@ impl Env {
                 drop(job.await);
             }
             Op::Defer(body) => self.defer(body),
+            op => self.request(op).await?,
+        }
+        Ok(())
+    }
+
+    /// Requests to stop, and what is none of the rest.
+    async fn request(&self, op: &Op) -> Result<(), Fail> {
+        let Env { world, cx, scope } = self;
+        match op {
             Op::CancelScope(Where::Here) => scope.cancel("as it says"),
             Op::CancelScope(Where::Thread) => {
                 let scope = scope.clone();
@@ -119,20 +120,26 @@ impl Env {
             }
             Op::Dump => drop(world.runtime.upgrade().map(|runtime| runtime.dump().to_json())),
             Op::NestedBlockOn => {
-                if let Some(runtime) = world.runtime.upgrade()
-                    && runtime.try_block_on(async |_| ()).is_ok()
-                {
-                    world.books.fault(String::from("block_on inside a task"));
-                }
+                // Refused where tasks run; a job may do it.
+                drop(world.runtime.upgrade().map(|runtime| runtime.try_block_on(async |_| ())));
             }
             Op::Foreign(afresh, body) => {
                 Foreign::new(&world.books, *afresh, run(self, body)).await?;
             }
             Op::Thread(place, does) => self.thread(*place, *does),
             Op::HalfPoll(half, times, fate) => self.half_poll(*half, *times, *fate).await,
-            Op::FromBag => self.from_bag().await,
+            Op::FromBag => self.rummage().await,
             Op::Fail => return Err(Fail::Failed(world.books.value())),
             Op::Panic => panic_any(Meant(Some(world.books.value()))),
+            op => self.locked(op).await?,
+        }
+        Ok(())
+    }
+
+    /// Locks and the like.
+    async fn locked(&self, op: &Op) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        match op {
             Op::Lock(place, how, body) => self.lock(*place, *how, body).await?,
             Op::Read(body) => {
                 let guard = world.rwlock.read(cx).await?;
@@ -263,183 +270,6 @@ impl Env {
         Ok(())
     }
 
-    async fn scope(&self, op: &ScopeOp) -> Result<(), Fail> {
-        let Env { world, cx, .. } = self;
-        let opened = world.books.scope();
-        let body = async |s: Scope<Fail>| {
-            let inner = Env { scope: s, ..self.clone() };
-            for _ in 0..op.finalizers {
-                inner.defer(&[Op::Yield]);
-            }
-            if world.coin(10) == 0 {
-                world.put(Thing::Scope(inner.scope.clone()));
-            }
-            run(&inner, &op.body).await
-        };
-        let within =
-            |limit: u64| Budget { deadline: Some(cx.now() + micros(limit)), ..Budget::INFINITE };
-        let outcome = match op.how {
-            ScopeHow::Plain => cx.scope(body).await.map_err(Stop::Err),
-            ScopeHow::Try => cx.try_scope(body).await,
-            ScopeHow::Collect => cx.scope_with(Policy::CollectAll).run(body).await,
-            ScopeHow::Within(limit) => {
-                cx.scope_with(Policy::FailFast).budget(within(limit)).run(body).await
-            }
-        };
-        drop(opened);
-        drop(outcome);
-        Ok(cx.checkpoint()?)
-    }
-
-    async fn spawn(&self, child: &Child) -> Result<(), Fail> {
-        let task = self.child(child);
-        self.settle(task, child.handle).await
-    }
-
-    /// Starts a task, of whichever kind.
-    fn child(&self, child: &Child) -> Task<Value, Fail> {
-        let Env { world, scope, .. } = self;
-        let books = &world.books;
-        let (counted, capture) = (books.task(), books.value());
-        let (own, outer) = (world.clone(), scope.clone());
-        let (body, end) = (child.body.clone(), child.end);
-        let free = {
-            let (world, scope) = (own.clone(), outer.clone());
-            move |cx: Cx| async move {
-                let _held = (counted, capture);
-                let env = Env { world, cx, scope };
-                run(&env, &body).await?;
-                env.end(end)
-            }
-        };
-        let named = scope.task("child");
-        match child.kind {
-            ChildKind::Plain => scope.spawn(free),
-            ChildKind::Pinned(worker) => {
-                named.pinned_to((worker % world.workers) as u16).spawn(free)
-            }
-            ChildKind::Priority(priority) => named.priority(priority).spawn(free),
-            ChildKind::Within(limit) => named.within(micros(limit)).spawn(free),
-            ChildKind::Polls(polls) => named.polls(polls).spawn(free),
-            ChildKind::NoCx => {
-                // What it would have run counts as over.
-                drop(free);
-                let (counted, capture) = (books.task(), books.value());
-                scope.spawn(move |_| async move {
-                    let _held = (counted, capture);
-                    woken_by_hand(&own).await;
-                    Ok(own.books.value())
-                })
-            }
-            ChildKind::Local => scope.spawn_local(async move |cx: Cx| {
-                let only_here = Rc::new(own.books.value());
-                let again = only_here.clone();
-                let value = free(cx).await?;
-                again.look();
-                Ok(value)
-            }),
-            ChildKind::Blocking(time) => scope.spawn_blocking(move || {
-                let _future = free;
-                std::thread::sleep(micros(time));
-                match end {
-                    End::Value => Ok(own.books.value()),
-                    End::Error => Err(Fail::Failed(own.books.value())),
-                    End::Panic => panic_any(Meant(Some(own.books.value()))),
-                }
-            }),
-            ChildKind::Waiting => scope.spawn_blocking(move || {
-                let Some(cx) = Cx::current() else { return Err(Fail::Cancelled) };
-                wait(free(cx))
-            }),
-        }
-    }
-
-    fn end(&self, end: End) -> Result<Value, Fail> {
-        let value = self.world.books.value();
-        match end {
-            End::Value => Ok(value),
-            End::Error => Err(Fail::Failed(value)),
-            End::Panic => panic_any(Meant(Some(value))),
-        }
-    }
-
-    /// Does with a handle what the program says.
-    async fn settle(&self, mut task: Task<Value, Fail>, handle: Handle) -> Result<(), Fail> {
-        match handle {
-            Handle::Drop => drop(task),
-            Handle::Await => drop_outcome(task.await),
-            Handle::Cancel => drop(task.cancel("not wanted")),
-            Handle::CancelThenAwait => {
-                task.cancel("not wanted");
-                drop_outcome(task.await);
-            }
-            Handle::Outcome => {
-                self.cx.yield_now().await;
-                if let Some(outcome) = task.outcome() {
-                    drop_outcome(outcome);
-                }
-            }
-            Handle::Bag => self.world.put(Thing::Task(task)),
-            Handle::ToThread => self.world.thread(move |world| use_thing(world, Thing::Task(task))),
-            Handle::Forget => std::mem::forget(task),
-        }
-        Ok(())
-    }
-
-    fn supervise(&self, times: u32, body: &[Op]) {
-        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
-        let (counted, restart) = (world.books.task(), Restart::times(times, micros(100_000)));
-        let mut life = 0;
-        let task = self.scope.supervise("kept", restart, move || {
-            let (world, scope, body) = (world.clone(), scope.clone(), body.clone());
-            let task = world.books.task();
-            let _ = &counted;
-            life += 1;
-            let fails = life < times;
-            move |cx: Cx| async move {
-                let _held = (task, world.books.value());
-                let env = Env { world, cx, scope };
-                run(&env, &body).await?;
-                if fails {
-                    env.end(End::Panic)?;
-                }
-                Ok(())
-            }
-        });
-        drop(task);
-    }
-
-    async fn start(&self, sets: bool, body: &[Op]) {
-        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
-        let counted = world.books.task();
-        let starting = self.scope.start(async move |cx: Cx, ready: Ready<Value>| {
-            let _held = (counted, world.books.value());
-            if sets {
-                ready.set(world.books.value());
-            } else {
-                drop(ready);
-            }
-            let env = Env { world, cx, scope };
-            run(&env, &body).await?;
-            env.end(End::Value)
-        });
-        match starting.await {
-            Ok((value, task)) => drop((value, task)),
-            Err(NotReady::Ended(outcome)) => drop_outcome(outcome),
-            Err(_) => {}
-        }
-    }
-
-    fn defer(&self, body: &[Op]) {
-        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
-        let held = (world.books.task(), world.books.value());
-        let _ = self.scope.defer(move |cx: Cx| async move {
-            let _held = held;
-            let env = Env { world, cx, scope };
-            drop(run(&env, &body).await);
-        });
-    }
-
     async fn lock(&self, place: Where, how: LockHow, body: &[Op]) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         match how {
@@ -498,200 +328,6 @@ impl Env {
         }
         Ok(())
     }
-
-    fn thread(&self, place: Where, does: ThreadDoes) {
-        let scope = self.scope.clone();
-        let act = move |world: &Arc<World>| match does {
-            ThreadDoes::CancelScope => scope.cancel("from a thread"),
-            ThreadDoes::StopScope => scope.stop(),
-            ThreadDoes::Notify => world.notify.notify_one(),
-            ThreadDoes::Send(nth) => world.sent(world.senders[nth].try_send(world.books.value())),
-            ThreadDoes::Publish => drop(world.publisher.send(world.books.value())),
-            ThreadDoes::Set => drop(world.setter.send(world.books.value())),
-            ThreadDoes::FromBag => {
-                if let Some(thing) = world.find() {
-                    use_thing(world, thing);
-                }
-            }
-            ThreadDoes::Spawn => {
-                let (held, own) = ((world.books.task(), world.books.value()), world.clone());
-                let task = scope.spawn(async move |cx: Cx| {
-                    let _held = held;
-                    cx.yield_now().await;
-                    Ok(own.books.value())
-                });
-                use_thing(world, Thing::Task(task));
-            }
-        };
-        match place {
-            Where::Thread => self.world.thread(act),
-            // On the worker itself: nothing in there waits, but what is in the bag.
-            Where::Here if does == ThreadDoes::FromBag => {}
-            Where::Here => act(&self.world),
-        }
-    }
-
-    /// A future of this task's that belongs to nobody.
-    fn loose(&self, half: Half) -> Loose {
-        let Env { world, cx, .. } = self;
-        let (world, cx) = (world.clone(), cx.clone());
-        match half {
-            Half::Sleep => Box::pin(async move { drop(cx.sleep(micros(300)).await) }),
-            Half::Send(nth) => Box::pin(async move {
-                let sent = world.senders[nth].send(&cx, world.books.value()).await;
-                world.sent(sent);
-            }),
-            Half::Recv(nth) => Box::pin(async move {
-                let Some(mut inbox) = receiver(&world, nth) else { return };
-                if let Ok(value) = inbox.get().receiver.recv(&cx).await {
-                    world.received(value);
-                }
-            }),
-            Half::Lock => Box::pin(async move {
-                if let Ok(guard) = world.mutex.lock(&cx).await {
-                    guard.look();
-                }
-            }),
-            Half::Acquire => Box::pin(async move { drop(world.semaphore.acquire(&cx).await) }),
-            Half::Notified => Box::pin(async move { drop(world.notify.notified(&cx).await) }),
-            Half::Barrier => Box::pin(async move { drop(world.barrier.wait(&cx).await) }),
-            Half::Listen => Box::pin(async move {
-                let Some(mut listens) = Lent::take(&world, 0, |world, _| &world.subscriber) else {
-                    return;
-                };
-                drop(listens.get().recv(&cx).await);
-            }),
-            Half::Changed => Box::pin(async move {
-                let Some(mut watches) = Lent::take(&world, 0, |world, _| &world.watcher) else {
-                    return;
-                };
-                drop(watches.get().changed(&cx).await);
-            }),
-            Half::Join => match world.find() {
-                Some(Thing::Task(task)) => Box::pin(async move { drop_outcome(task.await) }),
-                other => {
-                    if let Some(other) = other {
-                        world.put(other);
-                    }
-                    Box::pin(async move { cx.yield_now().await })
-                }
-            },
-            Half::Cancelled => Box::pin(async move { drop(cx.cancelled().await) }),
-        }
-    }
-
-    async fn half_poll(&self, half: Half, times: usize, fate: Fate) {
-        let world = &self.world;
-        let mut future = self.loose(half);
-        if poll_some(&world.books, &mut future, times).is_some() {
-            return;
-        }
-        match fate {
-            Fate::Drop => drop(future),
-            Fate::Forget => std::mem::forget(future),
-            Fate::Bag => world.put(Thing::Future(future)),
-            Fate::ToThread => world.thread(move |world| use_thing(world, Thing::Future(future))),
-            Fate::Finish => self.finish(future).await,
-        }
-    }
-
-    /// Polls a future of somebody's for a while. No cancel in here reaches it, if it has another
-    /// task's context: so it is dropped when the time is over.
-    async fn finish(&self, mut future: Loose) {
-        let mut limit = pin!(self.cx.sleep(micros(500)));
-        poll_fn(|cx| {
-            if future.as_mut().poll(cx).is_ready() || limit.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            Poll::Pending
-        })
-        .await;
-    }
-
-    async fn from_bag(&self) {
-        let Env { world, cx, .. } = self;
-        if world.coin(8) == 0 {
-            world.put(Thing::Cx(cx.clone()));
-        }
-        match world.find() {
-            Some(Thing::Future(future)) => self.finish(future).await,
-            Some(Thing::Task(task)) => {
-                self.finish(Box::pin(async move { drop_outcome(task.await) })).await;
-            }
-            Some(Thing::Cx(other)) => {
-                let other = other;
-                let _ = (other.checkpoint(), other.is_cancelled());
-                self.finish(Box::pin(async move { drop(other.sleep(micros(100)).await) })).await;
-            }
-            Some(thing) => use_thing(world, thing),
-            None => {}
-        }
-    }
-}
-
-/// Uses something out of the bag where nothing can be awaited: on a thread, say.
-fn use_thing(world: &Arc<World>, thing: Thing) {
-    match thing {
-        Thing::Task(mut task) => match world.coin(4) {
-            0 => drop(task.cancel("found it")),
-            1 => task.outcome().into_iter().for_each(drop_outcome),
-            2 => drop(task),
-            _ => {
-                let mut joins = Box::pin(task);
-                if let Some(outcome) = block_on(&world.books, &mut joins, PATIENCE) {
-                    drop_outcome(outcome);
-                }
-            }
-        },
-        Thing::Future(mut future) => match world.coin(3) {
-            0 => drop(future),
-            _ => drop(block_on(&world.books, &mut future, PATIENCE)),
-        },
-        Thing::Reply(reply) => match world.coin(4) {
-            0 => drop(reply),
-            _ => world.sent(reply.send(world.books.value())),
-        },
-        Thing::Permit(permit) => match world.coin(3) {
-            0 => drop(permit),
-            1 => permit.abort(),
-            _ => world.sent(permit.try_send(world.books.value())),
-        },
-        Thing::Scope(scope) => match world.coin(3) {
-            0 => scope.cancel("found it"),
-            1 => scope.stop(),
-            _ => {
-                let (held, own) = ((world.books.task(), world.books.value()), world.clone());
-                drop(scope.spawn(async move |cx: Cx| {
-                    let _held = held;
-                    cx.yield_now().await;
-                    Ok(own.books.value())
-                }));
-            }
-        },
-        Thing::Cx(cx) => {
-            let _ = (cx.id(), cx.is_cancelled(), cx.checkpoint());
-        }
-    }
-}
-
-/// Waits for a thread that wakes by value, at about the time the wait is looked at.
-async fn woken_by_hand(world: &Arc<World>) {
-    let (woken, mut told) = (Arc::new(AtomicBool::new(false)), false);
-    poll_fn(|cx| {
-        if woken.load(Ordering::SeqCst) {
-            return Poll::Ready(());
-        }
-        if !told {
-            told = true;
-            let (woken, waker) = (woken.clone(), cx.waker().clone());
-            world.thread(move |_| {
-                woken.store(true, Ordering::SeqCst);
-                waker.wake();
-            });
-        }
-        Poll::Pending
-    })
-    .await;
 }
 
 fn drop_outcome(outcome: Outcome<Value, Fail>) {
@@ -703,207 +339,4 @@ fn drop_outcome(outcome: Outcome<Value, Fail>) {
 
 fn receiver(world: &Arc<World>, nth: usize) -> Option<Lent<Inbox>> {
     Lent::take(world, nth, |world, nth| &world.receivers[nth])
-}
-
-/// Messages.
-impl Env {
-    async fn message(&self, op: &Op) -> Result<(), Fail> {
-        let Env { world, cx, .. } = self;
-        match op {
-            Op::Send(nth, how) => self.send(*nth, *how).await?,
-            Op::Recv(nth, how) => self.recv(*nth, *how).await,
-            Op::SendUnbounded => world.sent(world.unbounded.send(world.books.value())),
-            Op::RecvUnbounded(drops) => {
-                let inbox = Lent::take(world, 0, |world, _| &world.unbounded_rx);
-                let Some(mut inbox) = inbox else { return Ok(()) };
-                if *drops {
-                    drop(inbox.keep());
-                } else if let Ok(value) = inbox.get().receiver.recv(cx).await {
-                    world.received(value);
-                }
-            }
-            Op::Tracked(how) => self.tracked(*how).await,
-            Op::RecvTracked => {
-                let inbox = Lent::take(world, 0, |world, _| &world.tracked_rx);
-                let Some(mut inbox) = inbox else { return Ok(()) };
-                if let Ok(value) = inbox.get().receiver.recv(cx).await {
-                    world.received(value);
-                }
-            }
-            Op::Ask(by, patience) => self.ask(*by, *patience).await?,
-            Op::Publish => drop(world.publisher.send(world.books.value())),
-            Op::Listen(how) => self.listen(*how).await,
-            Op::Set(how) => self.set(*how).await,
-            Op::Watch(how) => self.watch(*how).await,
-            Op::RegionChannel(capacity) => {
-                let Ok((tx, mut rx)) = cx.channel(*capacity) else { return Ok(()) };
-                drop(tx.try_send(world.books.value()));
-                let permit = tx.try_reserve_owned();
-                drop(rx.recv(cx).await);
-                drop((permit, tx, rx));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    async fn send(&self, nth: usize, how: SendHow) -> Result<(), Fail> {
-        let Env { world, cx, .. } = self;
-        let (tx, value) = (&world.senders[nth], world.books.value());
-        match how {
-            SendHow::Send => world.sent(tx.send(cx, value).await),
-            SendHow::ReserveSend | SendHow::ReserveAbort | SendHow::ReserveDrop => {
-                let Ok(permit) = tx.reserve(cx).await else { return Ok(cx.checkpoint()?) };
-                cx.yield_now().await;
-                match how {
-                    SendHow::ReserveSend => world.sent(permit.try_send(value)),
-                    SendHow::ReserveAbort => permit.abort(),
-                    _ => drop(permit),
-                }
-            }
-            SendHow::Owned(place) => {
-                let Ok(permit) = tx.reserve_owned(cx).await else { return Ok(cx.checkpoint()?) };
-                match place {
-                    Where::Here => world.put(Thing::Permit(permit)),
-                    Where::Thread => world.thread(move |world| world.sent(permit.try_send(value))),
-                }
-            }
-            SendHow::Try => world.sent(tx.try_send(value)),
-            SendHow::TryReserve => {
-                if let Ok(permit) = tx.try_reserve() {
-                    world.sent(permit.try_send(value));
-                }
-            }
-            SendHow::Evict => match tx.send_evict_oldest(value) {
-                Ok(evicted) => {
-                    world.sent(Ok::<_, ()>(()));
-                    let count = evicted.iter().len();
-                    world.books.reported.fetch_add(count, Ordering::Relaxed);
-                }
-                Err(back) => drop(back),
-            },
-        }
-        Ok(())
-    }
-
-    async fn recv(&self, nth: usize, how: RecvHow) {
-        let Env { world, cx, .. } = self;
-        let Some(mut inbox) = receiver(world, nth) else { return };
-        let rx = &mut inbox.get().receiver;
-        match how {
-            RecvHow::Recv => {
-                if let Ok(value) = rx.recv(cx).await {
-                    world.received(value);
-                }
-            }
-            RecvHow::Next => {
-                if let Ok(Some(value)) = rx.next(cx).await {
-                    world.received(value);
-                }
-            }
-            RecvHow::Try => {
-                if let Ok(value) = rx.try_recv() {
-                    world.received(value);
-                }
-            }
-            RecvHow::Many => {
-                let mut taken = Taken { values: Vec::new(), books: &world.books };
-                drop(rx.recv_many(cx, &mut taken.values, 3).await);
-            }
-            RecvHow::Close => inbox.get().close(),
-            RecvHow::DropIt => drop(inbox.keep()),
-        }
-    }
-
-    async fn tracked(&self, how: TrackedHow) {
-        let Env { world, cx, .. } = self;
-        if how == TrackedHow::Try {
-            if let Ok(permit) = world.tracked.try_reserve() {
-                let (_proof, sent) = permit.try_send(world.books.value());
-                world.sent(sent);
-            }
-            return;
-        }
-        let Ok(permit) = world.tracked.reserve(cx).await else { return };
-        match how {
-            TrackedHow::Send | TrackedHow::Try => {
-                let (_proof, sent) = permit.try_send(world.books.value());
-                world.sent(sent);
-            }
-            TrackedHow::Abort => drop(permit.abort()),
-            TrackedHow::Leak => drop(permit),
-        }
-    }
-
-    async fn ask(&self, by: ReplyBy, patience: u64) -> Result<(), Fail> {
-        let Env { world, cx, scope } = self;
-        let (reply, answer) = oneshot();
-        let mut expected = Expected { answer, books: world.books.clone() };
-        match by {
-            ReplyBy::Nobody => drop(reply),
-            ReplyBy::Bag => world.put(Thing::Reply(reply)),
-            ReplyBy::Thread => {
-                world.thread(move |world| world.sent(reply.send(world.books.value())));
-            }
-            ReplyBy::Task => {
-                let (held, own) = (world.books.task(), world.clone());
-                drop(scope.spawn(move |_| async move {
-                    let _held = held;
-                    own.sent(reply.send(own.books.value()));
-                    Ok(own.books.value())
-                }));
-            }
-        }
-        let answer = cx.timeout(micros(patience), async |cx| {
-            if let Ok(value) = expected.answer.recv(cx).await {
-                world.received(value);
-            }
-            Ok(())
-        });
-        let _: Result<(), Fail> = answer.await;
-        Ok(cx.checkpoint()?)
-    }
-
-    async fn listen(&self, how: ListenHow) {
-        let Env { world, cx, .. } = self;
-        if how == ListenHow::Subscribe {
-            return world.subscriber.replace(world.publisher.subscribe());
-        }
-        let Some(mut listens) = Lent::take(world, 0, |world, _| &world.subscriber) else { return };
-        match how {
-            ListenHow::Recv => drop(listens.get().recv(cx).await),
-            _ => drop(listens.get().try_recv()),
-        }
-    }
-
-    async fn set(&self, how: SetHow) {
-        let Env { world, cx, .. } = self;
-        match how {
-            SetHow::Send => drop(world.setter.send(world.books.value())),
-            SetHow::Replace => drop(world.setter.send_replace(world.books.value())),
-            SetHow::Modify => world.setter.send_modify(|value| *value = world.books.value()),
-            SetHow::Closed => drop(world.setter.closed(cx).await),
-        }
-    }
-
-    async fn watch(&self, how: WatchHow) {
-        let Env { world, cx, .. } = self;
-        if how == WatchHow::Subscribe {
-            return world.watcher.replace(world.setter.subscribe());
-        }
-        let Some(mut watches) = Lent::take(world, 0, |world, _| &world.watcher) else { return };
-        match how {
-            WatchHow::Changed => drop(watches.get().changed(cx).await),
-            WatchHow::WaitFor => {
-                let mut looks = 0;
-                let wanted = |value: &Value| {
-                    value.look();
-                    looks += 1;
-                    looks > 2
-                };
-                drop(watches.get().wait_for(cx, wanted).await);
-            }
-            _ => watches.get().borrow().look(),
-        }
-    }
 }
