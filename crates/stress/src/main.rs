@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! asx-stress [--seconds N] [--seed S] [--rounds N] [--program SEED] [--no-callback-panics]
+//!            [--no-late-threads] [--patience SECONDS] [--show]
 //! ```
 //! A seed stands for a program, not for the order in which its threads happen to run. The programs
 //! run in a process of its own, so that of one that crashes the seed is known. Exit codes: 0 all is
@@ -108,7 +109,8 @@ fn stress(options: &Options) -> Result<(), String> {
         }
         let seed = options.program.unwrap_or_else(|| mix64(options.seed ^ mix64(nth)) >> 32);
         println!("program {seed}");
-        let program = generate::program(seed, options.callback_panics);
+        let mut program = generate::program(seed, options.callback_panics);
+        program.threads_first |= !options.late_threads;
         if options.shows {
             println!("{program:#?}");
         }

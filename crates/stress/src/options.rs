@@ -12,6 +12,8 @@ pub(crate) struct Options {
     /// Only this one, `rounds` times.
     pub(crate) program: Option<u64>,
     pub(crate) callback_panics: bool,
+    /// Whether threads may outlive the runtime they use.
+    pub(crate) late_threads: bool,
     /// Prints the programs.
     pub(crate) shows: bool,
     /// A program that takes longer hangs.
@@ -19,7 +21,7 @@ pub(crate) struct Options {
 }
 
 const USAGE: &str = "usage: asx-stress [--seconds N] [--seed S] [--rounds N] [--program SEED] \
-                     [--patience SECONDS] [--no-callback-panics] [--show]";
+                     [--patience SECONDS] [--no-callback-panics] [--no-late-threads] [--show]";
 
 impl Options {
     pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, &'static str> {
@@ -29,6 +31,7 @@ impl Options {
             rounds: u64::MAX,
             program: None,
             callback_panics: true,
+            late_threads: true,
             shows: false,
             patience: Duration::from_secs(20),
         };
@@ -36,6 +39,10 @@ impl Options {
         while let Some(name) = args.next() {
             if name == "--no-callback-panics" {
                 options.callback_panics = false;
+                continue;
+            }
+            if name == "--no-late-threads" {
+                options.late_threads = false;
                 continue;
             }
             if name == "--show" {
