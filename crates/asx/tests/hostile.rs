@@ -2,6 +2,7 @@
 //! wake, and when. Each ends within a second or two; one that hangs is shown and ends the process.
 
 use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Waker};
@@ -377,6 +378,47 @@ fn the_end_of_a_local_value_ends_a_task_of_another_region() {
         }
     });
     assert_eq!(runtime.dump().tasks(), 0);
+}
+
+static NOTED: Local<Counted> = Local::new();
+
+/// A task that awaits its own handle registers its own waker with itself. When it gives up, that
+/// waker must go: it would keep the task, its region and the runtime.
+#[test]
+fn a_task_that_gave_up_waiting_for_itself_is_not_kept() {
+    let (runtime, gone) = (runtime(1), Arc::new(AtomicUsize::new(0)));
+    let watchdog = Watchdog::over("waiting for itself", runtime.handle());
+    let ran: Result<(), Cancelled> = runtime.block_on(async |cx: Cx| {
+        let noted = Counted(gone.clone());
+        let body = async |cx: &Cx| {
+            cx.scope(async |s: Scope<Cancelled>| {
+                let slot = Arc::new(Mutex::new(None::<Task<(), Cancelled>>));
+                let own = slot.clone();
+                let task = s.spawn(async move |cx: Cx| {
+                    let mut own = loop {
+                        if let Some(own) = own.lock().unwrap().take() {
+                            break own;
+                        }
+                        cx.yield_now().await;
+                    };
+                    poll_fn(|cx| {
+                        assert!(Pin::new(&mut own).poll(cx).is_pending());
+                        Poll::Ready(())
+                    })
+                    .await;
+                    drop(own);
+                    Ok(())
+                });
+                *slot.lock().unwrap() = Some(task);
+                Ok(())
+            })
+            .await
+        };
+        cx.with_local(&NOTED, noted, body).await
+    });
+    assert_eq!(ran, Ok(()));
+    drop((runtime, watchdog));
+    assert_eq!(gone.load(Relaxed), 1);
 }
 
 /// Several scopes in one, whose policies differ, all cancelled from threads at about the same time.
