@@ -4,13 +4,13 @@ use crate::report::Report;
 use crate::shell::{cargo, run as sh};
 use crate::{
     Result, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory, no_args,
-    soak, tidy, web,
+    stress, tidy, web,
 };
 
 /// Long enough to reach every operation of a target, short enough for every push.
 const FUZZ_SECONDS: u32 = 5;
-/// The same for the run of everything at once.
-const SOAK_SECONDS: u32 = 10;
+/// The same for random programs: as they are shipped, and under the address sanitizer.
+const STRESS_SECONDS: (u32, u32) = (60, 20);
 
 pub(crate) fn run(args: &[String]) -> Result {
     no_args(args)?;
@@ -28,8 +28,9 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("deny", deny::section);
     report.section("fuzz", || fuzz::section(FUZZ_SECONDS));
     report.section("loom", loom::section);
-    report.section("soak", || soak::section(SOAK_SECONDS));
     report.section("asan", memory::asan_section);
+    // After the tests under the sanitizer, which have built what it uses.
+    report.section("stress", || stress::section(STRESS_SECONDS.0, STRESS_SECONDS.1));
     report.section("valgrind", memory::valgrind_section);
     report.section("browser", web::section);
     report.section("bench", bench::section);

@@ -16,7 +16,7 @@ mod memory;
 mod mutants;
 mod report;
 mod shell;
-mod soak;
+mod stress;
 mod tidy;
 mod web;
 
@@ -68,10 +68,10 @@ const CHORES: &[Chore] = &[
         run: memory::valgrind,
     },
     Chore {
-        name: "soak",
-        usage: "[--seconds N] [--seed N]",
-        about: "everything at once, at random, for a while",
-        run: soak::run,
+        name: "stress",
+        usage: "[--minutes N] [--asan | --tsan] [ARGS]",
+        about: "random programs over everything, for a while",
+        run: stress::run,
     },
     Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
     Chore {

@@ -2,7 +2,8 @@
 //!
 //! The first needs a nightly compiler and sees every access of our code; the second needs none and
 //! runs what is shipped, some twenty times slower. Miri and the thread sanitizer are not here: both
-//! need parts of a toolchain that can't be had everywhere.
+//! need parts of a toolchain that can't be had everywhere; `cargo xtask stress --tsan` uses the
+//! latter where they are.
 
 use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir, works};
@@ -29,9 +30,10 @@ pub(crate) fn asan_section() -> Verdict {
     if has_nightly() { asan(&[]).into() } else { Verdict::Skipped(String::from(NO_NIGHTLY)) }
 }
 
-const NO_NIGHTLY: &str = "sanitizers need a nightly compiler (rustup toolchain install nightly)";
+pub(crate) const NO_NIGHTLY: &str =
+    "sanitizers need a nightly compiler (rustup toolchain install nightly)";
 
-fn has_nightly() -> bool {
+pub(crate) fn has_nightly() -> bool {
     works("cargo", &["+nightly", "--version"])
 }
 

@@ -477,7 +477,9 @@ impl State {
     }
 }
 
-impl Host for LabHost {
+// SAFETY: the machine's thread is all workers (rule 1 of `machine`), and the state, which `here`
+// asks for, is only had there; entries are found by the number of their task.
+unsafe impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
         let Some(mut state) = self.state.here() else { return self.schedule_late(entry) };
         let State { tasks, enabled, lanes, .. } = &mut *state;

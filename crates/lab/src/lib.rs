@@ -18,6 +18,7 @@ pub mod explore;
 mod failure;
 mod found;
 mod guard;
+#[allow(unsafe_code, reason = "it polls pinned tasks, on its thread")]
 mod host;
 #[allow(unsafe_code, reason = "it promises to keep pinned tasks on its thread")]
 mod machine;
@@ -32,6 +33,7 @@ mod signal;
 mod stuck;
 mod watch;
 mod words;
+#[allow(unsafe_code, reason = "they poll pinned tasks, on one thread")]
 pub mod workers;
 
 pub use check::{Check, How, Judged, check};

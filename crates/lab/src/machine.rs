@@ -135,7 +135,8 @@ impl Machine {
     {
         let Machine { parts, signal, moments, closed, patience, .. } = self;
         parts.host.start(strategy.take(), plan);
-        parts.core.renumber();
+        // SAFETY: the program before has ended, with all of its tasks.
+        unsafe { parts.core.renumber() };
         moments.clear();
         if quiet::has_heard() {
             quiet::heard();
@@ -595,7 +596,8 @@ impl<'a> Run<'a> {
 
     /// Looks for a circle of waits: whether it is the one at which the run is to end.
     fn is_closed(&mut self) -> bool {
-        let waiters = waits::waiters(&self.parts.root);
+        // SAFETY: rule 1.
+        let waiters = unsafe { waits::waiters(&self.parts.root) };
         let (parts, steps) = (self.parts, self.steps);
         let ends = self.until.is_some_and(|until| steps >= until);
         let watch = &mut self.rare().watch;
@@ -627,7 +629,8 @@ impl<'a> Run<'a> {
 
     /// Who waits for whom, by name.
     fn names(&self) -> Standstill {
-        self.parts.named(waits::waiters(&self.parts.root))
+        // SAFETY: rule 1.
+        self.parts.named(unsafe { waits::waiters(&self.parts.root) })
     }
 
     /// What is left of a run does not end, whatever is done. Its futures may borrow from whoever

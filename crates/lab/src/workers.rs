@@ -4,8 +4,13 @@
 //! of real tasks. Each step asks the oracle which worker goes, where lanes tie, and where a thief
 //! starts; the clock is moved by whoever steps. So a run is a function of its program, its script
 //! and the answers of the oracle.
+//!
+//! # Rule
+//! 1. [`Workers`] is not `Send`, and nothing else polls what its host is given: so all workers are
+//!    the thread that made it, and no other thread is one.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -14,7 +19,7 @@ use asx_kernel::lanes::{
     Certificate, Decision, Lane, Scheduler, SchedulerConfig, Source, Suggestion, Ticket, Token,
 };
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Dispatch, Host, Region, Runnable, Settings};
+use asx_runtime::{Core, Dispatch, Host, Region, Runnable, Settings, footprint};
 
 /// Workers without threads.
 ///
@@ -30,6 +35,8 @@ pub struct Workers {
     root: Arc<Region>,
     choose: Box<dyn Choose>,
     suggestion: Suggestion,
+    /// It stays on its thread (rule 1).
+    _here: PhantomData<*const ()>,
 }
 
 /// How they are to be.
@@ -61,10 +68,12 @@ impl Workers {
     /// A runtime with nothing in it, at time 0.
     pub fn new(setup: Setup, choose: Box<dyn Choose>) -> Workers {
         let lanes = Lanes::new(setup.scheduler);
-        let host = Arc::new(Bench { now: AtomicU64::new(0), lanes: Mutex::new(lanes) });
+        let (now, owner) = (AtomicU64::new(0), footprint::this_thread());
+        let host = Arc::new(Bench { now, owner, lanes: Mutex::new(lanes) });
         let core = Core::new(host.clone(), setup.settings);
         let root = core.root();
-        Workers { host, core, root, choose, suggestion: Suggestion::NoPreference }
+        let suggestion = Suggestion::NoPreference;
+        Workers { host, core, root, choose, suggestion, _here: PhantomData }
     }
 
     /// What its tasks share.
@@ -141,10 +150,13 @@ impl Workers {
         // Whoever was asked to stop while it waited is in the cancel lane by now.
         let plain = lane != Lane::Cancel;
         if !self.core.recording() {
-            return entry.run_from(plain);
+            // SAFETY: rule 1.
+            return unsafe { entry.run_from(plain) };
         }
         let worker = u16::try_from(worker).unwrap_or(u16::MAX);
-        entry.run_recorded(plain, Dispatch::new(worker, lane, streak, limit).fallback(fallback))
+        let dispatch = Dispatch::new(worker, lane, streak, limit).fallback(fallback);
+        // SAFETY: rule 1.
+        unsafe { entry.run_recorded(plain, dispatch) }
     }
 
     /// Has workers advised so from now on.
@@ -191,6 +203,8 @@ impl Token for Entry {
 /// What the tasks see of their workers.
 struct Bench {
     now: AtomicU64,
+    /// The thread of all workers.
+    owner: u64,
     lanes: Mutex<Lanes>,
 }
 
@@ -267,7 +281,8 @@ impl Bench {
     }
 }
 
-impl Host for Bench {
+// SAFETY: rule 1; entries are found by the number of their task, which no other task here has.
+unsafe impl Host for Bench {
     fn schedule(&self, entry: Runnable) {
         let mut lanes = self.lock();
         let source = lanes.worker.map_or(Source::Global, Source::Local);
@@ -302,7 +317,8 @@ impl Host for Bench {
     }
 
     fn here(&self) -> Option<u16> {
-        self.lock().worker.and_then(|worker| u16::try_from(worker).ok())
+        let worker = self.lock().worker.filter(|_| footprint::is_thread(self.owner));
+        worker.and_then(|worker| u16::try_from(worker).ok())
     }
 
     fn has_worker(&self, worker: u16) -> bool {
@@ -312,5 +328,36 @@ impl Host for Bench {
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
         self.schedule(entry);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use asx_kernel::budget::Budget;
+    use asx_kernel::choose::First;
+    use asx_kernel::status::Status;
+    use asx_runtime::probe::RegionProbe;
+    use asx_runtime::{Cancelled, Cx, Policy};
+
+    use super::*;
+
+    #[test]
+    fn another_thread_is_no_worker_even_while_one_polls() {
+        let mut run = Workers::new(Setup::default(), Box::new(First));
+        let root = RegionProbe(run.root().clone());
+        let (_, scope) = root.open_scope(Policy::CollectAll, Budget::INFINITE).unwrap();
+        let other = scope.clone();
+        let mut task = scope.spawn(async move |_cx: Cx| {
+            let here = other.task("here").try_spawn_local(async |_cx: Cx| Ok(()));
+            let there = std::thread::spawn(move || {
+                let task = other.task("there").try_spawn_local(async |_cx: Cx| Ok(()));
+                task.map(drop)
+            });
+            Ok::<_, Cancelled>((here.is_ok(), there.join().unwrap()))
+        });
+        while run.step().is_some() {}
+        let (here, there) = task.outcome().unwrap().unwrap();
+        assert!(here);
+        assert_eq!(there, Err(Status::AffinityViolation));
     }
 }

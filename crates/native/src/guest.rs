@@ -39,7 +39,7 @@ use crate::parker::Parker;
 use crate::places::Places;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
-use crate::shared::Shared;
+use crate::shared::{self, Shared};
 use crate::worker::Worker;
 
 /// How many guests there can be at a time.
@@ -172,12 +172,11 @@ impl<'a> Guest<'a> {
         let (lane, fallback, limit) = (verdict.lane, verdict.fallback, verdict.limit);
         let plain = lane != Lane::Cancel;
         let recording = self.core.recording();
-        let begun = if recording {
-            let dispatch = Dispatch::new(self.pin, lane, streak, limit).fallback(fallback);
-            entry.begin_recorded(plain, dispatch)
-        } else {
-            entry.begin_from(plain)
-        };
+        let dispatch =
+            recording.then(|| Dispatch::new(self.pin, lane, streak, limit).fallback(fallback));
+        // SAFETY: only what is pinned to this seat is in its lanes, and only the thread that sits
+        // there polls it, until nothing that is pinned to it lives.
+        let begun = unsafe { shared::begin(entry, plain, dispatch) };
         // A dead entry is no dispatch.
         let Some(begun) = begun else { return true };
         self.seat.counters.dispatched(verdict, streak, fairness.base_limit(), pending);

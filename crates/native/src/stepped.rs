@@ -4,6 +4,7 @@
 //! in the lanes, one per task, so that the order of dispatches is exactly the law's; and due timers
 //! are looked for before each step. So a run is a function of its program, its script and its seed.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -49,6 +50,14 @@ impl Default for Setup {
 /// let mut run = Stepped::new(Setup::default());
 /// assert_eq!(run.step(), None);
 /// ```
+///
+/// The thread that made it is all its workers: tasks that are not `Send` stay there, and so does
+/// it.
+///
+/// ```compile_fail,E0277
+/// fn sent<T: Send>() {}
+/// sent::<asx_native::stepped::Stepped>();
+/// ```
 pub struct Stepped {
     shared: Arc<Shared>,
     core: Arc<Core>,
@@ -57,6 +66,8 @@ pub struct Stepped {
     advice: Arc<Advice>,
     /// Which worker steps.
     rng: DetRng,
+    /// It stays on its thread.
+    _here: PhantomData<*const ()>,
 }
 
 /// One step.
@@ -104,7 +115,7 @@ impl Stepped {
             .collect();
         let root = core.root();
         let rng = DetRng::new(setup.seed, u64::MAX);
-        Stepped { shared, core, root, workers, advice, rng }
+        Stepped { shared, core, root, workers, advice, rng, _here: PhantomData }
     }
 
     /// What its tasks share.

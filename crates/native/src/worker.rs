@@ -3,8 +3,11 @@
 //! The order is the kernel's: cancel, timed, ready, global before local, with its bounds on
 //! streaks. Most of the time there is only plainly ready work; that path is short.
 //!
-//! # Rule
+//! # Rules
 //! 1. [`CURRENT`] points to a worker that [`Worker::run`] borrows for as long as it is set.
+//! 2. A pinned entry is only ever in the queues of the worker it is pinned to, from which nobody
+//!    steals it. There is one [`Worker`] of each number; only the thread that owns it polls from
+//!    its queues, and it keeps it until nothing that is pinned to it lives.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -25,7 +28,7 @@ use crate::parker::Woken;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
-use crate::shared::{Remote, Shared};
+use crate::shared::{self, Remote, Shared};
 
 /// Nanoseconds. Sleepers get up for timers at multiples of this, or when they have slept for as
 /// long, so that one wake serves many.
@@ -321,12 +324,9 @@ impl Worker {
         let streak = self.fairness.borrow().streak();
         // A task that was asked to stop while it waited has another entry in the cancel lane.
         let plain = lane != Lane::Cancel;
-        let begun = if self.recording {
-            let dispatch = Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
-            entry.begin_recorded(plain, dispatch)
-        } else {
-            entry.begin_from(plain)
-        };
+        let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
+        // SAFETY: rule 2.
+        let begun = unsafe { shared::begin(entry, plain, self.recording.then(dispatch)) };
         let Some(begun) = begun else { return self.discard() };
         let mut fairness = self.fairness.borrow_mut();
         self.remote.counters.dispatched(verdict, streak, fairness.base_limit(), pending);
@@ -341,11 +341,9 @@ impl Worker {
     /// The same for plain work after plain work.
     #[inline]
     fn poll_plain(&self, entry: Runnable) -> Option<bool> {
-        let begun = if self.recording {
-            entry.begin_recorded(true, self.plain_dispatch())
-        } else {
-            entry.begin_from(true)
-        };
+        let dispatch = self.recording.then(|| self.plain_dispatch());
+        // SAFETY: rule 2.
+        let begun = unsafe { shared::begin(entry, true, dispatch) };
         let Some(begun) = begun else { return self.discard() };
         let polled = begun.run();
         self.polled();
@@ -694,7 +692,7 @@ impl Worker {
         while let Some(entry) = next().or_else(|| self.next_plain()) {
             match entry.pin() {
                 // Whatever was pinned here has ended; this drops its last entries.
-                Some(_) => drop(entry.run()),
+                Some(_) => drop(self.act(|| entry.run())),
                 None => self.shared.global.push(entry),
             }
         }

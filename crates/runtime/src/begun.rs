@@ -1,5 +1,7 @@
 //! Entries whose poll has begun: for hosts that count what really runs.
 
+use std::marker::PhantomData;
+
 use crate::cell::{RESERVE, Runnable, Snapshot};
 use crate::journal::Dispatch;
 
@@ -8,6 +10,8 @@ use crate::journal::Dispatch;
 pub struct Begun {
     entry: Runnable,
     word: Snapshot,
+    /// It stays on the thread that has begun it.
+    _here: PhantomData<*const ()>,
 }
 
 impl Runnable {
@@ -16,16 +20,23 @@ impl Runnable {
     ///
     /// A cancel of a queued task leaves such an entry behind. It is no dispatch: a host does not
     /// count it.
+    ///
+    /// # Safety
+    /// As [`run_from`](Runnable::run_from).
     #[inline]
-    pub fn begin_from(self, plain: bool) -> Option<Begun> {
+    pub unsafe fn begin_from(self, plain: bool) -> Option<Begun> {
         let header = self.header();
+        // What is bounded may have no poll left: it is not running yet.
         let begun = header.word.begin_with(header.extra.is_none(), plain, RESERVE);
         self.begun(begun)
     }
 
     /// [`begin_from`](Runnable::begin_from), and has the record say how it came about.
+    ///
+    /// # Safety
+    /// As [`run_from`](Runnable::run_from).
     #[inline]
-    pub fn begin_recorded(self, plain: bool, dispatch: Dispatch) -> Option<Begun> {
+    pub unsafe fn begin_recorded(self, plain: bool, dispatch: Dispatch) -> Option<Begun> {
         let header = self.header();
         match header.region.core.begin_quickly(header, &dispatch) {
             None => self.begin_recorded_slowly(plain, dispatch),
@@ -44,7 +55,7 @@ impl Runnable {
 
     #[inline]
     fn begun(self, word: Option<Snapshot>) -> Option<Begun> {
-        word.map(|word| Begun { entry: self, word })
+        word.map(|word| Begun { entry: self, word, _here: PhantomData })
     }
 }
 

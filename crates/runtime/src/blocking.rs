@@ -132,7 +132,8 @@ mod tests {
     #[derive(Default)]
     struct NoThreads(Mutex<Vec<Runnable>>);
 
-    impl Host for NoThreads {
+    // SAFETY: it has no worker, and finds no entries.
+    unsafe impl Host for NoThreads {
         fn schedule(&self, entry: Runnable) {
             self.0.lock().unwrap().push(entry);
         }

@@ -26,7 +26,14 @@ use crate::region::straight::Straight;
 use crate::time::Timers;
 
 /// Where and when things run: threads, queues, the clock.
-pub trait Host: Send + Sync + 'static {
+///
+/// # Safety
+/// Memory safety rests on what a host does with tasks that need not be `Send`:
+/// 1. [`here`](Host::here) answers a worker's number only on the thread that is this worker, and as
+///    long as a task pinned to it lives no other thread becomes that worker.
+/// 2. [`unschedule`](Host::unschedule) answers an entry of the task with this number that it was
+///    given and has neither run nor given up.
+pub unsafe trait Host: Send + Sync + 'static {
     /// Puts a runnable task into a queue.
     fn schedule(&self, entry: Runnable);
 
@@ -333,10 +340,13 @@ impl Core {
         self.next_task.fetch_add(1, Relaxed)
     }
 
-    /// Numbers and times begin anew, as for a first program. Only when the last one is over.
+    /// Numbers and times begin anew, as for a first program.
+    ///
+    /// # Safety
+    /// No task of this core lives: a host finds entries by the numbers of their tasks.
     #[cfg(feature = "lab")]
     #[inline]
-    pub fn renumber(&self) {
+    pub unsafe fn renumber(&self) {
         for kind in [
             &self.next_task,
             &self.next_channel,

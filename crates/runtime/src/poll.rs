@@ -14,6 +14,7 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
 use crate::ambient::{self, Turn};
+use crate::begun::Begun;
 use crate::budget;
 use crate::cell::{RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of};
 use crate::channel::session::dropping_by_force;
@@ -64,53 +65,54 @@ impl Runnable {
     /// Polls the task once, if this entry is the one that counts and the task may be polled:
     /// whether it did.
     ///
-    /// A host calls this on the worker the task is pinned to, if it is. The record does not say how
-    /// it came about: jobs are not chosen.
+    /// The record does not say how it came about: jobs are not chosen.
+    ///
+    /// # Panics
+    /// If the task is [pinned](Runnable::pin) and the calling thread is not that worker.
     pub fn run(self) -> bool {
         let header = self.header();
+        let here = self.pin().is_none_or(|pin| header.region.core.here() == Some(pin));
+        assert!(here, "a pinned task is polled by the worker it is pinned to");
         if header.region.core.recording() {
             let begun = header.begin_unchosen();
             return self.run_begun(begun);
         }
-        self.run_from(false)
+        // SAFETY: looked at above.
+        unsafe { self.run_from(false) }
     }
 
     /// [`run`](Runnable::run). `plain`: the entry waited in another lane than that of cancels, so
     /// that one whose task was asked to stop meanwhile is not the one that counts.
+    ///
+    /// # Safety
+    /// The calling thread is the worker the task is [pinned](Runnable::pin) to, if it is: such a
+    /// task need not be `Send`.
     #[inline]
-    pub fn run_from(self, plain: bool) -> bool {
-        let header = self.header();
-        // What is bounded may have no poll left: it is not running yet.
-        let begun = header.word.begin_with(header.extra.is_none(), plain, RESERVE);
-        self.run_begun(begun)
+    pub unsafe fn run_from(self, plain: bool) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.begin_from(plain) }.is_some_and(Begun::run)
     }
 
     /// [`run`](Runnable::run), in one piece with the caller: for a host that does little else.
+    ///
+    /// # Safety
+    /// As [`run_from`](Runnable::run_from).
     #[cfg(feature = "lab")]
     #[inline(always)]
-    pub fn run_inline(self) -> bool {
+    pub unsafe fn run_inline(self) -> bool {
         let header = self.header();
         let begun = header.word.begin_with(header.extra.is_none(), false, RESERVE);
         self.run_on(begun)
     }
 
     /// [`run`](Runnable::run), and has the record say how it came about.
+    ///
+    /// # Safety
+    /// As [`run_from`](Runnable::run_from).
     #[inline]
-    pub fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
-        let header = self.header();
-        match header.region.core.begin_quickly(header, &dispatch) {
-            None => self.run_recorded_slowly(plain, dispatch),
-            begun => self.run_begun(begun),
-        }
-    }
-
-    #[inline(never)]
-    fn run_recorded_slowly(self, plain: bool, dispatch: Dispatch) -> bool {
-        let header = self.header();
-        let looked = header.region.core.begin_after_look(header, &dispatch);
-        let begun =
-            looked.or_else(|| header.begin_on_record(header.extra.is_none(), plain, dispatch));
-        self.run_begun(begun)
+    pub unsafe fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.begin_recorded(plain, dispatch) }.is_some_and(Begun::run)
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
@@ -178,7 +180,7 @@ impl Turn {
         let waker = task.lend_waker();
         let mut cx = Context::from_waker(&waker);
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: `begin` set `POLLING`; the host keeps to the pin.
+            // SAFETY: `begin` set `POLLING`; whoever runs an entry promised to keep to the pin.
             self.run(|| unsafe { task.poll(&mut cx) })
         }));
         match polled {

@@ -188,8 +188,24 @@ impl RegionProbe {
     }
 
     /// The region as a scope whose tasks have errors of type `E`.
-    pub fn scope<E>(&self) -> Scope<E> {
+    ///
+    /// # Safety
+    /// `E` is the error type of all tasks of the region, finalizers included, and of its scope if
+    /// it has one: a scope takes the error of a failed task out of its cell as its own.
+    pub unsafe fn scope<E>(&self) -> Scope<E> {
         Scope::over(self.0.clone(), PhantomData)
+    }
+
+    /// Opens a region inside, with the one scope it has.
+    pub fn open_scope<E>(
+        &self,
+        policy: Policy,
+        budget: Budget,
+    ) -> Result<(RegionProbe, Scope<E>), Status> {
+        let child = self.open(policy, budget, None)?;
+        // SAFETY: the region is new, and this scope is the only one that starts tasks in it.
+        let scope = unsafe { child.scope() };
+        Ok((child, scope))
     }
 
     /// Its law.
@@ -235,7 +251,10 @@ impl RegionProbe {
     }
 
     /// Registers a finalizer that may fail.
-    pub fn defer<F, B, E>(&self, body: F) -> Result<(), Status>
+    ///
+    /// # Safety
+    /// As [`scope`](RegionProbe::scope), for `E`.
+    pub unsafe fn defer<F, B, E>(&self, body: F) -> Result<(), Status>
     where
         F: FnOnce(Cx) -> B + Send + 'static,
         B: Future<Output = Result<(), E>> + Send + 'static,
@@ -249,7 +268,10 @@ impl RegionProbe {
     }
 
     /// Starts a finalizer in a region that is finalizing.
-    pub fn spawn_finalizer<F, B, E>(&self, body: F) -> Result<(), Status>
+    ///
+    /// # Safety
+    /// As [`scope`](RegionProbe::scope), for `E`.
+    pub unsafe fn spawn_finalizer<F, B, E>(&self, body: F) -> Result<(), Status>
     where
         F: FnOnce(Cx) -> B + Send + 'static,
         B: Future<Output = Result<(), E>> + Send + 'static,
@@ -263,7 +285,13 @@ impl RegionProbe {
     }
 
     /// Records a task that failed to start.
-    pub fn spawn_failed<E>(&self, error: E) -> Result<Task<(), E>, Status> {
+    ///
+    /// # Safety
+    /// As [`scope`](RegionProbe::scope), for `E`.
+    pub unsafe fn spawn_failed<E>(&self, error: E) -> Result<Task<(), E>, Status>
+    where
+        E: Send + 'static,
+    {
         failed(&self.0, error)
     }
 

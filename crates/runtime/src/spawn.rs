@@ -60,7 +60,11 @@ where
 }
 
 /// A task that could not be started: over at once, with this error.
-pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>, Status> {
+pub(crate) fn failed<T, E>(region: &Arc<Region>, error: E) -> Result<Task<T, E>, Status>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+{
     region.precheck(None)?;
     let plan = Blueprint {
         region: Home::of(region),

@@ -329,7 +329,11 @@ mod on {
     }
 
     /// Everything that lives in a region and below it, and who waits for whom.
-    pub fn waiters(region: &Arc<Region>) -> Vec<Waiter> {
+    ///
+    /// # Safety
+    /// No task of the region's runtime is polled, and no handle of one used, on another thread
+    /// meanwhile: the wakers of those who wait are looked at.
+    pub unsafe fn waiters(region: &Arc<Region>) -> Vec<Waiter> {
         let mut survey = Survey::default();
         region.survey(&mut survey);
         let Survey { mut tasks, mut needs, bodies } = survey;

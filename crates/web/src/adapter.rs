@@ -422,7 +422,9 @@ fn plainly(entry: Runnable) -> Decision<Entry> {
     }
 }
 
-impl Host for Adapter {
+// SAFETY: worker 0 is the thread that made the runtime, which is not `Send` and polls everything;
+// entries are found by the number of their task, which no other task of the runtime has.
+unsafe impl Host for Adapter {
     fn schedule(&self, entry: Runnable) {
         // Shortcut: the way of nearly every wake.
         let left = self.lock_quickly().push_plain(entry);
@@ -487,10 +489,19 @@ impl Host for Adapter {
     }
 }
 
-/// A number that no two threads have at the same time.
+/// A number that no other thread ever has: another page's runtime may outlive its thread.
+#[cfg(not(target_family = "wasm"))]
 fn this_thread() -> usize {
+    use std::sync::atomic::AtomicUsize;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static MARK: u8 = const { 0 };
+        static NUMBER: usize = NEXT.fetch_add(1, Relaxed);
     }
-    MARK.with(|mark| std::ptr::from_ref(mark).addr())
+    NUMBER.with(|number| *number)
+}
+
+/// A page has one thread, and each of its workers a memory of its own.
+#[cfg(target_family = "wasm")]
+fn this_thread() -> usize {
+    0
 }

@@ -61,7 +61,8 @@ impl Inner {
         loop {
             let next = self.adapter.lock_quickly().next_plain();
             let Some(entry) = next else { return };
-            entry.run_from(true);
+            // SAFETY: as in `poll`.
+            unsafe { entry.run_from(true) };
         }
     }
 
@@ -92,10 +93,13 @@ impl Inner {
         let Decision { lane, streak, limit, fallback, token: Entry(entry), .. } = decision;
         // Whoever was asked to stop while it waited has another entry in the cancel lane.
         let plain = lane != Lane::Cancel;
-        if self.core.recording() {
-            entry.run_recorded(plain, Dispatch::new(0, lane, streak, limit).fallback(fallback))
-        } else {
-            entry.run_from(plain)
+        // SAFETY: worker 0 is the thread that made this, which is not `Send`.
+        unsafe {
+            if self.core.recording() {
+                entry.run_recorded(plain, Dispatch::new(0, lane, streak, limit).fallback(fallback))
+            } else {
+                entry.run_from(plain)
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use asx_kernel::budget::Budget;
 use asx_kernel::status::Status;
 use asx_runtime::probe::RegionProbe;
-use asx_runtime::{Cx, Grace, Policy, Stop, Task, Why};
+use asx_runtime::{Cx, Grace, Policy, Scope, Stop, Task, Why};
 
 use crate::error::WebError;
 use crate::runtime::{Inner, Runtime};
@@ -59,6 +59,7 @@ impl Default for Start {
 ///
 /// Dropping it changes nothing: the program goes on.
 pub struct Program<T> {
+    scope: Scope<Infallible>,
     region: RegionProbe,
     shared: Rc<RefCell<Shared<T>>>,
 }
@@ -116,12 +117,11 @@ impl Runtime {
             return Err(WebError::Trapped(trapped));
         }
         let root = RegionProbe(self.inner.root.clone());
-        let region = root.open(Policy::CollectAll, Budget::INFINITE, None);
-        let region = region.map_err(WebError::Refused)?;
+        let opened = root.open_scope::<Infallible>(Policy::CollectAll, Budget::INFINITE);
+        let (region, scope) = opened.map_err(WebError::Refused)?;
         let shared = Shared { value: None, ended: None, is_over: false, then: None, finally: None };
         let shared = Rc::new(RefCell::new(shared));
         let slot = shared.clone();
-        let scope = region.scope::<Infallible>();
         let mut builder = scope.task(how.name.clone());
         if let Some(priority) = how.priority {
             builder = builder.priority(priority);
@@ -139,7 +139,7 @@ impl Runtime {
         });
         let task = task.map_err(WebError::Refused)?;
         self.watch_program(region.clone(), task, shared.clone());
-        Ok(Program { region, shared })
+        Ok(Program { scope, region, shared })
     }
 
     fn watch_program<T: 'static>(
@@ -203,7 +203,7 @@ impl<T> Program<T> {
 
     /// Asks everything in it to stop.
     pub fn cancel(&self, why: impl Into<Why>) {
-        self.region.scope::<Infallible>().cancel(why);
+        self.scope.cancel(why);
     }
 
     /// The region it runs in.

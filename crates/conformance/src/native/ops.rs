@@ -14,7 +14,7 @@ use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 use asx_runtime::probe::{RegionProbe, TaskProbe};
-use asx_runtime::{Cx, Policy};
+use asx_runtime::{Cx, Policy, Scope};
 use core::task::{Poll, Waker};
 use std::sync::{Arc, Mutex};
 
@@ -80,11 +80,13 @@ impl World {
             Op::Gate { region, open } => self.region(region)?.set_admission(*open),
             Op::Defer { region, task, name } => {
                 let body = self.finalizer(task, name)?;
-                self.region(region)?.defer(body)?;
+                // SAFETY: as in `scope_of`.
+                unsafe { self.region(region)?.defer(body) }?;
             }
             Op::Finalizer { region, task, name } => {
                 let body = self.finalizer(task, name)?;
-                self.region(region)?.spawn_finalizer(body)?;
+                // SAFETY: as in `scope_of`.
+                unsafe { self.region(region)?.spawn_finalizer(body) }?;
             }
             _ => return Err(Status::Internal),
         }
@@ -121,7 +123,7 @@ impl World {
                         Script::new(world, cx, own, runner)
                     }
                 };
-                let scope = region.scope::<ScriptError>();
+                let scope = scope_of(&region);
                 let mut builder = scope.task(&**name);
                 if let Some(priority) = budget.priority {
                     builder = builder.priority(priority);
@@ -146,7 +148,8 @@ impl World {
             Op::SpawnFailed { name, region, message, status } => {
                 let region = self.region_or_own(region.as_ref(), by)?;
                 let error = ScriptError { status: *status, message: message.clone() };
-                let handle = region.spawn_failed(error.clone())?;
+                // SAFETY: as in `scope_of`.
+                let handle = unsafe { region.spawn_failed(error.clone()) }?;
                 let probe = TaskProbe::of_task(&handle);
                 let id = probe.id();
                 self.adopt(name, Some(probe), handle);
@@ -291,4 +294,10 @@ impl World {
             priority: Priority(keys.priority.unwrap_or(0)),
         }
     }
+}
+
+/// A region of a scenario as the scope of its tasks.
+fn scope_of(region: &RegionProbe) -> Scope<ScriptError> {
+    // SAFETY: all tasks of a scenario are scripts, finalizers too: they fail with a `ScriptError`.
+    unsafe { region.scope() }
 }

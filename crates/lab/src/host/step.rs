@@ -91,7 +91,8 @@ impl LabHost {
             entry.forget_wait();
             footprint::begin(path.0, made, notes);
             self.pulse.go_on(id);
-            entry.run_inline();
+            // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
+            unsafe { entry.run_inline() };
             state = cell.borrow_mut();
             self.listen(&mut state);
             let made_now = if WATCHED {
@@ -183,11 +184,14 @@ impl LabHost {
         let lane = entry.place().lane();
         // Whoever was asked to stop while it waited by law is in the cancel lane by now.
         let plain = dispatch.is_some() && lane != Lane::Cancel;
-        if self.is_recorded {
-            // Without it there are no streaks: the strategy chooses across all lanes.
-            entry.run_recorded(plain, dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0)));
-        } else {
-            entry.run_from(plain);
+        // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
+        unsafe {
+            if self.is_recorded {
+                // Without it there are no streaks: the strategy chooses across all lanes.
+                entry.run_recorded(plain, dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0)));
+            } else {
+                entry.run_from(plain);
+            }
         }
     }
 }

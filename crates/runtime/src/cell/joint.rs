@@ -77,7 +77,11 @@ impl<T, E> Drop for Joint<T, E> {
         if self.done {
             return;
         }
-        task.word.take_waker();
+        // Who waited is let go of: a task that waited for itself would be kept by its own waker.
+        let _joiner = task.word.take_waker().then(|| {
+            // SAFETY: rule 3: `WAKER` was set and is clear now, so that nobody else looks at it.
+            task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }))
+        });
         let parted = task.word.drop_handle_with(true);
         if parted.claimed {
             // A panic here would drop the reference once more.

@@ -199,3 +199,12 @@ fn a_yield_inside_another_waker_wakes_that_one() {
     // SAFETY: the wake has counted a reference for it.
     assert!(unsafe { Runnable::new(task_ref.as_ptr()) }.run() && task.is_finished());
 }
+
+#[test]
+#[should_panic(expected = "polled by the worker it is pinned to")]
+fn a_pinned_task_is_not_run_by_a_thread_that_is_no_worker() {
+    let plan = Plan { pin: 0, ..Plan::default() };
+    // SAFETY: Send and 'static.
+    let (entry, _task) = unsafe { make(&loose_region(), plan, async |_: Cx| Ok::<(), ()>(())) };
+    entry.unwrap().unwrap().run();
+}

@@ -32,7 +32,8 @@ struct Clock {
     now: AtomicU64,
 }
 
-impl Host for Clock {
+// SAFETY: it has no worker, and finds no entries.
+unsafe impl Host for Clock {
     fn schedule(&self, _: Runnable) {}
 
     fn now(&self) -> Time {
@@ -282,7 +283,8 @@ fn timers_of_every_generation_are_on_the_record() {
     // SAFETY: Send and 'static.
     let (entry, task) =
         unsafe { make(&region, Plan::default(), |_: Cx| async { Ok::<(), ()>(()) }) };
-    assert!(entry.unwrap().unwrap().run_recorded(true, dispatch));
+    // SAFETY: not pinned.
+    assert!(unsafe { entry.unwrap().unwrap().run_recorded(true, dispatch) });
     drop(task);
     assert!(core.recorder.as_ref().unwrap().quickly(|_| Some(())).is_some());
     let all = [1, u64::from(u32::MAX) - 1, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
@@ -346,7 +348,8 @@ fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
             _ => None,
         });
     assert!(permits.eq(0..=100));
-    assert!(entry.run_recorded(true, Dispatch::new(0, Lane::Ready, 0, 16)));
+    // SAFETY: not pinned.
+    assert!(unsafe { entry.run_recorded(true, Dispatch::new(0, Lane::Ready, 0, 16)) });
 }
 
 /// What is recorded of tasks that come and go; some have a timer. Whether it was written quickly.
@@ -365,7 +368,8 @@ fn lives(passes: bool) -> (Vec<(Subject, EventKind)>, bool) {
         };
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), body) };
-        assert!(entry.unwrap().unwrap().run_recorded(true, dispatch));
+        // SAFETY: not pinned.
+        assert!(unsafe { entry.unwrap().unwrap().run_recorded(true, dispatch) });
         drop(task);
         quick += u64::from(recorder.quickly(|_| Some(())).is_some());
     }

@@ -1,0 +1,467 @@
+//! Programs that try to break the runtime from safe code: by what they drop, forget, cancel and
+//! wake, and when. Each ends within a second or two; one that hangs is shown and ends the process.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use asx::prelude::*;
+use asx::{Handle, Local, Policy, Runtime};
+
+/// How long the races go on.
+const WHILE: Duration = Duration::from_millis(700);
+
+/// Ends the process with a dump if a test does not end.
+struct Watchdog(
+    #[expect(dead_code, reason = "its drop tells that the test has ended")] mpsc::Sender<()>,
+);
+
+impl Watchdog {
+    /// Without a handle there is no dump, and nothing that keeps a runtime's memory.
+    fn over(what: &'static str, handle: impl Into<Option<Handle>>) -> Watchdog {
+        let handle = handle.into();
+        let (alive, gone) = mpsc::channel();
+        thread::spawn(move || {
+            if gone.recv_timeout(Duration::from_secs(20)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{what} hangs");
+                if let Some(handle) = handle {
+                    eprintln!("{}", handle.dump());
+                }
+                std::process::abort();
+            }
+        });
+        Watchdog(alive)
+    }
+}
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+fn until() -> impl Fn() -> bool {
+    let end = Instant::now() + WHILE;
+    move || Instant::now() < end
+}
+
+/// Has others run, without a context.
+fn yield_by_hand() -> impl Future<Output = ()> {
+    let mut yielded = false;
+    poll_fn(move |cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+/// A scope is cancelled by a thread while a worker takes its tasks, which nobody but the scope
+/// knows: no handle, no context.
+#[test]
+fn a_cancel_from_a_thread_meets_tasks_that_only_their_scope_knows() {
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let _watchdog = Watchdog::over("cancel from a thread", runtime.handle());
+        let (scopes, to_cancel) = mpsc::channel::<Scope<Cancelled>>();
+        let (spawned, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let counts = (spawned.clone(), ended.clone());
+        let cancels = thread::spawn(move || {
+            for (nth, scope) in to_cancel.into_iter().enumerate() {
+                for _ in 0..3 {
+                    counts.0.fetch_add(1, Relaxed);
+                    let ended = Counted(counts.1.clone());
+                    drop(scope.spawn(move |_| async move {
+                        let _ended = ended;
+                        Ok(())
+                    }));
+                }
+                (0..nth * 37 % 400).for_each(|_| std::hint::spin_loop());
+                scope.cancel("by a thread");
+            }
+        });
+        let goes_on = until();
+        runtime.block_on(async |cx: Cx| {
+            while goes_on() {
+                let _: Result<(), Cancelled> = cx
+                    .scope(async |s| {
+                        scopes.send(s.clone()).unwrap();
+                        cx.cancelled().await;
+                        Ok(())
+                    })
+                    .await;
+            }
+        });
+        drop(scopes);
+        cancels.join().unwrap();
+        assert_eq!(spawned.load(Relaxed), ended.load(Relaxed));
+        assert_eq!(runtime.dump().tasks(), 0);
+    }
+}
+
+/// The same by one of the tasks: its siblings are in the queues of another worker at the time.
+#[test]
+fn a_cancel_by_a_sibling_meets_tasks_that_only_their_scope_knows() {
+    let runtime = runtime(2);
+    let _watchdog = Watchdog::over("cancel by a sibling", runtime.handle());
+    let (mut spawned, ended) = (0, Arc::new(AtomicUsize::new(0)));
+    let goes_on = until();
+    runtime.block_on(async |cx: Cx| {
+        let mut round = 0;
+        while goes_on() {
+            round += 1;
+            let _: Result<(), Cancelled> = cx
+                .scope(async |s: Scope<Cancelled>| {
+                    for nth in 0..16 {
+                        spawned += 1;
+                        let (scope, ended) = (s.clone(), Counted(ended.clone()));
+                        drop(s.spawn(move |_| async move {
+                            let _ended = ended;
+                            (0..(nth * 7 + round) % 40).for_each(|_| std::hint::spin_loop());
+                            if nth == round % 16 {
+                                scope.cancel("by a sibling");
+                            }
+                            yield_by_hand().await;
+                            yield_by_hand().await;
+                            Ok(())
+                        }));
+                    }
+                    Ok(())
+                })
+                .await;
+        }
+    });
+    assert_eq!(spawned, ended.load(Relaxed));
+    assert_eq!(runtime.dump().tasks(), 0);
+}
+
+/// The first error of a scope does it, too.
+#[test]
+fn a_failure_meets_tasks_that_only_their_scope_knows() {
+    let runtime = runtime(2);
+    let _watchdog = Watchdog::over("fail fast", runtime.handle());
+    let (mut spawned, ended) = (0, Arc::new(AtomicUsize::new(0)));
+    let goes_on = until();
+    runtime.block_on(async |cx: Cx| {
+        let mut round = 0;
+        while goes_on() {
+            round += 1;
+            let outcome: Outcome<(), usize> = cx
+                .try_scope(async |s: Scope<usize>| {
+                    for nth in 0..16 {
+                        spawned += 1;
+                        let ended = Counted(ended.clone());
+                        drop(s.spawn(move |_| async move {
+                            let _ended = ended;
+                            yield_by_hand().await;
+                            if nth == round % 16 { Err(nth) } else { Ok(()) }
+                        }));
+                    }
+                    Ok(())
+                })
+                .await;
+            assert!(matches!(outcome, Err(Stop::Err(nth)) if nth == round % 16));
+        }
+    });
+    assert_eq!(spawned, ended.load(Relaxed));
+    assert_eq!(runtime.dump().tasks(), 0);
+}
+
+/// Wakers that are forgotten are references that are never given back: any number of them in any
+/// number of polls, and the task is still there when it is looked at and when it ends.
+#[test]
+fn forgotten_wakers_do_not_end_a_task() {
+    let runtime = runtime(1);
+    let _watchdog = Watchdog::over("forgotten wakers", runtime.handle());
+    let text = runtime.block_on(async |cx: Cx| {
+        let (tx, mut rx) = channel::bounded::<Cx>(1);
+        cx.scope(async |s: Scope<Cancelled>| {
+            let task = s.spawn(async move |cx: Cx| {
+                let (text, extra) = (String::from("still here"), cx.clone());
+                let mut polls = 0;
+                poll_fn(|cx| {
+                    (0..1000).for_each(|_| std::mem::forget(cx.waker().clone()));
+                    polls += 1;
+                    cx.waker().wake_by_ref();
+                    if polls < 1000 { Poll::Pending } else { Poll::Ready(()) }
+                })
+                .await;
+                tx.try_send(extra).unwrap();
+                cx.cancelled().await;
+                // What it says is not heard, since it was cancelled; that it can is.
+                Ok(drop(text))
+            });
+            drop(rx.recv(&cx).await.unwrap());
+            cx.yield_now().await;
+            assert!(!task.is_finished());
+            task.cancel("the end");
+            Ok(task.await.is_err())
+        })
+        .await
+    });
+    assert!(text.unwrap());
+}
+
+/// A task is woken by value by a thread, ends, and its runtime with it, while the thread is still
+/// in the wake.
+#[test]
+fn a_wake_by_value_outlives_the_runtime() {
+    let _watchdog = Watchdog::over("a wake by value", None);
+    for spawned in [false, true] {
+        let slot = Arc::new((Mutex::new(None::<Waker>), AtomicBool::new(false)));
+        let over = Arc::new(AtomicBool::new(false));
+        let (wakes, ends) = (slot.clone(), over.clone());
+        let thread = thread::spawn(move || {
+            while !ends.load(Relaxed) {
+                let waker = wakes.0.lock().unwrap().take();
+                match waker {
+                    Some(waker) => {
+                        wakes.1.store(true, SeqCst);
+                        waker.wake();
+                    }
+                    None => thread::yield_now(),
+                }
+            }
+        });
+        let goes_on = until();
+        while goes_on() {
+            let runtime = runtime(1);
+            slot.1.store(false, SeqCst);
+            let wait = {
+                let (slot, mut told) = (slot.clone(), false);
+                poll_fn(move |cx| {
+                    if slot.1.load(SeqCst) {
+                        return Poll::Ready(());
+                    }
+                    if !std::mem::replace(&mut told, true) {
+                        *slot.0.lock().unwrap() = Some(cx.waker().clone());
+                    }
+                    Poll::Pending
+                })
+            };
+            runtime.block_on(async move |cx: Cx| {
+                let done = Arc::new(AtomicBool::new(false));
+                let busy = done.clone();
+                let _: Result<(), Cancelled> = cx
+                    .scope(async |s: Scope<Cancelled>| {
+                        // Keeps the thread awake: it takes the entry as soon as it is there.
+                        drop(s.spawn(async move |cx: Cx| {
+                            while !busy.load(Relaxed) {
+                                cx.yield_now().await;
+                            }
+                            Ok(())
+                        }));
+                        if spawned {
+                            drop(s.spawn(async move |_cx: Cx| {
+                                wait.await;
+                                done.store(true, Relaxed);
+                                Ok(())
+                            }));
+                        } else {
+                            wait.await;
+                            done.store(true, Relaxed);
+                        }
+                        Ok(())
+                    })
+                    .await;
+            });
+            drop(runtime);
+        }
+        over.store(true, Relaxed);
+        thread.join().unwrap();
+    }
+}
+
+/// The same with nothing but a reply.
+#[test]
+fn a_reply_outlives_the_runtime_it_was_for() {
+    let _watchdog = Watchdog::over("a reply", None);
+    let (jobs, line) = mpsc::channel::<channel::oneshot::Reply<u32>>();
+    let thread = thread::spawn(move || {
+        for reply in line {
+            (0..200).for_each(|_| std::hint::spin_loop());
+            let _ = reply.send(1);
+        }
+    });
+    let goes_on = until();
+    while goes_on() {
+        let runtime = runtime(1);
+        let answered: Result<u32, Cancelled> = runtime.block_on(async |cx: Cx| {
+            cx.scope(async |s: Scope<Cancelled>| {
+                let done = Arc::new(AtomicBool::new(false));
+                let busy = done.clone();
+                drop(s.spawn(async move |cx: Cx| {
+                    while !busy.load(Relaxed) {
+                        cx.yield_now().await;
+                    }
+                    Ok(())
+                }));
+                let (reply, mut answer) = channel::oneshot();
+                jobs.send(reply).unwrap();
+                let answered = answer.recv(&cx).await.unwrap();
+                done.store(true, Relaxed);
+                Ok(answered)
+            })
+            .await
+        });
+        assert_eq!(answered, Ok(1));
+        drop(runtime);
+    }
+    drop(jobs);
+    thread.join().unwrap();
+}
+
+type Kept = Task<u32, Cancelled>;
+
+/// A local value that has the handle of a task of another region.
+struct Holds(Mutex<Option<Kept>>);
+
+impl Drop for Holds {
+    fn drop(&mut self) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+static HOLDS: Local<Holds> = Local::new();
+
+/// A task that has ended, outside its scope.
+async fn ended(cx: &Cx) -> Kept {
+    let ended = cx.scope(async |s: Scope<Cancelled>| {
+        let task = s.spawn(async |_cx: Cx| Ok(7));
+        while !task.is_finished() {
+            cx.yield_now().await;
+        }
+        Ok::<_, Cancelled>(task)
+    });
+    ended.await.unwrap()
+}
+
+/// The last task of a region ends the region, whose local value ends the last task of another one:
+/// in the middle of a poll that is turning from one region to a third.
+#[test]
+fn the_end_of_a_local_value_ends_a_task_of_another_region() {
+    let runtime = runtime(1);
+    let _watchdog = Watchdog::over("a local value", runtime.handle());
+    runtime.block_on(async |cx: Cx| {
+        for _ in 0..200 {
+            let other = ended(&cx).await;
+            let value = Holds(Mutex::new(Some(other)));
+            let holder = cx.with_local(&HOLDS, value, async |cx| ended(cx).await).await;
+            cx.yield_now().await;
+            let mut kept = cx
+                .scope(async |s: Scope<Cancelled>| {
+                    drop(holder);
+                    let task = s.spawn(async |_cx: Cx| Ok(8));
+                    while !task.is_finished() {
+                        cx.yield_now().await;
+                    }
+                    Ok::<_, Cancelled>(task)
+                })
+                .await
+                .unwrap();
+            let mut more = Vec::new();
+            for _ in 0..3 {
+                more.push(ended(&cx).await);
+            }
+            cx.yield_now().await;
+            // A look at memory that is another's by now gives another's number.
+            assert!(more.iter().all(|task| task.id() != kept.id()));
+            assert_eq!(kept.outcome().unwrap().unwrap(), 8);
+            drop(kept);
+            cx.yield_now().await;
+            for task in &mut more {
+                assert_eq!(task.outcome().unwrap().unwrap(), 7);
+            }
+        }
+    });
+    assert_eq!(runtime.dump().tasks(), 0);
+}
+
+static NOTED: Local<Counted> = Local::new();
+
+/// A task that awaits its own handle registers its own waker with itself. When it gives up, that
+/// waker must go: it would keep the task, its region and the runtime.
+#[test]
+fn a_task_that_gave_up_waiting_for_itself_is_not_kept() {
+    let (runtime, gone) = (runtime(1), Arc::new(AtomicUsize::new(0)));
+    let watchdog = Watchdog::over("waiting for itself", runtime.handle());
+    let ran: Result<(), Cancelled> = runtime.block_on(async |cx: Cx| {
+        let noted = Counted(gone.clone());
+        let body = async |cx: &Cx| {
+            cx.scope(async |s: Scope<Cancelled>| {
+                let slot = Arc::new(Mutex::new(None::<Task<(), Cancelled>>));
+                let own = slot.clone();
+                let task = s.spawn(async move |cx: Cx| {
+                    let mut own = loop {
+                        if let Some(own) = own.lock().unwrap().take() {
+                            break own;
+                        }
+                        cx.yield_now().await;
+                    };
+                    poll_fn(|cx| {
+                        assert!(Pin::new(&mut own).poll(cx).is_pending());
+                        Poll::Ready(())
+                    })
+                    .await;
+                    drop(own);
+                    Ok(())
+                });
+                *slot.lock().unwrap() = Some(task);
+                Ok(())
+            })
+            .await
+        };
+        cx.with_local(&NOTED, noted, body).await
+    });
+    assert_eq!(ran, Ok(()));
+    drop((runtime, watchdog));
+    assert_eq!(gone.load(Relaxed), 1);
+}
+
+/// Several scopes in one, whose policies differ, all cancelled from threads at about the same time.
+#[test]
+fn cancels_from_several_threads_meet_in_nested_scopes() {
+    let runtime = runtime(2);
+    let _watchdog = Watchdog::over("nested cancels", runtime.handle());
+    let (scopes, to_cancel) = mpsc::channel::<[Scope<Cancelled>; 2]>();
+    let cancels = thread::spawn(move || {
+        for [outer, inner] in to_cancel {
+            thread::scope(|s| {
+                s.spawn(|| outer.cancel("outer"));
+                s.spawn(|| inner.cancel("inner"));
+            });
+        }
+    });
+    let goes_on = until();
+    runtime.block_on(async |cx: Cx| {
+        while goes_on() {
+            let outcome = cx.scope_with(Policy::CollectAll).run(async |outer| {
+                let inner = cx.scope(async |inner: Scope<Cancelled>| {
+                    for _ in 0..4 {
+                        drop(inner.spawn(move |_| async move { Ok(yield_by_hand().await) }));
+                    }
+                    scopes.send([Scope::clone(&outer), inner]).unwrap();
+                    cx.cancelled().await;
+                    Ok(())
+                });
+                inner.await
+            });
+            drop(outcome.await);
+        }
+    });
+    drop(scopes);
+    cancels.join().unwrap();
+    assert_eq!(runtime.dump().tasks(), 0);
+}
+
+/// Counts when it goes.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}

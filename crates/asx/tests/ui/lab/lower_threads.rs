@@ -1,0 +1,8 @@
+// Virtual workers are the thread that made them.
+use asx_kernel::choose::First;
+use asx_lab::workers::{Setup, Workers};
+
+fn main() {
+    let mut run = Workers::new(Setup::default(), Box::new(First));
+    std::thread::spawn(move || run.step());
+}

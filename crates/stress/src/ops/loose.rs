@@ -1,0 +1,215 @@
+//! What is left lying about: futures polled by hand, threads, and the bag.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use asx::Cx;
+
+use super::{Env, drop_outcome, micros, receiver};
+use crate::memory::forget;
+use crate::program::{Fate, Half, ThreadDoes, Where};
+use crate::waker::{block_on, poll_some};
+use crate::world::{Lent, Loose, Thing, World};
+
+/// How long a thread waits for a future that somebody left.
+const PATIENCE: Duration = Duration::from_millis(3);
+
+impl Env {
+    pub(super) fn thread(&self, place: Where, does: ThreadDoes) {
+        let scope = self.scope.clone();
+        let act = move |world: &Arc<World>| match does {
+            ThreadDoes::CancelScope => scope.cancel("from a thread"),
+            ThreadDoes::StopScope => scope.stop(),
+            ThreadDoes::Notify => world.notify.notify_one(),
+            ThreadDoes::Send(nth) => world.sent(world.senders[nth].try_send(world.books.value())),
+            ThreadDoes::Publish => drop(world.publisher.send(world.books.value())),
+            ThreadDoes::Set => drop(world.setter.send(world.books.value())),
+            ThreadDoes::FromBag => {
+                if let Some(thing) = world.find() {
+                    use_thing(world, thing);
+                }
+            }
+            ThreadDoes::Spawn => {
+                let (held, own) = ((world.books.task(), world.books.value()), world.clone());
+                let task = scope.spawn(async move |cx: Cx| {
+                    let _held = held;
+                    cx.yield_now().await;
+                    Ok(own.books.value())
+                });
+                use_thing(world, Thing::Task(task));
+            }
+        };
+        match place {
+            Where::Thread => self.world.thread(act),
+            // On the worker itself: nothing in there waits, but what is in the bag.
+            Where::Here if does == ThreadDoes::FromBag => {}
+            Where::Here => act(&self.world),
+        }
+    }
+
+    /// A future of this task's that belongs to nobody.
+    pub(super) fn loose(&self, half: Half) -> Loose {
+        let Env { world, cx, .. } = self;
+        let (world, cx) = (world.clone(), cx.clone());
+        match half {
+            Half::Sleep => Box::pin(async move { drop(cx.sleep(micros(300)).await) }),
+            Half::Send(nth) => Box::pin(async move {
+                let sent = world.senders[nth].send(&cx, world.books.value()).await;
+                world.sent(sent);
+            }),
+            Half::Recv(nth) => Box::pin(async move {
+                let Some(mut inbox) = receiver(&world, nth) else { return };
+                if let Ok(value) = inbox.get().receiver.recv(&cx).await {
+                    world.received(value);
+                }
+            }),
+            Half::Lock => Box::pin(async move {
+                if let Ok(guard) = world.mutex.lock(&cx).await {
+                    guard.look();
+                }
+            }),
+            Half::Acquire => Box::pin(async move { drop(world.semaphore.acquire(&cx).await) }),
+            Half::Notified => Box::pin(async move { drop(world.notify.notified(&cx).await) }),
+            Half::Barrier => Box::pin(async move { drop(world.barrier.wait(&cx).await) }),
+            Half::Listen => Box::pin(async move {
+                let Some(mut listens) = Lent::take(&world, 0, |world, _| &world.subscriber) else {
+                    return;
+                };
+                drop(listens.get().recv(&cx).await);
+            }),
+            Half::Changed => Box::pin(async move {
+                let Some(mut watches) = Lent::take(&world, 0, |world, _| &world.watcher) else {
+                    return;
+                };
+                drop(watches.get().changed(&cx).await);
+            }),
+            Half::Join => match world.find() {
+                Some(Thing::Task(task)) => Box::pin(async move { drop_outcome(task.await) }),
+                other => {
+                    if let Some(other) = other {
+                        world.put(other);
+                    }
+                    Box::pin(async move { cx.yield_now().await })
+                }
+            },
+            Half::Cancelled => Box::pin(async move { drop(cx.cancelled().await) }),
+        }
+    }
+
+    pub(super) async fn half_poll(&self, half: Half, times: usize, fate: Fate) {
+        let world = &self.world;
+        let mut future = self.loose(half);
+        if poll_some(&world.books, &mut future, times).is_some() {
+            return;
+        }
+        match fate {
+            Fate::Drop => drop(future),
+            Fate::Forget => forget(future),
+            Fate::Bag => world.put(Thing::Future(future)),
+            Fate::ToThread => world.thread(move |world| use_thing(world, Thing::Future(future))),
+            Fate::Finish => self.finish(future).await,
+        }
+    }
+
+    /// Polls a future of somebody's for a while. No cancel in here reaches it, if it has another
+    /// task's context: so it is dropped when the time is over.
+    pub(super) async fn finish(&self, mut future: Loose) {
+        let mut limit = pin!(self.cx.sleep(micros(500)));
+        poll_fn(|cx| {
+            if future.as_mut().poll(cx).is_ready() || limit.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    pub(super) async fn rummage(&self) {
+        let Env { world, cx, .. } = self;
+        if world.coin(8) == 0 {
+            world.put(Thing::Cx(cx.clone()));
+        }
+        match world.find() {
+            Some(Thing::Future(future)) => self.finish(future).await,
+            Some(Thing::Task(task)) => {
+                self.finish(Box::pin(async move { drop_outcome(task.await) })).await;
+            }
+            Some(Thing::Cx(other)) => {
+                let other = other;
+                let _ = (other.checkpoint(), other.is_cancelled());
+                self.finish(Box::pin(async move { drop(other.sleep(micros(100)).await) })).await;
+            }
+            Some(thing) => use_thing(world, thing),
+            None => {}
+        }
+    }
+}
+
+/// Uses something out of the bag where nothing can be awaited: on a thread, say.
+pub(super) fn use_thing(world: &Arc<World>, thing: Thing) {
+    match thing {
+        Thing::Task(mut task) => match world.coin(4) {
+            0 => drop(task.cancel("found it")),
+            1 => task.outcome().into_iter().for_each(drop_outcome),
+            2 => drop(task),
+            _ => {
+                let mut joins = Box::pin(task);
+                if let Some(outcome) = block_on(&world.books, &mut joins, PATIENCE) {
+                    drop_outcome(outcome);
+                }
+            }
+        },
+        Thing::Future(mut future) => match world.coin(3) {
+            0 => drop(future),
+            _ => drop(block_on(&world.books, &mut future, PATIENCE)),
+        },
+        Thing::Reply(reply) => match world.coin(4) {
+            0 => drop(reply),
+            _ => world.sent(reply.send(world.books.value())),
+        },
+        Thing::Permit(permit) => match world.coin(3) {
+            0 => drop(permit),
+            1 => permit.abort(),
+            _ => world.sent(permit.try_send(world.books.value())),
+        },
+        Thing::Scope(scope) => match world.coin(3) {
+            0 => scope.cancel("found it"),
+            1 => scope.stop(),
+            _ => {
+                let (held, own) = ((world.books.task(), world.books.value()), world.clone());
+                drop(scope.spawn(async move |cx: Cx| {
+                    let _held = held;
+                    cx.yield_now().await;
+                    Ok(own.books.value())
+                }));
+            }
+        },
+        Thing::Cx(cx) => {
+            let _ = (cx.id(), cx.is_cancelled(), cx.checkpoint());
+        }
+    }
+}
+
+/// Waits for a thread that wakes by value, at about the time the wait is looked at.
+pub(super) async fn woken_by_hand(world: &Arc<World>) {
+    let (woken, mut told) = (Arc::new(AtomicBool::new(false)), false);
+    poll_fn(|cx| {
+        if woken.load(Ordering::SeqCst) {
+            return Poll::Ready(());
+        }
+        if !told {
+            told = true;
+            let (woken, waker) = (woken.clone(), cx.waker().clone());
+            world.thread(move |_| {
+                woken.store(true, Ordering::SeqCst);
+                waker.wake();
+            });
+        }
+        Poll::Pending
+    })
+    .await;
+}

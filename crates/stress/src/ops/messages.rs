@@ -1,0 +1,214 @@
+//! Messages.
+
+use std::sync::atomic::Ordering;
+
+use asx::channel::oneshot;
+
+use super::{Env, micros, receiver};
+use crate::books::Value;
+use crate::program::{
+    ListenHow, Op, RecvHow, ReplyBy, SendHow, SetHow, TrackedHow, WatchHow, Where,
+};
+use crate::world::{Expected, Fail, Lent, Taken, Thing};
+
+impl Env {
+    pub(super) async fn message(&self, op: &Op) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        match op {
+            Op::Send(nth, how) => self.send(*nth, *how).await?,
+            Op::Recv(nth, how) => self.recv(*nth, *how).await,
+            Op::SendUnbounded => world.sent(world.unbounded.send(world.books.value())),
+            Op::RecvUnbounded(drops) => {
+                let inbox = Lent::take(world, 0, |world, _| &world.unbounded_rx);
+                let Some(mut inbox) = inbox else { return Ok(()) };
+                if *drops {
+                    drop(inbox.keep());
+                } else if let Ok(value) = inbox.get().receiver.recv(cx).await {
+                    world.received(value);
+                }
+            }
+            Op::Tracked(how) => self.tracked(*how).await,
+            Op::RecvTracked => {
+                let inbox = Lent::take(world, 0, |world, _| &world.tracked_rx);
+                let Some(mut inbox) = inbox else { return Ok(()) };
+                if let Ok(value) = inbox.get().receiver.recv(cx).await {
+                    world.received(value);
+                }
+            }
+            Op::Ask(by, patience) => self.ask(*by, *patience).await?,
+            Op::Publish => drop(world.publisher.send(world.books.value())),
+            Op::Listen(how) => self.listen(*how).await,
+            Op::Set(how) => self.set(*how).await,
+            Op::Watch(how) => self.watch(*how).await,
+            Op::RegionChannel(capacity) => {
+                let Ok((tx, mut rx)) = cx.channel(*capacity) else { return Ok(()) };
+                drop(tx.try_send(world.books.value()));
+                let permit = tx.try_reserve_owned();
+                drop(rx.recv(cx).await);
+                drop((permit, tx, rx));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) async fn send(&self, nth: usize, how: SendHow) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        let (tx, value) = (&world.senders[nth], world.books.value());
+        match how {
+            SendHow::Send => world.sent(tx.send(cx, value).await),
+            SendHow::ReserveSend | SendHow::ReserveAbort | SendHow::ReserveDrop => {
+                let Ok(permit) = tx.reserve(cx).await else { return Ok(cx.checkpoint()?) };
+                cx.yield_now().await;
+                match how {
+                    SendHow::ReserveSend => world.sent(permit.try_send(value)),
+                    SendHow::ReserveAbort => permit.abort(),
+                    _ => drop(permit),
+                }
+            }
+            SendHow::Owned(place) => {
+                let Ok(permit) = tx.reserve_owned(cx).await else { return Ok(cx.checkpoint()?) };
+                match place {
+                    Where::Here => world.put(Thing::Permit(permit)),
+                    Where::Thread => world.thread(move |world| world.sent(permit.try_send(value))),
+                }
+            }
+            SendHow::Try => world.sent(tx.try_send(value)),
+            SendHow::TryReserve => {
+                if let Ok(permit) = tx.try_reserve() {
+                    world.sent(permit.try_send(value));
+                }
+            }
+            SendHow::Evict => match tx.send_evict_oldest(value) {
+                Ok(evicted) => {
+                    world.sent(Ok::<_, ()>(()));
+                    let count = evicted.iter().len();
+                    world.books.reported.fetch_add(count, Ordering::Relaxed);
+                }
+                Err(back) => drop(back),
+            },
+        }
+        Ok(())
+    }
+
+    pub(super) async fn recv(&self, nth: usize, how: RecvHow) {
+        let Env { world, cx, .. } = self;
+        let Some(mut inbox) = receiver(world, nth) else { return };
+        let rx = &mut inbox.get().receiver;
+        match how {
+            RecvHow::Recv => {
+                if let Ok(value) = rx.recv(cx).await {
+                    world.received(value);
+                }
+            }
+            RecvHow::Next => {
+                if let Ok(Some(value)) = rx.next(cx).await {
+                    world.received(value);
+                }
+            }
+            RecvHow::Try => {
+                if let Ok(value) = rx.try_recv() {
+                    world.received(value);
+                }
+            }
+            RecvHow::Many => {
+                let mut taken = Taken { values: Vec::new(), books: &world.books };
+                drop(rx.recv_many(cx, &mut taken.values, 3).await);
+            }
+            RecvHow::Close => inbox.get().close(),
+            RecvHow::DropIt => drop(inbox.keep()),
+        }
+    }
+
+    pub(super) async fn tracked(&self, how: TrackedHow) {
+        let Env { world, cx, .. } = self;
+        if how == TrackedHow::Try {
+            if let Ok(permit) = world.tracked.try_reserve() {
+                let (_proof, sent) = permit.try_send(world.books.value());
+                world.sent(sent);
+            }
+            return;
+        }
+        let Ok(permit) = world.tracked.reserve(cx).await else { return };
+        match how {
+            TrackedHow::Send | TrackedHow::Try => {
+                let (_proof, sent) = permit.try_send(world.books.value());
+                world.sent(sent);
+            }
+            TrackedHow::Abort => drop(permit.abort()),
+            TrackedHow::Leak => drop(permit),
+        }
+    }
+
+    pub(super) async fn ask(&self, by: ReplyBy, patience: u64) -> Result<(), Fail> {
+        let Env { world, cx, scope } = self;
+        let (reply, answer) = oneshot();
+        let mut expected = Expected { answer, books: world.books.clone() };
+        match by {
+            ReplyBy::Nobody => drop(reply),
+            ReplyBy::Bag => world.put(Thing::Reply(reply)),
+            ReplyBy::Thread => {
+                world.thread(move |world| world.sent(reply.send(world.books.value())));
+            }
+            ReplyBy::Task => {
+                let (held, own) = (world.books.task(), world.clone());
+                drop(scope.spawn(move |_| async move {
+                    let _held = held;
+                    own.sent(reply.send(own.books.value()));
+                    Ok(own.books.value())
+                }));
+            }
+        }
+        let answer = cx.timeout(micros(patience), async |cx| {
+            if let Ok(value) = expected.answer.recv(cx).await {
+                world.received(value);
+            }
+            Ok(())
+        });
+        let _: Result<(), Fail> = answer.await;
+        Ok(cx.checkpoint()?)
+    }
+
+    pub(super) async fn listen(&self, how: ListenHow) {
+        let Env { world, cx, .. } = self;
+        if how == ListenHow::Subscribe {
+            return world.subscriber.replace(world.publisher.subscribe());
+        }
+        let Some(mut listens) = Lent::take(world, 0, |world, _| &world.subscriber) else { return };
+        match how {
+            ListenHow::Recv => drop(listens.get().recv(cx).await),
+            _ => drop(listens.get().try_recv()),
+        }
+    }
+
+    pub(super) async fn set(&self, how: SetHow) {
+        let Env { world, cx, .. } = self;
+        match how {
+            SetHow::Send => drop(world.setter.send(world.books.value())),
+            SetHow::Replace => drop(world.setter.send_replace(world.books.value())),
+            SetHow::Modify => world.setter.send_modify(|value| *value = world.books.value()),
+            SetHow::Closed => drop(world.setter.closed(cx).await),
+        }
+    }
+
+    pub(super) async fn watch(&self, how: WatchHow) {
+        let Env { world, cx, .. } = self;
+        if how == WatchHow::Subscribe {
+            return world.watcher.replace(world.setter.subscribe());
+        }
+        let Some(mut watches) = Lent::take(world, 0, |world, _| &world.watcher) else { return };
+        match how {
+            WatchHow::Changed => drop(watches.get().changed(cx).await),
+            WatchHow::WaitFor => {
+                let mut looks = 0;
+                let wanted = |value: &Value| {
+                    value.look();
+                    looks += 1;
+                    looks > 2
+                };
+                drop(watches.get().wait_for(cx, wanted).await);
+            }
+            _ => watches.get().borrow().look(),
+        }
+    }
+}

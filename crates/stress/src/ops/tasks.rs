@@ -1,0 +1,196 @@
+//! Scopes and tasks.
+
+use std::panic::panic_any;
+use std::rc::Rc;
+
+use asx::{Budget, Cx, NotReady, Policy, Ready, Restart, Scope, Stop, Task, wait};
+
+use super::loose::{use_thing, woken_by_hand};
+use super::{Env, drop_outcome, micros, run};
+use crate::books::{Meant, Value};
+use crate::memory::forget;
+use crate::program::{Child, ChildKind, End, Handle, Op, ScopeHow, ScopeOp};
+use crate::world::{Fail, Thing};
+
+impl Env {
+    pub(super) async fn scope(&self, op: &ScopeOp) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        let opened = world.books.scope();
+        let body = async |s: Scope<Fail>| {
+            let inner = Env { scope: s, ..self.clone() };
+            for _ in 0..op.finalizers {
+                inner.defer(&[Op::Yield]);
+            }
+            if world.coin(10) == 0 {
+                world.put(Thing::Scope(inner.scope.clone()));
+            }
+            run(&inner, &op.body).await
+        };
+        let within =
+            |limit: u64| Budget { deadline: Some(cx.now() + micros(limit)), ..Budget::INFINITE };
+        let outcome = match op.how {
+            ScopeHow::Plain => cx.scope(body).await.map_err(Stop::Err),
+            ScopeHow::Try => cx.try_scope(body).await,
+            ScopeHow::Collect => cx.scope_with(Policy::CollectAll).run(body).await,
+            ScopeHow::Within(limit) => {
+                cx.scope_with(Policy::FailFast).budget(within(limit)).run(body).await
+            }
+        };
+        drop(opened);
+        drop(outcome);
+        Ok(cx.checkpoint()?)
+    }
+
+    pub(super) async fn spawn(&self, child: &Child) -> Result<(), Fail> {
+        let task = self.child(child);
+        self.settle(task, child.handle).await
+    }
+
+    /// Starts a task, of whichever kind.
+    pub(super) fn child(&self, child: &Child) -> Task<Value, Fail> {
+        let Env { world, scope, .. } = self;
+        let books = &world.books;
+        let (counted, capture) = (books.task(), books.value());
+        let (own, outer) = (world.clone(), scope.clone());
+        let (body, end) = (child.body.clone(), child.end);
+        let free = {
+            let (world, scope) = (own.clone(), outer.clone());
+            move |cx: Cx| async move {
+                let _held = (counted, capture);
+                let env = Env { world, cx, scope };
+                run(&env, &body).await?;
+                env.end(end)
+            }
+        };
+        let named = scope.task("child");
+        match child.kind {
+            ChildKind::Plain => scope.spawn(free),
+            ChildKind::Pinned(worker) => {
+                named.pinned_to((worker % world.workers) as u16).spawn(free)
+            }
+            ChildKind::Priority(priority) => named.priority(priority).spawn(free),
+            ChildKind::Within(limit) => named.within(micros(limit)).spawn(free),
+            ChildKind::Polls(polls) => named.polls(polls).spawn(free),
+            ChildKind::NoCx => {
+                // What it would have run counts as over.
+                drop(free);
+                let (counted, capture) = (books.task(), books.value());
+                scope.spawn(move |_| async move {
+                    let _held = (counted, capture);
+                    woken_by_hand(&own).await;
+                    Ok(own.books.value())
+                })
+            }
+            ChildKind::Local => scope.spawn_local(async move |cx: Cx| {
+                let only_here = Rc::new(own.books.value());
+                let again = only_here.clone();
+                let value = free(cx).await?;
+                again.look();
+                Ok(value)
+            }),
+            ChildKind::Blocking(time) => scope.spawn_blocking(move || {
+                let _future = free;
+                std::thread::sleep(micros(time));
+                match end {
+                    End::Value => Ok(own.books.value()),
+                    End::Error => Err(Fail::Failed(own.books.value())),
+                    End::Panic => panic_any(Meant(Some(own.books.value()))),
+                }
+            }),
+            ChildKind::Waiting => scope.spawn_blocking(move || {
+                let Some(cx) = Cx::current() else { return Err(Fail::Cancelled) };
+                wait(free(cx))
+            }),
+        }
+    }
+
+    pub(super) fn end(&self, end: End) -> Result<Value, Fail> {
+        let value = self.world.books.value();
+        match end {
+            End::Value => Ok(value),
+            End::Error => Err(Fail::Failed(value)),
+            End::Panic => panic_any(Meant(Some(value))),
+        }
+    }
+
+    /// Does with a handle what the program says.
+    pub(super) async fn settle(
+        &self,
+        mut task: Task<Value, Fail>,
+        handle: Handle,
+    ) -> Result<(), Fail> {
+        match handle {
+            Handle::Drop => drop(task),
+            Handle::Await => drop_outcome(task.await),
+            Handle::Cancel => drop(task.cancel("not wanted")),
+            Handle::CancelThenAwait => {
+                task.cancel("not wanted");
+                drop_outcome(task.await);
+            }
+            Handle::Outcome => {
+                self.cx.yield_now().await;
+                if let Some(outcome) = task.outcome() {
+                    drop_outcome(outcome);
+                }
+            }
+            Handle::Bag => self.world.put(Thing::Task(task)),
+            Handle::ToThread => self.world.thread(move |world| use_thing(world, Thing::Task(task))),
+            Handle::Forget => forget(task),
+        }
+        Ok(())
+    }
+
+    pub(super) fn supervise(&self, times: u32, body: &[Op]) {
+        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
+        let (counted, restart) = (world.books.task(), Restart::times(times, micros(100_000)));
+        let mut life = 0;
+        let task = self.scope.supervise("kept", restart, move || {
+            let (world, scope, body) = (world.clone(), scope.clone(), body.clone());
+            let task = world.books.task();
+            let _ = &counted;
+            life += 1;
+            let fails = life < times;
+            move |cx: Cx| async move {
+                let _held = (task, world.books.value());
+                let env = Env { world, cx, scope };
+                run(&env, &body).await?;
+                if fails {
+                    env.end(End::Panic)?;
+                }
+                Ok(())
+            }
+        });
+        drop(task);
+    }
+
+    pub(super) async fn start(&self, sets: bool, body: &[Op]) {
+        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
+        let counted = world.books.task();
+        let starting = self.scope.start(async move |cx: Cx, ready: Ready<Value>| {
+            let _held = (counted, world.books.value());
+            if sets {
+                ready.set(world.books.value());
+            } else {
+                drop(ready);
+            }
+            let env = Env { world, cx, scope };
+            run(&env, &body).await?;
+            env.end(End::Value)
+        });
+        match starting.await {
+            Ok((value, task)) => drop((value, task)),
+            Err(NotReady::Ended(outcome)) => drop_outcome(outcome),
+            Err(_) => {}
+        }
+    }
+
+    pub(super) fn defer(&self, body: &[Op]) {
+        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
+        let held = (world.books.task(), world.books.value());
+        let _ = self.scope.defer(move |cx: Cx| async move {
+            let _held = held;
+            let env = Env { world, cx, scope };
+            drop(run(&env, &body).await);
+        });
+    }
+}

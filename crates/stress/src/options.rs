@@ -1,0 +1,90 @@
+//! The command line.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) seconds: u64,
+    /// Of the seeds of the programs.
+    pub(crate) seed: u64,
+    /// How many programs at most.
+    pub(crate) rounds: u64,
+    /// Only this one, `rounds` times.
+    pub(crate) program: Option<u64>,
+    pub(crate) callback_panics: bool,
+    /// Whether threads may outlive the runtime they use.
+    pub(crate) late_threads: bool,
+    /// Prints the programs.
+    pub(crate) shows: bool,
+    /// A program that takes longer hangs.
+    pub(crate) patience: Duration,
+}
+
+const USAGE: &str = "usage: asx-stress [--seconds N] [--seed S] [--rounds N] [--program SEED] \
+                     [--patience SECONDS] [--no-callback-panics] [--no-late-threads] [--show]";
+
+impl Options {
+    pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, &'static str> {
+        let mut options = Options {
+            seconds: 10,
+            seed: 1,
+            rounds: u64::MAX,
+            program: None,
+            callback_panics: true,
+            late_threads: true,
+            shows: false,
+            patience: Duration::from_secs(20),
+        };
+        let mut rounds = None;
+        while let Some(name) = args.next() {
+            if name == "--no-callback-panics" {
+                options.callback_panics = false;
+                continue;
+            }
+            if name == "--no-late-threads" {
+                options.late_threads = false;
+                continue;
+            }
+            if name == "--show" {
+                options.shows = true;
+                continue;
+            }
+            let value = args.next().and_then(|value| value.parse().ok()).ok_or(USAGE)?;
+            match name.as_str() {
+                "--seconds" => options.seconds = value,
+                "--seed" => options.seed = value,
+                "--rounds" => rounds = Some(value),
+                "--program" => options.program = Some(value),
+                "--patience" => options.patience = Duration::from_secs(value),
+                _ => return Err(USAGE),
+            }
+        }
+        // One program is run once, unless it is to be run more often.
+        options.rounds = rounds.unwrap_or(if options.program.is_some() { 1 } else { u64::MAX });
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, &'static str> {
+        Options::parse(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn one_program_is_run_once_unless_it_is_said_how_often() {
+        assert_eq!(parse("--program 7").unwrap().rounds, 1);
+        assert_eq!(parse("--rounds 9 --program 7").unwrap().rounds, 9);
+        assert_eq!(parse("--seconds 3").unwrap().rounds, u64::MAX);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        assert!(parse("--seconds").is_err());
+        assert!(parse("--second 3").is_err());
+        assert!(parse("--seed x").is_err());
+        assert!(!parse("--no-callback-panics").unwrap().callback_panics);
+    }
+}

@@ -1,0 +1,443 @@
+//! Programs as data: what the generator makes and the interpreter runs.
+//!
+//! A program ends whatever happens to it: every wait in it ends with a cancel, what no cancel
+//! reaches (shields, finalizers, jobs) is short, and each of its roots is cancelled after a while.
+
+/// A whole program: a runtime, and what runs in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) seed: u64,
+    pub(crate) workers: usize,
+    pub(crate) journal: Journal,
+    /// How many operations a poll may do at once.
+    pub(crate) operations: Option<u32>,
+    /// The capacity of the channels.
+    pub(crate) capacity: usize,
+    /// Whether values, futures and handles may be forgotten: then leaks say nothing.
+    pub(crate) forgets: bool,
+    /// Whether callbacks (destructors, wakers) may panic.
+    pub(crate) bombs: bool,
+    /// Each runs in a `block_on` of its own thread; the first on the main one.
+    pub(crate) roots: Vec<Root>,
+    pub(crate) shutdown: Option<Shutdown>,
+    /// Whether the threads that programs start are waited for before the runtime is dropped, and
+    /// whether the bag of leftovers is emptied before.
+    pub(crate) threads_first: bool,
+    pub(crate) bag_first: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Journal {
+    Off,
+    Ring,
+    Whole,
+}
+
+/// The body of a `block_on`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Root {
+    pub(crate) collect: bool,
+    /// After so many microseconds everything in it is cancelled.
+    pub(crate) reaped: u64,
+    pub(crate) body: Vec<Op>,
+}
+
+/// A shutdown while the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shutdown {
+    pub(crate) after: u64,
+    pub(crate) soft: u64,
+    pub(crate) hard: u64,
+    /// Whether somebody waits for its end.
+    pub(crate) waits: bool,
+}
+
+/// What a channel, a lock or a value is used for, by its number.
+pub(crate) type Nth = usize;
+/// Microseconds.
+pub(crate) type Micros = u64;
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Yield,
+    Sleep(Micros),
+    SleepUntilPast,
+    Ticks(Micros, usize),
+    Checkpoint,
+    Look,
+    Consume,
+    Timeout(Micros, Vec<Op>),
+    Race(Many, Vec<Vec<Op>>),
+    Join(Many, Vec<Vec<Op>>),
+    TryJoin(Many, Vec<Vec<Op>>),
+    Group(Vec<Vec<Op>>),
+    Select(Micros, Nth),
+    Shield(Vec<Op>),
+    WithLocal(Nth, Vec<Op>),
+    Scope(Box<ScopeOp>),
+    /// A task in the innermost scope.
+    Spawn(Box<Child>),
+    Supervise(u32, Vec<Op>),
+    Start(bool, Vec<Op>),
+    CxJob(Micros),
+    Defer(Vec<Op>),
+    CancelScope(Where),
+    StopScope,
+    StopWithin(Micros, Micros),
+    Stopping(Micros),
+    Cancelled(Micros),
+    Send(Nth, SendHow),
+    Recv(Nth, RecvHow),
+    SendUnbounded,
+    RecvUnbounded(bool),
+    Tracked(TrackedHow),
+    RecvTracked,
+    Ask(ReplyBy, Micros),
+    Publish,
+    Listen(ListenHow),
+    Set(SetHow),
+    Watch(WatchHow),
+    RegionChannel(usize),
+    Lock(Where, LockHow, Vec<Op>),
+    Read(Vec<Op>),
+    Write(bool, Vec<Op>),
+    Acquire(usize, AcquireHow, Vec<Op>),
+    Notify(bool),
+    Notified,
+    Barrier,
+    Once(bool),
+    Obligation(Resolve),
+    /// A future polled a few times by hand, and then left like this.
+    HalfPoll(Half, usize, Fate),
+    /// Takes something out of the bag and does with it what can be done.
+    FromBag,
+    /// Polls the operations with a waker of its own, as executors inside a task do.
+    Foreign(bool, Vec<Op>),
+    /// A thread of the program's own.
+    Thread(Where, ThreadDoes),
+    NestedBlockOn,
+    Dump,
+    Fail,
+    Panic,
+}
+
+/// Which form of a combinator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Many {
+    Two,
+    All,
+}
+
+/// Where something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    Here,
+    Thread,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScopeOp {
+    pub(crate) how: ScopeHow,
+    pub(crate) finalizers: usize,
+    pub(crate) body: Vec<Op>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScopeHow {
+    /// `cx.scope`: panics go on.
+    Plain,
+    Try,
+    Collect,
+    /// With a budget: a deadline after so many microseconds.
+    Within(Micros),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Child {
+    pub(crate) kind: ChildKind,
+    pub(crate) body: Vec<Op>,
+    pub(crate) end: End,
+    pub(crate) handle: Handle,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChildKind {
+    Plain,
+    /// A closure that drops its context at once.
+    NoCx,
+    Local,
+    Pinned(usize),
+    Blocking(Micros),
+    /// A job that waits for the body.
+    Waiting,
+    Priority(u8),
+    Within(Micros),
+    Polls(u64),
+}
+
+/// How a body ends, if nothing else ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Value,
+    Error,
+    Panic,
+}
+
+/// What becomes of a handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handle {
+    Drop,
+    Await,
+    Cancel,
+    CancelThenAwait,
+    Outcome,
+    Bag,
+    ToThread,
+    Forget,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendHow {
+    Send,
+    ReserveSend,
+    ReserveAbort,
+    ReserveDrop,
+    Owned(Where),
+    Try,
+    TryReserve,
+    Evict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecvHow {
+    Recv,
+    Next,
+    Try,
+    Many,
+    Close,
+    DropIt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrackedHow {
+    Send,
+    Abort,
+    Leak,
+    Try,
+}
+
+/// Who answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyBy {
+    Task,
+    Thread,
+    Bag,
+    Nobody,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListenHow {
+    Recv,
+    Try,
+    Subscribe,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetHow {
+    Send,
+    Replace,
+    Modify,
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchHow {
+    Changed,
+    WaitFor,
+    Borrow,
+    Subscribe,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockHow {
+    Lock,
+    Owned,
+    Try,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AcquireHow {
+    Plain,
+    Owned,
+    Try,
+    /// The permit is never given back; others are added in its place.
+    Replace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resolve {
+    Commit,
+    Abort,
+    Leave,
+}
+
+/// Which future is polled by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Half {
+    Sleep,
+    Send(Nth),
+    Recv(Nth),
+    Lock,
+    Acquire,
+    Notified,
+    Barrier,
+    Listen,
+    Changed,
+    Join,
+    Cancelled,
+}
+
+/// What becomes of a future that is not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Drop,
+    Forget,
+    Bag,
+    ToThread,
+    Finish,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThreadDoes {
+    CancelScope,
+    StopScope,
+    Notify,
+    Send(Nth),
+    Publish,
+    Set,
+    FromBag,
+    Spawn,
+}
+
+impl Op {
+    /// The name of the kind, of which [`KINDS`] has all.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Op::Yield => "yield",
+            Op::Sleep(_) => "sleep",
+            Op::SleepUntilPast => "sleep_until",
+            Op::Ticks(..) => "interval",
+            Op::Checkpoint => "checkpoint",
+            Op::Look => "look",
+            Op::Consume => "consume",
+            Op::Timeout(..) => "timeout",
+            Op::Race(..) => "race",
+            Op::Join(..) => "join",
+            Op::TryJoin(..) => "try_join",
+            Op::Group(_) => "group",
+            Op::Select(..) => "select",
+            Op::Shield(_) => "shield",
+            Op::WithLocal(..) => "with_local",
+            Op::Scope(_) => "scope",
+            Op::Spawn(_) => "spawn",
+            Op::Supervise(..) => "supervise",
+            Op::Start(..) => "start",
+            Op::CxJob(_) => "cx_job",
+            Op::Defer(_) => "defer",
+            Op::CancelScope(_) => "cancel_scope",
+            Op::StopScope => "stop",
+            Op::StopWithin(..) => "stop_within",
+            Op::Stopping(_) => "stopping",
+            Op::Cancelled(_) => "cancelled",
+            Op::Send(..) => "send",
+            Op::Recv(..) => "recv",
+            Op::SendUnbounded => "send_unbounded",
+            Op::RecvUnbounded(_) => "recv_unbounded",
+            Op::Tracked(_) => "tracked",
+            Op::RecvTracked => "recv_tracked",
+            Op::Ask(..) => "oneshot",
+            Op::Publish => "publish",
+            Op::Listen(_) => "listen",
+            Op::Set(_) => "set",
+            Op::Watch(_) => "watch",
+            Op::RegionChannel(_) => "region_channel",
+            Op::Lock(..) => "mutex",
+            Op::Read(_) => "read",
+            Op::Write(..) => "write",
+            Op::Acquire(..) => "semaphore",
+            Op::Notify(_) => "notify",
+            Op::Notified => "notified",
+            Op::Barrier => "barrier",
+            Op::Once(_) => "once_cell",
+            Op::Obligation(_) => "obligation",
+            Op::HalfPoll(..) => "half_poll",
+            Op::FromBag => "from_bag",
+            Op::Foreign(..) => "foreign",
+            Op::Thread(..) => "thread",
+            Op::NestedBlockOn => "nested_block_on",
+            Op::Dump => "dump",
+            Op::Fail => "fail",
+            Op::Panic => "panic",
+        }
+    }
+}
+
+/// All kinds of operations.
+pub(crate) const KINDS: [&str; 55] = [
+    "yield",
+    "sleep",
+    "sleep_until",
+    "interval",
+    "checkpoint",
+    "look",
+    "consume",
+    "timeout",
+    "race",
+    "join",
+    "try_join",
+    "group",
+    "select",
+    "shield",
+    "with_local",
+    "scope",
+    "spawn",
+    "supervise",
+    "start",
+    "cx_job",
+    "defer",
+    "cancel_scope",
+    "stop",
+    "stop_within",
+    "stopping",
+    "cancelled",
+    "send",
+    "recv",
+    "send_unbounded",
+    "recv_unbounded",
+    "tracked",
+    "recv_tracked",
+    "oneshot",
+    "publish",
+    "listen",
+    "set",
+    "watch",
+    "region_channel",
+    "mutex",
+    "read",
+    "write",
+    "semaphore",
+    "notify",
+    "notified",
+    "barrier",
+    "once_cell",
+    "obligation",
+    "half_poll",
+    "from_bag",
+    "foreign",
+    "thread",
+    "nested_block_on",
+    "dump",
+    "fail",
+    "panic",
+];

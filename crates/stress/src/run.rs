@@ -1,0 +1,140 @@
+//! Runs a program, and looks at the books when nothing of it is left.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use asx::{BlockOnError, Budget, Cx, Grace, Policy, Runtime, Scope};
+
+use crate::books::{Books, Counted};
+use crate::ops::{Env, run};
+use crate::program::{Journal, Program, Root, Shutdown};
+use crate::watch::Watch;
+use crate::world::{Fail, World, quietly};
+
+/// Runs a program: what is wrong with what it came to.
+pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
+    let books = Books::new(program.bombs);
+    let builder = Runtime::builder().workers(program.workers).blocking_threads(3);
+    let builder = builder.seed(program.seed).operations_per_poll(program.operations);
+    let builder = match program.journal {
+        Journal::Off => builder,
+        Journal::Ring => builder.journal(512),
+        Journal::Whole => builder.whole_journal(1 << 16),
+    };
+    let mut runtime = Arc::new(builder.build().map_err(|error| error.to_string())?);
+    watch.begin(program.seed, runtime.handle());
+    let world = World::new(program, &runtime, &books);
+    let ran = run_roots(program, &world, &runtime);
+    if program.threads_first {
+        world.join_threads();
+    }
+    if program.bag_first {
+        world.empty_bag();
+    }
+    let settled = ran.and_then(|()| settled(program, &runtime));
+    let health = runtime.metrics().health;
+    if program.journal != Journal::Off {
+        drop(runtime.journal());
+    }
+    // A thread may be looking at it.
+    let runtime = loop {
+        match Arc::try_unwrap(runtime) {
+            Ok(alone) => break alone,
+            Err(shared) => runtime = shared,
+        }
+        thread::yield_now();
+    };
+    // What watches must not keep its memory either.
+    watch.let_go();
+    drop(runtime);
+    world.join_threads();
+    world.empty_bag();
+    quietly(|| drop(world));
+    watch.end();
+    settled?;
+    let spawned = books.tasks_spawned.load(std::sync::atomic::Ordering::Relaxed) as u64;
+    if health.overruns > spawned + 1000 {
+        return Err(format!("{} overruns of {spawned} tasks", health.overruns));
+    }
+    books.balance(program.forgets)
+}
+
+/// Runs the roots, each in a `block_on` of its own, and the shutdown beside them.
+fn run_roots(program: &Program, world: &Arc<World>, runtime: &Arc<Runtime>) -> Result<(), String> {
+    thread::scope(|threads| {
+        let stops = program.shutdown.map(|shutdown| {
+            let runtime = runtime.clone();
+            threads.spawn(move || stop(&runtime, shutdown))
+        });
+        let mut roots = program.roots.iter();
+        let first = roots.next();
+        let others: Vec<_> =
+            roots.map(|root| threads.spawn(move || block_on(root, world, runtime))).collect();
+        let mut ran = first.map_or(Ok(()), |root| block_on(root, world, runtime));
+        for other in others {
+            ran = ran.and(other.join().unwrap_or_else(|_| Err(String::from("block_on panicked"))));
+        }
+        let stopped = stops.map_or(Ok(()), |stops| {
+            stops.join().unwrap_or_else(|_| Err(String::from("shutdown panicked")))
+        });
+        ran.and(stopped)
+    })
+}
+
+fn stop(runtime: &Runtime, shutdown: Shutdown) -> Result<(), String> {
+    let Shutdown { after, soft, hard, waits } = shutdown;
+    let [after, soft, hard] = [after, soft, hard].map(Duration::from_micros);
+    thread::sleep(after);
+    let grace = Grace { soft, hard };
+    if !waits {
+        runtime.handle().stop(grace);
+        return Ok(());
+    }
+    runtime.shutdown(grace).map_err(|dump| format!("the shutdown left:\n{dump}"))
+}
+
+fn block_on(root: &Root, world: &Arc<World>, runtime: &Runtime) -> Result<(), String> {
+    let ended = runtime.try_block_on(|cx| body(cx, root, world));
+    match ended {
+        Ok(()) | Err(BlockOnError::ShutDown | BlockOnError::Ended(_)) => Ok(()),
+        Err(BlockOnError::Panicked(panic)) => {
+            quietly(|| drop(panic));
+            Ok(())
+        }
+        Err(error) => Err(format!("block_on: {error}")),
+    }
+}
+
+async fn body(cx: Cx, root: &Root, world: &Arc<World>) {
+    let _task: Counted = world.books.task();
+    let policy = if root.collect { Policy::CollectAll } else { Policy::FailFast };
+    let reaped = Duration::from_micros(root.reaped);
+    let opened = world.books.scope();
+    let outcome = cx
+        .scope_with(policy)
+        .budget(Budget::INFINITE)
+        .run(async |s: Scope<Fail>| {
+            let (reaps, task) = (s.clone(), world.books.task());
+            drop(s.task("reaper").spawn(async move |cx: Cx| {
+                let _task = task;
+                let _ = cx.sleep(reaped).await;
+                reaps.cancel("reaped");
+                Ok(())
+            }));
+            run(&Env { world: world.clone(), cx: cx.clone(), scope: s }, &root.body).await
+        })
+        .await;
+    drop(opened);
+    drop(outcome);
+}
+
+/// No task, region or timer is left in the runtime.
+fn settled(program: &Program, runtime: &Runtime) -> Result<(), String> {
+    let dump = runtime.dump();
+    let regions = dump.regions.len();
+    if dump.tasks() == 0 && (regions == 1 || (regions == 0 && program.shutdown.is_some())) {
+        return Ok(());
+    }
+    Err(format!("at the end {} tasks and {regions} regions are left\n{dump}", dump.tasks()))
+}

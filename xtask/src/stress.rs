@@ -1,0 +1,139 @@
+//! `cargo xtask stress`: random programs over everything (`crates/stress`), for a while.
+
+use std::process::Command;
+
+use crate::Result;
+use crate::memory::{NO_NIGHTLY, has_nightly};
+use crate::report::Verdict;
+use crate::shell::{cargo, host, output, run as sh, target_dir};
+
+const USAGE: &str = "usage: stress [--minutes N] [--asan | --tsan] [ARGS of asx-stress]";
+
+/// What the programs are run under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Under {
+    Release,
+    Asan,
+    Tsan,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Stress {
+    under: Under,
+    /// For the program itself.
+    args: Vec<String>,
+}
+
+pub(crate) fn run(args: &[String]) -> Result {
+    let Stress { under, args } = parse(args)?;
+    match under.command() {
+        Ok(mut command) => sh(command.args(args)),
+        Err(Missing::Skips(why)) => {
+            println!("stress: skipped: {why}");
+            Ok(())
+        }
+        Err(Missing::Fails(why)) => Err(why),
+    }
+}
+
+/// So many seconds as it is shipped, and so many under the address sanitizer, if that is here.
+pub(crate) fn section(release: u32, asan: u32) -> Verdict {
+    let seconds = |seconds: u32| ["--seconds".into(), seconds.to_string()];
+    if let Err(why) = run(&seconds(release)) {
+        return Verdict::Failed(why);
+    }
+    if !has_nightly() {
+        return Verdict::Passed(format!("{release} s; no address sanitizer: {NO_NIGHTLY}"));
+    }
+    let [name, value] = seconds(asan);
+    match run(&["--asan".into(), name, value]) {
+        Ok(()) => Verdict::Passed(format!("{release} s, address sanitizer {asan} s")),
+        Err(why) => Verdict::Failed(why),
+    }
+}
+
+fn parse(args: &[String]) -> Result<Stress> {
+    let mut stress = Stress { under: Under::Release, args: Vec::new() };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--asan" => stress.under = Under::Asan,
+            "--tsan" => stress.under = Under::Tsan,
+            "--minutes" => {
+                let minutes = args.next().and_then(|minutes| minutes.parse::<u64>().ok());
+                let seconds = minutes.and_then(|minutes| minutes.checked_mul(60)).ok_or(USAGE)?;
+                stress.args.extend(["--seconds".into(), seconds.to_string()]);
+            }
+            _ => stress.args.push(arg.clone()),
+        }
+    }
+    Ok(stress)
+}
+
+/// Why there is nothing to run.
+enum Missing {
+    /// What the machine lacks need not be there.
+    Skips(String),
+    Fails(String),
+}
+
+impl From<String> for Missing {
+    fn from(why: String) -> Missing {
+        Missing::Fails(why)
+    }
+}
+
+impl Under {
+    fn command(self) -> std::result::Result<Command, Missing> {
+        const RUN: &str = "run --release --quiet -p asx-stress";
+        if self == Under::Release {
+            return Ok(cargo(&format!("{RUN} --")));
+        }
+        if !has_nightly() {
+            return Err(Missing::Skips(NO_NIGHTLY.into()));
+        }
+        let mut command = cargo(&format!("+nightly {RUN} --target"));
+        // Naming the target keeps the flags away from build scripts.
+        command.arg(host()?);
+        if self == Under::Asan {
+            command.arg("--target-dir").arg(target_dir().join("asan"));
+            // Memory that is used again would hide who uses a cell that is gone.
+            command.env("RUSTFLAGS", "-Zsanitizer=address --cfg asx_no_reuse");
+        } else {
+            if !has_rust_src() {
+                let why = "the thread sanitizer needs the source of std \
+                           (rustup +nightly component add rust-src)";
+                return Err(Missing::Skips(why.into()));
+            }
+            // It has to see what std does, too.
+            command.args(["-Zbuild-std", "--target-dir"]).arg(target_dir().join("tsan"));
+            command.env("RUSTFLAGS", "-Zsanitizer=thread --cfg asx_no_reuse");
+        }
+        command.arg("--");
+        Ok(command)
+    }
+}
+
+fn has_rust_src() -> bool {
+    let sysroot = output(&mut crate::shell::command("rustc", &["+nightly", "--print", "sysroot"]));
+    let source = "lib/rustlib/src/rust/library/std/Cargo.toml";
+    sysroot.is_ok_and(|sysroot| std::path::Path::new(sysroot.trim()).join(source).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Stress> {
+        parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn minutes_become_seconds_and_the_rest_is_the_programs() {
+        let stress = parsed("--asan --minutes 2 --seed 7").unwrap();
+        assert_eq!(stress.under, Under::Asan);
+        assert_eq!(stress.args, ["--seconds", "120", "--seed", "7"]);
+        assert!(parsed("--minutes").is_err() && parsed("--minutes x").is_err());
+        assert_eq!(parsed("").unwrap(), Stress { under: Under::Release, args: Vec::new() });
+    }
+}
