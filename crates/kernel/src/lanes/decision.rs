@@ -8,6 +8,19 @@ use crate::ids::TaskId;
 pub trait Token {
     /// The id that goes into the hash.
     fn word(&self) -> u64;
+
+    /// Whether what waits in this lane can still be run. A dead entry is discarded when its turn
+    /// comes, and uses up no turn.
+    fn is_live(&self, _lane: Lane) -> bool {
+        true
+    }
+
+    /// Drops a dead entry.
+    fn discard(self)
+    where
+        Self: Sized,
+    {
+    }
 }
 
 impl Token for u64 {
