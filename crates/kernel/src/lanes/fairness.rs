@@ -9,8 +9,9 @@
 //! by the same number how long a governor that wants deadlines met can hold cancel work back. At
 //! most one of the two counters is above 0.
 //!
-//! What goes before other work for another reason passes it at most [`FairnessConfig::bypass_limit`]
-//! times in a row ([`Bypass`]); then the work that was passed goes first, once:
+//! What goes before other work for another reason passes it at most
+//! [`bypass_limit`](FairnessConfig::bypass_limit) times in a row ([`Bypass`]); then the work that
+//! was passed goes first, once:
 //!
 //! * timed work before ready work: ready work then takes the rank of timed work;
 //! * within a lane, the global queue before the worker's own;
