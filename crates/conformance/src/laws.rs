@@ -215,7 +215,8 @@ fn pending(lanes: &[Lane]) -> Pending {
 }
 
 fn decide(lanes: &[Lane], suggestion: Suggestion, limit: u32, history: &[Lane]) -> Reply {
-    let mut fairness = Fairness::new(FairnessConfig { cancel_streak_limit: limit });
+    let mut fairness =
+        Fairness::new(FairnessConfig { cancel_streak_limit: limit, ..FairnessConfig::default() });
     let effective = fairness.limit(suggestion);
     for lane in history {
         let verdict = asx_kernel::lanes::Verdict { lane: *lane, fallback: false, limit: effective };

@@ -29,7 +29,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
-use asx_kernel::lanes::{Fairness, FairnessConfig, Lane};
+use asx_kernel::lanes::{Fairness, FairnessConfig, Lane, Turn};
 use asx_runtime::{Core, Dispatch};
 
 use crate::idle::Idle;
@@ -104,7 +104,10 @@ impl<'a> Guest<'a> {
         places: &'a Places,
     ) -> Option<Guest<'a>> {
         let cancel_streak_limit = shared.rules.cancel_streak_limit;
-        let fairness = RefCell::new(Fairness::new(FairnessConfig { cancel_streak_limit }));
+        let fairness = RefCell::new(Fairness::new(FairnessConfig {
+            cancel_streak_limit,
+            ..FairnessConfig::default()
+        }));
         let (seat, worker) = (shared.seat(pin)?, OnceCell::new());
         Some(Guest { pin, seat, shared, core, places, fairness, worker })
     }
@@ -167,7 +170,10 @@ impl<'a> Guest<'a> {
         let suggestion = self.shared.suggestion(pending, lanes, self.core);
         let mut fairness = self.fairness.borrow_mut();
         let Some(verdict) = fairness.decide(pending, suggestion) else { return false };
-        let Some(entry) = lanes.pop(verdict.lane) else { return false };
+        let oldest = fairness.oldest_first(false);
+        let Some((passed_lower, entry)) = lanes.pop_in_turn(verdict.lane, oldest) else {
+            return false;
+        };
         let streak = fairness.streak();
         let (lane, fallback, limit) = (verdict.lane, verdict.fallback, verdict.limit);
         let plain = lane != Lane::Cancel;
@@ -181,6 +187,7 @@ impl<'a> Guest<'a> {
         let Some(begun) = begun else { return true };
         self.seat.counters.dispatched(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
+        fairness.record_turn(lane, Turn { passed_lower, ..Turn::default() });
         drop(fairness);
         self.seat.counters.polls.add(1);
         begun.run();

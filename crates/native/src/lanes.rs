@@ -109,10 +109,42 @@ impl SharedLanes {
         Some(entry)
     }
 
+    /// Takes the first entry of a lane; of ready entries the `oldest`, if that is asked for and
+    /// several priorities wait. Also whether it went for its priority, before lower ones.
+    pub(crate) fn pop_in_turn(&self, lane: Lane, oldest: bool) -> Option<(bool, Runnable)> {
+        if self.len(lane) == 0 {
+            return None;
+        }
+        let mut waiting = lock(&self.waiting);
+        let mixed = lane == Lane::Ready && waiting.is_mixed();
+        let taken = if mixed && oldest { waiting.pop_oldest() } else { waiting.pop(lane) };
+        let (place, entry) = taken?;
+        self.left(&waiting, place);
+        Some((mixed && !oldest, entry))
+    }
+
+    /// Whether ready entries of more than one priority wait.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.len(Lane::Ready) > 1 && lock(&self.waiting).is_mixed()
+    }
+
+    /// Whether a ready entry waits that one of the usual priority does not go before.
+    pub(crate) fn has_leading(&self) -> bool {
+        self.leading.load(Acquire) > 0
+    }
+
+    /// Takes the ready entry that was added first.
+    pub(crate) fn pop_oldest(&self) -> Option<Runnable> {
+        let mut waiting = lock(&self.waiting);
+        let (place, entry) = waiting.pop_oldest()?;
+        self.left(&waiting, place);
+        Some(entry)
+    }
+
     /// Takes a ready entry that one of the usual priority does not go before.
     pub(crate) fn pop_leading(&self) -> Option<Runnable> {
         // The lane is in the order of priorities: if there is one, it is the first.
-        (self.leading.load(Acquire) > 0).then(|| self.pop(Lane::Ready)).flatten()
+        self.has_leading().then(|| self.pop(Lane::Ready)).flatten()
     }
 
     /// Takes one of the ready entries that share the highest priority. Not where they stand in

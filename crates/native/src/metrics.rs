@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::lanes::{Certificate, Pending, Verdict};
+use asx_kernel::lanes::{Certificate, Lane, Pending, Verdict};
 use asx_runtime::Health;
 
 /// A number that one thread counts up and any thread reads.
@@ -18,7 +18,7 @@ impl Counter {
         self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
     }
 
-    fn set(&self, number: u64) {
+    pub(crate) fn set(&self, number: u64) {
         self.0.store(number, Relaxed);
     }
 
@@ -47,6 +47,7 @@ pub(crate) struct Counters {
     base_exceedances: Counter,
     effective_exceedances: Counter,
     max_effective_limit: Counter,
+    pub(crate) bypasses: Counter,
     pub(crate) steals: Counter,
     pub(crate) parks: Counter,
     pub(crate) watches: Counter,
@@ -61,6 +62,11 @@ impl Counters {
 
     /// A dispatch decided by the law with all lanes, before it is counted as a poll.
     pub(crate) fn dispatched(&self, verdict: Verdict, streak: u32, base: u32, pending: Pending) {
+        if verdict.lane == Lane::Ready {
+            // Counted as a poll, as plain work is.
+            let limit = self.max_effective_limit.get().max(verdict.limit.into());
+            return self.max_effective_limit.set(limit);
+        }
         let mut certificate = self.certificate();
         certificate.record(verdict, streak, base, pending);
         self.cancel.set(certificate.cancel);
@@ -102,6 +108,7 @@ impl Counters {
             timed,
             ready,
             fallbacks: fallback,
+            bypasses: self.bypasses.get(),
             steals: self.steals.get(),
             parks: self.parks.get(),
             watches: self.watches.get(),
@@ -135,6 +142,8 @@ pub struct WorkerMetrics {
     pub ready: u64,
     /// Of these cancel work over its limit, because there was nothing else.
     pub fallbacks: u64,
+    /// How often work went first because other work had gone before it as often as is allowed.
+    pub bypasses: u64,
     /// How often it took work from another worker.
     pub steals: u64,
     /// How often it parked until woken or for a timer.
@@ -164,6 +173,7 @@ impl WorkerMetrics {
             timed: self.timed + more.timed,
             ready: self.ready + more.ready,
             fallbacks: self.fallbacks + more.fallbacks,
+            bypasses: self.bypasses + more.bypasses,
             steals: self.steals + more.steals,
             parks: self.parks + more.parks,
             watches: self.watches + more.watches,
@@ -192,7 +202,6 @@ pub fn count_polls(polls: u32, count: bool) -> Vec<WorkerMetrics> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asx_kernel::lanes::Lane;
 
     #[test]
     fn every_poll_is_counted_once() {

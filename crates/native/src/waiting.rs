@@ -20,11 +20,13 @@ pub(crate) struct Waiting<T> {
     lanes: Lanes<T>,
     /// All entries at the usual place, if they stand in line; none of them is pinned.
     line: Option<VecDeque<T>>,
+    /// Where the entry that was added first is sought next: in the lanes, or in line.
+    line_next: bool,
 }
 
 impl<T> Default for Waiting<T> {
     fn default() -> Self {
-        Waiting { lanes: Lanes::default(), line: None }
+        Waiting { lanes: Lanes::default(), line: None, line_next: false }
     }
 }
 
@@ -65,6 +67,31 @@ impl<T> Waiting<T> {
 
     pub(crate) fn pop(&mut self, lane: Lane) -> Option<(Place, T)> {
         self.next_in_line(lane).or_else(|| self.lanes.pop(lane))
+    }
+
+    /// Whether ready entries of more than one priority wait.
+    pub(crate) fn is_mixed(&self) -> bool {
+        let in_line = self.waiting_in_line(Lane::Ready) > 0;
+        self.lanes.is_mixed() || (in_line && self.lanes.len(Lane::Ready) > 0)
+    }
+
+    /// Takes a ready entry that others go before: the one that was added first in the lanes, or the
+    /// first in line. These two take turns where both are passed by higher priorities: nobody knows
+    /// which of them is older.
+    pub(crate) fn pop_oldest(&mut self) -> Option<(Place, T)> {
+        let line_next = if self.lanes.is_mixed() {
+            self.line_next = !self.line_next;
+            self.line_next
+        } else {
+            self.lanes.peek(Lane::Ready).is_some_and(leads)
+        };
+        let line = self.line.as_mut();
+        let first = || line.and_then(VecDeque::pop_front).map(|entry| (PLAIN, entry));
+        if line_next {
+            first().or_else(|| self.lanes.pop_oldest())
+        } else {
+            self.lanes.pop_oldest().or_else(first)
+        }
     }
 
     pub(crate) fn steal_from(&mut self, lane: Lane) -> Option<(Place, T)> {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, TieBreak, Verdict,
+    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, TieBreak, Turn, Verdict,
     steal_order,
 };
 use asx_kernel::rng::DetRng;
@@ -39,8 +39,11 @@ const MANY: usize = 32;
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
 /// and another sleeps.
 pub(crate) const LATE: Duration = Duration::from_millis(20);
-/// Polls between two looks at the clock.
+/// Polls between two looks at the timers, at most.
 const POLLS_PER_LOOK: u64 = 64;
+/// Nanoseconds between two looks at the timers, unless a single poll takes longer: where so many
+/// polls take more time than this, there are fewer between two looks.
+const TIME_PER_LOOK: u64 = 1_000_000;
 /// How long a watcher waits at first, and at most.
 const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 /// Nanoseconds. Tasks whose polls take less cost more to move to another core than to leave where
@@ -84,6 +87,8 @@ struct Chosen {
     verdict: Verdict,
     /// The lanes that held work when it was taken.
     pending: Pending,
+    /// Which entry of the lane it is.
+    turn: Turn,
 }
 
 pub(crate) struct Worker {
@@ -105,6 +110,11 @@ pub(crate) struct Worker {
     entropy: RefCell<DetRng>,
     /// How many polls there had been after the last decision between lanes.
     decided: Cell<u64>,
+    /// Whose turn it is when ready work that was added first goes before higher priorities: that of
+    /// the queue, or of the lanes.
+    queue_next: Cell<bool>,
+    /// When the timers are looked at next.
+    pace: Pace,
     /// Entries ever taken that were dead: no dispatches.
     discarded: Cell<u64>,
     /// How each choice came about is recorded.
@@ -121,7 +131,8 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(index: u16, shared: Arc<Shared>, core: Arc<Core>, queue: Queue) -> Worker {
         let cancel_streak_limit = shared.rules.cancel_streak_limit;
-        let fairness = Fairness::new(FairnessConfig { cancel_streak_limit });
+        let fairness =
+            Fairness::new(FairnessConfig { cancel_streak_limit, ..FairnessConfig::default() });
         Worker {
             index,
             alone: shared.remotes.len() == 1,
@@ -134,6 +145,8 @@ impl Worker {
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
             decided: Cell::new(0),
+            queue_next: Cell::new(false),
+            pace: Pace::default(),
             discarded: Cell::new(0),
             recording: core.recording(),
             firing: Cell::new(false),
@@ -317,7 +330,7 @@ impl Worker {
 
     /// Polls what was found: whether there was a poll. `None`: the entry was dead.
     fn poll(&self, found: Found) -> Option<bool> {
-        let Found { entry, chosen: Some(Chosen { verdict, pending }) } = found else {
+        let Found { entry, chosen: Some(Chosen { verdict, pending, turn }) } = found else {
             return self.poll_plain(found.entry);
         };
         let Verdict { lane, fallback, limit } = verdict;
@@ -331,6 +344,8 @@ impl Worker {
         let mut fairness = self.fairness.borrow_mut();
         self.remote.counters.dispatched(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
+        fairness.record_turn(lane, turn);
+        self.remote.counters.bypasses.set(fairness.bypasses());
         drop(fairness);
         self.decided.set(self.remote.counters.polls.get() + 1);
         let polled = begun.run();
@@ -365,7 +380,8 @@ impl Worker {
     #[inline]
     fn polled(&self) {
         let polls = self.remote.counters.polled();
-        if polls.is_multiple_of(POLLS_PER_LOOK) && !self.shared.rules.exact {
+        if self.pace.is_due(polls) && !self.shared.rules.exact {
+            self.pace.looked(polls, self.shared.now());
             self.fire_timers();
         }
     }
@@ -392,9 +408,16 @@ impl Worker {
         if global.is_special() || local.total() > 0 || self.shared.rules.exact {
             return self.decide();
         }
-        let global = if global.total() > 0 { global.pop(Lane::Ready) } else { None };
-        let entry = global.or_else(|| self.next_plain())?;
-        Some(Found { entry, chosen: None })
+        if global.total() > 0 {
+            let fairness = self.streaks();
+            if let Some((turn, entry)) = self.take(Lane::Ready, &fairness) {
+                let limit = fairness.base_limit();
+                let verdict = Verdict { lane: Lane::Ready, fallback: false, limit };
+                let pending = Pending { cancel: false, timed: false, ready: true };
+                return Some(Found { entry, chosen: Some(Chosen { verdict, pending, turn }) });
+            }
+        }
+        self.next_plain().map(|entry| Found { entry, chosen: None })
     }
 
     /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
@@ -479,38 +502,70 @@ impl Worker {
         let fairness = self.streaks();
         let limit = fairness.limit(suggestion);
         let own = fairness.decide(pending, suggestion);
-        let (verdict, entry) = match own {
-            Some(verdict) if !verdict.fallback => (verdict, self.take(verdict.lane)?),
+        let (verdict, (turn, entry)) = match own {
+            Some(verdict) if !verdict.fallback => (verdict, self.take(verdict.lane, &fairness)?),
             _ => {
                 let may_go = fairness.cancel_may_go(suggestion);
                 let wanted = if may_go { &Lane::ALL[..] } else { &Lane::ALL[1..] };
+                let stolen = |lane, fallback, entry| {
+                    (Verdict { lane, fallback, limit }, (Turn::default(), entry))
+                };
                 match (self.steal_from_lanes(wanted), own) {
-                    (Some((lane, entry)), _) => (Verdict { lane, fallback: false, limit }, entry),
-                    (None, Some(fallback)) => (fallback, self.take(fallback.lane)?),
+                    (Some((lane, entry)), _) => stolen(lane, false, entry),
+                    (None, Some(fallback)) => (fallback, self.take(fallback.lane, &fairness)?),
                     (None, None) => {
                         let (lane, entry) = self.steal_from_lanes(&[Lane::Cancel])?;
-                        (Verdict { lane, fallback: true, limit }, entry)
+                        stolen(lane, true, entry)
                     }
                 }
             }
         };
-        Some(Found { entry, chosen: Some(Chosen { verdict, pending }) })
+        Some(Found { entry, chosen: Some(Chosen { verdict, pending, turn }) })
     }
 
-    /// The first entry of a lane: global, then local.
-    fn take(&self, lane: Lane) -> Option<Runnable> {
+    /// The entry of a lane that goes first: the global one, then the worker's own, unless that has
+    /// been passed as often as is allowed.
+    fn take(&self, lane: Lane, fairness: &Fairness) -> Option<(Turn, Runnable)> {
+        let (global, local) = (&self.shared.global, &self.remote.lanes);
+        let waits = local.len(lane) > 0 || (lane == Lane::Ready && self.has_plain());
+        if !(waits && fairness.local_first(lane))
+            && let Some((lower, entry)) = global.pop_in_turn(lane, fairness.oldest_first(true))
+        {
+            let turn = Turn { global: true, passed_local: waits, passed_lower: lower };
+            return Some((turn, entry));
+        }
+        let (passed_lower, entry) = match lane {
+            Lane::Ready => self.take_ready(fairness.oldest_first(false))?,
+            lane => (false, local.pop(lane)?),
+        };
+        Some((Turn { passed_lower, ..Turn::default() }, entry))
+    }
+
+    /// The worker's own ready entry that goes first: by priority, or the `oldest`. Also whether it
+    /// went for its priority, before lower ones. Plain entries are in the queue, all else in the
+    /// lanes.
+    fn take_ready(&self, oldest: bool) -> Option<(bool, Runnable)> {
         let local = &self.remote.lanes;
-        let seeded = self.shared.rules.tie_break == TieBreak::Seeded;
-        self.shared.global.pop(lane).or_else(|| match lane {
-            Lane::Ready if seeded => {
-                local.pop_tied(|count| self.pick(count)).or_else(|| self.next_plain())
+        let in_lanes = local.len(Lane::Ready) > 0;
+        let several = in_lanes && local.is_mixed();
+        let mixed = several || (in_lanes && self.has_plain());
+        let entry = if mixed && oldest {
+            // Where both are passed by higher priorities they take turns: nobody knows which of the
+            // two is older.
+            self.queue_next.update(|queue| !queue);
+            let queue_goes = if several { self.queue_next.get() } else { local.has_leading() };
+            if queue_goes {
+                self.next_plain().or_else(|| local.pop_oldest())
+            } else {
+                local.pop_oldest().or_else(|| self.next_plain())
             }
-            // Plain entries are of the same lane, behind the higher priorities.
-            Lane::Ready => {
-                local.pop_leading().or_else(|| self.next_plain()).or_else(|| local.pop(Lane::Ready))
-            }
-            lane => local.pop(lane),
-        })
+        } else if self.shared.rules.tie_break == TieBreak::Seeded {
+            local.pop_tied(|count| self.pick(count)).or_else(|| self.next_plain())
+        } else {
+            let leading = local.pop_leading().or_else(|| self.next_plain());
+            leading.or_else(|| local.pop(Lane::Ready))
+        };
+        entry.map(|entry| (mixed && !oldest, entry))
     }
 
     /// A random number, for tasks: not from the stream of the worker's own choices.
@@ -538,6 +593,7 @@ impl Worker {
     /// There is nothing to run here: looks around, then parks.
     fn wait(&self, done: &impl Fn() -> bool) {
         let idle = &self.shared.idle;
+        self.pace.pause();
         let (mut watch, mut timers) = (WATCH.0, false);
         idle.start_search();
         loop {
@@ -664,7 +720,7 @@ impl Worker {
             timed: lane == Lane::Timed,
             ready: lane == Lane::Ready,
         };
-        Found { entry, chosen: Some(Chosen { verdict, pending }) }
+        Found { entry, chosen: Some(Chosen { verdict, pending, turn: Turn::default() }) }
     }
 
     /// Whether another worker polls so slowly that its work is better moved here: as it did since
@@ -700,6 +756,50 @@ impl Worker {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.closed.load(Acquire)
+    }
+}
+
+/// When a worker that does not run out of work looks at the timers: after [`POLLS_PER_LOOK`] polls,
+/// or as many as take [`TIME_PER_LOOK`] at the pace of the polls before.
+#[derive(Debug)]
+struct Pace {
+    /// The count of polls at which it looks.
+    due: Cell<u64>,
+    polls: Cell<u64>,
+    /// When it looked last; unknown after a pause.
+    last: Cell<Option<Time>>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let polls = Cell::new(POLLS_PER_LOOK);
+        Pace { due: Cell::new(POLLS_PER_LOOK), polls, last: Cell::new(None) }
+    }
+}
+
+impl Pace {
+    #[inline]
+    fn is_due(&self, polls: u64) -> bool {
+        polls >= self.due.get()
+    }
+
+    /// The worker has nothing to run for a while, and looks at the timers for itself.
+    fn pause(&self) {
+        self.last.set(None);
+    }
+
+    /// The worker looks now.
+    #[cold]
+    fn looked(&self, polls: u64, now: Time) {
+        let span = self.last.replace(Some(now)).map(|last| (now - last).as_nanos() as u64);
+        let before = self.polls.get();
+        let next = match span {
+            Some(span) if span > TIME_PER_LOOK => (before * TIME_PER_LOOK / span).max(1),
+            Some(_) => (before * 2).min(POLLS_PER_LOOK),
+            None => before,
+        };
+        self.polls.set(next);
+        self.due.set(polls + next);
     }
 }
 
@@ -758,6 +858,32 @@ mod tests {
         assert_eq!([due.slack(), due.slack()], [SLACK_IF_MANY, SLACK]);
         due.add(MANY - 1);
         assert_eq!(due.slack(), SLACK);
+    }
+
+    /// The polls between looks when each poll takes so many nanoseconds, after some fast ones.
+    fn looks(poll: u64) -> Vec<u64> {
+        let (pace, mut now, mut last, mut between) = (Pace::default(), 0, 0, Vec::new());
+        for polls in 1..2000 {
+            now += if polls <= 256 { 100 } else { poll };
+            if pace.is_due(polls) {
+                pace.looked(polls, Time::from_nanos(now));
+                between.push(polls - last);
+                last = polls;
+            }
+        }
+        between
+    }
+
+    #[test]
+    fn timers_are_looked_at_every_64_polls_or_every_millisecond() {
+        assert!(looks(100).iter().all(|polls| *polls == POLLS_PER_LOOK));
+        // One window is as long as those before it; then the pace is known.
+        let slow = looks(1_000_000);
+        assert_eq!(slow[..5], [64, 64, 64, 64, 64]);
+        assert!(slow[5..].iter().all(|polls| *polls <= 2), "{slow:?}");
+        let medium = looks(100_000);
+        assert!(medium[6..].iter().all(|polls| *polls <= 20), "{medium:?}");
+        assert!(looks(u64::MAX / 4000).iter().max() == Some(&POLLS_PER_LOOK));
     }
 
     #[test]

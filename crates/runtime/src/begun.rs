@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::cell::{RESERVE, Runnable, Snapshot};
+use crate::cell::{Activity, RESERVE, Runnable, Snapshot};
 use crate::journal::Dispatch;
 
 /// An entry whose poll has begun: the task is this thread's until [`run`](Begun::run).
@@ -51,6 +51,16 @@ impl Runnable {
         let begun =
             looked.or_else(|| header.begin_on_record(header.extra.is_none(), plain, dispatch));
         self.begun(begun)
+    }
+
+    /// Whether the entry can still be run: it is not dead, as [`begin_from`](Runnable::begin_from)
+    /// would find. Another thread may change that at any time.
+    #[inline]
+    pub fn is_live(&self, plain: bool) -> bool {
+        let word = self.header().word.load();
+        word.activity() == Activity::Runnable
+            && !word.is_completed()
+            && !(plain && word.state().in_cancel_lane())
     }
 
     #[inline]

@@ -391,7 +391,8 @@ mod tests {
         }
     }
 
-    impl Host for Eager {
+    // SAFETY: it has no worker, and what it runs is not pinned.
+    unsafe impl Host for Eager {
         fn schedule(&self, entry: Runnable) {
             self.entries.lock().unwrap().push(entry);
         }

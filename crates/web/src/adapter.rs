@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use asx_kernel::cancel::Kind;
 use asx_kernel::choose::Seeded;
 use asx_kernel::lanes::{
-    Certificate, Decision, Lane, Origin, Scheduler, Source, Suggestion, Ticket, Token,
+    Bypass, Certificate, Decision, Lane, Origin, Scheduler, Source, Suggestion, Ticket, Token,
 };
 use asx_kernel::pump::{
     Capabilities, Capability, Denied, HostCall, Pump, PumpState, Refused, StaleTimer,
@@ -65,6 +65,8 @@ pub(crate) struct State {
     pub(crate) plain: [Ring; 2],
     /// How many of those were dispatched.
     plain_steps: u64,
+    /// Of those from tasks by those from outside.
+    passed: Bypass,
     /// Whether the lanes may hold something, or a streak is on.
     pub(crate) in_lanes: bool,
     /// A task is being polled: what it makes runnable is the worker's own.
@@ -82,6 +84,11 @@ pub(crate) struct Entry(pub(crate) Runnable);
 impl Token for Entry {
     fn word(&self) -> u64 {
         self.0.id()
+    }
+
+    /// Without tickets a cancel of a queued task leaves its ready entry behind.
+    fn is_live(&self, lane: Lane) -> bool {
+        self.0.is_live(lane != Lane::Cancel)
     }
 }
 
@@ -108,6 +115,7 @@ impl Adapter {
             tickets: exact.then(Vec::new),
             plain: Default::default(),
             plain_steps: 0,
+            passed: Bypass::default(),
             in_lanes: exact,
             local: false,
             choose: Seeded::new(config.seed.unwrap_or(0), 1),
@@ -258,7 +266,11 @@ impl State {
     #[inline(always)]
     pub(crate) fn take_plain(&mut self) -> Option<Runnable> {
         let [outside, own] = &mut self.plain;
-        let entry = if outside.is_empty() { own } else { outside }.pop()?;
+        // Those from outside go first, but not for ever.
+        let both = !outside.is_empty() && !own.is_empty();
+        let own_goes = outside.is_empty() || (both && self.passed.is_due());
+        let entry = if own_goes { own } else { outside }.pop()?;
+        self.passed.record(both && !own_goes);
         self.plain_steps += 1;
         self.local = true;
         Some(entry)
@@ -366,7 +378,12 @@ impl State {
     fn move_to_lanes(&mut self) {
         for (at, source) in [Source::Global, Source::Local(0)].into_iter().enumerate() {
             while let Some(entry) = self.plain[at].pop() {
-                self.enqueue(entry, source);
+                // One whose task was asked to stop just now has another entry.
+                if entry.is_live(true) {
+                    self.enqueue(entry, source);
+                } else {
+                    self.scheduler.set_aside(Entry(entry));
+                }
             }
         }
     }

@@ -104,12 +104,14 @@ impl Inner {
     }
 
     fn leave(&self) {
-        let made = {
+        let (made, dead) = {
             let mut state = self.adapter.lock();
             let work = !state.is_empty();
             let leave = state.pump.leave(work);
-            state.left(leave)
+            (state.left(leave), state.scheduler.take_dead())
         };
+        // Not under the lock: it may free a task, and with it what is the user's.
+        drop(dead);
         self.adapter.make(made);
         self.adapter.arm(self.core.next_timer());
     }

@@ -8,6 +8,12 @@ use crate::ids::TaskId;
 pub trait Token {
     /// The id that goes into the hash.
     fn word(&self) -> u64;
+
+    /// Whether what waits in this lane can still be run. A dead entry is set aside when its turn
+    /// comes, and uses up no turn.
+    fn is_live(&self, _lane: Lane) -> bool {
+        true
+    }
 }
 
 impl Token for u64 {

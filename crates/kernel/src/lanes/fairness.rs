@@ -8,8 +8,20 @@
 //! The *timed streak* counts consecutive timed dispatches made while cancel work waited, and bounds
 //! by the same number how long a governor that wants deadlines met can hold cancel work back. At
 //! most one of the two counters is above 0.
+//!
+//! What goes before other work for another reason passes it at most
+//! [`bypass_limit`](FairnessConfig::bypass_limit) times in a row ([`Bypass`]); then the work that
+//! was passed goes first, once:
+//!
+//! * timed work before ready work: ready work then takes the rank of timed work;
+//! * within a lane, the global queue before the worker's own;
+//! * within a queue, ready work of higher priority before lower: the entry that was added first
+//!   goes, so that every entry's turn comes.
+//!
+//! These counts are kept apart from the streaks: cancel work in between neither ends nor lengthens
+//! them.
 
-use super::Lane;
+use super::{Bypass, Lane};
 
 named_enum! {
     /// A governor's suggestion, read once per step. It changes the order of dispatches, never what
@@ -52,6 +64,8 @@ settings! {
     pub struct FairnessConfig {
         /// Cancel dispatches in a row while other work waits; 0 counts as 1.
         cancel_streak_limit: u32 = 16,
+        /// How often in a row other work is passed for its lane, queue or priority; 0 counts as 1.
+        bypass_limit: u32 = Bypass::LIMIT,
     }
 }
 
@@ -98,11 +112,23 @@ pub struct Verdict {
     pub limit: u32,
 }
 
+/// Which entry of the chosen lane went, and who waited beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// It came from the global queue.
+    pub global: bool,
+    /// It came from the global queue while the worker's own had an entry in the same lane.
+    pub passed_local: bool,
+    /// It was ready work that went for its priority while lower ones waited in its queue.
+    pub passed_lower: bool,
+}
+
 /// One worker's streaks.
 ///
 /// ```
 /// use asx_kernel::lanes::{Fairness, FairnessConfig, Lane, Pending, Suggestion};
-/// let mut fairness = Fairness::new(FairnessConfig { cancel_streak_limit: 1 });
+/// let config = FairnessConfig { cancel_streak_limit: 1, ..FairnessConfig::default() };
+/// let mut fairness = Fairness::new(config);
 /// let pending = Pending { cancel: true, timed: false, ready: true };
 /// let mut step = || {
 ///     let verdict = fairness.decide(pending, Suggestion::NoPreference).unwrap();
@@ -116,12 +142,29 @@ pub struct Fairness {
     base: u32,
     streak: u32,
     timed_streak: u32,
+    /// Of ready work by timed work.
+    ready: Bypass,
+    /// Of the worker's own work by global work, in each lane.
+    local: [Bypass; 3],
+    /// Of ready work by that of higher priority: in the worker's own queue, and in the global one.
+    lower: [Bypass; 2],
+    /// Turns of work that had been passed that often.
+    bypasses: u64,
 }
 
 impl Fairness {
     /// No streak yet.
     pub fn new(config: FairnessConfig) -> Fairness {
-        Fairness { base: config.cancel_streak_limit.max(1), streak: 0, timed_streak: 0 }
+        let bypass = Bypass::new(config.bypass_limit);
+        Fairness {
+            base: config.cancel_streak_limit.max(1),
+            streak: 0,
+            timed_streak: 0,
+            ready: bypass,
+            local: [bypass; 3],
+            lower: [bypass; 2],
+            bypasses: 0,
+        }
     }
 
     /// Chooses the lane; `None` when nothing waits. Changes nothing.
@@ -131,7 +174,14 @@ impl Fairness {
     pub fn decide(&self, pending: Pending, suggestion: Suggestion) -> Option<Verdict> {
         let limit = self.limit(suggestion);
         // Timed work that has passed waiting cancel work `limit` times goes back to its rank.
-        let order = if self.timed_streak < limit { suggestion.order() } else { Lane::ALL };
+        let mut order = if self.timed_streak < limit { suggestion.order() } else { Lane::ALL };
+        if self.ready.is_due() {
+            order = order.map(|lane| match lane {
+                Lane::Cancel => Lane::Cancel,
+                Lane::Timed => Lane::Ready,
+                Lane::Ready => Lane::Timed,
+            });
+        }
         let may_go = |lane: &Lane| {
             pending.has(*lane) && (*lane != Lane::Cancel || self.cancel_may_go(suggestion))
         };
@@ -149,11 +199,43 @@ impl Fairness {
         let passed = verdict.lane == Lane::Timed && pending.cancel;
         self.streak = if cancel { self.streak.saturating_add(1) } else { 0 };
         self.timed_streak = if passed { self.timed_streak.saturating_add(1) } else { 0 };
+        // Cancel work passes both alike.
+        if !pending.ready || verdict.lane != Lane::Cancel {
+            let passed = pending.ready && verdict.lane == Lane::Timed;
+            Self::count(&mut self.bypasses, &mut self.ready, passed);
+        }
+    }
+
+    /// Notes which entry of the lane it was.
+    pub fn record_turn(&mut self, lane: Lane, turn: Turn) {
+        let Fairness { local, lower, bypasses, .. } = self;
+        Self::count(bypasses, &mut local[lane as usize], turn.passed_local);
+        if lane == Lane::Ready {
+            Self::count(bypasses, &mut lower[usize::from(turn.global)], turn.passed_lower);
+        }
+    }
+
+    fn count(bypasses: &mut u64, bypass: &mut Bypass, passed: bool) {
+        *bypasses += u64::from(bypass.is_due() && !passed);
+        bypass.record(passed);
+    }
+
+    /// Whether the worker's own entry of this lane goes before a global one, if both wait.
+    pub fn local_first(&self, lane: Lane) -> bool {
+        self.local[lane as usize].is_due()
+    }
+
+    /// Whether the entry that was added first goes next in the ready lane of a queue, whatever its
+    /// priority.
+    pub fn oldest_first(&self, global: bool) -> bool {
+        self.lower[usize::from(global)].is_due()
     }
 
     /// Notes that the worker parked, or that the host went idle with all lanes empty.
     pub fn parked(&mut self) {
         (self.streak, self.timed_streak) = (0, 0);
+        let bypasses = [&mut self.ready].into_iter().chain(&mut self.local).chain(&mut self.lower);
+        bypasses.for_each(|bypass| bypass.record(false));
     }
 
     /// Whether the streak is below the limit in force.
@@ -168,6 +250,8 @@ impl Fairness {
         timed_streak(&self) -> u32 = self.timed_streak;
         /// The configured limit.
         base_limit(&self) -> u32 = self.base;
+        /// How often work went first because it had been passed as often as is allowed.
+        bypasses(&self) -> u64 = self.bypasses;
     }
 
     /// The limit in force under a suggestion.
@@ -185,7 +269,7 @@ mod tests {
     const CANCEL: Pending = Pending { cancel: true, timed: false, ready: false };
 
     fn with_limit(cancel_streak_limit: u32) -> Fairness {
-        Fairness::new(FairnessConfig { cancel_streak_limit })
+        Fairness::new(FairnessConfig { cancel_streak_limit, ..FairnessConfig::default() })
     }
 
     /// The lanes of `count` dispatches, a fallback shown as `None`.
@@ -247,7 +331,7 @@ mod tests {
     #[test]
     fn each_kind_of_dispatch_moves_the_streaks_as_it_should() {
         let after = |lane, fallback, pending| {
-            let mut fairness = Fairness { base: 9, streak: 5, timed_streak: 7 };
+            let mut fairness = Fairness { streak: 5, timed_streak: 7, ..with_limit(9) };
             fairness.record(Verdict { lane, fallback, limit: 9 }, pending);
             (fairness.streak(), fairness.timed_streak())
         };
@@ -260,9 +344,83 @@ mod tests {
 
     #[test]
     fn a_park_forgets_both_streaks() {
-        let mut fairness = Fairness { base: 2, streak: 1, timed_streak: 1 };
+        let mut fairness = Fairness { streak: 1, timed_streak: 1, ..with_limit(2) };
+        fairness.ready.record(true);
         fairness.parked();
         assert_eq!(fairness, with_limit(2));
+    }
+
+    /// Every history of what waits and what is advised, of this length, with small limits.
+    fn histories(length: u32, mut each: impl FnMut(&mut dyn FnMut() -> (Pending, Suggestion))) {
+        let choices = 7 * 2_u32;
+        for mut number in 0..choices.pow(length) {
+            each(&mut || {
+                let choice = number % choices;
+                number /= choices;
+                let [cancel, timed, ready] = [0, 1, 2].map(|bit| (choice % 7 + 1) >> bit & 1 == 1);
+                let suggestion = match choice / 7 {
+                    0 => Suggestion::NoPreference,
+                    _ => Suggestion::MeetDeadlines,
+                };
+                (Pending { cancel, timed, ready }, suggestion)
+            });
+        }
+    }
+
+    #[test]
+    fn ready_work_is_passed_by_timed_work_at_most_limit_times_in_any_history() {
+        const LENGTH: u32 = 5;
+        let config = FairnessConfig { cancel_streak_limit: 1, bypass_limit: 2 };
+        histories(LENGTH, |next| {
+            let mut fairness = Fairness::new(config);
+            let (mut passed, mut cancels, mut since) = (0, 0, 0);
+            for _ in 0..LENGTH {
+                let (pending, suggestion) = next();
+                let verdict = fairness.decide(pending, suggestion).unwrap();
+                fairness.record(verdict, pending);
+                assert!(pending.has(verdict.lane));
+                passed = match verdict.lane {
+                    Lane::Timed if pending.ready => passed + 1,
+                    Lane::Cancel if pending.ready => passed,
+                    _ => 0,
+                };
+                assert!(passed <= 2, "ready work was passed {passed} times");
+                // The older bounds hold as before.
+                let cancel = verdict.lane == Lane::Cancel && !verdict.fallback;
+                cancels = if cancel { cancels + 1 } else { 0 };
+                assert!(cancels <= 1 || !pending.other());
+                since = if verdict.lane == Lane::Timed && pending.cancel { since + 1 } else { 0 };
+                assert!(since <= 1 || suggestion != Suggestion::MeetDeadlines);
+            }
+        });
+    }
+
+    #[test]
+    fn own_work_and_lower_priorities_are_due_after_the_limit() {
+        let config = FairnessConfig { bypass_limit: 2, ..FairnessConfig::default() };
+        for lane in Lane::ALL {
+            let mut fairness = Fairness::new(config);
+            let passed = Turn { global: true, passed_local: true, passed_lower: false };
+            fairness.record_turn(lane, passed);
+            assert!(!fairness.local_first(lane));
+            fairness.record_turn(lane, passed);
+            let due = Lane::ALL.map(|lane| fairness.local_first(lane));
+            assert_eq!(due, Lane::ALL.map(|other| other == lane), "each lane counts for itself");
+            fairness.record_turn(lane, Turn::default());
+            assert!(!fairness.local_first(lane));
+            assert_eq!(fairness.bypasses(), 1);
+        }
+        for global in [false, true] {
+            let mut fairness = Fairness::new(config);
+            let passed = Turn { global, passed_local: false, passed_lower: true };
+            fairness.record_turn(Lane::Ready, passed);
+            fairness.record_turn(Lane::Ready, passed);
+            assert_eq!([false, true].map(|of| fairness.oldest_first(of)), [!global, global]);
+            fairness.record_turn(Lane::Timed, Turn { global, ..Turn::default() });
+            assert!(fairness.oldest_first(global), "another lane changes nothing");
+            fairness.record_turn(Lane::Ready, Turn { global, ..Turn::default() });
+            assert!(!fairness.oldest_first(global));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`Lanes`] is one queue: three lanes over one slab, each in its own order (cancel and ready by
 //! priority, timed by deadline, equals by insertion). [`Fairness`] decides which lane goes, under a
-//! governor's [`Suggestion`], so that cancel work cannot starve the rest for long. [`Scheduler`] is
+//! governor's [`Suggestion`], so that no work is passed by other work for long. [`Scheduler`] is
 //! the whole law for N workers: one global queue, a local one each, stealing, fallback. Each
 //! dispatch is counted in the worker's [`Certificate`].
 //!
@@ -13,6 +13,7 @@
 //! ```
 
 mod backoff;
+mod bypass;
 mod certificate;
 mod decision;
 mod fairness;
@@ -21,9 +22,10 @@ mod priority;
 mod scheduler;
 
 pub use backoff::{Backoff, BackoffStep, park_until};
+pub use bypass::Bypass;
 pub use certificate::Certificate;
 pub use decision::{Decision, DecisionChain, Origin, Source, Ticket, Token};
-pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Verdict};
+pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Turn, Verdict};
 pub use place::{Lane, Place, Priority};
 pub use scheduler::{Scheduler, SchedulerConfig, TieBreak, steal_order};
 
@@ -146,6 +148,18 @@ impl<T> Lanes<T> {
         let nth = if count < 2 { 0 } else { pick(count).min(count - 1) };
         let slot = self.ready.iter(&self.links).nth(nth)?;
         self.take(slot)
+    }
+
+    /// Takes the ready entry that was added first, whatever its priority.
+    pub fn pop_oldest(&mut self) -> Option<(Place, T)> {
+        let heads = self.ready.heads();
+        let oldest = heads.min_by_key(|slot| self.entries[*slot as usize].seq)?;
+        self.take(oldest)
+    }
+
+    /// Whether ready entries of more than one priority wait.
+    pub fn is_mixed(&self) -> bool {
+        self.ready.heads().nth(1).is_some()
     }
 
     /// Takes the first entry of a lane that is not pinned. Passes over the pinned ones before it

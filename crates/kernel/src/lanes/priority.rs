@@ -101,6 +101,11 @@ impl Buckets {
         Ok(len)
     }
 
+    /// The first slot of each priority in use, highest first.
+    pub(super) fn heads(&self) -> impl Iterator<Item = u32> {
+        self.levels().map(|level| self.buckets[level].head)
+    }
+
     fn top(&self) -> Option<&Bucket> {
         self.levels().next().map(|level| &self.buckets[level])
     }

@@ -4,7 +4,8 @@
 //! that worker). A worker sees the global queue and its own:
 //!
 //! 1. [`Fairness`] picks a lane from what the worker sees. The lane dominates the source: the
-//!    global entry of that lane goes, else the local one. Only ties in a local ready lane are open
+//!    global entry of that lane goes, else the local one, and in the ready lane of a queue the
+//!    highest priority; each within the bounds on bypass. Only ties in a local ready lane are open
 //!    to choice.
 //! 2. With nothing to see, the worker steals: it asks the other workers in circular order, once
 //!    each, and takes the first entry found (cancel, timed, ready). A stolen entry counts like
@@ -19,7 +20,7 @@
 
 use super::{
     Certificate, Decision, DecisionChain, Fairness, FairnessConfig, Lane, Lanes, Origin, Pending,
-    Place, Source, Suggestion, Ticket, Token, Verdict,
+    Place, Source, Suggestion, Ticket, Token, Turn, Verdict,
 };
 use crate::choose::{Choose, Point};
 use alloc::vec::Vec;
@@ -59,7 +60,10 @@ record! {
     struct Worker<T> {
         fn new(cancel_streak_limit: u32);
         lanes: Lanes<T>,
-        fairness: Fairness = Fairness::new(FairnessConfig { cancel_streak_limit }),
+        fairness: Fairness = Fairness::new(FairnessConfig {
+            cancel_streak_limit,
+            ..FairnessConfig::default()
+        }),
         certificate: Certificate,
     }
 }
@@ -85,6 +89,7 @@ record! {
             .map(|_| Worker::new(config.cancel_streak_limit)).collect(),
         tie_break: TieBreak = config.tie_break,
         chain: DecisionChain,
+        dead: Vec<T>,
         /// Without the chain of decisions, where nobody looks at it: number and hash stay as they
         /// are.
         pub unchained: bool,
@@ -92,7 +97,7 @@ record! {
 }
 
 /// A decision before it is written down.
-type Found<T> = (Verdict, Origin, T);
+type Found<T> = (Verdict, Origin, Turn, T);
 
 impl<T: Token> Scheduler<T> {
     /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
@@ -107,37 +112,67 @@ impl<T: Token> Scheduler<T> {
         self.queue_mut(ticket.source).remove(ticket.entry)
     }
 
-    /// Decides and dispatches for a worker. `None`: nothing it could run, back off.
+    /// Keeps a dead entry for [`take_dead`](Scheduler::take_dead): to drop it may run code of the
+    /// user's, which must not find the host's lock taken.
+    pub fn set_aside(&mut self, token: T) {
+        self.dead.push(token);
+    }
+
+    /// The dead entries so far.
+    pub fn take_dead(&mut self) -> Vec<T> {
+        core::mem::take(&mut self.dead)
+    }
+
+    /// Decides and dispatches for a worker. `None`: nothing it could run, back off. Entries that
+    /// turn out to be dead are [set aside](Scheduler::set_aside): they are no dispatches.
     pub fn next(
         &mut self,
         worker: usize,
         suggestion: Suggestion,
         choose: &mut (impl Choose + ?Sized),
     ) -> Option<Decision<T>> {
-        let pending = self.pending(worker);
-        let fairness = &self.workers.get(worker)?.fairness;
-        let limit = fairness.limit(suggestion);
-        let wanted =
-            if fairness.cancel_may_go(suggestion) { &Lane::ALL[..] } else { &Lane::ALL[1..] };
-        let own = fairness.decide(pending, suggestion);
-        let (verdict, source, token) = match own {
-            Some(verdict) if !verdict.fallback => self.take(worker, verdict, choose),
-            // Nothing the worker sees may go as it is: see the module's points 2 and 3.
-            _ => self.steal(worker, wanted, false, limit, choose).or_else(|| match own {
-                Some(fallback) => self.take(worker, fallback, choose),
-                None => self.steal(worker, &[Lane::Cancel], true, limit, choose),
-            }),
-        }?;
+        let (pending, (verdict, source, turn, token)) = loop {
+            let pending = self.pending(worker);
+            let found = self.find(worker, pending, suggestion, choose)?;
+            if found.3.is_live(found.0.lane) {
+                break (pending, found);
+            }
+            self.set_aside(found.3);
+        };
         let Worker { fairness, certificate, .. } = &mut self.workers[worker];
         let streak = fairness.streak();
         certificate.record(verdict, streak, fairness.base_limit(), pending);
         fairness.record(verdict, pending);
+        fairness.record_turn(verdict.lane, turn);
         let Verdict { lane, fallback, limit } = verdict;
         if !self.unchained {
             self.chain.extend(lane, token.word(), streak, limit);
         }
         let DecisionChain { seq, hash } = self.chain;
         Some(Decision { worker, lane, source, fallback, streak, limit, seq, hash, token })
+    }
+
+    /// Takes what the law says goes next.
+    fn find(
+        &mut self,
+        worker: usize,
+        pending: Pending,
+        suggestion: Suggestion,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Found<T>> {
+        let fairness = &self.workers.get(worker)?.fairness;
+        let limit = fairness.limit(suggestion);
+        let wanted =
+            if fairness.cancel_may_go(suggestion) { &Lane::ALL[..] } else { &Lane::ALL[1..] };
+        let own = fairness.decide(pending, suggestion);
+        match own {
+            Some(verdict) if !verdict.fallback => self.take(worker, verdict, choose),
+            // Nothing the worker sees may go as it is: see the module's points 2 and 3.
+            _ => self.steal(worker, wanted, false, limit, choose).or_else(|| match own {
+                Some(fallback) => self.take(worker, fallback, choose),
+                None => self.steal(worker, &[Lane::Cancel], true, limit, choose),
+            }),
+        }
     }
 
     /// Notes that a worker parked (or, with one worker and no threads, that all lanes ran empty).
@@ -208,17 +243,23 @@ impl<T: Token> Scheduler<T> {
         choose: &mut (impl Choose + ?Sized),
     ) -> Option<Found<T>> {
         let lane = verdict.lane;
-        if let Some((_, token)) = self.global.pop(lane) {
-            return Some((verdict, Origin::Global, token));
-        }
-        let local = &mut self.workers[worker].lanes;
-        let entry = match self.tie_break {
-            TieBreak::Seeded if lane == Lane::Ready => {
-                local.pop_ready_tied(|count| choose.pick(Point::ReadyTie(worker), count))
+        let Worker { lanes: local, fairness, .. } = &mut self.workers[worker];
+        let waits = [&*local, &self.global].map(|queue| queue.len(lane) > 0);
+        let global = waits[1] && !(waits[0] && fairness.local_first(lane));
+        let queue = if global { &mut self.global } else { local };
+        let mixed = lane == Lane::Ready && queue.is_mixed();
+        let oldest = mixed && fairness.oldest_first(global);
+        let (_, token) = match self.tie_break {
+            _ if oldest => queue.pop_oldest(),
+            TieBreak::Seeded if lane == Lane::Ready && !global => {
+                queue.pop_ready_tied(|count| choose.pick(Point::ReadyTie(worker), count))
             }
-            _ => local.pop(lane),
-        };
-        entry.map(|(_, token)| (verdict, Origin::Local, token))
+            _ => queue.pop(lane),
+        }?;
+        let turn =
+            Turn { global, passed_local: global && waits[0], passed_lower: mixed && !oldest };
+        let origin = if global { Origin::Global } else { Origin::Local };
+        Some((verdict, origin, turn, token))
     }
 
     /// Takes the first entry in one of the lanes that some other worker lets go of.
@@ -237,7 +278,7 @@ impl<T: Token> Scheduler<T> {
             let queue = &mut self.workers[victim].lanes;
             let (place, token) = lanes.iter().find_map(|lane| queue.steal_from(*lane))?;
             let verdict = Verdict { lane: place.lane(), fallback, limit };
-            Some((verdict, Origin::Stolen(victim), token))
+            Some((verdict, Origin::Stolen(victim), Turn::default(), token))
         })
     }
 
@@ -270,6 +311,89 @@ mod tests {
             assert_eq!((a.lane, a.streak, a.limit), (b.lane, b.streak, b.limit));
             assert!(a.seq > 0 && a.hash != 0 && (b.seq, b.hash) == (0, 0));
         }
+    }
+
+    /// Entries that are put back as soon as they went, as tasks that yield are; how long each of
+    /// the others waits at most.
+    fn longest_wait(entries: &[(Source, Place)]) -> u32 {
+        use crate::choose::First;
+        let mut scheduler: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
+        let config = FairnessConfig { bypass_limit: LIMIT, ..FairnessConfig::default() };
+        scheduler.workers[0].fairness = Fairness::new(config);
+        for (token, (source, place)) in entries.iter().enumerate() {
+            scheduler.enqueue(*source, *place, token as u64, false);
+        }
+        let mut waits = std::vec![0_u32; entries.len()];
+        let mut longest = 0;
+        for _ in 0..1000 {
+            let went = scheduler.next(0, Suggestion::NoPreference, &mut First).unwrap().token;
+            waits.iter_mut().for_each(|wait| *wait += 1);
+            waits[went as usize] = 0;
+            longest = longest.max(waits.iter().copied().max().unwrap());
+            let (source, place) = entries[went as usize];
+            scheduler.enqueue(source, place, went, false);
+        }
+        longest
+    }
+
+    const LIMIT: u32 = 2;
+
+    /// All sets that mix lanes, queues and priorities: nothing waits for ever.
+    #[test]
+    fn whatever_yields_for_ever_the_rest_has_its_turns() {
+        use crate::lanes::Priority;
+        use crate::time::Time;
+        let places = [
+            Place::Timed(Time::from_nanos(9)),
+            Place::Ready(Priority(200)),
+            Place::Ready(Priority::DEFAULT),
+            Place::Ready(Priority(3)),
+        ];
+        let kinds = [Source::Global, Source::Local(0)]
+            .into_iter()
+            .flat_map(|source| places.map(|place| (source, place)));
+        let kinds: std::vec::Vec<_> = kinds.collect();
+        for bits in 1..1_u32 << kinds.len() {
+            let chosen = |at: &usize| bits >> at & 1 == 1;
+            let entries: std::vec::Vec<_> =
+                (0..kinds.len()).filter(chosen).map(|at| kinds[at]).collect();
+            let longest = longest_wait(&entries);
+            // Passed for its lane, its queue and its priority, each time to the limit.
+            // Three priorities in a queue take turns in the order they were added.
+            let bound = if entries.len() < 3 { LIMIT + 1 } else { 3 * (LIMIT + 1).pow(3) };
+            assert!(longest <= bound, "{entries:?} {longest}");
+        }
+    }
+
+    #[test]
+    fn a_dead_entry_is_no_dispatch() {
+        use crate::choose::First;
+        use crate::lanes::Priority;
+        #[derive(Clone, Copy)]
+        struct Task(u64, bool);
+        impl Token for Task {
+            fn word(&self) -> u64 {
+                self.0
+            }
+            fn is_live(&self, _: Lane) -> bool {
+                self.1
+            }
+        }
+        let config = SchedulerConfig { cancel_streak_limit: 2, ..SchedulerConfig::default() };
+        let mut scheduler = Scheduler::new(config);
+        for token in 0..10 {
+            let ready = Place::Ready(Priority::DEFAULT);
+            scheduler.enqueue(Source::Local(0), ready, Task(token, false), false);
+            let cancel = Place::Cancel(Priority::DEFAULT);
+            scheduler.enqueue(Source::Local(0), cancel, Task(token, true), false);
+        }
+        let last = Place::Ready(Priority::DEFAULT);
+        scheduler.enqueue(Source::Local(0), last, Task(99, true), false);
+        let mut next =
+            || scheduler.next(0, Suggestion::NoPreference, &mut First).map(|d| d.token.0);
+        assert_eq!([next(), next(), next(), next()], [Some(0), Some(1), Some(99), Some(2)]);
+        let certificate = scheduler.certificate(0);
+        assert_eq!((certificate.cancel, certificate.ready), (3, 1));
     }
 
     #[test]

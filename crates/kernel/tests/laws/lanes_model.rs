@@ -50,7 +50,7 @@ fn dispatch(lane: Lane) -> Verdict {
 #[test]
 fn every_verdict_is_what_the_rules_say() {
     const BASE: u32 = 3;
-    let config = FairnessConfig { cancel_streak_limit: BASE };
+    let config = FairnessConfig { cancel_streak_limit: BASE, ..FairnessConfig::default() };
     let waiting = Pending { cancel: true, timed: true, ready: true };
     // One of the two streaks is always 0.
     let states = (0..=4 * BASE + 1).flat_map(|n| [(n, 0), (0, n)]);
@@ -77,7 +77,10 @@ fn nobody_waits_longer_than_the_limit_whatever_the_governor_says() {
     let fixed = Suggestion::ALL.map(|suggestion| (suggestion, false));
     for (start, changing) in fixed.into_iter().chain([(Suggestion::NoPreference, true)]) {
         let mut rng = DetRng::new(11, 0);
-        let mut fairness = Fairness::new(FairnessConfig { cancel_streak_limit: BASE });
+        let mut fairness = Fairness::new(FairnessConfig {
+            cancel_streak_limit: BASE,
+            ..FairnessConfig::default()
+        });
         let (mut others_waited, mut cancel_waited, mut longest) = (0, 0, (0, 0));
         for _ in 0..20_000 {
             let suggestion = if changing { Suggestion::ALL[rng.below(4)] } else { start };
