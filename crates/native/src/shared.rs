@@ -93,7 +93,8 @@ impl Remote {
     }
 }
 
-/// Begins the poll of a task, and has the record say how that came about. `None`: the entry is dead.
+/// Begins the poll of a task, and has the record say how that came about. `None`: the entry is
+/// dead.
 ///
 /// # Safety
 /// As [`Runnable::run_from`]: the calling thread is the worker or guest the task is pinned to.

@@ -9,15 +9,17 @@
 //!    steals it. There is one [`Worker`] of each number; only the thread that owns it polls from
 //!    its queues, and it keeps it until nothing that is pinned to it lives.
 
-use std::cell::{Cell, RefCell, RefMut};
+mod choose;
+mod timing;
+
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, TieBreak, Turn, Verdict,
-    steal_order,
+    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, Turn, Verdict, steal_order,
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
@@ -25,25 +27,14 @@ use asx_runtime::{Core, Dispatch, Host, Runnable};
 
 use crate::idle::{ParkKind, Sources};
 use crate::parker::Woken;
-use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{self, Remote, Shared};
+use timing::{Due, POLLS_PER_LOOK, Pace, StandBy, get_up};
 
-/// Nanoseconds. Sleepers get up for timers at multiples of this, or when they have slept for as
-/// long, so that one wake serves many.
-const SLACK: u64 = 1_000_000;
-/// The same where [`MANY`] timers or more were due since the last time.
-const SLACK_IF_MANY: u64 = 1_900_000;
-const MANY: usize = 32;
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
 /// and another sleeps.
 pub(crate) const LATE: Duration = Duration::from_millis(20);
-/// Polls between two looks at the timers, at most.
-const POLLS_PER_LOOK: u64 = 64;
-/// Nanoseconds between two looks at the timers, unless a single poll takes longer: where so many
-/// polls take more time than this, there are fewer between two looks.
-const TIME_PER_LOOK: u64 = 1_000_000;
 /// How long a watcher waits at first, and at most.
 const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 /// Nanoseconds. Tasks whose polls take less cost more to move to another core than to leave where
@@ -453,121 +444,6 @@ impl Worker {
         before.or_else(|| pinned.pop_front().map(|(_, entry)| entry))
     }
 
-    /// The law with all three lanes. `None`: nothing waits that this worker may take.
-    ///
-    /// Other workers take entries meanwhile. If the chosen one is gone, that says nothing about
-    /// the other lanes: the worker decides again. Each failed attempt is another worker's success,
-    /// so this ends.
-    fn decide(&self) -> Option<Found> {
-        loop {
-            let pending = self.pending();
-            let found = self.decide_among(pending);
-            if found.is_some() || !pending.any() {
-                return found;
-            }
-        }
-    }
-
-    /// The lanes in which this worker sees work: the global ones and all of its own.
-    fn pending(&self) -> Pending {
-        let (far, near) = (self.shared.global.pending(), self.remote.lanes.pending());
-        Pending {
-            cancel: far.cancel || near.cancel,
-            timed: far.timed || near.timed,
-            ready: far.ready || near.ready || self.has_plain(),
-        }
-    }
-
-    /// Whether plain entries wait in this worker's own queues.
-    fn has_plain(&self) -> bool {
-        self.queue.len(&self.remote.queue) > 0 || !self.pinned.borrow().is_empty()
-    }
-
-    /// The streaks, up to date: plain work after plain work is not noted there as it goes.
-    fn streaks(&self) -> RefMut<'_, Fairness> {
-        let mut fairness = self.fairness.borrow_mut();
-        if self.remote.counters.polls.get() != self.decided.get() {
-            fairness.parked();
-            self.decided.set(self.remote.counters.polls.get());
-        }
-        fairness
-    }
-
-    /// One decision. `None`: the chosen entry is gone, or there was none. When cancel work has gone
-    /// for too long and nothing else is to be seen, the turn belongs to other work wherever it is.
-    fn decide_among(&self, pending: Pending) -> Option<Found> {
-        let local = &self.remote.lanes;
-        // The governor is the user's: nothing is borrowed while it is asked.
-        let suggestion = self.shared.suggestion(pending, local, &self.core);
-        let fairness = self.streaks();
-        let limit = fairness.limit(suggestion);
-        let own = fairness.decide(pending, suggestion);
-        let (verdict, (turn, entry)) = match own {
-            Some(verdict) if !verdict.fallback => (verdict, self.take(verdict.lane, &fairness)?),
-            _ => {
-                let may_go = fairness.cancel_may_go(suggestion);
-                let wanted = if may_go { &Lane::ALL[..] } else { &Lane::ALL[1..] };
-                let stolen = |lane, fallback, entry| {
-                    (Verdict { lane, fallback, limit }, (Turn::default(), entry))
-                };
-                match (self.steal_from_lanes(wanted), own) {
-                    (Some((lane, entry)), _) => stolen(lane, false, entry),
-                    (None, Some(fallback)) => (fallback, self.take(fallback.lane, &fairness)?),
-                    (None, None) => {
-                        let (lane, entry) = self.steal_from_lanes(&[Lane::Cancel])?;
-                        stolen(lane, true, entry)
-                    }
-                }
-            }
-        };
-        Some(Found { entry, chosen: Some(Chosen { verdict, pending, turn }) })
-    }
-
-    /// The entry of a lane that goes first: the global one, then the worker's own, unless that has
-    /// been passed as often as is allowed.
-    fn take(&self, lane: Lane, fairness: &Fairness) -> Option<(Turn, Runnable)> {
-        let (global, local) = (&self.shared.global, &self.remote.lanes);
-        let waits = local.len(lane) > 0 || (lane == Lane::Ready && self.has_plain());
-        if !(waits && fairness.local_first(lane))
-            && let Some((lower, entry)) = global.pop_in_turn(lane, fairness.oldest_first(true))
-        {
-            let turn = Turn { global: true, passed_local: waits, passed_lower: lower };
-            return Some((turn, entry));
-        }
-        let (passed_lower, entry) = match lane {
-            Lane::Ready => self.take_ready(fairness.oldest_first(false))?,
-            lane => (false, local.pop(lane)?),
-        };
-        Some((Turn { passed_lower, ..Turn::default() }, entry))
-    }
-
-    /// The worker's own ready entry that goes first: by priority, or the `oldest`. Also whether it
-    /// went for its priority, before lower ones. Plain entries are in the queue, all else in the
-    /// lanes.
-    fn take_ready(&self, oldest: bool) -> Option<(bool, Runnable)> {
-        let local = &self.remote.lanes;
-        let in_lanes = local.len(Lane::Ready) > 0;
-        let several = in_lanes && local.is_mixed();
-        let mixed = several || (in_lanes && self.has_plain());
-        let entry = if mixed && oldest {
-            // Where both are passed by higher priorities they take turns: nobody knows which of the
-            // two is older.
-            self.queue_next.update(|queue| !queue);
-            let queue_goes = if several { self.queue_next.get() } else { local.has_leading() };
-            if queue_goes {
-                self.next_plain().or_else(|| local.pop_oldest())
-            } else {
-                local.pop_oldest().or_else(|| self.next_plain())
-            }
-        } else if self.shared.rules.tie_break == TieBreak::Seeded {
-            local.pop_tied(|count| self.pick(count)).or_else(|| self.next_plain())
-        } else {
-            let leading = local.pop_leading().or_else(|| self.next_plain());
-            leading.or_else(|| local.pop(Lane::Ready))
-        };
-        entry.map(|entry| (mixed && !oldest, entry))
-    }
-
     /// A random number, for tasks: not from the stream of the worker's own choices.
     pub(crate) fn draw(&self) -> u64 {
         self.entropy.borrow_mut().next_u64()
@@ -756,151 +632,5 @@ impl Worker {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.closed.load(Acquire)
-    }
-}
-
-/// When a worker that does not run out of work looks at the timers: after [`POLLS_PER_LOOK`] polls,
-/// or as many as take [`TIME_PER_LOOK`] at the pace of the polls before.
-#[derive(Debug)]
-struct Pace {
-    /// The count of polls at which it looks.
-    due: Cell<u64>,
-    polls: Cell<u64>,
-    /// When it looked last; unknown after a pause.
-    last: Cell<Option<Time>>,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        let polls = Cell::new(POLLS_PER_LOOK);
-        Pace { due: Cell::new(POLLS_PER_LOOK), polls, last: Cell::new(None) }
-    }
-}
-
-impl Pace {
-    #[inline]
-    fn is_due(&self, polls: u64) -> bool {
-        polls >= self.due.get()
-    }
-
-    /// The worker has nothing to run for a while, and looks at the timers for itself.
-    fn pause(&self) {
-        self.last.set(None);
-    }
-
-    /// The worker looks now.
-    #[cold]
-    fn looked(&self, polls: u64, now: Time) {
-        let span = self.last.replace(Some(now)).map(|last| (now - last).as_nanos() as u64);
-        let before = self.polls.get();
-        let next = match span {
-            Some(span) if span > TIME_PER_LOOK => (before * TIME_PER_LOOK / span).max(1),
-            Some(_) => (before * 2).min(POLLS_PER_LOOK),
-            None => before,
-        };
-        self.polls.set(next);
-        self.due.set(polls + next);
-    }
-}
-
-/// How many timers were due since the worker slept.
-#[derive(Default)]
-struct Due(Cell<usize>);
-
-impl Due {
-    fn add(&self, timers: usize) {
-        self.0.update(|before| before.saturating_add(timers));
-    }
-
-    /// How long it is to sleep at least. Those that come after that are counted anew.
-    fn slack(&self) -> u64 {
-        if self.0.take() < MANY { SLACK } else { SLACK_IF_MANY }
-    }
-}
-
-/// When one that lies down now gets up for a timer: at a multiple of `slack`, and not before it has
-/// slept for that long. The timer is late by as much at most: it was not due yet.
-fn get_up(timer: Time, now: Time, slack: u64) -> Time {
-    let round = timer.as_nanos().div_ceil(slack).saturating_mul(slack);
-    Time::from_nanos(round).max(now + Duration::from_nanos(slack))
-}
-
-/// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
-/// so, for as long as this lives, unless another does already.
-struct StandBy<'a> {
-    relief: &'a AtomicU64,
-    until: Time,
-}
-
-impl<'a> StandBy<'a> {
-    fn at(relief: &'a AtomicU64, next: Option<Time>) -> Option<StandBy<'a>> {
-        let until = next? + LATE;
-        let before = relief.fetch_min(until.as_nanos(), Relaxed);
-        (before > until.as_nanos()).then_some(StandBy { relief, until })
-    }
-}
-
-impl Drop for StandBy<'_> {
-    fn drop(&mut self) {
-        let _ = self.relief.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timers_that_become_due_while_others_are_fired_count_with_them() {
-        let due = Due::default();
-        assert_eq!(due.slack(), SLACK);
-        [MANY - 1, 0, 1, 0].into_iter().for_each(|timers| due.add(timers));
-        assert_eq!([due.slack(), due.slack()], [SLACK_IF_MANY, SLACK]);
-        due.add(MANY - 1);
-        assert_eq!(due.slack(), SLACK);
-    }
-
-    /// The polls between looks when each poll takes so many nanoseconds, after some fast ones.
-    fn looks(poll: u64) -> Vec<u64> {
-        let (pace, mut now, mut last, mut between) = (Pace::default(), 0, 0, Vec::new());
-        for polls in 1..2000 {
-            now += if polls <= 256 { 100 } else { poll };
-            if pace.is_due(polls) {
-                pace.looked(polls, Time::from_nanos(now));
-                between.push(polls - last);
-                last = polls;
-            }
-        }
-        between
-    }
-
-    #[test]
-    fn timers_are_looked_at_every_64_polls_or_every_millisecond() {
-        assert!(looks(100).iter().all(|polls| *polls == POLLS_PER_LOOK));
-        // One window is as long as those before it; then the pace is known.
-        let slow = looks(1_000_000);
-        assert_eq!(slow[..5], [64, 64, 64, 64, 64]);
-        assert!(slow[5..].iter().all(|polls| *polls <= 2), "{slow:?}");
-        let medium = looks(100_000);
-        assert!(medium[6..].iter().all(|polls| *polls <= 20), "{medium:?}");
-        assert!(looks(u64::MAX / 4000).iter().max() == Some(&POLLS_PER_LOOK));
-    }
-
-    #[test]
-    fn sleepers_get_up_seldom_and_never_early_and_late_by_the_slack_at_most() {
-        for unit in [SLACK, SLACK_IF_MANY] {
-            let (slack, end) = (unit as i64, i64::MAX / 2);
-            let spans = [0, 1, slack / 2, slack - 1, slack, slack + 1, 9 * slack + 3, 10 * slack];
-            for now in [0, 1, slack - 1, slack, 7 * slack + 60_000, end] {
-                for ahead in spans {
-                    let timer = Time::from_nanos((now + ahead) as u64);
-                    let up = get_up(timer, Time::from_nanos(now as u64), unit).as_nanos() as i64;
-                    assert!((now + ahead..=now + ahead + slack).contains(&up), "{now} {ahead}");
-                    assert!(up >= now + slack, "{now} {ahead}");
-                    assert!(up % slack == 0 || up == now + slack, "{now} {ahead}");
-                }
-            }
-            assert_eq!(get_up(Time::MAX, Time::ZERO, unit), Time::MAX);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Findings, Tree};
 
-const KERNEL_LINES: usize = 6000;
+const KERNEL_LINES: usize = 6300;
 
 /// The lines of code of the kernel: no tests, no comments, no blank lines.
 pub(super) fn kernel_lines(tree: &Tree, findings: &mut Findings) {
@@ -37,8 +37,8 @@ mod tests {
                 ],
             )
         };
-        let what = "the kernel has 6000 lines of code without tests and comments; less than 6000";
-        assert_eq!(count(5000), [format!("crates/kernel/src/lib.rs:1: {what}")]);
-        assert!(count(4999).is_empty());
+        let what = "the kernel has 6300 lines of code without tests and comments; less than 6300";
+        assert_eq!(count(5300), [format!("crates/kernel/src/lib.rs:1: {what}")]);
+        assert!(count(5299).is_empty());
     }
 }

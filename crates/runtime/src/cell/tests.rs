@@ -6,6 +6,7 @@ use crate::poll;
 use crate::spawn::{Plan, make};
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
+use asx_kernel::lanes::Place;
 use asx_kernel::task::TaskState;
 
 /// A task that is never polled, and its entry.

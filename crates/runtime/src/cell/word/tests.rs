@@ -379,7 +379,7 @@ fn every_entry_and_every_poll_has_one_reference() {
 fn a_saturated_count_is_never_used_up() {
     for word in every_word() {
         for start in [(1 << 31) - 1, 1 << 31, 3 << 30] {
-            let cell = Word(AtomicU64::new(word.0 | start * REF));
+            let cell = Word(AtomicU64::new(word.0 | (start * REF)));
             let saturated = |cell: &Word| {
                 let now = cell.0.load(Relaxed);
                 assert_eq!(now & (REF - 1), word.0);

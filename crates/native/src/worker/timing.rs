@@ -1,0 +1,168 @@
+//! When a worker looks at the timers, and when one that sleeps gets up for them.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use asx_kernel::time::Time;
+
+use super::LATE;
+use crate::prim::atomic::AtomicU64;
+use crate::prim::atomic::Ordering::Relaxed;
+
+/// Nanoseconds. Sleepers get up for timers at multiples of this, or when they have slept for as
+/// long, so that one wake serves many.
+const SLACK: u64 = 1_000_000;
+/// The same where [`MANY`] timers or more were due since the last time.
+const SLACK_IF_MANY: u64 = 1_900_000;
+const MANY: usize = 32;
+/// Polls between two looks at the timers, at most.
+pub(super) const POLLS_PER_LOOK: u64 = 64;
+/// Nanoseconds between two looks at the timers, unless a single poll takes longer: where so many
+/// polls take more time than this, there are fewer between two looks.
+const TIME_PER_LOOK: u64 = 1_000_000;
+
+/// When a worker that does not run out of work looks at the timers: after [`POLLS_PER_LOOK`] polls,
+/// or as many as take [`TIME_PER_LOOK`] at the pace of the polls before.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// The count of polls at which it looks.
+    due: Cell<u64>,
+    polls: Cell<u64>,
+    /// When it looked last; unknown after a pause.
+    last: Cell<Option<Time>>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let polls = Cell::new(POLLS_PER_LOOK);
+        Pace { due: Cell::new(POLLS_PER_LOOK), polls, last: Cell::new(None) }
+    }
+}
+
+impl Pace {
+    #[inline]
+    pub(super) fn is_due(&self, polls: u64) -> bool {
+        polls >= self.due.get()
+    }
+
+    /// The worker has nothing to run for a while, and looks at the timers for itself.
+    pub(super) fn pause(&self) {
+        self.last.set(None);
+    }
+
+    /// The worker looks now.
+    #[cold]
+    pub(super) fn looked(&self, polls: u64, now: Time) {
+        let span = self.last.replace(Some(now)).map(|last| (now - last).as_nanos() as u64);
+        let before = self.polls.get();
+        let next = match span {
+            Some(span) if span > TIME_PER_LOOK => (before * TIME_PER_LOOK / span).max(1),
+            Some(_) => (before * 2).min(POLLS_PER_LOOK),
+            None => before,
+        };
+        self.polls.set(next);
+        self.due.set(polls + next);
+    }
+}
+
+/// How many timers were due since the worker slept.
+#[derive(Default)]
+pub(super) struct Due(Cell<usize>);
+
+impl Due {
+    pub(super) fn add(&self, timers: usize) {
+        self.0.update(|before| before.saturating_add(timers));
+    }
+
+    /// How long it is to sleep at least. Those that come after that are counted anew.
+    pub(super) fn slack(&self) -> u64 {
+        if self.0.take() < MANY { SLACK } else { SLACK_IF_MANY }
+    }
+}
+
+/// When one that lies down now gets up for a timer: at a multiple of `slack`, and not before it has
+/// slept for that long. The timer is late by as much at most: it was not due yet.
+pub(super) fn get_up(timer: Time, now: Time, slack: u64) -> Time {
+    let round = timer.as_nanos().div_ceil(slack).saturating_mul(slack);
+    Time::from_nanos(round).max(now + Duration::from_nanos(slack))
+}
+
+/// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
+/// so, for as long as this lives, unless another does already.
+pub(super) struct StandBy<'a> {
+    relief: &'a AtomicU64,
+    pub(super) until: Time,
+}
+
+impl<'a> StandBy<'a> {
+    pub(super) fn at(relief: &'a AtomicU64, next: Option<Time>) -> Option<StandBy<'a>> {
+        let until = next? + LATE;
+        let before = relief.fetch_min(until.as_nanos(), Relaxed);
+        (before > until.as_nanos()).then_some(StandBy { relief, until })
+    }
+}
+
+impl Drop for StandBy<'_> {
+    fn drop(&mut self) {
+        let _ = self.relief.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_that_become_due_while_others_are_fired_count_with_them() {
+        let due = Due::default();
+        assert_eq!(due.slack(), SLACK);
+        [MANY - 1, 0, 1, 0].into_iter().for_each(|timers| due.add(timers));
+        assert_eq!([due.slack(), due.slack()], [SLACK_IF_MANY, SLACK]);
+        due.add(MANY - 1);
+        assert_eq!(due.slack(), SLACK);
+    }
+
+    /// The polls between looks when each poll takes so many nanoseconds, after some fast ones.
+    fn looks(poll: u64) -> Vec<u64> {
+        let (pace, mut now, mut last, mut between) = (Pace::default(), 0, 0, Vec::new());
+        for polls in 1..2000 {
+            now += if polls <= 256 { 100 } else { poll };
+            if pace.is_due(polls) {
+                pace.looked(polls, Time::from_nanos(now));
+                between.push(polls - last);
+                last = polls;
+            }
+        }
+        between
+    }
+
+    #[test]
+    fn timers_are_looked_at_every_64_polls_or_every_millisecond() {
+        assert!(looks(100).iter().all(|polls| *polls == POLLS_PER_LOOK));
+        // One window is as long as those before it; then the pace is known.
+        let slow = looks(1_000_000);
+        assert_eq!(slow[..5], [64, 64, 64, 64, 64]);
+        assert!(slow[5..].iter().all(|polls| *polls <= 2), "{slow:?}");
+        let medium = looks(100_000);
+        assert!(medium[6..].iter().all(|polls| *polls <= 20), "{medium:?}");
+        assert!(looks(u64::MAX / 4000).iter().max() == Some(&POLLS_PER_LOOK));
+    }
+
+    #[test]
+    fn sleepers_get_up_seldom_and_never_early_and_late_by_the_slack_at_most() {
+        for unit in [SLACK, SLACK_IF_MANY] {
+            let (slack, end) = (unit as i64, i64::MAX / 2);
+            let spans = [0, 1, slack / 2, slack - 1, slack, slack + 1, 9 * slack + 3, 10 * slack];
+            for now in [0, 1, slack - 1, slack, 7 * slack + 60_000, end] {
+                for ahead in spans {
+                    let timer = Time::from_nanos((now + ahead) as u64);
+                    let up = get_up(timer, Time::from_nanos(now as u64), unit).as_nanos() as i64;
+                    assert!((now + ahead..=now + ahead + slack).contains(&up), "{now} {ahead}");
+                    assert!(up >= now + slack, "{now} {ahead}");
+                    assert!(up % slack == 0 || up == now + slack, "{now} {ahead}");
+                }
+            }
+            assert_eq!(get_up(Time::MAX, Time::ZERO, unit), Time::MAX);
+        }
+    }
+}
