@@ -192,7 +192,8 @@ fn forgotten_wakers_do_not_end_a_task() {
                 tx.try_send(extra).unwrap();
                 cx.cancelled().await;
                 // What it says is not heard, since it was cancelled; that it can is.
-                Ok(drop(text))
+                drop(text);
+                Ok(())
             });
             drop(rx.recv(&cx).await.unwrap());
             cx.yield_now().await;
@@ -441,7 +442,10 @@ fn cancels_from_several_threads_meet_in_nested_scopes() {
             let outcome = cx.scope_with(Policy::CollectAll).run(async |outer| {
                 let inner = cx.scope(async |inner: Scope<Cancelled>| {
                     for _ in 0..4 {
-                        drop(inner.spawn(move |_| async move { Ok(yield_by_hand().await) }));
+                        drop(inner.spawn(move |_| async move {
+                            yield_by_hand().await;
+                            Ok(())
+                        }));
                     }
                     scopes.send([Scope::clone(&outer), inner]).unwrap();
                     cx.cancelled().await;
