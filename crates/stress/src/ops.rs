@@ -129,7 +129,7 @@ impl Env {
             Op::Thread(place, does) => self.thread(*place, *does),
             Op::HalfPoll(half, times, fate) => self.half_poll(*half, *times, *fate).await,
             Op::FromBag => self.rummage().await,
-            Op::Fail => return Err(Fail::Failed(world.books.value())),
+            Op::Fail => return Err(Fail::Failed(world.books.returned())),
             Op::Panic => panic_any(Meant(Some(world.books.value()))),
             op => self.locked(op).await?,
         }

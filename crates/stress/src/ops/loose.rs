@@ -38,7 +38,7 @@ impl Env {
                 let task = scope.spawn(async move |cx: Cx| {
                     let _held = held;
                     cx.yield_now().await;
-                    Ok(own.books.value())
+                    Ok(own.books.returned())
                 });
                 use_thing(world, Thing::Task(task));
             }
@@ -184,7 +184,7 @@ pub(super) fn use_thing(world: &Arc<World>, thing: Thing) {
                 drop(scope.spawn(async move |cx: Cx| {
                     let _held = held;
                     cx.yield_now().await;
-                    Ok(own.books.value())
+                    Ok(own.books.returned())
                 }));
             }
         },

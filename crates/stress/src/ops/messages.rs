@@ -155,7 +155,7 @@ impl Env {
                 drop(scope.spawn(move |_| async move {
                     let _held = held;
                     own.sent(reply.send(own.books.value()));
-                    Ok(own.books.value())
+                    Ok(own.books.returned())
                 }));
             }
         }

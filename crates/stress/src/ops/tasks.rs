@@ -78,7 +78,7 @@ impl Env {
                 scope.spawn(move |_| async move {
                     let _held = (counted, capture);
                     woken_by_hand(&own).await;
-                    Ok(own.books.value())
+                    Ok(own.books.returned())
                 })
             }
             ChildKind::Local => scope.spawn_local(async move |cx: Cx| {
@@ -92,8 +92,8 @@ impl Env {
                 let _future = free;
                 std::thread::sleep(micros(time));
                 match end {
-                    End::Value => Ok(own.books.value()),
-                    End::Error => Err(Fail::Failed(own.books.value())),
+                    End::Value => Ok(own.books.returned()),
+                    End::Error => Err(Fail::Failed(own.books.returned())),
                     End::Panic => panic_any(Meant(Some(own.books.value()))),
                 }
             }),
@@ -105,7 +105,7 @@ impl Env {
     }
 
     pub(super) fn end(&self, end: End) -> Result<Value, Fail> {
-        let value = self.world.books.value();
+        let value = self.world.books.returned();
         match end {
             End::Value => Ok(value),
             End::Error => Err(Fail::Failed(value)),
