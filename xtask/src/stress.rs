@@ -26,8 +26,13 @@ struct Stress {
 
 pub(crate) fn run(args: &[String]) -> Result {
     let Stress { under, args } = parse(args)?;
+    // Programs forget things on purpose, and the language leaks what a function returns if the
+    // destructor of a local panics. Without both of these nothing may be left.
+    let tidy = ["--no-forgets", "--no-callback-panics"];
+    let leaks = tidy.iter().all(|option| args.iter().any(|arg| arg == option));
+    let detect = if leaks { "detect_leaks=1" } else { "detect_leaks=0" };
     match under.command() {
-        Ok(mut command) => sh(command.args(args)),
+        Ok(mut command) => sh(command.args(args).env("ASAN_OPTIONS", detect)),
         Err(Missing::Skips(why)) => {
             println!("stress: skipped: {why}");
             Ok(())
@@ -45,9 +50,14 @@ pub(crate) fn section(release: u32, asan: u32) -> Verdict {
     if !has_nightly() {
         return Verdict::Passed(format!("{release} s; no address sanitizer: {NO_NIGHTLY}"));
     }
-    let [name, value] = seconds(asan);
-    match run(&["--asan".into(), name, value]) {
-        Ok(()) => Verdict::Passed(format!("{release} s, address sanitizer {asan} s")),
+    let sanitized = |more: &[&str]| {
+        let mut args = vec![String::from("--asan")];
+        args.extend(seconds(asan));
+        args.extend(more.iter().map(ToString::to_string));
+        run(&args)
+    };
+    match sanitized(&[]).and_then(|()| sanitized(&["--no-forgets", "--no-callback-panics"])) {
+        Ok(()) => Verdict::Passed(format!("{release} s, address sanitizer twice {asan} s")),
         Err(why) => Verdict::Failed(why),
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct Options {
     /// Only this one, `rounds` times.
     pub(crate) program: Option<u64>,
     pub(crate) callback_panics: bool,
+    /// Whether programs are run that forget things, which then stay in memory.
+    pub(crate) forgets: bool,
     /// Whether threads may outlive the runtime they use.
     pub(crate) late_threads: bool,
     /// Prints the programs.
@@ -21,7 +23,8 @@ pub(crate) struct Options {
 }
 
 const USAGE: &str = "usage: asx-stress [--seconds N] [--seed S] [--rounds N] [--program SEED] \
-                     [--patience SECONDS] [--no-callback-panics] [--no-late-threads] [--show]";
+                     [--patience SECONDS] [--no-callback-panics] [--no-forgets] [--no-late-threads] \
+                     [--show]";
 
 impl Options {
     pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, &'static str> {
@@ -31,6 +34,7 @@ impl Options {
             rounds: u64::MAX,
             program: None,
             callback_panics: true,
+            forgets: true,
             late_threads: true,
             shows: false,
             patience: Duration::from_secs(20),
@@ -39,6 +43,10 @@ impl Options {
         while let Some(name) = args.next() {
             if name == "--no-callback-panics" {
                 options.callback_panics = false;
+                continue;
+            }
+            if name == "--no-forgets" {
+                options.forgets = false;
                 continue;
             }
             if name == "--no-late-threads" {
@@ -86,5 +94,6 @@ mod tests {
         assert!(parse("--second 3").is_err());
         assert!(parse("--seed x").is_err());
         assert!(!parse("--no-callback-panics").unwrap().callback_panics);
+        assert!(!parse("--no-forgets").unwrap().forgets);
     }
 }
