@@ -131,9 +131,28 @@ impl<T: Token> Scheduler<T> {
         suggestion: Suggestion,
         choose: &mut (impl Choose + ?Sized),
     ) -> Option<Decision<T>> {
+        self.dispatch::<true>(worker, suggestion, choose)
+    }
+
+    /// [`next`](Scheduler::next) for the only worker there is, without the code that steals.
+    pub fn next_alone(
+        &mut self,
+        suggestion: Suggestion,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Decision<T>> {
+        debug_assert_eq!(self.workers.len(), 1);
+        self.dispatch::<false>(0, suggestion, choose)
+    }
+
+    fn dispatch<const STEALS: bool>(
+        &mut self,
+        worker: usize,
+        suggestion: Suggestion,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Decision<T>> {
         let (pending, (verdict, source, turn, token)) = loop {
             let pending = self.pending(worker);
-            let found = self.find(worker, pending, suggestion, choose)?;
+            let found = self.find::<STEALS>(worker, pending, suggestion, choose)?;
             if found.3.is_live(found.0.lane) {
                 break (pending, found);
             }
@@ -153,7 +172,7 @@ impl<T: Token> Scheduler<T> {
     }
 
     /// Takes what the law says goes next.
-    fn find(
+    fn find<const STEALS: bool>(
         &mut self,
         worker: usize,
         pending: Pending,
@@ -166,7 +185,8 @@ impl<T: Token> Scheduler<T> {
             if fairness.cancel_may_go(suggestion) { &Lane::ALL[..] } else { &Lane::ALL[1..] };
         let own = fairness.decide(pending, suggestion);
         match own {
-            Some(verdict) if !verdict.fallback => self.take(worker, verdict, choose),
+            Some(verdict) if !verdict.fallback || !STEALS => self.take(worker, verdict, choose),
+            None if !STEALS => None,
             // Nothing the worker sees may go as it is: see the module's points 2 and 3.
             _ => self.steal(worker, wanted, false, limit, choose).or_else(|| match own {
                 Some(fallback) => self.take(worker, fallback, choose),
