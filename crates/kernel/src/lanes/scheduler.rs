@@ -333,6 +333,39 @@ mod tests {
         }
     }
 
+    /// Every lane, queue and priority, with cancel work over its limit now and then.
+    #[test]
+    fn a_worker_alone_decides_as_one_that_could_steal() {
+        use crate::choose::First;
+        use crate::lanes::Priority;
+        use crate::time::Time;
+        let config = SchedulerConfig { cancel_streak_limit: 2, ..SchedulerConfig::default() };
+        let (mut a, mut b) = (Scheduler::<u64>::new(config), Scheduler::<u64>::new(config));
+        for token in 0..200_u64 {
+            let source = if token % 3 == 0 { Source::Global } else { Source::Local(0) };
+            let place = match token % 7 {
+                0 => Place::Timed(Time::from_nanos(token)),
+                1 => Place::Ready(Priority((token % 5) as u8)),
+                _ => Place::Cancel(Priority::DEFAULT),
+            };
+            [&mut a, &mut b].map(|scheduler| scheduler.enqueue(source, place, token, false));
+            if token % 4 == 0 {
+                assert_eq!(a.next_alone(SUGGESTION, &mut First), b.next(0, SUGGESTION, &mut First));
+            }
+        }
+        let mut fallbacks = 0;
+        loop {
+            let next = a.next_alone(SUGGESTION, &mut First);
+            assert_eq!(next, b.next(0, SUGGESTION, &mut First));
+            let Some(decision) = next else { break };
+            fallbacks += u32::from(decision.fallback);
+        }
+        assert!(fallbacks > 0 && a.is_empty() && b.is_empty());
+        assert_eq!(a.certificate(0), b.certificate(0));
+    }
+
+    const SUGGESTION: Suggestion = Suggestion::NoPreference;
+
     /// Entries that are put back as soon as they went, as tasks that yield are; how long each of
     /// the others waits at most.
     fn longest_wait(entries: &[(Source, Place)]) -> u32 {
