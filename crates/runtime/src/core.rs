@@ -1,6 +1,5 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -21,8 +20,8 @@ use crate::guard;
 use crate::journal::{Recorder, Recording};
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
-use crate::region::Region;
 use crate::region::straight::Straight;
+use crate::region::{Few, Region};
 use crate::time::Timers;
 
 /// Where and when things run: threads, queues, the clock.
@@ -199,7 +198,7 @@ pub struct Core {
     /// How many operations a poll may do before it lets others run; `u32::MAX`: any number.
     pub(crate) operations: u32,
     /// Those who wait for a soft stop.
-    stop_waiters: Mutex<BTreeMap<u64, Waker>>,
+    stop_waiters: Mutex<Few<Waker>>,
     /// Tasks, regions and other things are numbered from 1, each kind on its own.
     next_task: AtomicU64,
     next_region: AtomicU64,
@@ -390,13 +389,13 @@ impl Core {
     }
 
     pub(crate) fn forget_stop(&self, place: u64) {
-        let waker = lock_unseen(&self.stop_waiters).remove(&place);
+        let waker = lock_unseen(&self.stop_waiters).remove(place);
         self.drop_waker(waker);
     }
 
     pub(crate) fn wake_stopping(&self) {
         let waiters = std::mem::take(&mut *lock_unseen(&self.stop_waiters));
-        waiters.into_values().for_each(|waker| self.wake(waker));
+        waiters.take_each(|waker| self.wake(waker));
     }
 
     /// How many regions were cancelled and are not closed yet.

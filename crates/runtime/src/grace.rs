@@ -33,8 +33,7 @@ const SPARING_ROUNDS: u32 = 6;
 /// replaces it, decides.
 #[derive(Default)]
 pub(crate) struct Graces {
-    cancels: Vec<Pending>,
-    force: Option<(Time, Pending)>,
+    pending: Vec<Pending>,
     /// How many alarms there were.
     count: u64,
     /// How many looks there were since the time was over, and when it was.
@@ -44,6 +43,8 @@ pub(crate) struct Graces {
 
 struct Pending {
     number: u64,
+    /// When what still lives is ended by force, if that is what it is for: one of them at most.
+    force: Option<Time>,
     /// As soon as it is known.
     alarm: Option<TimerHandle>,
 }
@@ -52,37 +53,35 @@ impl Graces {
     /// Whether there is none, and nothing to be remembered of one.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.cancels.is_empty() && self.force.is_none() && self.round == 0
+        self.pending.is_empty() && self.round == 0
     }
 
     /// The region has closed: nothing of it happens any more.
     pub(crate) fn cancel(self, core: &Core) -> Vec<Armed> {
-        let all = self.cancels.into_iter().chain(self.force.map(|(_, force)| force));
-        let alarms = all.filter_map(|pending| pending.alarm);
-        alarms.filter_map(|alarm| core.alarms.cancel(alarm)).collect()
+        let mut gone = Vec::new();
+        for Pending { alarm, .. } in self.pending {
+            gone.extend(alarm.and_then(|alarm| core.alarms.cancel(alarm)));
+        }
+        gone
     }
 
-    fn next(&mut self) -> Pending {
+    /// Notes an alarm that is to be armed: its number.
+    fn add(&mut self, force: Option<Time>) -> u64 {
         self.count += 1;
-        Pending { number: self.count, alarm: None }
+        self.pending.push(Pending { number: self.count, force, alarm: None });
+        self.count
     }
 
     /// The alarm with this number, if it still counts.
     fn find(&mut self, number: u64) -> Option<&mut Pending> {
-        let force = self.force.as_mut().map(|(_, force)| force);
-        self.cancels.iter_mut().chain(force).find(|pending| pending.number == number)
+        self.pending.iter_mut().find(|pending| pending.number == number)
     }
 
-    /// Takes a cancel off: whether it still counted.
-    fn take_cancel(&mut self, number: u64) -> bool {
-        let before = self.cancels.len();
-        self.cancels.retain(|pending| pending.number != number);
-        self.cancels.len() < before
-    }
-
-    /// Takes the force off, if it has this number: whether it had.
-    fn take_force(&mut self, number: u64) -> bool {
-        self.force.take_if(|(_, force)| force.number == number).is_some()
+    /// Takes an alarm off: whether it still counted.
+    fn take(&mut self, number: u64) -> bool {
+        let before = self.pending.len();
+        self.pending.retain(|pending| pending.number != number);
+        self.pending.len() < before
     }
 }
 
@@ -106,22 +105,19 @@ enum Step {
 impl GraceAlarm {
     pub(crate) fn ring(self) {
         let Some(region) = self.region.upgrade() else { return };
+        if !region.lock().graces.take(self.number) {
+            return;
+        }
         match self.step {
             Step::Cancel { kind, force, stated } => {
-                if region.lock().graces.take_cancel(self.number) {
-                    // Before anybody sees the cancel.
-                    region.patient.fetch_or(stated, Ordering::AcqRel);
-                    region.close_as(kind);
-                    if let Some(after) = force {
-                        region.force_after(after);
-                    }
+                // Before anybody sees the cancel.
+                region.patient.fetch_or(stated, Ordering::AcqRel);
+                region.close_as(kind);
+                if let Some(after) = force {
+                    region.force_after(after);
                 }
             }
-            Step::Force(again) => {
-                if region.lock().graces.take_force(self.number) {
-                    region.force(again);
-                }
-            }
+            Step::Force(again) => region.force(again),
         }
     }
 }
@@ -151,7 +147,7 @@ impl Region {
     /// Ends by force whatever lives in the regions inside, which are closed; this one stays open.
     #[cfg(feature = "lab")]
     pub fn abandon(&self) {
-        let children: Vec<_> = self.lock().children.values().cloned().collect();
+        let children = self.lock().children();
         for child in children {
             child.shutdown_after(Duration::ZERO, Some(Duration::ZERO));
         }
@@ -196,7 +192,7 @@ impl Region {
                     let each = unsafe { TaskRef::borrowed(each) };
                     task = task.take().or((each.id() == number).then_some(each));
                 });
-                children.extend(inner.children.values().cloned());
+                children = inner.children();
             }
             if let Some(task) = task {
                 (found, answer) = (true, act(region, &task));
@@ -214,10 +210,7 @@ impl Region {
             if inner.word.state() == RegionState::Closed {
                 return;
             }
-            let pending = inner.graces.next();
-            let number = pending.number;
-            inner.graces.cancels.push(pending);
-            number
+            inner.graces.add(None)
         };
         self.arm_grace(when, number, step);
     }
@@ -231,14 +224,19 @@ impl Region {
         let when = self.core.host.now() + after;
         let (number, later) = {
             let mut inner = self.lock();
-            let earlier = inner.graces.force.as_ref().is_some_and(|(earlier, _)| *earlier <= when);
-            if earlier || inner.word.state() == RegionState::Closed {
+            if inner.word.state() == RegionState::Closed {
                 return;
             }
-            let pending = inner.graces.next();
-            (pending.number, inner.graces.force.replace((when, pending)))
+            let graces = &mut inner.graces;
+            let mut later = None;
+            if let Some(at) = graces.pending.iter().position(|pending| pending.force.is_some()) {
+                if graces.pending[at].force <= Some(when) {
+                    return;
+                }
+                later = graces.pending.swap_remove(at).alarm;
+            }
+            (graces.add(Some(when)), later)
         };
-        let later = later.and_then(|(_, later)| later.alarm);
         drop(later.and_then(|alarm| self.core.alarms.cancel(alarm)));
         self.arm_grace(when, number, Step::Force(again));
     }
@@ -293,7 +291,7 @@ impl Region {
             }
             let inner = region.lock();
             any = inner.word.live_tasks() > 0;
-            if any { Vec::new() } else { inner.children.values().cloned().collect() }
+            if any { Vec::new() } else { inner.children() }
         });
         any
     }
@@ -310,7 +308,7 @@ impl Region {
                     // SAFETY: the region keeps its tasks alive, and its lock is held.
                     inner.each_task(|task| tasks.push(unsafe { TaskRef::borrowed(task) }));
                 }
-                inner.children.values().cloned().collect()
+                inner.children()
             };
             tasks.retain(|task| finalizers || !task.is_finalizer());
             let all = tasks.len();

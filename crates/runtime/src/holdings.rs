@@ -21,7 +21,7 @@ use asx_kernel::wheel::TimerHandle;
 use crate::Cx;
 use crate::ambient;
 use crate::cell::Armed;
-use crate::region::{Inner, Region};
+use crate::region::{Few, Inner, Region};
 use crate::time::Owner;
 
 /// What one region holds.
@@ -29,9 +29,9 @@ use crate::time::Owner;
 pub(crate) struct Holdings {
     /// Those that are reserved, and those that leaked; who was resolved is forgotten.
     obligations: BTreeMap<u64, ObligationState>,
-    /// By generation: in the order of arming.
-    timers: BTreeMap<u64, TimerHandle>,
-    channels: BTreeMap<u64, Weak<dyn Scoped>>,
+    /// By generation: in the order of arming. Only probes arm timers of regions: they are few.
+    timers: Vec<TimerHandle>,
+    channels: Few<Weak<dyn Scoped>>,
 }
 
 /// A channel of a region.
@@ -97,7 +97,9 @@ impl Region {
     fn resolved(&self, inner: &mut Inner, id: u64, to: ObligationState) {
         let obligations = &mut inner.holdings().obligations;
         match to {
-            ObligationState::Leaked => drop(obligations.insert(id, to)),
+            // It is there: nothing is inserted, so that pages without obligations link no code
+            // for that.
+            ObligationState::Leaked => drop(obligations.get_mut(&id).map(|state| *state = to)),
             _ => drop(obligations.remove(&id)),
         }
         self.core.obligation_done();
@@ -171,14 +173,16 @@ impl Region {
             self.core.cancel_timer(handle);
             return Err(Status::RegionNotOpen);
         }
-        inner.holdings().timers.insert(handle.generation, handle);
+        let timers = &mut inner.holdings().timers;
+        let at = timers.partition_point(|timer| timer.generation < handle.generation);
+        timers.insert(at, handle);
         Ok(handle)
     }
 
     /// A timer of this region is over.
     pub(crate) fn forget_timer(&self, handle: TimerHandle) {
         if let Some(holdings) = &mut self.lock().holdings {
-            holdings.timers.remove(&handle.generation);
+            holdings.timers.retain(|timer| *timer != handle);
         }
     }
 
@@ -187,7 +191,7 @@ impl Region {
         let channel = {
             let mut inner = self.lock();
             self.core.touch(self.stamp());
-            inner.holdings.as_mut().and_then(|held| held.channels.remove(&id))
+            inner.holdings.as_mut().and_then(|held| held.channels.remove(id))
         };
         drop(channel);
     }
@@ -199,10 +203,12 @@ impl Region {
             let Some(holdings) = &mut inner.holdings else { return };
             (std::mem::take(&mut holdings.channels), std::mem::take(&mut holdings.timers))
         };
-        for channel in channels.into_values().filter_map(|channel| channel.upgrade()) {
-            channel.release();
-        }
-        for timer in timers.into_values() {
+        channels.take_each(|channel| {
+            if let Some(channel) = channel.upgrade() {
+                channel.release();
+            }
+        });
+        for timer in timers {
             self.core.cancel_timer(timer);
         }
     }

@@ -49,7 +49,7 @@ use crate::short::ShortLock;
 use crate::spans::Span;
 use crate::stop::Grace;
 use departed::Departed;
-use few::Few;
+pub(crate) use few::Few;
 use home::Kept;
 use parent::Parent;
 use tree::Tree;
@@ -578,12 +578,14 @@ impl Region {
                     if !task.as_ref().is_finalizer() {
                         entries.extend(request(task, tasks.0, tasks.1).1);
                     }
-                    if task.as_ref().is_blocking() && foreign::any() {
+                    // A page refuses jobs.
+                    let job = !cfg!(target_family = "wasm") && task.as_ref().is_blocking();
+                    if job && foreign::any() {
                         jobs.push(task.addr().get());
                     }
                 }
             });
-            inner.children.values().cloned().collect()
+            inner.children()
         };
         self.core.host.schedule_all(entries);
         // What runs on a thread of its own is not polled for the request.
@@ -612,6 +614,12 @@ unsafe fn request(
 }
 
 impl Inner {
+    /// The child regions, in order. Not inlined: every walk of the tree calls it.
+    #[inline(never)]
+    pub(crate) fn children(&self) -> Vec<Arc<Region>> {
+        self.children.values().cloned().collect()
+    }
+
     /// Whether the region's state and gate admit the operation.
     #[inline]
     pub(crate) fn admit(&self, operation: Operation) -> Result<(), Status> {

@@ -255,7 +255,7 @@ impl State {
         if !self.in_lanes {
             return self.take_plain().map(plainly);
         }
-        let decision = self.scheduler.next(0, self.suggestion, &mut self.choose)?;
+        let decision = self.scheduler.next_alone(self.suggestion, &mut self.choose)?;
         self.ticket_of(decision.token.word());
         self.look_at_lanes();
         self.local = true;

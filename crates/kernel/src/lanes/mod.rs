@@ -146,7 +146,7 @@ impl<T> Lanes<T> {
     pub fn pop_ready_tied(&mut self, pick: impl FnOnce(usize) -> usize) -> Option<(Place, T)> {
         let count = self.ready.tied();
         let nth = if count < 2 { 0 } else { pick(count).min(count - 1) };
-        let slot = self.ready.iter(&self.links).nth(nth)?;
+        let slot = self.ready.nth_tied(&self.links, nth)?;
         self.take(slot)
     }
 

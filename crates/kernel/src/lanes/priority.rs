@@ -18,6 +18,13 @@ struct Bucket {
     len: u32,
 }
 
+impl Bucket {
+    fn iter(self, links: &[Link]) -> impl Iterator<Item = u32> {
+        let follow = |slot: u32| (slot != NIL).then_some(slot);
+        iter::successors(follow(self.head), move |slot| follow(links[*slot as usize].next))
+    }
+}
+
 const EMPTY: Bucket = Bucket { head: NIL, tail: NIL, len: 0 };
 
 /// Slots by (priority descending, insertion).
@@ -73,14 +80,14 @@ impl Buckets {
         self.top().map_or(0, |bucket| bucket.len as usize)
     }
 
+    /// The n-th slot of those that share the highest priority.
+    pub(super) fn nth_tied(&self, links: &[Link], n: usize) -> Option<u32> {
+        self.top().and_then(|bucket| bucket.iter(links).nth(n))
+    }
+
     /// All slots in order.
     pub(super) fn iter(&self, links: &[Link]) -> impl Iterator<Item = u32> {
-        let follow = |slot: u32| (slot != NIL).then_some(slot);
-        self.levels().flat_map(move |level| {
-            iter::successors(follow(self.buckets[level].head), move |slot| {
-                follow(links[*slot as usize].next)
-            })
-        })
+        self.levels().flat_map(move |level| self.buckets[level].iter(links))
     }
 
     /// How many slots the lists hold, if they agree with their lengths and the bitmap.
@@ -112,11 +119,18 @@ impl Buckets {
 
     /// The priorities in use, highest first.
     fn levels(&self) -> impl Iterator<Item = usize> {
-        self.occupied.iter().enumerate().rev().flat_map(|(word, &bits)| {
-            let below = |bits: u64| (bits != 0).then_some(bits);
-            iter::successors(below(bits), move |bits| below(bits & !(1 << bits.ilog2())))
-                .map(move |bits| word * 64 + bits.ilog2() as usize)
-        })
+        iter::successors(self.below(LEVELS), |level| self.below(*level))
+    }
+
+    /// The highest priority in use that is lower than `end`.
+    fn below(&self, end: usize) -> Option<usize> {
+        let mut word = end / 64;
+        let mut bits = self.occupied.get(word).map_or(0, |bits| bits & !(!0 << (end % 64)));
+        while bits == 0 {
+            word = word.checked_sub(1)?;
+            bits = self.occupied[word];
+        }
+        Some(word * 64 + bits.ilog2() as usize)
     }
 }
 

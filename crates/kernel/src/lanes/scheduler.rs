@@ -131,9 +131,28 @@ impl<T: Token> Scheduler<T> {
         suggestion: Suggestion,
         choose: &mut (impl Choose + ?Sized),
     ) -> Option<Decision<T>> {
+        self.dispatch::<true>(worker, suggestion, choose)
+    }
+
+    /// [`next`](Scheduler::next) for the only worker there is, without the code that steals.
+    pub fn next_alone(
+        &mut self,
+        suggestion: Suggestion,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Decision<T>> {
+        debug_assert_eq!(self.workers.len(), 1);
+        self.dispatch::<false>(0, suggestion, choose)
+    }
+
+    fn dispatch<const STEALS: bool>(
+        &mut self,
+        worker: usize,
+        suggestion: Suggestion,
+        choose: &mut (impl Choose + ?Sized),
+    ) -> Option<Decision<T>> {
         let (pending, (verdict, source, turn, token)) = loop {
             let pending = self.pending(worker);
-            let found = self.find(worker, pending, suggestion, choose)?;
+            let found = self.find::<STEALS>(worker, pending, suggestion, choose)?;
             if found.3.is_live(found.0.lane) {
                 break (pending, found);
             }
@@ -153,7 +172,7 @@ impl<T: Token> Scheduler<T> {
     }
 
     /// Takes what the law says goes next.
-    fn find(
+    fn find<const STEALS: bool>(
         &mut self,
         worker: usize,
         pending: Pending,
@@ -166,7 +185,8 @@ impl<T: Token> Scheduler<T> {
             if fairness.cancel_may_go(suggestion) { &Lane::ALL[..] } else { &Lane::ALL[1..] };
         let own = fairness.decide(pending, suggestion);
         match own {
-            Some(verdict) if !verdict.fallback => self.take(worker, verdict, choose),
+            Some(verdict) if !verdict.fallback || !STEALS => self.take(worker, verdict, choose),
+            None if !STEALS => None,
             // Nothing the worker sees may go as it is: see the module's points 2 and 3.
             _ => self.steal(worker, wanted, false, limit, choose).or_else(|| match own {
                 Some(fallback) => self.take(worker, fallback, choose),
@@ -312,6 +332,39 @@ mod tests {
             assert!(a.seq > 0 && a.hash != 0 && (b.seq, b.hash) == (0, 0));
         }
     }
+
+    /// Every lane, queue and priority, with cancel work over its limit now and then.
+    #[test]
+    fn a_worker_alone_decides_as_one_that_could_steal() {
+        use crate::choose::First;
+        use crate::lanes::Priority;
+        use crate::time::Time;
+        let config = SchedulerConfig { cancel_streak_limit: 2, ..SchedulerConfig::default() };
+        let (mut a, mut b) = (Scheduler::<u64>::new(config), Scheduler::<u64>::new(config));
+        for token in 0..200_u64 {
+            let source = if token % 3 == 0 { Source::Global } else { Source::Local(0) };
+            let place = match token % 7 {
+                0 => Place::Timed(Time::from_nanos(token)),
+                1 => Place::Ready(Priority((token % 5) as u8)),
+                _ => Place::Cancel(Priority::DEFAULT),
+            };
+            [&mut a, &mut b].map(|scheduler| scheduler.enqueue(source, place, token, false));
+            if token % 4 == 0 {
+                assert_eq!(a.next_alone(SUGGESTION, &mut First), b.next(0, SUGGESTION, &mut First));
+            }
+        }
+        let mut fallbacks = 0;
+        loop {
+            let next = a.next_alone(SUGGESTION, &mut First);
+            assert_eq!(next, b.next(0, SUGGESTION, &mut First));
+            let Some(decision) = next else { break };
+            fallbacks += u32::from(decision.fallback);
+        }
+        assert!(fallbacks > 0 && a.is_empty() && b.is_empty());
+        assert_eq!(a.certificate(0), b.certificate(0));
+    }
+
+    const SUGGESTION: Suggestion = Suggestion::NoPreference;
 
     /// Entries that are put back as soon as they went, as tasks that yield are; how long each of
     /// the others waits at most.

@@ -9,7 +9,48 @@ pub(crate) struct Few<T> {
     /// Its number.
     number: u64,
     #[allow(clippy::box_collection, reason = "a word where there are none")]
-    many: Option<Box<BTreeMap<u64, T>>>,
+    many: Option<Box<BTreeMap<u64, kept::Kept<T>>>>,
+}
+
+/// How one of many values is kept.
+#[cfg(not(target_family = "wasm"))]
+mod kept {
+    pub(super) type Kept<T> = T;
+
+    #[inline(always)]
+    pub(super) fn keep<T>(value: T) -> Kept<T> {
+        value
+    }
+
+    #[inline(always)]
+    pub(super) fn unkeep<T>(value: Kept<T>) -> T {
+        value
+    }
+
+    #[inline(always)]
+    pub(super) fn of<T>(value: &Kept<T>) -> &T {
+        value
+    }
+}
+
+/// How one of many values is kept. On a page it is a pointer whatever it is, so that the code of
+/// the map is the same for all types, and is there once.
+#[cfg(target_family = "wasm")]
+mod kept {
+    pub(super) type Kept<T> = Box<T>;
+
+    pub(super) fn keep<T>(value: T) -> Kept<T> {
+        Box::new(value)
+    }
+
+    pub(super) fn unkeep<T>(value: Kept<T>) -> T {
+        *value
+    }
+
+    #[allow(clippy::borrowed_box, reason = "elsewhere it is no box")]
+    pub(super) fn of<T>(value: &Kept<T>) -> &T {
+        value
+    }
 }
 
 impl<T> Default for Few<T> {
@@ -33,9 +74,9 @@ impl<T> Few<T> {
     fn insert_more(&mut self, number: u64, value: T) -> Option<T> {
         let many = self.many.get_or_insert_default();
         if let Some(one) = self.one.take() {
-            many.insert(self.number, one);
+            many.insert(self.number, kept::keep(one));
         }
-        many.insert(number, value)
+        many.insert(number, kept::keep(value)).map(kept::unkeep)
     }
 
     /// Whether there is none.
@@ -49,13 +90,13 @@ impl<T> Few<T> {
     #[inline]
     pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
         match &mut self.many {
-            Some(many) => many.remove(&number),
+            Some(many) => many.remove(&number).map(kept::unkeep),
             None => self.one.take_if(|_| self.number == number),
         }
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
-        self.one.iter().chain(self.many.iter().flat_map(|many| many.values()))
+        self.one.iter().chain(self.many.iter().flat_map(|many| many.values()).map(kept::of))
     }
 
     /// Hands out all of them, in order.
@@ -64,7 +105,7 @@ impl<T> Few<T> {
         if let Some(one) = self.one {
             return f(one);
         }
-        self.many.into_iter().flat_map(|many| many.into_values()).for_each(f);
+        self.many.into_iter().flat_map(|many| many.into_values()).map(kept::unkeep).for_each(f);
     }
 }
 

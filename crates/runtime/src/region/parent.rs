@@ -89,7 +89,7 @@ mod tests {
         let mut seen = Vec::new();
         root.each_inside(&mut |region| {
             seen.push(region.id);
-            region.lock().children.values().cloned().collect()
+            region.lock().children()
         });
         assert_eq!(seen, [&root, &a, &a1, &a11, &a2, &b, &b1].map(|region| region.id));
     }

@@ -22,8 +22,8 @@ impl Region {
     /// it is noted.
     pub(crate) fn watch_close(&self, place: u64, waker: &Waker) -> Option<Severity> {
         // A task's own is counted and nothing else; any other is cloned and dropped outside the
-        // lock, and only if it is needed.
-        if !is_task_waker(waker) {
+        // lock, and only if it is needed. Pages have the second way only.
+        if cfg!(target_family = "wasm") || !is_task_waker(waker) {
             return self.outcome().or_else(|| self.watch_close_with(place, waker.clone()));
         }
         let mut inner = self.lock();
@@ -97,7 +97,7 @@ impl Region {
             });
             let closed = Need { from: ends, each: true };
             into.needs.extend(closers.iter().map(|by| (*by, closed.clone())));
-            inner.children.values().cloned().collect()
+            inner.children()
         });
     }
 
@@ -118,7 +118,7 @@ impl Region {
                 reason: inner.cancel.as_ref().map(|(reason, _)| reason.clone()),
                 tasks,
             });
-            inner.children.values().cloned().collect()
+            inner.children()
         });
     }
 }

@@ -184,7 +184,6 @@ impl<T> Timers<T> {
     }
 
     /// Takes all timers out. `close`: and never takes another.
-    #[cfg(not(target_family = "wasm"))]
     fn take_all(&self, close: bool) -> Vec<Expired<T>> {
         let wheel = {
             let mut wheel = self.wheel.lock();
@@ -339,7 +338,6 @@ impl Core {
 
     /// Nobody looks at the timers any more: wakes all who wait for one, with contexts of tasks that
     /// have ended. `close`: for good.
-    #[cfg(not(target_family = "wasm"))]
     pub fn abandon_timers(&self, close: bool) {
         for Expired { handle, token, .. } in self.timers.take_all(close) {
             self.note_timer(token.owner(), handle, EventKind::TimerCancelled {});
