@@ -23,8 +23,8 @@ pub(crate) struct Options {
 }
 
 const USAGE: &str = "usage: asx-stress [--seconds N] [--seed S] [--rounds N] [--program SEED] \
-                     [--patience SECONDS] [--no-callback-panics] [--no-forgets] [--no-late-threads] \
-                     [--show]";
+                     [--patience SECONDS] [--no-callback-panics] [--no-forgets] \
+                     [--no-late-threads] [--show]";
 
 impl Options {
     pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, &'static str> {

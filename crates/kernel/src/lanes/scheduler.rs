@@ -348,7 +348,9 @@ mod tests {
                 1 => Place::Ready(Priority((token % 5) as u8)),
                 _ => Place::Cancel(Priority::DEFAULT),
             };
-            [&mut a, &mut b].map(|scheduler| scheduler.enqueue(source, place, token, false));
+            for scheduler in [&mut a, &mut b] {
+                scheduler.enqueue(source, place, token, false);
+            }
             if token % 4 == 0 {
                 assert_eq!(a.next_alone(SUGGESTION, &mut First), b.next(0, SUGGESTION, &mut First));
             }
