@@ -130,7 +130,7 @@ impl Env {
             Op::HalfPoll(half, times, fate) => self.half_poll(*half, *times, *fate).await,
             Op::FromBag => self.rummage().await,
             Op::Fail => return Err(Fail::Failed(world.books.returned())),
-            Op::Panic => panic_any(Meant(Some(world.books.value()))),
+            Op::Panic => panic_any(Meant(Some(world.books.returned()))),
             op => self.locked(op).await?,
         }
         Ok(())

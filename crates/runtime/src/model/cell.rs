@@ -329,10 +329,10 @@ fn force_meets_the_only_entry_of_a_task() {
         let (line, region) = (place.line.clone(), place.region.clone());
         place.region.close_as(Kind::User);
         let force = move || {
-            region.force_inside();
+            region.force_inside(true, false);
         };
         race(swap, force, move || line.run_all());
-        place.region.force_inside();
+        place.region.force_inside(true, false);
         place.line.run_all();
         assert!(place.region.poll_closed(Waker::noop()));
         assert!(is_freed(&name));

@@ -109,7 +109,7 @@ fn a_waker_that_two_operations_share_is_not_replaced_by_one() {
         assert!(one.count() == 1 && two.count() == 1, "{} {}", one.count(), two.count());
         drop((tickets, task_ref, task));
         place.region.close_as(Kind::User);
-        place.region.force_inside();
+        place.region.force_inside(true, false);
         place.line.run_all();
         assert!(place.region.poll_closed(Waker::noop()));
     });

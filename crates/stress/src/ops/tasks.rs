@@ -94,7 +94,7 @@ impl Env {
                 match end {
                     End::Value => Ok(own.books.returned()),
                     End::Error => Err(Fail::Failed(own.books.returned())),
-                    End::Panic => panic_any(Meant(Some(own.books.value()))),
+                    End::Panic => panic_any(Meant(Some(own.books.returned()))),
                 }
             }),
             ChildKind::Waiting => scope.spawn_blocking(move || {
