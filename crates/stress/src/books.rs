@@ -68,8 +68,8 @@ impl Books {
         Value { books: self.clone(), id, check: Box::new(mark(id)), bomb }
     }
 
-    /// A value that a function returns, or that a panic carries which becomes the outcome of a task.
-    /// The language leaks what a function returns if the destructor of one of its locals panics
+    /// A value that a function returns, or that a panic carries which becomes an outcome. The
+    /// language leaks what a function returns if the destructor of one of its locals panics
     /// afterwards.
     pub(crate) fn returned(self: &Arc<Self>) -> Value {
         self.returned.fetch_add(1, Relaxed);
