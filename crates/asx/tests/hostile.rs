@@ -26,7 +26,7 @@ impl Watchdog {
         let handle = handle.into();
         let (alive, gone) = mpsc::channel();
         thread::spawn(move || {
-            if gone.recv_timeout(Duration::from_secs(20)) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if gone.recv_timeout(Duration::from_secs(90)) == Err(mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("{what} hangs");
                 if let Some(handle) = handle {
                     eprintln!("{}", handle.dump());
