@@ -28,7 +28,11 @@ fn stop_within<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize
             panic!("{workers} workers leave:\n{left}");
         }
         program.join().unwrap();
-        assert_eq!(runtime.dump().timers, 0);
+        // A worker may be about to take back an alarm that rang as the last region closed.
+        while runtime.dump().timers > 0 {
+            assert!(std::time::Instant::now() < patience, "round {round}:\n{}", runtime.dump());
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -227,6 +231,10 @@ fn stops_from_many_threads_at_any_moment_come_to_an_end() {
         }
         program.join().unwrap();
         stoppers.into_iter().for_each(|stopper| stopper.join().unwrap());
-        assert_eq!(runtime.dump().timers, 0);
+        // A worker may be about to take back an alarm that rang as the last region closed.
+        while runtime.dump().timers > 0 {
+            assert!(std::time::Instant::now() < patience, "round {round}:\n{}", runtime.dump());
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
