@@ -14,6 +14,15 @@ fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, patie
     stop_within(body, tasks, Grace { soft: SOON, hard: patience });
 }
 
+/// A worker may be about to take back an alarm that rang as the last region closed.
+fn no_alarm_is_left(runtime: &Runtime) {
+    let patience = std::time::Instant::now() + Duration::from_secs(60);
+    while runtime.dump().timers > 0 {
+        assert!(std::time::Instant::now() < patience, "{}", runtime.dump());
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn stop_within<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, grace: Grace) {
     for workers in [1, 2, 4] {
         let runtime = Arc::new(Runtime::builder().workers(workers).build().unwrap());
@@ -28,11 +37,7 @@ fn stop_within<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize
             panic!("{workers} workers leave:\n{left}");
         }
         program.join().unwrap();
-        // A worker may be about to take back an alarm that rang as the last region closed.
-        while runtime.dump().timers > 0 {
-            assert!(std::time::Instant::now() < patience, "round {round}:\n{}", runtime.dump());
-            thread::sleep(Duration::from_millis(1));
-        }
+        no_alarm_is_left(&runtime);
     }
 }
 
@@ -231,10 +236,6 @@ fn stops_from_many_threads_at_any_moment_come_to_an_end() {
         }
         program.join().unwrap();
         stoppers.into_iter().for_each(|stopper| stopper.join().unwrap());
-        // A worker may be about to take back an alarm that rang as the last region closed.
-        while runtime.dump().timers > 0 {
-            assert!(std::time::Instant::now() < patience, "round {round}:\n{}", runtime.dump());
-            thread::sleep(Duration::from_millis(1));
-        }
+        no_alarm_is_left(&runtime);
     }
 }
