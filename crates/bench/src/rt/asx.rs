@@ -264,7 +264,9 @@ impl<const WORKERS: usize, const JOURNAL: usize> Timers for Asx<WORKERS, JOURNAL
             }
             fired.zero().await;
             let figure = clock.per(count);
-            assert!(timers.iter_mut().all(|timer| poll(timer, &waker)));
+            for timer in timers {
+                timer.await?;
+            }
             Ok(figure)
         })
     }
