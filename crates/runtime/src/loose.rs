@@ -22,6 +22,13 @@ fn keep(entry: Option<Runnable>) {
     KEPT.lock().unwrap().extend(entry);
 }
 
+/// Keeps a task that never ends, so that who looks for leaks finds it.
+#[cfg(not(loom))]
+pub(crate) fn keep_task(task: TaskRef) {
+    static TASKS: Mutex<Vec<TaskRef>> = Mutex::new(Vec::new());
+    TASKS.lock().unwrap().push(task);
+}
+
 /// The entry of a task that was scheduled, to be run by hand.
 #[cfg(not(loom))]
 pub(crate) fn scheduled(task: &TaskRef) -> Option<Runnable> {

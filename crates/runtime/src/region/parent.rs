@@ -92,6 +92,8 @@ mod tests {
             region.lock().children()
         });
         assert_eq!(seen, [&root, &a, &a1, &a11, &a2, &b, &b1].map(|region| region.id));
+        root.close_as(Kind::User);
+        assert!(a11.outcome().is_some() && root.outcome().is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::*;
 use crate::Runnable;
 use crate::cell::{Activity, is_task_waker};
 use crate::channel::testing::Count;
-use crate::loose::scheduled;
+use crate::loose::{keep_task, scheduled};
 
 /// Somebody who waits: by a task's waker or by any other.
 enum Who {
@@ -20,6 +20,7 @@ enum Who {
 impl Who {
     fn task() -> Who {
         let (cx, _) = Cx::loose();
+        keep_task(cx.task().clone());
         let who = Who::Task(cx);
         assert!(who.woken(), "it was spawned");
         who
