@@ -78,10 +78,12 @@ impl<T, E> Drop for Joint<T, E> {
             return;
         }
         // Who waited is let go of: a task that waited for itself would be kept by its own waker.
-        let _joiner = task.word.take_waker().then(|| {
+        // Before the reference goes, which keeps the core that a panic of the waker is counted in.
+        if task.word.take_waker() {
             // SAFETY: rule 3: `WAKER` was set and is clear now, so that nobody else looks at it.
-            task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }))
-        });
+            let joiner = task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
+            joiner.discard(&task.region.core);
+        }
         let parted = task.word.drop_handle_with(true);
         if parted.claimed {
             // A panic here would drop the reference once more.
