@@ -1,4 +1,7 @@
-//! Guests: threads in `block_on` while another thread is worker 0.
+//! Guests: threads in `block_on` that are no workers.
+//!
+//! With two workers or more each worker is a thread of the runtime's own, and all threads in
+//! `block_on` are guests. With one worker, the first of them is it:
 //!
 //! ```text
 //!              no worker 0                         it is over
@@ -84,10 +87,18 @@ pub(crate) struct Guest<'a> {
     fairness: RefCell<Fairness>,
     /// Worker 0, once this thread is that.
     worker: OnceCell<Box<Worker>>,
+    _here: Here,
 }
 
 /// The thread is a guest for as long as this lives.
 struct Here;
+
+impl Here {
+    fn enter(shared: &Arc<Shared>, pin: u16) -> Here {
+        HERE.set((Arc::as_ptr(shared), pin));
+        Here
+    }
+}
 
 impl Drop for Here {
     fn drop(&mut self) {
@@ -109,7 +120,8 @@ impl<'a> Guest<'a> {
             ..FairnessConfig::default()
         }));
         let (seat, worker) = (shared.seat(pin)?, OnceCell::new());
-        Some(Guest { pin, seat, shared, core, places, fairness, worker })
+        let _here = Here::enter(shared, pin);
+        Some(Guest { pin, seat, shared, core, places, fairness, worker, _here })
     }
 
     /// Whether this thread is a guest anywhere.
@@ -130,8 +142,6 @@ impl<'a> Guest<'a> {
 
     /// Runs what is pinned to this thread, and what a worker runs once it is one, until `done`.
     pub(crate) fn run(&self, done: impl Fn() -> bool) {
-        HERE.set((Arc::as_ptr(self.shared), self.pin));
-        let _here = Here;
         while !done() {
             if let Some(worker) = self.worker() {
                 worker.act(|| self.step());

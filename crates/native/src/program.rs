@@ -57,11 +57,11 @@ impl Runtime {
     ///
     /// The body may borrow and need not be `Send`. Its panic goes on here.
     ///
-    /// Several threads may be in here at a time, each with a program of its own. The first is one
-    /// of the workers. The others are guests: each polls the body of its program and what was
-    /// started there with `spawn_local`, and leaves the rest to the workers; when the first is
-    /// done, a guest takes its place. There can be 256 guests, beyond that a thread waits for one
-    /// to leave.
+    /// Several threads may be in here at a time, each with a program of its own. With two workers
+    /// or more they are guests of the workers: each polls the body of its program and what was
+    /// started there with `spawn_local`, so that no other task can hold it up. With one worker, the
+    /// first thread in here is the worker, and when it is done a guest takes its place. There can
+    /// be 256 guests, beyond that a thread waits for one to leave.
     ///
     /// Before it returns, everything has ended that `spawn_local` started on this thread: for
     /// another program too, if a task of that happened to run here.

@@ -48,8 +48,11 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// How many threads run tasks, the first that calls `block_on` among them; as many as there are
-    /// processors unless set. 0 counts as 1.
+    /// How many threads run tasks; as many as there are processors unless set. 0 counts as 1.
+    ///
+    /// With two or more, each is a thread of the runtime's own. A thread that calls `block_on`
+    /// then polls only the body of its program and what was started there with `spawn_local`, so
+    /// that no other task can hold it up. With one worker, the first thread in `block_on` is it.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.clamp(1, MAX_WORKERS);
         self
@@ -164,7 +167,9 @@ impl Builder {
             .into_iter()
             .zip(0..)
             .map(|(queue, index)| Worker::new(index, shared.clone(), core.clone(), queue));
-        let first = workers.next().map(Box::new);
+        // See decision 036: the body of a program cannot leave its thread, so where another worker
+        // can run a task, that thread takes none.
+        let first = if self.workers == 1 { workers.next().map(Box::new) } else { None };
         let mut runtime = Runtime {
             root: core.root(),
             core: core.clone(),
@@ -365,7 +370,7 @@ impl Drop for Runtime {
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runtime")
-            .field("workers", &(self.threads.len() + 1))
+            .field("workers", &self.shared.remotes.len())
             .finish_non_exhaustive()
     }
 }

@@ -126,8 +126,10 @@ impl Shared {
         clock: Clock,
     ) -> Arc<Shared> {
         let idle = Idle::new(remotes.len());
-        // The first place is for the thread that calls `block_on`.
-        idle.leave();
+        if remotes.len() == 1 {
+            // That worker is whoever calls `block_on`.
+            idle.leave();
+        }
         Arc::new(Shared {
             idle,
             global: if rules.exact { SharedLanes::default() } else { SharedLanes::in_line() },
@@ -366,7 +368,8 @@ unsafe impl Host for Shared {
     }
 
     fn has_worker(&self, pin: u16) -> bool {
-        usize::from(pin) < self.remotes.len() || self.seat(pin).is_some()
+        // A guest stays for what it pinned to its own seat. Others cannot count on it.
+        usize::from(pin) < self.remotes.len() || self.here() == Some(pin)
     }
 
     fn pinned(&self, pin: u16, lives: bool) {

@@ -1,4 +1,4 @@
-//! asx: that many workers, the calling thread among them; 1 is the current-thread runtime.
+//! asx: that many workers; 1 is the current-thread runtime.
 
 use std::future::poll_fn;
 use std::hint::black_box;
@@ -47,19 +47,29 @@ impl From<RecvError> for Error {
 }
 
 impl<const WORKERS: usize, const JOURNAL: usize> Asx<WORKERS, JOURNAL> {
-    /// Runs `body` in a scope of its own.
-    fn run(body: impl AsyncFnOnce(&Cx, Scope<Error>) -> Result<f64, Error>) -> f64 {
+    /// Runs `body` in a scope of its own, in a task: the thread in `block_on` is no worker.
+    fn run<F, B>(body: F) -> f64
+    where
+        F: FnOnce(Cx, Scope<Error>) -> B + Send + 'static,
+        B: Future<Output = Result<f64, Error>> + Send + 'static,
+    {
         let builder = Runtime::builder().workers(WORKERS);
         let builder = if JOURNAL > 0 { builder.journal(JOURNAL) } else { builder };
         let runtime = builder.build().expect("a runtime");
-        let figure = runtime.block_on(async |cx: Cx| cx.scope(async |s| body(&cx, s).await).await);
+        let figure = runtime.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let tasks = s.clone();
+                s.spawn(move |cx: Cx| body(cx, tasks)).await.map_err(|_| Error::Cancelled)
+            })
+            .await
+        });
         figure.expect("no error")
     }
 }
 
 impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL> {
     fn spawn_join(tasks: u32) -> f64 {
-        Self::run(async |_, s| {
+        Self::run(move |_, s| async move {
             let clock = Clock::wall();
             let handles: Vec<_> = (0..tasks).map(|n| s.spawn(async move |_: Cx| Ok(n))).collect();
             for handle in handles {
@@ -70,7 +80,7 @@ impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL>
     }
 
     fn spawn_await(tasks: u32) -> f64 {
-        Self::run(async |_, s| {
+        Self::run(move |_, s| async move {
             let clock = Clock::wall();
             for n in 0..tasks {
                 black_box(s.spawn(async move |_: Cx| Ok(n)).await.expect("no error"));
@@ -80,7 +90,7 @@ impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL>
     }
 
     fn yields(tasks: u32, times: u32) -> f64 {
-        Self::run(async |_, s| {
+        Self::run(move |_, s| async move {
             let clock = Clock::wall();
             let yielding = async move |cx: Cx| {
                 for _ in 0..times {
@@ -109,17 +119,17 @@ impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL>
                 Ok(())
             }));
         }
-        Self::run(async |cx, s| {
+        Self::run(move |cx, s| async move {
             let clock = Clock::wall();
             let (last, mut ended) = channel::oneshot();
             spawn(&s, tasks, last);
-            ended.recv(cx).await.expect("a last task");
+            ended.recv(&cx).await.expect("a last task");
             Ok(clock.per(tasks))
         })
     }
 
     fn cancel(tasks: u32) -> f64 {
-        Self::run(async |cx, _| {
+        Self::run(move |cx, _| async move {
             let running = Tally::new(tasks);
             let mut clock = Clock::wall();
             cx.scope(async |s| {
@@ -142,7 +152,7 @@ impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL>
     }
 
     fn park(tasks: u32) -> f64 {
-        Self::run(async |cx, s| {
+        Self::run(move |cx, s| async move {
             let running = Tally::new(tasks);
             let growth = Growth::start();
             for n in 0..tasks {
@@ -166,7 +176,7 @@ impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL>
 
 impl<const WORKERS: usize, const JOURNAL: usize> Channels for Asx<WORKERS, JOURNAL> {
     fn ping_pong(rounds: u32) -> f64 {
-        Self::run(async |_, s| {
+        Self::run(move |_, s| async move {
             let (ping, mut pinged) = channel::bounded(1);
             let (pong, mut ponged) = channel::bounded(1);
             let clock = Clock::wall();
@@ -190,7 +200,7 @@ impl<const WORKERS: usize, const JOURNAL: usize> Channels for Asx<WORKERS, JOURN
     }
 
     fn stream(producers: u32, capacity: usize, messages: u32) -> f64 {
-        Self::run(async |_, s| {
+        Self::run(move |_, s| async move {
             let (sender, mut receiver) = channel::bounded(capacity);
             let each = messages / producers;
             let clock = Clock::wall();
@@ -225,7 +235,7 @@ impl<const WORKERS: usize, const JOURNAL: usize> Channels for Asx<WORKERS, JOURN
 
 impl<const WORKERS: usize, const JOURNAL: usize> Timers for Asx<WORKERS, JOURNAL> {
     fn churn(live: Vec<Duration>, swaps: Vec<Swap>) -> f64 {
-        Self::run(async |cx, _| {
+        Self::run(move |cx, _| async move {
             let mut timers: Vec<_> = live.iter().map(|far| Box::new(cx.sleep(*far))).collect();
             poll_fn(|context| {
                 timers.iter_mut().for_each(|timer| _ = poll(timer, context.waker()));
@@ -249,7 +259,7 @@ impl<const WORKERS: usize, const JOURNAL: usize> Timers for Asx<WORKERS, JOURNAL
     }
 
     fn fire(delays: Vec<Duration>) -> f64 {
-        Self::run(async |cx, _| {
+        Self::run(move |cx, _| async move {
             let unused = |_: &Duration| Box::new(cx.sleep(Duration::ZERO));
             let mut timers: Vec<_> = delays.iter().map(unused).collect();
             let count = delays.len() as u32;
@@ -272,7 +282,7 @@ impl<const WORKERS: usize, const JOURNAL: usize> Timers for Asx<WORKERS, JOURNAL
     }
 
     fn sleeps(tasks: u32, nap: Duration, clock: fn() -> Clock) -> f64 {
-        Self::run(async |_, s| {
+        Self::run(move |_, s| async move {
             let clock = clock();
             let sleeping = async move |cx: Cx| Ok(cx.sleep(nap).await?);
             let handles: Vec<_> = (0..tasks).map(|_| s.spawn(sleeping)).collect();
@@ -292,7 +302,7 @@ type Request = (u32, channel::oneshot::Reply<u32>);
 
 impl<const WORKERS: usize, const JOURNAL: usize> Service for Asx<WORKERS, JOURNAL> {
     fn mixed(requests: u32) -> f64 {
-        Self::run(async |_, s| {
+        Self::run(move |_, s| async move {
             let (queue, queued) = channel::bounded(BACKLOG);
             let worker = s.spawn(move |cx| serve(cx, queued));
             let clock = Clock::wall();
