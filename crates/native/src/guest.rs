@@ -14,7 +14,8 @@
 //!
 //! A guest polls what is pinned to it (its program's body, what was started there to stay there)
 //! and nothing else. What it makes runnable besides goes to the global lanes. With nothing to poll
-//! it parks, until something is sent to its [`Seat`], or the place of worker 0 gets free.
+//! it parks, until something is sent to its [`Seat`], the place of worker 0 gets free, or a timer
+//! is late.
 //!
 //! It then takes the place, and keeps it until its program is over: what is not pinned needs a
 //! thread, and timers somebody who looks at them. As worker 0 it polls in turn what is pinned to
@@ -33,7 +34,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use asx_kernel::lanes::{Fairness, FairnessConfig, Lane, Turn};
-use asx_runtime::{Core, Dispatch};
+use asx_runtime::{Core, Dispatch, Host};
 
 use crate::idle::Idle;
 use crate::lanes::SharedLanes;
@@ -43,7 +44,7 @@ use crate::places::Places;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
 use crate::shared::{self, Shared};
-use crate::worker::Worker;
+use crate::worker::{LATE, Worker};
 
 /// How many guests there can be at a time.
 pub(crate) const GUESTS: usize = 256;
@@ -151,8 +152,20 @@ impl<'a> Guest<'a> {
             } else if !self.step() {
                 self.fairness.borrow_mut().parked();
                 self.seat.counters.parks.add(1);
-                self.places.wait(self.pin, || self.seat.parker.park(None));
+                let (next, now) = (self.core.next_timer(), self.shared.now());
+                let late = next.map(|next| next + LATE - now);
+                self.places.wait(self.pin, || self.seat.parker.park(late));
+                self.fire_late_timers();
             }
+        }
+    }
+
+    /// Timers are the workers' to fire. When all of those are held up by polls that do not return,
+    /// a guest that has nothing else to do steps in.
+    fn fire_late_timers(&self) {
+        let now = self.shared.now();
+        if self.core.next_timer().is_some_and(|next| next + LATE <= now) {
+            self.core.fire_timers(now);
         }
     }
 

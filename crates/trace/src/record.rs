@@ -17,7 +17,7 @@ pub struct Header {
     pub host: String,
     /// The seed of its choices.
     pub seed: u64,
-    /// How many workers it had.
+    /// How many workers it had, threads in `block_on` that are none counted with them.
     pub workers: u64,
     /// Whether the trace begins with event 0.
     pub complete: bool,
