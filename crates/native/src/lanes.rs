@@ -1,6 +1,6 @@
 //! Lanes that several threads put into and take from.
 
-use asx_kernel::lanes::{Lane, Pending, Place};
+use asx_kernel::lanes::{Lane, Pending, Place, Taken};
 use asx_kernel::time::Time;
 use asx_runtime::Runnable;
 
@@ -84,34 +84,27 @@ impl SharedLanes {
         self.total.load(Acquire)
     }
 
-    /// Whether there is more than plainly ready work.
-    #[inline]
-    pub(crate) fn is_special(&self) -> bool {
-        self.len(Lane::Cancel) + self.len(Lane::Timed) > 0
-    }
-
     pub(crate) fn stealable(&self) -> usize {
         self.stealable.iter().map(|lane| lane.load(Acquire)).sum()
     }
 
     pub(crate) fn pending(&self) -> Pending {
-        let [cancel, timed, ready] = Lane::ALL.map(|lane| self.len(lane) > 0);
-        Pending { cancel, timed, ready }
+        Pending::of(|lane| self.len(lane) > 0)
     }
 
-    pub(crate) fn pop(&self, lane: Lane) -> Option<Runnable> {
+    pub(crate) fn pop(&self, lane: Lane) -> Option<(Place, Runnable)> {
         if self.len(lane) == 0 {
             return None;
         }
         let mut waiting = lock(&self.waiting);
         let (place, entry) = waiting.pop(lane)?;
         self.left(&waiting, place);
-        Some(entry)
+        Some((place, entry))
     }
 
     /// Takes the first entry of a lane; of ready entries the `oldest`, if that is asked for and
-    /// several priorities wait. Also whether it went for its priority, before lower ones.
-    pub(crate) fn pop_in_turn(&self, lane: Lane, oldest: bool) -> Option<(bool, Runnable)> {
+    /// several priorities wait.
+    pub(crate) fn take(&self, lane: Lane, oldest: bool) -> Option<Taken<Runnable>> {
         if self.len(lane) == 0 {
             return None;
         }
@@ -120,7 +113,7 @@ impl SharedLanes {
         let taken = if mixed && oldest { waiting.pop_oldest() } else { waiting.pop(lane) };
         let (place, entry) = taken?;
         self.left(&waiting, place);
-        Some((mixed && !oldest, entry))
+        Some(Taken { entry, place, passed_lower: mixed && !oldest })
     }
 
     /// Whether ready entries of more than one priority wait.
@@ -134,37 +127,37 @@ impl SharedLanes {
     }
 
     /// Takes the ready entry that was added first.
-    pub(crate) fn pop_oldest(&self) -> Option<Runnable> {
+    pub(crate) fn pop_oldest(&self) -> Option<(Place, Runnable)> {
         let mut waiting = lock(&self.waiting);
         let (place, entry) = waiting.pop_oldest()?;
         self.left(&waiting, place);
-        Some(entry)
+        Some((place, entry))
     }
 
     /// Takes a ready entry that one of the usual priority does not go before.
-    pub(crate) fn pop_leading(&self) -> Option<Runnable> {
+    pub(crate) fn pop_leading(&self) -> Option<(Place, Runnable)> {
         // The lane is in the order of priorities: if there is one, it is the first.
         self.has_leading().then(|| self.pop(Lane::Ready)).flatten()
     }
 
     /// Takes one of the ready entries that share the highest priority. Not where they stand in
     /// line.
-    pub(crate) fn pop_tied(&self, pick: impl FnOnce(usize) -> usize) -> Option<Runnable> {
+    pub(crate) fn pop_tied(&self, pick: impl FnOnce(usize) -> usize) -> Option<(Place, Runnable)> {
         let mut waiting = lock(&self.waiting);
         let (place, entry) = waiting.lanes_mut().pop_ready_tied(pick)?;
         self.left(&waiting, place);
-        Some(entry)
+        Some((place, entry))
     }
 
     /// Takes the first entry in one of the lanes that any worker may run.
-    pub(crate) fn steal(&self, wanted: &[Lane]) -> Option<(Lane, Runnable)> {
+    pub(crate) fn steal(&self, wanted: &[Lane]) -> Option<(Place, Runnable)> {
         if self.stealable() == 0 {
             return None;
         }
         let mut waiting = lock(&self.waiting);
         let (place, entry) = wanted.iter().find_map(|lane| waiting.steal_from(*lane))?;
         self.left(&waiting, place);
-        Some((place.lane(), entry))
+        Some((place, entry))
     }
 
     /// Whether an entry in one of the lanes may be run by any worker.
@@ -181,19 +174,6 @@ impl SharedLanes {
             Some(entry)
         };
         std::iter::from_fn(next).for_each(drop);
-    }
-
-    /// Takes the entry of a task out. Not where some stand in line.
-    pub(crate) fn take_out(&self, task: u64) -> Option<Runnable> {
-        let mut waiting = lock(&self.waiting);
-        let lanes = waiting.lanes_mut();
-        let of_task = |lane: Lane| {
-            lanes.iter(lane).find(|(_, _, entry)| entry.id() == task).map(|(id, at, _)| (at, id))
-        };
-        let (place, id) = Lane::ALL.into_iter().find_map(of_task)?;
-        let entry = lanes.remove(id)?;
-        self.left(&waiting, place);
-        Some(entry)
     }
 }
 

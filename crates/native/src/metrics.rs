@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::lanes::{Certificate, Lane, Pending, Verdict};
+use asx_kernel::lanes::{Certificate, Chosen, Lane};
 use asx_runtime::Health;
 
 /// A number that one thread counts up and any thread reads.
@@ -61,7 +61,8 @@ impl Counters {
     }
 
     /// A dispatch decided by the law with all lanes, before it is counted as a poll.
-    pub(crate) fn dispatched(&self, verdict: Verdict, streak: u32, base: u32, pending: Pending) {
+    pub(crate) fn dispatched(&self, chosen: Chosen, streak: u32, base: u32) {
+        let Chosen { verdict, pending, .. } = chosen;
         if verdict.lane == Lane::Ready {
             // Counted as a poll, as plain work is.
             let limit = self.max_effective_limit.get().max(verdict.limit.into());
@@ -201,6 +202,8 @@ pub fn count_polls(polls: u32, count: bool) -> Vec<WorkerMetrics> {
 
 #[cfg(test)]
 mod tests {
+    use asx_kernel::lanes::{Origin, Pending, Place, Priority, Turn, Verdict};
+
     use super::*;
 
     #[test]
@@ -221,7 +224,10 @@ mod tests {
             (Lane::Timed, false),
             (Lane::Ready, false),
         ] {
-            counters.dispatched(Verdict { lane, fallback, limit: 32 }, 0, 16, Pending::default());
+            let verdict = Verdict { lane, fallback, limit: 32 };
+            let (origin, pending, turn) = (Origin::Local, Pending::default(), Turn::default());
+            let place = Place::Ready(Priority::DEFAULT);
+            counters.dispatched(Chosen { verdict, place, origin, pending, turn }, 0, 16);
             counters.polled();
         }
         counters.polled();

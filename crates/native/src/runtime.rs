@@ -112,9 +112,11 @@ impl Builder {
         self
     }
 
-    /// Who advises workers which lane to prefer; [`Adaptive`] unless set.
+    /// Who advises workers which lane to prefer; [`Adaptive`] unless set. It is asked before every
+    /// dispatch, which costs time; the default one only where there is a choice.
     pub fn governor(mut self, governor: impl Governor) -> Self {
         self.rules.governor = Some(Arc::new(governor));
+        self.rules.governs_all = true;
         self
     }
 

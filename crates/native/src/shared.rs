@@ -15,7 +15,7 @@ use crate::idle::Idle;
 use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use crate::prim::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
+use crate::prim::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, fence};
 use crate::queue;
 use crate::worker::{LATE, Worker};
 
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     clock: Clock,
     /// Random numbers drawn by threads that are no workers.
     drawn: AtomicU64,
+    /// Entries of each lane that are in the queues and dead.
+    dead: [AtomicIsize; 3],
     /// How many threads are in `block_on`: without one, and without another worker, nobody looks at
     /// the timers.
     pub(crate) programs: AtomicUsize,
@@ -49,9 +51,8 @@ pub(crate) struct Rules {
     /// What the workers' random numbers come from.
     pub(crate) seed: u64,
     pub(crate) governor: Option<Arc<dyn Governor>>,
-    /// Every entry is in the lanes, one per task, so that the order is exactly the law's. For runs
-    /// that are stepped, not for speed.
-    pub(crate) exact: bool,
+    /// The governor is asked before every dispatch, and not only where there is a choice.
+    pub(crate) governs_all: bool,
 }
 
 impl Default for Rules {
@@ -62,7 +63,7 @@ impl Default for Rules {
             tie_break: law.tie_break,
             seed: 0,
             governor: None,
-            exact: false,
+            governs_all: false,
         }
     }
 }
@@ -77,12 +78,15 @@ pub(crate) struct Remote {
     pub(crate) counters: Counters,
     /// How many tasks live that must run there.
     pub(crate) pins: AtomicUsize,
+    /// How many plainly ready entries wait that must run there.
+    pub(crate) pinned: AtomicUsize,
 }
 
 impl Remote {
     pub(crate) fn new(queue: queue::Shared) -> Arc<Remote> {
         let (lanes, counters) = (SharedLanes::default(), Counters::default());
-        Arc::new(Remote { queue, lanes, counters, pins: AtomicUsize::new(0) })
+        let [pins, pinned] = [(); 2].map(|()| AtomicUsize::new(0));
+        Arc::new(Remote { queue, lanes, counters, pins, pinned })
     }
 }
 
@@ -132,7 +136,7 @@ impl Shared {
         }
         Arc::new(Shared {
             idle,
-            global: if rules.exact { SharedLanes::default() } else { SharedLanes::in_line() },
+            global: SharedLanes::in_line(),
             remotes,
             closed: AtomicBool::new(false),
             rules,
@@ -141,12 +145,13 @@ impl Shared {
             clock,
             blocking,
             drawn: AtomicU64::new(0),
+            dead: [(); 3].map(|()| AtomicIsize::new(0)),
             programs: AtomicUsize::new(0),
         })
     }
 
-    /// What the governor advises who sees these lanes besides the global ones: nothing where there
-    /// is no choice.
+    /// What the governor advises who sees these lanes besides the global ones. The default one has
+    /// no preference where there is no choice, and is not asked.
     #[inline]
     pub(crate) fn suggestion(
         &self,
@@ -157,7 +162,7 @@ impl Shared {
         let Pending { cancel, timed, ready } = pending;
         let choice = (cancel && (timed || ready)) || (timed && ready);
         match &self.rules.governor {
-            Some(governor) if choice || self.rules.exact => {
+            Some(governor) if choice || (self.rules.governs_all && pending.any()) => {
                 advice(&**governor, core, self.view(pending, own, core))
             }
             _ => Suggestion::NoPreference,
@@ -181,17 +186,6 @@ impl Shared {
     /// Moves a manual clock; a time that has passed already changes nothing.
     pub(crate) fn set_now(&self, now: Time) {
         self.clock.set(now);
-    }
-
-    /// Puts an entry into the lanes of a worker, or into those of all; a task has one.
-    pub(crate) fn push_exactly(&self, source: Option<u16>, entry: Runnable) {
-        let entry = match self.unschedule(entry.id()) {
-            Some(old) => entry.merge(old),
-            None => entry,
-        };
-        let remote =
-            entry.pin().or(source).and_then(|worker| self.remotes.get(usize::from(worker)));
-        remote.map_or(&self.global, |remote| &remote.lanes).push(entry);
     }
 
     fn lanes(&self) -> impl Iterator<Item = &SharedLanes> {
@@ -255,11 +249,6 @@ impl Shared {
         }
     }
 
-    #[cold]
-    fn schedule_exactly(&self, entry: Runnable) {
-        self.push_exactly(Worker::source(self), entry);
-    }
-
     /// Puts an entry where any worker takes it.
     fn send_to_any(&self, entry: Runnable) {
         self.global.push(entry);
@@ -282,9 +271,6 @@ impl Shared {
 // guest), and entries are found by the number of their task, which no other task here has.
 unsafe impl Host for Shared {
     fn schedule(&self, entry: Runnable) {
-        if self.rules.exact {
-            return self.schedule_exactly(entry);
-        }
         let rest = Worker::with(self, entry, |worker, entry| worker.push(entry));
         if let Some(entry) = rest {
             self.send(entry);
@@ -292,9 +278,6 @@ unsafe impl Host for Shared {
     }
 
     fn schedule_globally(&self, entry: Runnable) {
-        if self.rules.exact {
-            return self.push_exactly(None, entry);
-        }
         self.send(entry);
     }
 
@@ -304,21 +287,23 @@ unsafe impl Host for Shared {
         }
     }
 
-    fn unschedule(&self, task: u64) -> Option<Runnable> {
-        let exact = self.rules.exact.then(|| self.lanes());
-        exact.and_then(|mut lanes| lanes.find_map(|lanes| lanes.take_out(task)))
+    fn dead_entries(&self, lane: Lane, more: isize) {
+        self.dead[lane as usize].fetch_add(more, Relaxed);
     }
 
     fn queued(&self, lane: Lane) -> usize {
-        let plain = |remote: &Arc<Remote>| if lane == Lane::Ready { remote.queue.len() } else { 0 };
+        let plain = |remote: &Arc<Remote>| match lane {
+            Lane::Ready => remote.queue.len() + remote.pinned.load(Relaxed),
+            _ => 0,
+        };
         let queues: usize = self.remotes.iter().map(plain).sum();
-        queues + self.lanes().map(|lanes| lanes.len(lane)).sum::<usize>()
+        let all = queues + self.lanes().map(|lanes| lanes.len(lane)).sum::<usize>();
+        // One that dies may be discarded before it is counted as dead.
+        let dead = self.dead[lane as usize].load(Relaxed);
+        all.saturating_sub(usize::try_from(dead).unwrap_or(0))
     }
 
     fn schedule_all(&self, entries: Vec<Runnable>) {
-        if self.rules.exact {
-            return entries.into_iter().for_each(|entry| self.schedule(entry));
-        }
         let rest = Worker::with(self, entries, |worker, entries| worker.push_all(entries));
         if let Some(entries) = rest.filter(|entries| !entries.is_empty()) {
             let (pinned, free): (Vec<_>, Vec<_>) =

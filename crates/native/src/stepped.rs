@@ -1,8 +1,10 @@
 //! Workers without threads: one step at a time, under a clock that somebody moves.
 //!
-//! The workers are those of [`Runtime`](crate::Runtime). Two things differ: every runnable entry is
-//! in the lanes, one per task, so that the order of dispatches is exactly the law's; and due timers
-//! are looked for before each step. So a run is a function of its program, its script and its seed.
+//! This is a driver, not a second scheduler. The workers, their queues, channels, timers and the
+//! parking protocol are those of [`Runtime`](crate::Runtime); the driver takes the place of their
+//! threads. It looks for due timers before each step, and a worker that parked is stepped again only
+//! if somebody woke it, so that a wakeup that is lost stops the run. So a run is a function of its
+//! program, its script and its seed.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -16,9 +18,10 @@ use asx_runtime::{Core, Host, Region, Settings};
 use crate::blocking::Pool;
 use crate::clock::Clock;
 use crate::governor::{Governor, View};
+use crate::idle::ParkKind;
 use crate::queue::Queue;
 use crate::shared::{Remote, Rules, Shared};
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 
 /// How a [`Stepped`] runtime is to be.
 #[derive(Clone, Debug)]
@@ -62,12 +65,21 @@ pub struct Stepped {
     shared: Arc<Shared>,
     core: Arc<Core>,
     root: Arc<Region>,
-    workers: Vec<Worker>,
+    workers: Vec<(Worker, State)>,
     advice: Arc<Advice>,
     /// Which worker steps.
     rng: DetRng,
     /// It stays on its thread.
     _here: PhantomData<*const ()>,
+}
+
+/// What a worker is doing between two steps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Active,
+    /// It was woken.
+    Searching,
+    Parked(ParkKind),
 }
 
 /// One step.
@@ -104,7 +116,7 @@ impl Stepped {
             tie_break: setup.tie_break,
             seed: setup.seed,
             governor: Some(advice.clone()),
-            exact: true,
+            governs_all: true,
         };
         let (pool, clock) = (Pool::new(1, "asx"), Clock::manual());
         let shared = Shared::new(remotes.into(), pool, rules, clock);
@@ -112,7 +124,12 @@ impl Stepped {
         let workers = queues.into_iter().zip(0..);
         let workers = workers
             .map(|(queue, index)| Worker::new(index, shared.clone(), core.clone(), queue))
-            .collect();
+            .map(|worker| (worker, State::Active))
+            .collect::<Vec<_>>();
+        if workers.len() == 1 {
+            // The place of a single worker is empty at first.
+            shared.idle.join();
+        }
         let root = core.root();
         let rng = DetRng::new(setup.seed, u64::MAX);
         Stepped { shared, core, root, workers, advice, rng, _here: PhantomData }
@@ -171,17 +188,39 @@ impl Stepped {
     }
 
     fn step_among(&mut self, among: std::ops::Range<usize>) -> Option<Step> {
+        // Those that parked since this began: their time is not over yet.
+        let mut rests = vec![false; self.workers.len()];
         loop {
             self.fire();
-            let able = |at: &usize| self.workers.get(*at).is_some_and(Worker::can_step);
+            for (worker, state) in &mut self.workers {
+                if let State::Parked(_) = state
+                    && worker.is_woken()
+                {
+                    *state = State::Searching;
+                }
+            }
+            let able = |at: &usize| match self.workers.get(*at) {
+                None => false,
+                Some((_, State::Active | State::Searching)) => true,
+                // One that watches gets up by itself after a while.
+                Some((_, State::Parked(kind))) => *kind == ParkKind::Watch && !rests[*at],
+            };
             let able: Vec<_> = among.clone().filter(able).collect();
             let nth = if able.len() < 2 { 0 } else { self.rng.below(able.len()) };
-            let Some(worker) = able.get(nth) else {
-                among.filter_map(|at| self.workers.get(at)).for_each(Worker::parked);
-                return None;
-            };
-            if let Some((task, lane)) = self.workers[*worker].step() {
-                return Some(Step { task, lane });
+            let at = *able.get(nth)?;
+            let (worker, state) = &mut self.workers[at];
+            if let State::Parked(_) = *state {
+                worker.get_up();
+            }
+            match worker.step(*state != State::Active) {
+                worker::Step::Polled(task, lane) => {
+                    *state = State::Active;
+                    return Some(Step { task, lane });
+                }
+                worker::Step::Parked(kind) => {
+                    *state = State::Parked(kind);
+                    rests[at] = true;
+                }
             }
         }
     }
@@ -198,7 +237,7 @@ impl Stepped {
 
     /// The dispatches of a worker, counted.
     pub fn certificate(&self, worker: usize) -> Option<Certificate> {
-        self.workers.get(worker).map(Worker::certificate)
+        self.workers.get(worker).map(|(worker, _)| worker.certificate())
     }
 }
 

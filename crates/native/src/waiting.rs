@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
 
 /// The usual place.
-const PLAIN: Place = Place::Ready(Priority::DEFAULT);
+pub(crate) const PLAIN: Place = Place::Ready(Priority::DEFAULT);
 
 /// Whether an entry of the usual priority does not go before one at this place.
 pub(crate) fn leads(place: Place) -> bool {

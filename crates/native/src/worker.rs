@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, Turn, Verdict, steal_order,
+    Certificate, Chosen, Fairness, FairnessConfig, Lane, Origin, Pending, Place, Suggestion,
+    TieBreak, Turn, Verdict, steal_order,
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
@@ -30,6 +31,7 @@ use crate::parker::Woken;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{self, Remote, Shared};
+use crate::waiting::PLAIN;
 use timing::{Due, POLLS_PER_LOOK, Pace, StandBy, get_up};
 
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
@@ -73,19 +75,32 @@ struct Found {
     chosen: Option<Chosen>,
 }
 
-/// A decision between lanes, to be counted once the entry turns out to be alive.
-struct Chosen {
-    verdict: Verdict,
-    /// The lanes that held work when it was taken.
-    pending: Pending,
-    /// Which entry of the lane it is.
-    turn: Turn,
+/// What came of looking around for work.
+enum Look {
+    /// There is something to run, or the worker is done.
+    Found(Option<Found>),
+    /// The runtime is closed.
+    Closed,
+    /// There was nothing: for all others the worker is parked now.
+    Parked(ParkKind),
+}
+
+/// What a step of a worker came to.
+pub(crate) enum Step {
+    /// It polled this task, from this lane.
+    Polled(u64, Lane),
+    /// There was nothing: it is parked, and goes on when it is woken.
+    Parked(ParkKind),
 }
 
 pub(crate) struct Worker {
     pub(crate) index: u16,
     /// There is no other.
     alone: bool,
+    /// Equals go in the order they came.
+    in_order: bool,
+    /// A governor is asked before every dispatch.
+    governed: bool,
     shared: Arc<Shared>,
     /// What the others see of it.
     remote: Arc<Remote>,
@@ -127,6 +142,8 @@ impl Worker {
         Worker {
             index,
             alone: shared.remotes.len() == 1,
+            in_order: shared.rules.tie_break == TieBreak::Fifo,
+            governed: shared.rules.governs_all,
             remote: shared.remotes[usize::from(index)].clone(),
             queue,
             pinned: RefCell::default(),
@@ -161,16 +178,6 @@ impl Worker {
         }
     }
 
-    /// Whose lanes take what is made runnable here and now: this thread's worker's, unless that is
-    /// firing timers.
-    pub(crate) fn source(shared: &Shared) -> Option<u16> {
-        let mut source = None;
-        Worker::with(shared, &mut source, |worker, source| {
-            *source = (!worker.firing.get()).then_some(worker.index);
-        });
-        source
-    }
-
     /// Runs `f`; what it makes runnable goes to the lanes of all.
     pub(crate) fn as_outside(&self, f: &mut dyn FnMut()) {
         let before = self.firing.replace(true);
@@ -199,7 +206,7 @@ impl Worker {
     pub(crate) fn push(&self, entry: Runnable) {
         // Nobody steals from a worker that is alone.
         let stays = entry.pin().is_none_or(|pin| self.alone && pin == self.index);
-        if self.firing.get() || !stays || !entry.is_plain() {
+        if self.firing.get() || !stays || !self.is_plain(&entry) {
             return self.push_aside(entry);
         }
         self.queue.push(&self.remote.queue, entry);
@@ -210,20 +217,29 @@ impl Worker {
         }
     }
 
+    /// Whether an entry goes into this worker's queue. Where the seed decides between equals none
+    /// does: they are in the lanes, among which one is drawn.
+    #[inline]
+    fn is_plain(&self, entry: &Runnable) -> bool {
+        self.in_order && entry.is_plain()
+    }
+
     /// Puts an entry somewhere that is no plain work of this worker's own that others may take.
     #[inline(never)]
     fn push_aside(&self, entry: Runnable) {
         match entry.pin() {
             Some(pin) if pin != self.index => return self.shared.send_to(pin, entry),
-            Some(_) if !self.alone && entry.is_plain() => {
-                self.pinned.borrow_mut().push_back((self.pushed.get(), entry));
+            Some(_) if !self.alone && self.is_plain(&entry) => {
+                let mut pinned = self.pinned.borrow_mut();
+                pinned.push_back((self.pushed.get(), entry));
+                self.remote.pinned.store(pinned.len(), Relaxed);
                 return;
             }
             _ => {}
         }
         if self.firing.get() && entry.pin().is_none() {
             self.shared.global.push(entry);
-        } else if entry.is_plain() {
+        } else if self.is_plain(&entry) {
             self.queue.push(&self.remote.queue, entry);
             self.pushed.set(self.pushed.get() + 1);
         } else {
@@ -235,7 +251,7 @@ impl Worker {
     /// Puts several entries into this worker's queues: those of a cancel, as a rule.
     pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
         if self.firing.get()
-            || entries.iter().any(|entry| entry.pin().is_some() || entry.is_plain())
+            || entries.iter().any(|entry| entry.pin().is_some() || self.is_plain(entry))
         {
             return entries.into_iter().for_each(|entry| self.push(entry));
         }
@@ -264,33 +280,44 @@ impl Worker {
         self.core.rest();
     }
 
-    /// Takes one step of a run that is stepped: the task that was polled, and its lane.
-    /// `None`: the one that was chosen had no poll left, or there is none.
-    pub(crate) fn step(&self) -> Option<(u64, Lane)> {
+    /// What [`run`](Worker::run) does until one task was polled or the worker parks, without the
+    /// wait for that to end. One that was parked is `searching`.
+    pub(crate) fn step(&self, mut searching: bool) -> Step {
         let _here = Here::enter(self);
         loop {
-            let found = self.decide()?;
+            let found = if searching {
+                // Whether it pays to move work is a matter of time, which stands still here.
+                match self.look_around(&|| false, &|_, _| true) {
+                    Look::Found(found) => found,
+                    Look::Closed => None,
+                    Look::Parked(kind) => return Step::Parked(kind),
+                }
+            } else {
+                let plain = self.next_at_ease().map(|entry| Found { entry, chosen: None });
+                plain.or_else(|| self.next())
+            };
+            searching = found.is_none();
+            let Some(found) = found else {
+                self.core.rest();
+                self.shared.idle.start_search();
+                continue;
+            };
             let lane = found.chosen.as_ref().map_or(Lane::Ready, |chosen| chosen.verdict.lane);
             let task = found.entry.id();
-            if let Some(polled) = self.poll(found) {
-                return polled.then_some((task, lane));
+            if self.poll(found) == Some(true) {
+                return Step::Polled(task, lane);
             }
         }
     }
 
-    /// Whether there is anything for this worker, its own or to be stolen.
-    pub(crate) fn can_step(&self) -> bool {
-        let others = self.shared.remotes.iter().enumerate();
-        self.shared.global.total() > 0
-            || self.remote.lanes.total() > 0
-            || others
-                .filter(|(at, _)| *at != usize::from(self.index))
-                .any(|(_, remote)| remote.lanes.stealable() > 0)
+    /// Whether a parked worker was woken: then it is searching. Else it goes on being parked.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.shared.idle.rest(self.index.into(), Some(Duration::ZERO)) == Woken::Notified
     }
 
-    /// There was nothing to run anywhere.
-    pub(crate) fn parked(&self) {
-        self.fairness.borrow_mut().parked();
+    /// A parked worker gets up by itself, and is searching.
+    pub(crate) fn get_up(&self) {
+        self.shared.idle.cancel_park(self.index.into());
     }
 
     pub(crate) fn certificate(&self) -> Certificate {
@@ -321,21 +348,23 @@ impl Worker {
 
     /// Polls what was found: whether there was a poll. `None`: the entry was dead.
     fn poll(&self, found: Found) -> Option<bool> {
-        let Found { entry, chosen: Some(Chosen { verdict, pending, turn }) } = found else {
+        let Found { entry, chosen: Some(chosen) } = found else {
             return self.poll_plain(found.entry);
         };
-        let Verdict { lane, fallback, limit } = verdict;
+        let Verdict { lane, fallback, limit } = chosen.verdict;
+        if entry.is_outdated(chosen.place) {
+            return self.discard(lane);
+        }
         let streak = self.fairness.borrow().streak();
         // A task that was asked to stop while it waited has another entry in the cancel lane.
         let plain = lane != Lane::Cancel;
         let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
         // SAFETY: rule 2.
         let begun = unsafe { shared::begin(entry, plain, self.recording.then(dispatch)) };
-        let Some(begun) = begun else { return self.discard() };
+        let Some(begun) = begun else { return self.discard(lane) };
         let mut fairness = self.fairness.borrow_mut();
-        self.remote.counters.dispatched(verdict, streak, fairness.base_limit(), pending);
-        fairness.record(verdict, pending);
-        fairness.record_turn(lane, turn);
+        self.remote.counters.dispatched(chosen, streak, fairness.base_limit());
+        fairness.dispatched(chosen);
         self.remote.counters.bypasses.set(fairness.bypasses());
         drop(fairness);
         self.decided.set(self.remote.counters.polls.get() + 1);
@@ -350,7 +379,7 @@ impl Worker {
         let dispatch = self.recording.then(|| self.plain_dispatch());
         // SAFETY: rule 2.
         let begun = unsafe { shared::begin(entry, true, dispatch) };
-        let Some(begun) = begun else { return self.discard() };
+        let Some(begun) = begun else { return self.discard(Lane::Ready) };
         let polled = begun.run();
         self.polled();
         Some(polled)
@@ -359,9 +388,10 @@ impl Worker {
     /// An entry was dead: a cancel moved its task to another lane, or the task has ended. It uses
     /// up no turn, and leaves the streaks as they are.
     #[cold]
-    fn discard(&self) -> Option<bool> {
+    fn discard(&self, lane: Lane) -> Option<bool> {
+        self.shared.dead_entries(lane, -1);
         self.discarded.update(|before| before + 1);
-        if self.discarded.get().is_multiple_of(POLLS_PER_LOOK) && !self.shared.rules.exact {
+        if self.discarded.get().is_multiple_of(POLLS_PER_LOOK) {
             self.fire_timers();
         }
         None
@@ -371,7 +401,7 @@ impl Worker {
     #[inline]
     fn polled(&self) {
         let polls = self.remote.counters.polled();
-        if self.pace.is_due(polls) && !self.shared.rules.exact {
+        if self.pace.is_due(polls) {
             self.pace.looked(polls, self.shared.now());
             self.fire_timers();
         }
@@ -390,23 +420,14 @@ impl Worker {
     #[inline]
     fn next_at_ease(&self) -> Option<Runnable> {
         let others = self.shared.global.total() + self.remote.lanes.total();
-        if others > 0 { None } else { self.next_plain() }
+        if others > 0 || self.governed { None } else { self.next_plain() }
     }
 
     /// The next entry of those this worker sees.
     fn next(&self) -> Option<Found> {
         let (global, local) = (&self.shared.global, &self.remote.lanes);
-        if global.is_special() || local.total() > 0 || self.shared.rules.exact {
+        if global.total() + local.total() > 0 || self.governed {
             return self.decide();
-        }
-        if global.total() > 0 {
-            let fairness = self.streaks();
-            if let Some((turn, entry)) = self.take(Lane::Ready, &fairness) {
-                let limit = fairness.base_limit();
-                let verdict = Verdict { lane: Lane::Ready, fallback: false, limit };
-                let pending = Pending { cancel: false, timed: false, ready: true };
-                return Some(Found { entry, chosen: Some(Chosen { verdict, pending, turn }) });
-            }
         }
         self.next_plain().map(|entry| Found { entry, chosen: None })
     }
@@ -441,7 +462,11 @@ impl Worker {
         let gone = self.pushed.get().saturating_sub(waiting);
         let before = if gone < *after { self.queue.pop(&self.remote.queue) } else { None };
         // Others may have stolen all that was before it since the queue was measured.
-        before.or_else(|| pinned.pop_front().map(|(_, entry)| entry))
+        before.or_else(|| {
+            let first = pinned.pop_front().map(|(_, entry)| entry);
+            self.remote.pinned.store(pinned.len(), Relaxed);
+            first
+        })
     }
 
     /// A random number, for tasks: not from the stream of the worker's own choices.
@@ -454,18 +479,6 @@ impl Worker {
         if count < 2 { 0 } else { self.rng.borrow_mut().below(count) }
     }
 
-    /// Takes an entry that waits in one of these lanes of another worker.
-    fn steal_from_lanes(&self, wanted: &[Lane]) -> Option<(Lane, Runnable)> {
-        let (me, remotes) = (usize::from(self.index), &self.shared.remotes);
-        let others = || remotes.iter().enumerate().filter(|(at, _)| *at != me);
-        if !others().any(|(_, remote)| remote.lanes.has_stealable(wanted)) {
-            return None;
-        }
-        let start = self.pick(remotes.len() - 1);
-        let mut victims = steal_order(me, remotes.len(), start);
-        victims.find_map(|victim| remotes[victim].lanes.steal(wanted))
-    }
-
     /// There is nothing to run here: looks around, then parks.
     fn wait(&self, done: &impl Fn() -> bool) {
         let idle = &self.shared.idle;
@@ -473,29 +486,16 @@ impl Worker {
         let (mut watch, mut timers) = (WATCH.0, false);
         idle.start_search();
         loop {
-            self.fire_timers();
-            let entry = self
-                .next()
-                .or_else(|| self.steal().inspect(|_| self.remote.counters.steals.add(1)));
-            if entry.is_some() || done() {
-                if idle.found_work() {
-                    self.call_others();
-                }
-                if let Some(found) = entry {
+            let kind = match self
+                .look_around(done, &|victim, waiting| self.is_worth_moving(victim, waiting))
+            {
+                Look::Found(Some(found)) => {
                     self.poll(found);
+                    return;
                 }
-                return;
-            }
-            let kind = idle.prepare_park(self.index.into());
-            if kind == ParkKind::Closed {
-                idle.found_work();
-                return;
-            }
-            if done() || self.sources(kind).keep_awake() {
-                idle.cancel_park(self.index.into());
-                continue;
-            }
-            self.fairness.borrow_mut().parked();
+                Look::Found(None) | Look::Closed => return,
+                Look::Parked(kind) => kind,
+            };
             let (next, now) = (self.core.next_timer(), self.shared.now());
             let slack = self.due.slack();
             let timer = next.map(|next| get_up(next, now, slack) - now);
@@ -519,6 +519,40 @@ impl Worker {
                 ParkKind::Sleep | ParkKind::Closed => self.sleep(next.or(recent)),
             }
             watch = (watch * 2).min(WATCH.1);
+        }
+    }
+
+    /// A searching worker looks at everything it can run. If there is nothing, it is parked for all
+    /// others, and nothing that came meanwhile was missed. `is_worth` tells whether it pays to move
+    /// work of another worker that has so much waiting.
+    fn look_around(
+        &self,
+        done: &impl Fn() -> bool,
+        is_worth: &impl Fn(usize, u64) -> bool,
+    ) -> Look {
+        let (idle, me) = (&self.shared.idle, usize::from(self.index));
+        loop {
+            self.fire_timers();
+            let entry = self
+                .next()
+                .or_else(|| self.steal(is_worth).inspect(|_| self.remote.counters.steals.add(1)));
+            if entry.is_some() || done() {
+                if idle.found_work() {
+                    self.call_others();
+                }
+                return Look::Found(entry);
+            }
+            let kind = idle.prepare_park(me);
+            if kind == ParkKind::Closed {
+                idle.found_work();
+                return Look::Closed;
+            }
+            if done() || self.sources(kind).keep_awake() {
+                idle.cancel_park(me);
+                continue;
+            }
+            self.fairness.borrow_mut().parked();
+            return Look::Parked(kind);
         }
     }
 
@@ -566,7 +600,7 @@ impl Worker {
         }
     }
 
-    fn steal(&self) -> Option<Found> {
+    fn steal(&self, is_worth: &impl Fn(usize, u64) -> bool) -> Option<Found> {
         let (me, workers) = (usize::from(self.index), self.shared.remotes.len());
         if workers == 1 {
             return None;
@@ -575,28 +609,26 @@ impl Worker {
         steal_order(me, workers, start).find_map(|victim| {
             let remote = &self.shared.remotes[victim];
             let waiting = remote.waiting() as u64;
-            if waiting == 0 || !self.is_worth_moving(victim, waiting) {
+            if waiting == 0 || !is_worth(victim, waiting) {
                 return None;
             }
-            if let Some((lane, entry)) = remote.lanes.steal(&Lane::ALL) {
-                return Some(self.stolen(lane, entry));
+            if let Some((place, entry)) = remote.lanes.steal(&Lane::ALL) {
+                return Some(self.stolen(victim, place, entry));
             }
-            self.queue.steal(&remote.queue).map(|entry| self.stolen(Lane::Ready, entry))
+            self.queue.steal(&remote.queue).map(|entry| self.stolen(victim, PLAIN, entry))
         })
     }
 
     /// A stolen entry counts like an own one of its lane; nothing else was to be seen.
-    fn stolen(&self, lane: Lane, entry: Runnable) -> Found {
+    fn stolen(&self, victim: usize, place: Place, entry: Runnable) -> Found {
+        let lane = place.lane();
         let fairness = self.streaks();
         let limit = fairness.base_limit();
         let over = !fairness.cancel_may_go(Suggestion::NoPreference);
         let verdict = Verdict { lane, fallback: lane == Lane::Cancel && over, limit };
-        let pending = Pending {
-            cancel: lane == Lane::Cancel,
-            timed: lane == Lane::Timed,
-            ready: lane == Lane::Ready,
-        };
-        Found { entry, chosen: Some(Chosen { verdict, pending, turn: Turn::default() }) }
+        let (origin, turn) = (Origin::Stolen(victim), Turn::default());
+        let pending = Pending::of(|other| other == lane);
+        Found { entry, chosen: Some(Chosen { verdict, place, origin, pending, turn }) }
     }
 
     /// Whether another worker polls so slowly that its work is better moved here: as it did since
@@ -620,7 +652,8 @@ impl Worker {
     /// Gives back what is left, for the others, when the thread goes.
     pub(crate) fn hand_over(&self) {
         let lanes = &self.remote.lanes;
-        let next = || Lane::ALL.into_iter().find_map(|lane| lanes.pop(lane));
+        let next =
+            || Lane::ALL.into_iter().find_map(|lane| lanes.pop(lane)).map(|(_, entry)| entry);
         while let Some(entry) = next().or_else(|| self.next_plain()) {
             match entry.pin() {
                 // Whatever was pinned here has ended; this drops its last entries.

@@ -92,7 +92,9 @@ fn passed_by(adaptive: Adaptive, obliged: bool) -> (usize, Vec<(View, Suggestion
     result.unwrap();
     let log = log.lock().unwrap();
     assert_eq!(log.len(), 41);
-    let said = std::mem::take(&mut *spy.1.lock().unwrap());
+    let mut said = std::mem::take(&mut *spy.1.lock().unwrap());
+    // What was said before there was a choice is of no interest.
+    said.retain(|(view, _)| view.pending.cancel && view.pending.timed);
     (log.iter().position(|what| *what == "timed").unwrap(), said)
 }
 
@@ -139,8 +141,9 @@ fn the_default_one_drains_when_many_regions_close() {
     assert_eq!((passed, said[0].1), (24, Suggestion::DrainObligations));
 }
 
+/// The default one alone is spared where its answer would change nothing.
 #[test]
-fn plain_work_asks_nobody() {
+fn a_governor_of_ones_own_is_asked_before_every_dispatch() {
     let spy = Spy(Adaptive::default(), Arc::default());
     let runtime = Runtime::builder().workers(2).governor(spy.clone()).build().unwrap();
     let result: Result<(), AppError> = runtime.block_on(async |cx: Cx| {
@@ -156,7 +159,9 @@ fn plain_work_asks_nobody() {
         .await
     });
     assert_eq!(result, Ok(()));
-    assert_eq!(spy.1.lock().unwrap().len(), 0);
+    // Each task is polled twice, and the body at least once.
+    let asked = spy.1.lock().unwrap().len();
+    assert!(asked > 200, "{asked}");
 }
 
 /// Says nothing, in its way.

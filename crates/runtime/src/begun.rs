@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use asx_kernel::lanes::{Lane, Place};
+
 use crate::cell::{Activity, RESERVE, Runnable, Snapshot};
 use crate::journal::Dispatch;
 
@@ -61,6 +63,13 @@ impl Runnable {
         word.activity() == Activity::Runnable
             && !word.is_completed()
             && !(plain && word.state().in_cancel_lane())
+    }
+
+    /// Whether the entry was put at this place of the cancel lane and a later request has given the
+    /// task another there: then that one counts, or is about to be made.
+    #[inline]
+    pub fn is_outdated(&self, place: Place) -> bool {
+        place.lane() == Lane::Cancel && self.place() != place
     }
 
     #[inline]

@@ -74,6 +74,11 @@ pub unsafe trait Host: Send + Sync + 'static {
         None
     }
 
+    /// So many entries of this lane are dead from now on (a negative number: fewer): their tasks
+    /// were given others by a cancel, or have ended. A host that leaves dead entries in its queues
+    /// lets them pass without a turn, and does not count them as queued.
+    fn dead_entries(&self, _lane: Lane, _more: isize) {}
+
     /// How many entries wait in a lane, in all queues.
     fn queued(&self, _lane: Lane) -> usize {
         0

@@ -325,8 +325,8 @@ impl Region {
         let host = &*self.core.host;
         let here = task.pin == FREE || host.here() == Some(task.pin);
         if here && let Some(scheduled) = task.word.seize() {
-            if scheduled {
-                drop(host.unschedule(task.id()));
+            if scheduled && host.unschedule(task.id()).is_none() {
+                host.dead_entries(task.lane(), 1);
             }
             poll::force(task);
             return true;

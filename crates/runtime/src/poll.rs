@@ -294,6 +294,12 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
 /// it was asked to stop meanwhile, has done so.
 pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
     if entry.header().word.seize().is_some() {
+        let (own, now) = (entry.header().own_lane(), entry.header().lane());
+        if now != own {
+            // A cancel has made another entry, and counted this one as dead, which is in no queue.
+            entry.header().region.core.host.dead_entries(own, -1);
+            entry.header().region.core.host.dead_entries(now, 1);
+        }
         // SAFETY: rule 1 of cells: `seize` has counted the poll's.
         let task = unsafe { TaskRef::from_raw(entry.as_ptr()) };
         finish(&Turn::new(ManuallyDrop::new(task), 0, 0), severity, None);

@@ -30,6 +30,7 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::{Cleanup, Kind, Reason};
 use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::{EventKind, Subject};
+use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
@@ -605,12 +606,17 @@ unsafe fn request(
 ) -> (bool, Option<Runnable>) {
     // SAFETY: the caller's promise.
     let header = unsafe { task.as_ref() };
-    let Requested::Live { effect, enqueue } = header.request(reason, cleanup) else {
+    let Requested::Live { effect, enqueue, moved } = header.request(reason, cleanup) else {
         return (false, None);
     };
+    let first = effect == TaskEffect::Requested;
+    if moved {
+        let lane = if first { header.own_lane() } else { Lane::Cancel };
+        header.region.core.host.dead_entries(lane, 1);
+    }
     // SAFETY: the request has counted a reference for it.
     let entry = enqueue.then(|| unsafe { Runnable::new(task) });
-    (effect == TaskEffect::Requested, entry)
+    (first, entry)
 }
 
 impl Inner {

@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use asx_kernel::cancel::Kind;
 use asx_kernel::choose::Seeded;
 use asx_kernel::lanes::{
-    Bypass, Certificate, Decision, Lane, Origin, Scheduler, Source, Suggestion, Ticket, Token,
+    Bypass, Certificate, Decision, Lane, Origin, Place, Scheduler, Source, Suggestion, Ticket,
+    Token,
 };
 use asx_kernel::pump::{
     Capabilities, Capability, Denied, HostCall, Pump, PumpState, Refused, StaleTimer,
@@ -86,9 +87,9 @@ impl Token for Entry {
         self.0.id()
     }
 
-    /// Without tickets a cancel of a queued task leaves its ready entry behind.
-    fn is_live(&self, lane: Lane) -> bool {
-        self.0.is_live(lane != Lane::Cancel)
+    /// A cancel of a queued task leaves its entry behind.
+    fn is_live(&self, place: Place) -> bool {
+        self.0.is_live(place.lane() != Lane::Cancel) && !self.0.is_outdated(place)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What goes into a scheduler and what comes out: tokens, sources, tickets, decisions.
 
-use super::{EntryId, Lane};
+use super::{EntryId, Lane, Place};
 use crate::digest::digest_words;
 use crate::ids::TaskId;
 
@@ -9,9 +9,9 @@ pub trait Token {
     /// The id that goes into the hash.
     fn word(&self) -> u64;
 
-    /// Whether what waits in this lane can still be run. A dead entry is set aside when its turn
+    /// Whether what waits at this place can still be run. A dead entry is set aside when its turn
     /// comes, and uses up no turn.
-    fn is_live(&self, _lane: Lane) -> bool {
+    fn is_live(&self, _place: Place) -> bool {
         true
     }
 }

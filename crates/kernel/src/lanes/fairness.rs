@@ -21,7 +21,7 @@
 //! These counts are kept apart from the streaks: cancel work in between neither ends nor lengthens
 //! them.
 
-use super::{Bypass, Lane};
+use super::{Bypass, Chosen, Lane};
 
 named_enum! {
     /// A governor's suggestion, read once per step. It changes the order of dispatches, never what
@@ -81,6 +81,12 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// Asks of each lane whether it holds work.
+    pub fn of(holds: impl Fn(Lane) -> bool) -> Pending {
+        let [cancel, timed, ready] = Lane::ALL.map(holds);
+        Pending { cancel, timed, ready }
+    }
+
     /// Whether a lane holds work.
     pub const fn has(self, lane: Lane) -> bool {
         match lane {
@@ -137,7 +143,7 @@ pub struct Turn {
 /// };
 /// assert_eq!([step(), step(), step()], [Lane::Cancel, Lane::Ready, Lane::Cancel]);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fairness {
     base: u32,
     streak: u32,
@@ -204,6 +210,12 @@ impl Fairness {
             let passed = pending.ready && verdict.lane == Lane::Timed;
             Self::count(&mut self.bypasses, &mut self.ready, passed);
         }
+    }
+
+    /// Notes a dispatch by [`dispatch`](super::dispatch).
+    pub fn dispatched(&mut self, chosen: Chosen) {
+        self.record(chosen.verdict, chosen.pending);
+        self.record_turn(chosen.verdict.lane, chosen.turn);
     }
 
     /// Notes which entry of the lane it was.

@@ -2,9 +2,10 @@
 //!
 //! [`Lanes`] is one queue: three lanes over one slab, each in its own order (cancel and ready by
 //! priority, timed by deadline, equals by insertion). [`Fairness`] decides which lane goes, under a
-//! governor's [`Suggestion`], so that no work is passed by other work for long. [`Scheduler`] is
-//! the whole law for N workers: one global queue, a local one each, stealing, fallback. Each
-//! dispatch is counted in the worker's [`Certificate`].
+//! governor's [`Suggestion`], so that no work is passed by other work for long. [`dispatch`] is the
+//! whole law for a worker: one global queue, a local one each, stealing, fallback, over the
+//! [`Queues`] of its host. [`Scheduler`] is such a host for N workers without threads. Each dispatch
+//! is counted in the worker's [`Certificate`].
 //!
 //! ```text
 //! wake -> enqueue(source, place) -> lanes -> decide(pending, suggestion) -> lane
@@ -16,6 +17,7 @@ mod backoff;
 mod bypass;
 mod certificate;
 mod decision;
+mod dispatch;
 mod fairness;
 mod place;
 mod priority;
@@ -25,6 +27,7 @@ pub use backoff::{Backoff, BackoffStep, park_until};
 pub use bypass::Bypass;
 pub use certificate::Certificate;
 pub use decision::{Decision, DecisionChain, Origin, Source, Ticket, Token};
+pub use dispatch::{Chosen, Queues, Stolen, Taken, dispatch};
 pub use fairness::{Fairness, FairnessConfig, Pending, Suggestion, Turn, Verdict};
 pub use place::{Lane, Place, Priority};
 pub use scheduler::{Scheduler, SchedulerConfig, TieBreak, steal_order};

@@ -1,26 +1,12 @@
-//! The decision law for N workers.
+//! The law for N workers without threads: one global queue, a local queue for each worker.
 //!
-//! There is one global queue (external and timer wakes) and one local queue per worker (wakes from
-//! that worker). A worker sees the global queue and its own:
-//!
-//! 1. [`Fairness`] picks a lane from what the worker sees. The lane dominates the source: the
-//!    global entry of that lane goes, else the local one, and in the ready lane of a queue the
-//!    highest priority; each within the bounds on bypass. Only ties in a local ready lane are open
-//!    to choice.
-//! 2. With nothing to see, the worker steals: it asks the other workers in circular order, once
-//!    each, and takes the first entry found (cancel, timed, ready). A stolen entry counts like
-//!    an own one of its lane.
-//! 3. With the cancel streak at its limit and nothing but cancel work to see, the turn belongs to
-//!    other work wherever it is: the worker first tries to steal timed or ready work. Failing that,
-//!    it dispatches its own cancel work as a fallback, or, having none, steals cancel work as a
-//!    fallback. The worker so keeps its bound without ever idling beside runnable work.
-//!
-//! The oracle is asked where to start stealing only when somebody has something to steal; otherwise
-//! the answer would change nothing.
+//! What goes next is decided by [`dispatch`]. Only ties in a local ready lane are open to choice.
+//! A thief asks the other workers in circular order, once each. The oracle is asked where to start
+//! only when somebody has something to steal; otherwise the answer would change nothing.
 
 use super::{
-    Certificate, Decision, DecisionChain, Fairness, FairnessConfig, Lane, Lanes, Origin, Pending,
-    Place, Source, Suggestion, Ticket, Token, Turn, Verdict,
+    Certificate, Chosen, Decision, DecisionChain, Fairness, FairnessConfig, Lane, Lanes, Pending,
+    Place, Queues, Source, Stolen, Suggestion, Taken, Ticket, Token, Verdict, dispatch,
 };
 use crate::choose::{Choose, Point};
 use alloc::vec::Vec;
@@ -96,8 +82,75 @@ record! {
     }
 }
 
-/// A decision before it is written down.
-type Found<T> = (Verdict, Origin, Turn, T);
+/// What one worker takes from, and the oracle it asks.
+struct View<'a, T, C: ?Sized, const STEALS: bool> {
+    worker: usize,
+    global: &'a mut Lanes<T>,
+    workers: &'a mut [Worker<T>],
+    tie_break: TieBreak,
+    choose: &'a mut C,
+}
+
+impl<T, C: Choose + ?Sized, const STEALS: bool> Queues for View<'_, T, C, STEALS> {
+    type Entry = T;
+    const STEALS: bool = STEALS;
+
+    fn fairness(&self) -> &Fairness {
+        &self.workers[self.worker].fairness
+    }
+
+    fn pending(&self) -> Pending {
+        Pending::of(|lane| self.global.len(lane) > 0 || self.has_local(lane))
+    }
+
+    fn has_local(&self, lane: Lane) -> bool {
+        self.workers[self.worker].lanes.len(lane) > 0
+    }
+
+    fn take_global(&mut self, lane: Lane, oldest: bool) -> Option<Taken<T>> {
+        take(self.global, lane, oldest, |queue| queue.pop(lane))
+    }
+
+    fn take_local(&mut self, lane: Lane, oldest: bool) -> Option<Taken<T>> {
+        let View { worker, tie_break, choose, .. } = self;
+        let queue = &mut self.workers[*worker].lanes;
+        take(queue, lane, oldest, |queue| match tie_break {
+            TieBreak::Seeded if lane == Lane::Ready => {
+                queue.pop_ready_tied(|count| choose.pick(Point::ReadyTie(*worker), count))
+            }
+            _ => queue.pop(lane),
+        })
+    }
+
+    fn steal(&mut self, lanes: &[Lane]) -> Option<Stolen<T>> {
+        let (thief, workers) = (self.worker, self.workers.len());
+        stealable(self.workers, thief, lanes).then_some(())?;
+        let start = self.choose.pick(Point::StealStart(thief), workers - 1);
+        steal_order(thief, workers, start).find_map(|victim| {
+            let queue = &mut self.workers[victim].lanes;
+            let (place, entry) = lanes.iter().find_map(|lane| queue.steal_from(*lane))?;
+            Some(Stolen { entry, place, victim })
+        })
+    }
+}
+
+/// Takes an entry of a lane: by `pop`, or the oldest of several priorities.
+fn take<T>(
+    queue: &mut Lanes<T>,
+    lane: Lane,
+    oldest: bool,
+    pop: impl FnOnce(&mut Lanes<T>) -> Option<(Place, T)>,
+) -> Option<Taken<T>> {
+    let mixed = lane == Lane::Ready && queue.is_mixed();
+    let popped = if mixed && oldest { queue.pop_oldest() } else { pop(queue) };
+    popped.map(|(place, entry)| Taken { entry, place, passed_lower: mixed && !oldest })
+}
+
+/// Whether another worker has an entry in one of the lanes to let go of.
+fn stealable<T>(workers: &[Worker<T>], thief: usize, lanes: &[Lane]) -> bool {
+    let has = |w: &Worker<T>| lanes.iter().any(|lane| w.lanes.stealable(*lane) > 0);
+    workers.iter().enumerate().any(|(other, w)| other != thief && has(w))
+}
 
 impl<T: Token> Scheduler<T> {
     /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
@@ -150,49 +203,29 @@ impl<T: Token> Scheduler<T> {
         suggestion: Suggestion,
         choose: &mut (impl Choose + ?Sized),
     ) -> Option<Decision<T>> {
-        let (pending, (verdict, source, turn, token)) = loop {
-            let pending = self.pending(worker);
-            let found = self.find::<STEALS>(worker, pending, suggestion, choose)?;
-            if found.3.is_live(found.0.lane) {
-                break (pending, found);
+        (worker < self.workers.len()).then_some(())?;
+        let (chosen, token) = loop {
+            let Scheduler { global, workers, tie_break, .. } = self;
+            let tie_break = *tie_break;
+            let choose = &mut *choose;
+            let mut view = View::<_, _, STEALS> { worker, global, workers, tie_break, choose };
+            let (chosen, token) = dispatch(&mut view, |_, _| suggestion)?;
+            if token.is_live(chosen.place) {
+                break (chosen, token);
             }
-            self.set_aside(found.3);
+            self.set_aside(token);
         };
         let Worker { fairness, certificate, .. } = &mut self.workers[worker];
+        let Chosen { verdict, origin: source, pending, .. } = chosen;
         let streak = fairness.streak();
         certificate.record(verdict, streak, fairness.base_limit(), pending);
-        fairness.record(verdict, pending);
-        fairness.record_turn(verdict.lane, turn);
+        fairness.dispatched(chosen);
         let Verdict { lane, fallback, limit } = verdict;
         if !self.unchained {
             self.chain.extend(lane, token.word(), streak, limit);
         }
         let DecisionChain { seq, hash } = self.chain;
         Some(Decision { worker, lane, source, fallback, streak, limit, seq, hash, token })
-    }
-
-    /// Takes what the law says goes next.
-    fn find<const STEALS: bool>(
-        &mut self,
-        worker: usize,
-        pending: Pending,
-        suggestion: Suggestion,
-        choose: &mut (impl Choose + ?Sized),
-    ) -> Option<Found<T>> {
-        let fairness = &self.workers.get(worker)?.fairness;
-        let limit = fairness.limit(suggestion);
-        let wanted =
-            if fairness.cancel_may_go(suggestion) { &Lane::ALL[..] } else { &Lane::ALL[1..] };
-        let own = fairness.decide(pending, suggestion);
-        match own {
-            Some(verdict) if !verdict.fallback || !STEALS => self.take(worker, verdict, choose),
-            None if !STEALS => None,
-            // Nothing the worker sees may go as it is: see the module's points 2 and 3.
-            _ => self.steal(worker, wanted, false, limit, choose).or_else(|| match own {
-                Some(fallback) => self.take(worker, fallback, choose),
-                None => self.steal(worker, &[Lane::Cancel], true, limit, choose),
-            }),
-        }
     }
 
     /// Notes that a worker parked (or, with one worker and no threads, that all lanes ran empty).
@@ -202,18 +235,16 @@ impl<T: Token> Scheduler<T> {
 
     /// What a worker sees: the global queue and its own.
     pub fn pending(&self, worker: usize) -> Pending {
-        let waits = |lane| {
-            self.global.len(lane) > 0
-                || self.workers.get(worker).is_some_and(|w| w.lanes.len(lane) > 0)
-        };
-        let [cancel, timed, ready] = Lane::ALL.map(waits);
-        Pending { cancel, timed, ready }
+        let local = self.workers.get(worker);
+        Pending::of(|lane| {
+            self.global.len(lane) > 0 || local.is_some_and(|w| w.lanes.len(lane) > 0)
+        })
     }
 
     /// Whether [`next`](Scheduler::next) would find something for a worker.
     pub fn can_run(&self, worker: usize) -> bool {
         worker < self.workers.len()
-            && (self.pending(worker).any() || self.stealable(worker, &Lane::ALL))
+            && (self.pending(worker).any() || stealable(&self.workers, worker, &Lane::ALL))
     }
 
     getters! {
@@ -253,59 +284,6 @@ impl<T: Token> Scheduler<T> {
     fn queue_mut(&mut self, source: Source) -> &mut Lanes<T> {
         let Source::Local(worker) = source else { return &mut self.global };
         self.workers.get_mut(worker).map_or(&mut self.global, |w| &mut w.lanes)
-    }
-
-    /// Takes from what the worker sees: global, then local.
-    fn take(
-        &mut self,
-        worker: usize,
-        verdict: Verdict,
-        choose: &mut (impl Choose + ?Sized),
-    ) -> Option<Found<T>> {
-        let lane = verdict.lane;
-        let Worker { lanes: local, fairness, .. } = &mut self.workers[worker];
-        let waits = [&*local, &self.global].map(|queue| queue.len(lane) > 0);
-        let global = waits[1] && !(waits[0] && fairness.local_first(lane));
-        let queue = if global { &mut self.global } else { local };
-        let mixed = lane == Lane::Ready && queue.is_mixed();
-        let oldest = mixed && fairness.oldest_first(global);
-        let (_, token) = match self.tie_break {
-            _ if oldest => queue.pop_oldest(),
-            TieBreak::Seeded if lane == Lane::Ready && !global => {
-                queue.pop_ready_tied(|count| choose.pick(Point::ReadyTie(worker), count))
-            }
-            _ => queue.pop(lane),
-        }?;
-        let turn =
-            Turn { global, passed_local: global && waits[0], passed_lower: mixed && !oldest };
-        let origin = if global { Origin::Global } else { Origin::Local };
-        Some((verdict, origin, turn, token))
-    }
-
-    /// Takes the first entry in one of the lanes that some other worker lets go of.
-    fn steal(
-        &mut self,
-        worker: usize,
-        lanes: &[Lane],
-        fallback: bool,
-        limit: u32,
-        choose: &mut (impl Choose + ?Sized),
-    ) -> Option<Found<T>> {
-        self.stealable(worker, lanes).then_some(())?;
-        let start = choose.pick(Point::StealStart(worker), self.workers.len() - 1);
-        let mut scan = steal_order(worker, self.workers.len(), start);
-        scan.find_map(|victim| {
-            let queue = &mut self.workers[victim].lanes;
-            let (place, token) = lanes.iter().find_map(|lane| queue.steal_from(*lane))?;
-            let verdict = Verdict { lane: place.lane(), fallback, limit };
-            Some((verdict, Origin::Stolen(victim), Turn::default(), token))
-        })
-    }
-
-    /// Whether another worker has an entry in one of the lanes to let go of.
-    fn stealable(&self, worker: usize, lanes: &[Lane]) -> bool {
-        let has = |w: &Worker<T>| lanes.iter().any(|lane| w.lanes.stealable(*lane) > 0);
-        self.workers.iter().enumerate().any(|(other, w)| other != worker && has(w))
     }
 }
 
@@ -430,7 +408,7 @@ mod tests {
             fn word(&self) -> u64 {
                 self.0
             }
-            fn is_live(&self, _: Lane) -> bool {
+            fn is_live(&self, _: Place) -> bool {
                 self.1
             }
         }

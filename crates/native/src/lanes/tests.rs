@@ -27,10 +27,6 @@ impl Model {
         self.0.iter().filter(|(_, place, pinned)| which(*place, *pinned)).count()
     }
 
-    fn count_of(&self, task: u64, lane: Lane) -> usize {
-        self.0.iter().filter(|(id, place, _)| (*id, place.lane()) == (task, lane)).count()
-    }
-
     fn agrees(&self, lanes: &SharedLanes) {
         let len = |lane| self.count(|place, _| place.lane() == lane);
         let free = |lane| self.count(|place, pinned| place.lane() == lane && !pinned);
@@ -43,7 +39,6 @@ impl Model {
         }
         let [cancel, timed, ready] = Lane::ALL.map(|lane| len(lane) > 0);
         assert_eq!(lanes.pending(), Pending { cancel, timed, ready });
-        assert_eq!(lanes.is_special(), cancel || timed);
         assert_eq!(lanes.leading.load(Acquire), self.count(|place, _| leads(place)));
         let deadline = |(_, place, _): &(u64, Place, bool)| match place {
             Place::Timed(deadline) => Some(*deadline),
@@ -70,18 +65,22 @@ fn spawn(s: &Scope<Cancelled>, rng: &mut DetRng, pins: bool) -> Vec<Task<(), Can
     (0..12).map(one).collect()
 }
 
+fn of_lane((place, entry): (Place, Runnable)) -> (Lane, Runnable) {
+    (place.lane(), entry)
+}
+
 /// Takes an entry in one of the ways there are: the lane it came from, and the entry.
 fn take(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(Lane, Runnable)> {
     let lane = Lane::ALL[rng.below(3)];
     match rng.below(5) {
-        0 | 1 => lanes.pop(lane).map(|entry| (lane, entry)),
-        2 => lanes.pop_leading().map(|entry| (Lane::Ready, entry)),
+        0 | 1 => lanes.pop(lane).map(of_lane),
+        2 => lanes.pop_leading().map(of_lane),
         3 => {
             let wanted = &Lane::ALL[rng.below(3)..];
             let free = |place: Place, pinned: bool| wanted.contains(&place.lane()) && !pinned;
             let stolen = lanes.steal(wanted);
             assert_eq!(stolen.is_some(), model.count(free) > 0);
-            stolen
+            stolen.map(of_lane)
         }
         _ => None,
     }
@@ -89,15 +88,8 @@ fn take(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(Lane, R
 
 /// The ways for lanes without a line.
 fn take_of_all(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(Lane, Runnable)> {
-    match rng.below(3) {
-        0 => lanes.pop_tied(|tied| rng.below(tied)).map(|entry| (Lane::Ready, entry)),
-        1 => {
-            let (task, ..) = *model.0.get(rng.below(model.0.len().max(1)))?;
-            let entry = lanes.take_out(task).expect("it is there");
-            let has = |lane: &Lane| model.count_of(task, *lane) > 0;
-            // The first of its lanes.
-            Lane::ALL.into_iter().find(has).map(|lane| (lane, entry))
-        }
+    match rng.below(2) {
+        0 => lanes.pop_tied(|tied| rng.below(tied)).map(of_lane),
         _ => take(lanes, rng, model),
     }
 }

@@ -73,7 +73,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::task::{Context, Poll};
 
 use asx_kernel::cancel::Reason;
-use asx_kernel::lanes::Priority;
+use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::outcome::Severity;
 use asx_kernel::time::Time;
 
@@ -440,6 +440,16 @@ impl Header {
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.limits()?.deadline()
+    }
+
+    /// The lane of the task as long as nobody asks it to stop.
+    pub(crate) fn own_lane(&self) -> Lane {
+        if self.deadline().is_some() { Lane::Timed } else { Lane::Ready }
+    }
+
+    /// The lane of the task now.
+    pub(crate) fn lane(&self) -> Lane {
+        if self.word.load().state().in_cancel_lane() { Lane::Cancel } else { self.own_lane() }
     }
 
     /// Whether neither priority nor deadline tell it from the usual.

@@ -180,8 +180,8 @@ pub(crate) enum Requested {
     /// The task is over: nothing happens.
     Completed,
     /// The effect, and whether the caller puts the task into the cancel lane: then the reference of
-    /// that entry was counted. The task may be in another queue already.
-    Live { effect: TaskEffect, enqueue: bool },
+    /// that entry was counted. `moved`: it has an entry in some queue, which is dead now.
+    Live { effect: TaskEffect, enqueue: bool, moved: bool },
 }
 
 /// How a task ended.
@@ -385,11 +385,11 @@ impl Word {
             let wakes = next.state() == TaskState::CancelRequested;
             let queued = word.is(SCHEDULED) && !word.is(POLLING);
             // It is in some queue: then it has a second entry, for the cancel lane.
-            let again = queued && (effect == TaskEffect::Requested || moves);
-            let enqueue = again || (wakes && !word.is(SCHEDULED | POLLING));
+            let moved = queued && (effect == TaskEffect::Requested || moves);
+            let enqueue = moved || (wakes && !word.is(SCHEDULED | POLLING));
             let next = next.0 | if wakes { SCHEDULED } else { 0 };
             let next = plus(next & if unlock { !LOCK } else { !0 }, enqueue.into());
-            Some((Snapshot(next), Requested::Live { effect, enqueue }))
+            Some((Snapshot(next), Requested::Live { effect, enqueue, moved }))
         })
         .unwrap_or_else(|| {
             if unlock {

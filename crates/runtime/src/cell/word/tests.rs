@@ -247,7 +247,8 @@ fn a_request_is_the_law_s_and_makes_one_entry_at_most() {
         // Until it was seen each request wakes.
         let wakes = state == TaskState::CancelRequested;
         let enqueue = wakes && !word.is(POLLING) && (first || !word.is(SCHEDULED));
-        assert_eq!(requested, Requested::Live { effect, enqueue }, "{:b}", word.0);
+        let moved = enqueue && word.is(SCHEDULED);
+        assert_eq!(requested, Requested::Live { effect, enqueue, moved }, "{:b}", word.0);
         let set = if wakes { SCHEDULED } else { 0 };
         assert_eq!(after.0, with(word, state, set, 0), "{:b}", word.0);
         assert_eq!(in_queue(after), in_queue(word) || enqueue, "{:b}", word.0);
