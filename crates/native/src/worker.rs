@@ -19,8 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
-    Certificate, Chosen, Fairness, FairnessConfig, Lane, Origin, Pending, Place, Suggestion,
-    TieBreak, Turn, Verdict, steal_order,
+    Certificate, Chosen, Fairness, FairnessConfig, Lane, Origin, TieBreak, Verdict,
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
@@ -31,7 +30,6 @@ use crate::parker::Woken;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{self, Remote, Shared};
-use crate::waiting::PLAIN;
 use timing::{Due, POLLS_PER_LOOK, Pace, StandBy, get_up};
 
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
@@ -362,6 +360,9 @@ impl Worker {
         // SAFETY: rule 2.
         let begun = unsafe { shared::begin(entry, plain, self.recording.then(dispatch)) };
         let Some(begun) = begun else { return self.discard(lane) };
+        if let Origin::Stolen(_) = chosen.origin {
+            self.remote.counters.steals.add(1);
+        }
         let mut fairness = self.fairness.borrow_mut();
         self.remote.counters.dispatched(chosen, streak, fairness.base_limit());
         fairness.dispatched(chosen);
@@ -427,7 +428,7 @@ impl Worker {
     fn next(&self) -> Option<Found> {
         let (global, local) = (&self.shared.global, &self.remote.lanes);
         if global.total() + local.total() > 0 || self.governed {
-            return self.decide();
+            return self.decide(&|_, _| false);
         }
         self.next_plain().map(|entry| Found { entry, chosen: None })
     }
@@ -525,17 +526,11 @@ impl Worker {
     /// A searching worker looks at everything it can run. If there is nothing, it is parked for all
     /// others, and nothing that came meanwhile was missed. `is_worth` tells whether it pays to move
     /// work of another worker that has so much waiting.
-    fn look_around(
-        &self,
-        done: &impl Fn() -> bool,
-        is_worth: &impl Fn(usize, u64) -> bool,
-    ) -> Look {
+    fn look_around(&self, done: &impl Fn() -> bool, is_worth: &dyn Fn(usize, u64) -> bool) -> Look {
         let (idle, me) = (&self.shared.idle, usize::from(self.index));
         loop {
             self.fire_timers();
-            let entry = self
-                .next()
-                .or_else(|| self.steal(is_worth).inspect(|_| self.remote.counters.steals.add(1)));
+            let entry = self.decide(is_worth);
             if entry.is_some() || done() {
                 if idle.found_work() {
                     self.call_others();
@@ -598,37 +593,6 @@ impl Worker {
         } else if self.shared.remotes.iter().any(|remote| remote.waiting() > 0) {
             self.shared.idle.notify_local();
         }
-    }
-
-    fn steal(&self, is_worth: &impl Fn(usize, u64) -> bool) -> Option<Found> {
-        let (me, workers) = (usize::from(self.index), self.shared.remotes.len());
-        if workers == 1 {
-            return None;
-        }
-        let start = self.rng.borrow_mut().next_u64() as usize % (workers - 1);
-        steal_order(me, workers, start).find_map(|victim| {
-            let remote = &self.shared.remotes[victim];
-            let waiting = remote.waiting() as u64;
-            if waiting == 0 || !is_worth(victim, waiting) {
-                return None;
-            }
-            if let Some((place, entry)) = remote.lanes.steal(&Lane::ALL) {
-                return Some(self.stolen(victim, place, entry));
-            }
-            self.queue.steal(&remote.queue).map(|entry| self.stolen(victim, PLAIN, entry))
-        })
-    }
-
-    /// A stolen entry counts like an own one of its lane; nothing else was to be seen.
-    fn stolen(&self, victim: usize, place: Place, entry: Runnable) -> Found {
-        let lane = place.lane();
-        let fairness = self.streaks();
-        let limit = fairness.base_limit();
-        let over = !fairness.cancel_may_go(Suggestion::NoPreference);
-        let verdict = Verdict { lane, fallback: lane == Lane::Cancel && over, limit };
-        let (origin, turn) = (Origin::Stolen(victim), Turn::default());
-        let pending = Pending::of(|other| other == lane);
-        Found { entry, chosen: Some(Chosen { verdict, place, origin, pending, turn }) }
     }
 
     /// Whether another worker polls so slowly that its work is better moved here: as it did since

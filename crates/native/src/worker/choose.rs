@@ -10,9 +10,10 @@ use crate::shared::Remote;
 use crate::waiting::PLAIN;
 
 impl Worker {
-    /// The law with all three lanes. `None`: nothing waits that this worker may take.
-    pub(super) fn decide(&self) -> Option<Found> {
-        let mut view = View { worker: self, fairness: self.streaks() };
+    /// The law with all three lanes. `None`: nothing waits that this worker may take. `is_worth`
+    /// tells whether it pays to move ready work of another worker that has so much waiting.
+    pub(super) fn decide(&self, is_worth: &dyn Fn(usize, u64) -> bool) -> Option<Found> {
+        let mut view = View { worker: self, fairness: self.streaks(), is_worth };
         let suggest =
             |_: &View<'_>, pending| self.shared.suggestion(pending, &self.remote.lanes, &self.core);
         let (chosen, entry) = dispatch(&mut view, suggest)?;
@@ -61,12 +62,17 @@ impl Worker {
         entry.map(|(place, entry)| Taken { entry, place, passed_lower: mixed && !oldest })
     }
 
-    /// Takes an entry that waits in one of these lanes of another worker.
-    fn steal_any(&self, lanes: &[Lane]) -> Option<Stolen<Runnable>> {
+    /// Takes an entry that waits in one of these lanes of another worker; ready ones only where
+    /// that `is_worth` it.
+    fn steal(
+        &self,
+        lanes: &[Lane],
+        is_worth: impl Fn(usize, u64) -> bool,
+    ) -> Option<Stolen<Runnable>> {
         let (me, remotes) = (usize::from(self.index), &self.shared.remotes);
-        let rings = lanes.contains(&Lane::Ready);
+        let takes_ready = lanes.contains(&Lane::Ready);
         let has = |remote: &Remote| {
-            remote.lanes.has_stealable(lanes) || (rings && remote.queue.len() > 0)
+            remote.lanes.has_stealable(lanes) || (takes_ready && remote.queue.len() > 0)
         };
         let mut others = remotes.iter().enumerate().filter(|(at, _)| *at != me);
         if !others.any(|(_, remote)| has(remote)) {
@@ -75,12 +81,17 @@ impl Worker {
         let start = self.pick(remotes.len() - 1);
         steal_order(me, remotes.len(), start).find_map(|victim| {
             let remote = &remotes[victim];
-            let of_lanes = remote.lanes.steal(lanes);
-            let (place, entry) = of_lanes.or_else(|| {
-                // Nothing is in this worker's own queue, where more than one may go.
-                let entry = rings.then(|| self.queue.steal(&remote.queue))??;
-                Some((PLAIN, entry))
-            })?;
+            let urgent = lanes.strip_suffix(&[Lane::Ready]).unwrap_or(lanes);
+            let ready = || {
+                let waiting = remote.waiting() as u64;
+                if !takes_ready || waiting == 0 || !is_worth(victim, waiting) {
+                    return None;
+                }
+                // Nothing is in this worker's own queue, into which more than one may go.
+                let of_ring = || self.queue.steal(&remote.queue).map(|entry| (PLAIN, entry));
+                remote.lanes.steal(&[Lane::Ready]).or_else(of_ring)
+            };
+            let (place, entry) = remote.lanes.steal(urgent).or_else(ready)?;
             Some(Stolen { entry, place, victim })
         })
     }
@@ -91,6 +102,7 @@ impl Worker {
 struct View<'a> {
     worker: &'a Worker,
     fairness: Fairness,
+    is_worth: &'a dyn Fn(usize, u64) -> bool,
 }
 
 impl Queues for View<'_> {
@@ -123,9 +135,9 @@ impl Queues for View<'_> {
         }
     }
 
-    /// Only where the turn belongs to work of others: a worker that sees nothing steals what it
-    /// pays to move ([`Worker::steal`]).
+    /// Where the turn belongs to other work, that of others goes whether or not it pays.
     fn steal(&mut self, lanes: &[Lane]) -> Option<Stolen<Runnable>> {
-        self.worker.steal_any(lanes)
+        let own = self.pending().any();
+        self.worker.steal(lanes, |victim, waiting| own || (self.is_worth)(victim, waiting))
     }
 }
