@@ -30,6 +30,7 @@ use crate::parker::Woken;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{self, Remote, Shared};
+use choose::IsWorth;
 use timing::{Due, POLLS_PER_LOOK, Pace, StandBy, get_up};
 
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
@@ -428,7 +429,7 @@ impl Worker {
     fn next(&self) -> Option<Found> {
         let (global, local) = (&self.shared.global, &self.remote.lanes);
         if global.total() + local.total() > 0 || self.governed {
-            return self.decide(&|_, _| false);
+            return self.decide(None);
         }
         self.next_plain().map(|entry| Found { entry, chosen: None })
     }
@@ -526,11 +527,11 @@ impl Worker {
     /// A searching worker looks at everything it can run. If there is nothing, it is parked for all
     /// others, and nothing that came meanwhile was missed. `is_worth` tells whether it pays to move
     /// work of another worker that has so much waiting.
-    fn look_around(&self, done: &impl Fn() -> bool, is_worth: &dyn Fn(usize, u64) -> bool) -> Look {
+    fn look_around(&self, done: &impl Fn() -> bool, is_worth: IsWorth<'_>) -> Look {
         let (idle, me) = (&self.shared.idle, usize::from(self.index));
         loop {
             self.fire_timers();
-            let entry = self.decide(is_worth);
+            let entry = self.decide(Some(is_worth));
             if entry.is_some() || done() {
                 if idle.found_work() {
                     self.call_others();

@@ -11,8 +11,9 @@ use crate::waiting::PLAIN;
 
 impl Worker {
     /// The law with all three lanes. `None`: nothing waits that this worker may take. `is_worth`
-    /// tells whether it pays to move ready work of another worker that has so much waiting.
-    pub(super) fn decide(&self, is_worth: &dyn Fn(usize, u64) -> bool) -> Option<Found> {
+    /// tells whether it pays to move ready work of another worker that has so much waiting; without
+    /// it, none is moved.
+    pub(super) fn decide(&self, is_worth: Option<IsWorth<'_>>) -> Option<Found> {
         let mut view = View { worker: self, fairness: self.streaks(), is_worth };
         let suggest =
             |_: &View<'_>, pending| self.shared.suggestion(pending, &self.remote.lanes, &self.core);
@@ -64,15 +65,12 @@ impl Worker {
 
     /// Takes an entry that waits in one of these lanes of another worker; ready ones only where
     /// that `is_worth` it.
-    fn steal(
-        &self,
-        lanes: &[Lane],
-        is_worth: impl Fn(usize, u64) -> bool,
-    ) -> Option<Stolen<Runnable>> {
+    fn steal(&self, lanes: &[Lane], is_worth: Option<IsWorth<'_>>) -> Option<Stolen<Runnable>> {
         let (me, remotes) = (usize::from(self.index), &self.shared.remotes);
-        let takes_ready = lanes.contains(&Lane::Ready);
+        let urgent = lanes.strip_suffix(&[Lane::Ready]).unwrap_or(lanes);
+        let is_worth = is_worth.filter(|_| urgent.len() < lanes.len());
         let has = |remote: &Remote| {
-            remote.lanes.has_stealable(lanes) || (takes_ready && remote.queue.len() > 0)
+            remote.lanes.has_stealable(urgent) || (is_worth.is_some() && remote.waiting() > 0)
         };
         let mut others = remotes.iter().enumerate().filter(|(at, _)| *at != me);
         if !others.any(|(_, remote)| has(remote)) {
@@ -81,12 +79,11 @@ impl Worker {
         let start = self.pick(remotes.len() - 1);
         steal_order(me, remotes.len(), start).find_map(|victim| {
             let remote = &remotes[victim];
-            let urgent = lanes.strip_suffix(&[Lane::Ready]).unwrap_or(lanes);
             let ready = || {
                 let waiting = remote.waiting() as u64;
-                if !takes_ready || waiting == 0 || !is_worth(victim, waiting) {
-                    return None;
-                }
+                let moves =
+                    is_worth.is_some_and(|is_worth| waiting > 0 && is_worth(victim, waiting));
+                moves.then_some(())?;
                 // Nothing is in this worker's own queue, into which more than one may go.
                 let of_ring = || self.queue.steal(&remote.queue).map(|entry| (PLAIN, entry));
                 remote.lanes.steal(&[Lane::Ready]).or_else(of_ring)
@@ -102,8 +99,11 @@ impl Worker {
 struct View<'a> {
     worker: &'a Worker,
     fairness: Fairness,
-    is_worth: &'a dyn Fn(usize, u64) -> bool,
+    is_worth: Option<IsWorth<'a>>,
 }
+
+/// Whether it pays to move work of this worker, of which so much waits.
+pub(super) type IsWorth<'a> = &'a dyn Fn(usize, u64) -> bool;
 
 impl Queues for View<'_> {
     type Entry = Runnable;
@@ -138,6 +138,6 @@ impl Queues for View<'_> {
     /// Where the turn belongs to other work, that of others goes whether or not it pays.
     fn steal(&mut self, lanes: &[Lane]) -> Option<Stolen<Runnable>> {
         let own = self.pending().any();
-        self.worker.steal(lanes, |victim, waiting| own || (self.is_worth)(victim, waiting))
+        self.worker.steal(lanes, if own { Some(&|_, _| true) } else { self.is_worth })
     }
 }
