@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use asx_kernel::cancel::Kind;
 use asx_kernel::choose::Seeded;
 use asx_kernel::lanes::{
-    Bypass, Certificate, Decision, Lane, Origin, Place, Scheduler, Source, Suggestion, Ticket,
+    Bypass, Certificate, Decision, Lane, Origin, Place, Scheduler, Source, Suggestion, TieBreak,
     Token,
 };
 use asx_kernel::pump::{
@@ -42,6 +42,8 @@ pub(crate) struct Adapter {
     clock: AtomicBool,
     /// The thread it belongs to.
     owner: usize,
+    /// Every step is on record.
+    pub(crate) records: bool,
     state: Mutex<State>,
 }
 
@@ -59,13 +61,15 @@ pub(crate) struct State {
     pub(crate) armed: Option<Time>,
     /// What it was to stand for when it was denied last.
     refused: Option<Time>,
-    /// The one entry of each runnable task, by number; kept only if every step is on record.
-    tickets: Option<Vec<(u64, Ticket)>>,
+    /// Entries of each lane that are in the queues and dead.
+    dead: [isize; 3],
     /// While there is nothing else to run and no streak: plainly ready entries, from outside and
-    /// from tasks, each in order. Kept only if nothing is on record.
+    /// from tasks, each in order.
     pub(crate) plain: [Ring; 2],
-    /// How many of those were dispatched.
+    /// How many of those were dispatched without being on record.
     plain_steps: u64,
+    /// Equals go in the order they came. Else all are in the lanes, among which one is drawn.
+    in_order: bool,
     /// Of those from tasks by those from outside.
     passed: Bypass,
     /// Whether the lanes may hold something, or a streak is on.
@@ -100,8 +104,9 @@ impl Adapter {
         calls: Arc<dyn HostCalls>,
     ) -> Adapter {
         let mut scheduler = Scheduler::new(config.scheduler);
-        let exact = config.settings.journal.is_some() || config.host_events > 0;
-        scheduler.unchained = !exact;
+        let records = config.settings.journal.is_some() || config.host_events > 0;
+        scheduler.unchained = !records;
+        let in_order = config.scheduler.tie_break == TieBreak::Fifo;
         let state = State {
             pump: Pump::new(config.pump, granted),
             scheduler,
@@ -113,18 +118,19 @@ impl Adapter {
             timer: 0,
             armed: None,
             refused: None,
-            tickets: exact.then(Vec::new),
+            dead: [0; 3],
+            in_order,
             plain: Default::default(),
             plain_steps: 0,
             passed: Bypass::default(),
-            in_lanes: exact,
+            in_lanes: !in_order,
             local: false,
             choose: Seeded::new(config.seed.unwrap_or(0), 1),
             seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
         };
         let clock = AtomicBool::new(granted.has(Capability::Clock));
         let (last, state) = (AtomicU64::new(0), Mutex::new(state));
-        Adapter { calls, last, clock, owner: this_thread(), state }
+        Adapter { calls, last, clock, owner: this_thread(), records, state }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -167,7 +173,8 @@ impl Adapter {
         let made = {
             let mut state = self.lock();
             let source = if own && state.local { Source::Local(0) } else { Source::Global };
-            if state.push(entry, source) { state.wake() } else { None }
+            state.push(entry, source);
+            state.wake()
         };
         self.make(made);
     }
@@ -254,27 +261,45 @@ impl State {
     /// Takes what goes next, if anything does.
     pub(crate) fn next(&mut self) -> Option<Decision<Entry>> {
         if !self.in_lanes {
-            return self.take_plain().map(plainly);
+            return self.next_of_plain();
         }
         let decision = self.scheduler.next_alone(self.suggestion, &mut self.choose)?;
-        self.ticket_of(decision.token.word());
         self.look_at_lanes();
         self.local = true;
         Some(decision)
     }
 
+    /// The decision the law takes when all there is is plainly ready.
+    fn next_of_plain(&mut self) -> Option<Decision<Entry>> {
+        let (origin, entry) = self.take_plain()?;
+        self.local = true;
+        Some(self.scheduler.dispatch_alone(origin, Entry(entry), self.suggestion))
+    }
+
+    /// The same where nothing is on record.
+    #[inline(always)]
+    pub(crate) fn take_unrecorded(&mut self) -> Option<Runnable> {
+        let (_, entry) = self.take_plain()?;
+        self.local = true;
+        self.plain_steps += 1;
+        Some(entry)
+    }
+
     /// Takes what goes next of what is plainly ready, which is all there is.
     #[inline(always)]
-    pub(crate) fn take_plain(&mut self) -> Option<Runnable> {
-        let [outside, own] = &mut self.plain;
-        // Those from outside go first, but not for ever.
-        let both = !outside.is_empty() && !own.is_empty();
-        let own_goes = outside.is_empty() || (both && self.passed.is_due());
-        let entry = if own_goes { own } else { outside }.pop()?;
-        self.passed.record(both && !own_goes);
-        self.plain_steps += 1;
-        self.local = true;
-        Some(entry)
+    fn take_plain(&mut self) -> Option<(Origin, Runnable)> {
+        loop {
+            let [outside, own] = &mut self.plain;
+            // Those from outside go first, but not for ever.
+            let both = !outside.is_empty() && !own.is_empty();
+            let own_goes = outside.is_empty() || (both && self.passed.is_due());
+            let entry = if own_goes { own } else { outside }.pop()?;
+            if entry.is_live(true) {
+                self.passed.record(both && !own_goes);
+                return Some((if own_goes { Origin::Local } else { Origin::Global }, entry));
+            }
+            self.scheduler.set_aside(Lane::Ready, Entry(entry));
+        }
     }
 
     pub(crate) fn wake(&mut self) -> Made {
@@ -324,8 +349,8 @@ impl State {
 
     /// Whether nothing is runnable.
     pub(crate) fn is_empty(&self) -> bool {
-        let lanes = !self.in_lanes || self.scheduler.is_empty();
-        lanes && self.plain.iter().all(Ring::is_empty)
+        let all = self.scheduler.total() + self.plain.iter().map(Ring::len).sum::<usize>();
+        all == 0 || Lane::ALL.into_iter().all(|lane| self.queued(lane) == 0)
     }
 
     /// Has the scheduler advised so from now on: of ready work alone all say the same.
@@ -342,7 +367,7 @@ impl State {
     /// Whether plainly ready work has to go through the lanes from now on.
     fn look_at_lanes(&mut self) {
         let no_streak = self.scheduler.fairness(0).is_none_or(|fairness| fairness.streak() == 0);
-        self.in_lanes = self.tickets.is_some() || !self.scheduler.is_empty() || !no_streak;
+        self.in_lanes = !self.in_order || !self.scheduler.is_empty() || !no_streak;
     }
 
     /// The dispatches so far, counted.
@@ -365,14 +390,23 @@ impl State {
         None
     }
 
-    /// Puts an entry into its lane: whether it is one more than before.
-    fn push(&mut self, entry: Runnable, source: Source) -> bool {
+    /// Puts an entry into its lane.
+    fn push(&mut self, entry: Runnable, source: Source) {
         if !self.in_lanes && entry.is_plain() {
             self.plain[usize::from(source != Source::Global)].push(entry);
-            return true;
+            return;
         }
         self.move_to_lanes();
-        self.enqueue(entry, source)
+        self.enqueue(entry, source);
+    }
+
+    /// Nothing that waits is alive.
+    pub(crate) fn set_dead_aside(&mut self) {
+        if self.scheduler.total() > 0 || self.plain.iter().any(|ring| !ring.is_empty()) {
+            self.move_to_lanes();
+            self.scheduler.set_dead_aside();
+            self.look_at_lanes();
+        }
     }
 
     /// Something else came: what is plainly ready waits in the lanes from now on, in its order.
@@ -383,60 +417,25 @@ impl State {
                 if entry.is_live(true) {
                     self.enqueue(entry, source);
                 } else {
-                    self.scheduler.set_aside(Entry(entry));
+                    self.scheduler.set_aside(Lane::Ready, Entry(entry));
                 }
             }
         }
     }
 
-    fn enqueue(&mut self, entry: Runnable, source: Source) -> bool {
+    fn enqueue(&mut self, entry: Runnable, source: Source) {
         self.in_lanes = true;
-        let (entry, is_new) = match self.take(entry.id()) {
-            Some(old) => (entry.merge(old), false),
-            None => (entry, true),
-        };
-        let (id, place) = (entry.id(), entry.place());
-        let ticket = self.scheduler.enqueue(source, place, Entry(entry), false);
-        if let Some(tickets) = &mut self.tickets {
-            // Numbers only grow, so new tasks are at the end.
-            let at = tickets.partition_point(|(other, _)| *other < id);
-            tickets.insert(at, (id, ticket));
-        }
-        is_new
-    }
-
-    fn take(&mut self, task: u64) -> Option<Runnable> {
-        let ticket = self.ticket_of(task)?;
-        self.scheduler.remove(ticket).map(|Entry(entry)| entry)
-    }
-
-    /// Takes the ticket of a task that is runnable.
-    fn ticket_of(&mut self, task: u64) -> Option<Ticket> {
-        let tickets = self.tickets.as_mut()?;
-        let at = tickets.binary_search_by_key(&task, |(other, _)| *other).ok()?;
-        Some(tickets.remove(at).1)
+        let place = entry.place();
+        self.scheduler.enqueue(source, place, Entry(entry), false);
     }
 
     pub(crate) fn queued(&self, lane: Lane) -> usize {
         let queues = [Source::Local(0), Source::Global];
         let queued = queues.into_iter().map(|queue| self.scheduler.lanes(queue).len(lane));
         let plain = self.plain.iter().map(Ring::len).sum::<usize>();
-        queued.sum::<usize>() + if lane == Lane::Ready { plain } else { 0 }
-    }
-}
-
-/// The decision the law takes when all there is is plainly ready.
-fn plainly(entry: Runnable) -> Decision<Entry> {
-    Decision {
-        worker: 0,
-        lane: Lane::Ready,
-        source: Origin::Local,
-        fallback: false,
-        streak: 0,
-        limit: 0,
-        seq: 0,
-        hash: 0,
-        token: Entry(entry),
+        let all = queued.sum::<usize>() + if lane == Lane::Ready { plain } else { 0 };
+        let dead = self.dead[lane as usize] - self.scheduler.set_aside_from(lane) as isize;
+        all.saturating_sub(usize::try_from(dead).unwrap_or(0))
     }
 }
 
@@ -476,8 +475,8 @@ unsafe impl Host for Adapter {
         self.lock().local = local;
     }
 
-    fn unschedule(&self, task: u64) -> Option<Runnable> {
-        self.lock().take(task)
+    fn dead_entries(&self, lane: Lane, more: isize) {
+        self.lock().dead[lane as usize] += more;
     }
 
     fn queued(&self, lane: Lane) -> usize {

@@ -19,7 +19,7 @@ impl Inner {
     /// Begins a drain if one is due, and sees it through.
     pub(crate) fn enter(&self) {
         let wants = self.adapter.lock().pump.wants_clock();
-        let now = (wants || self.exact).then(|| self.adapter.now());
+        let now = (wants || self.every_step).then(|| self.adapter.now());
         let begun = self.adapter.lock().pump.enter(now);
         if let Enter::Begin { .. } = begun {
             self.drain();
@@ -29,14 +29,14 @@ impl Inner {
     fn drain(&self) {
         self.collect_timers();
         let (mut now, mut ended) = (None, None);
-        let plainly = !self.exact && !self.core.recording();
+        let plainly = !self.every_step && !self.adapter.records;
         loop {
             // Shortcut: the way of nearly every poll.
             if plainly && now.is_none() && ended.is_none() {
                 self.drain_plain();
             }
             // Looked at once per step, under one lock.
-            let go = self.adapter.lock().go(now, self.exact, ended.take());
+            let go = self.adapter.lock().go(now, self.every_step, ended.take());
             now = None;
             match go {
                 // Timers are looked at whenever the clock is.
@@ -107,6 +107,9 @@ impl Inner {
         let (made, dead) = {
             let mut state = self.adapter.lock();
             let work = !state.is_empty();
+            if !work {
+                state.set_dead_aside();
+            }
             let leave = state.pump.leave(work);
             (state.left(leave), state.scheduler.take_dead())
         };
@@ -129,9 +132,9 @@ enum Go {
 
 impl State {
     /// What the drain does next, after the step that `ended`, if that is on record.
-    fn go(&mut self, now: Option<Time>, exact: bool, ended: Option<Decided>) -> Go {
+    fn go(&mut self, now: Option<Time>, every_step: bool, ended: Option<Decided>) -> Go {
         self.polled(ended);
-        if now.is_none() && (exact || self.pump.wants_clock()) {
+        if now.is_none() && (every_step || self.pump.wants_clock()) {
             return Go::Clock;
         }
         if self.is_empty() || !self.pump.may_step(now) {
@@ -151,7 +154,7 @@ impl State {
             return None;
         }
         let go = !self.pump.wants_clock() && self.pump.may_step(None);
-        if go { self.take_plain() } else { None }
+        if go { self.take_unrecorded() } else { None }
     }
 
     /// Takes what goes next, and has it on record.

@@ -22,7 +22,8 @@ use crate::watch::Watches;
 /// How a [`Runtime`] is to be.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How long a drain may go on, and what the platform has.
+    /// How long a drain may go on, and what the platform has. With `clock_check_every` at 1 the
+    /// timers too are looked at before every step.
     pub pump: PumpConfig,
     /// How long cancels may go, and how equals are ordered. There is one worker.
     pub scheduler: SchedulerConfig,
@@ -32,8 +33,6 @@ pub struct Config {
     pub seed: Option<u64>,
     /// How many host events are kept; 0: only errors are.
     pub host_events: usize,
-    /// Whether the clock is looked at before every step, as under a clock that somebody moves.
-    pub exact: bool,
 }
 
 impl Default for Config {
@@ -44,7 +43,6 @@ impl Default for Config {
             settings: Settings::default(),
             seed: None,
             host_events: 0,
-            exact: false,
         }
     }
 }
@@ -76,7 +74,8 @@ pub(crate) struct Inner {
     pub(crate) core: Arc<Core>,
     pub(crate) root: Arc<Region>,
     pub(crate) watches: RefCell<Watches>,
-    pub(crate) exact: bool,
+    /// The clock and the timers are looked at before every step.
+    pub(crate) every_step: bool,
 }
 
 /// What a direct call of the pump came to.
@@ -119,8 +118,8 @@ impl Runtime {
         let adapter = Arc::new(Adapter::new(&config, granted, calls));
         let core = Core::new(adapter.clone(), config.settings);
         let root = core.root();
-        let watches = RefCell::default();
-        Runtime { inner: Rc::new(Inner { adapter, core, root, watches, exact: config.exact }) }
+        let (watches, every_step) = (RefCell::default(), config.pump.clock_check_every <= 1);
+        Runtime { inner: Rc::new(Inner { adapter, core, root, watches, every_step }) }
     }
 
     /// The page calls back what [`HostCalls::call`] asked for: the only way drains begin by

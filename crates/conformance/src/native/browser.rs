@@ -54,7 +54,6 @@ pub(super) fn of_page(setup: Setup, browser: Option<&scenario::Browser>) -> Box<
         settings,
         seed: Some(seed),
         host_events: EVENTS,
-        exact: true,
     };
     let (page, runtime) = Page::granting(config, granted);
     Box::new(Browser { runtime, page, drives: browser.is_some() })

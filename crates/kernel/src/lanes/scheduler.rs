@@ -5,8 +5,9 @@
 //! only when somebody has something to steal; otherwise the answer would change nothing.
 
 use super::{
-    Certificate, Chosen, Decision, DecisionChain, Fairness, FairnessConfig, Lane, Lanes, Pending,
-    Place, Queues, Source, Stolen, Suggestion, Taken, Ticket, Token, Verdict, dispatch,
+    Certificate, Chosen, Decision, DecisionChain, EntryId, Fairness, FairnessConfig, Lane, Lanes,
+    Origin, Pending, Place, Priority, Queues, Source, Stolen, Suggestion, Taken, Ticket, Token,
+    Turn, Verdict, dispatch,
 };
 use crate::choose::{Choose, Point};
 use alloc::vec::Vec;
@@ -76,6 +77,8 @@ record! {
         tie_break: TieBreak = config.tie_break,
         chain: DecisionChain,
         dead: Vec<T>,
+        /// Entries ever set aside, of each lane.
+        died: [u64; 3],
         /// Without the chain of decisions, where nobody looks at it: number and hash stay as they
         /// are.
         pub unchained: bool,
@@ -167,8 +170,28 @@ impl<T: Token> Scheduler<T> {
 
     /// Keeps a dead entry for [`take_dead`](Scheduler::take_dead): to drop it may run code of the
     /// user's, which must not find the host's lock taken.
-    pub fn set_aside(&mut self, token: T) {
+    pub fn set_aside(&mut self, lane: Lane, token: T) {
+        self.died[lane as usize] += 1;
         self.dead.push(token);
+    }
+
+    /// Sets aside all dead entries, which would otherwise be found when their turn comes.
+    pub fn set_dead_aside(&mut self) {
+        let sources = (0..self.workers.len()).map(Source::Local).chain([Source::Global]);
+        for (source, lane) in sources.flat_map(|source| Lane::ALL.map(|lane| (source, lane))) {
+            let dead =
+                |(id, place, token): (EntryId, Place, &T)| (!token.is_live(place)).then_some(id);
+            let dead: Vec<_> = self.lanes(source).iter(lane).filter_map(dead).collect();
+            for id in dead {
+                let token = self.queue_mut(source).remove(id);
+                token.into_iter().for_each(|token| self.set_aside(lane, token));
+            }
+        }
+    }
+
+    /// How many entries of a lane were ever set aside.
+    pub fn set_aside_from(&self, lane: Lane) -> u64 {
+        self.died[lane as usize]
     }
 
     /// The dead entries so far.
@@ -213,8 +236,29 @@ impl<T: Token> Scheduler<T> {
             if token.is_live(chosen.place) {
                 break (chosen, token);
             }
-            self.set_aside(token);
+            self.set_aside(chosen.verdict.lane, token);
         };
+        Some(self.decided(worker, chosen, token))
+    }
+
+    /// Dispatches a ready entry of the usual priority that the host of the only worker has kept
+    /// elsewhere: nothing waits in the lanes, and there is no streak.
+    pub fn dispatch_alone(
+        &mut self,
+        origin: Origin,
+        token: T,
+        suggestion: Suggestion,
+    ) -> Decision<T> {
+        debug_assert!(self.is_empty() && self.workers[0].fairness.streak() == 0);
+        let (lane, place) = (Lane::Ready, Place::Ready(Priority::DEFAULT));
+        let limit = self.workers[0].fairness.limit(suggestion);
+        let verdict = Verdict { lane, fallback: false, limit };
+        let (pending, turn) = (Pending::of(|other| other == lane), Turn::default());
+        self.decided(0, Chosen { verdict, place, origin, pending, turn }, token)
+    }
+
+    /// Counts a dispatch and writes it down.
+    fn decided(&mut self, worker: usize, chosen: Chosen, token: T) -> Decision<T> {
         let Worker { fairness, certificate, .. } = &mut self.workers[worker];
         let Chosen { verdict, origin: source, pending, .. } = chosen;
         let streak = fairness.streak();
@@ -225,7 +269,7 @@ impl<T: Token> Scheduler<T> {
             self.chain.extend(lane, token.word(), streak, limit);
         }
         let DecisionChain { seq, hash } = self.chain;
-        Some(Decision { worker, lane, source, fallback, streak, limit, seq, hash, token })
+        Decision { worker, lane, source, fallback, streak, limit, seq, hash, token }
     }
 
     /// Notes that a worker parked (or, with one worker and no threads, that all lanes ran empty).
@@ -294,7 +338,6 @@ mod tests {
     #[test]
     fn without_the_chain_the_same_is_decided() {
         use crate::choose::First;
-        use crate::lanes::Priority;
         let mut chained: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
         let mut plain = Scheduler::new(SchedulerConfig::default());
         plain.unchained = true;
@@ -315,7 +358,6 @@ mod tests {
     #[test]
     fn a_worker_alone_decides_as_one_that_could_steal() {
         use crate::choose::First;
-        use crate::lanes::Priority;
         use crate::time::Time;
         let config = SchedulerConfig { cancel_streak_limit: 2, ..SchedulerConfig::default() };
         let (mut a, mut b) = (Scheduler::<u64>::new(config), Scheduler::<u64>::new(config));
@@ -374,7 +416,6 @@ mod tests {
     /// All sets that mix lanes, queues and priorities: nothing waits for ever.
     #[test]
     fn whatever_yields_for_ever_the_rest_has_its_turns() {
-        use crate::lanes::Priority;
         use crate::time::Time;
         let places = [
             Place::Timed(Time::from_nanos(9)),
@@ -401,7 +442,6 @@ mod tests {
     #[test]
     fn a_dead_entry_is_no_dispatch() {
         use crate::choose::First;
-        use crate::lanes::Priority;
         #[derive(Clone, Copy)]
         struct Task(u64, bool);
         impl Token for Task {
