@@ -667,6 +667,9 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
 /* Equals run as the seed says: for exploration. */
 #define ASX_TIE_SEEDED 1
 
+/* Equals run in the order of their task ids. */
+#define ASX_TIE_TASK_KEY 2
+
 /* Answers the time in nanoseconds; never goes back. */
 typedef uint64_t (*asx_clock_fn)(void *hook);
 

@@ -43,6 +43,8 @@ pub const ASX_TRACE_REFUSE: i32 = 1;
 pub const ASX_TIE_FIFO: i32 = 0;
 /// Equals run as the seed says: for exploration.
 pub const ASX_TIE_SEEDED: i32 = 1;
+/// Equals run in the order of their task ids.
+pub const ASX_TIE_TASK_KEY: i32 = 2;
 
 /// Answers the time in nanoseconds; never goes back.
 pub type AsxClockFn = unsafe extern "C" fn(hook: *mut c_void) -> u64;
@@ -257,6 +259,7 @@ impl AsxConfig {
                 tie_break: match self.tie_break {
                     ASX_TIE_FIFO => TieBreak::Fifo,
                     ASX_TIE_SEEDED => TieBreak::Seeded,
+                    ASX_TIE_TASK_KEY => TieBreak::TaskKey,
                     _ => return Err(Status::InvalidArgument),
                 },
             },

@@ -58,6 +58,26 @@ errors! {
     }
 }
 
+/// Which exhaustions of a budget have started their cancel: each starts one only, and the task goes
+/// on until it looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noticed {
+    polls: bool,
+    cost: bool,
+}
+
+impl Noticed {
+    /// The cancel that this exhaustion starts has begun. After one for want of polls none for want
+    /// of cost is needed: it is as severe, and would change nothing.
+    pub fn insert(&mut self, exhausted: Exhausted) {
+        match exhausted {
+            Exhausted::Polls => (self.polls, self.cost) = (true, true),
+            Exhausted::Cost => self.cost = true,
+            Exhausted::Deadline => {}
+        }
+    }
+}
+
 impl Default for Budget {
     fn default() -> Self {
         Budget::INFINITE
@@ -96,6 +116,21 @@ impl Budget {
         Ok(())
     }
 
+    /// Takes one poll for a task that is about to be polled: whether there was one. Polls are looked
+    /// at first, then cost; both are exhausted at 0. The first time one is, nothing is taken and the
+    /// task is to be cancelled for it; after that it is polled all the same.
+    pub fn begin_poll(&mut self, noticed: &mut Noticed) -> Result<bool, Exhausted> {
+        let polls_out = self.poll_quota == 0 && !noticed.polls;
+        let cost_out = self.cost_quota == Some(0) && !noticed.cost;
+        let exhausted = match (polls_out, cost_out) {
+            (true, _) => Exhausted::Polls,
+            (false, true) => Exhausted::Cost,
+            (false, false) => return Ok(self.consume_poll().is_ok()),
+        };
+        noticed.insert(exhausted);
+        Err(exhausted)
+    }
+
     /// Takes `cost`, all of it or nothing.
     pub fn consume_cost(&mut self, cost: u64) -> Result<(), Exhausted> {
         let Some(left) = self.cost_quota else { return Ok(()) };
@@ -126,6 +161,31 @@ mod tests {
     use super::*;
     use crate::status::Coded;
     use std::format;
+
+    #[test]
+    fn polls_are_looked_at_before_cost_and_each_is_noticed_once() {
+        let quotas = |polls, cost| Budget {
+            poll_quota: polls,
+            cost_quota: Some(cost),
+            ..Budget::INFINITE
+        };
+        let three = |mut budget: Budget| {
+            let mut noticed = Noticed::default();
+            let answers = [0; 3].map(|_| budget.begin_poll(&mut noticed));
+            (answers, budget.poll_quota)
+        };
+        let (polls, cost) = (Err(Exhausted::Polls), Err(Exhausted::Cost));
+        assert_eq!(three(quotas(5, 1)), ([Ok(true); 3], 2));
+        assert_eq!(three(quotas(5, 0)), ([cost, Ok(true), Ok(true)], 3), "no poll is taken for it");
+        assert_eq!(three(quotas(1, 0)), ([cost, Ok(true), polls], 0));
+        assert_eq!(three(quotas(1, 1)), ([Ok(true), polls, Ok(false)], 0));
+        assert_eq!(three(quotas(0, 0)), ([polls, Ok(false), Ok(false)], 0));
+        let mut spent = Noticed::default();
+        spent.insert(Exhausted::Cost);
+        assert_eq!(quotas(5, 0).begin_poll(&mut spent), Ok(true));
+        spent.insert(Exhausted::Deadline);
+        assert_eq!(quotas(0, 0).begin_poll(&mut spent), polls);
+    }
 
     #[test]
     fn each_exhaustion_starts_its_own_cancel() {

@@ -1,8 +1,8 @@
 //! The completion cascade: task -> region -> parent, written once.
 //!
 //! Whatever ends, somebody above may now be able to go on: a region whose last child has ended
-//! finalizes, releases what it holds, accounts for leaks and closes; that may be the last child its
-//! parent waited for. A host brings the storage ([`RegionStore`]: arenas in the model, cells behind
+//! finalizes, releases what it holds (timers, then permits and queues), accounts for leaks and
+//! closes; that may be the last child its parent waited for. A host brings the storage ([`RegionStore`]: arenas in the model, cells behind
 //! short locks in the runtime), the order of things is here.
 
 use crate::region::{Duty, RegionState, RegionWord};
@@ -35,8 +35,10 @@ pub trait RegionStore {
     fn cancel_children(&mut self, region: Self::Region);
     /// Starts the finalizer registered last.
     fn start_finalizer(&mut self, region: Self::Region);
-    /// Aborts the region's permits, drains its queues, cancels its timers.
-    fn release(&mut self, region: Self::Region);
+    /// Cancels the region's timers.
+    fn cancel_timers(&mut self, region: Self::Region);
+    /// Aborts the region's permits and drains its queues.
+    fn release_channels(&mut self, region: Self::Region);
     /// Turns each outstanding obligation into a leak, in id order, and reports them.
     fn account_leaks(&mut self, region: Self::Region);
     /// The region is Closed: outcome and waiters; answers the parent, which has one child less.
@@ -63,7 +65,8 @@ pub fn go_on<S: RegionStore>(store: &mut S, mut region: S::Region, mut duty: Dut
             Duty::CancelChildren => store.cancel_children(region),
             Duty::StartFinalizer => store.start_finalizer(region),
             Duty::Release => {
-                store.release(region);
+                store.cancel_timers(region);
+                store.release_channels(region);
                 event = RegionWord::released;
             }
             Duty::AccountLeaks => {

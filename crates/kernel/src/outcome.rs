@@ -1,7 +1,8 @@
 //! How things end, and how ends combine.
 //!
 //! Severity is a lattice, `Ok < Err < Cancelled < Panicked`. Joining two outcomes keeps the more
-//! severe; on equal severity the left payload, except that two cancels keep the stronger reason.
+//! severe, on equal severity the left one. That holds for two cancels as well: strengthening
+//! ([`Reason::strengthen`]) is for the reasons of one task or one region, not for joins.
 
 use crate::cancel::Reason;
 use alloc::sync::Arc;
@@ -73,15 +74,7 @@ impl<T, E> Lattice for Outcome<T, E> {
     }
 
     fn join(self, right: Self) -> Self {
-        if yields(&self, &right) { right } else { self }
-    }
-}
-
-/// Whether the payload of `right` survives a join.
-fn yields<T, E>(left: &Outcome<T, E>, right: &Outcome<T, E>) -> bool {
-    match (left, right) {
-        (Err(Stop::Cancelled(left)), Err(Stop::Cancelled(right))) => left.weaker_than(right),
-        _ => right.severity() > left.severity(),
+        if right.severity() > self.severity() { right } else { self }
     }
 }
 
@@ -102,8 +95,9 @@ impl<T, E> Default for Fold<T, E> {
 impl<T, E> Fold<T, E> {
     /// Adds the outcome of the child created as number `order`.
     pub fn add(&mut self, order: u64, outcome: Outcome<T, E>) {
+        let severity = outcome.severity();
         let replaces = self.best.as_ref().is_none_or(|(kept_order, kept)| {
-            if *kept_order <= order { yields(kept, &outcome) } else { !yields(&outcome, kept) }
+            severity > kept.severity() || (severity == kept.severity() && order < *kept_order)
         });
         if replaces {
             self.best = Some((order, outcome));

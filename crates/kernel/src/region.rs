@@ -96,7 +96,7 @@ pub enum Duty {
     CancelChildren,
     /// Start the finalizer registered last; it already counts as a live task.
     StartFinalizer,
-    /// Abort permits, drain queues and cancel timers of the region, then say
+    /// Cancel the region's timers, then abort its permits and drain its queues, then say
     /// [`released`](RegionWord::released).
     Release,
     /// Turn outstanding obligations into leaks, then say

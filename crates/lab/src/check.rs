@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use asx_kernel::lanes::TieBreak;
 use asx_runtime::Cx;
 
 use crate::explore::{Schedule, TokenError};
@@ -105,6 +106,7 @@ pub struct Check<F> {
     pub(crate) late_clocks: bool,
     pub(crate) transparent: bool,
     pub(crate) workers: usize,
+    pub(crate) tie_break: TieBreak,
 }
 
 /// Checks a program: runs it under many schedules and looks for one that fails.
@@ -145,6 +147,7 @@ where
         late_clocks: false,
         transparent: false,
         workers: 0,
+        tie_break: TieBreak::Fifo,
     }
 }
 
@@ -225,6 +228,13 @@ impl<F> Check<F> {
     /// ```
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.min(MOST_WORKERS);
+        self
+    }
+
+    /// How the workers of [`workers`](Check::workers) order entries of equal priority: as they came,
+    /// by the strategy's choice, or by task id. Without workers it does nothing.
+    pub fn tie_break(mut self, tie_break: TieBreak) -> Self {
+        self.tie_break = tie_break;
         self
     }
 

@@ -14,6 +14,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use asx_kernel::lanes::TieBreak;
 use asx_kernel::rng::{GOLDEN, mix64};
 use asx_kernel::time::Time;
 use asx_runtime::{Host, Runnable, footprint};
@@ -174,7 +175,7 @@ impl LabHost {
         self.listen(&mut state);
         if plan.workers > 0 || state.lanes.is_some() || !state.enabled.is_empty() {
             drop(state);
-            self.expire_all(plan.workers);
+            self.expire_all(plan.workers, plan.tie_break);
             state = self.state();
         }
         state.enabled.clear();
@@ -201,16 +202,16 @@ impl LabHost {
 
     /// Drops all entries: nothing runs here any more.
     pub(crate) fn expire(&self) {
-        self.expire_all(0);
+        self.expire_all(0, TieBreak::Fifo);
         let late = mem::take(&mut *self.late());
         drop(late);
     }
 
     /// Gives up what is left of the last run, and has so many workers.
     #[cold]
-    fn expire_all(&self, workers: usize) {
+    fn expire_all(&self, workers: usize, tie_break: TieBreak) {
         let mut state = self.state();
-        let mut left = state.set_workers(workers);
+        let mut left = state.set_workers(workers, tie_break);
         left.extend(state.tasks.iter_mut().filter_map(|known| known.entry.take()));
         drop(state);
         drop(left);

@@ -36,6 +36,7 @@ mod words;
 #[allow(unsafe_code, reason = "they poll pinned tasks, on one thread")]
 pub mod workers;
 
+pub use asx_kernel::lanes::TieBreak;
 pub use check::{Check, How, Judged, check};
 pub use failure::{Failure, Finding, Kind};
 pub use found::{Found, Report};

@@ -21,6 +21,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use asx_kernel::lanes::TieBreak;
 use asx_kernel::time::Time;
 use asx_runtime::waits::Waiter;
 use asx_runtime::{
@@ -50,6 +51,8 @@ const TRIES: u64 = 1_000_000;
 pub(crate) struct Plan {
     /// How many workers there are, by law; 0: anything that can run may be next.
     pub(crate) workers: usize,
+    /// How those order equals.
+    pub(crate) tie_break: TieBreak,
     /// Polls it may take, all tasks together.
     pub(crate) steps: u64,
     /// Polls a task may take from its cancel to where it sees it.

@@ -290,11 +290,11 @@ where
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         trail: bool,
     ) -> Option<Failure> {
-        let Check { workers, steps, latency, transparent, late_clocks, .. } = *self.check;
+        let Check { workers, tie_break, steps, latency, transparent, late_clocks, .. } = *self.check;
         let program = &self.check.program;
         let (cancels, faults, until) = (self.cancels, self.faults, self.until);
         let brief = self.brief;
-        let with = Plan { workers, steps, latency, cancels, faults, ..Plan::default() };
+        let with = Plan { workers, tie_break, steps, latency, cancels, faults, ..Plan::default() };
         let plan = Plan { late_clocks, transparent, trail, brief, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use asx_lab::{How, Kind, Report, check};
+use asx_lab::{How, Kind, Report, TieBreak, check};
 use asx_runtime::{Cancelled, Cx, Scope};
 
 fn passes(report: &Report) -> bool {
@@ -38,6 +38,39 @@ fn one_worker_goes_by_the_law_alone() {
     assert_eq!(report.proof.map(|proof| proof.classes), Some(1), "{report}");
     let free = check(program).run();
     assert_eq!(free.failure.expect("any order").failure.finding.kind, Kind::Panic);
+}
+
+/// Two polls each of three tasks on one worker; `who` gets the order of the polls.
+async fn two_polls_each(cx: Cx, who: impl FnOnce(&[u32])) -> Result<(), Cancelled> {
+    let polled = Arc::new(Mutex::new(Vec::new()));
+    let order = polled.clone();
+    cx.scope(async |s: Scope<Cancelled>| {
+        for task in 0..3 {
+            let polled = polled.clone();
+            drop(s.spawn(async move |cx: Cx| {
+                polled.lock().expect("no panic").push(task);
+                cx.yield_now().await;
+                polled.lock().expect("no panic").push(task);
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await?;
+    who(&order.lock().expect("no panic"));
+    Ok(())
+}
+
+#[test]
+fn equals_go_by_arrival_or_by_task_id() {
+    let arrival = |cx| two_polls_each(cx, |order| assert_eq!(order, [0, 1, 2, 0, 1, 2]));
+    let report = check(arrival).workers(1).run();
+    assert!(passes(&report), "{report}");
+    let by_id = |cx| two_polls_each(cx, |order| assert_eq!(order, [0, 0, 1, 1, 2, 2]));
+    let report = check(by_id).workers(1).tie_break(TieBreak::TaskKey).run();
+    assert!(passes(&report), "{report}");
+    let report = check(by_id).workers(1).run();
+    assert_eq!(report.failure.expect("by arrival").failure.finding.kind, Kind::Panic);
 }
 
 #[test]

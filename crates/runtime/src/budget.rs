@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::budget::{Budget, Exhausted};
+use asx_kernel::budget::{Budget, Exhausted, Noticed};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
@@ -27,8 +27,8 @@ struct Left {
     alarm: Option<TimerHandle>,
     /// Polls taken.
     polls: u64,
-    /// The cancel for want of polls has begun.
-    noticed: bool,
+    /// Which cancels for want of polls or cost have begun.
+    noticed: Noticed,
 }
 
 /// What taking a poll came to.
@@ -36,15 +36,15 @@ struct Left {
 pub(crate) enum Poll {
     /// There was one.
     Taken,
-    /// There was none, for the first time.
-    Exhausted,
-    /// There was none, as before.
+    /// Polls or cost are used up, which is found for the first time.
+    Exhausted(Exhausted),
+    /// There was no poll left, as before.
     Overdrawn,
 }
 
 impl Limits {
     pub(crate) fn new(budget: Budget) -> Limits {
-        let left = Mutex::new(Left { budget, alarm: None, polls: 0, noticed: false });
+        let left = Mutex::new(Left { budget, alarm: None, polls: 0, noticed: Noticed::default() });
         Limits { deadline: budget.deadline, lifted: AtomicBool::new(false), left }
     }
 
@@ -63,20 +63,21 @@ impl Limits {
         lock_unseen(&self.left).polls
     }
 
-    pub(crate) fn consume_poll(&self) -> Poll {
+    pub(crate) fn begin_poll(&self) -> Poll {
         let left = &mut *lock_unseen(&self.left);
-        if left.budget.consume_poll().is_ok() {
-            left.polls += 1;
-            return Poll::Taken;
-        }
-        match std::mem::replace(&mut left.noticed, true) {
-            false => Poll::Exhausted,
-            true => Poll::Overdrawn,
+        match left.budget.begin_poll(&mut left.noticed) {
+            Ok(true) => {
+                left.polls += 1;
+                Poll::Taken
+            }
+            Ok(false) => Poll::Overdrawn,
+            Err(exhausted) => Poll::Exhausted(exhausted),
         }
     }
 
     pub(crate) fn consume_cost(&self, cost: u64) -> Result<(), Exhausted> {
-        lock_unseen(&self.left).budget.consume_cost(cost)
+        let left = &mut *lock_unseen(&self.left);
+        left.budget.consume_cost(cost).inspect_err(|exhausted| left.noticed.insert(*exhausted))
     }
 
     /// Has the task cancelled when its deadline comes.

@@ -1,7 +1,7 @@
 //! What a region holds besides tasks and regions: obligations, timers, channels.
 //!
-//! All of it is given back when the region closes, after its finalizers: channels are closed and
-//! timers cancelled, in the order of their making; obligations nobody resolved are leaks.
+//! All of it is given back when the region closes, after its finalizers: timers are cancelled, then
+//! channels closed, each in the order of their making; obligations nobody resolved are leaks.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -196,21 +196,28 @@ impl Region {
         drop(channel);
     }
 
-    /// Closes the region's channels and cancels its timers.
-    pub(crate) fn release_holdings(&self) {
-        let (channels, timers) = {
-            let mut inner = self.lock();
-            let Some(holdings) = &mut inner.holdings else { return };
-            (std::mem::take(&mut holdings.channels), std::mem::take(&mut holdings.timers))
+    /// Cancels the region's timers.
+    pub(crate) fn cancel_timers(&self) {
+        let timers = match &mut self.lock().holdings {
+            Some(holdings) => std::mem::take(&mut holdings.timers),
+            None => return,
+        };
+        for timer in timers {
+            self.core.cancel_timer(timer);
+        }
+    }
+
+    /// Closes the region's channels.
+    pub(crate) fn release_channels(&self) {
+        let channels = match &mut self.lock().holdings {
+            Some(holdings) => std::mem::take(&mut holdings.channels),
+            None => return,
         };
         channels.take_each(|channel| {
             if let Some(channel) = channel.upgrade() {
                 channel.release();
             }
         });
-        for timer in timers {
-            self.core.cancel_timer(timer);
-        }
     }
 }
 

@@ -8,7 +8,6 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 
-use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
@@ -251,17 +250,16 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     if begun.is_cleaning() {
         return if task.consume_natural() { May::Go } else { May::Never };
     }
-    match task.limits().map_or(budget::Poll::Taken, |limits| limits.consume_poll()) {
+    match task.limits().map_or(budget::Poll::Taken, |limits| limits.begin_poll()) {
         budget::Poll::Taken => {}
         // Its budget is an allowance for cleanup.
         _ if task.is_finalizer() && task.region.has_stated_time() => {}
         _ if task.is_finalizer() => return May::Never,
-        budget::Poll::Exhausted if task.is_blocking() => {
-            task.region.exhausted(task, Exhausted::Polls);
-        }
-        budget::Poll::Exhausted => {
-            task.region.exhausted(task, Exhausted::Polls);
-            return May::Later;
+        budget::Poll::Exhausted(what) => {
+            task.region.exhausted(task, what);
+            if !task.is_blocking() {
+                return May::Later;
+            }
         }
         budget::Poll::Overdrawn => {}
     }

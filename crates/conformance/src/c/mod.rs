@@ -26,7 +26,7 @@ use crate::names::Names;
 use crate::pattern::Named;
 use crate::scenario::{Name, Op, Scenario, ScriptStep, Settings};
 use asx_capi::config::{
-    ASX_PROFILE_CORE, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TRACE_OVERWRITE, ASX_TRACE_REFUSE,
+    ASX_PROFILE_CORE, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE, ASX_TRACE_REFUSE,
     AsxConfig,
 };
 use asx_capi::*;
@@ -453,6 +453,7 @@ fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Statu
         tie_break: match config.tie_break {
             TieBreak::Fifo => ASX_TIE_FIFO,
             TieBreak::Seeded => ASX_TIE_SEEDED,
+            TieBreak::TaskKey => ASX_TIE_TASK_KEY,
         },
         cancel_streak_limit: config.cancel_streak_limit,
         max_wheel_ns: timers.max_wheel_duration.map_or(own.max_wheel_ns, nanos),

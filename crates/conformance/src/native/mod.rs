@@ -107,6 +107,9 @@ impl Host for Native {
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
+        if scenario.config.tie_break == TieBreak::TaskKey && self.oracle.is_none() {
+            return Err("its queues are first in, first out: task keys order the lab's".to_owned());
+        }
         if self.web { able::can_run_in_page(scenario) } else { able::can_run(scenario) }
     }
 

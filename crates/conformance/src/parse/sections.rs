@@ -45,8 +45,12 @@ pub(super) fn config(reading: &mut Reading<'_>, raw: Raw<'_>) -> Settings {
     let mut keys = Keys::new(reading, table, line, "[config]");
     let set = &mut config;
     put(&mut set.workers, keys.opt("workers", |v| words::within(v, 1, 64)).map(|n| n as usize));
-    let ties = &[TieBreak::Fifo, TieBreak::Seeded];
-    let tie_name = |tie| if tie == TieBreak::Fifo { "fifo" } else { "seeded" };
+    let ties = &[TieBreak::Fifo, TieBreak::Seeded, TieBreak::TaskKey];
+    let tie_name = |tie| match tie {
+        TieBreak::Fifo => "fifo",
+        TieBreak::Seeded => "seeded",
+        TieBreak::TaskKey => "task_key",
+    };
     put(&mut set.tie_break, keys.opt("tie_break", |v| words::pick(v, ties, tie_name)));
     let streak = keys.opt("cancel_streak_limit", |v| words::within(v, 1, u32::MAX.into()));
     put(&mut set.cancel_streak_limit, streak.map(|n| n as u32));

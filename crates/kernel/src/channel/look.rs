@@ -49,12 +49,12 @@ impl<T, W> Channel<T, W> {
     pub fn check(&self) -> Result<(), &'static str> {
         let asleep = self.receiver.is_some();
         let line_empty = self.waiters.line.is_empty();
-        let head_right = line_empty || self.woken().is_some() == self.has_room();
+        let head_right = line_empty || self.woken().is_some() || !self.has_room();
         let nothing_left = self.queue.is_empty() && line_empty && !asleep;
         let open = !self.receiver_closed;
         ensure(self.used() <= self.capacity, "more slots used than there are")?;
         ensure(self.waiters.is_sound(), "the waiters are out of order")?;
-        ensure(head_right, "the head waiter is awake exactly if there is room")?;
+        ensure(head_right, "the head waiter sleeps beside room")?;
         ensure(!asleep || self.queue.is_empty(), "the receiver sleeps beside a message")?;
         ensure(!asleep || !self.senders_gone(), "the receiver sleeps and no sender is left")?;
         ensure(open || nothing_left, "something is left behind a closed receiver")

@@ -92,7 +92,7 @@ impl<T, W> Channel<T, W> {
         place: &mut Option<WaiterId>,
         token: W,
     ) -> (Asked<W>, Option<W>) {
-        if self.receiver_closed || self.senders_gone() {
+        if self.is_disconnected() {
             *place = None;
             return (Err(Disconnected), Some(token));
         }
@@ -171,14 +171,19 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Sends at once, in the place of the oldest message if the channel is full or others wait.
-    /// Fails when full of permits only: those are never evicted.
+    /// Sends at once: into free room, though others may wait for it, else in the place of the
+    /// oldest message. Fails when full of permits only: those are never evicted.
+    ///
+    /// A waiter that was woken for the room this takes finds none, keeps its place and is woken
+    /// for the next.
     pub fn send_evict_oldest(&mut self, value: T) -> Result<Evicted<T, W>, TrySendError<T>> {
-        let old = match self.admit() {
-            Ok(()) => None,
-            Err(TryReserveError::Full) if !self.queue.is_empty() => self.queue.pop_front(),
-            Err(error) => return Err(error.with(value)),
-        };
+        if self.is_disconnected() {
+            return Err(TrySendError::Disconnected(value));
+        }
+        let old = if self.has_room() { None } else { self.queue.pop_front() };
+        if !self.has_room() {
+            return Err(TrySendError::Full(value));
+        }
         Ok(Evicted { old, wake: self.commit(value) })
     }
 }
@@ -202,7 +207,7 @@ impl<T, W> Channel<T, W> {
     pub fn try_recv(&mut self) -> Result<(T, Option<W>), TryRecvError> {
         match self.queue.pop_front() {
             Some(value) => Ok((value, self.waiters.wake_head())),
-            None if self.receiver_closed || self.senders_gone() => Err(TryRecvError::Disconnected),
+            None if self.is_disconnected() => Err(TryRecvError::Disconnected),
             None => Err(TryRecvError::Empty),
         }
     }
@@ -264,9 +269,14 @@ impl<T, W> Channel<T, W> {
         self.senders == 0 && self.reserved == 0 && self.waiters.line.is_empty()
     }
 
-    /// Whether a slot can be had at once. Without any sender nobody can rightly ask.
+    /// Whether one side is gone. Without any sender nobody can rightly ask for a slot.
+    fn is_disconnected(&self) -> bool {
+        self.receiver_closed || self.senders_gone()
+    }
+
+    /// Whether a slot can be had at once.
     fn admit(&self) -> Result<(), TryReserveError> {
-        if self.receiver_closed || self.senders_gone() {
+        if self.is_disconnected() {
             Err(TryReserveError::Disconnected)
         } else if !self.waiters.line.is_empty() || !self.has_room() {
             Err(TryReserveError::Full)

@@ -225,13 +225,43 @@ fn evicting_takes_the_oldest_message_only_when_it_must() {
 }
 
 #[test]
-fn evicting_counts_a_line_as_full_and_never_evicts_a_permit() {
+fn evicting_never_evicts_a_permit() {
     let (mut channel, _) = full(2, &[1]);
     assert_eq!(channel.send_evict_oldest(5), Err(TrySendError::Full(5)));
     let _ = channel.send(6);
-    assert_eq!(channel.abort(), Some(1));
     assert_eq!(channel.send_evict_oldest(7), Ok(Evicted { old: Some(6), wake: None }));
-    assert_eq!((channel.len(), channel.reserved()), (1, 0));
+    assert_eq!((channel.len(), channel.reserved(), channel.waiters()), (1, 1, 1));
+    channel.check().unwrap();
+}
+
+#[test]
+fn evicting_uses_room_though_senders_wait_and_their_line_stands() {
+    let (mut channel, places) = full(2, &[1, 2]);
+    let _ = channel.send(6);
+    assert_eq!(channel.abort(), Some(1));
+    assert_eq!(channel.try_send(7), Err(TrySendError::Full(7)), "no other send passes the line");
+    assert_eq!(channel.send_evict_oldest(7), Ok(Evicted { old: None, wake: None }));
+    assert_eq!(channel.messages().copied().collect::<Vec<_>>(), [6, 7]);
+    channel.check().unwrap();
+    // The woken head finds no room, keeps its place and is woken for the next slot.
+    let mut head = Some(places[0]);
+    assert_eq!(channel.reserve(&mut head, 1), Ok(Reserve::Waiting(places[0])));
+    assert_eq!(channel.try_recv(), Ok((6, Some(1))));
+    assert_eq!(channel.reserve(&mut head, 1), Ok(Reserve::Granted { wake: None }));
+    assert_eq!((head, channel.waiters()), (None, 1));
+    channel.check().unwrap();
+}
+
+#[test]
+fn evicting_into_an_empty_channel_with_a_line_is_a_send() {
+    let (mut channel, places) = full(1, &[1]);
+    assert_eq!(channel.abort(), Some(1));
+    assert_eq!(channel.send_evict_oldest(3), Ok(Evicted { old: None, wake: None }));
+    assert_eq!(channel.send_evict_oldest(4), Ok(Evicted { old: Some(3), wake: None }));
+    // The head has not asked again yet: it is woken already, and not a second time.
+    assert_eq!(channel.try_recv(), Ok((4, None)));
+    let mut head = Some(places[0]);
+    assert_eq!(channel.reserve(&mut head, 1), Ok(Reserve::Granted { wake: None }));
     channel.check().unwrap();
 }
 
@@ -385,9 +415,8 @@ fn the_check_names_each_broken_rule() {
     assert_eq!(broken(1, &[1, 2], |c| c.waiters.line[1].id = c.waiters.line[0].id), order);
     assert_eq!(broken(1, &[1], |c| c.waiters.next -= 1), order);
     assert_eq!(broken(1, &[1, 2], |c| c.waiters.line[1].token = None), order);
-    let awake = "the head waiter is awake exactly if there is room";
-    assert_eq!(broken(1, &[1], |c| c.reserved = 0), awake);
-    assert_eq!(broken(1, &[1], |c| c.waiters.line[0].token = None), awake);
+    let asleep = "the head waiter sleeps beside room";
+    assert_eq!(broken(1, &[1], |c| c.reserved = 0), asleep);
     let beside = "the receiver sleeps beside a message";
     let harm: fn(&mut Numbers) = |c| {
         c.receiver = Some(RECEIVER);

@@ -34,6 +34,7 @@ pub use scheduler::{Scheduler, SchedulerConfig, TieBreak, steal_order};
 
 use crate::named::ensure;
 use crate::queue::{Node, Queue};
+use crate::time::Time;
 use alloc::vec::Vec;
 use priority::Buckets;
 
@@ -100,6 +101,8 @@ record! {
         len: [usize; 3],
         /// How many of them may be stolen.
         stealable: [usize; 3],
+        /// Whether equals are ordered by their words: the first of them need not be the oldest.
+        by_word: bool,
     }
 }
 
@@ -116,21 +119,56 @@ impl<T> Lanes<T> {
     ///
     /// With 2^32 - 1 entries waiting; there are fewer task ids than that.
     pub fn push(&mut self, place: Place, token: T, pinned: bool) -> EntryId {
+        let id = self.admit(place, token, pinned);
+        let links = &mut self.links[..];
+        match place {
+            Place::Cancel(priority) => self.cancel.push(links, id.slot, priority),
+            Place::Timed(deadline) => self.push_timed(id.slot, deadline, id.seq),
+            Place::Ready(priority) => self.ready.push(links, id.slot, priority),
+        }
+        id
+    }
+
+    /// Adds an entry by its token's [`word`](Token::word): before those of its equals whose word is
+    /// higher. O(n) in the number of equals, in the timed lane O(log n).
+    ///
+    /// Two entries of the same word keep the order of their insertion in the cancel and ready
+    /// lanes; in the timed lane there is one entry of a word at a time.
+    #[cold]
+    pub fn push_by_word(&mut self, place: Place, token: T, pinned: bool) -> EntryId
+    where
+        T: Token,
+    {
+        self.by_word = true;
+        let word = token.word();
+        let id = self.admit(place, token, pinned);
+        let goes_first = |slot: u32| {
+            let other = self.entries[slot as usize].token.as_ref();
+            other.is_none_or(|other| other.word() <= word)
+        };
+        let links = &mut self.links[..];
+        match place {
+            Place::Cancel(level) => self.cancel.insert(links, id.slot, level, goes_first),
+            Place::Timed(deadline) => self.push_timed(id.slot, deadline, word),
+            Place::Ready(level) => self.ready.insert(links, id.slot, level, goes_first),
+        }
+        id
+    }
+
+    /// Counts an entry and gives it a slot; it is in no lane yet.
+    fn admit(&mut self, place: Place, token: T, pinned: bool) -> EntryId {
         let seq = self.next_seq;
         self.next_seq += 1;
         let slot = self.store(Entry { token: Some(token), place, seq, pinned });
         self.len[place.lane() as usize] += 1;
         self.stealable[place.lane() as usize] += usize::from(!pinned);
-        let links = &mut self.links[..];
-        match place {
-            Place::Cancel(priority) => self.cancel.push(links, slot, priority),
-            Place::Timed(deadline) => {
-                let node = Node { deadline: deadline.as_nanos(), seq, at: slot };
-                self.timed.push(node, |at, position| links[at as usize].prev = position);
-            }
-            Place::Ready(priority) => self.ready.push(links, slot, priority),
-        }
         EntryId { seq, slot }
+    }
+
+    fn push_timed(&mut self, slot: u32, deadline: Time, seq: u64) {
+        let links = &mut self.links[..];
+        let node = Node { deadline: deadline.as_nanos(), seq, at: slot };
+        self.timed.push(node, |at, position| links[at as usize].prev = position);
     }
 
     /// Takes the first entry of a lane. O(1), in the timed lane O(log n).
@@ -155,14 +193,18 @@ impl<T> Lanes<T> {
 
     /// Takes the ready entry that was added first, whatever its priority.
     pub fn pop_oldest(&mut self) -> Option<(Place, T)> {
-        let heads = self.ready.heads();
-        let oldest = heads.min_by_key(|slot| self.entries[*slot as usize].seq)?;
-        self.take(oldest)
+        let age = |slot: &u32| self.entries[*slot as usize].seq;
+        let oldest = match self.by_word {
+            false => self.ready.heads().min_by_key(age),
+            true => self.ready.iter(&self.links).min_by_key(age),
+        };
+        self.take(oldest?)
     }
 
-    /// Whether ready entries of more than one priority wait.
+    /// Whether the ready entry that goes first need not be the oldest: entries of more than one
+    /// priority wait, or several that are ordered by their words.
     pub fn is_mixed(&self) -> bool {
-        self.ready.heads().nth(1).is_some()
+        self.ready.heads().nth(1).is_some() || (self.by_word && self.len(Lane::Ready) > 1)
     }
 
     /// Takes the first entry of a lane that is not pinned. Passes over the pinned ones before it
@@ -284,7 +326,6 @@ impl<T> Lanes<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Time;
 
     const READY: Place = Place::Ready(Priority::DEFAULT);
 
@@ -311,6 +352,40 @@ mod tests {
             assert_eq!(ids.map(|id| lanes.remove(id)), [Some(0), Some(1), Some(2)]);
             assert_eq!(lanes.check(), Ok(()));
         }
+    }
+
+    #[test]
+    fn by_word_equals_go_in_the_order_of_their_words() {
+        let places: [fn(u8) -> Place; 3] = [
+            |level| Place::Cancel(Priority(level)),
+            |level| Place::Timed(Time::from_millis(255 - u64::from(level))),
+            |level| Place::Ready(Priority(level)),
+        ];
+        for place in places {
+            let lane = place(0).lane();
+            let mut lanes: Lanes<u64> = Lanes::new();
+            let pushed = [(7, 5), (7, 3), (9, 8), (7, 9), (9, 1), (7, 4)];
+            let ids = pushed.map(|(level, word)| lanes.push_by_word(place(level), word, false));
+            assert_eq!(lanes.check(), Ok(()));
+            assert_eq!(ids.map(EntryId::seq), [0, 1, 2, 3, 4, 5]);
+            let order: Vec<_> = lanes.iter(lane).map(|(_, _, word)| *word).collect();
+            assert_eq!(order, [1, 8, 3, 4, 5, 9]);
+            assert_eq!(lanes.remove(ids[5]), Some(4));
+            lanes.push_by_word(place(7), 2, false);
+            lanes.push_by_word(place(7), 10, false);
+            let drained: Vec<_> = core::iter::from_fn(|| lanes.pop(lane)).map(|(_, w)| w).collect();
+            assert_eq!(drained, [1, 8, 2, 3, 5, 9, 10]);
+            assert_eq!(lanes.check(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn the_oldest_is_the_oldest_whatever_its_word() {
+        let mut lanes: Lanes<u64> = Lanes::new();
+        for (level, word) in [(1, 9), (2, 1), (1, 3)] {
+            lanes.push_by_word(Place::Ready(Priority(level)), word, false);
+        }
+        assert_eq!(lanes.pop_oldest(), Some((Place::Ready(Priority(1)), 9)));
     }
 
     #[test]

@@ -52,6 +52,34 @@ impl Buckets {
         bucket.len += 1;
     }
 
+    /// Puts a slot into the list of its priority, behind the last one that goes first.
+    pub(super) fn insert(
+        &mut self,
+        links: &mut [Link],
+        slot: u32,
+        priority: Priority,
+        goes_first: impl Fn(u32) -> bool,
+    ) {
+        self.push(links, slot, priority);
+        let bucket = &mut self.buckets[priority.0 as usize];
+        let old_tail = links[slot as usize].prev;
+        let mut prev = old_tail;
+        while prev != NIL && !goes_first(prev) {
+            prev = links[prev as usize].prev;
+        }
+        if prev == old_tail {
+            return;
+        }
+        links[old_tail as usize].next = NIL;
+        bucket.tail = old_tail;
+        let next = match prev {
+            NIL => core::mem::replace(&mut bucket.head, slot),
+            prev => core::mem::replace(&mut links[prev as usize].next, slot),
+        };
+        links[slot as usize] = Link { prev, next };
+        links[next as usize].prev = slot;
+    }
+
     /// Takes a slot out of the list of its priority.
     pub(super) fn remove(&mut self, links: &mut [Link], slot: u32, priority: Priority) {
         let bucket = &mut self.buckets[priority.0 as usize];

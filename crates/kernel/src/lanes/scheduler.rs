@@ -19,14 +19,16 @@ pub fn steal_order(worker: usize, workers: usize, start: usize) -> impl Iterator
     others.clone().skip(start).chain(others.take(start))
 }
 
-/// How equals of a local ready lane are ordered.
+/// How entries of equal priority, or in the timed lane of equal deadline, are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TieBreak {
     /// By insertion.
     #[default]
     Fifo,
-    /// As the oracle chooses: exploration.
+    /// In a local ready lane as the oracle chooses, elsewhere by insertion: exploration.
     Seeded,
+    /// By task id, then by insertion, in every lane of every queue.
+    TaskKey,
 }
 
 settings! {
@@ -160,7 +162,13 @@ impl<T: Token> Scheduler<T> {
     pub fn enqueue(&mut self, source: Source, place: Place, token: T, pinned: bool) -> Ticket {
         let known = matches!(source, Source::Local(worker) if worker < self.workers.len());
         let source = if known { source } else { Source::Global };
-        Ticket { source, entry: self.queue_mut(source).push(place, token, pinned) }
+        let by_word = self.tie_break == TieBreak::TaskKey;
+        let queue = self.queue_mut(source);
+        let entry = match by_word {
+            false => queue.push(place, token, pinned),
+            true => queue.push_by_word(place, token, pinned),
+        };
+        Ticket { source, entry }
     }
 
     /// Takes an entry back, unless it has left already.
@@ -467,6 +475,26 @@ mod tests {
         assert_eq!([next(), next(), next(), next()], [Some(0), Some(1), Some(99), Some(2)]);
         let certificate = scheduler.certificate(0);
         assert_eq!((certificate.cancel, certificate.ready), (3, 1));
+    }
+
+    #[test]
+    fn by_task_key_the_oldest_is_passed_no_more_often_than_the_bound_says() {
+        let tie_break = TieBreak::TaskKey;
+        let config = SchedulerConfig { tie_break, ..SchedulerConfig::default() };
+        let mut scheduler: Scheduler<u64> = Scheduler::new(config);
+        let ready = Place::Ready(crate::lanes::Priority::DEFAULT);
+        scheduler.enqueue(Source::Local(0), ready, 9, false);
+        let mut passed = 0;
+        loop {
+            // A task of a lower id that always yields.
+            scheduler.enqueue(Source::Local(0), ready, 1, false);
+            let next = scheduler.next(0, Suggestion::NoPreference, &mut crate::choose::First);
+            match next.map(|decision| decision.token) {
+                Some(1) => passed += 1,
+                other => break assert_eq!(other, Some(9)),
+            }
+        }
+        assert_eq!(passed, 64);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use records::PermitId;
 pub use views::{ChannelView, RegionView, TaskView};
 
 use crate::arena::{Arena, Key};
-use crate::budget::{Budget, Exhausted};
+use crate::budget::{Budget, Exhausted, Noticed};
 use crate::cancel::{ChainLimits, Cleanup, Kind, Phase, Reason, Witness};
 use crate::cascade::{self, RegionStore};
 use crate::channel::{Channel, ChannelState, Recv, Reserve, Sent, TrySendError, WaiterId};

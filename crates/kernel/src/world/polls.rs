@@ -127,18 +127,19 @@ impl<P, V> World<P, V> {
         record.queued = None;
         let state = record.life.state();
         let bounded = state.acknowledged() || record.finalizer || record.part == Part::Cleanup;
-        let allowed = if state.acknowledged() {
-            record.life.consume_cleanup_poll()
-        } else {
-            record.budget.consume_poll().is_ok()
+        let allowed = match bounded {
+            true if state.acknowledged() => record.life.consume_cleanup_poll(),
+            true => record.budget.consume_poll().is_ok(),
+            false => match record.budget.begin_poll(&mut record.noticed) {
+                Ok(_) => true,
+                Err(exhausted) => {
+                    self.exhaust(task, exhausted);
+                    return false;
+                }
+            },
         };
-        if bounded && !allowed {
+        if !allowed {
             self.force_complete(task);
-            return false;
-        }
-        if !allowed && !record.quota_noticed {
-            record.quota_noticed = true;
-            self.exhaust(task, Exhausted::Polls);
             return false;
         }
         record.cleanup_polls += u64::from(bounded);

@@ -107,7 +107,7 @@ record! {
         pub(super) polls: u64,
         pub(super) polls_since_request: u64,
         pub(super) cleanup_polls: u64,
-        pub(super) quota_noticed: bool,
+        pub(super) noticed: Noticed,
         pub(super) overrun: bool,
         /// The last cancel phase journaled.
         pub(super) phase: Option<Phase>,

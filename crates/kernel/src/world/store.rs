@@ -27,18 +27,21 @@ impl<P, V> RegionStore for World<P, V> {
         }
     }
 
-    fn release(&mut self, region: RegionId) {
+    fn cancel_timers(&mut self, region: RegionId) {
         let Ok(record) = self.region_ref(region) else { return };
-        let channels = record.channels.clone();
         let timers: Vec<_> = record.timers.values().copied().collect();
-        for channel in channels {
+        timers.into_iter().for_each(|timer| _ = self.drop_timer(timer));
+    }
+
+    fn release_channels(&mut self, region: RegionId) {
+        let Ok(record) = self.region_ref(region) else { return };
+        for channel in record.channels.clone() {
             let permits = self.channels.get(channel.0).map(|c| c.permits.clone());
             for permit in permits.unwrap_or_default() {
                 let _ = self.abort(permit);
             }
             self.close_channel(channel);
         }
-        timers.into_iter().for_each(|timer| _ = self.drop_timer(timer));
     }
 
     fn account_leaks(&mut self, region: RegionId) {

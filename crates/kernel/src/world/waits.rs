@@ -40,11 +40,11 @@ impl<P, V> World<P, V> {
 
     /// Spends cost; BUDGET_EXHAUSTED spends nothing and starts the cancel.
     pub fn spend(&mut self, task: TaskId, cost: u64) -> Answer {
-        let spent = self.live_task(task)?.budget.consume_cost(cost);
-        spent.map_err(|exhausted| {
-            self.exhaust(task, exhausted);
-            exhausted.status()
-        })
+        let record = self.live_task(task)?;
+        let Err(exhausted) = record.budget.consume_cost(cost) else { return Ok(()) };
+        record.noticed.insert(exhausted);
+        self.exhaust(task, exhausted);
+        Err(exhausted.status())
     }
 
     /// Begins a sleep, bounded by the task's deadline. Wait for it with [`slept`](World::slept).

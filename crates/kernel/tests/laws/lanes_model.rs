@@ -131,12 +131,18 @@ impl Item {
 struct Sorted {
     items: Vec<Item>,
     pushed: u64,
+    /// Whether equals are ordered by their tokens.
+    by_token: bool,
 }
 
 impl Sorted {
     fn push(&mut self, place: Place, token: u64, pinned: bool) -> u64 {
         self.items.push(Item { place, token, pinned, seq: self.pushed });
-        self.items.sort_by_key(Item::order);
+        let by_token = self.by_token;
+        self.items.sort_by_key(|item| {
+            let (lane, priority, deadline, seq) = item.order();
+            (lane, priority, deadline, if by_token { item.token } else { 0 }, seq)
+        });
         self.pushed += 1;
         self.pushed - 1
     }
@@ -342,21 +348,24 @@ fn the_worker_law_agrees_with_sorted_lists() {
         let mut rng = DetRng::new(seed, 1);
         let workers = 1 + seed as usize % 4;
         let base = 1 + rng.below(3) as u32;
-        let tie_break = if seed % 3 == 0 { TieBreak::Fifo } else { TieBreak::Seeded };
+        let ties = [TieBreak::Fifo, TieBreak::Seeded, TieBreak::TaskKey];
+        let tie_break = ties[seed as usize / 4 % 3];
         let config = SchedulerConfig { workers, cancel_streak_limit: base, tie_break };
+        let empty = Sorted { by_token: tie_break == TieBreak::TaskKey, ..Sorted::default() };
         let mut scheduler = Scheduler::new(config);
         let mut naive = Naive {
             base,
             tie_break,
-            global: Sorted::default(),
-            locals: vec![Sorted::default(); workers],
+            global: empty.clone(),
+            locals: vec![empty; workers],
             streaks: vec![(0, 0); workers],
             certificates: vec![[0; 7]; workers],
             chain: (0, 0),
         };
         let (mut left, mut right) = (Oracle::new(seed), Oracle::new(seed));
         let mut tickets = Vec::new();
-        for token in 0..200 {
+        // Each token once, in no order.
+        for token in (0..200).map(|n: u64| n * 77 % 200) {
             let worker = rng.below(workers);
             match rng.below(9) {
                 0..4 => {

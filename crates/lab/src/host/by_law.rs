@@ -6,7 +6,7 @@
 //! there are fewer of them.
 
 use asx_kernel::choose::{Choose, Point as LawPoint};
-use asx_kernel::lanes::{Decision, SchedulerConfig, Source};
+use asx_kernel::lanes::{Decision, SchedulerConfig, Source, TieBreak};
 use asx_runtime::{Dispatch, Runnable};
 
 use super::State;
@@ -29,11 +29,11 @@ impl Choose for ByStrategy<'_> {
 
 impl State {
     /// Sets up lanes for this many workers, none for 0: what was left in the old ones.
-    pub(super) fn set_workers(&mut self, workers: usize) -> Vec<Runnable> {
+    pub(super) fn set_workers(&mut self, workers: usize, tie_break: TieBreak) -> Vec<Runnable> {
         if workers == 0 && self.lanes.is_none() {
             return Vec::new();
         }
-        let config = SchedulerConfig { workers, ..SchedulerConfig::default() };
+        let config = SchedulerConfig { workers, tie_break, ..SchedulerConfig::default() };
         let lanes = (workers > 0).then(|| Lanes::new(config));
         std::mem::replace(&mut self.lanes, lanes).map_or_else(Vec::new, Lanes::into_entries)
     }

@@ -79,9 +79,9 @@ impl<T> Sender<T> {
         self.shared.try_send(value)
     }
 
-    /// Sends at once, in the place of the oldest message if the channel is full or others wait:
-    /// that message, if one had to go. Permits are never evicted: it fails when they fill the
-    /// channel.
+    /// Sends at once, in the place of the oldest message if the channel is full: that message, if
+    /// one had to go. With room it is a send like any other, also while senders wait: it does not
+    /// queue behind them. Permits are never evicted: it fails when they fill the channel.
     ///
     /// ```
     /// let (tx, mut rx) = asx_runtime::channel::bounded(1);

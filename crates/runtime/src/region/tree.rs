@@ -61,8 +61,12 @@ impl<'a> RegionStore for Tree<'a> {
         }
     }
 
-    fn release(&mut self, region: Self::Region) {
-        region.release_holdings();
+    fn cancel_timers(&mut self, region: Self::Region) {
+        region.cancel_timers();
+    }
+
+    fn release_channels(&mut self, region: Self::Region) {
+        region.release_channels();
     }
 
     fn account_leaks(&mut self, region: Self::Region) {

@@ -59,16 +59,16 @@ fn severity_is_a_lattice() {
 }
 
 #[test]
-fn two_cancels_keep_the_stronger_reason_from_either_side() {
+fn two_cancels_keep_the_left_reason_however_strong_the_right_one_is() {
     let weak = cancelled(reason(Kind::User, 1), 0);
     let strong = cancelled(reason(Kind::Shutdown, 9), 1);
-    assert_eq!(weak.clone().join(strong.clone()), strong);
+    assert_eq!(weak.clone().join(strong.clone()), weak);
     assert_eq!(strong.clone().join(weak), strong);
     let earlier = cancelled(reason(Kind::Shutdown, 8), 2);
-    assert_eq!(strong.join(earlier.clone()), earlier);
+    assert_eq!(strong.clone().join(earlier), strong);
 }
 
-/// Outcomes by rank, three of them cancels: the higher number survives a join.
+/// Outcomes of each severity, three of them cancels of different strength.
 fn shape(number: usize, who: usize) -> Ended {
     match number {
         0 => Ok(who),
@@ -96,10 +96,10 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Where the first of the strongest is: what folding in creation order must keep.
-fn survivor(shapes: &[usize]) -> usize {
-    let strongest = shapes.iter().max();
-    shapes.iter().position(|shape| Some(shape) == strongest).unwrap()
+/// Where the first of the most severe is: what folding in creation order must keep.
+fn survivor(children: &[Ended]) -> usize {
+    let worst = children.iter().map(Lattice::severity).max();
+    children.iter().position(|child| Some(child.severity()) == worst).unwrap()
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_fold_is_the_fold_in_creation_order_whoever_ends_first() {
             let shapes: Vec<_> = (0..n as u32).map(|digit| code / 6_usize.pow(digit) % 6).collect();
             let children: Vec<_> = (0..n).map(|who| shape(shapes[who], who)).collect();
             let in_order = children.iter().cloned().reduce(Lattice::join).unwrap();
-            assert_eq!(in_order, children[survivor(&shapes)]);
+            assert_eq!(in_order, children[survivor(&children)]);
             for order in &orders {
                 let mut fold = Fold::default();
                 for &who in order {

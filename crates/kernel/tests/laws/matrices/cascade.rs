@@ -14,7 +14,8 @@ enum Entry {
     Moved(usize, RegionState, RegionState),
     Cancel(usize),
     Finalizer(usize),
-    Release(usize),
+    Timers(usize),
+    Channels(usize),
     Leaks(usize, u32),
     Gone(usize),
 }
@@ -99,13 +100,17 @@ impl RegionStore for Store {
         self.log.push(Entry::Finalizer(region));
     }
 
-    fn release(&mut self, region: usize) {
+    fn cancel_timers(&mut self, region: usize) {
         self.assert_nothing_lives_in(region);
-        self.log.push(Entry::Release(region));
+        self.log.push(Entry::Timers(region));
+    }
+
+    fn release_channels(&mut self, region: usize) {
+        self.log.push(Entry::Channels(region));
     }
 
     fn account_leaks(&mut self, region: usize) {
-        assert_eq!(self.log.last(), Some(&Entry::Release(region)));
+        assert_eq!(self.log.last(), Some(&Entry::Channels(region)));
         self.log.push(Entry::Leaks(region, self.words[region].outstanding()));
     }
 
@@ -187,7 +192,8 @@ impl Model {
             self.log.push(Entry::Finalizer(region));
             return;
         }
-        self.log.push(Entry::Release(region));
+        self.log.push(Entry::Timers(region));
+        self.log.push(Entry::Channels(region));
         let leaks = std::mem::take(&mut self.rooms[region].obligations);
         if leaks > 0 {
             self.log.push(Entry::Leaks(region, leaks));
@@ -341,7 +347,8 @@ fn a_closed_tree_cancels_downwards_and_closes_upwards() {
         Entry::Cancel(1),
         Entry::Moved(2, Open, Closing),
         Entry::Moved(2, Closing, Finalizing),
-        Entry::Release(2),
+        Entry::Timers(2),
+        Entry::Channels(2),
         Entry::Moved(2, Finalizing, Closed),
         Entry::Gone(2),
     ];
@@ -351,7 +358,8 @@ fn a_closed_tree_cancels_downwards_and_closes_upwards() {
     cascade::task_done(&mut store, 1);
     log.extend([
         Entry::Moved(1, Draining, Finalizing),
-        Entry::Release(1),
+        Entry::Timers(1),
+        Entry::Channels(1),
         Entry::Moved(1, Finalizing, Closed),
         Entry::Gone(1),
         Entry::Moved(0, Draining, Finalizing),
@@ -366,7 +374,8 @@ fn a_closed_tree_cancels_downwards_and_closes_upwards() {
     store.running[0] = 0;
     cascade::task_done(&mut store, 0);
     log.extend([
-        Entry::Release(0),
+        Entry::Timers(0),
+        Entry::Channels(0),
         Entry::Leaks(0, 2),
         Entry::Moved(0, Finalizing, Closed),
         Entry::Gone(0),
@@ -388,7 +397,8 @@ fn an_ended_scope_stays_open_for_its_children_to_spawn() {
     let log = [
         Entry::Moved(0, Open, Closing),
         Entry::Moved(0, Closing, Finalizing),
-        Entry::Release(0),
+        Entry::Timers(0),
+        Entry::Channels(0),
         Entry::Moved(0, Finalizing, Closed),
         Entry::Gone(0),
     ];
