@@ -22,12 +22,9 @@ pub enum ChannelState {
 /// How a reserve went.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reserve<W> {
+pub enum Reserve {
     /// One slot is reserved for the caller.
-    Granted {
-        /// The new head of the waiting senders, when there is room for it too.
-        wake: Option<W>,
-    },
+    Granted,
     /// The caller holds this place and will be woken.
     Waiting(WaiterId),
 }
@@ -40,7 +37,7 @@ pub enum Recv<T, W> {
     Message {
         /// The message.
         value: T,
-        /// The head of the waiting senders, which now has room.
+        /// The waiting sender that gets its slot.
         wake: Option<W>,
     },
     /// The queue is empty and stays so.
@@ -85,9 +82,11 @@ pub struct Evicted<T, W> {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left<W> {
+    /// It was in line, or had a slot granted. Not if the channel was closed meanwhile.
+    pub was_there: bool,
     /// The waiter's own token, to be dropped; `None` if it was woken already or never waited.
     pub token: Option<W>,
-    /// The next waiting sender if there is room, or the receiver if no sender is left.
+    /// The waiting sender that gets its slot, or the receiver if no sender is left.
     pub wake: Option<W>,
 }
 

@@ -11,8 +11,10 @@ impl<T, W> Channel<T, W> {
         len(&self) -> usize = self.queue.len();
         /// Whether no message is queued.
         is_empty(&self) -> bool = self.queue.is_empty();
-        /// How many permits are out.
+        /// How many slots are reserved, those that nobody has come for among them.
         reserved(&self) -> usize = self.reserved;
+        /// How many slots were granted to senders that have not come for them.
+        granted(&self) -> usize = self.granted.len();
         /// How many senders are in line.
         waiters(&self) -> usize = self.waiters.line.len();
         /// How many sender handles there are.
@@ -40,21 +42,21 @@ impl<T, W> Channel<T, W> {
         self.waiters.line.iter().filter_map(|waiter| Some((waiter.id, waiter.token.as_ref()?)))
     }
 
-    /// The head of the line, if it was woken and has not looked again.
-    pub fn woken(&self) -> Option<WaiterId> {
-        self.waiters.line.front().filter(|head| head.token.is_none()).map(|head| head.id)
-    }
-
     /// Tests what must hold between any two calls; names the first broken rule.
     pub fn check(&self) -> Result<(), &'static str> {
         let asleep = self.receiver.is_some();
         let line_empty = self.waiters.line.is_empty();
-        let head_right = line_empty || self.woken().is_some() || !self.has_room();
-        let nothing_left = self.queue.is_empty() && line_empty && !asleep;
+        let granted_in_order = self.granted.iter().is_sorted_by(|a, b| a < b);
+        let before_line = self.granted.back() < self.waiters.line.front().map(|head| &head.id);
+        let grants_sound = granted_in_order && (line_empty || before_line);
+        let nothing_left =
+            self.queue.is_empty() && line_empty && !asleep && self.granted.is_empty();
         let open = !self.receiver_closed;
         ensure(self.used() <= self.capacity, "more slots used than there are")?;
         ensure(self.waiters.is_sound(), "the waiters are out of order")?;
-        ensure(head_right, "the head waiter sleeps beside room")?;
+        ensure(line_empty || !self.has_room(), "somebody waits beside room")?;
+        ensure(grants_sound, "the grants are out of order")?;
+        ensure(self.granted.len() <= self.reserved, "more grants than reserved slots")?;
         ensure(!asleep || self.queue.is_empty(), "the receiver sleeps beside a message")?;
         ensure(!asleep || !self.senders_gone(), "the receiver sleeps and no sender is left")?;
         ensure(open || nothing_left, "something is left behind a closed receiver")

@@ -2,23 +2,25 @@
 //!
 //! ```text
 //! reserve -> Granted -> send -> queue -> recv
-//!    |          \-> abort: the slot is free again
-//!    \-> Waiting, in line -> woken as head -> reserve again -> Granted
-//!                       \-> leave: cancelled or dropped
+//!    |          \-> abort: the slot goes to the head of the line, or is free again
+//!    \-> Waiting, in line -> a slot came free: it is the head's, who is woken -> reserve again
+//!                       \-> leave: cancelled or dropped           -> Granted
 //! ```
 //!
 //! A sender first reserves a slot, which can wait and be cancelled with nothing at stake; filling
 //! the slot then cannot fail half-way. A slot is used from the grant until its message is
-//! received, and never more than `capacity` are used. Slots are granted in the order of asking:
-//! while anybody waits, no newcomer gets one, even if there is room.
+//! received, and never more than `capacity` are used. Slots are granted in the order of asking: one
+//! that comes free while somebody waits is reserved for the head of the line at once, who is out of
+//! line, is woken, and has only to come for it. If it leaves instead, the slot goes to the next.
+//! Only an evicting send takes a slot that nobody has come for; whose it was is the head again.
 //!
 //! The structure is generic over the waiter's token `W` (a waker, a task id) and calls nobody:
 //! whom to wake, and every token or message to be dropped, is handed out, so that a host does both
 //! after it has released its lock. Cancellation is the caller's to check, before it asks.
 //!
-//! Two conditions hold between any two calls, and no wakeup can be lost while they do: if there is
-//! room and somebody waits, the head has been woken; if the receiver sleeps, there is no message
-//! and a sender is left. [`Channel::check`] tests them.
+//! Two conditions hold between any two calls, and no wakeup can be lost while they do: there is no
+//! room or nobody waits; if the receiver sleeps, there is no message and a sender is left.
+//! [`Channel::check`] tests them.
 
 mod answer;
 mod look;
@@ -27,13 +29,14 @@ mod tests;
 mod waiters;
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 pub use answer::{
     ChannelState, Closed, Disconnected, Evicted, Left, Recv, Reserve, Sent, TryRecvError,
     TryReserveError, TrySendError, ZeroCapacity,
 };
 pub use waiters::WaiterId;
-use waiters::Waiters;
+use waiters::{Waiter, Waiters};
 
 /// A bounded channel of `T`, whose waiters are known by a `W`.
 ///
@@ -41,7 +44,7 @@ use waiters::Waiters;
 /// use asx_kernel::channel::{Channel, Recv, Reserve, Sent};
 /// let mut channel: Channel<&str, u32> = Channel::new(1)?;
 /// assert_eq!(channel.recv(7), Recv::Waiting);
-/// assert_eq!(channel.reserve(&mut None, 1)?, Reserve::Granted { wake: None });
+/// assert_eq!(channel.reserve(&mut None, 1)?, Reserve::Granted);
 /// assert_eq!(channel.send("hello"), Sent::Queued { wake: Some(7) });
 /// assert_eq!(channel.recv(7), Recv::Message { value: "hello", wake: None });
 /// # Ok::<(), Box<dyn core::error::Error>>(())
@@ -51,8 +54,11 @@ pub struct Channel<T, W> {
     capacity: usize,
     /// Committed messages, oldest first.
     queue: VecDeque<T>,
-    /// Permits granted and not resolved.
+    /// Slots granted and not resolved, whether or not their sender has come for them.
     reserved: usize,
+    /// Whose slots those are that nobody has come for, in the order of service: sorted, as ids only
+    /// grow.
+    granted: VecDeque<WaiterId>,
     waiters: Waiters<W>,
     /// The receiver's token while it sleeps.
     receiver: Option<W>,
@@ -62,7 +68,7 @@ pub struct Channel<T, W> {
 }
 
 /// What asking for a slot came to.
-type Asked<W> = Result<Reserve<W>, Disconnected>;
+type Asked = Result<Reserve, Disconnected>;
 
 /// Asking for slots.
 impl<T, W> Channel<T, W> {
@@ -75,6 +81,7 @@ impl<T, W> Channel<T, W> {
             capacity,
             queue: VecDeque::new(),
             reserved: 0,
+            granted: VecDeque::new(),
             waiters: Waiters { line: VecDeque::new(), next: 0 },
             receiver: None,
             receiver_closed: false,
@@ -82,29 +89,25 @@ impl<T, W> Channel<T, W> {
         })
     }
 
-    /// Asks for a slot. `place` is the caller's place in line, `None` at first; asking again with
-    /// it replaces the token and keeps the place. It is cleared once the caller no longer waits.
+    /// Asks for a slot, or for the one it was granted. `place` is the caller's place in line, `None`
+    /// at first; asking again with it replaces the token and keeps the place. It is cleared once the
+    /// caller no longer waits.
     ///
     /// The second answer is the token that is not kept (this one, or the one it replaced), to be
     /// dropped by the caller.
-    pub fn reserve_with(
-        &mut self,
-        place: &mut Option<WaiterId>,
-        token: W,
-    ) -> (Asked<W>, Option<W>) {
+    pub fn reserve_with(&mut self, place: &mut Option<WaiterId>, token: W) -> (Asked, Option<W>) {
         if self.is_disconnected() {
             *place = None;
             return (Err(Disconnected), Some(token));
         }
-        let position = place.and_then(|id| self.waiters.position(id));
-        let is_first = position.map_or(self.waiters.line.is_empty(), |at| at == 0);
-        if is_first && self.has_room() {
-            // Where there is room the head was woken: this drops no token.
-            self.waiters.line.pop_front();
-            self.reserved += 1;
+        let had_grant = self.take_grant(*place);
+        // With room there is no line.
+        if had_grant || self.has_room() {
+            self.reserved += usize::from(!had_grant);
             *place = None;
-            return (Ok(Reserve::Granted { wake: self.wake_next() }), Some(token));
+            return (Ok(Reserve::Granted), Some(token));
         }
+        let position = place.and_then(|id| self.waiters.position(id));
         let (id, spare) = match (*place, position) {
             (Some(id), Some(at)) => (id, self.waiters.line[at].token.replace(token)),
             _ => (self.waiters.join(token), None),
@@ -113,12 +116,21 @@ impl<T, W> Channel<T, W> {
         (Ok(Reserve::Waiting(id)), spare)
     }
 
-    /// Gives up a place in line, because the waiter was cancelled or dropped.
+    /// Whether a slot was granted to this waiter, which has only to ask for it.
+    pub fn has_grant(&self, waiter: WaiterId) -> bool {
+        self.granted.binary_search(&waiter).is_ok()
+    }
+
+    /// Gives up a place in line, or a slot that was granted, because the waiter was cancelled or
+    /// dropped.
     pub fn leave(&mut self, waiter: WaiterId) -> Left<W> {
-        let Some(token) = self.waiters.remove(waiter) else {
-            return Left { token: None, wake: None };
-        };
-        Left { token, wake: self.wake_next() }
+        if self.take_grant(Some(waiter)) {
+            return Left { was_there: true, token: None, wake: self.abort() };
+        }
+        let removed = self.waiters.remove(waiter);
+        // A line that gets shorter makes no room.
+        let wake = if self.senders_gone() { self.receiver.take() } else { None };
+        Left { was_there: removed.is_some(), token: removed.flatten(), wake }
     }
 
     /// Reserves a slot if one is free and nobody waits.
@@ -137,7 +149,7 @@ impl<T, W> Channel<T, W> {
     /// One sender fewer. After the last one: the receiver, if it waits.
     pub fn drop_sender(&mut self) -> Option<W> {
         self.senders = self.senders.saturating_sub(1);
-        self.wake_next()
+        self.freed()
     }
 }
 
@@ -155,11 +167,11 @@ impl<T, W> Channel<T, W> {
         Sent::Queued { wake: self.commit(value) }
     }
 
-    /// Frees one reserved slot: the head of the waiting senders to wake, or the receiver if this
+    /// Frees one reserved slot: the waiting sender to wake that gets it, or the receiver if this
     /// was the last of the senders. Without a reserved slot nothing changes.
     pub fn abort(&mut self) -> Option<W> {
         self.reserved = self.reserved.checked_sub(1)?;
-        self.wake_next()
+        self.freed()
     }
 
     /// Sends if a slot is free and nobody waits: the receiver to wake.
@@ -171,16 +183,14 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Sends at once: into free room, though others may wait for it, else in the place of the
-    /// oldest message. Fails when full of permits only: those are never evicted.
-    ///
-    /// A waiter that was woken for the room this takes finds none, keeps its place and is woken
-    /// for the next.
+    /// Sends at once: into room, of which slots are a part that were granted and that nobody has
+    /// come for; else in the place of the oldest message. Fails when full of permits only: those
+    /// are never evicted.
     pub fn send_evict_oldest(&mut self, value: T) -> Result<Evicted<T, W>, TrySendError<T>> {
         if self.is_disconnected() {
             return Err(TrySendError::Disconnected(value));
         }
-        let old = if self.has_room() { None } else { self.queue.pop_front() };
+        let old = if self.has_room() || self.revoke() { None } else { self.queue.pop_front() };
         if !self.has_room() {
             return Err(TrySendError::Full(value));
         }
@@ -202,11 +212,11 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Takes the oldest message, if any, with the head of the waiting senders to wake.
+    /// Takes the oldest message, if any, with the waiting sender to wake that gets its slot.
     #[inline]
     pub fn try_recv(&mut self) -> Result<(T, Option<W>), TryRecvError> {
         match self.queue.pop_front() {
-            Some(value) => Ok((value, self.waiters.wake_head())),
+            Some(value) => Ok((value, self.grant())),
             None if self.is_disconnected() => Err(TryRecvError::Disconnected),
             None => Err(TryRecvError::Empty),
         }
@@ -221,6 +231,9 @@ impl<T, W> Channel<T, W> {
     /// The receiver is gone, for good. Everything that waited for it is handed out, once.
     pub fn close_receiver(&mut self) -> Closed<T, W> {
         self.receiver_closed = true;
+        // Slots nobody has come for are free again.
+        self.reserved -= self.granted.len();
+        self.granted.clear();
         Closed {
             messages: core::mem::take(&mut self.queue),
             wakes: self.waiters.line.drain(..).filter_map(|waiter| waiter.token).collect(),
@@ -228,17 +241,21 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Takes all messages at once, with the head of the waiting senders to wake; each that gets
-    /// a slot wakes the next.
-    pub fn drain(&mut self) -> (VecDeque<T>, Option<W>) {
-        (core::mem::take(&mut self.queue), self.wake_next())
+    /// Takes all messages at once, with the waiting senders to wake that get their slots.
+    pub fn drain(&mut self) -> (VecDeque<T>, Vec<W>) {
+        let messages = core::mem::take(&mut self.queue);
+        let mut wakes = Vec::new();
+        while self.has_room() && !self.waiters.line.is_empty() {
+            wakes.extend(self.grant());
+        }
+        (messages, wakes)
     }
 }
 
 /// For tokens that are plain data, so that none is ever dropped in here.
 impl<T, W: Copy> Channel<T, W> {
     /// [`reserve_with`](Channel::reserve_with), without the spare token.
-    pub fn reserve(&mut self, place: &mut Option<WaiterId>, token: W) -> Asked<W> {
+    pub fn reserve(&mut self, place: &mut Option<WaiterId>, token: W) -> Asked {
         self.reserve_with(place, token).0
     }
 
@@ -285,15 +302,40 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Whoever has something to do after a place, a slot or a sender was given up: never two, as
-    /// the senders are not gone while one of them waits.
-    fn wake_next(&mut self) -> Option<W> {
-        if self.senders_gone() {
-            self.receiver.take()
-        } else if self.has_room() {
-            self.waiters.wake_head()
-        } else {
-            None
+    /// Takes a slot out of those granted, if it is one.
+    fn take_grant(&mut self, waiter: Option<WaiterId>) -> bool {
+        let at = waiter.and_then(|waiter| self.granted.binary_search(&waiter).ok());
+        at.and_then(|at| self.granted.remove(at)).is_some()
+    }
+
+    /// Reserves free room for the head of the line, if there are both: whom to wake. Nobody, if it
+    /// was woken for a slot before that was taken from it, and has not looked since.
+    #[inline]
+    fn grant(&mut self) -> Option<W> {
+        if self.waiters.line.is_empty() || !self.has_room() {
+            return None;
         }
+        let head = self.waiters.line.pop_front()?;
+        self.reserved += 1;
+        self.granted.push_back(head.id);
+        head.token
+    }
+
+    /// Takes back the slot that was granted last, if nobody has come for it: whose it was is in
+    /// line again, before all others that wait.
+    #[cold]
+    fn revoke(&mut self) -> bool {
+        let last = self.granted.pop_back();
+        if let Some(id) = last {
+            self.reserved -= 1;
+            self.waiters.line.push_front(Waiter { id, token: None });
+        }
+        last.is_some()
+    }
+
+    /// A slot or a sender was given up: whom to wake. Never two, as the senders are not gone while
+    /// one of them waits.
+    fn freed(&mut self) -> Option<W> {
+        if self.senders_gone() { self.receiver.take() } else { self.grant() }
     }
 }

@@ -31,9 +31,7 @@ fn wait(channel: &mut Numbers, token: u32) -> WaiterId {
     place.unwrap()
 }
 
-fn granted(wake: Option<u32>) -> Result<Reserve<u32>, Disconnected> {
-    Ok(Reserve::Granted { wake })
-}
+const GRANTED: Result<Reserve, Disconnected> = Ok(Reserve::Granted);
 
 #[test]
 fn capacity_zero_is_refused_and_one_is_enough() {
@@ -50,7 +48,7 @@ fn capacity_zero_is_refused_and_one_is_enough() {
 #[test]
 fn messages_and_permits_together_never_exceed_capacity() {
     let mut channel = channel(2);
-    assert_eq!(channel.reserve(&mut None, 1), granted(None));
+    assert_eq!(channel.reserve(&mut None, 1), GRANTED);
     assert_eq!(channel.try_send(10), Ok(None));
     assert_eq!((channel.len(), channel.reserved()), (1, 1));
     assert_eq!(channel.try_reserve(), Err(TryReserveError::Full));
@@ -83,17 +81,18 @@ fn waiting_senders_are_served_first_in_first_out() {
     while let Some(token) = channel.abort() {
         served.push(token);
         let mut place = Some(places[token as usize - 1]);
-        assert_eq!(channel.reserve(&mut place, token), granted(None));
+        assert_eq!(channel.reserve(&mut place, token), GRANTED);
         assert_eq!(place, None);
     }
     assert_eq!((served, channel.reserved()), (vec![1, 2, 3], 0));
 }
 
 #[test]
-fn nobody_jumps_the_queue_even_when_there_is_room() {
+fn a_slot_that_comes_free_is_the_heads_and_nobody_jumps_the_queue() {
     let (mut channel, places) = full(1, &[1, 2]);
     assert_eq!(channel.abort(), Some(1));
-    assert_eq!((channel.reserved(), channel.waiters()), (0, 2));
+    assert_eq!((channel.reserved(), channel.granted(), channel.waiters()), (1, 1, 1));
+    assert!(channel.has_grant(places[0]) && !channel.has_grant(places[1]));
     assert_eq!(channel.try_reserve(), Err(TryReserveError::Full));
     assert_eq!(channel.try_send(5), Err(TrySendError::Full(5)));
     let newcomer = wait(&mut channel, 3);
@@ -101,7 +100,8 @@ fn nobody_jumps_the_queue_even_when_there_is_room() {
     assert_eq!(channel.reserve(&mut second, 2), Ok(Reserve::Waiting(places[1])));
     assert!(newcomer > places[1]);
     channel.check().unwrap();
-    assert_eq!(channel.reserve(&mut Some(places[0]), 1), granted(None));
+    assert_eq!(channel.reserve(&mut Some(places[0]), 1), GRANTED);
+    assert_eq!((channel.reserved(), channel.granted()), (1, 0));
 }
 
 #[test]
@@ -127,24 +127,24 @@ fn a_place_that_is_no_longer_in_line_is_exchanged_for_a_new_one() {
 }
 
 #[test]
-fn the_new_head_is_woken_when_the_old_one_takes_a_slot_and_room_remains() {
+fn each_slot_that_comes_free_is_granted_to_the_next_in_line() {
     let (mut channel, places) = full(2, &[1, 2, 3]);
-    assert_eq!(channel.woken(), None);
-    assert_eq!(channel.abort(), Some(1));
-    assert_eq!(channel.woken(), Some(places[0]));
-    assert_eq!(channel.abort(), None, "the head is woken once until it looks again");
-    assert_eq!(channel.reserve(&mut Some(places[0]), 1), granted(Some(2)));
-    assert_eq!(channel.woken(), Some(places[1]));
-    assert_eq!(channel.reserve(&mut Some(places[1]), 2), granted(None));
-    assert_eq!((channel.woken(), channel.waiters()), (None, 1));
+    assert_eq!((channel.abort(), channel.abort()), (Some(1), Some(2)));
+    assert_eq!((channel.reserved(), channel.granted(), channel.waiters()), (2, 2, 1));
+    // They come for their slots in whatever order.
+    assert_eq!(channel.reserve(&mut Some(places[1]), 2), GRANTED);
+    assert_eq!(channel.reserve(&mut Some(places[0]), 1), GRANTED);
+    assert_eq!((channel.granted(), channel.waiters()), (0, 1));
 }
 
 #[test]
-fn a_head_that_leaves_passes_its_turn_on() {
+fn a_grant_that_is_given_up_goes_to_the_next() {
     let (mut channel, places) = full(1, &[1, 2]);
     assert_eq!(channel.abort(), Some(1));
-    assert_eq!(channel.leave(places[0]), Left { token: None, wake: Some(2) });
-    assert_eq!(channel.leave(places[1]), Left { token: None, wake: None });
+    let left = Left { was_there: true, token: None, wake: Some(2) };
+    assert_eq!(channel.leave(places[0]), left);
+    let left = Left { was_there: true, token: None, wake: None };
+    assert_eq!(channel.leave(places[1]), left);
     assert_eq!(channel.try_reserve(), Ok(()), "no phantom is left in line");
 }
 
@@ -152,9 +152,11 @@ fn a_head_that_leaves_passes_its_turn_on() {
 fn leaving_without_room_wakes_nobody_and_hands_the_token_back() {
     let (mut channel, places) = full(1, &[1, 2, 3]);
     let before = (channel.len(), channel.reserved());
-    assert_eq!(channel.leave(places[1]), Left { token: Some(2), wake: None });
-    assert_eq!(channel.leave(places[0]), Left { token: Some(1), wake: None });
-    assert_eq!(channel.leave(places[0]), Left { token: None, wake: None });
+    let left =
+        |token| Left { was_there: token > 0, token: (token > 0).then_some(token), wake: None };
+    assert_eq!(channel.leave(places[1]), left(2));
+    assert_eq!(channel.leave(places[0]), left(1));
+    assert_eq!(channel.leave(places[0]), left(0));
     assert_eq!((channel.len(), channel.reserved()), before, "no capacity was consumed");
     assert_eq!((channel.waiters(), channel.abort()), (1, Some(3)));
 }
@@ -162,7 +164,7 @@ fn leaving_without_room_wakes_nobody_and_hands_the_token_back() {
 #[test]
 fn an_aborted_permit_frees_its_slot_and_wakes_the_head() {
     let (mut channel, _) = full(2, &[1]);
-    assert_eq!((channel.abort(), channel.reserved()), (Some(1), 1));
+    assert_eq!((channel.abort(), channel.reserved(), channel.granted()), (Some(1), 2, 1));
 }
 
 #[test]
@@ -235,33 +237,24 @@ fn evicting_never_evicts_a_permit() {
 }
 
 #[test]
-fn evicting_uses_room_though_senders_wait_and_their_line_stands() {
+fn evicting_takes_a_slot_that_nobody_has_come_for_and_whose_it_was_is_the_head_again() {
     let (mut channel, places) = full(2, &[1, 2]);
     let _ = channel.send(6);
     assert_eq!(channel.abort(), Some(1));
     assert_eq!(channel.try_send(7), Err(TrySendError::Full(7)), "no other send passes the line");
     assert_eq!(channel.send_evict_oldest(7), Ok(Evicted { old: None, wake: None }));
     assert_eq!(channel.messages().copied().collect::<Vec<_>>(), [6, 7]);
+    assert_eq!((channel.granted(), channel.waiters()), (0, 2));
     channel.check().unwrap();
-    // The woken head finds no room, keeps its place and is woken for the next slot.
+    // It was woken already: if a slot comes free before it looks, it is not woken again.
+    assert_eq!(channel.clone().try_recv(), Ok((6, None)));
+    // It looks, finds no slot, and is woken for the next.
     let mut head = Some(places[0]);
     assert_eq!(channel.reserve(&mut head, 1), Ok(Reserve::Waiting(places[0])));
     assert_eq!(channel.try_recv(), Ok((6, Some(1))));
-    assert_eq!(channel.reserve(&mut head, 1), Ok(Reserve::Granted { wake: None }));
+    assert_eq!(channel.reserve(&mut head, 1), GRANTED);
     assert_eq!((head, channel.waiters()), (None, 1));
-    channel.check().unwrap();
-}
-
-#[test]
-fn evicting_into_an_empty_channel_with_a_line_is_a_send() {
-    let (mut channel, places) = full(1, &[1]);
-    assert_eq!(channel.abort(), Some(1));
-    assert_eq!(channel.send_evict_oldest(3), Ok(Evicted { old: None, wake: None }));
-    assert_eq!(channel.send_evict_oldest(4), Ok(Evicted { old: Some(3), wake: None }));
-    // The head has not asked again yet: it is woken already, and not a second time.
-    assert_eq!(channel.try_recv(), Ok((4, None)));
-    let mut head = Some(places[0]);
-    assert_eq!(channel.reserve(&mut head, 1), Ok(Reserve::Granted { wake: None }));
+    assert_eq!(channel.send_evict_oldest(8), Ok(Evicted { old: Some(7), wake: None }));
     channel.check().unwrap();
 }
 
@@ -362,7 +355,8 @@ fn a_waiting_sender_is_still_a_sender() {
     assert_eq!(channel.recv(RECEIVER), Recv::Waiting);
     assert_eq!((channel.drop_sender(), channel.abort()), (None, Some(1)));
     assert_eq!(channel.state(), ChannelState::Open);
-    assert_eq!(channel.leave(places[0]), Left { token: None, wake: Some(RECEIVER) });
+    let left = Left { was_there: true, token: None, wake: Some(RECEIVER) };
+    assert_eq!(channel.leave(places[0]), left);
     assert_eq!(channel.state(), ChannelState::SenderClosed);
 }
 
@@ -370,9 +364,9 @@ fn a_waiting_sender_is_still_a_sender() {
 fn draining_takes_all_messages_and_lets_the_line_move() {
     let (mut channel, places) = full(2, &[1, 2]);
     let _ = (channel.send(7), channel.send(8));
-    assert_eq!(channel.drain(), (vec![7, 8].into(), Some(1)));
-    assert_eq!(channel.reserve(&mut Some(places[0]), 1), granted(Some(2)));
-    assert_eq!(channel.drain(), (vec![].into(), None));
+    assert_eq!(channel.drain(), (vec![7, 8].into(), vec![1, 2]));
+    assert!(places.iter().all(|place| channel.has_grant(*place)));
+    assert_eq!(channel.drain(), (vec![].into(), vec![]));
     assert_eq!(channel.len(), 0);
 }
 
@@ -414,9 +408,12 @@ fn the_check_names_each_broken_rule() {
     assert_eq!(broken(1, &[1, 2], |c| c.waiters.line.make_contiguous().reverse()), order);
     assert_eq!(broken(1, &[1, 2], |c| c.waiters.line[1].id = c.waiters.line[0].id), order);
     assert_eq!(broken(1, &[1], |c| c.waiters.next -= 1), order);
-    assert_eq!(broken(1, &[1, 2], |c| c.waiters.line[1].token = None), order);
-    let asleep = "the head waiter sleeps beside room";
-    assert_eq!(broken(1, &[1], |c| c.reserved = 0), asleep);
+    assert_eq!(broken(1, &[1], |c| c.reserved = 0), "somebody waits beside room");
+    let grants = "the grants are out of order";
+    assert_eq!(broken(1, &[1], |c| c.granted.push_back(WaiterId(7))), grants);
+    assert_eq!(broken(2, &[], |c| c.granted.extend([WaiterId(1), WaiterId(0)])), grants);
+    let more = "more grants than reserved slots";
+    assert_eq!(broken(1, &[], |c| c.granted.extend([WaiterId(0), WaiterId(1)])), more);
     let beside = "the receiver sleeps beside a message";
     let harm: fn(&mut Numbers) = |c| {
         c.receiver = Some(RECEIVER);

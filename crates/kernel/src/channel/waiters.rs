@@ -1,8 +1,6 @@
 //! The line of senders that wait for a slot.
 //!
-//! Ids only grow and newcomers join at the tail, so the line is sorted by id. Only the head is
-//! ever woken: that takes its token but not its place, so it is woken once until it looks again,
-//! and nobody overtakes it meanwhile.
+//! Ids only grow and newcomers join at the tail, so the line is sorted by id.
 
 use alloc::collections::VecDeque;
 
@@ -13,7 +11,7 @@ pub struct WaiterId(pub(super) u64);
 #[derive(Clone, Debug)]
 pub(super) struct Waiter<W> {
     pub(super) id: WaiterId,
-    /// `None` once woken.
+    /// `None`: it was woken for a slot that was taken from it, and has not looked since.
     pub(super) token: Option<W>,
 }
 
@@ -37,22 +35,15 @@ impl<W> Waiters<W> {
         id
     }
 
-    /// Takes the head's token, unless it was taken before.
-    pub(super) fn wake_head(&mut self) -> Option<W> {
-        self.line.front_mut()?.token.take()
-    }
-
-    /// Removes one waiter. The outer `None`: it is not here; the inner: it was woken already.
+    /// Removes one waiter, if it is here: its token.
     pub(super) fn remove(&mut self, id: WaiterId) -> Option<Option<W>> {
         let position = self.position(id)?;
         self.line.remove(position).map(|waiter| waiter.token)
     }
 
-    /// Ids grow along the line and stay below the next one; only the head is woken.
+    /// Ids grow along the line and stay below the next one.
     pub(super) fn is_sound(&self) -> bool {
         let ids = self.line.iter().map(|waiter| waiter.id.0);
-        ids.clone().is_sorted_by(|a, b| a < b)
-            && ids.max().is_none_or(|last| last < self.next)
-            && self.line.iter().skip(1).all(|waiter| waiter.token.is_some())
+        ids.clone().is_sorted_by(|a, b| a < b) && ids.max().is_none_or(|last| last < self.next)
     }
 }

@@ -40,7 +40,8 @@ impl<P, V> World<P, V> {
         law("INV-SC-02", self.scheduler.check())?;
         for (_, record) in self.channels.iter() {
             law("INV-CH-01", record.law.check())?;
-            let (permits, slots) = (record.permits.len(), record.law.reserved());
+            let (permits, slots) =
+                (record.permits.len(), record.law.reserved() - record.law.granted());
             hold!(
                 "INV-OB-01",
                 permits == slots,

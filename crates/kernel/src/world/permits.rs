@@ -32,11 +32,7 @@ impl<P, V> World<P, V> {
             self.forget_wait(task, wait);
         }
         match answer.map_err(|error| error.status())? {
-            Reserve::Granted { wake } => {
-                let permit = self.granted(Some(task), channel, tracked);
-                self.wake_all(wake);
-                permit.map(Poll::Ready)
-            }
+            Reserve::Granted => self.granted(Some(task), channel, tracked).map(Poll::Ready),
             Reserve::Waiting(waiter) => {
                 if before.is_none() {
                     self.add_wait(task, Wait::Send(channel, waiter));

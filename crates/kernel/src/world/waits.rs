@@ -176,14 +176,13 @@ impl<P, V> World<P, V> {
         match wait {
             Wait::Send(channel, waiter) => {
                 let Some(record) = self.channels.get_mut(channel.0) else { return };
-                let line = record.law.waiters();
-                let wake = record.law.leave(waiter).wake;
+                let left = record.law.leave(waiter);
                 // A closed channel has no line any more to leave.
-                if record.law.waiters() < line {
+                if left.was_there {
                     self.note_channel(channel, Some(task), EventKind::SendLeft {});
                 }
                 self.account_channel(channel);
-                self.wake_all(wake);
+                self.wake_all(left.wake);
             }
             Wait::Recv(channel) => {
                 if let Some(record) = self.channels.get_mut(channel.0)

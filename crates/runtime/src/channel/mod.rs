@@ -23,7 +23,6 @@
 
 pub mod broadcast;
 mod error;
-mod law;
 mod line;
 #[cfg(all(test, loom))]
 mod loom;

@@ -6,10 +6,9 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
-use asx_kernel::channel::TryRecvError;
+use asx_kernel::channel::{Channel, TryRecvError};
 
 use super::RecvError;
-use super::law::Law;
 use super::shared::{Shared, Taken};
 use crate::cx::Wait;
 use crate::foreign::Ticket;
@@ -41,7 +40,7 @@ impl<'a, T> Recv<'a, T> {
     fn poll_with<R>(
         &mut self,
         context: &mut Context<'_>,
-        take: impl FnMut(&Shared<T>, &mut Law<T, Waker>) -> Taken<R>,
+        take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, RecvError>> {
         if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.ticket)) {
             self.forget();
@@ -144,7 +143,7 @@ impl<T> CancelSafe for RecvMany<'_, T> {}
 /// with each: those are to be woken.
 fn take_many<T>(
     shared: &Shared<T>,
-    channel: &mut Law<T, Waker>,
+    channel: &mut Channel<T, Waker>,
     into: &mut Vec<T>,
     max: usize,
     senders: &mut Vec<Waker>,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use asx_kernel::channel::WaiterId;
 
 use super::permit::{OwnedPermit, Permit};
-use super::shared::{Shared, wake};
+use super::shared::Shared;
 use super::{Disconnected, SendError};
 use crate::cx::Wait;
 use crate::foreign::Ticket;
@@ -46,11 +46,7 @@ impl<'a, T> Place<'a, T> {
             return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
         }
         match self.shared.poll_reserve(&mut self.place, context.waker(), number) {
-            Poll::Ready(Ok((number, next))) => {
-                let permit = permit(self.shared, number);
-                wake(next);
-                Poll::Ready(Ok(permit))
-            }
+            Poll::Ready(Ok(number)) => Poll::Ready(Ok(permit(self.shared, number))),
             Poll::Ready(Err(Disconnected(()))) => Poll::Ready(Err(SendError::Disconnected(()))),
             Poll::Pending => {
                 self.cx.waits(Wait::Reserve, self.at, context.waker(), &mut self.ticket);

@@ -12,14 +12,13 @@
 use std::task::{Poll, Waker};
 
 use asx_kernel::channel::{
-    Closed, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError, WaiterId,
-    ZeroCapacity,
+    Channel, Closed, Evicted, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError,
+    WaiterId, ZeroCapacity,
 };
 use asx_kernel::journal::EventKind;
 use asx_kernel::session::Resolution;
 
 use super::Disconnected;
-use super::law::Law;
 use super::tag::Tag;
 use crate::cell::is_task_waker;
 use crate::footprint::Object;
@@ -28,33 +27,33 @@ use crate::prim::Arc;
 use crate::short::ShortLock;
 
 pub(crate) struct Shared<T> {
-    law: ShortLock<Law<T, Waker>>,
+    law: ShortLock<Channel<T, Waker>>,
     object: Object,
     /// Who the channel is, if a runtime knows it.
     pub(super) tag: Option<Box<Tag>>,
 }
 
-/// A slot was reserved: who is to be woken, once the slot has its permit.
-type Granted = Result<Option<Waker>, Disconnected>;
+/// A slot was reserved.
+type Granted = Result<(), Disconnected>;
 
 /// The same, with the number of its permit.
-pub(super) type Numbered<N> = Result<(N, Option<Waker>), Disconnected>;
+pub(super) type Numbered<N> = Result<N, Disconnected>;
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
-        let law = ShortLock::new(Law::granting(capacity)?);
+        let law = ShortLock::new(Channel::new(capacity)?);
         Ok(Arc::new(Shared { law, object: Object::new(), tag: None }))
     }
 
     /// A channel that a runtime knows.
     #[cfg(not(loom))]
-    pub(super) fn tagged(law: Law<T, Waker>, tag: Tag) -> Shared<T> {
+    pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {
         Shared { law: ShortLock::new(law), object: Object::new(), tag: Some(Box::new(tag)) }
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
     #[inline]
-    pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut Law<T, Waker>) -> R) -> R {
+    pub(crate) fn with<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
         self.object.write();
         self.law.with(ask)
     }
@@ -108,7 +107,7 @@ impl<T> Shared<T> {
         if new && granted.is_pending() {
             self.note(EventKind::SendWaiting {});
         }
-        granted.map(|granted| granted.map(|next| (number(self), next)))
+        granted.map(|granted| granted.map(|()| number(self)))
     }
 
     /// Sends `value` as [`poll_reserve`](Shared::poll_reserve) and [`fill`](Shared::fill) would, at
@@ -156,8 +155,7 @@ impl<T> Shared<T> {
     ) -> Poll<Result<(), Disconnected<T>>> {
         let granted = std::task::ready!(self.poll_reserve(place, waker, Shared::number));
         let Some(value) = value.take() else { return Poll::Ready(Ok(())) };
-        let Ok((permit, next)) = granted else { return Poll::Ready(Err(Disconnected(value))) };
-        wake(next);
+        let Ok(permit) = granted else { return Poll::Ready(Err(Disconnected(value))) };
         Poll::Ready(self.fill(permit, value))
     }
 
@@ -184,10 +182,9 @@ impl<T> Shared<T> {
     #[cold]
     fn leave_line(&self, waiter: WaiterId) {
         let left = self.with(|channel| {
-            let line = channel.waiters();
             let left = channel.leave(waiter);
             // A closed channel has no line any more to leave.
-            if channel.waiters() < line {
+            if left.was_there {
                 self.note(EventKind::SendLeft {});
             }
             self.account(channel);
@@ -251,7 +248,7 @@ impl<T> Shared<T> {
         &self,
         again: bool,
         waker: &Waker,
-        mut take: impl FnMut(&Self, &mut Law<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         if !self.is_usable() {
             self.cancel_recv();
@@ -278,7 +275,7 @@ impl<T> Shared<T> {
 
     /// Takes the oldest message, under the lock.
     #[inline]
-    pub(super) fn take(&self, channel: &mut Law<T, Waker>) -> Taken<T> {
+    pub(super) fn take(&self, channel: &mut Channel<T, Waker>) -> Taken<T> {
         let taken = channel.try_recv()?;
         self.note(EventKind::Received {});
         Ok(taken)
@@ -295,7 +292,7 @@ impl<T> Shared<T> {
     fn wait_for_message<R>(
         &self,
         token: Waker,
-        mut take: impl FnMut(&Self, &mut Law<T, Waker>) -> Taken<R>,
+        mut take: impl FnMut(&Self, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, Disconnected>> {
         let (taken, spare) = self.with(|channel| match take(self, channel) {
             Err(TryRecvError::Empty) => {
@@ -323,7 +320,7 @@ impl<T> Shared<T> {
     }
 
     /// Closes the side of the receiver.
-    fn shut(&self, channel: &mut Law<T, Waker>) -> Closed<T, Waker> {
+    fn shut(&self, channel: &mut Channel<T, Waker>) -> Closed<T, Waker> {
         let first = !channel.is_receiver_closed();
         let closed = channel.close_receiver();
         if first {
@@ -403,7 +400,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let (value, sender) = match &self.tag {
-            None => self.with(Law::try_recv)?,
+            None => self.with(Channel::try_recv)?,
             Some(tag) => self.try_recv_known(tag)?,
         };
         wake(sender);
@@ -459,38 +456,37 @@ pub(super) fn wake(waker: Option<Waker>) {
 }
 
 /// Reserves if that needs no waker: for a newcomer when there is room and no line, for who waited
-/// once it was woken, and for nobody once the receiver is gone.
+/// once it was granted a slot, and for nobody once the receiver is gone.
 #[inline]
-fn reserve_now<T>(channel: &mut Law<T, Waker>, place: &mut Option<WaiterId>) -> Poll<Granted> {
+fn reserve_now<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>) -> Poll<Granted> {
     if place.is_none() {
         return match channel.try_reserve() {
-            Ok(()) => Poll::Ready(Ok(None)),
+            Ok(()) => Poll::Ready(Ok(())),
             Err(TryReserveError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
             Err(TryReserveError::Full) => Poll::Pending,
         };
     }
-    if !place.is_some_and(|place| channel.is_due(place)) && !channel.is_receiver_closed() {
+    if !place.is_some_and(|place| channel.has_grant(place)) && !channel.is_receiver_closed() {
         return Poll::Pending;
     }
-    // A slot was taken for it, or the woken head has room: so the law gives the token back; were it
-    // to keep it, the caller would replace it at once. This waker does nothing when cloned or
-    // dropped.
+    // A slot was granted to it, so the law gives the token back; were it to keep it, the caller
+    // would replace it at once. This waker does nothing when cloned or dropped.
     match channel.reserve_with(place, Waker::noop().clone()).0 {
-        Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
+        Ok(Reserve::Granted) => Poll::Ready(Ok(())),
         Ok(Reserve::Waiting(_)) => Poll::Pending,
         Err(_) => Poll::Ready(Err(Disconnected(()))),
     }
 }
 
 /// Registers the receiver, by the waker of a task of ours: a waker that is not kept.
-fn wait<T>(channel: &mut Law<T, Waker>, waker: &Waker) -> Option<Waker> {
+fn wait<T>(channel: &mut Channel<T, Waker>, waker: &Waker) -> Option<Waker> {
     let known = channel.receiver_waiting().is_some_and(|old| old.will_wake(waker));
     if known { None } else { channel.recv_with(waker.clone()).1 }
 }
 
 /// Takes a place in line, by the waker of a task of ours: there was no slot under this very lock.
 #[cold]
-fn join<T>(channel: &mut Law<T, Waker>, place: &mut Option<WaiterId>, waker: &Waker) {
+fn join<T>(channel: &mut Channel<T, Waker>, place: &mut Option<WaiterId>, waker: &Waker) {
     let (granted, spare) = line_up(channel, place, waker.clone());
     debug_assert!(granted.is_pending() && spare.is_none(), "a newcomer that found no slot");
 }
@@ -498,13 +494,13 @@ fn join<T>(channel: &mut Law<T, Waker>, place: &mut Option<WaiterId>, waker: &Wa
 /// Takes a place in line, or a slot if there is one after all. The waker that is not kept is to be
 /// dropped after the lock.
 fn line_up<T>(
-    channel: &mut Law<T, Waker>,
+    channel: &mut Channel<T, Waker>,
     place: &mut Option<WaiterId>,
     token: Waker,
 ) -> (Poll<Granted>, Option<Waker>) {
     let (asked, spare) = channel.reserve_with(place, token);
     let granted = match asked {
-        Ok(Reserve::Granted { wake }) => Poll::Ready(Ok(wake)),
+        Ok(Reserve::Granted) => Poll::Ready(Ok(())),
         Ok(Reserve::Waiting(_)) => Poll::Pending,
         Err(_) => Poll::Ready(Err(Disconnected(()))),
     };

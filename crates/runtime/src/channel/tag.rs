@@ -16,7 +16,6 @@ use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
 
 #[cfg(not(loom))]
-use super::law::Law;
 use super::shared::Shared;
 use crate::ambient;
 use crate::core::Core;
@@ -244,8 +243,7 @@ pub(crate) fn tagged<T: Send + 'static>(
     home: Option<&Arc<Region>>,
     capacity: usize,
 ) -> Result<Arc<Shared<T>>, Status> {
-    // What is on record is to be what the model has: heads ask themselves.
-    let law = Law::waking(capacity).map_err(|_| Status::InvalidArgument)?;
+    let law = Channel::new(capacity).map_err(|_| Status::InvalidArgument)?;
     // Until the region has it, so that it closes with the region, or is not made.
     let mut open = scope.map(|scope| scope.lock());
     if let Some(open) = &open {

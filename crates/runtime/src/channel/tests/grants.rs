@@ -21,10 +21,24 @@ type Waiting<'a> = Polls<Reserve<'a, usize>>;
 fn all_slots_that_come_free_at_once_are_granted_in_one_go() {
     both_granted(|tx, _, [mut one, mut two]| {
         assert_eq!(tx.try_send(9), Err(TrySendError::Full(9)), "both slots are taken");
-        assert_eq!(tx.send_evict_oldest(9), Err(TrySendError::Full(9)), "and not by messages");
         two.ready().unwrap().send(2);
         one.ready().unwrap().send(1);
         assert_eq!((queued(tx), one.wakes(), two.wakes()), (vec![2, 1], 0, 0));
+        check(tx);
+    });
+}
+
+#[test]
+fn an_evicting_send_takes_a_slot_nobody_has_come_for_and_whose_it_was_waits_on() {
+    both_granted(|tx, rx, [mut one, mut two]| {
+        assert_eq!(tx.send_evict_oldest(9), Ok(None));
+        assert!(two.is_pending(), "it was the last to be granted one");
+        one.ready().unwrap().send(1);
+        assert_eq!(tx.send_evict_oldest(8), Ok(Some(9)), "a slot that is used is no room");
+        assert_eq!((queued(tx), two.wakes()), (vec![1, 8], 0));
+        assert_eq!((rx.try_recv(), two.wakes()), (Ok(1), 1));
+        two.ready().unwrap().send(2);
+        assert_eq!(queued(tx), [8, 2]);
         check(tx);
     });
 }

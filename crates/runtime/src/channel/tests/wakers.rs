@@ -71,7 +71,7 @@ fn history(seed: u64, capacity: usize, who: impl Fn() -> Who) -> Vec<(Seen, [boo
         let step = match rng.next_u64() % 7 {
             0 | 1 => Seen::Reserved(shared.poll_reserve(place, &waker, |_| ()).map(|granted| {
                 permits += usize::from(granted.is_ok());
-                granted.map(|(_, next)| crate::channel::shared::wake(next)).is_ok()
+                granted.is_ok()
             })),
             2 | 3 => {
                 Seen::Sent(shared.poll_send(place, &mut Some(n), &waker).map(|sent| sent.is_ok()))
