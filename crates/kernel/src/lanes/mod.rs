@@ -13,7 +13,6 @@
 //!                                                  steal -> token, else fallback cancel, or idle
 //! ```
 
-mod backoff;
 mod bypass;
 mod certificate;
 mod decision;
@@ -23,7 +22,6 @@ mod place;
 mod priority;
 mod scheduler;
 
-pub use backoff::{Backoff, BackoffStep, park_until};
 pub use bypass::Bypass;
 pub use certificate::Certificate;
 pub use decision::{Decision, DecisionChain, Origin, Source, Ticket, Token};
