@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
+use asx_kernel::lanes::TieBreak;
 use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
 use crate::blocking::Pool;
@@ -103,6 +104,14 @@ impl Builder {
     /// own choices. Another one each time unless set.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Has each worker draw from the [seed](Builder::seed) which of its own ready tasks of the same
+    /// priority goes next, instead of the one that has waited longest: for tests of programs that
+    /// must not depend on that order.
+    pub fn seeded_order(mut self) -> Self {
+        self.rules.tie_break = TieBreak::Seeded;
         self
     }
 

@@ -65,3 +65,39 @@ fn a_streak_ends_with_a_plain_dispatch() {
     });
     assert_eq!(order[16..], ["cancel", "ready"]);
 }
+
+/// In which order ten tasks go that one made ready.
+fn order(seed: Option<u64>) -> Vec<u32> {
+    let builder = Runtime::builder().current_thread();
+    let builder = match seed {
+        Some(seed) => builder.seed(seed).seeded_order(),
+        None => builder,
+    };
+    let runtime = builder.build().unwrap();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let result: Result<(), AppError> = runtime.block_on(async |cx: Cx| {
+        cx.scope(async |s: Scope<AppError>| {
+            for n in 0..10 {
+                let log = log.clone();
+                drop(s.spawn(async move |_cx: Cx| Ok(log.lock().unwrap().push(n))));
+            }
+            Ok(())
+        })
+        .await
+    });
+    result.unwrap();
+    Arc::into_inner(log).unwrap().into_inner().unwrap()
+}
+
+#[test]
+fn equals_go_in_order_or_as_the_seed_says() {
+    let in_order: Vec<u32> = (0..10).collect();
+    assert_eq!(order(None), in_order);
+    let drawn: Vec<_> = (0..4).map(|seed| order(Some(seed))).collect();
+    assert_eq!(drawn, (0..4).map(|seed| order(Some(seed))).collect::<Vec<_>>());
+    assert!(drawn.iter().any(|order| *order != drawn[0]) && !drawn.contains(&in_order));
+    for mut order in drawn {
+        order.sort_unstable();
+        assert_eq!(order, in_order);
+    }
+}
