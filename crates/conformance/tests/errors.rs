@@ -19,7 +19,10 @@ const WRONG: &[(&str, &str)] = &[
     ("seeds = [-1]", "f.toml:5: seeds: expected a number from 0"),
     ("config = 3", "f.toml:5: config: expected a table, not 3"),
     ("[config]\nworkers = 0", "f.toml:6: workers: expected a number from 1 to 64"),
-    ("[config]\ntie_break = \"lifo\"", "f.toml:6: tie_break: expected one of fifo, seeded, task_key"),
+    (
+        "[config]\ntie_break = \"lifo\"",
+        "f.toml:6: tie_break: expected one of fifo, seeded, task_key",
+    ),
     (
         "[config.limits]\ntask = 3",
         "f.toml:6: task: [config.limits] has no such key (did you mean `tasks`?)",

@@ -164,11 +164,8 @@ mod tests {
 
     #[test]
     fn polls_are_looked_at_before_cost_and_each_is_noticed_once() {
-        let quotas = |polls, cost| Budget {
-            poll_quota: polls,
-            cost_quota: Some(cost),
-            ..Budget::INFINITE
-        };
+        let quotas =
+            |polls, cost| Budget { poll_quota: polls, cost_quota: Some(cost), ..Budget::INFINITE };
         let three = |mut budget: Budget| {
             let mut noticed = Noticed::default();
             let answers = [0; 3].map(|_| budget.begin_poll(&mut noticed));

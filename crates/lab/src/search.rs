@@ -290,7 +290,8 @@ where
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         trail: bool,
     ) -> Option<Failure> {
-        let Check { workers, tie_break, steps, latency, transparent, late_clocks, .. } = *self.check;
+        let Check { workers, tie_break, steps, latency, transparent, late_clocks, .. } =
+            *self.check;
         let program = &self.check.program;
         let (cancels, faults, until) = (self.cancels, self.faults, self.until);
         let brief = self.brief;

@@ -26,8 +26,8 @@ use crate::names::Names;
 use crate::pattern::Named;
 use crate::scenario::{Name, Op, Scenario, ScriptStep, Settings};
 use asx_capi::config::{
-    ASX_PROFILE_CORE, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE, ASX_TRACE_REFUSE,
-    AsxConfig,
+    ASX_PROFILE_CORE, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE,
+    ASX_TRACE_REFUSE, AsxConfig,
 };
 use asx_capi::*;
 use asx_kernel::journal::{EventKind, WhenFull};
