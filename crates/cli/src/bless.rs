@@ -16,7 +16,7 @@ pub(crate) fn bless(
         return Ok(ExitCode::from(2));
     }
     if report.runs.iter().any(|run| !run.failures.is_empty() && !run.only_fingerprint) {
-        for line in problems(report) {
+        for line in problems(report, None) {
             writeln!(out, "{line}")?;
         }
         writeln!(out, "not blessed: other expectations fail")?;

@@ -1,11 +1,15 @@
 //! `asx conform`: many scenarios, one verdict.
 
-use crate::Conform;
+use crate::{Conform, failed};
 use asx_conformance::corpus::load;
-use asx_conformance::{C, Fixture, Host, Model, Native, Report, corpus, parse_str, run_scenario};
+use asx_conformance::{
+    C, Fixture, Host, Model, Native, Report, SeedRun, corpus, parse_str, run_scenario,
+};
+use asx_kernel::CONTRACT;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -16,6 +20,10 @@ struct Verdict {
     /// What did not hold, ready to print; empty if all did.
     problems: Vec<String>,
     skipped: Option<String>,
+    /// Which state each run began with, by seed.
+    snapshots: BTreeMap<u64, String>,
+    /// Why what is left of a failure could not be written.
+    unwritten: Option<String>,
 }
 
 pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<ExitCode> {
@@ -42,15 +50,20 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
         return Ok(ExitCode::from(2));
     }
     let bar = progress(fixtures.len(), options.json);
+    let folder = options.out.as_deref();
     let mut host = host(&options.host);
     let judge = |fixture: &Fixture| {
         bar.set_message(fixture.stem().to_owned());
-        let verdict = judge(&mut *host, fixture);
+        let verdict = judge(&mut *host, fixture, folder);
         bar.inc(1);
         verdict
     };
     let mut verdicts: Vec<Verdict> = fixtures.iter().map(judge).collect();
     bar.finish_and_clear();
+    if let Some(wrong) = verdicts.iter().find_map(|verdict| verdict.unwritten.as_ref()) {
+        complain!("asx: {wrong}");
+        return Ok(ExitCode::from(2));
+    }
     for (verdict, twin) in verdicts.iter_mut().zip(twins(&fixtures)) {
         verdict.problems.extend(twin);
     }
@@ -95,19 +108,30 @@ fn progress(total: usize, json: bool) -> ProgressBar {
     bar
 }
 
-fn judge(host: &mut dyn Host, fixture: &Fixture) -> Verdict {
-    let id = fixture.stem().to_owned();
-    match parse_str(&fixture.file, &fixture.text) {
+fn judge(host: &mut dyn Host, fixture: &Fixture, folder: Option<&Path>) -> Verdict {
+    let (id, area) = (fixture.stem().to_owned(), area_of(&fixture.file));
+    let mut verdict = Verdict {
+        id,
+        area,
+        problems: Vec::new(),
+        skipped: None,
+        snapshots: BTreeMap::new(),
+        unwritten: None,
+    };
+    match parse_str(&fixture.file, &fixture.text).map(Arc::new) {
         Ok(scenario) => {
-            let report = run_scenario(host, &Arc::new(scenario));
-            let (area, problems) = (area_of(&fixture.file), problems(&report));
-            Verdict { id, area, problems, skipped: report.skipped }
+            let report = run_scenario(host, &scenario);
+            let written =
+                folder.map(|folder| failed::write(&scenario, &fixture.text, &report, folder));
+            verdict.unwritten = written.and_then(Result::err);
+            verdict.problems = problems(&report, folder);
+            let snapshot = |run: &SeedRun| (run.seed, format!("{:016x}", run.snapshot));
+            verdict.snapshots = report.runs.iter().map(snapshot).collect();
+            verdict.skipped = report.skipped;
         }
-        Err(errors) => {
-            let problems = errors.iter().map(ToString::to_string).collect();
-            Verdict { id, area: area_of(&fixture.file), problems, skipped: None }
-        }
+        Err(errors) => verdict.problems = errors.iter().map(ToString::to_string).collect(),
     }
+    verdict
 }
 
 /// The folder the file is in.
@@ -115,20 +139,27 @@ fn area_of(file: &str) -> String {
     file.rsplit(['/', '\\']).nth(1).unwrap_or("").to_owned()
 }
 
-/// Every failure with its place and how to see it again.
-pub(crate) fn problems(report: &Report) -> Vec<String> {
+/// Every failure with its place and how to see it again; `folder` has what is left of it.
+pub(crate) fn problems(report: &Report, folder: Option<&Path>) -> Vec<String> {
     let mut lines = Vec::new();
     for run in report.runs.iter().filter(|run| !run.failures.is_empty()) {
-        for failure in &run.failures {
-            let place = match failure.line {
-                0 => report.file.clone(),
-                line => format!("{}:{line}", report.file),
-            };
-            lines.push(format!("{place}: {}", failure.what));
-            lines.push(format!("    expected {}", failure.expected));
-            lines.push(format!("    got      {}", failure.got));
-        }
-        lines.push(format!("  repro: {}", run.repro));
+        lines.extend(problems_of(report, run));
+        lines.push(format!("  repro: {}", failed::repro(run, folder)));
+    }
+    lines
+}
+
+/// What did not hold in a run, each with its place.
+pub(crate) fn problems_of(report: &Report, run: &SeedRun) -> Vec<String> {
+    let mut lines = Vec::new();
+    for failure in &run.failures {
+        let place = match failure.line {
+            0 => report.file.clone(),
+            line => format!("{}:{line}", report.file),
+        };
+        lines.push(format!("{place}: {}", failure.what));
+        lines.push(format!("    expected {}", failure.expected));
+        lines.push(format!("    got      {}", failure.got));
     }
     lines
 }
@@ -174,8 +205,11 @@ fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Res
         .iter()
         .filter_map(|v| Some(serde_json::json!({ "id": v.id, "reason": v.skipped.as_ref()? })))
         .collect();
+    let snapshots: BTreeMap<_, _> = verdicts.iter().map(|v| (&v.id, &v.snapshots)).collect();
     let object = serde_json::json!({
+        "contract": CONTRACT,
         "host": host,
+        "snapshots": snapshots,
         "total": verdicts.len(),
         "passed": verdicts.len() - failed.len() - skipped.len(),
         "failed": failed,

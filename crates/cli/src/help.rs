@@ -30,6 +30,10 @@ A scenario is a TOML file: what is done, what must come of it, and the fingerpri
 One that a host cannot express is skipped, with the reason. What does not hold is shown with the
 line of the file, both sides, and the call that shows it again.
 
+Of each failure --out has a folder ID-SEED-HOST with the script, the journal of the run, that of the
+same run on the model (of the model: on native), difference.txt, and summary.json: fixture, seed,
+host, contract, the id of the state it began with, and the call that makes the folder again.
+
 Exit status:
   0  all that ran passed
   1  one failed

@@ -12,6 +12,7 @@ macro_rules! complain {
 mod bless;
 mod conform;
 mod explore;
+mod failed;
 mod help;
 mod output;
 mod parity;
@@ -26,9 +27,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The version of the program, and the contract that it follows.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (contract asx-semantics-1)");
+
 /// Structured concurrency under one law: scenarios, conformance, traces, statuses.
 #[derive(Parser)]
-#[command(name = "asx", version, arg_required_else_help = false, after_help = help::ASX)]
+#[command(name = "asx", version = VERSION, arg_required_else_help = false, after_help = help::ASX)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -102,6 +106,9 @@ struct Conform {
     /// Scenarios from this folder instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     fixtures: Option<PathBuf>,
+    /// Write what there is to see of each failure into this folder.
+    #[arg(long, value_name = "DIR", default_value = "target/asx/conform")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -123,6 +130,9 @@ struct Run {
     /// Write the journal as a trace; `.jsonl` or `.asxt` says in which codec.
     #[arg(long, value_name = "OUT", conflicts_with = "bless")]
     trace: Option<PathBuf>,
+    /// Write what there is to see of a failure into this folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "bless")]
+    out: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -191,6 +201,11 @@ mod tests {
     fn walk(command: &clap::Command, each: &mut dyn FnMut(&clap::Command)) {
         each(command);
         command.get_subcommands().for_each(|below| walk(below, each));
+    }
+
+    #[test]
+    fn the_version_names_the_contract() {
+        assert!(VERSION.ends_with(&format!("(contract {})", asx_kernel::CONTRACT)), "{VERSION}");
     }
 
     #[test]

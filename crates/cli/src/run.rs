@@ -2,10 +2,11 @@
 
 use crate::conform::{host, problems};
 use crate::trace::Recording;
-use crate::{Run, bless};
+use crate::{Run, bless, failed};
 use asx_conformance::parse::suggest;
 use asx_conformance::{Fixture, Report, Scenario, SchemaError, corpus, parse_str, run_seeds};
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -36,10 +37,17 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
         complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
     }
+    if let Some(folder) = &options.out
+        && let Err(wrong) = failed::write(&scenario, &fixture.text, &report, folder)
+    {
+        complain!("asx: {wrong}");
+        return Ok(ExitCode::from(2));
+    }
+    let folder = options.out.as_deref();
     if options.json {
-        write_json(&report, out)?;
+        write_json(&report, folder, out)?;
     } else {
-        write_text(&scenario, &report, out)?;
+        write_text(&scenario, &report, folder, out)?;
     }
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -86,10 +94,15 @@ fn find(file: &str) -> Option<Fixture> {
     }
 }
 
-fn write_text(scenario: &Scenario, report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn write_text(
+    scenario: &Scenario,
+    report: &Report,
+    folder: Option<&Path>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     writeln!(out, "{}: {}", scenario.id, scenario.title)?;
     for run in &report.runs {
-        writeln!(out, "seed {}", run.seed)?;
+        writeln!(out, "seed {}, snapshot {:016x}", run.seed, run.snapshot)?;
         for line in &run.journal {
             writeln!(out, "  {line}")?;
         }
@@ -104,7 +117,7 @@ fn write_text(scenario: &Scenario, report: &Report, out: &mut impl Write) -> io:
     if let Some(reason) = &report.skipped {
         return writeln!(out, "skipped on {}: {reason}", report.host);
     }
-    for line in problems(report) {
+    for line in problems(report, folder) {
         writeln!(out, "{line}")?;
     }
     if scenario.expect.fingerprints.is_empty() {
@@ -113,7 +126,7 @@ fn write_text(scenario: &Scenario, report: &Report, out: &mut impl Write) -> io:
     writeln!(out, "{}", if report.passed() { "passed" } else { "FAILED" })
 }
 
-fn write_json(report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn write_json(report: &Report, folder: Option<&Path>, out: &mut impl Write) -> io::Result<()> {
     let runs: Vec<_> = report
         .runs
         .iter()
@@ -132,15 +145,17 @@ fn write_json(report: &Report, out: &mut impl Write) -> io::Result<()> {
                 .collect();
             serde_json::json!({
                 "seed": run.seed,
+                "snapshot": format!("{:016x}", run.snapshot),
                 "fingerprint": format!("{:016x}", run.fingerprint),
                 "failures": failures,
                 "journal": run.journal,
                 "host_events": run.host_events,
-                "repro": run.repro,
+                "repro": failed::repro(run, folder),
             })
         })
         .collect();
     let object = serde_json::json!({
+        "contract": asx_kernel::CONTRACT,
         "id": report.id,
         "file": report.file,
         "host": report.host,

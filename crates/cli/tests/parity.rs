@@ -166,7 +166,12 @@ fn a_record_that_is_not_whole_is_refused_with_its_place() {
     let why = with(&record[..record.len() / 2]);
     assert!(why.contains("EOF while parsing"), "{why}");
     assert!(with(&record.replacen("\"web\"", "\"moon\"", 1)).contains("`host`: not `web`"));
-    assert!(with(&record.replacen("\"schema\":2", "\"schema\":1", 1)).contains("known here"));
+    assert!(with(&record.replacen("\"schema\":3", "\"schema\":2", 1)).contains("known here"));
+    let why = with(&record.replacen("asx-semantics-1", "asx-semantics-2", 1));
+    let what = "TRACE_VERSION: it is of the contract `asx-semantics-2`, and this build has";
+    assert!(why.contains(&format!("{}{what}", place(1))), "{why}");
+    let why = with(&record.replacen("scheduler_capability_denied", "scheduler_decision", 1));
+    assert!(why.contains("there is no kind `scheduler_decision`"), "{why}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod folder;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::{env, fs};
 
@@ -54,10 +56,18 @@ fn conform_filters_lists_and_speaks_json() {
     assert_eq!(list, "tm-same-deadline-001\n");
     let output = asx(&["conform", "--json", "--filter", "tm-same-*"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let snapshots = &json["snapshots"];
     let expected = serde_json::json!({
-        "host": "model", "total": 1, "passed": 1, "failed": [], "problems": {}, "skipped": [],
+        "contract": "asx-semantics-1", "host": "model", "snapshots": snapshots, "total": 1,
+        "passed": 1, "failed": [], "problems": {}, "skipped": [],
     });
     assert_eq!(json, expected);
+    // Each run has the id of the state it began with, whatever the host.
+    let of_run = asx(&["run", "tm-same-deadline-001", "--json", "--seed", "4", "--host", "c"]);
+    let run: serde_json::Value = serde_json::from_slice(&of_run.stdout).expect("JSON");
+    assert_eq!(run["contract"], "asx-semantics-1");
+    assert_eq!(snapshots["tm-same-deadline-001"]["4"], run["runs"][0]["snapshot"]);
+    assert!(run["runs"][0]["snapshot"].as_str().is_some_and(|id| id.len() == 16), "{run}");
     assert_eq!(asx(&["conform", "--filter", "nothing-*"]).status.code(), Some(2));
 }
 
@@ -68,19 +78,109 @@ fn a_failure_shows_both_sides_and_how_to_see_it_again() {
     fs::write(folder.join("wrong.toml"), wrong()).expect("written");
     fs::write(folder.join("broken.toml"), "schema = 1\n").expect("written");
     let path = folder.to_string_lossy();
-    let output = asx(&["conform", "--fixtures", &path]);
+    let left = folder.join("left").to_string_lossy().into_owned();
+    let output = asx(&["conform", "--fixtures", &path, "--out", &left]);
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1));
     assert!(out.contains("wrong.toml:5: op \"run\": steps"), "{out}");
     assert!(out.contains("expected 7") && out.contains("got      1"), "{out}");
-    assert!(out.contains(&format!("repro: asx run {path}")) && out.contains("--seed 0"), "{out}");
+    assert!(out.contains(&format!("repro: asx run {path}")), "{out}");
+    assert!(out.contains(&format!("--host model --seed 0 --out {left}")), "{out}");
     assert!(out.contains("broken.toml:1: id: a scenario needs the key `id`"), "{out}");
     assert!(out.contains("1 of 3 passed, 2 failed"), "{out}");
-    let output = asx(&["conform", "--json", "--fixtures", &path]);
+    let output = asx(&["conform", "--json", "--fixtures", &path, "--out", &left]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["failed"], serde_json::json!(["broken", "wrong"]));
     assert_eq!(json["problems"]["wrong"][1], "    expected 7");
     assert_eq!(asx(&["conform", "--fixtures", "/no/such/folder"]).status.code(), Some(2));
+}
+
+/// Each file of a folder, by name.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file"));
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, fs::read_to_string(entry.path()).expect("text"))
+    };
+    entries.map(read).collect()
+}
+
+/// A call as it is printed, run by a shell that finds this program as `asx`.
+fn shell(call: &str) -> Output {
+    let beside = Path::new(env!("CARGO_BIN_EXE_asx")).parent().expect("a folder");
+    let before = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([beside.to_owned()].into_iter().chain(env::split_paths(&before)));
+    let path = path.expect("a path");
+    Command::new("sh").args(["-c", call]).env("PATH", path).output().expect("a shell")
+}
+
+/// What is said to be wrong, and the call that shows it again.
+fn told(out: &str) -> (Vec<String>, String) {
+    let lines = || out.lines().map(str::trim);
+    let calls: Vec<_> = lines().filter_map(|line| line.strip_prefix("repro: ")).collect();
+    assert_eq!(calls.len(), 1, "{out}");
+    let wrong = |line: &&str| line.contains("wrong") && line.contains(".toml:");
+    let sides = |line: &&str| line.starts_with("expected ") || line.starts_with("got ");
+    let said = lines().filter(|line| wrong(line) || sides(line)).map(str::to_owned).collect();
+    (said, calls[0].to_owned())
+}
+
+#[test]
+#[cfg(unix)]
+fn on_every_host_the_call_that_is_printed_makes_the_failure_and_its_folder_again() {
+    // The name of the folder has to be quoted.
+    let folder = Folder::new("program it's");
+    fs::write(folder.join("wrong.toml"), wrong()).expect("written");
+    let (path, left) = (folder.to_string_lossy(), folder.join("left"));
+    for host in ["model", "native", "lab", "web", "c"] {
+        let out = left.to_string_lossy();
+        let call = ["conform", "--host", host, "--fixtures", &path, "--out", &out];
+        let output = asx(&call);
+        assert_eq!(output.status.code(), Some(1), "{host}: {}", text(&output.stderr));
+        let (said, repro) = told(&text(&output.stdout));
+        assert!(said.iter().any(|line| line == "expected 7"), "{said:?}");
+        assert!(repro.contains(&format!("--host {host} --seed 0")), "{repro}");
+        let made = left.join(format!("wrong-0-{host}"));
+        let first = files(&made);
+        let other = if host == "model" { "native" } else { "model" };
+        let (own, other) = (format!("{host}.log"), format!("{other}.log"));
+        let mut names = vec!["difference.txt", "script.txt", "summary.json", &own, &other];
+        names.sort_unstable();
+        assert_eq!(first.keys().collect::<Vec<_>>(), names);
+        assert_eq!(first["script.txt"], wrong());
+        assert!(first["difference.txt"].contains("expected 7\n    got      1"), "{first:?}");
+        assert!(first["difference.txt"].contains("the logs are the same"), "{first:?}");
+        assert!(first[&own].contains("task_ended task=idle") && first[&own] == first[&other]);
+        let summary: serde_json::Value =
+            serde_json::from_str(&first["summary.json"]).expect("JSON");
+        assert_eq!((&summary["fixture"], &summary["seed"]), (&"wrong".into(), &0.into()));
+        assert_eq!((&summary["host"], &summary["repro"]), (&host.into(), &repro.clone().into()));
+        assert_eq!(summary["contract"], "asx-semantics-1");
+        fs::remove_dir_all(&left).expect("removed");
+        let again = shell(&repro);
+        assert_eq!(again.status.code(), Some(1), "{repro}: {}", text(&again.stderr));
+        assert_eq!(told(&text(&again.stdout)), (said, repro));
+        assert_eq!(files(&made), first);
+        fs::remove_dir_all(&left).expect("removed");
+    }
+}
+
+#[test]
+fn a_run_that_passes_leaves_nothing() {
+    let folder = Folder::new("program-passes");
+    let left = folder.join("left");
+    let out = left.to_string_lossy();
+    let output = asx(&["conform", "--filter", "tm-same-*", "--out", &out]);
+    assert_eq!((output.status.code(), left.exists()), (Some(0), false));
+    let output = asx(&["run", "tm-same-deadline-001", "--out", &out]);
+    assert_eq!((output.status.code(), left.exists()), (Some(0), false));
+}
+
+#[test]
+fn the_version_names_the_contract() {
+    let output = asx(&["--version"]);
+    let expected = format!("asx {} (contract asx-semantics-1)\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(text(&output.stdout), expected);
 }
 
 #[test]

@@ -75,8 +75,8 @@ fn a_run_leaves_a_trace_in_either_codec_with_the_fingerprint_as_digest() {
     }
     assert_eq!(folder.files(), ["a.asxt", "a.jsonl"], "nothing else is left behind");
     let first = fs::read_to_string(&lines).expect("readable");
-    let header =
-        "{\"record\":\"header\",\"version\":1,\"program\":\"ch-fifo-001\",\"host\":\"model\"";
+    let header = "{\"record\":\"header\",\"version\":2,\"contract\":\"asx-semantics-1\",\
+                  \"program\":\"ch-fifo-001\",\"host\":\"model\"";
     assert!(first.starts_with(header), "{first}");
     assert!(fs::metadata(&binary).expect("there").len() * 5 < first.len() as u64);
 }
@@ -102,6 +102,61 @@ fn host_events_and_failures_are_in_the_trace_too() {
         shown.contains("  failure at event ") && shown.contains("expected 7, got 1"),
         "{shown}"
     );
+}
+
+#[test]
+fn what_schedulers_tell_is_whole_in_every_trace_and_verified() {
+    let folder = Folder::new("trace-scheduler");
+    let path = folder.path("a.jsonl");
+    let ids = text(&asx(&["conform", "--list", "--filter", "sched.browser.*"]).stdout);
+    let hosted = ids.lines().flat_map(|id| [(id, "model"), (id, "web")]);
+    let denied = ["model", "native", "web"].map(|host| ("parity-capability-denied", host));
+    for (id, host) in hosted.chain(denied) {
+        let output = asx(&["run", id, "--host", host, "--seed", "1", "--trace", &path]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let (out, code) = said(&["trace", "verify", &path, "--strict"]);
+        assert_eq!(code, Some(0), "{id} on {host}: {out}");
+    }
+    let output = asx(&[
+        "run",
+        "sched.browser.reentrancy.defer_not_reenter",
+        "--host",
+        "web",
+        "--seed",
+        "1",
+        "--trace",
+        &path,
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let whole = fs::read_to_string(&path).expect("readable");
+    let decision =
+        whole.lines().position(|line| line.contains("scheduler_step_decision\",\"fields"));
+    let line = decision.expect("a decision") + 1;
+    let cases = [
+        (
+            "\"kind\":\"scheduler_step_decision\"",
+            "\"kind\":\"scheduler_decision\"",
+            "`scheduler_decision`",
+        ),
+        ("\"region_id\":1,\"lane\":\"ready\",", "\"region_id\":1,", "the field `lane` is missing"),
+        ("\"region_id\":1,\"lane\":\"ready\",", "\"region_id\":1,\"lane\":null,", "`lane` is null"),
+    ];
+    for (from, to, what) in cases {
+        fs::write(&path, &whole).expect("written");
+        replace(&path, from, to);
+        let (out, code) = said(&["trace", "verify", &path, "--strict"]);
+        assert_eq!(code, Some(1), "{out}");
+        let first = out.lines().next().expect("a line");
+        assert!(first.contains(&format!("line {line}, ")) && first.contains(what), "{line}: {out}");
+    }
+    // Traces of before have no contract: they are refused as such.
+    fs::write(&path, &whole).expect("written");
+    replace(&path, "\"version\":2,\"contract\":\"asx-semantics-1\"", "\"version\":1");
+    assert!(refused(&["trace", "verify", &path]).contains("version 1 of the format is not known"));
+    fs::write(&path, &whole).expect("written");
+    replace(&path, "asx-semantics-1", "asx-semantics-9");
+    let why = refused(&["trace", "verify", &path]);
+    assert!(why.contains("recorded under the contract `asx-semantics-9`"), "{why}");
 }
 
 #[test]
@@ -185,7 +240,10 @@ fn show_names_things_and_filters() {
     let path = folder.trace(SCENARIO, "a.asxt");
     let (all, code) = said(&["trace", "show", &path]);
     assert_eq!(code, Some(0));
-    assert!(all.starts_with("ch-fifo-001 on model, seed 0, workers 1\ntitle: "), "{all}");
+    assert!(
+        all.starts_with("ch-fifo-001 on model, seed 0, workers 1, asx-semantics-1\ntitle: "),
+        "{all}"
+    );
     assert!(all.lines().last().expect("a line").contains(" events, 0 lost, digest "), "{all}");
     let journal = json(&["run", SCENARIO, "--seed", "0", "--json"]);
     let journal = journal["runs"][0]["journal"].as_array().expect("a list").clone();

@@ -22,6 +22,7 @@ pub mod parse;
 pub mod pattern;
 pub mod run;
 pub mod scenario;
+mod snapshot;
 pub mod value;
 
 pub use body::{BodyEnd, BodyRunner, TaskOps};
@@ -31,5 +32,5 @@ pub use host::{Failure, Host, Record, Reply};
 pub use model::Model;
 pub use native::Native;
 pub use parse::{SchemaError, parse_str};
-pub use run::{Report, SeedRun, run_once, run_scenario, run_seeds};
+pub use run::{Report, SeedRun, run_once, run_scenario, run_seeds, shell_word};
 pub use scenario::Scenario;

@@ -35,6 +35,8 @@ impl Report {
 pub struct SeedRun {
     /// The seed.
     pub seed: u64,
+    /// The id of the state it began with.
+    pub snapshot: u64,
     /// The journal's digest.
     pub fingerprint: u64,
     /// The journal, a line per event, with names.
@@ -90,13 +92,28 @@ fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun
     failures.extend(fingerprint(&scenario.expect, scenario, seed, record.digest));
     SeedRun {
         seed,
+        snapshot: scenario.snapshot_id(seed),
         fingerprint: record.digest,
         journal: record.events.iter().map(|event| show(event, &record)).collect(),
         host_events: show_host(&record),
         only_fingerprint: before == 0 && !failures.is_empty(),
         failures,
-        repro: format!("asx run {} --seed {seed}", scenario.file),
+        repro: repro(&scenario.file, host.name(), seed),
         record,
+    }
+}
+
+/// The call that makes a run again.
+fn repro(file: &str, host: &str, seed: u64) -> String {
+    format!("asx run {} --host {host} --seed {seed}", shell_word(file))
+}
+
+/// As a shell takes it for one word.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

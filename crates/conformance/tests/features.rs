@@ -113,8 +113,8 @@ const WRONG: &[(&str, &str, &str, usize)] = &[
     ("steps = 2", "expect = \"FULL\"", "op \"run\": expected FULL, got OK", 9),
     (
         "replay = true",
-        "host_events = [\"scheduler_decision\"]",
-        "host_events: expected scheduler_decision, got no such host event",
+        "host_events = [\"scheduler_step_decision\"]",
+        "host_events: expected scheduler_step_decision, got no such host event",
         21,
     ),
 ];

@@ -14,7 +14,7 @@ fn scenarios() -> Vec<Arc<Scenario>> {
 
 fn failures(report: &Report) -> Vec<String> {
     let of_run = |run: &asx_conformance::SeedRun| {
-        let repro = format!("{} --host native", run.repro);
+        let repro = run.repro.clone();
         let show = move |f: &asx_conformance::Failure| format!("line {}: {f} ({repro})", f.line);
         run.failures.iter().map(show).collect::<Vec<_>>()
     };

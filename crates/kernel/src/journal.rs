@@ -120,7 +120,7 @@ events! {
     /// A part of a task's budget ran out.
     BudgetExhausted = 17 "budget_exhausted" { kind: Kind => Word(kind.name()) }
     /// The scheduler chose this task.
-    Decision = 18 "decision" {
+    Decision = 18 "scheduler_step_decision" {
         worker: u64 => Number(worker), lane: Lane => Word(lane.name()),
         decision_seq: u64 => Number(decision_seq), decision_hash: u64 => Number(decision_hash),
         cancel_streak: u64 => Number(cancel_streak), limit: u64 => Number(limit),

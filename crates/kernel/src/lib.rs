@@ -20,6 +20,16 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+/// What the contract that this code follows is called.
+pub const CONTRACT_ID: &str = "asx-semantics";
+
+/// Its version: another number is another meaning of some run.
+pub const CONTRACT_VERSION: u32 = 1;
+
+/// Both, as traces and parity records have them. A trace of another contract is refused with
+/// [`TraceVersion`](status::Status::TraceVersion).
+pub const CONTRACT: &str = "asx-semantics-1";
+
 #[macro_use]
 mod named;
 
@@ -48,3 +58,12 @@ pub mod task;
 pub mod time;
 pub mod wheel;
 pub mod world;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_contract_is_its_id_and_its_version() {
+        let both = std::format!("{}-{}", super::CONTRACT_ID, super::CONTRACT_VERSION);
+        assert_eq!(super::CONTRACT, both);
+    }
+}

@@ -101,7 +101,7 @@ const word = (i, name) => raw.words[rawField(i, name)];
 const gist = (i) => {
   const kind = kindName(i);
   if (rawField(i, "from") !== undefined) return word(i, "from") + " → " + word(i, "to");
-  if (kind === "decision") return word(i, "lane") + ", worker " + rawField(i, "worker");
+  if (kind === "scheduler_step_decision") return word(i, "lane") + ", worker " + rawField(i, "worker");
   if (kind === "cancel_witness") return word(i, "phase") + ", " + word(i, "kind");
   if (kind === "task_ended" || kind === "region_outcome") return word(i, "outcome");
   const parts = fields(i).filter(([, value]) => value !== "no");
@@ -112,7 +112,7 @@ const PROBLEMS = new Set(["cleanup_overrun", "cleanup_error", "stale_wake", "bud
   "resource_exhausted", "unresolved_obligations", "send_refused", "grace_expired"]);
 const groupOf = (name) => {
   if (PROBLEMS.has(name)) return "problem";
-  if (name === "decision") return "ready";
+  if (name === "scheduler_step_decision") return "ready";
   if (name === "cancel_witness" || name === "region_cancelled" || name === "soft_stop") return "cancel";
   if (name.startsWith("region")) return "region";
   if (name.startsWith("task")) return "task";
@@ -121,7 +121,7 @@ const groupOf = (name) => {
   return "channel";
 };
 const kindGroups = kindNames.map(groupOf);
-const isDecision = kindNames.map((name) => name === "decision");
+const isDecision = kindNames.map((name) => name === "scheduler_step_decision");
 
 // The four phases of a cancel, as the states of a task are coloured.
 const PHASES = { Requested: "CancelRequested", Cancelling: "Cancelling", Finalizing: "Finalizing", Completed: "Completed" };
@@ -129,7 +129,7 @@ const toneOf = (i) => {
   const name = kindName(i);
   if (name === "cancel_witness") return PHASES[word(i, "phase")];
   if (name === "task_ended" || name === "region_outcome") return word(i, "outcome");
-  if (name === "decision") return word(i, "lane");
+  if (name === "scheduler_step_decision") return word(i, "lane");
   return kindGroups[kindOf[i]];
 };
 

@@ -110,7 +110,8 @@ fn polls_states_and_messages_are_where_they_were() {
     let made = busy(1, 2, 1);
     let run = made.run();
     let events = events(&run, Axis::Order);
-    let decisions = made.events.iter().filter(|event| event.kind.name() == "decision").count();
+    let decisions =
+        made.events.iter().filter(|event| event.kind.name() == "scheduler_step_decision").count();
     let named = |name: &'static str| events.iter().filter(move |event| event["name"] == name);
     assert_eq!(named("poll (ready)").count() + named("poll (cancel)").count(), decisions);
     assert_eq!(named("Cancelling").count(), 2, "a phase of each task");

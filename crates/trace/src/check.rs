@@ -2,14 +2,15 @@
 //!
 //! Always looked at: that it can be read to its end, that no event is missing or out of order, that
 //! the end record counts right and has the right digest. Strictly, also: every law of
-//! [`refine`](crate::refine), the choices, the host's sequence, and that names and marks are about
-//! something that is there.
+//! [`refine`](crate::refine), the choices, the host's sequence, the names and mandatory fields of
+//! what its scheduler tells, and that names and marks are about something that is there.
 
 use crate::error::{Error, Place};
 use crate::input::Source;
 use crate::reader::Reader;
-use crate::record::{Choice, Class, End, Header, Record};
+use crate::record::{Choice, Class, End, Header, HostEvent, Record};
 use crate::refine::Refinement;
+use crate::scheduler;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -95,6 +96,8 @@ pub struct Checker {
     events: u64,
     choices: u64,
     next_host: u64,
+    /// A step of the host's scheduler is under way.
+    in_step: bool,
     digest: Digest,
     /// Until the first breach: what comes after it rests on it.
     laws: Option<Refinement>,
@@ -124,6 +127,7 @@ impl Checker {
             events: 0,
             choices: 0,
             next_host: 0,
+            in_step: false,
             digest: Digest::new(),
             laws: Some(Refinement::default()).filter(|_| strict && header.complete),
             mentions: Vec::new(),
@@ -157,6 +161,9 @@ impl Checker {
                 let text = format!("host event {} after {}", host.seq, self.next_host);
                 self.ensure_strictly(host.seq >= self.next_host, "host_seq", text);
                 self.next_host = host.seq.saturating_add(1);
+                if self.strict {
+                    self.look_at_host(host);
+                }
             }
             Record::Label(label) => self.mention(Mention::Label(label.class, label.number)),
             Record::Mark(mark) => self.mention(Mention::Mark(mark.seq)),
@@ -203,6 +210,16 @@ impl Checker {
             self.ensure(false, breach.code, format!("event {event}: {breach}"));
             self.laws = None;
         }
+    }
+
+    fn look_at_host(&mut self, host: &HostEvent) {
+        let begins = host.kind == "scheduler_step_begin";
+        self.in_step &= !begins;
+        if let Err((code, text)) = scheduler::check(host, self.in_step) {
+            self.ensure(false, code, text);
+        }
+        let ends = host.kind == "scheduler_step_end";
+        self.in_step = host.kind == "scheduler_step_decision" || (self.in_step && !ends);
     }
 
     fn look_at_choice(&mut self, choice: &Choice) {

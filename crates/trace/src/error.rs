@@ -89,7 +89,12 @@ kinds! {
     /// The first bytes are those of something that a trace may be inside.
     Wrapped { what: &'static str } = "magic", "this is no trace: it begins with {what}";
     /// A version this build does not know.
-    Version { version: u64 } = "version", "version {version} of the format is not known here";
+    Version { version: u64 } = "version",
+        "version {version} of the format is not known here: this build reads version 2; record the \
+        run again";
+    /// The run was held against another contract, or another version of it.
+    Contract { contract: String } = "contract",
+        "it was recorded under the contract `{contract}`, and this build has `asx-semantics-1`";
     /// The file ends before its end record is complete.
     Truncated = "truncated", "the trace ends early: no complete end record";
     /// Something stands after the end record.
@@ -128,7 +133,7 @@ impl Coded for ErrorKind {
     fn status(&self) -> Status {
         match self {
             ErrorKind::Truncated => Status::TraceTruncated,
-            ErrorKind::Version { .. } => Status::TraceVersion,
+            ErrorKind::Version { .. } | ErrorKind::Contract { .. } => Status::TraceVersion,
             _ => Status::TraceMalformed,
         }
     }

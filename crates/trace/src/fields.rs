@@ -54,7 +54,8 @@ pub(crate) enum Item {
 }
 
 pub(crate) fn give_header(header: &Header, to: &mut impl Give) -> Result<(), ErrorKind> {
-    let Header { program, host, seed, workers, complete, meta } = header;
+    let Header { contract, program, host, seed, workers, complete, meta } = header;
+    to.text("contract", contract)?;
     to.text("program", program)?;
     to.text("host", host)?;
     to.number("seed", *seed);
@@ -153,6 +154,10 @@ pub(crate) fn take(tag: Tag, from: &mut impl Take) -> Result<Item, ErrorKind> {
 }
 
 fn take_header(from: &mut impl Take) -> Result<Header, ErrorKind> {
+    let contract: String = from.text("contract")?.into();
+    if contract != asx_kernel::CONTRACT {
+        return Err(ErrorKind::Contract { contract });
+    }
     let (program, host) = (from.text("program")?.into(), from.text("host")?.into());
     let (seed, workers) = (from.number("seed")?, from.number("workers")?);
     let complete = from.flag("complete")?;
@@ -161,7 +166,7 @@ fn take_header(from: &mut impl Take) -> Result<Header, ErrorKind> {
         _ => Err(ErrorKind::Type { field: name, wanted: "a text" }),
     };
     let meta = from.pairs("meta")?.into_iter().map(text).collect::<Result<_, _>>()?;
-    Ok(Header { program, host, seed, workers, complete, meta })
+    Ok(Header { contract, program, host, seed, workers, complete, meta })
 }
 
 /// Refuses a name that is there twice.

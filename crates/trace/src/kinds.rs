@@ -58,7 +58,7 @@ kinds! {
     CleanupError = 15 "cleanup_error" {}
     StaleWake = 16 "stale_wake" {}
     BudgetExhausted = 17 "budget_exhausted" { kind }
-    Decision = 18 "decision" {
+    Decision = 18 "scheduler_step_decision" {
         worker, lane, decision_seq, decision_hash, cancel_streak, limit, fallback
     }
     ObligationReserved = 30 "obligation_reserved" { obligation }

@@ -46,6 +46,7 @@ mod limits;
 mod reader;
 mod record;
 pub mod refine;
+mod scheduler;
 mod writer;
 
 pub use check::{Checker, Report, Violation, verify};
@@ -56,4 +57,5 @@ pub use kinds::{EXHAUSTIBLE, kind_code};
 pub use limits::Limits;
 pub use reader::Reader;
 pub use record::{Choice, Class, End, Header, HostEvent, Label, Mark, Record, VERSION, Value};
+pub use scheduler::{MANDATORY, SCHEDULER_KINDS, SchedulerKind};
 pub use writer::{Codec, Writer, json_line};

@@ -5,12 +5,16 @@ use alloc::vec::Vec;
 use asx_kernel::choose::Point;
 use asx_kernel::journal::Event;
 
-/// The version of the formats that is written, and the only one that is read.
-pub const VERSION: u64 = 1;
+/// The version of the formats that is written, and the only one that is read. Version 1 had no
+/// contract in its header, and another name for decisions.
+pub const VERSION: u64 = 2;
 
 /// What a trace says of itself before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// The contract whose laws the run is held against: id and version. Only traces of
+    /// [this build's](asx_kernel::CONTRACT) are read.
+    pub contract: String,
     /// The program or scenario that ran.
     pub program: String,
     /// The host it ran on.
@@ -29,7 +33,8 @@ impl Header {
     /// A header of a complete trace of one worker under seed 0.
     pub fn new(program: impl Into<String>, host: impl Into<String>) -> Header {
         let (program, host) = (program.into(), host.into());
-        Header { program, host, seed: 0, workers: 1, complete: true, meta: Vec::new() }
+        let contract = asx_kernel::CONTRACT.into();
+        Header { contract, program, host, seed: 0, workers: 1, complete: true, meta: Vec::new() }
     }
 }
 

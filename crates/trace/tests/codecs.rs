@@ -147,7 +147,7 @@ fn any_header() -> impl Strategy<Value = Header> {
     (text(), text(), number(), number(), any::<bool>(), meta).prop_map(
         |(program, host, seed, workers, complete, meta)| {
             let meta = meta.into_iter().collect();
-            Header { program, host, seed, workers, complete, meta }
+            Header { seed, workers, complete, meta, ..Header::new(program, host) }
         },
     )
 }
@@ -185,7 +185,7 @@ proptest! {
         bytes in vec(any::<u8>(), 0..100),
         json in "[\\[\\]{}\":,a-z0-9\\\\ ]{0,80}",
     ) {
-        let starts: [&[u8]; 4] = [b"", b"{", b"ASXT\x01", b"{\"record\":\"header\",\"version\":1,"];
+        let starts: [&[u8]; 4] = [b"", b"{", b"ASXT\x02", b"{\"record\":\"header\",\"version\":2,"];
         for start in starts {
             for rest in [&bytes[..], json.as_bytes()] {
                 let (read, error) = read(&[start, rest].concat());
@@ -253,7 +253,7 @@ fn both_codecs_have_one_digest_and_the_binary_one_is_small() {
 fn members_may_come_in_any_order_with_any_escape_and_blanks() {
     let text = "{ \"complete\" : true , \"meta\":{ }, \"workers\":1,\"seed\":0,\
         \"host\":\"\\u0068\",\
-        \"program\":\"\\ud83d\\ude00\\/\",\"version\":1,\"record\":\"header\"}\r\n\
+        \"contract\":\"asx-semantics-1\",\"program\":\"\\ud83d\\ude00\\/\",\"version\":2,\"record\":\"header\"}\r\n\
         {\"text\":\"b\",\"record\":\"label\",\"number\":3,\"class\":\"timer\"}\n";
     let mut reader = Reader::open(text.as_bytes()).unwrap();
     assert_eq!(reader.header(), &Header::new("\u{1f600}/", "h"));
@@ -330,8 +330,8 @@ fn a_source_that_fails_is_an_error_in_its_place() {
                 Some(left) => {
                     self.0 = left;
                     let line =
-                        b"{\"record\":\"header\",\"version\":1,\"program\":\"p\",\"host\":\"h\",\
-                        \"seed\":0,\"workers\":1,\"complete\":true,\"meta\":{}}\n";
+                        b"{\"record\":\"header\",\"version\":2,\"contract\":\"asx-semantics-1\",\
+                        \"program\":\"p\",\"host\":\"h\",\"seed\":0,\"workers\":1,\"complete\":true,\"meta\":{}}\n";
                     buffer[..line.len()].copy_from_slice(line);
                     Ok(line.len())
                 }

@@ -111,7 +111,7 @@ impl Decoder<'_> {
         let tag = self.byte();
         let (name, fields) = table.get(&tag).expect("a tag of the tables");
         let mut line = match tag {
-            0xf0 => "{\"record\":\"header\",\"version\":1".into(),
+            0xf0 => "{\"record\":\"header\",\"version\":2".into(),
             0xf1.. => format!("{{\"record\":\"{name}\""),
             _ => {
                 let bits = self.byte();
@@ -141,9 +141,9 @@ impl Decoder<'_> {
 #[test]
 fn a_decoder_made_from_the_guide_reads_the_binary_example() {
     let bytes = bytes();
-    assert_eq!(&bytes[..7], b"ASXT\x01\xda\x01");
+    assert_eq!(&bytes[..7], b"ASXT\x02\xeb\x01");
     let payload = &bytes[7..bytes.len() - 8];
-    assert_eq!(payload.len(), 218);
+    assert_eq!(payload.len(), 235);
     let mut decoder = Decoder { rest: payload, texts: Vec::new() };
     let (mut lines, mut seq, mut time) = (String::new(), 0, 0);
     while !decoder.rest.is_empty() {
@@ -179,7 +179,7 @@ impl State {
 #[test]
 fn checksum_and_digest_are_as_the_guide_says() {
     let bytes = bytes();
-    let (payload, sum) = bytes[7..].split_at(218);
+    let (payload, sum) = bytes[7..].split_at(235);
     let mut state = State(G);
     state.word(0);
     state.bytes(payload);

@@ -10,7 +10,10 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
-use asx_trace::{Class, Codec, End, Header, Label, Mark, Reader, Record, Report, verify};
+use asx_trace::{
+    Class, Codec, End, Header, HostEvent, Label, MANDATORY, Mark, Reader, Record, Report, Value,
+    verify,
+};
 use common::*;
 use std::collections::BTreeMap;
 
@@ -329,6 +332,38 @@ const BROKEN: &[(&str, Harm)] = &[
             }
         }
     }),
+    ("host_kind", |_, records| push_host(records, "scheduler_decision", |_| ())),
+    ("host_kind", |_, records| push_host(records, "scheduler_step_over", |_| ())),
+    ("host_field", |_, records| {
+        push_host(records, "scheduler_step_end", |fields| drop(fields.remove("host_turn_id")));
+    }),
+    ("host_field", |_, records| push_host(records, "scheduler_host_handoff", |_| ())),
+    ("host_null", |_, records| {
+        push_host(records, "scheduler_step_decision", |fields| {
+            fields.insert("lane", Value::Null);
+        });
+    }),
+    ("host_null", |_, records| {
+        push_host(records, "scheduler_step_begin", |fields| {
+            fields.insert("cancel_streak", Value::Null);
+        });
+    }),
+    ("host_null", |_, records| push_host(records, "scheduler_reentrancy_deferred", |_| ())),
+    ("host_null", |_, records| {
+        push_host(records, "scheduler_step_begin", |fields| {
+            fields.insert("decision_seq", Value::Null);
+        });
+    }),
+    // Inside of a step everything is about it.
+    ("host_null", |_, records| {
+        push_host(records, "scheduler_step_decision", |_| ());
+        push_host(records, "scheduler_reentrancy_deferred", |fields| {
+            fields.insert("error_class", Value::Text("REENTRANT".into()));
+            for field in &MANDATORY[..5] {
+                fields.insert(field, Value::Null);
+            }
+        });
+    }),
     ("label_unknown", |_, records| {
         records.push(Label { class: Class::Task, number: 2, text: "x".into() }.into());
     }),
@@ -345,6 +380,49 @@ const BROKEN: &[(&str, Harm)] = &[
     ("end_choices", |_, records| end(records, |end| end.choices += 1)),
     ("end_digest", |_, records| end(records, |end| end.digest ^= 1)),
 ];
+
+type Fields = BTreeMap<&'static str, Value>;
+
+/// Appends an event of the scheduler that is whole, but for the change.
+fn push_host(records: &mut Vec<Record>, kind: &str, change: fn(&mut Fields)) {
+    let mut fields: Fields = MANDATORY.iter().map(|field| (*field, Value::Number(1))).collect();
+    fields.insert("error_class", Value::Null);
+    change(&mut fields);
+    let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let seq = 100 + records.len() as u64;
+    records.push(HostEvent { seq, kind: kind.to_owned(), fields }.into());
+}
+
+#[test]
+fn whole_events_of_the_scheduler_are_lawful() {
+    let mut records = records();
+    push_host(&mut records, "scheduler_step_begin", |fields| {
+        for field in &MANDATORY[..5] {
+            fields.insert(field, Value::Null);
+        }
+    });
+    push_host(&mut records, "scheduler_step_decision", |_| ());
+    push_host(&mut records, "scheduler_reentrancy_deferred", |fields| {
+        fields.insert("error_class", Value::Text("REENTRANT".into()));
+    });
+    push_host(&mut records, "scheduler_step_end", |_| ());
+    push_host(&mut records, "scheduler_host_handoff", |fields| {
+        fields.insert("call", Value::Text("message".into()));
+    });
+    assert_eq!(judge(&write(Codec::Json, &header(), &records), true).violations, []);
+}
+
+#[test]
+fn what_a_host_event_lacks_is_told_with_its_line_and_field() {
+    let mut records = records();
+    let line = records.len() + 2;
+    push_host(&mut records, "scheduler_step_end", |fields| drop(fields.remove("lane")));
+    let report = judge(&write(Codec::Json, &header(), &records), true);
+    let text = "host event 154, scheduler_step_end: the field `lane` is missing";
+    let expected = format!("line {line}, column 1 (record {}): host_field: {text}", line - 1);
+    assert_eq!(report.violations[0].to_string(), expected);
+    assert!(judge(&write(Codec::Json, &header(), &records), false).holds(), "only strictly");
+}
 
 fn change_choice(records: &mut [Record], count: u64, picked: u64) {
     let choices = records.iter_mut().filter_map(|record| match record {
@@ -387,7 +465,27 @@ fn every_unlawful_record_is_found_with_a_message_of_its_own() {
 
 /// Changes of the text of a trace, what is said of them, and where.
 const LINES: &[(&str, &str, &str, u64, &str)] = &[
-    ("version", "\"version\":1", "\"version\":2", 0, "version 2 of the format is not known here"),
+    (
+        "version",
+        "\"version\":2",
+        "\"version\":1",
+        0,
+        "version 1 of the format is not known here: this build reads version 2; record the run again",
+    ),
+    (
+        "missing_field",
+        "\"contract\":\"asx-semantics-1\",",
+        "",
+        0,
+        "the field `contract` is missing",
+    ),
+    (
+        "contract",
+        "asx-semantics-1",
+        "asx-semantics-2",
+        0,
+        "it was recorded under the contract `asx-semantics-2`, and this build has `asx-semantics-1`",
+    ),
     ("missing_field", "\"seed\":4,", "", 0, "the field `seed` is missing"),
     ("duplicate_field", "\"note\":", "\"commit\":", 0, "`commit` is there twice"),
     ("type", "\"commit\":\"abc\"", "\"commit\":1", 0, "`commit` must be a text"),

@@ -36,7 +36,7 @@ export interface JournalEvent {
   seq: number;
   /** Nanoseconds. */
   time: number;
-  /** What happened: `task_spawned`, `decision`, `cancel_witness`, .. */
+  /** What happened: `task_spawned`, `scheduler_step_decision`, `cancel_witness`, .. */
   event: string;
   task: number | null;
   region: number | null;
@@ -48,6 +48,11 @@ export interface JournalEvent {
 /** What the scheduler did in which host turn. */
 export interface HostEvent {
   seq: number;
+  /**
+   * What happened: `scheduler_step_begin`, `scheduler_step_decision`, `scheduler_step_end`, `scheduler_reentrancy_deferred`,
+   * `scheduler_burst_limit_reached`, `scheduler_host_handoff`, or an error of the host's. The fields of the decision are those of the step
+   * in which it happened, `null` outside of one.
+   */
   event: string;
   task_id: number | null;
   region_id: number | null;
@@ -56,8 +61,8 @@ export interface HostEvent {
   decision_hash: string | null;
   host_turn_id: number;
   microtask_batch_id: number;
-  cancel_streak: number | null;
-  cancel_streak_limit: number | null;
+  cancel_streak: number;
+  cancel_streak_limit: number;
   error_class: string | null;
   [field: string]: unknown;
 }

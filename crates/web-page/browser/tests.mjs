@@ -122,7 +122,7 @@ await withBrowser(async (context) => {
       for (const field of fields) assert.ok(field in event, `${event.event}: ${field}`);
     }
     const kinds = new Set(events.map((event) => event.event));
-    for (const kind of ["step_begin", "decision", "step_end", "burst_limit_reached", "host_handoff"]) {
+    for (const kind of ["step_begin", "step_decision", "step_end", "burst_limit_reached", "host_handoff"]) {
       assert.ok(kinds.has(`scheduler_${kind}`), kind);
     }
     await page.close();

@@ -76,6 +76,8 @@ pub(crate) struct State {
     pub(crate) in_lanes: bool,
     /// A task is being polled: what it makes runnable is the worker's own.
     pub(crate) local: bool,
+    /// The step under way, if host events are kept.
+    pub(crate) step: Option<Decided>,
     choose: Seeded,
     seed: Option<DetRng>,
 }
@@ -125,6 +127,7 @@ impl Adapter {
             passed: Bypass::default(),
             in_lanes: !in_order,
             local: false,
+            step: None,
             choose: Seeded::new(config.seed.unwrap_or(0), 1),
             seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
         };
@@ -245,7 +248,7 @@ impl Adapter {
         let mut state = self.lock();
         state.stale_timers += 1;
         let detail = vec![("timer", stale.generation.to_string())];
-        state.tell("scheduler_stale_timer", None, Some(stale.status()), detail);
+        state.tell("scheduler_stale_timer", Some(stale.status()), detail);
     }
 
     /// Fails closed: the task that wanted a facility is asked to stop, for want of it.
@@ -324,22 +327,26 @@ impl State {
             ("capability", denied.capability.name().to_owned()),
             ("provenance", denied.provenance.to_owned()),
         ];
-        self.tell("scheduler_capability_denied", None, Some(Status::CapabilityDenied), detail);
+        self.tell("scheduler_capability_denied", Some(Status::CapabilityDenied), detail);
     }
 
     /// Records a host event.
     pub(crate) fn tell(
         &mut self,
         kind: &'static str,
-        decided: Option<Decided>,
         error_class: Option<Status>,
         detail: Vec<(&'static str, String)>,
     ) {
         let (turn, batch) = (self.pump.host_turn_id(), self.pump.microtask_batch_id());
+        let fairness = self.scheduler.fairness(0);
+        let now = fairness.map_or((0, 0), |it| (it.streak(), it.limit(self.suggestion)));
+        let (cancel_streak, cancel_streak_limit) = self.step.map_or(now, |step| step.streak);
         self.log.push(HostEvent {
             seq: 0,
             kind,
-            decided,
+            decided: self.step,
+            cancel_streak,
+            cancel_streak_limit,
             host_turn_id: turn,
             microtask_batch_id: batch,
             error_class,

@@ -162,18 +162,19 @@ impl State {
         if !self.log.is_on() {
             return Some((self.next()?, None));
         }
-        self.tell("scheduler_step_begin", None, None, Vec::new());
+        self.tell("scheduler_step_begin", None, Vec::new());
         let decision = self.next()?;
-        let decided = Some(decided(&decision));
-        self.tell("scheduler_decision", decided, None, Vec::new());
-        Some((decision, decided))
+        self.step = Some(decided(&decision));
+        self.tell("scheduler_step_decision", None, Vec::new());
+        Some((decision, self.step))
     }
 
     /// No poll is under way: the one before is over.
     fn polled(&mut self, decided: Option<Decided>) {
         self.local = false;
         if decided.is_some() {
-            self.tell("scheduler_step_end", decided, None, Vec::new());
+            self.tell("scheduler_step_end", None, Vec::new());
+            self.step = None;
         }
     }
 
@@ -186,13 +187,13 @@ impl State {
         };
         if let Some(limit) = reached.filter(|_| self.log.is_on()) {
             let detail = vec![("limit", limit_name(limit).to_owned())];
-            self.tell("scheduler_burst_limit_reached", None, None, detail);
+            self.tell("scheduler_burst_limit_reached", None, detail);
         }
         match leave {
             Leave::Kick(handoff) => {
                 if self.log.is_on() {
                     let detail = vec![("call", call_name(handoff.call).to_owned())];
-                    self.tell("scheduler_host_handoff", None, None, detail);
+                    self.tell("scheduler_host_handoff", None, detail);
                 }
                 Some(self.token(handoff.call))
             }
@@ -213,7 +214,7 @@ impl State {
         if let Enter::Deferred(deferred) = self.pump.enter(None) {
             self.deferred += 1;
             let class = Some(deferred.status());
-            self.tell("scheduler_reentrancy_deferred", None, class, Vec::new());
+            self.tell("scheduler_reentrancy_deferred", class, Vec::new());
         }
     }
 
@@ -238,8 +239,7 @@ fn decided(decision: &Decision<Entry>) -> Decided {
         lane: decision.lane,
         decision_seq: decision.seq,
         decision_hash: decision.hash,
-        cancel_streak: decision.streak,
-        cancel_streak_limit: decision.limit,
+        streak: (decision.streak, decision.limit),
     }
 }
 

@@ -13,10 +13,14 @@ use asx_runtime::probe::quoted;
 pub struct HostEvent {
     /// Its place among the host events: 1, 2, ..
     pub seq: u64,
-    /// What happened: `scheduler_decision` and the like.
+    /// What happened: `scheduler_step_decision` and the like.
     pub kind: &'static str,
-    /// The decision it belongs to, if it belongs to one.
+    /// The decision it belongs to: that of the step in which it happened, if it did in one.
     pub decided: Option<Decided>,
+    /// The cancel streak: before the decision it belongs to, or at that moment.
+    pub cancel_streak: u32,
+    /// The limit in force.
+    pub cancel_streak_limit: u32,
     /// The host turn.
     pub host_turn_id: u64,
     /// The last drain.
@@ -40,10 +44,8 @@ pub struct Decided {
     pub decision_seq: u64,
     /// Its link in the chain of decisions.
     pub decision_hash: u64,
-    /// The cancel streak before it.
-    pub cancel_streak: u32,
-    /// The limit in force.
-    pub cancel_streak_limit: u32,
+    /// The cancel streak before it, and the limit in force.
+    pub(crate) streak: (u32, u32),
 }
 
 impl HostEvent {
@@ -60,8 +62,8 @@ impl HostEvent {
         number("decision_seq", decided.map(|d| d.decision_seq));
         number("host_turn_id", Some(self.host_turn_id));
         number("microtask_batch_id", Some(self.microtask_batch_id));
-        number("cancel_streak", decided.map(|d| d.cancel_streak.into()));
-        number("cancel_streak_limit", decided.map(|d| d.cancel_streak_limit.into()));
+        number("cancel_streak", Some(self.cancel_streak.into()));
+        number("cancel_streak_limit", Some(self.cancel_streak_limit.into()));
         let hash = decided.map(|d| format!("{:016x}", d.decision_hash));
         let mut text = |name: &str, value: Option<&str>| {
             let value = value.map_or("null".to_owned(), quoted);
@@ -129,6 +131,8 @@ mod tests {
             seq: 0,
             kind,
             decided: None,
+            cancel_streak: 3,
+            cancel_streak_limit: 16,
             host_turn_id: 1,
             microtask_batch_id: 2,
             error_class,
@@ -142,9 +146,7 @@ mod tests {
         for name in ["task_id", "region_id", "lane", "decision_seq", "decision_hash"] {
             assert!(json.contains(&format!("\"{name}\":null")), "{json}");
         }
-        for name in ["cancel_streak", "cancel_streak_limit"] {
-            assert!(json.contains(&format!("\"{name}\":null")), "{json}");
-        }
+        assert!(json.contains("\"cancel_streak\":3,\"cancel_streak_limit\":16"), "{json}");
         assert!(json.contains("\"host_turn_id\":1,\"microtask_batch_id\":2"));
         assert!(json.contains("\"error_class\":\"REENTRANT\""));
         assert!(json.ends_with("\"why\":\"a \\\"b\\\"\\u000a\"}"), "{json}");

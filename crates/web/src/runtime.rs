@@ -141,7 +141,7 @@ impl Runtime {
         if token == 0 || token > state.kick {
             let forged = WebError::Forged { token };
             let detail = vec![("token", token.to_string())];
-            state.tell("scheduler_forged_message", None, Some(forged.status()), detail);
+            state.tell("scheduler_forged_message", Some(forged.status()), detail);
             return Err(forged);
         }
         let is_last = token == state.kick;
@@ -162,7 +162,7 @@ impl Runtime {
         if token == 0 || token > last {
             let forged = WebError::Forged { token };
             let detail = vec![("token", token.to_string())];
-            adapter.lock().tell("scheduler_forged_timer", None, Some(forged.status()), detail);
+            adapter.lock().tell("scheduler_forged_timer", Some(forged.status()), detail);
             return Err(forged);
         }
         if token != last || adapter.lock().armed.is_none() {
@@ -233,7 +233,7 @@ impl Runtime {
             let trapped = state.pump.trap(site);
             if first {
                 let detail = vec![("diagnosis", trapped.to_string())];
-                state.tell("scheduler_trapped", None, Some(Status::Internal), detail);
+                state.tell("scheduler_trapped", Some(Status::Internal), detail);
             }
             trapped
         };
@@ -269,7 +269,7 @@ impl Runtime {
     pub fn started_twice(&self) -> WebError {
         let error = WebError::AlreadyStarted;
         let mut state = self.inner.adapter.lock();
-        state.tell("scheduler_started_twice", None, Some(error.status()), Vec::new());
+        state.tell("scheduler_started_twice", Some(error.status()), Vec::new());
         error
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use asx_conformance::corpus::load;
 use asx_conformance::parity::{self, Entry, Records, Setting};
-use asx_conformance::{Fixture, Scenario, corpus, parse_str, run_scenario};
+use asx_conformance::{Fixture, Scenario, corpus, parse_str, run_scenario, shell_word};
 use asx_origin::Origin;
 use clap::{Args, ValueEnum};
 
@@ -297,7 +297,7 @@ fn repro(options: &Parity, difference: &Difference) -> String {
     let mut line = format!("asx parity --host {one},{other} --filter '{}'", difference.which.0);
     for (host, file) in &options.from {
         if host == one || host == other {
-            line += &format!(" --from {}", quoted(&format!("{host}={}", file.display())));
+            line += &format!(" --from {}", shell_word(&format!("{host}={}", file.display())));
         }
     }
     if let (true, Some(place)) = (difference.hosts.iter().any(|it| it == "web"), options.place) {
@@ -307,21 +307,12 @@ fn repro(options: &Parity, difference: &Difference) -> String {
         };
     }
     if let Some(folder) = &options.fixtures {
-        line += &format!(" --fixtures {}", quoted(&folder.display().to_string()));
+        line += &format!(" --fixtures {}", shell_word(&folder.display().to_string()));
     }
     if let Some(folder) = &options.out {
-        line += &format!(" --out {}", quoted(&folder.display().to_string()));
+        line += &format!(" --out {}", shell_word(&folder.display().to_string()));
     }
     line
-}
-
-/// As a shell takes it for one word.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=".contains(c);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 fn report(

@@ -66,7 +66,10 @@ impl<'a> Recording<'a> {
 
     fn encode(&self, sink: impl Sink, codec: Codec) -> Result<(), ErrorKind> {
         let Recording { scenario, host, seed, workers, record, .. } = *self;
-        let meta = [("title".to_owned(), scenario.title.clone())].into_iter();
+        let snapshot = format!("{:016x}", scenario.snapshot_id(seed));
+        let meta =
+            [("title".to_owned(), scenario.title.clone()), ("snapshot".to_owned(), snapshot)]
+                .into_iter();
         let meta = meta.chain(self.meta.iter().cloned());
         let header = Header {
             seed,

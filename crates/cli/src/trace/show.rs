@@ -64,9 +64,9 @@ impl Show {
 }
 
 fn write_header(header: &Header, out: &mut impl Write) -> io::Result<()> {
-    let Header { program, host, seed, workers, complete, meta } = header;
+    let Header { contract, program, host, seed, workers, complete, meta } = header;
     let (program, host) = (plain(program), plain(host));
-    writeln!(out, "{program} on {host}, seed {seed}, workers {workers}")?;
+    writeln!(out, "{program} on {host}, seed {seed}, workers {workers}, {contract}")?;
     if !complete {
         writeln!(out, "its first events are missing")?;
     }

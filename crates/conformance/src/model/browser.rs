@@ -24,16 +24,20 @@ pub(super) struct EventLoop {
     events: Vec<HostEvent>,
     /// How many entries were queued when the pump was last woken.
     seen: usize,
+    /// The step under way.
+    step: Option<Decided>,
 }
 
-/// What a decision adds to an event.
-#[derive(Clone, Default)]
+/// What a decision adds to the events of its step.
+#[derive(Clone)]
 struct Decided {
-    task: Option<Value>,
-    region: Option<Value>,
-    lane: Option<Value>,
-    streak: Option<u64>,
-    limit: Option<u64>,
+    task: u64,
+    region: u64,
+    lane: &'static str,
+    /// Its number and its link in the chain.
+    chain: (u64, u64),
+    /// Before it, and the limit in force.
+    streak: (u64, u64),
 }
 
 impl EventLoop {
@@ -54,6 +58,7 @@ impl EventLoop {
             deferred: 0,
             stale_timers: 0,
             seen: 0,
+            step: None,
             events: Vec::new(),
         }
     }
@@ -87,36 +92,36 @@ impl EventLoop {
         }
     }
 
-    fn denied(&mut self, denied: Denied, chain: (u64, u64)) {
+    fn denied(&mut self, denied: Denied, streak: (u64, u64)) {
         let fields = [
             ("capability", Some(denied.capability.name().into())),
             ("provenance", Some(denied.provenance.into())),
         ];
         let class = Some(Status::CapabilityDenied);
-        self.emit("scheduler_capability_denied", &Decided::default(), chain, class, &fields);
+        self.emit("scheduler_capability_denied", streak, class, &fields);
     }
 
-    /// Records a host-only event with every mandatory field.
+    /// Records a host-only event with every mandatory field: those of a decision are the ones of
+    /// the step under way. `streak` is that of the moment, with its limit.
     fn emit(
         &mut self,
         kind: &'static str,
-        decided: &Decided,
-        (seq, hash): (u64, u64),
+        streak: (u64, u64),
         class: Option<Status>,
         extra: &[(&'static str, Option<Value>)],
     ) {
-        let Decided { task, region, lane, streak, limit } = decided.clone();
-        let made = decided.task.is_some();
+        let step = self.step.as_ref();
+        let (streak, limit) = step.map_or(streak, |step| step.streak);
         let mut fields = vec![
-            ("task_id", task),
-            ("region_id", region),
-            ("lane", lane),
-            ("decision_seq", made.then(|| seq.into())),
-            ("decision_hash", made.then(|| hash.into())),
+            ("task_id", step.map(|step| step.task.into())),
+            ("region_id", step.map(|step| step.region.into())),
+            ("lane", step.map(|step| step.lane.into())),
+            ("decision_seq", step.map(|step| step.chain.0.into())),
+            ("decision_hash", step.map(|step| step.chain.1.into())),
             ("host_turn_id", Some(self.pump.host_turn_id().into())),
             ("microtask_batch_id", Some(self.pump.microtask_batch_id().into())),
-            ("cancel_streak", streak.map(Value::from)),
-            ("cancel_streak_limit", limit.map(Value::from)),
+            ("cancel_streak", Some(streak.into())),
+            ("cancel_streak_limit", Some(limit.into())),
             ("error_class", class.map(|status| status.name().into())),
         ];
         fields.extend(extra.iter().cloned());
@@ -142,9 +147,11 @@ fn limit_name(limit: Limit) -> &'static str {
 }
 
 impl Engine {
-    fn chain(&self) -> (u64, u64) {
-        let chain = self.world.scheduler().chain();
-        (chain.seq, chain.hash)
+    /// The cancel streak, and its limit.
+    fn streak(&self) -> (u64, u64) {
+        let streak = self.world.scheduler().fairness(0).map_or(0, |fairness| fairness.streak());
+        let limit = self.suggestion.limit(self.scenario.config.cancel_streak_limit);
+        (streak.into(), limit.into())
     }
 
     /// If something is runnable, the pump must know.
@@ -157,7 +164,7 @@ impl Engine {
     }
 
     fn wake_pump(&mut self) -> Status {
-        let chain = self.chain();
+        let streak = self.streak();
         let Some(browser) = &mut self.browser else { return Status::InvalidArgument };
         match browser.pump.wake() {
             Ok(call) => {
@@ -165,7 +172,7 @@ impl Engine {
                 Status::Ok
             }
             Err(Refused::Denied(denied)) => {
-                browser.denied(denied, chain);
+                browser.denied(denied, streak);
                 denied.status()
             }
             Err(Refused::Trapped(trapped)) => trapped.status(),
@@ -210,12 +217,12 @@ impl Engine {
     }
 
     fn require(&mut self, capability: Capability) -> Reply {
-        let chain = self.chain();
+        let streak = self.streak();
         let Some(browser) = &mut self.browser else { return Status::InvalidArgument.into() };
         match browser.pump.capabilities().require(capability, "scenario") {
             Ok(()) => Reply::ok().with("provenance", Value::none()),
             Err(denied) => {
-                browser.denied(denied, chain);
+                browser.denied(denied, streak);
                 Reply::status(denied.status()).with("provenance", denied.provenance)
             }
         }
@@ -223,7 +230,7 @@ impl Engine {
 
     /// A direct call of the pump.
     fn pump_call(&mut self, in_body: bool) -> Reply {
-        let (chain, now) = (self.chain(), self.world.now());
+        let (streak, now) = (self.streak(), self.world.now());
         let Some(browser) = &mut self.browser else { return Status::InvalidArgument.into() };
         match browser.pump.enter(Some(now)) {
             Enter::Begin { .. } if in_body => {
@@ -238,8 +245,7 @@ impl Engine {
             Enter::Deferred(deferred) => {
                 browser.deferred += 1;
                 let class = Some(deferred.status());
-                let kind = "scheduler_reentrancy_deferred";
-                browser.emit(kind, &Decided::default(), chain, class, &[]);
+                browser.emit("scheduler_reentrancy_deferred", streak, class, &[]);
                 Reply::status(deferred.status()).with("answer", "deferred")
             }
             Enter::NotScheduled => Reply::ok().with("answer", "not_scheduled"),
@@ -256,7 +262,7 @@ impl Engine {
         if self.world.timers().get(handle).is_some() {
             return self.host_timer();
         }
-        let chain = self.chain();
+        let streak = self.streak();
         let Some(browser) = &mut self.browser else { return Status::InvalidArgument.into() };
         if let Err(trapped) = browser.pump.host_turn() {
             return Reply::status(trapped.status());
@@ -264,7 +270,7 @@ impl Engine {
         browser.stale_timers += 1;
         let class = Some(Status::StaleHandle);
         let fields = [("timer", Some(handle.generation.into()))];
-        browser.emit("scheduler_stale_timer", &Decided::default(), chain, class, &fields);
+        browser.emit("scheduler_stale_timer", streak, class, &fields);
         self.microtasks();
         Status::StaleHandle.into()
     }
@@ -348,38 +354,37 @@ impl Engine {
     }
 
     fn pumped_step(&mut self) {
-        let before = self.world.scheduler().fairness(0).map(|fairness| fairness.streak());
-        let chain = self.chain();
+        let streak = self.streak();
         if let Some(browser) = &mut self.browser {
-            browser.emit("scheduler_step_begin", &Decided::default(), chain, None, &[]);
+            browser.emit("scheduler_step_begin", streak, None, &[]);
         }
         let now = self.world.now();
         let (task, lane) = match self.world.next(now, &mut self.choose) {
             Ok(Step::Poll { task, lane, .. }) => (task, lane),
             _ => return,
         };
-        let region = self.world.task(task).ok().map(|view| view.region.ordinal());
-        let decided = Decided {
-            task: Some(task.ordinal().into()),
-            region: region.map(Value::from),
-            lane: Some(lane.name().into()),
-            streak: before.map(u64::from),
-            limit: Some(self.suggestion.limit(self.scenario.config.cancel_streak_limit).into()),
-        };
-        let chain = self.chain();
+        let region = self.world.task(task).map_or(0, |view| view.region.ordinal());
+        let chain = self.world.scheduler().chain();
         if let Some(browser) = &mut self.browser {
-            browser.emit("scheduler_decision", &decided, chain, None, &[]);
+            browser.step = Some(Decided {
+                task: task.ordinal(),
+                region,
+                lane: lane.name(),
+                chain: (chain.seq, chain.hash),
+                streak,
+            });
+            browser.emit("scheduler_step_decision", streak, None, &[]);
         }
         self.poll(task);
         if let Some(browser) = &mut self.browser {
-            browser.emit("scheduler_step_end", &decided, chain, None, &[]);
+            browser.emit("scheduler_step_end", streak, None, &[]);
+            browser.step = None;
         }
     }
 
     fn leave(&mut self) {
-        let (chain, work) = (self.chain(), !self.world.scheduler().is_empty());
+        let (streak, work) = (self.streak(), !self.world.scheduler().is_empty());
         let Some(browser) = &mut self.browser else { return };
-        let none = Decided::default();
         let leave = browser.pump.leave(work);
         let reached = match leave {
             Leave::Kick(handoff) => handoff.reached,
@@ -388,15 +393,15 @@ impl Engine {
         };
         if let Some(limit) = reached {
             let fields = [("limit", Some(limit_name(limit).into()))];
-            browser.emit("scheduler_burst_limit_reached", &none, chain, None, &fields);
+            browser.emit("scheduler_burst_limit_reached", streak, None, &fields);
         }
         match leave {
             Leave::Kick(handoff) => {
                 let fields = [("call", Some(call_name(handoff.call).into()))];
-                browser.emit("scheduler_host_handoff", &none, chain, None, &fields);
+                browser.emit("scheduler_host_handoff", streak, None, &fields);
                 browser.make(handoff.call);
             }
-            Leave::Stalled { denied, .. } => browser.denied(denied, chain),
+            Leave::Stalled { denied, .. } => browser.denied(denied, streak),
             // Only here does the cancel streak begin anew: asking an empty scheduler parks it.
             Leave::Idle => {
                 let now = self.world.now();

@@ -168,8 +168,8 @@ fn host_event(event: &asx_web::HostEvent) -> HostEvent {
         ("decision_hash", decided.map(|d| d.decision_hash.into())),
         ("host_turn_id", Some(event.host_turn_id.into())),
         ("microtask_batch_id", Some(event.microtask_batch_id.into())),
-        ("cancel_streak", decided.map(|d| u64::from(d.cancel_streak).into())),
-        ("cancel_streak_limit", decided.map(|d| u64::from(d.cancel_streak_limit).into())),
+        ("cancel_streak", Some(u64::from(event.cancel_streak).into())),
+        ("cancel_streak_limit", Some(u64::from(event.cancel_streak_limit).into())),
         ("error_class", event.error_class.map(|status| status.name().into())),
     ];
     let detail = event.detail.iter().map(|(name, value)| {

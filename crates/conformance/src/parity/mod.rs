@@ -17,22 +17,25 @@ use crate::host::{HostEvent, Record};
 use crate::parse::SCHEMA as SCENARIO_SCHEMA;
 use crate::value::Value as Given;
 use crate::{Report, Scenario, SeedRun};
+use asx_kernel::CONTRACT;
 use asx_origin::Origin;
 use asx_trace::{Codec, End, Header, Reader, Writer, verify};
 use serde_json::{Map, Value, json};
 
 /// The version of the lines.
-pub const SCHEMA: u64 = 2;
+pub const SCHEMA: u64 = 3;
 
 /// The codecs of traces, by their names in records.
 pub const CODECS: [(&str, Codec); 2] = [("json", Codec::Json), ("binary", Codec::Binary)];
 
 /// What every line has.
-pub const MANDATORY: [&str; 25] = [
+pub const MANDATORY: [&str; 27] = [
     "schema",
+    "contract",
     "scenario",
     "fixture",
     "seed",
+    "snapshot",
     "host",
     "place",
     "codec",
@@ -63,18 +66,7 @@ pub const OF_TOOLCHAIN: [&str; 3] = ["release", "commit_hash", "host"];
 pub const OF_LOCKFILE: [&str; 3] = ["sha256", "size", "tracked"];
 
 /// What every event of a host's scheduler has.
-pub const OF_HOST_EVENT: [&str; 10] = [
-    "task_id",
-    "region_id",
-    "lane",
-    "decision_seq",
-    "decision_hash",
-    "host_turn_id",
-    "microtask_batch_id",
-    "cancel_streak",
-    "cancel_streak_limit",
-    "error_class",
-];
+pub const OF_HOST_EVENT: [&str; 10] = asx_trace::MANDATORY;
 
 /// What can be said of a run: not compared yet, the same as on the other hosts, or not.
 pub const VERDICTS: [&str; 4] = ["unjudged", "same", "different", "skipped"];
@@ -136,9 +128,11 @@ fn head(scenario: &Scenario, seed: u64, codec: &str, setting: &Setting<'_>) -> O
     let (toolchain, lockfile) = (&origin.toolchain, &origin.lockfile);
     object(json!({
         "schema": SCHEMA,
+        "contract": CONTRACT,
         "scenario": scenario.id,
         "fixture": fixture.trim_end_matches(".toml"),
         "seed": seed,
+        "snapshot": format!("{:016x}", scenario.snapshot_id(seed)),
         "host": host,
         "place": place,
         "codec": codec,

@@ -2,7 +2,10 @@
 
 use super::{CODECS, DELTAS, MANDATORY, OF_HOST_EVENT, OF_LOCKFILE, OF_TOOLCHAIN};
 use super::{SCENARIO_SCHEMA, SCHEMA, VERDICTS};
+use asx_kernel::CONTRACT;
+use asx_kernel::status::Status;
 use asx_origin::UNKNOWN;
+use asx_trace::SchedulerKind;
 use core::fmt::Write as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -146,6 +149,14 @@ impl Line<'_> {
         if self.number("schema")? != SCHEMA {
             return Err(self.wrong("schema", "one that is known here"));
         }
+        let contract = self.text("contract")?;
+        if contract != CONTRACT {
+            let code = Status::TraceVersion.name();
+            let what =
+                format!("it is of the contract `{contract}`, and this build has `{CONTRACT}`");
+            return Err(format!("{code}: {what}"));
+        }
+        self.hex("snapshot", self.field("snapshot"), &[16])?;
         if self.text("host")? != host {
             return Err(self.wrong("host", &format!("`{host}`")));
         }
@@ -282,6 +293,9 @@ fn host_event(event: &Value) -> Result<(), String> {
     let kind = event["kind"].as_str().ok_or("`host_events`: one has no kind")?;
     if !kind.starts_with("scheduler_") {
         return Ok(());
+    }
+    if SchedulerKind::from_name(kind).is_none() {
+        return Err(format!("`host_events`: there is no kind `{kind}`"));
     }
     match OF_HOST_EVENT.iter().find(|field| event["fields"].get(**field).is_none()) {
         Some(field) => Err(format!("`{kind}`: {}", missing(field))),

@@ -17,7 +17,8 @@ pub(crate) mod words;
 
 pub use keys::SchemaError;
 
-use crate::scenario::{Definition, Scenario, ScriptStep, expand};
+use crate::scenario::{Definition, Scenario, ScriptStep, Settings, expand};
+use crate::snapshot;
 use keys::{Keys, Reading};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ fn read_scenario<'v>(
 
     let config = sections::config(reading, config);
     let tasks = read_tasks(reading, tasks);
-    let (setup, steps) = read_script(reading, setup, steps, script);
+    let (initial, setup, steps) = read_script(reading, &config, setup, steps, script);
     let expect = sections::expect(reading, expect, seeds.len());
     let groups = core::mem::take(&mut reading.groups);
     let file = file.to_owned();
@@ -87,18 +88,32 @@ fn read_scenario<'v>(
     let tasks = tasks.into_iter().map(|(name, task)| (name, written_out(task))).collect();
     let (id, title, area) =
         (id.unwrap_or_default(), title.unwrap_or_default(), area.unwrap_or_default());
-    Some(Scenario { file, id, title, area, seeds, config, tasks, groups, setup, steps, expect })
+    Some(Scenario {
+        file,
+        id,
+        title,
+        area,
+        seeds,
+        config,
+        tasks,
+        groups,
+        initial,
+        setup,
+        steps,
+        expect,
+    })
 }
 
 type Raw<'v> = Option<(&'v DeValue<'v>, usize)>;
 
-/// `setup` and `steps`, at the top or in `[scenario]`.
+/// `setup` and `steps`, at the top or in `[scenario]`, after the initial state that they make.
 fn read_script<'v>(
     reading: &mut Reading<'_>,
+    config: &Settings,
     mut setup: Raw<'v>,
     mut steps: Raw<'v>,
     script: Raw<'v>,
-) -> (Vec<ScriptStep>, Vec<ScriptStep>) {
+) -> (String, Vec<ScriptStep>, Vec<ScriptStep>) {
     if let Some((value, line)) = script {
         match value {
             DeValue::Table(table) => {
@@ -124,7 +139,8 @@ fn read_script<'v>(
         Some((value, line)) => ops::read_ops(reading, value, line, key, false, 0),
         None => Vec::new(),
     };
-    (read(setup, "setup"), read(steps, "steps"))
+    let initial = snapshot::encode(config, setup.map(|(value, _)| value));
+    (initial, read(setup, "setup"), read(steps, "steps"))
 }
 
 fn read_tasks(reading: &mut Reading<'_>, tasks: Raw<'_>) -> BTreeMap<Arc<str>, Definition> {

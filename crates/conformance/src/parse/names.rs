@@ -5,19 +5,19 @@ use super::suggest;
 use crate::pattern::{Named, Pattern, named};
 use crate::scenario::{Name, Scenario};
 use asx_kernel::journal::EventKind;
+use asx_trace::SCHEDULER_KINDS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Event kinds only hosts have.
-pub(crate) const HOST_KINDS: &[&str] = &[
-    "scheduler_step_begin",
-    "scheduler_decision",
-    "scheduler_step_end",
-    "scheduler_reentrancy_deferred",
-    "scheduler_burst_limit_reached",
-    "scheduler_host_handoff",
-    "scheduler_capability_denied",
-    "scheduler_stale_timer",
-];
+const HOST_KINDS: [&str; SCHEDULER_KINDS.len()] = {
+    let mut names = [""; SCHEDULER_KINDS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = SCHEDULER_KINDS[at].name;
+        at += 1;
+    }
+    names
+};
 
 pub(super) fn check(reading: &mut Reading<'_>, scenario: &Scenario) {
     let made = core::mem::take(&mut reading.made);
@@ -46,7 +46,7 @@ pub(super) fn check(reading: &mut Reading<'_>, scenario: &Scenario) {
         check_pattern(reading, &known, pattern, EventKind::NAMES);
     }
     for pattern in expect.host_events.iter().chain(&expect.host_never) {
-        check_pattern(reading, &known, pattern, HOST_KINDS);
+        check_pattern(reading, &known, pattern, &HOST_KINDS);
     }
     let tasks = expect.orders.iter().flatten().map(|name| (expect.line, name, "order"));
     let outcomes = expect.outcomes.iter().map(|(line, name, _)| (*line, name, "outcomes"));

@@ -46,12 +46,21 @@ pub struct Scenario {
     pub tasks: BTreeMap<Name, Definition>,
     /// The members of each group made by `count`.
     pub groups: BTreeMap<Name, Vec<Name>>,
-    /// The initial state.
+    /// The initial state, encoded: what [`snapshot_id`](Scenario::snapshot_id) is the digest of.
+    pub initial: String,
+    /// The ops that make the initial state.
     pub setup: Body,
     /// What is done.
     pub steps: Body,
     /// What must hold of the run.
     pub expect: Expect,
+}
+
+impl Scenario {
+    /// The id of the state that a run under this seed begins with.
+    pub fn snapshot_id(&self, seed: u64) -> u64 {
+        crate::snapshot::id(&self.initial, seed)
+    }
 }
 
 /// A scripted task.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// A run of events given as `kind task=.. field=..`, one a line.
 fn story(lines: &str) -> Story {
     let mut text = String::from(
-        "{\"record\":\"header\",\"version\":1,\"program\":\"p\",\"host\":\"h\",\"seed\":0,\
+        "{\"record\":\"header\",\"version\":2,\"contract\":\"asx-semantics-1\",\"program\":\"p\",\"host\":\"h\",\"seed\":0,\
          \"workers\":2,\"complete\":true,\"meta\":{}}\n",
     );
     for (seq, line) in lines.trim().lines().enumerate() {
@@ -45,7 +45,7 @@ const DECISION: &str = "decision_seq=1 decision_hash=\"0000000000000000\" cancel
                         fallback=false";
 
 fn decision(task: u64, worker: u64) -> String {
-    format!("decision task={task} region=1 worker={worker} lane=ready {DECISION}\n")
+    format!("scheduler_step_decision task={task} region=1 worker={worker} lane=ready {DECISION}\n")
 }
 
 fn links(story: &Story, kind: LinkKind) -> Vec<(usize, usize)> {

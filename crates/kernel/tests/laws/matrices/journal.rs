@@ -77,7 +77,7 @@ const KINDS: [(EventKind, u64, &str, &str); 33] = [
     (
         DECISION,
         18,
-        "decision",
+        "scheduler_step_decision",
         " worker=1 lane=timed decision_seq=2 decision_hash=3 cancel_streak=4 limit=5 \
          fallback=false",
     ),

@@ -98,7 +98,7 @@ fn log(w: &mut W) -> Vec<String> {
     let events = w.journal_mut().take();
     let texts = events.iter().map(|event| event.to_string());
     let told = texts.map(|text| text.splitn(3, ' ').nth(2).unwrap().to_owned());
-    let told = told.filter(|text| !text.starts_with("decision"));
+    let told = told.filter(|text| !text.starts_with("scheduler_step_decision"));
     let told = told.map(|text| text.replace(" strengthened=false", ""));
     told.map(|text| text.replace("cancel_", "").replace("strengthened=true", "more")).collect()
 }

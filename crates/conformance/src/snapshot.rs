@@ -1,0 +1,174 @@
+//! The snapshot id of a run: the digest of the canonical encoding of its initial state.
+//!
+//! The encoding is text, a line for each thing: every setting of `[config]` by name with its value,
+//! whether it is written in the file or a default; each limit; then the ops of `setup` as they are
+//! written, their keys in order, numbers in decimal, without blanks and comments. The digest is
+//! that of the journal: the bytes of the text, then the seed as a word.
+
+use crate::scenario::{Browser, Settings, Timers};
+use asx_kernel::digest::Digest;
+use asx_kernel::journal::WhenFull;
+use asx_kernel::lanes::TieBreak;
+use core::fmt::{Display, Write as _};
+use core::time::Duration;
+use toml::de::DeValue;
+
+/// The initial state of a scenario, encoded, but for the seed.
+pub(crate) fn encode(config: &Settings, setup: Option<&DeValue<'_>>) -> String {
+    let mut text = String::new();
+    encode_config(config, &mut |name, value| {
+        let _ = writeln!(text, "{name}={value}");
+    });
+    let _ = match setup {
+        Some(DeValue::Array(ops)) => ops.iter().try_for_each(|op| {
+            text.push_str("op=");
+            encode_value(op.get_ref(), &mut text);
+            text.write_char('\n')
+        }),
+        _ => Ok(()),
+    };
+    text
+}
+
+/// The id of a run from an encoded state under a seed.
+pub(crate) fn id(initial: &str, seed: u64) -> u64 {
+    let mut digest = Digest::new();
+    digest.bytes(initial.as_bytes()).word(seed);
+    digest.value()
+}
+
+fn encode_config(config: &Settings, put: &mut dyn FnMut(&str, &dyn Display)) {
+    let Settings {
+        workers,
+        tie_break,
+        cancel_streak_limit,
+        chain,
+        journal_capacity,
+        when_full,
+        limits,
+        timers,
+        browser,
+    } = config;
+    put("workers", workers);
+    put(
+        "tie_break",
+        &match tie_break {
+            TieBreak::Fifo => "fifo",
+            TieBreak::Seeded => "seeded",
+            TieBreak::TaskKey => "task_key",
+        },
+    );
+    put("cancel_streak_limit", cancel_streak_limit);
+    put("chain_depth", &chain.0);
+    put("chain_bytes", &chain.1);
+    put("journal_capacity", journal_capacity);
+    let refuses = *when_full == WhenFull::Refuse;
+    put("journal_when_full", &if refuses { "refuse" } else { "overwrite" });
+    for (name, limit) in limits {
+        put(&format!("limits.{name}"), limit);
+    }
+    let Timers {
+        max_wheel_duration,
+        max_timer_duration,
+        limit,
+        coalesce,
+        first_id,
+        first_generation,
+    } = timers;
+    put("timers.max_wheel_duration", &maybe(max_wheel_duration.map(nanos)));
+    put("timers.max_timer_duration", &maybe(max_timer_duration.map(nanos)));
+    put("timers.limit", &maybe(*limit));
+    put("timers.coalesce_window", &maybe(coalesce.map(|(window, _)| nanos(window))));
+    put("timers.coalesce_min", &maybe(coalesce.map(|(_, min)| min)));
+    put("timers.first_id", &maybe(*first_id));
+    put("timers.first_generation", &maybe(*first_generation));
+    let Some(browser) = browser else { return };
+    let Browser { burst_limit, burst_time, timer_batch, message_channel, capabilities } = browser;
+    put("browser.burst_limit", burst_limit);
+    put("browser.burst_time", &maybe(burst_time.map(nanos)));
+    put("browser.timer_batch", timer_batch);
+    put("browser.message_channel", message_channel);
+    let mut granted: Vec<_> = capabilities.iter().map(|capability| capability.name()).collect();
+    granted.sort_unstable();
+    put("browser.capabilities", &granted.join(","));
+}
+
+fn nanos(span: Duration) -> u128 {
+    span.as_nanos()
+}
+
+fn maybe(value: Option<impl Display>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
+
+fn encode_value(value: &DeValue<'_>, text: &mut String) {
+    match value {
+        DeValue::String(word) => {
+            let _ = write!(text, "{word:?}");
+        }
+        DeValue::Integer(number) => {
+            let digits = number.as_str();
+            match i128::from_str_radix(digits, number.radix()) {
+                Ok(number) => drop(write!(text, "{number}")),
+                Err(_) => text.push_str(digits),
+            }
+        }
+        DeValue::Float(number) => text.push_str(number.as_str()),
+        DeValue::Boolean(flag) => drop(write!(text, "{flag}")),
+        DeValue::Datetime(time) => drop(write!(text, "{time}")),
+        DeValue::Array(items) => {
+            text.push('[');
+            for (at, item) in items.iter().enumerate() {
+                text.push_str(if at > 0 { "," } else { "" });
+                encode_value(item.get_ref(), text);
+            }
+            text.push(']');
+        }
+        DeValue::Table(table) => {
+            let mut pairs: Vec<_> = table.iter().collect();
+            pairs.sort_by(|(one, _), (other, _)| one.get_ref().cmp(other.get_ref()));
+            text.push('{');
+            for (at, (key, value)) in pairs.into_iter().enumerate() {
+                let _ = write!(text, "{}{}=", if at > 0 { "," } else { "" }, key.get_ref());
+                encode_value(value.get_ref(), text);
+            }
+            text.push('}');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse_str;
+
+    fn snapshot(rest: &str, seed: u64) -> u64 {
+        let text = format!("schema = 1\nid = \"x\"\ntitle = \"t\"\narea = \"a\"\n{rest}");
+        parse_str("x.toml", &text).unwrap_or_else(|errors| panic!("{errors:?}")).snapshot_id(seed)
+    }
+
+    #[test]
+    fn only_the_initial_state_counts_and_not_how_it_is_laid_out() {
+        let one = "setup = [{ op = \"open\", as = \"r\", polls = 0x10 }]";
+        let same = [
+            "# a word\nsetup = [\n  { as = \"r\", polls = 16, op = \"open\" }, # another\n]",
+            "[scenario]\nsetup = [{ op = \"open\", as = \"r\", polls = 1_6 }]",
+            "steps = [{ op = \"run\" }]\nsetup = [{ op = \"open\", as = \"r\", polls = 16 }]",
+            "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config]\nworkers = 1",
+        ];
+        for other in same {
+            assert_eq!(snapshot(one, 4), snapshot(other, 4), "{other}");
+        }
+        let others = [
+            "",
+            "setup = [{ op = \"open\", as = \"r\", polls = 17 }]",
+            "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config.limits]\ntasks = 9",
+            "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config]\nworkers = 2",
+            "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config]\ntie_break = \"task_key\"",
+            "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config.browser]",
+        ];
+        for other in others {
+            assert_ne!(snapshot(one, 4), snapshot(other, 4), "{other}");
+        }
+        assert_ne!(snapshot(one, 4), snapshot(one, 5), "the seed is part of it");
+    }
+}
