@@ -144,7 +144,7 @@ impl Region {
         let polls = core.cleanup_polls;
         let root = Region::made(core.next_region(), core, None, policy, budget, None);
         root.cleanup_polls.store(polls, Ordering::Relaxed);
-        let _ = root.core.room_for_region();
+        root.core.region_added();
         root.note(EventKind::RegionOpened { parent: None });
         root.span.open_region(&root);
         root

@@ -269,10 +269,10 @@ impl Core {
     /// Arms a timer.
     pub(crate) fn arm(&self, deadline: Time, armed: Armed) -> Result<TimerHandle, Status> {
         let host = &*self.host;
-        if !self.recording() {
+        if !self.counts_timers() {
             return self.timers.register(host, deadline, armed);
         }
-        self.room_on_record()?;
+        let _counted = self.room_for_timer()?;
         let at = deadline.as_nanos();
         let added = self.timers.register_with(host, deadline, |wheel| {
             let owner = armed.owner();
