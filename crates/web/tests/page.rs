@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use asx_kernel::cancel::Kind;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::{Certificate, Lane};
 use asx_kernel::pump::{MAX_DELAY_MS, PumpState};
@@ -14,7 +15,8 @@ use asx_kernel::time::Time;
 use asx_runtime::{Cancelled, Cx, Grace, Recording, Scope};
 use asx_web::page::Page;
 use asx_web::{
-    Capabilities, Capability, Config, Ended, HostCall, PumpConfig, Pumped, Runtime, WebError,
+    Capabilities, Capability, Config, Ended, HostCall, HostEvent, PumpConfig, Pumped, Runtime,
+    WebError,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -426,6 +428,100 @@ fn without_the_clock_no_clock_is_read_and_time_stands_still() {
         .unwrap();
     page.run(&runtime);
     assert_eq!((value(program.ended()), page.counts().clock), (Time::ZERO, 0));
+}
+
+/// What was denied, and to whom.
+fn denials(runtime: &Runtime) -> Vec<String> {
+    let is_denial = |event: &HostEvent| event.error_class == Some(Status::CapabilityDenied);
+    let words = |event: HostEvent| {
+        let values: Vec<_> = event.detail.iter().map(|(_, value)| value.as_str()).collect();
+        values.join(": ")
+    };
+    runtime.host_events(0).into_iter().filter(is_denial).map(words).collect()
+}
+
+fn without_clock() -> (Arc<Page>, Runtime) {
+    let mut granted = Capabilities::all();
+    granted.revoke(Capability::Clock);
+    Page::granting(Config::default(), granted)
+}
+
+#[track_caller]
+fn is_for_want_of_the_clock(cancelled: &Cancelled) {
+    assert_eq!(cancelled.kind(), Kind::ResourceUnavailable);
+    let why = cancelled.to_string();
+    assert!(why.contains("clock capability denied to a task's timer"), "{why}");
+}
+
+const READS: &str = "clock: a task's reading of the clock";
+const WAITS: &str = "clock: a task's timer";
+const TICK: Duration = Duration::from_millis(1);
+
+/// A program that waits like this ends with the refusal; no host timer is set, and none is tried
+/// again and again.
+fn wait_without_clock(wait: impl AsyncFnOnce(&Cx) -> Result<(), Cancelled> + 'static) {
+    let (page, runtime) = without_clock();
+    let program = runtime.start(async move |cx: Cx| wait(&cx).await.unwrap_err()).unwrap();
+    page.run(&runtime);
+    is_for_want_of_the_clock(&value(program.ended()));
+    assert_eq!((page.counts().timers, page.counts().clock, page.timer()), (0, 0, None));
+    assert_eq!(denials(&runtime), [READS, WAITS]);
+}
+
+#[test]
+fn without_the_clock_a_wait_for_a_time_fails_and_says_who_was_denied_what() {
+    wait_without_clock(async |cx| cx.sleep(TICK).await);
+    wait_without_clock(async |cx| cx.interval(TICK).tick(cx).await.map(drop));
+    wait_without_clock(async |cx| cx.timeout(TICK, async |cx| Err(cx.cancelled().await)).await);
+    // Also where no cancel is seen.
+    wait_without_clock(async |cx| cx.shield(async |cx| cx.sleep(TICK).await).await);
+    let (page, runtime) = without_clock();
+    let program = runtime.start(async |cx: Cx| cx.try_sleep(cx.now() + TICK).map(drop)).unwrap();
+    page.run(&runtime);
+    assert_eq!(value(program.ended()), Err(Status::CapabilityDenied));
+}
+
+#[test]
+fn a_clock_that_is_taken_away_ends_the_waits_that_are_under_way() {
+    let (page, runtime) = Page::open(Config::default());
+    let sleep = |runtime: &Runtime| runtime.start(async |cx: Cx| cx.sleep(HOUR).await).unwrap();
+    let program = sleep(&runtime);
+    page.settle(&runtime);
+    assert_eq!((page.counts().timers, denials(&runtime)), (1, vec![]));
+    runtime.revoke(Capability::Clock);
+    page.settle(&runtime);
+    is_for_want_of_the_clock(&value(program.ended()).unwrap_err());
+    assert_eq!(denials(&runtime), [READS, WAITS]);
+    // The timer that was set still rings, for nobody, and is not set again.
+    page.run(&runtime);
+    assert_eq!(page.counts().timers, 1);
+    // Granted again, all is well.
+    runtime.grant(Capability::Clock);
+    let program = sleep(&runtime);
+    page.run(&runtime);
+    assert!(value(program.ended()).is_ok());
+    assert_eq!(denials(&runtime).len(), 2);
+}
+
+#[test]
+fn a_deadline_waits_for_the_clock_without_trying_again() {
+    let (page, runtime) = without_clock();
+    let program = runtime
+        .start(async |cx: Cx| {
+            let scope = cx.scope(async |s: Scope<Cancelled>| {
+                let waits = s.task("waits").within(TICK);
+                let waits = waits.spawn(async |cx: Cx| Err::<(), _>(cx.cancelled().await));
+                Ok(waits.await.is_err())
+            });
+            scope.await.is_ok_and(|ended| ended)
+        })
+        .unwrap();
+    page.run(&runtime);
+    assert_eq!((page.counts().timers, program.is_over()), (0, false));
+    assert_eq!(denials(&runtime), [READS, "clock: host timer"]);
+    runtime.grant(Capability::Clock);
+    page.run(&runtime);
+    assert!(value(program.ended()));
 }
 
 #[test]
