@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
+use asx_kernel::wheel::Coalesce;
 use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
 use crate::blocking::Pool;
@@ -115,9 +116,40 @@ impl Builder {
         self
     }
 
-    /// How many of each thing there may be at once; any number unless set.
+    /// How many of each thing there may be at once; any number unless set. What is refused for that
+    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers).
+    ///
+    /// [`Limits::memory`] bounds an estimate that is the same on every host, not what the allocator
+    /// gives: 256 bytes for a task or region that lives, 64 for an obligation or an armed timer,
+    /// and for a channel [of a scope](asx_runtime::Cx::channel) 256 and 64 for each slot.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = Some(limits);
+        self
+    }
+
+    /// How far away a sleep, timeout or tick may be, exactly that far included; any distance unless
+    /// set. One that is further away fails: a task that waits for it is cancelled
+    /// (`ResourceUnavailable`), and [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) answers
+    /// `TIMER_DURATION_EXCEEDED`. Deadlines of tasks and graces are no timers and are not bounded.
+    pub fn max_timer_duration(mut self, longest: Duration) -> Self {
+        self.settings.wheel.max_timer_duration = longest;
+        self
+    }
+
+    /// How many sleeps, timeouts and ticks may wait at once; any number unless set. One more fails:
+    /// a task that waits for it is cancelled (`ResourceUnavailable`), and
+    /// [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) answers `RESOURCE_EXHAUSTED`.
+    pub fn max_timers(mut self, timers: usize) -> Self {
+        self.settings.wheel.limit = timers;
+        self
+    }
+
+    /// Has timers that are nearly due fire together, early, so that a worker gets up for all of
+    /// them; off unless set. When at least `min_group_size` timers are due before the next multiple
+    /// of `window`, all of them fire. A window of zero is off.
+    pub fn coalesce_timers(mut self, window: Duration, min_group_size: usize) -> Self {
+        let coalesce = (!window.is_zero()).then_some(Coalesce { window, min_group_size });
+        self.settings.wheel.coalesce = coalesce;
         self
     }
 
