@@ -32,6 +32,7 @@ pub struct Builder {
     settings: Settings,
     rules: Rules,
     seed: Option<u64>,
+    denies_unheeded: bool,
 }
 
 impl Default for Builder {
@@ -44,6 +45,7 @@ impl Default for Builder {
             settings: Settings { cleanup_time: Some(CLEANUP_TIME), ..Settings::default() },
             rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
             seed: None,
+            denies_unheeded: false,
         }
     }
 }
@@ -174,6 +176,24 @@ impl Builder {
         self
     }
 
+    /// How many polls a task may take from when it is asked to stop to where it sees that; 1000
+    /// unless set, `None` for any number. A task that takes more is counted
+    /// ([`Health::unheeded_cancels`](asx_runtime::Health::unheeded_cancels)) and told of by
+    /// `tracing`, once. It goes on all the same. A poll that does not return is not counted.
+    pub fn cancel_latency(mut self, polls: Option<u16>) -> Self {
+        self.settings.cancel_latency = polls;
+        self
+    }
+
+    /// Has programs fail whose cancels are unheeded, for tests: once everything has ended,
+    /// [`block_on`](Runtime::block_on) panics instead of giving its value, and names the first task
+    /// that took more polls than [it may](Builder::cancel_latency). Of several programs at a time,
+    /// the first that ends is told.
+    pub fn deny_unheeded_cancels(mut self) -> Self {
+        self.denies_unheeded = true;
+        self
+    }
+
     /// Starts the threads.
     pub fn build(self) -> io::Result<Runtime> {
         if self.name.contains('\0') {
@@ -203,6 +223,7 @@ impl Builder {
             places: Places::new(shared.clone(), first),
             threads: Vec::new(),
             shared: shared.clone(),
+            denies_unheeded: self.denies_unheeded,
         };
         for worker in workers {
             let name = format!("{}-{}", self.name, worker.index);
@@ -236,6 +257,8 @@ pub struct Runtime {
     pub(crate) places: Places,
     threads: Vec<JoinHandle<()>>,
     pub(crate) shared: Arc<Shared>,
+    /// Whether programs fail whose cancels are unheeded.
+    pub(crate) denies_unheeded: bool,
 }
 
 impl Runtime {
