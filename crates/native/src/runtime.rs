@@ -119,7 +119,8 @@ impl Builder {
     }
 
     /// How many of each thing there may be at once; any number unless set. What is refused for that
-    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers).
+    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers), and
+    /// [`Limits::cancel_queue`] refuses nothing here, since a handle's cancel cannot fail.
     ///
     /// [`Limits::memory`] bounds an estimate that is the same on every host, not what the allocator
     /// gives: 256 bytes for a task or region that lives, 64 for an obligation or an armed timer,
