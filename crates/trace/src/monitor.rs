@@ -8,6 +8,7 @@ use crate::error::{Error, Place};
 use crate::input::Source;
 use crate::reader::Reader;
 use crate::record::{End, Header, Record};
+use alloc::boxed::Box;
 use asx_kernel::digest::Digest;
 use asx_kernel::journal::{Event, EventKind};
 use asx_kernel::status::{Coded, Status};
@@ -178,14 +179,14 @@ impl Coded for Mismatch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parted {
     /// They differ.
-    Mismatch(Mismatch),
+    Mismatch(Box<Mismatch>),
     /// The trace cannot be read on.
     Unread(Error),
 }
 
 impl From<Mismatch> for Parted {
     fn from(mismatch: Mismatch) -> Parted {
-        Parted::Mismatch(mismatch)
+        Parted::Mismatch(Box::new(mismatch))
     }
 }
 

@@ -25,7 +25,7 @@ fn hold(bytes: &[u8], run: &[Event], total: u64) -> Result<(u64, u64), Parted> {
 
 fn mismatch(held: Result<(u64, u64), Parted>) -> Mismatch {
     match held {
-        Err(Parted::Mismatch(mismatch)) => mismatch,
+        Err(Parted::Mismatch(mismatch)) => *mismatch,
         other => panic!("{other:?}"),
     }
 }

@@ -33,7 +33,7 @@ struct Compared {
     id: String,
     host: &'static str,
     seed: u64,
-    result: Result<Replayed, Mismatch>,
+    result: Result<Replayed, Box<Mismatch>>,
 }
 
 /// Runs the scenario of a trace again; `named`: of this file or id, and not of that in the trace.
@@ -125,7 +125,7 @@ fn write_text(compared: &Compared, out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "the same: {events} events, {decisions} decisions, digest {digest:016x}")
         }
         Err(mismatch) => {
-            let Mismatch { seq, place, recorded, got, digests } = mismatch;
+            let Mismatch { seq, place, recorded, got, digests } = &**mismatch;
             writeln!(out, "{}: they part at event {seq} ({place})", mismatch.status().name())?;
             for (sign, side, digest) in [("-", recorded, digests[0]), ("+", got, digests[1])] {
                 writeln!(out, "{sign} {} (digest {digest:016x})", shown(side))?;
