@@ -6,19 +6,23 @@ use crate::report::Verdict;
 use crate::shell::{cargo, partial_output, target_dir};
 
 pub(crate) fn section() -> Verdict {
-    let all =
-        || Ok((run("model", false)?, run("native", true)?, run("lab", true)?, run("c", true)?));
+    let all = || {
+        let [native, lab, web, c] = ["native", "lab", "web", "c"].map(|host| run(host, true));
+        Ok((run("model", false)?, native?, lab?, web?, c?))
+    };
     match all() {
-        Ok((model, native, lab, c)) => Verdict::Passed(format!(
-            "{model} on the model, {native} on threads' workers, {lab} on the lab's, {c} through C"
+        Ok((model, native, lab, web, c)) => Verdict::Passed(format!(
+            "{model} on the model, {native} on threads' workers, {lab} on the lab's, \
+             {web} in a page without a browser, {c} through C"
         )),
         Err(why) => Verdict::Failed(why),
     }
 }
 
-/// Whether the hosts do the same, scenario by scenario. What they do not is left in a folder.
+/// Whether the hosts do the same, scenario by scenario. What they do not is left in a folder. Here
+/// the web is without a browser; the section `browser` compares it in one.
 pub(crate) fn parity_section() -> Verdict {
-    match parity("model,native,lab,c", "program") {
+    match parity("model,native,lab,web,c", "program") {
         Ok(runs) => Verdict::Passed(format!("{runs} runs compared")),
         Err(why) => Verdict::Failed(why),
     }

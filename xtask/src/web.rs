@@ -36,15 +36,29 @@ pub(crate) fn run(args: &[String]) -> Result {
     }
 }
 
-/// The browser tests as a section: skipped only when the tools cannot be had.
+/// The browser tests as a section: skipped only when the tools cannot be had, and never on the CI,
+/// which demands them.
 pub(crate) fn section() -> Verdict {
     if let Err(why) = chain::ready() {
-        return Verdict::Skipped(why);
+        return without_tools(why, on_ci(std::env::var("CI").ok().as_deref()));
     }
     match build::all().and_then(|size| Ok((size, tests::all()?))) {
         Ok((size, tests)) => Verdict::Passed(format!("{tests}; {size}")),
         Err(why) => Verdict::Failed(why),
     }
+}
+
+/// What it comes to that the browser, or what builds for it, cannot be had.
+fn without_tools(why: String, on_ci: bool) -> Verdict {
+    if on_ci {
+        return Verdict::Failed(format!("{why}; the CI demands the browser (CI is set)"));
+    }
+    Verdict::Skipped(why)
+}
+
+/// Whether the variable `CI` says so.
+fn on_ci(variable: Option<&str>) -> bool {
+    variable.is_some_and(|value| !matches!(value, "" | "0" | "false"))
 }
 
 /// Where everything of this chore is kept.
@@ -55,4 +69,19 @@ fn home() -> PathBuf {
 /// What is to be served.
 fn dist() -> PathBuf {
     home().join("dist")
+}
+
+#[cfg(test)]
+mod tests_of_the_section {
+    use super::*;
+
+    #[test]
+    fn the_ci_demands_the_browser() {
+        let why = || String::from("there is no apt-get");
+        assert_eq!(without_tools(why(), false), Verdict::Skipped(why()));
+        let Verdict::Failed(told) = without_tools(why(), true) else { panic!("it is skipped") };
+        assert!(told.starts_with(&why()), "{told}");
+        assert!([Some("true"), Some("1")].into_iter().all(on_ci));
+        assert!(![None, Some(""), Some("false"), Some("0")].into_iter().any(on_ci));
+    }
 }

@@ -397,9 +397,9 @@ pub use asx_native::{
 pub use asx_runtime::{
     Activity, BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Health, Limits,
     Local, NextChild, NotReady, Obligation, Outcome, Panic, Policy, Ready, RegionInfo, Restart,
-    Scope, ScopeBuilder, Starting, Stop, Stopping, Task, TaskBuilder, TaskInfo, UntilCancelled,
-    Why, YieldNow, channel, group, join, join_all, join3, join4, race, race_all, race3, race4,
-    select, sync, try_join, try_join_all, try_join3, try_join4,
+    Scope, ScopeBuilder, Starting, Stop, Stopping, Task, TaskBuilder, TaskInfo, Unheeded,
+    UntilCancelled, Why, YieldNow, channel, group, join, join_all, join3, join4, race, race_all,
+    race3, race4, select, sync, try_join, try_join_all, try_join3, try_join4,
 };
 
 /// Tests under every schedule: what [`test`](macro@test) is made of.

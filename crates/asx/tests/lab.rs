@@ -140,6 +140,23 @@ mod failing {
     pub(super) async fn on_threads() -> Result<(), &'static str> {
         Err("not today")
     }
+
+    #[asx::test(workers = 1)]
+    #[ignore = "fails on purpose"]
+    pub(super) async fn unheeding_on_threads(cx: &Cx) -> Result<(), Cancelled> {
+        cx.scope(async |s: Scope<Cancelled>| {
+            let deaf = s.task("deaf").spawn(async |cx: Cx| {
+                for _ in 0..5000 {
+                    cx.yield_now().await;
+                }
+                Ok(())
+            });
+            cx.yield_now().await;
+            deaf.cancel("now");
+            Ok(())
+        })
+        .await
+    }
 }
 
 /// Runs an ignored test of this program: what it printed, if it failed.
@@ -219,4 +236,10 @@ fn a_failure_leaves_a_trace_that_holds() {
 fn on_threads_an_error_fails_the_test_too() {
     let text = run("failing::on_threads", None).unwrap_err();
     assert!(text.contains("error: \"not today\""), "{text}");
+}
+
+#[test]
+fn on_threads_an_unheeded_cancel_fails_the_test_too() {
+    let text = run("failing::unheeding_on_threads", None).unwrap_err();
+    assert!(text.contains("`deaf` was asked to stop and has not looked in 1001 polls"), "{text}");
 }

@@ -407,3 +407,24 @@ fn a_callback_that_panics_is_an_error() {
     assert_eq!(told, 1, "{lines:#?}");
     assert!(lines.iter().any(|line| line.contains("error") && line.contains("a waker")));
 }
+
+#[test]
+fn a_cancel_that_a_task_does_not_look_at_is_a_warning_once() {
+    let lines = heard(async |cx: Cx| {
+        let _ = cx
+            .scope(async |s: Scope<Cancelled>| {
+                let deaf = s.spawn(async |cx: Cx| {
+                    for _ in 0..5000 {
+                        cx.yield_now().await;
+                    }
+                    Ok(())
+                });
+                cx.yield_now().await;
+                deaf.cancel("now");
+                Ok(deaf.await.is_ok())
+            })
+            .await;
+    });
+    let warnings: Vec<_> = lines.iter().filter(|line| line.starts_with("warn")).collect();
+    assert_eq!(warnings, ["warn in task 2: cancel unheeded polls=1001"]);
+}

@@ -10,7 +10,7 @@ mod one;
 mod state;
 mod tape;
 
-pub(crate) use one::{Replay, Shrink, replay, shrink_token};
+pub(crate) use one::{Replay, Shrink, following, replay, shrink_token};
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};

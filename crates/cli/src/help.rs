@@ -17,6 +17,7 @@ Examples:
   asx run my.toml --seed 4          run one file under one seed, with its journal
   asx run my.toml --bless           write its fingerprint
   asx run my.toml --trace my.asxt   write its trace
+  asx replay my.asxt                run it again and compare
   asx explore my.toml               run it under many schedules
   asx trace verify my.asxt --strict check it against the laws
   asx trace report --html my.html my.asxt
@@ -145,14 +146,21 @@ Examples:
 
 /// Of `asx replay`.
 pub(crate) const REPLAY: &str = "\
-Shows the journal of the run. --workers and --expect must be those it was found with.
+Of a trace: runs its scenario again, on its host, under its seed and schedule, and compares event by
+event, decisions among them, while the run goes on. The first that differs ends it
+(REPLAY_MISMATCH), with both sides, the line of the trace, and the digests up to there. The scenario
+is the file that the trace names, if it is there, else the built-in one, or that of --scenario.
+
+With a token: shows the journal of the run. --workers and --expect must be those it was found with.
 
 Exit status:
-  0  nothing failed
-  1  it fails again
-  2  the scenario, the token or a file is unusable
+  0  the run is the same; nothing failed
+  1  it is not; it fails again
+  2  the trace, the scenario, the token or a file is unusable
 
 Examples:
+  asx replay run.asxt
+  asx replay run.jsonl --scenario my.toml --json
   asx replay my.toml AQKKnAi0JAwCASDVGQ --expect
   asx replay my.toml AQKKnAi0JAwCASDVGQ --expect --trace run.asxt --report run.html";
 

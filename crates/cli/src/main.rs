@@ -58,7 +58,7 @@ enum Command {
     /// Run one scenario on the lab under many schedules, and look for one that fails.
     #[command(after_help = help::EXPLORE)]
     Explore(explore::Explore),
-    /// Run one schedule that `asx explore` found again, with its journal.
+    /// Run a recorded scenario again and compare; or one schedule that `asx explore` found.
     #[command(after_help = help::REPLAY)]
     Replay(explore::Replay),
     /// Make a schedule that fails as short as it can be.

@@ -32,5 +32,7 @@ pub use host::{Failure, Host, Record, Reply};
 pub use model::Model;
 pub use native::Native;
 pub use parse::{SchemaError, parse_str};
-pub use run::{Report, SeedRun, run_once, run_scenario, run_seeds, shell_word};
+pub use run::{
+    Replayed, Report, SeedRun, run_against, run_once, run_scenario, run_seeds, shell_word,
+};
 pub use scenario::Scenario;

@@ -5,6 +5,7 @@ use crate::host::{Failure, Host, HostEvent, Record};
 use crate::pattern::{Named, Pattern};
 use crate::scenario::{Expect, Op, Scenario, ScriptStep};
 use asx_kernel::journal::{Event, EventKind};
+use asx_trace::{Monitor, Parted, Source};
 use core::fmt::Write as _;
 use std::sync::Arc;
 
@@ -80,6 +81,60 @@ pub fn run_once(
     (failures, host.record())
 }
 
+/// Runs the ops of a scenario once more and holds each event against a recorded run, as they come:
+/// the first that differs ends it. What the file expects does not matter.
+///
+/// # Errors
+/// Where they part, or what is wrong with the trace.
+pub fn run_against<S: Source>(
+    host: &mut dyn Host,
+    scenario: &Arc<Scenario>,
+    seed: u64,
+    mut monitor: Monitor<S>,
+) -> Result<Replayed, Parted> {
+    host.start(scenario, seed);
+    let (mut next, mut parted, mut failures) = (0, Ok(()), Vec::new());
+    let (mut ops, mut due) = (0, 0);
+    let mut look = |record: &Record| {
+        let new = record.events.partition_point(|event| event.seq < next);
+        next = record.events.last().map_or(next, |event| event.seq + 1);
+        record.events[new..].iter().try_for_each(|event| monitor.see(event))
+    };
+    let mut watch = |host: &dyn Host| {
+        ops += 1;
+        if ops < due {
+            return Ok(());
+        }
+        let record = host.record();
+        // To look takes as long as there are events: not after each op where there are many.
+        due = ops + record.events.len() as u64 / 64;
+        parted = look(&record);
+        if parted.is_err() { Err(Broken) } else { Ok(()) }
+    };
+    let mut played = 0;
+    for steps in [&scenario.setup, &scenario.steps] {
+        if play_steps(host, steps, &mut failures, &mut played, &mut watch).is_err() {
+            break;
+        }
+    }
+    parted?;
+    let record = host.record();
+    look(&record)?;
+    let (events, decisions) = monitor.compared();
+    Ok(Replayed { events, decisions, digest: monitor.finish(record.digest)? })
+}
+
+/// A run that was the same as the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// The events that were compared.
+    pub events: u64,
+    /// The decisions among them.
+    pub decisions: u64,
+    /// The digest.
+    pub digest: u64,
+}
+
 fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun {
     let mut failures = play(host, scenario, seed);
     let record = host.record();
@@ -123,7 +178,7 @@ fn play(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> Vec<Failure
     let mut failures = Vec::new();
     let mut played = 0;
     for steps in [&scenario.setup, &scenario.steps] {
-        if play_steps(host, steps, &mut failures, &mut played).is_err() {
+        if play_steps(host, steps, &mut failures, &mut played, &mut |_| Ok(())).is_err() {
             break;
         }
     }
@@ -133,14 +188,18 @@ fn play(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> Vec<Failure
 /// How many ops a scenario's steps may come to, loops counted out.
 const MOST_STEPS: u64 = 200_000;
 
-/// A broken invariant ends the run: what follows would say nothing.
+/// A broken invariant ends the run, or who watches does: what follows would say nothing.
 struct Broken;
+
+/// Looks at the host after each op.
+type Watch<'a> = &'a mut dyn FnMut(&dyn Host) -> Result<(), Broken>;
 
 fn play_steps(
     host: &mut dyn Host,
     steps: &[ScriptStep],
     failures: &mut Vec<Failure>,
     played: &mut u64,
+    watch: Watch<'_>,
 ) -> Result<(), Broken> {
     for step in steps {
         *played += 1;
@@ -156,7 +215,7 @@ fn play_steps(
         }
         if let Op::Repeat { times, body } = &step.op {
             for _ in 0..if body.is_empty() { 0 } else { *times } {
-                play_steps(host, body, failures, played)?;
+                play_steps(host, body, failures, played, watch)?;
             }
             continue;
         }
@@ -172,6 +231,7 @@ fn play_steps(
         if failures.len() > 50 {
             return Err(Broken);
         }
+        watch(host)?;
     }
     Ok(())
 }

@@ -76,7 +76,9 @@ impl LabSettings {
     /// The builder of the runtime, if there is one.
     pub(crate) fn native(&self) -> Option<TokenStream> {
         let workers = self.workers.iter().map(|workers| quote!(.workers(#workers)));
-        self.native.then(|| quote!(::asx::Runtime::builder() #(#workers)*))
+        // What the lab finds is wrong is wrong here too.
+        let builder = quote!(::asx::Runtime::builder() #(#workers)* .deny_unheeded_cancels());
+        self.native.then_some(builder)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use asx_kernel::status::Status;
-use asx_runtime::{Cancelled, Cx, Host, Outcome, Panic, Root, Stop};
+use asx_runtime::{Cancelled, Cx, Host, Outcome, Panic, Root, Stop, Unheeded};
 
 use crate::guest::Guest;
 use crate::places::Place;
@@ -32,6 +32,9 @@ pub enum BlockOnError {
     Ended(Cancelled),
     /// The body panicked.
     Panicked(Panic),
+    /// A task did not look at its cancel for too long, and the runtime was built to
+    /// [deny](crate::Builder::deny_unheeded_cancels) that.
+    Unheeded(Unheeded),
 }
 
 impl fmt::Display for BlockOnError {
@@ -46,6 +49,7 @@ impl fmt::Display for BlockOnError {
             }
             BlockOnError::Ended(cancelled) => write!(f, "the program was ended: {cancelled}"),
             BlockOnError::Panicked(panic) => write!(f, "the program panicked: {}", panic.message()),
+            BlockOnError::Unheeded(unheeded) => write!(f, "unheeded cancel: {unheeded}"),
         }
     }
 }
@@ -68,7 +72,8 @@ impl Runtime {
     ///
     /// # Panics
     /// If the calling thread is running tasks, since it would wait for itself; after a
-    /// [`shutdown`](Runtime::shutdown); or if the program was ended by force.
+    /// [`shutdown`](Runtime::shutdown); if the program was ended by force; or if cancels were
+    /// unheeded and that is [denied](crate::Builder::deny_unheeded_cancels).
     /// [`try_block_on`](Runtime::try_block_on) answers an error instead.
     pub fn block_on<F, B, T>(&self, body: F) -> T
     where
@@ -118,8 +123,12 @@ impl Runtime {
             Place::Worker(worker) => self.run_as_worker(worker, body),
             Place::Guest(pin) => self.run_as_guest(pin, body),
         };
+        let unheeded = if self.denies_unheeded { self.core.take_unheeded() } else { None };
         match outcome {
-            Ok(Ok(value)) => Ok(value),
+            Ok(Ok(value)) => match unheeded {
+                Some(unheeded) => Err(BlockOnError::Unheeded(unheeded)),
+                None => Ok(value),
+            },
             Ok(Err(Stop::Panicked(panic))) => Err(BlockOnError::Panicked(panic)),
             Ok(Err(Stop::Cancelled(cancelled))) => Err(BlockOnError::Ended(cancelled)),
             Ok(Err(Stop::Err(never))) => match never {},

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
+use asx_kernel::wheel::Coalesce;
 use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
 use crate::blocking::Pool;
@@ -32,6 +33,7 @@ pub struct Builder {
     settings: Settings,
     rules: Rules,
     seed: Option<u64>,
+    denies_unheeded: bool,
 }
 
 impl Default for Builder {
@@ -44,6 +46,7 @@ impl Default for Builder {
             settings: Settings { cleanup_time: Some(CLEANUP_TIME), ..Settings::default() },
             rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
             seed: None,
+            denies_unheeded: false,
         }
     }
 }
@@ -129,9 +132,41 @@ impl Builder {
         self
     }
 
-    /// How many of each thing there may be at once; any number unless set.
+    /// How many of each thing there may be at once; any number unless set. What is refused for that
+    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers), and
+    /// [`Limits::cancel_queue`] refuses nothing here, since a handle's cancel cannot fail.
+    ///
+    /// [`Limits::memory`] bounds an estimate that is the same on every host, not what the allocator
+    /// gives: 256 bytes for a task or region that lives, 64 for an obligation or an armed timer,
+    /// and for a channel [of a scope](asx_runtime::Cx::channel) 256 and 64 for each slot.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = Some(limits);
+        self
+    }
+
+    /// How far away a sleep, timeout or tick may be, exactly that far included; any distance unless
+    /// set. One that is further away fails: a task that waits for it is cancelled
+    /// (`ResourceUnavailable`), and [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) answers
+    /// `TIMER_DURATION_EXCEEDED`. Deadlines of tasks and graces are no timers and are not bounded.
+    pub fn max_timer_duration(mut self, longest: Duration) -> Self {
+        self.settings.wheel.max_timer_duration = longest;
+        self
+    }
+
+    /// How many sleeps, timeouts and ticks may wait at once; any number unless set. One more fails:
+    /// a task that waits for it is cancelled (`ResourceUnavailable`), and
+    /// [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) answers `RESOURCE_EXHAUSTED`.
+    pub fn max_timers(mut self, timers: usize) -> Self {
+        self.settings.wheel.limit = timers;
+        self
+    }
+
+    /// Has timers that are nearly due fire together, early, so that a worker gets up for all of
+    /// them; off unless set. When at least `min_group_size` timers are due before the next multiple
+    /// of `window`, all of them fire. A window of zero is off.
+    pub fn coalesce_timers(mut self, window: Duration, min_group_size: usize) -> Self {
+        let coalesce = (!window.is_zero()).then_some(Coalesce { window, min_group_size });
+        self.settings.wheel.coalesce = coalesce;
         self
     }
 
@@ -153,6 +188,24 @@ impl Builder {
     /// the cancel.
     pub fn cleanup_time(mut self, time: Option<Duration>) -> Self {
         self.settings.cleanup_time = time;
+        self
+    }
+
+    /// How many polls a task may take from when it is asked to stop to where it sees that; 1000
+    /// unless set, `None` for any number. A task that takes more is counted
+    /// ([`Health::unheeded_cancels`](asx_runtime::Health::unheeded_cancels)) and told of by
+    /// `tracing`, once. It goes on all the same. A poll that does not return is not counted.
+    pub fn cancel_latency(mut self, polls: Option<u16>) -> Self {
+        self.settings.cancel_latency = polls;
+        self
+    }
+
+    /// Has programs fail whose cancels are unheeded, for tests: once everything has ended,
+    /// [`block_on`](Runtime::block_on) panics instead of giving its value, and names the first task
+    /// that took more polls than [it may](Builder::cancel_latency). Of several programs at a time,
+    /// the first that ends is told.
+    pub fn deny_unheeded_cancels(mut self) -> Self {
+        self.denies_unheeded = true;
         self
     }
 
@@ -187,6 +240,7 @@ impl Builder {
             places: Places::new(shared.clone(), first),
             threads: Vec::new(),
             shared: shared.clone(),
+            denies_unheeded: self.denies_unheeded,
         };
         for worker in workers {
             let name = format!("{}-{}", self.name, worker.index);
@@ -220,6 +274,8 @@ pub struct Runtime {
     pub(crate) places: Places,
     threads: Vec<JoinHandle<()>>,
     pub(crate) shared: Arc<Shared>,
+    /// Whether programs fail whose cancels are unheeded.
+    pub(crate) denies_unheeded: bool,
 }
 
 impl Runtime {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
+use asx_kernel::status::Status;
 use asx_native::{Handle, Runtime};
 use asx_runtime::{BoxFuture, Cancelled, Cx, Limits, Scope, Stop};
 
@@ -545,4 +546,32 @@ fn what_is_refused_for_want_of_room_says_so() {
         };
         cx.scope(full).await.unwrap();
     });
+}
+
+#[test]
+fn the_memory_estimate_bounds_what_lives() {
+    // What a program is itself, and eight more.
+    let memory = 256 * 8 + 256 * 4;
+    for workers in [1, 2] {
+        let limits = Limits { memory, ..Limits::default() };
+        let rt = Runtime::builder().workers(workers).limits(limits).build().unwrap();
+        rt.block_on(async |cx: Cx| {
+            // Twice: what has ended no longer counts.
+            for _ in 0..2 {
+                let scope = cx.scope(async |s: Scope<Cancelled>| {
+                    let spawn =
+                        |_| s.task("waits").try_spawn(async |cx: Cx| Ok(cx.cancelled().await));
+                    let tasks: Vec<_> = (0..100).map(spawn).collect();
+                    let admitted = tasks.iter().filter(|task| task.is_ok()).count();
+                    for refused in tasks.iter().filter_map(|task| task.as_ref().err()) {
+                        assert_eq!(*refused, Status::ResourceExhausted);
+                    }
+                    assert_eq!(cx.channel::<u8>(4).err(), Some(Status::ResourceExhausted));
+                    s.cancel("enough");
+                    Ok(admitted)
+                });
+                assert_eq!(scope.await, Ok(8));
+            }
+        });
+    }
 }

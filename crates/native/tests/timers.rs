@@ -7,8 +7,9 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use asx_kernel::cancel::Kind;
+use asx_kernel::status::Status;
 use asx_native::Runtime;
-use asx_runtime::{Cancelled, Cx, channel, join};
+use asx_runtime::{Cancelled, Cx, Scope, channel, join};
 
 #[derive(Default)]
 struct Flag(AtomicBool);
@@ -164,5 +165,73 @@ fn a_timer_armed_with_the_context_of_a_program_that_ends_fires() {
             over.recv_timeout(Duration::from_secs(30)).expect("nobody looks at the timers");
             thread.join().unwrap();
         }
+    }
+}
+
+#[test]
+fn a_wait_beyond_the_longest_is_refused_and_leaves_nothing_behind() {
+    let longest = Duration::from_secs(3600);
+    let rt = Runtime::builder().max_timer_duration(longest).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let far = cx.now() + 2 * longest;
+        assert_eq!(cx.try_sleep(far).err(), Some(Status::TimerDurationExceeded));
+        assert!(cx.try_sleep(cx.now() + longest).is_ok());
+        assert!(cx.sleep(Duration::from_millis(1)).await.is_ok());
+        let refused = cx.sleep(2 * longest).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::ResourceUnavailable);
+        assert!(refused.to_string().contains(Status::TimerDurationExceeded.text()), "{refused}");
+    });
+    // Where no cancel is seen, too; and a timeout.
+    rt.block_on(async |cx: Cx| {
+        let hidden = cx.shield(async |cx| cx.sleep(2 * longest).await);
+        assert_eq!(hidden.await.unwrap_err().kind(), Kind::ResourceUnavailable);
+    });
+    rt.block_on(async |cx: Cx| {
+        let body = async |cx: &Cx| Err::<(), _>(cx.cancelled().await);
+        let limited = cx.timeout(2 * longest, body).await;
+        assert_eq!(limited.unwrap_err().kind(), Kind::ResourceUnavailable);
+    });
+}
+
+#[test]
+fn one_timer_too_many_is_refused_until_another_is_over() {
+    let rt = Runtime::builder().max_timers(2).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let far = cx.now() + Duration::from_secs(3600);
+        let first = cx.try_sleep(far).unwrap();
+        let _second = cx.try_sleep(far).unwrap();
+        assert_eq!(cx.try_sleep(far).err(), Some(Status::ResourceExhausted));
+        drop(first);
+        assert!(cx.sleep(Duration::from_millis(1)).await.is_ok());
+        let _third = cx.try_sleep(far).unwrap();
+        let refused = cx.sleep(Duration::from_millis(1)).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::ResourceUnavailable);
+    });
+}
+
+/// Without it, the program would take an hour.
+#[test]
+fn timers_of_one_window_fire_together() {
+    let hour = Duration::from_secs(3600);
+    for workers in [1, 2] {
+        let builder = Runtime::builder().workers(workers).coalesce_timers(1000 * hour, 3);
+        let rt = builder.build().unwrap();
+        rt.block_on(async |cx: Cx| {
+            let scope = cx.scope(async |s: Scope<Cancelled>| {
+                for n in 1..=3 {
+                    let _task = s.spawn(async move |cx: Cx| cx.sleep(n * hour).await);
+                }
+                Ok(())
+            });
+            scope.await.unwrap();
+            // Too few are no group.
+            let far = cx.timeout(hour, async |cx| cx.sleep(2 * hour).await);
+            let mut far = pin!(far);
+            assert!(far.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            for _ in 0..100 {
+                cx.yield_now().await;
+            }
+            assert!(far.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        });
     }
 }

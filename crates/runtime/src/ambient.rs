@@ -34,6 +34,9 @@ pub(crate) struct Turn {
     reserve: Cell<u32>,
     /// Whether the task has woken itself: a flag that becomes one entry afterwards.
     woken: Cell<bool>,
+    /// Whether the task had been asked to stop before the poll and had not looked.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) is_asked: Cell<bool>,
     /// The region that spawns and ends of tasks were last seen in, and counted homes of it that
     /// nobody has.
     home: Cell<*const Region>,
@@ -74,7 +77,20 @@ impl Turn {
         let (node, home) = (Cell::new(ptr::null()), Cell::new(ptr::null()));
         let (homes, batch) = (Cell::new(0), Cell::new(0));
         let woken = Cell::new(false);
-        Turn { task, node, left, reserve, woken, home, homes, batch }
+        #[cfg(not(target_family = "wasm"))]
+        let is_asked = Cell::new(false);
+        Turn {
+            task,
+            node,
+            left,
+            reserve,
+            woken,
+            #[cfg(not(target_family = "wasm"))]
+            is_asked,
+            home,
+            homes,
+            batch,
+        }
     }
 
     #[inline]

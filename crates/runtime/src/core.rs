@@ -18,6 +18,8 @@ use crate::cell::{Armed, Runnable, TaskRef};
 use crate::grace::GraceAlarm;
 use crate::guard;
 use crate::journal::{Recorder, Recording};
+#[cfg(not(target_family = "wasm"))]
+use crate::latency::Latency;
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::straight::Straight;
@@ -62,6 +64,10 @@ pub unsafe trait Host: Send + Sync + 'static {
     fn drives_timers(&self) -> bool {
         true
     }
+
+    /// Somebody wanted a timer while the host [denies](Core::deny_time) the clock, and was refused:
+    /// for the host's record. `site` says who.
+    fn deny_wait(&self, _site: &'static str) {}
 
     /// Does something to a task that is not that task's doing: what becomes runnable is nobody's
     /// own work.
@@ -137,6 +143,10 @@ pub struct Health {
     /// runtime drops outside of a poll, governors, subscribers of `tracing`. Each was contained
     /// where it happened.
     pub callback_panics: u64,
+    /// Tasks that were asked to stop and did not look for more polls than
+    /// [they may take](Settings::cancel_latency). Each is counted once. In a page on wasm they are
+    /// not counted.
+    pub unheeded_cancels: u64,
 }
 
 /// What a host decides for its tasks.
@@ -155,6 +165,9 @@ pub struct Settings {
     pub cleanup_polls: u32,
     /// How long a shield hides a cancel; `None`: for ever.
     pub cleanup_time: Option<Duration>,
+    /// How many polls a task may take from when it is asked to stop to where it sees that, before
+    /// it counts as [unheeding](Health::unheeded_cancels); `None`, or `u16::MAX`: any number.
+    pub cancel_latency: Option<u16>,
     /// How many of each thing there may be; `None`: any number, and nothing is counted.
     pub limits: Option<Limits>,
 }
@@ -168,6 +181,7 @@ impl Default for Settings {
             chain: ChainLimits::default(),
             cleanup_polls: 0,
             cleanup_time: None,
+            cancel_latency: Some(1000),
             limits: None,
         }
     }
@@ -222,6 +236,8 @@ pub struct Core {
     lost_panics: AtomicU64,
     #[cfg(not(any(loom, target_family = "wasm")))]
     callback_panics: AtomicU64,
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) latency: Latency,
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
     closing_obligations: AtomicUsize,
@@ -264,6 +280,8 @@ impl Core {
             lost_panics: AtomicU64::new(0),
             #[cfg(not(any(loom, target_family = "wasm")))]
             callback_panics: AtomicU64::new(0),
+            #[cfg(not(target_family = "wasm"))]
+            latency: Latency::new(settings.cancel_latency),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
         })
@@ -439,6 +457,10 @@ impl Core {
             callback_panics: self.callback_panics.load(Relaxed),
             #[cfg(any(loom, target_family = "wasm"))]
             callback_panics: 0,
+            #[cfg(not(target_family = "wasm"))]
+            unheeded_cancels: self.latency.count(),
+            #[cfg(target_family = "wasm")]
+            unheeded_cancels: 0,
         }
     }
 

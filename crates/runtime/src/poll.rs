@@ -143,6 +143,8 @@ impl Turn {
             May::Go => {
                 if begun.state().in_cancel_lane() {
                     foreign::rouse(self.task());
+                    #[cfg(not(target_family = "wasm"))]
+                    self.is_asked.set(begun.state() == TaskState::CancelRequested);
                 }
                 self.free_where_polls_count();
                 return true;
@@ -213,6 +215,10 @@ impl Turn {
 #[cfg_attr(not(target_arch = "wasm32"), inline)]
 fn settle(turn: &Turn) {
     let task = turn.task();
+    #[cfg(not(target_family = "wasm"))]
+    if turn.is_asked.get() {
+        unheeded(task);
+    }
     let (woken, reserve) = (turn.is_woken(), turn.left_in_reserve());
     if woken {
         task.word.end_woken_poll(reserve);
@@ -220,6 +226,17 @@ fn settle(turn: &Turn) {
     if woken || task.word.end_poll_with(reserve) {
         // SAFETY: it was scheduled during the poll, whose reference is the entry's now.
         task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
+    }
+}
+
+/// A task that was asked to stop before its poll may not have looked in there.
+#[cfg(not(target_family = "wasm"))]
+#[cold]
+fn unheeded(task: &TaskRef) {
+    let word = task.word.load();
+    // Cleanup that has begun does not look.
+    if word.state() == TaskState::CancelRequested && !word.is_cleaning() {
+        task.region.core.unheeded(task);
     }
 }
 

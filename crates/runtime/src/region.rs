@@ -145,7 +145,7 @@ impl Region {
         let polls = core.cleanup_polls;
         let root = Region::made(core.next_region(), core, None, policy, budget, None);
         root.cleanup_polls.store(polls, Ordering::Relaxed);
-        let _ = root.core.room_for_region();
+        root.core.region_added();
         root.note(EventKind::RegionOpened { parent: None });
         root.span.open_region(&root);
         root
@@ -473,12 +473,18 @@ impl Region {
         self.reason(kind).with_message(why)
     }
 
-    /// A task of this region cannot wait for what it wants to: it is asked to stop.
+    /// A task of this region cannot wait for a time: it is asked to stop, for this reason.
     #[cold]
-    pub(crate) fn refuse_wait(&self, task: &TaskRef, status: Status) {
+    pub(crate) fn refuse_wait(&self, task: &TaskRef, status: Status) -> Arc<Reason> {
         let kind = Kind::ResourceUnavailable;
-        let reason = Arc::new(self.refused(kind, status));
+        let reason = Arc::new(match status {
+            Status::CapabilityDenied => {
+                self.reason(kind).with_message("clock capability denied to a task's timer")
+            }
+            status => self.refused(kind, status),
+        });
         self.cancel_task(task, &reason, kind.cleanup());
+        reason
     }
 
     /// Has the waker woken when the body is to stop.

@@ -186,6 +186,10 @@ mod on {
             });
         }
 
+        pub(crate) fn unheeded(&self, polls: u64) {
+            self.tell(|| warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"));
+        }
+
         pub(crate) fn shield_overrun(&self) {
             warn!(target: "asx", parent: self.id(), "cleanup overrun: a shield is open");
         }
@@ -231,6 +235,8 @@ mod off {
         #[inline(always)] pub(crate) fn cancel_seen(&self, _: &Reason) {}
         #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
+        #[cfg(not(target_family = "wasm"))]
+        #[inline(always)] pub(crate) fn unheeded(&self, _: u64) {}
         #[inline(always)] pub(crate) fn shield_overrun(&self) {}
         #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
         #[inline(always)] pub(crate) fn soft_stop(&self) {}

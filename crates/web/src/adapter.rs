@@ -40,6 +40,8 @@ pub(crate) struct Adapter {
     last: AtomicU64,
     /// Whether the clock may be read: beside the pump's own set, so that no lock is taken for it.
     clock: AtomicBool,
+    /// Whether it is on the record that a task was denied the clock, since it was denied last.
+    clock_told: AtomicBool,
     /// The thread it belongs to.
     owner: usize,
     /// Every step is on record.
@@ -133,7 +135,8 @@ impl Adapter {
         };
         let clock = AtomicBool::new(granted.has(Capability::Clock));
         let (last, state) = (AtomicU64::new(0), Mutex::new(state));
-        Adapter { calls, last, clock, owner: this_thread(), records, state }
+        let clock_told = AtomicBool::new(false);
+        Adapter { calls, last, clock, clock_told, owner: this_thread(), records, state }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -206,7 +209,20 @@ impl Adapter {
         self.lock().pump.revoke(capability);
         if capability == Capability::Clock {
             self.clock.store(false, Relaxed);
+            self.clock_told.store(false, Relaxed);
         }
+    }
+
+    /// The last reading of the clock, which is denied now. Who wanted another is on the record,
+    /// once.
+    #[cold]
+    #[inline(never)]
+    fn last_reading(&self) -> Time {
+        if !self.clock_told.load(Relaxed) && self.lock().local {
+            self.clock_told.store(true, Relaxed);
+            let _ = self.require(Capability::Clock, "a task's reading of the clock");
+        }
+        Time::from_nanos(self.last.load(Relaxed))
     }
 
     /// Sets the host timer for a deadline, unless it is set for that.
@@ -221,7 +237,10 @@ impl Adapter {
         }
         let now = self.now();
         let mut state = self.lock();
-        match state.pump.plan_timer(now, Some(next)) {
+        // A timer of the host's cannot stand in for the clock: nobody could tell when it has rung
+        // late enough.
+        let clock = state.pump.capabilities().require(Capability::Clock, "host timer");
+        match clock.and_then(|()| state.pump.plan_timer(now, Some(next))) {
             Ok(Some(timer)) if timer.after_ms > 0 => {
                 (state.armed, state.refused) = (Some(next), None);
                 state.timer = state.timer.wrapping_add(1);
@@ -463,7 +482,7 @@ unsafe impl Host for Adapter {
 
     fn now(&self) -> Time {
         if !self.clock.load(Relaxed) {
-            return Time::from_nanos(self.last.load(Relaxed));
+            return self.last_reading();
         }
         let now = self.calls.now().as_nanos();
         Time::from_nanos(self.last.fetch_max(now, Relaxed).max(now))
@@ -474,6 +493,10 @@ unsafe impl Host for Adapter {
         if self.lock().pump.state() != PumpState::Running {
             self.arm(Some(deadline));
         }
+    }
+
+    fn deny_wait(&self, site: &'static str) {
+        let _ = self.require(Capability::Clock, site);
     }
 
     fn on_behalf(&self, f: &mut dyn FnMut()) {

@@ -117,6 +117,9 @@ impl Runtime {
         let config = Config { scheduler, ..config };
         let adapter = Arc::new(Adapter::new(&config, granted, calls));
         let core = Core::new(adapter.clone(), config.settings);
+        if !granted.has(Capability::Clock) {
+            core.deny_time(true);
+        }
         let root = core.root();
         let (watches, every_step) = (RefCell::default(), config.pump.clock_check_every <= 1);
         Runtime { inner: Rc::new(Inner { adapter, core, root, watches, every_step }) }
@@ -250,14 +253,21 @@ impl Runtime {
     pub fn grant(&self, capability: Capability) {
         let Inner { adapter, core, .. } = &*self.inner;
         adapter.grant(capability);
+        if capability == Capability::Clock {
+            core.deny_time(false);
+        }
         if matches!(capability, Capability::Timer | Capability::Clock) {
             adapter.arm(core.next_timer());
         }
     }
 
-    /// Takes a facility away: from now on it is denied.
+    /// Takes a facility away: from now on it is denied. Without the clock, who sleeps or has a time
+    /// limit ends with that.
     pub fn revoke(&self, capability: Capability) {
         self.inner.adapter.revoke(capability);
+        if capability == Capability::Clock {
+            self.inner.core.deny_time(true);
+        }
     }
 
     /// Whether a facility is granted; a refusal goes on the record with who wanted it.

@@ -13,9 +13,7 @@ use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
 use asx_runtime::{Cancelled, Cx, Grace, Recording, Scope};
 use asx_web::page::Page;
-use asx_web::{
-    Capabilities, Capability, Config, Ended, HostCall, PumpConfig, Pumped, Runtime, WebError,
-};
+use asx_web::{Capability, Config, Ended, HostCall, PumpConfig, Pumped, Runtime, WebError};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -392,83 +390,6 @@ fn a_forged_message_and_a_forged_or_late_timer_are_typed_errors_on_the_record() 
     let classes: Vec<_> = runtime.host_events(0).iter().filter_map(|e| e.error_class).collect();
     let forged = Status::InvalidArgument;
     assert_eq!(classes, [forged, forged, forged, forged, Status::StaleHandle]);
-}
-
-#[test]
-fn without_the_timer_capability_a_sleep_waits_for_the_grant_and_no_timer_is_set() {
-    let mut granted = Capabilities::all();
-    granted.revoke(Capability::Timer);
-    let (page, runtime) = Page::granting(Config::default(), granted);
-    let program =
-        runtime.start(async |cx: Cx| cx.sleep(Duration::from_millis(5)).await.is_ok()).unwrap();
-    page.run(&runtime);
-    assert_eq!((page.counts().timers, page.timer()), (0, None));
-    let events = runtime.host_events(0);
-    assert_eq!(events.len(), 1);
-    assert_eq!(events[0].error_class, Some(Status::CapabilityDenied));
-    assert!(events[0].detail.contains(&("provenance", "host timer".to_owned())));
-    runtime.grant(Capability::Timer);
-    page.run(&runtime);
-    assert!(value(program.ended()));
-}
-
-#[test]
-fn without_the_clock_no_clock_is_read_and_time_stands_still() {
-    let mut granted = Capabilities::all();
-    granted.revoke(Capability::Clock);
-    let (page, runtime) = Page::granting(Config::default(), granted);
-    page.set_time(Time::from_millis(50));
-    let program = runtime
-        .start(async |cx: Cx| {
-            cx.yield_now().await;
-            cx.now()
-        })
-        .unwrap();
-    page.run(&runtime);
-    assert_eq!((value(program.ended()), page.counts().clock), (Time::ZERO, 0));
-}
-
-#[test]
-fn without_entropy_the_task_that_draws_is_cancelled_and_told_why() {
-    let mut granted = Capabilities::all();
-    granted.revoke(Capability::Entropy);
-    let (page, runtime) = Page::granting(Config::default(), granted);
-    let program = runtime
-        .start(async |cx: Cx| {
-            let drawn = cx.random();
-            (drawn, cx.checkpoint().map_err(|cancelled| cancelled.to_string()))
-        })
-        .unwrap();
-    page.run(&runtime);
-    assert_eq!(page.counts().entropy, 0);
-    let (drawn, checked) = value(program.ended());
-    let why = checked.unwrap_err();
-    assert_eq!(drawn, 0);
-    assert!(why.contains("entropy capability denied to a task's random number"), "{why}");
-    assert_eq!(runtime.host_events(0)[0].error_class, Some(Status::CapabilityDenied));
-}
-
-#[test]
-fn a_capability_revoked_mid_run_stalls_the_pump_until_it_is_granted() {
-    let (page, runtime) = open();
-    let program = runtime
-        .start(async |cx: Cx| {
-            for _ in 0..600 {
-                cx.yield_now().await;
-            }
-        })
-        .unwrap();
-    page.microtasks(&runtime);
-    runtime.revoke(Capability::Post);
-    page.run(&runtime);
-    // The message that was on its way still arrives; the next one is denied.
-    assert_eq!(runtime.certificate().ready, 512);
-    assert!(runtime.pump_info().stalled && !program.is_over());
-    assert_eq!(page.waiting(), (0, 0), "nothing else is called in its place");
-    runtime.grant(Capability::Post);
-    page.run(&runtime);
-    assert!(program.is_over());
-    assert!(kinds(&runtime).contains(&"scheduler_capability_denied"));
 }
 
 #[test]

@@ -17,10 +17,14 @@ use crate::run::scenario;
 /// What `asx replay` is asked.
 #[derive(Args)]
 pub(crate) struct Replay {
-    /// A scenario file, or the id of a built-in one.
+    /// A trace; or, with a token, a scenario file or the id of a built-in one.
+    #[arg(value_name = "TRACE|FILE")]
     file: String,
-    /// Names the schedule, as `asx explore` printed it.
-    token: String,
+    /// Names a schedule, as `asx explore` printed it.
+    token: Option<String>,
+    /// The scenario of the trace, if it is neither built in nor where it was.
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    scenario: Option<String>,
     #[command(flatten)]
     setup: Setup,
     #[command(flatten)]
@@ -81,7 +85,8 @@ pub(super) fn schedule_of(token: &str) -> Result<Schedule, String> {
 
 /// `asx replay`.
 pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
-    let Some((scenario, schedule)) = named(&options.file, &options.token) else {
+    let Some(token) = &options.token else { return replay_trace(options, out) };
+    let Some((scenario, schedule)) = named(&options.file, token) else {
         return Ok(ExitCode::from(2));
     };
     if let Err(wrong) = options.files.check() {
@@ -89,7 +94,7 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
         return Ok(ExitCode::from(2));
     }
     let (failure, record, _) = follow(&scenario, &schedule, options.setup);
-    let run = Failed { seed: 0, token: &options.token, failure: failure.as_deref() };
+    let run = Failed { seed: 0, token, failure: failure.as_deref() };
     if let Err(wrong) = options.files.write(&scenario, options.setup, &run, &record) {
         complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
@@ -104,6 +109,23 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
         writeln!(out, "{}", failure.as_deref().unwrap_or("nothing failed"))?;
     }
     Ok(if failure.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// `asx replay TRACE`.
+fn replay_trace(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
+    let Replay { file, setup, files, scenario, json, .. } = options;
+    if setup.workers > 0 || setup.expect || !files.names().is_empty() {
+        complain!("asx: --workers, --expect, --trace and --report are for a schedule: its token?");
+        return Ok(ExitCode::from(2));
+    }
+    crate::trace::replay(file.as_ref(), scenario.as_deref(), *json, out)
+}
+
+/// A host that follows the schedule of a token, on so many workers; 0: as the scenario says.
+pub(crate) fn following(token: &str, workers: usize) -> Result<Box<dyn Host>, String> {
+    let tape = Tape::new(Box::new(Follow::new(schedule_of(token)?)));
+    tape.begin();
+    Ok(Box::new(Native::asking(workers, move || Box::new(tape.clone()))))
 }
 
 /// Runs that shrinking may take.

@@ -1,5 +1,6 @@
 //! `asx trace`: check, show, compare, convert and draw traces.
 
+mod again;
 mod compare;
 mod convert;
 mod digest;
@@ -10,6 +11,7 @@ mod report;
 mod show;
 mod verify;
 
+pub(crate) use again::replay;
 pub(crate) use record::{Recording, known_codec};
 
 use clap::{Subcommand, ValueEnum};

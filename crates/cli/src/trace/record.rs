@@ -67,9 +67,8 @@ impl<'a> Recording<'a> {
     fn encode(&self, sink: impl Sink, codec: Codec) -> Result<(), ErrorKind> {
         let Recording { scenario, host, seed, workers, record, .. } = *self;
         let snapshot = format!("{:016x}", scenario.snapshot_id(seed));
-        let meta =
-            [("title".to_owned(), scenario.title.clone()), ("snapshot".to_owned(), snapshot)]
-                .into_iter();
+        let own = [("title", &scenario.title), ("file", &scenario.file), ("snapshot", &snapshot)];
+        let meta = own.into_iter().map(|(key, value)| (key.to_owned(), value.clone()));
         let meta = meta.chain(self.meta.iter().cloned());
         let header = Header {
             seed,

@@ -40,9 +40,6 @@ pub(super) fn can_run_in_page(scenario: &Scenario) -> Result<(), String> {
 type Hindrance = fn(&ScriptStep) -> Option<&'static str>;
 
 fn can_be_expressed(scenario: &Scenario, of_op: Hindrance) -> Result<(), String> {
-    if scenario.config.limits.contains_key("memory") {
-        return Err("memory is not counted: it is the allocator's".to_owned());
-    }
     match first(scenario, &of_op) {
         Some(why) => Err(why.to_owned()),
         None => Ok(()),

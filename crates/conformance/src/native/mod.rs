@@ -499,7 +499,7 @@ fn limits(config: &Settings) -> Limits {
         ready_queue: limit("ready_queue").unwrap_or(none.ready_queue),
         timed_queue: limit("timed_queue").unwrap_or(none.timed_queue),
         cancel_queue: limit("cancel_queue").unwrap_or(none.cancel_queue),
-        ..none
+        memory: limit("memory").unwrap_or(none.memory),
     }
 }
 

@@ -122,10 +122,11 @@ struct Usage {
     storage_bytes: usize,
 }
 
-/// What one object weighs in the memory estimate: the same on every host.
-const OBJECT_BYTES: usize = 256;
+/// What a task or a region weighs in the memory estimate, and a channel besides its slots: the same
+/// on every host.
+pub const OBJECT_BYTES: usize = 256;
 /// What a timer, an obligation or a channel slot weighs.
-const SMALL_BYTES: usize = 64;
+pub const SMALL_BYTES: usize = 64;
 
 impl<P, V> World<P, V> {
     /// A world with an open root region.

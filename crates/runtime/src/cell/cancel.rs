@@ -24,7 +24,8 @@ pub(super) struct Allowance {
     polls: u16,
     /// Polls used up.
     used: u16,
-    /// What is left for cleanup after an end without a cancel.
+    /// What is left for cleanup after an end without a cancel. While the body runs: how many polls
+    /// it has taken without a look at the cancel.
     natural: u16,
 }
 
@@ -163,6 +164,15 @@ impl Header {
             allowance.natural = if reason.is_some() { allowance.polls } else { user };
         });
         self.word.begin_cleaning();
+    }
+
+    /// Counts a poll of a body that was asked to stop and has not looked: how many there were.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn count_unheeded(&self) -> u16 {
+        self.with_cancel(|_, allowance| {
+            allowance.natural = allowance.natural.saturating_add(1);
+            allowance.natural
+        })
     }
 
     /// Takes one poll from what cleanup after an end without a cancel is allowed, as

@@ -37,7 +37,8 @@ pub(crate) struct Tag {
     live: Mutex<BTreeMap<u64, Holder>>,
     senders_gone: AtomicBool,
     stamp: Stamp,
-    /// It counts against the limit.
+    /// What it weighs, while it counts against the limits.
+    bytes: usize,
     counted: AtomicBool,
 }
 
@@ -167,7 +168,7 @@ impl Tag {
     #[cold]
     fn account(&self, state: ChannelState) {
         if state == ChannelState::FullyClosed && self.counted.swap(false, Relaxed) {
-            self.core.channel_done();
+            self.core.channel_done(self.bytes);
         }
         let gone = matches!(state, ChannelState::SenderClosed | ChannelState::FullyClosed);
         if gone && !self.senders_gone.swap(true, Relaxed) {
@@ -183,7 +184,7 @@ impl Drop for Tag {
             scope.forget_channel(self.id);
         }
         if self.counted.load(Relaxed) {
-            self.core.channel_done();
+            self.core.channel_done(self.bytes);
         }
     }
 }
@@ -249,7 +250,7 @@ pub(crate) fn tagged<T: Send + 'static>(
     if let Some(open) = &open {
         open.admit(Operation::Create)?;
     }
-    core.room_for_channel()?;
+    let bytes = core.room_for_channel(capacity)?;
     let id = core.next_channel.fetch_add(1, Relaxed);
     let tag = Tag {
         core: core.clone(),
@@ -259,6 +260,7 @@ pub(crate) fn tagged<T: Send + 'static>(
         live: Mutex::default(),
         senders_gone: AtomicBool::new(false),
         stamp: Stamp::default(),
+        bytes,
         counted: AtomicBool::new(true),
     };
     let shared = Arc::new(Shared::tagged(law, tag));

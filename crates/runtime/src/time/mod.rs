@@ -10,7 +10,7 @@ mod units;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use std::time::Duration;
 
 use asx_kernel::journal::{EventKind, Subject};
@@ -33,6 +33,13 @@ pub use units::DurationExt;
 /// Timers fired under one lock.
 const BATCH: usize = 256;
 
+/// Timers are taken.
+const OPEN: u8 = 0;
+/// The runtime is gone.
+const CLOSED: u8 = 1;
+/// The host denies the clock.
+const DENIED: u8 = 2;
+
 /// More than a wheel ever has timers.
 const GENERATIONS: u64 = 1 << 48;
 
@@ -54,8 +61,8 @@ pub(crate) struct Timers<T> {
     wheel: ShortLock<Option<Box<Wheel<T>>>>,
     /// Whether there is a wheel: most programs have no timers, and are asked about them often.
     made: AtomicBool,
-    /// Whether no timer is taken any more; set under the lock.
-    closed: AtomicBool,
+    /// Whether no timer is taken ([`CLOSED`], [`DENIED`]); set under the lock.
+    refusal: AtomicU8,
     /// How many wheels were taken out: those of one are not mistaken for those of the next.
     wheels: AtomicU64,
     /// No later than the earliest deadline; `u64::MAX` without timers.
@@ -71,7 +78,7 @@ impl<T> Timers<T> {
             config,
             wheel: ShortLock::new(None),
             made,
-            closed: AtomicBool::new(false),
+            refusal: AtomicU8::new(OPEN),
             wheels: AtomicU64::new(0),
             next,
             stamp: Stamp::default(),
@@ -139,8 +146,10 @@ impl<T> Timers<T> {
     ) -> Result<TimerHandle, Status> {
         let (added, earliest) = {
             let mut wheel = self.wheel.lock();
-            if self.closed.load(Relaxed) {
-                return Err(Status::RegionClosed);
+            match self.refusal.load(Relaxed) {
+                OPEN => {}
+                DENIED => return Err(Status::CapabilityDenied),
+                _ => return Err(Status::RegionClosed),
             }
             let wheel = wheel.get_or_insert_with(|| self.wheel());
             if self.config.max_timer_duration != Duration::MAX {
@@ -183,11 +192,17 @@ impl<T> Timers<T> {
         self.wheel.lock().as_mut()?.cancel(handle).inspect(look)
     }
 
-    /// Takes all timers out. `close`: and never takes another.
-    fn take_all(&self, close: bool) -> Vec<Expired<T>> {
+    /// Whether no timer is taken, so that one that is gone need not have fired.
+    #[inline]
+    fn is_refusing(&self) -> bool {
+        self.refusal.load(Relaxed) != OPEN
+    }
+
+    /// Takes all timers out. From now on others are taken, or refused like this.
+    fn take_all(&self, refusal: u8) -> Vec<Expired<T>> {
         let wheel = {
             let mut wheel = self.wheel.lock();
-            self.closed.store(close, Relaxed);
+            self.refusal.store(refusal, Relaxed);
             self.next.store(u64::MAX, Relaxed);
             self.wheels.fetch_add(1, Relaxed);
             self.made.store(false, Release);
@@ -269,10 +284,11 @@ impl Core {
     /// Arms a timer.
     pub(crate) fn arm(&self, deadline: Time, armed: Armed) -> Result<TimerHandle, Status> {
         let host = &*self.host;
-        if !self.recording() {
-            return self.timers.register(host, deadline, armed);
+        if !self.counts_timers() {
+            let added = self.timers.register(host, deadline, armed);
+            return added.inspect_err(|status| self.refused_timer(*status));
         }
-        self.room_on_record()?;
+        let _counted = self.room_for_timer()?;
         let at = deadline.as_nanos();
         let added = self.timers.register_with(host, deadline, |wheel| {
             let owner = armed.owner();
@@ -288,6 +304,9 @@ impl Core {
         if status == Status::ResourceExhausted {
             let what = "timers";
             self.note(Subject::default(), EventKind::ResourceExhausted { what });
+        }
+        if status == Status::CapabilityDenied {
+            self.host.deny_wait("a task's timer");
         }
     }
 
@@ -339,7 +358,21 @@ impl Core {
     /// Nobody looks at the timers any more: wakes all who wait for one, with contexts of tasks that
     /// have ended. `close`: for good.
     pub fn abandon_timers(&self, close: bool) {
-        for Expired { handle, token, .. } in self.timers.take_all(close) {
+        self.take_timers(if close { CLOSED } else { OPEN });
+    }
+
+    /// The host's clock is denied, or granted again. Without it no timer can be armed: sleeps and
+    /// timeouts, those under way too, end with that ([`Status::CapabilityDenied`]). What the
+    /// runtime itself waits for, deadlines of tasks and graces, waits for the grant.
+    pub fn deny_time(&self, denied: bool) {
+        match denied {
+            true => self.take_timers(DENIED),
+            false => self.timers.refusal.store(OPEN, Relaxed),
+        }
+    }
+
+    fn take_timers(&self, refusal: u8) {
+        for Expired { handle, token, .. } in self.timers.take_all(refusal) {
             self.note_timer(token.owner(), handle, EventKind::TimerCancelled {});
             token.fire(self, handle);
         }

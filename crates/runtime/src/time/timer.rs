@@ -86,8 +86,10 @@ impl<'a> Timer<'a> {
             Some(handle) => match core.timers.look(handle, |last| last.is(waker)) {
                 None => {
                     self.keep(None);
-                    // That of a task that has ended may have been abandoned.
-                    if !self.is_late() || self.is_over() {
+                    // That of a task that has ended may have been abandoned, and any other taken
+                    // out with the clock.
+                    let gone = self.is_late() || core.timers.is_refusing();
+                    if !gone || self.is_over() {
                         return Poll::Ready(Ok(()));
                     }
                 }
@@ -102,11 +104,20 @@ impl<'a> Timer<'a> {
         if self.is_late() {
             return self.poll_late(armed);
         }
-        if let Err(status) = armed {
+        match armed {
+            Ok(()) => Poll::Pending,
             // Who has no timer would wait for ever.
-            self.cx.task().region.refuse_wait(self.cx.task(), status);
+            Err(status) => Poll::Ready(Err(self.refused(status))),
         }
-        Poll::Pending
+    }
+
+    /// There is no timer to be had: the task is asked to stop, and the wait ends, also where no
+    /// cancel is seen.
+    #[cold]
+    fn refused(&self, status: Status) -> Cancelled {
+        let task = self.cx.task();
+        let reason = task.region.refuse_wait(task, status);
+        self.cx.checkpoint().err().unwrap_or_else(|| Cancelled::from(reason))
     }
 
     fn is_over(&self) -> bool {

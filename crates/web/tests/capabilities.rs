@@ -1,0 +1,191 @@
+//! What a page does not grant, or takes away, and what its programs make of that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use asx_kernel::cancel::Kind;
+use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+use asx_runtime::{Cancelled, Cx, Scope};
+use asx_web::page::Page;
+use asx_web::{Capabilities, Capability, Config, Ended, HostEvent, Runtime};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn value<T>(ended: Option<Ended<T>>) -> T {
+    match ended {
+        Some(Ended::Value(value)) => value,
+        _ => panic!("the program gave no value"),
+    }
+}
+
+#[test]
+fn without_the_timer_capability_a_sleep_waits_for_the_grant_and_no_timer_is_set() {
+    let mut granted = Capabilities::all();
+    granted.revoke(Capability::Timer);
+    let (page, runtime) = Page::granting(Config::default(), granted);
+    let program =
+        runtime.start(async |cx: Cx| cx.sleep(Duration::from_millis(5)).await.is_ok()).unwrap();
+    page.run(&runtime);
+    assert_eq!((page.counts().timers, page.timer()), (0, None));
+    let events = runtime.host_events(0);
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].error_class, Some(Status::CapabilityDenied));
+    assert!(events[0].detail.contains(&("provenance", "host timer".to_owned())));
+    runtime.grant(Capability::Timer);
+    page.run(&runtime);
+    assert!(value(program.ended()));
+}
+
+#[test]
+fn without_the_clock_no_clock_is_read_and_time_stands_still() {
+    let mut granted = Capabilities::all();
+    granted.revoke(Capability::Clock);
+    let (page, runtime) = Page::granting(Config::default(), granted);
+    page.set_time(Time::from_millis(50));
+    let program = runtime
+        .start(async |cx: Cx| {
+            cx.yield_now().await;
+            cx.now()
+        })
+        .unwrap();
+    page.run(&runtime);
+    assert_eq!((value(program.ended()), page.counts().clock), (Time::ZERO, 0));
+}
+
+/// What was denied, and to whom.
+fn denials(runtime: &Runtime) -> Vec<String> {
+    let is_denial = |event: &HostEvent| event.error_class == Some(Status::CapabilityDenied);
+    let words = |event: HostEvent| {
+        let values: Vec<_> = event.detail.iter().map(|(_, value)| value.as_str()).collect();
+        values.join(": ")
+    };
+    runtime.host_events(0).into_iter().filter(is_denial).map(words).collect()
+}
+
+fn without_clock() -> (Arc<Page>, Runtime) {
+    let mut granted = Capabilities::all();
+    granted.revoke(Capability::Clock);
+    Page::granting(Config::default(), granted)
+}
+
+#[track_caller]
+fn is_for_want_of_the_clock(cancelled: &Cancelled) {
+    assert_eq!(cancelled.kind(), Kind::ResourceUnavailable);
+    let why = cancelled.to_string();
+    assert!(why.contains("clock capability denied to a task's timer"), "{why}");
+}
+
+const READS: &str = "clock: a task's reading of the clock";
+const WAITS: &str = "clock: a task's timer";
+const TICK: Duration = Duration::from_millis(1);
+
+/// A program that waits like this ends with the refusal; no host timer is set, and none is tried
+/// again and again.
+fn wait_without_clock(wait: impl AsyncFnOnce(&Cx) -> Result<(), Cancelled> + 'static) {
+    let (page, runtime) = without_clock();
+    let program = runtime.start(async move |cx: Cx| wait(&cx).await.unwrap_err()).unwrap();
+    page.run(&runtime);
+    is_for_want_of_the_clock(&value(program.ended()));
+    assert_eq!((page.counts().timers, page.counts().clock, page.timer()), (0, 0, None));
+    assert_eq!(denials(&runtime), [READS, WAITS]);
+}
+
+#[test]
+fn without_the_clock_a_wait_for_a_time_fails_and_says_who_was_denied_what() {
+    wait_without_clock(async |cx| cx.sleep(TICK).await);
+    wait_without_clock(async |cx| cx.interval(TICK).tick(cx).await.map(drop));
+    wait_without_clock(async |cx| cx.timeout(TICK, async |cx| Err(cx.cancelled().await)).await);
+    // Also where no cancel is seen.
+    wait_without_clock(async |cx| cx.shield(async |cx| cx.sleep(TICK).await).await);
+    let (page, runtime) = without_clock();
+    let program = runtime.start(async |cx: Cx| cx.try_sleep(cx.now() + TICK).map(drop)).unwrap();
+    page.run(&runtime);
+    assert_eq!(value(program.ended()), Err(Status::CapabilityDenied));
+}
+
+#[test]
+fn a_clock_that_is_taken_away_ends_the_waits_that_are_under_way() {
+    let (page, runtime) = Page::open(Config::default());
+    let sleep = |runtime: &Runtime| runtime.start(async |cx: Cx| cx.sleep(HOUR).await).unwrap();
+    let program = sleep(&runtime);
+    page.settle(&runtime);
+    assert_eq!((page.counts().timers, denials(&runtime)), (1, vec![]));
+    runtime.revoke(Capability::Clock);
+    page.settle(&runtime);
+    is_for_want_of_the_clock(&value(program.ended()).unwrap_err());
+    assert_eq!(denials(&runtime), [READS, WAITS]);
+    // The timer that was set still rings, for nobody, and is not set again.
+    page.run(&runtime);
+    assert_eq!(page.counts().timers, 1);
+    // Granted again, all is well.
+    runtime.grant(Capability::Clock);
+    let program = sleep(&runtime);
+    page.run(&runtime);
+    assert!(value(program.ended()).is_ok());
+    assert_eq!(denials(&runtime).len(), 2);
+}
+
+#[test]
+fn a_deadline_waits_for_the_clock_without_trying_again() {
+    let (page, runtime) = without_clock();
+    let program = runtime
+        .start(async |cx: Cx| {
+            let scope = cx.scope(async |s: Scope<Cancelled>| {
+                let waits = s.task("waits").within(TICK);
+                let waits = waits.spawn(async |cx: Cx| Err::<(), _>(cx.cancelled().await));
+                Ok(waits.await.is_err())
+            });
+            scope.await.is_ok_and(|ended| ended)
+        })
+        .unwrap();
+    page.run(&runtime);
+    assert_eq!((page.counts().timers, program.is_over()), (0, false));
+    assert_eq!(denials(&runtime), [READS, "clock: host timer"]);
+    runtime.grant(Capability::Clock);
+    page.run(&runtime);
+    assert!(value(program.ended()));
+}
+
+#[test]
+fn without_entropy_the_task_that_draws_is_cancelled_and_told_why() {
+    let mut granted = Capabilities::all();
+    granted.revoke(Capability::Entropy);
+    let (page, runtime) = Page::granting(Config::default(), granted);
+    let program = runtime
+        .start(async |cx: Cx| {
+            let drawn = cx.random();
+            (drawn, cx.checkpoint().map_err(|cancelled| cancelled.to_string()))
+        })
+        .unwrap();
+    page.run(&runtime);
+    assert_eq!(page.counts().entropy, 0);
+    let (drawn, checked) = value(program.ended());
+    let why = checked.unwrap_err();
+    assert_eq!(drawn, 0);
+    assert!(why.contains("entropy capability denied to a task's random number"), "{why}");
+    assert_eq!(runtime.host_events(0)[0].error_class, Some(Status::CapabilityDenied));
+}
+
+#[test]
+fn a_capability_revoked_mid_run_stalls_the_pump_until_it_is_granted() {
+    let (page, runtime) = Page::open(Config::default());
+    let program = runtime
+        .start(async |cx: Cx| {
+            for _ in 0..600 {
+                cx.yield_now().await;
+            }
+        })
+        .unwrap();
+    page.microtasks(&runtime);
+    runtime.revoke(Capability::Post);
+    page.run(&runtime);
+    // The message that was on its way still arrives; the next one is denied.
+    assert_eq!(runtime.certificate().ready, 512);
+    assert!(runtime.pump_info().stalled && !program.is_over());
+    assert_eq!(page.waiting(), (0, 0), "nothing else is called in its place");
+    runtime.grant(Capability::Post);
+    page.run(&runtime);
+    assert!(program.is_over());
+    assert!(denials(&runtime).contains(&"post: pump hand-off".to_owned()));
+}
