@@ -148,7 +148,7 @@ pub struct Settings {
     pub chain: ChainLimits,
     /// How many polls of cleanup a cancel allows; 0: as its kind says, `u32::MAX`: any number.
     pub cleanup_polls: u32,
-    /// How long a shield hides a cancel; `None`: for ever.
+    /// How long cleanup may take, and a shield hides a cancel; `None`: for ever.
     pub cleanup_time: Option<Duration>,
     /// How many of each thing there may be; `None`: any number, and nothing is counted.
     pub limits: Option<Limits>,
@@ -445,7 +445,10 @@ impl Core {
 
     /// A task used up its cleanup allowance, after so many polls.
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
-        self.overruns.fetch_add(1, Relaxed);
+        // Where the time was over first, that was reported then.
+        if !task.region.is_reported(task.id()) {
+            self.overruns.fetch_add(1, Relaxed);
+        }
         task.tell(EventKind::CleanupOverrun { polls });
         task.span.overrun(polls);
     }
@@ -456,6 +459,13 @@ impl Core {
         self.overruns.fetch_add(1, Relaxed);
         task.tell(EventKind::GraceExpired {});
         task.span.shield_overrun();
+    }
+
+    /// Cleanup of a task has taken as long as it may.
+    pub(crate) fn time_overrun(&self, task: &TaskRef) {
+        self.overruns.fetch_add(1, Relaxed);
+        task.tell(EventKind::GraceExpired {});
+        task.span.time_overrun();
     }
 
     /// There was a panic that nobody is told of.

@@ -51,6 +51,8 @@ pub struct TaskInfo {
     pub activity: Activity,
     /// Whether it is a blocking job: on a thread of its own once it runs.
     pub blocking: bool,
+    /// Whether its cleanup took longer than it may: it is to end by force, at the end of its poll.
+    pub overrun: bool,
     /// What it waited for last, and where.
     pub waits: Option<(&'static str, &'static Location<'static>)>,
 }
@@ -64,6 +66,7 @@ impl TaskInfo {
             state: word.state(),
             activity: word.activity(),
             blocking: task.is_blocking(),
+            overrun: word.is_forced(),
             waits: task.wait().map(|(on, at)| (on.text(), at)),
         }
     }
@@ -124,11 +127,12 @@ impl TaskInfo {
         };
         format!(
             "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"blocking\":{},\
-             \"waits_for\":{on},\"at\":{at}}}",
+             \"overrun\":{},\"waits_for\":{on},\"at\":{at}}}",
             self.id,
             self.state.name(),
             self.activity,
-            self.blocking
+            self.blocking,
+            self.overrun
         )
     }
 }
@@ -196,6 +200,10 @@ impl fmt::Display for TaskInfo {
             (Activity::Runnable, _) => write!(f, ", runnable"),
             (Activity::Waiting, Some((on, at))) => write!(f, ", waits for {on} at {at}"),
             (Activity::Waiting, None) => write!(f, ", waits for something outside asx"),
+        }?;
+        if self.overrun {
+            write!(f, ", its cleanup took too long")?;
         }
+        Ok(())
     }
 }

@@ -158,6 +158,7 @@ pub fn body_ended(cx: &Cx) {
         limits.lift(&task.region.core);
     }
     task.begin_cleaning();
+    task.region.watch_cleanup();
 }
 
 /// Called by a future that is dropped by force: what it had to resolve is resolved, and its waits

@@ -186,6 +186,10 @@ mod on {
             });
         }
 
+        pub(crate) fn time_overrun(&self) {
+            warn!(target: "asx", parent: self.id(), "cleanup overrun: the time for it is over");
+        }
+
         pub(crate) fn shield_overrun(&self) {
             warn!(target: "asx", parent: self.id(), "cleanup overrun: a shield is open");
         }
@@ -231,6 +235,7 @@ mod off {
         #[inline(always)] pub(crate) fn cancel_seen(&self, _: &Reason) {}
         #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
+        #[inline(always)] pub(crate) fn time_overrun(&self) {}
         #[inline(always)] pub(crate) fn shield_overrun(&self) {}
         #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
         #[inline(always)] pub(crate) fn soft_stop(&self) {}
