@@ -215,6 +215,9 @@ impl Turn {
 fn settle(turn: &Turn) {
     let task = turn.task();
     let (woken, reserve) = (turn.is_woken(), turn.left_in_reserve());
+    if !cfg!(target_family = "wasm") && !turn.has_wait() {
+        task.age_wait();
+    }
     if woken {
         task.word.end_woken_poll(reserve);
     }
