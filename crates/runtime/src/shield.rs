@@ -22,6 +22,7 @@ use crate::core::Alarm;
 use crate::cx::look;
 use crate::foreign;
 use crate::node::{Inside, Kind};
+use crate::proceed::Charged;
 
 impl Cx {
     /// Runs `body` without seeing any cancel from outside it.
@@ -53,12 +54,12 @@ impl Cx {
         self.shield_with(Some(time), body)
     }
 
-    fn shield_with<'a, F, B>(&'a self, time: Option<Duration>, body: F) -> Shield<'a, B>
+    fn shield_with<'a, F, B>(&'a self, time: Option<Duration>, body: F) -> Charged<Shield<'a, B>>
     where
         F: FnOnce(&'a Cx) -> B,
     {
         let inside = Inside::new(Kind::Shield(Cell::new(false)), body(self));
-        Shield { cx: self, time, patience: None, inside }
+        Charged::new(Shield { cx: self, time, patience: None, inside })
     }
 }
 

@@ -157,7 +157,7 @@ impl Region {
         let soon = now + self.between_looks();
         {
             let mut inner = self.lock();
-            let has_children = !inner.children.is_empty();
+            let has_children = inner.word.open_children() > 0;
             let old = std::mem::take(&mut inner.graces.cleaning);
             let mut new = Vec::new();
             inner.each_task(|task| {
