@@ -103,6 +103,7 @@ enum Step {
     /// What still lives is ended by force. What begins only afterwards may take so long.
     Force(Duration),
     /// Cleanup that takes too long is ended.
+    #[cfg(not(target_family = "wasm"))]
     Look,
 }
 
@@ -122,6 +123,7 @@ impl GraceAlarm {
                 }
             }
             Step::Force(again) => region.force(again),
+            #[cfg(not(target_family = "wasm"))]
             Step::Look => region.end_overdue(),
         }
     }
@@ -213,6 +215,7 @@ impl Region {
     }
 
     /// Has cleanup looked at that may take too long by then.
+    #[cfg(not(target_family = "wasm"))]
     pub(crate) fn look_at(self: &Arc<Self>, when: Time) {
         self.arm_step(when, Step::Look);
     }

@@ -285,7 +285,11 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     let task = unsafe { TaskRef::from_raw(entry.as_ptr()) };
     let verdict = match discard(&task) {
         None => Verdict::Cancelled(why),
-        Some(panic) => Verdict::Panicked(panic),
+        // Its handle tells, if there is one that is asked.
+        Some(panic) => {
+            task.region.core.refused_panicked();
+            Verdict::Panicked(panic)
+        }
     };
     // SAFETY: `seize` set `POLLING`.
     unsafe { task.finish(verdict) };

@@ -175,7 +175,9 @@ pub fn cleanup_error(cx: &Cx) {
 /// A reason as somebody asks for it here and now.
 fn asked(region: &Region, kind: Kind, message: Option<Arc<str>>) -> Reason {
     let asker = ambient::with_current(|task| Cx::of(task.clone()).id());
-    Reason { origin_task: asker, message, ..region.reason(kind) }
+    let mut reason = region.reason(kind);
+    (reason.origin_task, reason.message) = (asker, message);
+    reason
 }
 
 /// A region as scopes never show it.

@@ -13,12 +13,15 @@ mod departed;
 mod discard;
 mod few;
 pub(crate) mod home;
+#[cfg(not(target_family = "wasm"))]
 mod overdue;
 mod parent;
 mod spare;
 pub(crate) mod straight;
 mod tasks;
 mod tree;
+#[cfg(target_family = "wasm")]
+mod untimed;
 mod walk;
 mod watch;
 
@@ -52,9 +55,12 @@ use crate::stop::Grace;
 use departed::Departed;
 pub(crate) use few::Few;
 use home::Kept;
+#[cfg(not(target_family = "wasm"))]
 pub(crate) use overdue::Cleaning;
 use parent::Parent;
 use tree::Tree;
+#[cfg(target_family = "wasm")]
+pub(crate) use untimed::Cleaning;
 
 /// A region of the tree.
 ///
@@ -81,6 +87,7 @@ pub struct Region {
     /// How long cleanup may take in here, in nanoseconds; `u64::MAX`: for ever.
     cleanup_time: AtomicU64,
     /// Whether an alarm is armed that looks for cleanup that takes too long; see `overdue`.
+    #[cfg(not(target_family = "wasm"))]
     watched: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
@@ -199,6 +206,7 @@ impl Region {
             patient: AtomicBool::new(false),
             cleanup_polls: AtomicU32::new(0),
             cleanup_time: AtomicU64::new(u64::MAX),
+            #[cfg(not(target_family = "wasm"))]
             watched: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             object: Object::new(),

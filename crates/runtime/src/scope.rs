@@ -335,8 +335,10 @@ fn close_for(cx: &Cx, region: &Arc<Region>, cancelled: &Cancelled) {
     let cleanup = cause.kind.cleanup().passed_on();
     let reason = region.reason(Kind::ParentCancelled).caused_by(cause, region.core.chain);
     // The time that was stated with the cancel of the task.
-    let time = cx.task().region.time_for(cx.task().id());
-    region.close_within(Arc::new(reason), cleanup, None, time);
+    match cx.task().region.time_for(cx.task().id()) {
+        None => region.close(Arc::new(reason), cleanup),
+        time => region.close_within(Arc::new(reason), cleanup, None, time),
+    }
 }
 
 /// The owner of tasks whose errors are `E`.

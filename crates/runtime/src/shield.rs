@@ -132,13 +132,14 @@ fn is_over<'a>(
 struct Patience<'a> {
     cx: &'a Cx,
     end: Time,
-    waker: Waker,
+    /// There is one until it is dropped.
+    waker: Option<Waker>,
     alarm: Option<TimerHandle>,
 }
 
 impl<'a> Patience<'a> {
     fn new(cx: &'a Cx, end: Time, waker: &Waker) -> Box<Patience<'a>> {
-        let mut new = Box::new(Patience { cx, end, waker: waker.clone(), alarm: None });
+        let mut new = Box::new(Patience { cx, end, waker: Some(waker.clone()), alarm: None });
         new.arm();
         new
     }
@@ -146,13 +147,15 @@ impl<'a> Patience<'a> {
     /// Not one of the task's timers: no limit counts it.
     fn arm(&mut self) {
         let core = self.cx.core();
-        let alarm = Armed::alarm(Alarm::Wake(self.waker.clone()));
+        let Some(waker) = self.waker.clone() else { return };
+        let alarm = Armed::alarm(Alarm::Wake(waker));
         self.alarm = core.alarms.register(&*core.host, self.end, alarm).ok();
     }
 
     fn disarm(&mut self) {
-        if let Some(alarm) = self.alarm.take() {
-            drop(self.cx.core().alarms.cancel(alarm));
+        let core = self.cx.core();
+        if let Some(armed) = self.alarm.take().and_then(|alarm| core.alarms.cancel(alarm)) {
+            armed.discard(core);
         }
     }
 
@@ -160,9 +163,10 @@ impl<'a> Patience<'a> {
         if self.end <= self.cx.now() {
             return true;
         }
-        if !self.waker.will_wake(waker) {
+        if self.waker.as_ref().is_none_or(|own| !own.will_wake(waker)) {
+            let old = self.waker.replace(waker.clone());
             self.disarm();
-            self.waker = waker.clone();
+            self.cx.core().drop_waker(old);
             self.arm();
         }
         false
@@ -172,5 +176,6 @@ impl<'a> Patience<'a> {
 impl Drop for Patience<'_> {
     fn drop(&mut self) {
         self.disarm();
+        self.cx.core().drop_waker(self.waker.take());
     }
 }

@@ -45,7 +45,7 @@ impl Why {
 
     /// The same, with so much time for cleanup. It takes the place of polls, unless
     /// [these](Why::cleanup_polls) are stated as well. What still lives afterwards is ended by
-    /// force, also what has not looked at its cancel.
+    /// force, also what has not looked at its cancel. (On a page, if a scope is cancelled.)
     ///
     /// ```
     /// use asx_runtime::{Cancelled, Cx, Scope, Why};

@@ -105,13 +105,6 @@ impl<T> Timers<T> {
         drop(old);
     }
 
-    /// Drops what is left of the timers, for who alone knows of them.
-    #[cfg(not(any(loom, target_family = "wasm")))]
-    pub(crate) fn discard_all(&mut self) {
-        let wheel = self.wheel.get_mut().take();
-        guard::contain(|| drop(wheel));
-    }
-
     /// Whether there ever was a timer: without the lock, which who has none need not wait for.
     #[inline]
     fn is_made(&self) -> bool {
@@ -184,7 +177,7 @@ impl<T> Timers<T> {
     }
 
     /// Takes all timers out. `close`: and never takes another.
-    fn take_all(&self, close: bool) -> Vec<Expired<T>> {
+    pub(crate) fn take_all(&self, close: bool) -> Vec<Expired<T>> {
         let wheel = {
             let mut wheel = self.wheel.lock();
             self.closed.store(close, Relaxed);
