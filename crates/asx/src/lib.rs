@@ -97,7 +97,7 @@
 //! a `From<Cancelled>`, and `?` does the rest.
 //!
 //! * [`Cx::shield`] runs what must not be interrupted, for half a minute at most once there is a
-//!   cancel ([`Builder::cleanup_time`]).
+//!   cancel ([`Builder::cleanup_time`], [`Cx::shield_for`]).
 //! * [`Scope::defer`] registers what is to run last.
 //! * [`Cx::timeout`] asks a part of the task to stop when time is up; inside another it can only
 //!   tighten it.
@@ -127,10 +127,12 @@
 //!
 //! What a task has to undo, it defers in a scope of its own, before it does it. The scope runs it
 //! before it returns, last deferred first, however the task ends: with a value, an error, a panic
-//! or a cancel. No cancel reaches it, so it may wait; how often it is polled is bounded, as is all
-//! cleanup ([`Builder::cleanup_polls`], [`ScopeBuilder::cleanup_polls`]). Where a time is stated,
-//! in [`Scope::stop_within`] and in a shutdown, that is the bound instead. What needs no waiting
-//! is the business of `Drop`, as ever.
+//! or a cancel. No cancel reaches it, so it may wait; how often it is polled and how long it takes
+//! is bounded, as is all cleanup: by kind of cancel, for a runtime ([`Builder::cleanup_polls`],
+//! [`Builder::cleanup_time`]), for a scope ([`ScopeBuilder::cleanup_time`]) or for one cancel
+//! ([`Why::cleanup_time`]). Where a time is stated, there or in [`Scope::stop_within`] and in a
+//! shutdown, it takes the place of polls. What takes longer is ended by force, and reported. What
+//! needs no waiting is the business of `Drop`, as ever.
 //!
 //! ```
 //! use asx::prelude::*;

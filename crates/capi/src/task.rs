@@ -170,7 +170,7 @@ export! {
         |core| {
             let view = core.world.task(task)?;
             let found = match which {
-                ASX_TEXT_REASON => view.witness.and_then(|witness| witness.reason.message),
+                ASX_TEXT_REASON => view.witness.and_then(|witness| witness.reason.message.clone()),
                 ASX_TEXT_CLEANUP => view.cleanup_error.map(|error| error.message),
                 _ => match view.outcome {
                     Some(Err(Stop::Err(error))) => Some(error.message),

@@ -31,6 +31,8 @@ pub struct Builder {
     name: String,
     blocking_threads: usize,
     settings: Settings,
+    cleanup_polls: Option<u32>,
+    cleanup_time: Option<Option<Duration>>,
     rules: Rules,
     seed: Option<u64>,
     denies_unheeded: bool,
@@ -43,7 +45,9 @@ impl Default for Builder {
             workers,
             name: "asx".into(),
             blocking_threads: 512,
-            settings: Settings { cleanup_time: Some(CLEANUP_TIME), ..Settings::default() },
+            settings: Settings::default(),
+            cleanup_polls: None,
+            cleanup_time: None,
             rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
             seed: None,
             denies_unheeded: false,
@@ -174,20 +178,29 @@ impl Builder {
     /// finalizer in all; `u32::MAX` for any number. Unless set that depends on the
     /// [kind](asx_kernel::cancel::Kind) of the cancel: from 1000 for `User` to 50 for `Shutdown`. 0
     /// counts as 1. A scope may set its own
-    /// ([`ScopeBuilder::cleanup_polls`](asx_runtime::ScopeBuilder::cleanup_polls)).
+    /// ([`ScopeBuilder::cleanup_polls`](asx_runtime::ScopeBuilder::cleanup_polls)), and a cancel
+    /// too ([`Why::cleanup_polls`](asx_runtime::Why::cleanup_polls)).
     ///
-    /// A time that was stated for the cleanup ([`Grace::hard`]) takes the place of any number of
+    /// A time that was stated with the cancel ([`Grace::hard`],
+    /// [`Why::cleanup_time`](asx_runtime::Why::cleanup_time)) takes the place of any number of
     /// polls: nothing is ended by force before it is over.
     pub fn cleanup_polls(mut self, polls: u32) -> Self {
-        self.settings.cleanup_polls = polls.max(1);
+        self.cleanup_polls = Some(polls.max(1));
         self
     }
 
-    /// How long a [shield](asx_runtime::Cx::shield) hides a cancel, from when there is one; 30
-    /// seconds unless set, `None` for ever. Then the overrun is reported, and what is inside sees
-    /// the cancel.
+    /// How long cleanup may take: of a task once it has seen that it is cancelled, of each
+    /// finalizer, and of a [shield](asx_runtime::Cx::shield) that hides a cancel. 30 seconds unless
+    /// set, `None` for ever. What happens then is said at
+    /// [`ScopeBuilder::cleanup_time`](asx_runtime::ScopeBuilder::cleanup_time), by which a scope
+    /// may set its own; a cancel and a shield may, too
+    /// ([`Why::cleanup_time`](asx_runtime::Why::cleanup_time),
+    /// [`Cx::shield_for`](asx_runtime::Cx::shield_for)).
+    ///
+    /// A time that is set takes the place of polls, unless [these](Builder::cleanup_polls) are set
+    /// as well.
     pub fn cleanup_time(mut self, time: Option<Duration>) -> Self {
-        self.settings.cleanup_time = time;
+        self.cleanup_time = Some(time);
         self
     }
 
@@ -209,6 +222,16 @@ impl Builder {
         self
     }
 
+    /// What is set, with what counts where nothing is.
+    fn settings(&self) -> Settings {
+        let any = self.cleanup_time.flatten().map(|_| u32::MAX);
+        Settings {
+            cleanup_polls: self.cleanup_polls.or(any).unwrap_or(0),
+            cleanup_time: self.cleanup_time.unwrap_or(Some(CLEANUP_TIME)),
+            ..self.settings.clone()
+        }
+    }
+
     /// Starts the threads.
     pub fn build(self) -> io::Result<Runtime> {
         if self.name.contains('\0') {
@@ -226,7 +249,7 @@ impl Builder {
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
         let rules = Rules { seed, ..self.rules.clone() };
         let shared = Shared::new(remotes.into(), pool, rules, clock);
-        let core = shared.core(self.settings.clone());
+        let core = shared.core(self.settings());
         let mut workers = queues
             .into_iter()
             .zip(0..)
@@ -261,7 +284,7 @@ impl std::fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("workers", &self.workers)
             .field("name", &self.name)
-            .field("settings", &self.settings)
+            .field("settings", &self.settings())
             .finish_non_exhaustive()
     }
 }

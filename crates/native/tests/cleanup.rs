@@ -1,11 +1,15 @@
-//! How much cleanup a cancel allows: polls, unless a time was stated.
+//! How much cleanup a cancel allows: polls and time.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
 use asx_native::{Builder, Handle, Runtime};
-use asx_runtime::{Cancelled, Cx, Grace, Policy, Scope, channel, join_all, race};
+use asx_runtime::{
+    Cancelled, Cx, Grace, Policy, Scope, ScopeBuilder, Task, Why, channel, join_all, race,
+};
 
 const NEVER: Grace = Grace { soft: Duration::ZERO, hard: Duration::from_secs(24 * 60 * 60) };
 
@@ -217,4 +221,246 @@ fn a_shield_holds_as_long_as_nothing_is_asked_or_the_stated_time_lasts() {
         let _ = scope.await;
     });
     assert_eq!(overruns(&runtime), 0);
+}
+
+type Set = for<'a> fn(ScopeBuilder<'a>) -> ScopeBuilder<'a>;
+
+/// Runs a program without a cleanup time of the runtime's: a scope, as `set` has it, with one task,
+/// stopped as soon as that lives.
+fn in_scope(
+    set: Set,
+    finalizer: Option<Body>,
+    task: Body,
+    stop: fn(&Scope<Cancelled>, &Task<(), Cancelled>),
+) -> Runtime {
+    let builder = Runtime::builder().workers(2).cleanup_time(None).journal(1000);
+    let runtime = builder.build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let scope = set(cx.scope_with(Policy::CollectAll)).run(async |s: Scope<Cancelled>| {
+            if let Some(finalizer) = finalizer {
+                s.defer(async move |cx: Cx| finalizer(&cx).await).unwrap();
+            }
+            let (live, mut lives) = channel::oneshot();
+            let task = s.spawn(async move |cx: Cx| {
+                let _ = live.send(());
+                task(&cx).await;
+                Ok(())
+            });
+            lives.recv(&cx).await.expect("the task lives");
+            stop(&s, &task);
+            Ok(())
+        });
+        let _ = scope.await;
+    });
+    runtime
+}
+
+fn short(scope: ScopeBuilder<'_>) -> ScopeBuilder<'_> {
+    scope.cleanup_time(Some(SHORT))
+}
+
+fn as_is(scope: ScopeBuilder<'_>) -> ScopeBuilder<'_> {
+    scope
+}
+
+fn cancel_scope(scope: &Scope<Cancelled>, _: &Task<(), Cancelled>) {
+    scope.cancel("enough");
+}
+
+fn cancel_task(_: &Scope<Cancelled>, task: &Task<(), Cancelled>) {
+    task.cancel("enough");
+}
+
+/// Never looks at its cancel.
+const DEAF: Body = |_| Box::pin(pending());
+
+/// Sees its cancel, and waits for something that never comes.
+const STUCK: Body = |cx| {
+    Box::pin(async move {
+        cx.cancelled().await;
+        pending().await
+    })
+};
+
+/// Sees its cancel and ends.
+const GOOD: Body = |cx| Box::pin(async move { drop(cx.cancelled().await) });
+
+#[test]
+fn cleanup_that_waits_for_ever_is_ended() {
+    for cancel in [cancel_scope, cancel_task] {
+        let runtime = in_scope(short, None, STUCK, cancel);
+        assert_eq!(overruns(&runtime), 1);
+    }
+}
+
+#[test]
+fn a_shield_over_what_never_looks_is_ended_after_it_was_opened() {
+    let shield: Body = |cx| Box::pin(async move { cx.shield(async |_| pending().await).await });
+    for cancel in [cancel_scope, cancel_task] {
+        let runtime = in_scope(short, None, shield, cancel);
+        assert_eq!(overruns(&runtime), 2);
+    }
+}
+
+#[test]
+fn a_finalizer_that_waits_for_ever_is_ended() {
+    for (task, cancel) in [(GOOD, cancel_scope as fn(&_, &_)), (STUCK, cancel_scope)] {
+        let runtime = in_scope(short, Some(DEAF), task, cancel);
+        assert_eq!(overruns(&runtime), if task as usize == GOOD as usize { 1 } else { 2 });
+    }
+    // Nobody cancels anything.
+    let runtime = in_program(SHORT, async |cx: Cx| {
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            s.defer(async |_| ()).unwrap();
+            s.defer(async |_| pending().await).unwrap();
+            Ok(())
+        });
+        scope.await.expect("the end of a finalizer is none of the scope's");
+    });
+    assert_eq!(overruns(&runtime), 1);
+}
+
+#[test]
+fn a_cancel_can_state_its_time() {
+    let scope = |s: &Scope<_>, _: &Task<_, _>| s.cancel(Why::from("enough").cleanup_time(SHORT));
+    let task = |_: &Scope<_>, t: &Task<_, _>| {
+        t.cancel(Why::from("enough").cleanup_time(SHORT));
+    };
+    for body in [STUCK, DEAF] {
+        for cancel in [scope as fn(&_, &_), task] {
+            let runtime = in_scope(as_is, None, body, cancel);
+            assert_eq!(runtime.metrics().health.overruns, 1);
+        }
+    }
+    let runtime = in_scope(as_is, Some(DEAF), STUCK, scope);
+    assert_eq!(runtime.metrics().health.overruns, 2);
+}
+
+/// The time that is stated with a cancel counts for the scopes inside of a task, too.
+#[test]
+fn the_time_of_a_cancel_is_passed_on() {
+    const INSIDE: Body = |cx| {
+        Box::pin(async move {
+            let scope = cx.try_scope(async |s: Scope<Cancelled>| {
+                drop(s.spawn(async |_: Cx| pending::<Result<(), _>>().await));
+                Ok(())
+            });
+            let _ = scope.await;
+        })
+    };
+    let task = |_: &Scope<_>, t: &Task<_, _>| {
+        t.cancel(Why::from("enough").cleanup_time(SHORT));
+    };
+    let runtime = in_scope(as_is, None, INSIDE, task);
+    assert!(runtime.metrics().health.overruns >= 1);
+}
+
+static DONE: AtomicU32 = AtomicU32::new(0);
+
+/// Counts its polls.
+const BUSY: Body = |cx| {
+    Box::pin(async move {
+        cx.cancelled().await;
+        DONE.store(0, Relaxed);
+        clean(cx, &DONE).await;
+    })
+};
+
+#[test]
+fn a_time_takes_the_place_of_polls_unless_there_are_both() {
+    type Cancel = fn(&Scope<Cancelled>, &Task<(), Cancelled>);
+    const POLLS: Cancel = |s, _| s.cancel(Why::from("enough").cleanup_polls(20));
+    const BOTH: Cancel = |s, _| s.cancel(Why::from("x").cleanup_polls(20).cleanup_time(HOUR));
+    const TASK: Cancel = |_, t| _ = t.cancel(Why::from("enough").cleanup_polls(20));
+    const TASK_BOTH: Cancel = |_, t| {
+        t.cancel(Why::from("enough").cleanup_polls(20).cleanup_time(HOUR));
+    };
+    const TIME: Cancel = |s, _| s.cancel(Why::from("enough").cleanup_time(HOUR));
+    const TASK_TIME: Cancel = |_, t| _ = t.cancel(Why::from("x").cleanup_time(HOUR));
+    let hour: Set = |scope| scope.cleanup_time(Some(HOUR));
+    let both: Set = |scope| scope.cleanup_time(Some(HOUR)).cleanup_polls(20);
+    let polls: Set = |scope| scope.cleanup_polls(20);
+    let check = |runtime: Runtime, whole: bool, name: &str| {
+        let (done, overruns) = (DONE.load(Relaxed), runtime.metrics().health.overruns);
+        match whole {
+            true => assert_eq!((done, overruns), (MANY, 0), "{name}"),
+            false => assert!((10..=20).contains(&done) && overruns == 1, "{name}: {done}"),
+        }
+    };
+    check(in_scope(hour, None, BUSY, cancel_scope), true, "time of a scope");
+    check(in_scope(both, None, BUSY, cancel_scope), false, "both of a scope");
+    check(in_scope(as_is, None, BUSY, POLLS), false, "polls of a cancel");
+    check(in_scope(hour, None, BUSY, POLLS), false, "polls of a cancel, time of a scope");
+    check(in_scope(as_is, None, BUSY, BOTH), false, "both of a cancel");
+    check(in_scope(polls, None, BUSY, TIME), true, "time of a cancel, polls of a scope");
+    check(in_scope(as_is, None, BUSY, TASK), false, "polls of a cancel of a task");
+    check(in_scope(hour, None, BUSY, TASK), false, "the same, time of a scope");
+    check(in_scope(as_is, None, BUSY, TASK_BOTH), false, "both of a cancel of a task");
+    check(in_scope(polls, None, BUSY, TASK_TIME), true, "time of a cancel of a task");
+}
+
+#[test]
+fn a_shield_can_state_its_time() {
+    let shield: Body =
+        |cx| Box::pin(async move { cx.shield_for(SHORT, async |cx| hour(cx).await).await });
+    let runtime = in_scope(as_is, None, shield, cancel_scope);
+    assert_eq!(overruns(&runtime), 1);
+    let shield: Body = |cx| {
+        let flush = async |cx: &Cx| cx.sleep(5 * SHORT).await.expect("no cancel is seen");
+        Box::pin(async move { cx.shield_for(HOUR, flush).await })
+    };
+    let runtime = in_scope(short, None, shield, cancel_scope);
+    assert_eq!(overruns(&runtime), 0);
+}
+
+/// Who waits for a scope inside goes on as long as that may.
+#[test]
+fn a_task_is_not_ended_for_the_cleanup_of_a_scope_inside() {
+    const OUTER: Body = |cx| {
+        Box::pin(async move {
+            let inner = cx.scope_with(Policy::FailFast).cleanup_time(Some(HOUR));
+            let inner = inner.run(async |s: Scope<Cancelled>| {
+                s.defer(async |cx: Cx| cx.sleep(5 * SHORT).await.unwrap()).unwrap();
+                Ok(())
+            });
+            cx.cancelled().await;
+            inner.await.expect_err("a cancel");
+        })
+    };
+    let runtime = in_scope(short, None, OUTER, cancel_scope);
+    assert_eq!(overruns(&runtime), 0);
+}
+
+/// A task that does not return from its poll cannot be ended: that is reported, once.
+#[test]
+fn cleanup_that_never_suspends_is_reported() {
+    let runtime = Runtime::builder().workers(2).cleanup_time(Some(SHORT)).journal(1000);
+    let runtime = runtime.build().unwrap();
+    let handle = runtime.handle();
+    runtime.block_on(async |cx: Cx| {
+        let scope = cx.try_scope(async |s: Scope<Cancelled>| {
+            let (live, mut lives) = channel::oneshot();
+            drop(s.task("busy").spawn(async move |cx: Cx| {
+                let _ = live.send(());
+                cx.cancelled().await;
+                let told = |dump: String| {
+                    let line = dump.lines().find(|line| line.contains("busy")).unwrap().to_owned();
+                    line.ends_with("running, its cleanup took too long")
+                };
+                while !told(handle.dump().to_string()) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                assert!(handle.dump().to_json().contains("\"overrun\":true"));
+                pending::<Result<(), Cancelled>>().await
+            }));
+            lives.recv(&cx).await.expect("the task lives");
+            s.cancel("enough");
+            Ok(())
+        });
+        let _ = scope.await;
+    });
+    assert_eq!(overruns(&runtime), 1);
+    let journal = runtime.journal().unwrap();
+    let ended = journal.events.iter().filter(|event| event.kind.name() == "cleanup_overrun");
+    assert_eq!(ended.count(), 1);
 }

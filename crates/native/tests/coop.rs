@@ -11,8 +11,8 @@ use asx_native::Runtime;
 use asx_runtime::channel;
 use asx_runtime::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use asx_runtime::{
-    BoxFuture, Cancelled, Cx, Group, Policy, Ready, Scope, Task, group, join, join_all, race,
-    race_all, try_join,
+    BoxFuture, CancelSafe, Cancelled, Cx, Group, Local, Policy, Ready, Scope, Task, group, join,
+    join_all, race, race_all, select, try_join,
 };
 
 type Hog = fn(Cx, Scope<Cancelled>) -> BoxFuture<'static, ()>;
@@ -31,6 +31,21 @@ macro_rules! hog {
         })
     };
 }
+
+static NUMBER: Local<u8> = Local::new();
+
+/// A future that is none of ours, and done at once.
+struct Now;
+
+impl Future for Now {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+impl CancelSafe for Now {}
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -121,6 +136,21 @@ const HOGS: &[(&str, Hog)] = &[
     hog!("outcomes", |cx, s| {} cx.outcomes(Vec::<Task<(), Cancelled>>::new()).await),
     hog!("stopping", |cx, s| { s.stop(); } cx.stopping().await),
     hog!("cancelled", |cx, s| {} cx.cancelled().await),
+    hog!("shield", |cx, s| {} cx.shield(async |_| 1).await),
+    hog!("shield_for", |cx, s| {} cx.shield_for(LONG, async |_| 1).await),
+    hog!("select", |cx, s| {} select! { now = Now => now }),
+    hog!("select of nothing", |cx, s| {} {
+        let closed = !forever();
+        select! {
+            _ = Now, if closed => {}
+            else => {}
+        }
+    }),
+    hog!("select of the second", |cx, s| {} select! {
+        _ = cx.sleep(LONG) => {}
+        _ = Now => {}
+    }),
+    hog!("with a local value", |cx, s| {} cx.with_local(&NUMBER, 1, async |_| 1).await),
 ];
 
 /// Calls `run` for each hog on a thread of its own: the names of those that did not come back.

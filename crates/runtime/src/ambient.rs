@@ -37,6 +37,9 @@ pub(crate) struct Turn {
     /// Whether the task had been asked to stop before the poll and had not looked.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) is_asked: Cell<bool>,
+    /// The operation that noted last in this poll what it waits for, by its address; 0: none, or it
+    /// was dropped since.
+    waits: Cell<usize>,
     /// The region that spawns and ends of tasks were last seen in, and counted homes of it that
     /// nobody has.
     home: Cell<*const Region>,
@@ -76,7 +79,7 @@ impl Turn {
         let (left, reserve) = (Cell::new(operations), Cell::new(reserve));
         let (node, home) = (Cell::new(ptr::null()), Cell::new(ptr::null()));
         let (homes, batch) = (Cell::new(0), Cell::new(0));
-        let woken = Cell::new(false);
+        let (woken, waits) = (Cell::new(false), Cell::new(0));
         #[cfg(not(target_family = "wasm"))]
         let is_asked = Cell::new(false);
         Turn {
@@ -87,6 +90,7 @@ impl Turn {
             woken,
             #[cfg(not(target_family = "wasm"))]
             is_asked,
+            waits,
             home,
             homes,
             batch,
@@ -108,6 +112,12 @@ impl Turn {
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
         self.woken.get()
+    }
+
+    /// Whether an operation noted in this poll what it waits for, and was not dropped since.
+    #[inline]
+    pub(crate) fn has_wait(&self) -> bool {
+        self.waits.get() != 0
     }
 
     /// Runs `f` as part of the poll.
@@ -189,6 +199,27 @@ pub(crate) fn return_operation() {
             turn.left.set(left + 1);
         }
     });
+}
+
+/// The operation at this address waits, and has noted for what.
+#[inline]
+pub(crate) fn note_wait(operation: usize) {
+    if !cfg!(target_family = "wasm") {
+        with_turn(|turn| turn.waits.set(operation));
+    }
+}
+
+/// The operation at this address waits no longer: if it was the last one to note that, nothing is
+/// known of what the poll waits for.
+#[inline]
+pub(crate) fn end_wait(operation: usize) {
+    if !cfg!(target_family = "wasm") {
+        with_turn(|turn| {
+            if turn.waits.get() == operation {
+                turn.waits.set(0);
+            }
+        });
+    }
 }
 
 /// Whether [`take_operation`] would find one.

@@ -139,9 +139,9 @@ pub struct Health {
     /// Panics nobody was told of: in the destructors of results nobody wanted, in finalizers after
     /// the first that panicked, or of a scope whose future was dropped.
     pub lost_panics: u64,
-    /// Panics of callbacks that belong to no task's outcome: wakers, destructors of what the
-    /// runtime drops outside of a poll, governors, subscribers of `tracing`. Each was contained
-    /// where it happened.
+    /// Panics of callbacks that belong to the outcome of no task that ran: wakers, destructors of
+    /// what the runtime drops outside of a poll (futures of tasks that were refused among them),
+    /// governors, subscribers of `tracing`. Each was contained where it happened.
     pub callback_panics: u64,
     /// Tasks that were asked to stop and did not look for more polls than
     /// [they may take](Settings::cancel_latency). Each is counted once. In a page on wasm they are
@@ -163,7 +163,7 @@ pub struct Settings {
     pub chain: ChainLimits,
     /// How many polls of cleanup a cancel allows; 0: as its kind says, `u32::MAX`: any number.
     pub cleanup_polls: u32,
-    /// How long a shield hides a cancel; `None`: for ever.
+    /// How long cleanup may take, and a shield hides a cancel; `None`: for ever.
     pub cleanup_time: Option<Duration>,
     /// How many polls a task may take from when it is asked to stop to where it sees that, before
     /// it counts as [unheeding](Health::unheeded_cancels); `None`, or `u16::MAX`: any number.
@@ -247,7 +247,10 @@ pub struct Core {
 #[cfg(not(any(loom, target_family = "wasm")))]
 impl Drop for Core {
     fn drop(&mut self) {
-        self.timers.discard_all();
+        // One by one: two panics in one drop would abort.
+        for timers in [&self.timers, &self.alarms] {
+            timers.close().into_iter().for_each(|left| left.token.discard(self));
+        }
     }
 }
 
@@ -472,7 +475,10 @@ impl Core {
 
     /// A task used up its cleanup allowance, after so many polls.
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
-        self.overruns.fetch_add(1, Relaxed);
+        // Where the time was over first, that was reported then.
+        if !task.region.is_reported(task.id()) {
+            self.overruns.fetch_add(1, Relaxed);
+        }
         task.tell(EventKind::CleanupOverrun { polls });
         task.span.overrun(polls);
     }
@@ -485,14 +491,65 @@ impl Core {
         task.span.shield_overrun();
     }
 
+    /// Cleanup of a task has taken as long as it may.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn time_overrun(&self, task: &TaskRef) {
+        self.overruns.fetch_add(1, Relaxed);
+        task.tell(EventKind::GraceExpired {});
+        task.span.time_overrun();
+    }
+
     /// There was a panic that nobody is told of.
     pub(crate) fn lost_panic(&self) {
         self.lost_panics.fetch_add(1, Relaxed);
+    }
+
+    /// The future of a task that was refused has panicked when it was dropped.
+    pub(crate) fn refused_panicked(&self) {
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        self.callbacks_panicked(1);
     }
 
     /// So many panics of callbacks were contained.
     #[cfg(not(any(loom, target_family = "wasm")))]
     pub(crate) fn callbacks_panicked(&self, panics: u64) {
         self.callback_panics.fetch_add(panics, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::loose::loose_region;
+
+    /// Panics when it is dropped.
+    struct Bomb(Arc<AtomicU64>);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Relaxed);
+            panic!("a bomb");
+        }
+    }
+
+    impl std::task::Wake for Bomb {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// What is still armed when a core goes is dropped one by one: two panics at once would abort.
+    #[test]
+    fn timers_that_are_left_are_dropped_one_by_one() {
+        let blown = Arc::new(AtomicU64::new(0));
+        let region = loose_region();
+        let core = &region.core;
+        for n in 0..3 {
+            let waker = || Waker::from(Arc::new(Bomb(blown.clone())));
+            let alarm = Armed::alarm(Alarm::Wake(waker()));
+            core.alarms.register(&*core.host, Time::from_nanos(n), alarm).unwrap();
+            let timer = Armed::boxed(crate::time::Owner::Task(1), Some(waker()));
+            core.timers.register(&*core.host, Time::from_nanos(n), timer).unwrap();
+        }
+        drop(region);
+        assert_eq!(blown.load(Relaxed), 6);
     }
 }

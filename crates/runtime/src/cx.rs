@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -463,10 +464,18 @@ impl Future for UntilCancelled<'_> {
             Poll::Ready(Ok(())) => cx.waits(Wait::Cancel, at, context.waker(), ticket),
             Poll::Pending => {}
         }
-        if !first.is_none() {
+        if first.take_none() {
+            ambient::note_wait(ptr::from_ref(&*self).addr());
+        } else {
             self.0 = Watch::Ticketed(Box::new((cx, at, first)));
         }
         Poll::Pending
+    }
+}
+
+impl Drop for UntilCancelled<'_> {
+    fn drop(&mut self) {
+        ambient::end_wait(ptr::from_ref(self).addr());
     }
 }
 

@@ -51,8 +51,14 @@ pub struct TaskInfo {
     pub activity: Activity,
     /// Whether it is a blocking job: on a thread of its own once it runs.
     pub blocking: bool,
+    /// Whether its cleanup took longer than it may: it is to end by force, at the end of its poll.
+    pub overrun: bool,
     /// What it waited for last, and where.
     pub waits: Option<(&'static str, &'static Location<'static>)>,
+    /// Whether its last poll did not look at that: the wait is over, or its future was dropped,
+    /// forgotten or is kept somewhere. What the task waits for is then nothing of asx, or in a part
+    /// of it that was not polled.
+    pub stale: bool,
 }
 
 impl TaskInfo {
@@ -64,7 +70,9 @@ impl TaskInfo {
             state: word.state(),
             activity: word.activity(),
             blocking: task.is_blocking(),
+            overrun: word.is_forced(),
             waits: task.wait().map(|(on, at)| (on.text(), at)),
+            stale: task.is_wait_stale(),
         }
     }
 }
@@ -124,11 +132,13 @@ impl TaskInfo {
         };
         format!(
             "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"blocking\":{},\
-             \"waits_for\":{on},\"at\":{at}}}",
+             \"overrun\":{},\"waits_for\":{on},\"at\":{at},\"stale\":{}}}",
             self.id,
             self.state.name(),
             self.activity,
-            self.blocking
+            self.blocking,
+            self.overrun,
+            self.stale
         )
     }
 }
@@ -194,8 +204,17 @@ impl fmt::Display for TaskInfo {
             }
             (Activity::Running, _) => write!(f, ", running"),
             (Activity::Runnable, _) => write!(f, ", runnable"),
+            (Activity::Waiting, Some((on, at))) if self.stale => write!(
+                f,
+                ", waits for something outside asx (stale, as its last poll did not look at it: \
+                 {on} at {at})"
+            ),
             (Activity::Waiting, Some((on, at))) => write!(f, ", waits for {on} at {at}"),
             (Activity::Waiting, None) => write!(f, ", waits for something outside asx"),
+        }?;
+        if self.overrun {
+            write!(f, ", its cleanup took too long")?;
         }
+        Ok(())
     }
 }

@@ -38,6 +38,9 @@ pub(crate) struct Ticket(u32);
 /// A ticket of an operation that has let others run and has left nothing: no place leads to it.
 const YIELDED: u32 = u32::MAX;
 
+/// A ticket of an operation that waits with its task's own waker, and has left nothing.
+const WAITS: u32 = u32::MAX - 1;
+
 /// Tasks are spread over these by their addresses.
 #[cfg(not(loom))]
 static SHARDS: [ShortLock<Shard>; SHARD_COUNT] =
@@ -107,7 +110,15 @@ impl Ticket {
     pub(crate) fn wait(&mut self, task: &TaskRef, waker: &Waker) {
         if task_of(waker) != Some(task.as_ptr()) && !is_child_waker(waker) {
             self.leave(task, waker);
+        } else if self.0 == 0 && !cfg!(target_family = "wasm") {
+            self.0 = WAITS;
         }
+        ambient::note_wait(self.address());
+    }
+
+    /// Which operation this is, as long as it is not moved.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// The operation lets others run first: it does so once, and then goes on.
@@ -153,8 +164,11 @@ impl Ticket {
         }
     }
 
-    /// Whether there is nothing to note.
-    pub(crate) fn is_none(&self) -> bool {
+    /// Whether nothing was left, and nothing is to be remembered. Then the ticket may go.
+    pub(crate) fn take_none(&mut self) -> bool {
+        if self.0 == WAITS {
+            self.0 = 0;
+        }
         self.0 == 0
     }
 
@@ -166,7 +180,7 @@ impl Ticket {
     /// Has this waker in the place of the one that was left, if that was for the same task and is
     /// nobody else's.
     fn renew(&self, address: usize, waker: &Waker) -> Renewed {
-        if self.0 == 0 {
+        if self.0 == 0 || self.0 == WAITS {
             return Renewed::No;
         }
         let (index, at) = self.place();
@@ -205,7 +219,8 @@ impl Ticket {
 
     #[inline(never)]
     fn take_back(&mut self) {
-        if self.take_yield() {
+        ambient::end_wait(self.address());
+        if self.take_yield() || self.take_none() {
             return;
         }
         let (index, at) = self.place();

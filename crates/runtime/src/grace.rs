@@ -9,12 +9,12 @@ use asx_kernel::region::RegionState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::cell::{Activity, Armed, FREE, Runnable, TaskRef};
+use crate::cell::{Activity, Armed, FREE, Header, Runnable, TaskRef};
 use crate::core::{Alarm, Core};
 use crate::cx::Wait;
 use crate::poll;
 use crate::prim::atomic::Ordering;
-use crate::region::Region;
+use crate::region::{Cleaning, Region};
 
 /// From the end of a grace to the first look at what was spared, or was being polled. Each further
 /// look waits twice as long as the last, up to [`SPARING_ROUNDS`]: in a deep tree much goes on in
@@ -39,6 +39,8 @@ pub(crate) struct Graces {
     /// How many looks there were since the time was over, and when it was.
     round: u32,
     over: Time,
+    /// Who cleans up, since when; see `region::overdue`.
+    pub(crate) cleaning: Cleaning,
 }
 
 struct Pending {
@@ -53,7 +55,7 @@ impl Graces {
     /// Whether there is none, and nothing to be remembered of one.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.round == 0
+        self.pending.is_empty() && self.round == 0 && self.cleaning.is_empty()
     }
 
     /// The region has closed: nothing of it happens any more.
@@ -100,6 +102,9 @@ enum Step {
     Cancel { kind: Kind, force: Option<Duration>, stated: bool },
     /// What still lives is ended by force. What begins only afterwards may take so long.
     Force(Duration),
+    /// Cleanup that takes too long is ended.
+    #[cfg(not(target_family = "wasm"))]
+    Look,
 }
 
 impl GraceAlarm {
@@ -118,6 +123,8 @@ impl GraceAlarm {
                 }
             }
             Step::Force(again) => region.force(again),
+            #[cfg(not(target_family = "wasm"))]
+            Step::Look => region.end_overdue(),
         }
     }
 }
@@ -204,7 +211,16 @@ impl Region {
     }
 
     fn cancel_after(self: &Arc<Self>, soft: Duration, step: Step) {
-        let when = self.core.host.now() + soft;
+        self.arm_step(self.core.host.now() + soft, step);
+    }
+
+    /// Has cleanup looked at that may take too long by then.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn look_at(self: &Arc<Self>, when: Time) {
+        self.arm_step(when, Step::Look);
+    }
+
+    fn arm_step(self: &Arc<Self>, when: Time, step: Step) {
         let number = {
             let mut inner = self.lock();
             if inner.word.state() == RegionState::Closed {
@@ -321,7 +337,7 @@ impl Region {
     }
 
     /// Ends a task now, if nobody polls it and it may be dropped here; else its next poll does.
-    fn force_task(&self, task: &TaskRef) -> bool {
+    pub(crate) fn force_task(&self, task: &TaskRef) -> bool {
         let host = &*self.core.host;
         let here = task.pin == FREE || host.here() == Some(task.pin);
         if here && let Some(scheduled) = task.word.seize() {
@@ -340,14 +356,15 @@ impl Region {
 }
 
 /// Whether a task waits for a scope or another task. What it waited for last says nothing while it
-/// is being polled: that was in an earlier poll.
-fn waits_for_inside(task: &TaskRef) -> bool {
+/// is being polled, as that was in an earlier poll, and nothing if its last poll did not look at it.
+pub(crate) fn waits_for_inside(task: &Header) -> bool {
     let waits = matches!(task.wait(), Some((Wait::Scope | Wait::Join, _)));
+    let waits = waits && !task.is_wait_stale();
     waits && task.word.load().activity() != Activity::Running
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+pub(crate) mod tests {
     use std::future::pending;
     use std::marker::PhantomData;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -360,21 +377,21 @@ mod tests {
 
     /// Rings what is due as soon as it is armed, before the one who armed it goes on.
     #[derive(Default)]
-    struct Eager {
+    pub(crate) struct Eager {
         now: AtomicU64,
         core: OnceLock<Weak<Core>>,
         entries: Mutex<Vec<Runnable>>,
     }
 
     impl Eager {
-        fn new() -> (Arc<Eager>, Arc<Core>) {
+        pub(crate) fn new() -> (Arc<Eager>, Arc<Core>) {
             let host = Arc::new(Eager::default());
             let core = Core::new(host.clone(), Settings::default());
             let _ = host.core.set(Arc::downgrade(&core));
             (host, core)
         }
 
-        fn pass(&self, time: Duration) {
+        pub(crate) fn pass(&self, time: Duration) {
             self.now.fetch_add(time.as_nanos() as u64, Relaxed);
             self.ring();
             loop {

@@ -18,6 +18,7 @@ use crate::ambient;
 #[cfg(not(any(loom, target_family = "wasm")))]
 use crate::core::Core;
 use crate::node::{Inside, Kind, Node};
+use crate::proceed::Charged;
 
 /// The key of a value that tasks inherit: a static.
 ///
@@ -86,7 +87,7 @@ impl Cx {
         T: Send + Sync + 'static,
     {
         let value: Arc<T> = value.into();
-        Inside::new(Kind::Local(Given { key: key.key(), value }), body(self))
+        Charged::new(Inside::new(Kind::Local(Given { key: key.key(), value }), body(self)))
     }
 
     /// The value of the innermost [`with_local`](Cx::with_local) around the caller, or around the

@@ -220,6 +220,9 @@ fn settle(turn: &Turn) {
         unheeded(task);
     }
     let (woken, reserve) = (turn.is_woken(), turn.left_in_reserve());
+    if !cfg!(target_family = "wasm") && !turn.has_wait() {
+        task.age_wait();
+    }
     if woken {
         task.word.end_woken_poll(reserve);
     }
@@ -297,7 +300,11 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     let task = unsafe { TaskRef::from_raw(entry.as_ptr()) };
     let verdict = match discard(&task) {
         None => Verdict::Cancelled(why),
-        Some(panic) => Verdict::Panicked(panic),
+        // Its handle tells, if there is one that is asked.
+        Some(panic) => {
+            task.region.core.refused_panicked();
+            Verdict::Panicked(panic)
+        }
     };
     // SAFETY: `seize` set `POLLING`.
     unsafe { task.finish(verdict) };

@@ -158,6 +158,7 @@ pub fn body_ended(cx: &Cx) {
         limits.lift(&task.region.core);
     }
     task.begin_cleaning();
+    task.region.watch_cleanup();
 }
 
 /// Called by a future that is dropped by force: what it had to resolve is resolved, and its waits
@@ -174,7 +175,9 @@ pub fn cleanup_error(cx: &Cx) {
 /// A reason as somebody asks for it here and now.
 fn asked(region: &Region, kind: Kind, message: Option<Arc<str>>) -> Reason {
     let asker = ambient::with_current(|task| Cx::of(task.clone()).id());
-    Reason { origin_task: asker, message, ..region.reason(kind) }
+    let mut reason = region.reason(kind);
+    (reason.origin_task, reason.message) = (asker, message);
+    reason
 }
 
 /// A region as scopes never show it.

@@ -6,12 +6,15 @@
 //!
 //! * [`Cx::poll_proceed`] is for what waits itself. It is charged at once, and what then waits gets
 //!   its charge back ([`Cx::waits`]).
-//! * [`begins`] and [`ends`] are for what is made of other operations, and is charged at its end.
+//! * [`begins`] and [`ends`] are for what is made of other operations or of futures of others, and
+//!   is charged at its end; [`Charged`] does both.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Kind;
+use pin_project_lite::pin_project;
 
 use crate::ambient;
 use crate::cell::{TaskRef, task_of};
@@ -114,6 +117,37 @@ pub(crate) fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
 #[inline]
 pub(crate) fn ends() {
     ambient::take_operation();
+}
+
+pin_project! {
+    /// An operation that is made of one future, maybe of somebody else: charged when that is done.
+    pub(crate) struct Charged<F> {
+        begun: bool,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F> Charged<F> {
+    pub(crate) fn new(future: F) -> Charged<F> {
+        Charged { begun: false, future }
+    }
+}
+
+impl<F: Future> Future for Charged<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        if !begins(context, this.begun) {
+            return Poll::Pending;
+        }
+        let polled = this.future.poll(context);
+        if polled.is_ready() {
+            ends();
+        }
+        polled
+    }
 }
 
 /// [`begins`] as a future.

@@ -13,11 +13,15 @@ mod departed;
 mod discard;
 mod few;
 pub(crate) mod home;
+#[cfg(not(target_family = "wasm"))]
+mod overdue;
 mod parent;
 mod spare;
 pub(crate) mod straight;
 mod tasks;
 mod tree;
+#[cfg(target_family = "wasm")]
+mod untimed;
 mod walk;
 mod watch;
 
@@ -45,15 +49,19 @@ use crate::holdings::Holdings;
 use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
-use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::short::ShortLock;
 use crate::spans::Span;
 use crate::stop::Grace;
 use departed::Departed;
 pub(crate) use few::Few;
 use home::Kept;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use overdue::Cleaning;
 use parent::Parent;
 use tree::Tree;
+#[cfg(target_family = "wasm")]
+pub(crate) use untimed::Cleaning;
 
 /// A region of the tree.
 ///
@@ -77,6 +85,11 @@ pub struct Region {
     pub(crate) patient: AtomicBool,
     /// How many polls of cleanup a cancel allows in here; 0: as its kind says.
     cleanup_polls: AtomicU32,
+    /// How long cleanup may take in here, in nanoseconds; `u64::MAX`: for ever.
+    cleanup_time: AtomicU64,
+    /// Whether an alarm is armed that looks for cleanup that takes too long; see `overdue`.
+    #[cfg(not(target_family = "wasm"))]
+    watched: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.
     cancelled: AtomicBool,
     object: Object,
@@ -142,9 +155,10 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
         let (core, policy, budget) = (Kept::first(core), Policy::CollectAll, Budget::INFINITE);
-        let polls = core.cleanup_polls;
+        let (polls, time) = (core.cleanup_polls, core.cleanup_time);
         let root = Region::made(core.next_region(), core, None, policy, budget, None);
-        root.cleanup_polls.store(polls, Ordering::Relaxed);
+        root.set_cleanup_polls(polls);
+        root.set_cleanup_time(time);
         root.core.region_added();
         root.note(EventKind::RegionOpened { parent: None });
         root.span.open_region(&root);
@@ -192,6 +206,9 @@ impl Region {
             stopping: AtomicBool::new(false),
             patient: AtomicBool::new(false),
             cleanup_polls: AtomicU32::new(0),
+            cleanup_time: AtomicU64::new(u64::MAX),
+            #[cfg(not(target_family = "wasm"))]
+            watched: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             object: Object::new(),
             span: Span::default(),
@@ -240,6 +257,7 @@ impl Region {
             budget = self.budget.meet(budget);
         }
         let polls = self.cleanup_polls.load(Ordering::Relaxed);
+        let time = self.cleanup_time.load(Ordering::Relaxed);
         let kept = spare::renewed(|region| {
             region.id = id;
             region.core = Kept::inside(self);
@@ -255,6 +273,7 @@ impl Region {
             Region::made(id, core, parent, policy, budget, locals)
         });
         child.cleanup_polls.store(polls, Ordering::Relaxed);
+        child.cleanup_time.store(time, Ordering::Relaxed);
         child
     }
 
@@ -438,23 +457,6 @@ impl Region {
         self.close(Arc::new(self.reason(kind)), kind.cleanup());
     }
 
-    /// Whether the body of its scope is to stop.
-    #[inline]
-    pub(crate) fn is_body_cancelled(&self) -> bool {
-        self.object.read();
-        self.cancelled.load(Ordering::Acquire)
-    }
-
-    /// The cancel of this region as the body of its scope sees it.
-    pub(crate) fn body_cancel(&self, _observe: bool) -> Option<Cancelled> {
-        if !self.is_body_cancelled() {
-            return None;
-        }
-        let inner = self.lock();
-        let closed = inner.cancel.as_ref().map(|(reason, _)| reason);
-        closed.or(inner.failed.as_ref()).map(|reason| Cancelled::from(reason.clone()))
-    }
-
     /// Why a task or region is not taken in, for who can be told by a cancel only.
     pub(crate) fn refusal(&self, status: Status) -> Cancelled {
         let kind = match status {
@@ -487,14 +489,6 @@ impl Region {
         reason
     }
 
-    /// Has the waker woken when the body is to stop.
-    pub(crate) fn watch_body(&self, waker: &Waker) {
-        // Cloned and dropped outside the lock.
-        let waker = waker.clone();
-        let old = self.lock().body.replace(waker);
-        self.core.drop_waker(old);
-    }
-
     /// What went wrong in the tasks of the runtime.
     #[inline]
     pub fn health(&self) -> Health {
@@ -510,6 +504,16 @@ impl Region {
 
     /// Asks one task of this region to stop: true the first time.
     pub(crate) fn cancel_task(
+        &self,
+        task: &TaskRef,
+        reason: &Arc<Reason>,
+        cleanup: Cleanup,
+    ) -> bool {
+        self.cancel_task_with(task, reason, self.allowed(cleanup))
+    }
+
+    /// [`cancel_task`](Region::cancel_task), with this allowance whatever the region's is.
+    pub(crate) fn cancel_task_with(
         &self,
         task: &TaskRef,
         reason: &Arc<Reason>,
@@ -539,6 +543,7 @@ impl Region {
     /// The task sees its cancel, if there is one.
     pub(crate) fn acknowledge(&self, task: &Header) -> Option<Cancelled> {
         let reason = task.acknowledge()?;
+        task.region.watch_cleanup();
         if let Some(limits) = task.limits() {
             limits.lift(&self.core);
         }
@@ -577,13 +582,14 @@ impl Region {
     /// Asks all tasks and then all child regions to stop, each for its reason.
     fn cancel_all(&self, tasks: (&Arc<Reason>, Cleanup), regions: (&Arc<Reason>, Cleanup)) {
         let (mut entries, mut jobs) = (Vec::new(), Vec::new());
+        let allowed = self.allowed(tasks.1);
         let children: Vec<_> = {
             let inner = self.lock();
             inner.each_task(|task| {
                 // SAFETY: the task is of this region, whose lock is held.
                 unsafe {
                     if !task.as_ref().is_finalizer() {
-                        entries.extend(request(task, tasks.0, tasks.1).1);
+                        entries.extend(request(task, tasks.0, allowed).1);
                     }
                     // A page refuses jobs.
                     let job = !cfg!(target_family = "wasm") && task.as_ref().is_blocking();

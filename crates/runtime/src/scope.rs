@@ -83,7 +83,7 @@ impl Cx {
     #[track_caller]
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
         let (budget, at) = (Budget::INFINITE, Location::caller());
-        ScopeBuilder { cx: self, policy, budget, cleanup_polls: None, at }
+        ScopeBuilder { cx: self, policy, budget, cleanup_polls: None, cleanup_time: None, at }
     }
 }
 
@@ -95,6 +95,7 @@ pub struct ScopeBuilder<'a> {
     policy: Policy,
     budget: Budget,
     cleanup_polls: Option<u32>,
+    cleanup_time: Option<Option<Duration>>,
     at: &'static Location<'static>,
 }
 
@@ -109,10 +110,26 @@ impl<'a> ScopeBuilder<'a> {
     /// cancelled, and a finalizer in all, whatever the kind of the cancel; `u32::MAX` for any
     /// number. As around the scope unless set. 0 counts as 1.
     ///
-    /// A time that was stated for the cleanup ([`Scope::stop_within`], a shutdown) takes the place
-    /// of any number of polls.
+    /// A time that was stated with the cancel ([`Scope::stop_within`], a shutdown,
+    /// [`Why::cleanup_time`]) takes the place of any number of polls.
     pub fn cleanup_polls(mut self, polls: u32) -> Self {
         self.cleanup_polls = Some(polls.max(1));
+        self
+    }
+
+    /// How long cleanup may take in the scope: of a task once it has seen that it is cancelled, of
+    /// each finalizer, and of a [shield](Cx::shield) that hides a cancel. `None`: for ever. As
+    /// around the scope unless set.
+    ///
+    /// Then it is reported as an overrun ([`Health::overruns`](crate::Health::overruns)). A shield
+    /// is open; a task or finalizer is ended by force, at once if it waits, else when its poll
+    /// returns. It has the whole time, and up to an eighth more until that is noticed. A task that
+    /// waits for a scope inside it goes on: what is in there is bounded, too.
+    ///
+    /// A time takes the place of polls, unless [these](ScopeBuilder::cleanup_polls) are set as
+    /// well.
+    pub fn cleanup_time(mut self, time: Option<Duration>) -> Self {
+        self.cleanup_time = Some(time);
         self
     }
 
@@ -136,7 +153,11 @@ impl<'a> ScopeBuilder<'a> {
                 return Err(Stop::Cancelled(reason));
             }
         };
-        if let Some(polls) = self.cleanup_polls {
+        if let Some(time) = self.cleanup_time {
+            region.set_cleanup_time(time);
+        }
+        let any = self.cleanup_time.flatten().map(|_| u32::MAX);
+        if let Some(polls) = self.cleanup_polls.or(any) {
             region.set_cleanup_polls(polls);
         }
         let guard = CloseOnDrop(&region);
@@ -148,7 +169,7 @@ impl<'a> ScopeBuilder<'a> {
         };
         match (&result, look(cx.task(), true)) {
             (Ok(_), _) if !region.has_failed() => region.end(),
-            (Err(_), Some(cancelled)) => close_for(&region, &cancelled),
+            (Err(_), Some(cancelled)) => close_for(cx, &region, &cancelled),
             _ => region.close_failed(),
         }
         let interrupted = Drained::new(cx, &region, self.at).await;
@@ -296,7 +317,7 @@ impl Future for Drained<'_> {
         if self.seen.is_none()
             && let Err(cancelled) = self.cx.checkpoint()
         {
-            close_for(self.region, &cancelled);
+            close_for(self.cx, self.region, &cancelled);
             self.seen = Some(cancelled);
             if self.region.poll_closed(cx.waker()) {
                 return Poll::Ready(self.seen.take());
@@ -309,11 +330,15 @@ impl Future for Drained<'_> {
 }
 
 /// Cancels a region because the task that opened it is cancelled.
-fn close_for(region: &Arc<Region>, cancelled: &Cancelled) {
+fn close_for(cx: &Cx, region: &Arc<Region>, cancelled: &Cancelled) {
     let cause = cancelled.reason().clone();
     let cleanup = cause.kind.cleanup().passed_on();
     let reason = region.reason(Kind::ParentCancelled).caused_by(cause, region.core.chain);
-    region.close(Arc::new(reason), cleanup);
+    // The time that was stated with the cancel of the task.
+    match cx.task().region.time_for(cx.task().id()) {
+        None => region.close(Arc::new(reason), cleanup),
+        time => region.close_within(Arc::new(reason), cleanup, None, time),
+    }
 }
 
 /// The owner of tasks whose errors are `E`.
@@ -397,8 +422,8 @@ impl<E: Send + 'static> Scope<E> {
     /// Asks everything in the scope to stop, its body too. See [`Task::cancel`].
     pub fn cancel(&self, why: impl Into<Why>) {
         let why = why.into();
-        let cleanup = why.kind.cleanup();
-        self.region.close(Arc::new(why.reason(&self.region)), cleanup);
+        let (cleanup, polls, time) = (why.kind.cleanup(), why.polls, why.time);
+        self.region.close_within(Arc::new(why.reason(&self.region)), cleanup, polls, time);
     }
 }
 

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::CancelSafe;
+use crate::proceed;
 
 /// Waits for the first of several futures, drops the others, and runs the handler of the first.
 ///
@@ -176,7 +177,7 @@ impl<F: CancelSafe> MayBeDropped for F {}
 
 /// Polls a list of branches.
 pub fn select<L: List>(list: L) -> Select<L> {
-    Select { list }
+    Select { begun: false, list }
 }
 
 pin_project! {
@@ -184,6 +185,7 @@ pin_project! {
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Select<L> {
+        begun: bool,
         #[pin]
         list: L,
     }
@@ -193,7 +195,15 @@ impl<L: List> Future for Select<L> {
     type Output = L::First;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<L::First> {
-        self.project().list.poll_first(cx, false)
+        let this = self.project();
+        if !proceed::begins(cx, this.begun) {
+            return Poll::Pending;
+        }
+        let first = this.list.poll_first(cx, false);
+        if first.is_ready() {
+            proceed::ends();
+        }
+        first
     }
 }
 

@@ -190,8 +190,16 @@ mod on {
             self.tell(|| warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"));
         }
 
+        pub(crate) fn time_overrun(&self) {
+            self.tell(|| {
+                warn!(target: "asx", parent: self.id(), "cleanup overrun: the time for it is over");
+            });
+        }
+
         pub(crate) fn shield_overrun(&self) {
-            warn!(target: "asx", parent: self.id(), "cleanup overrun: a shield is open");
+            self.tell(|| {
+                warn!(target: "asx", parent: self.id(), "cleanup overrun: a shield is open");
+            });
         }
 
         pub(crate) fn leaked(&self, obligations: &[u64]) {
@@ -237,6 +245,7 @@ mod off {
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn unheeded(&self, _: u64) {}
+        #[inline(always)] pub(crate) fn time_overrun(&self) {}
         #[inline(always)] pub(crate) fn shield_overrun(&self) {}
         #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
         #[inline(always)] pub(crate) fn soft_stop(&self) {}

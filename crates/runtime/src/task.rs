@@ -44,7 +44,20 @@ impl<T, E> Task<T, E> {
     /// The reason is a [`Kind`], or a word for people (then the kind is `User`).
     pub fn cancel(&self, why: impl Into<Why>) -> bool {
         let why = why.into();
-        self.cancel_with(why.reason(&self.joint.task().region))
+        let task = self.joint.task();
+        let region = &task.region;
+        if why.polls.is_none() && why.time.is_none() {
+            return self.cancel_with(why.reason(region));
+        }
+        let mut cleanup = region.allowed(why.kind.cleanup());
+        let any = why.time.map(|_| u32::MAX);
+        if let Some(polls) = why.polls.or(any) {
+            cleanup.polls = if polls == u32::MAX { u64::MAX } else { polls.into() };
+        }
+        if let Some(time) = why.time {
+            region.state_time(task, time, why.polls.is_none());
+        }
+        region.cancel_task_with(task, &Arc::new(why.reason(region)), cleanup)
     }
 
     pub(crate) fn cancel_with(&self, reason: Reason) -> bool {

@@ -36,7 +36,7 @@ settings! {
 /// assert_eq!(child.chain().map(|r| r.kind).collect::<Vec<_>>(),
 ///            [Kind::ParentCancelled, Kind::Shutdown]);
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Reason {
     /// Why.
     pub kind: Kind,
@@ -70,22 +70,26 @@ impl Reason {
 
     /// The same with a message.
     #[must_use]
-    pub fn with_message(self, message: impl Into<Arc<str>>) -> Reason {
-        Reason { message: Some(message.into()), ..self }
+    pub fn with_message(mut self, message: impl Into<Arc<str>>) -> Reason {
+        self.message = Some(message.into());
+        self
     }
 
     /// The same, made by a task.
     #[must_use]
-    pub fn with_task(self, task: TaskId) -> Reason {
-        Reason { origin_task: Some(task), ..self }
+    pub fn with_task(mut self, task: TaskId) -> Reason {
+        self.origin_task = Some(task);
+        self
     }
 
     /// Puts `cause` below this reason, in place of any it had, cutting the chain at the limits: the
     /// links nearest the top stay, and the deepest one kept, and no other, says that it was cut.
     /// The reason itself always stays.
     #[must_use]
-    pub fn caused_by(self, cause: Reason, limits: ChainLimits) -> Reason {
-        let whole = Reason { cause: Some(Arc::new(cause)), truncated: false, ..self };
+    pub fn caused_by(mut self, cause: Reason, limits: ChainLimits) -> Reason {
+        self.cause = Some(Arc::new(cause));
+        self.truncated = false;
+        let whole = self;
         let depth = limits.depth.min(LONGEST_CHAIN);
         let mut bytes = 0_usize;
         let mut kept = 0;
@@ -138,6 +142,29 @@ impl Reason {
         if self.weaker_than(&new) { new } else { self }
     }
 }
+
+/// Link by link: chains may be longer than any stack.
+impl Drop for Reason {
+    fn drop(&mut self) {
+        let mut next = self.cause.take();
+        while let Some(link) = next {
+            next = Arc::into_inner(link).and_then(|mut link| link.cause.take());
+        }
+    }
+}
+
+/// Link by link, too.
+impl PartialEq for Reason {
+    fn eq(&self, other: &Reason) -> bool {
+        fn link(of: &Reason) -> impl PartialEq + '_ {
+            let Reason { kind, origin_region, origin_task, timestamp, message, truncated, .. } = of;
+            (kind, origin_region, origin_task, timestamp, message, truncated)
+        }
+        self.chain().map(link).eq(other.chain().map(link))
+    }
+}
+
+impl Eq for Reason {}
 
 impl fmt::Debug for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -192,6 +219,27 @@ mod tests {
         assert_eq!((reason.timestamp, reason.truncated), (Time::from_nanos(8), false));
         assert_eq!((&reason.origin_task, &reason.message), (&None, &None));
         assert_eq!(reason.chain().count(), 1);
+    }
+
+    /// Chains that are put together by hand have no limit.
+    #[test]
+    fn a_deep_chain_is_compared_and_dropped_on_a_small_stack() {
+        let run = || {
+            let region = RegionId(Key { generation: 1, index: 0 });
+            let reason = || Reason::new(Kind::User, region, Time::ZERO);
+            let chain = |root: Reason| {
+                (0..100_000).fold(root, |cause, _| {
+                    let mut next = reason();
+                    next.cause = Some(Arc::new(cause));
+                    next
+                })
+            };
+            let (one, same) = (chain(reason()), chain(reason()));
+            assert!(one == same);
+            assert!(one != chain(reason().with_message("another")) && one != reason());
+        };
+        let small = std::thread::Builder::new().stack_size(256 * 1024);
+        small.spawn(run).unwrap().join().unwrap();
     }
 
     /// The longest chain there may be, on a small stack.

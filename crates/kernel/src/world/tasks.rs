@@ -133,8 +133,9 @@ impl<P, V> World<P, V> {
 
     pub(super) fn reason_for(&self, region: RegionId, ask: Ask) -> Reason {
         let origin_task = self.current;
-        let reason = Reason::new(ask.kind, region, self.now);
-        Reason { origin_task, message: ask.message, ..reason }
+        let mut reason = Reason::new(ask.kind, region, self.now);
+        (reason.origin_task, reason.message) = (origin_task, ask.message);
+        reason
     }
 
     /// Where a wake made now puts a task: on the worker that polls, or among all.

@@ -31,6 +31,29 @@ fn a_future() {
     });
 }
 
+/// The handle tells; whether anybody asks it or not, it is counted.
+#[test]
+fn a_future_that_is_refused() {
+    contained(callbacks(2), async |cx, _| {
+        let fuse = Fuse::default();
+        let scope = cx.try_scope(async |s: Scope<Cancelled>| {
+            s.cancel("enough");
+            let [mut told, dropped] = [(); 2].map(|()| {
+                let bomb = fuse.bomb();
+                s.spawn(async move |_cx: Cx| {
+                    let _bomb = bomb;
+                    Ok(())
+                })
+            });
+            drop(dropped);
+            assert_eq!(panic_of(told.outcome().unwrap()), "drop");
+            Ok(())
+        });
+        let _ = scope.await;
+        assert_eq!(fuse.blown(), 2);
+    });
+}
+
 #[test]
 fn a_result_nobody_wants() {
     contained(lost(4), async |cx, s| {

@@ -62,6 +62,27 @@ fn of_who_is_granted_something() {
     });
 }
 
+/// A shield that hides a cancel keeps the waker, and arms an alarm with it.
+#[test]
+fn of_a_shield_that_hides_a_cancel() {
+    contained(callbacks(2), async |cx, s| {
+        let fuse = Fuse::default();
+        let own = fuse.clone();
+        let task = s.spawn(async move |cx: Cx| {
+            cx.cancelled().await;
+            let mut shield = Box::pin(cx.shield(async |_| std::future::pending::<()>().await));
+            begin_owned(shield.as_mut(), own.waker_bomb());
+            begin_owned(shield.as_mut(), own.waker_bomb());
+            assert_eq!(own.blown(), 1, "another took its place");
+            drop(shield);
+            Ok(())
+        });
+        task.cancel("enough");
+        assert!(matches!(task.await, Err(Stop::Cancelled(_))));
+        until(cx, || fuse.blown() == 2).await;
+    });
+}
+
 /// The futures are dropped before what they wait for comes.
 #[test]
 fn of_who_gives_up() {

@@ -137,7 +137,6 @@ impl Header {
         cleanup: Cleanup,
     ) -> bool {
         let priority = self.cleanup_priority.load(Relaxed);
-        let cleanup = self.region.allowed(cleanup);
         let allowed = match reason {
             None => cleanup,
             Some(_) => Cleanup { polls: allowance.polls.into(), priority }.combine(cleanup),
@@ -183,7 +182,8 @@ impl Header {
 
     fn consume(&self, of: fn(&mut Allowance) -> &mut u16) -> bool {
         let take = |timed| self.with_cancel(|_, allowance| allowance.take_poll(of, timed));
-        take(false) || (self.region.has_stated_time() && take(true))
+        let timed = || self.region.has_stated_time() || self.region.allows_any_polls(self.id());
+        take(false) || (timed() && take(true))
     }
 
     /// How many polls of the allowance were used.

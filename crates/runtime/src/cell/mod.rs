@@ -476,8 +476,18 @@ impl Header {
     /// Notes what the task is about to wait for, and where.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
-        let at = std::ptr::from_ref(at).expose_provenance() as u64;
-        self.wait.store((at << WAIT_SHIFT) | on as u64, Relaxed);
+        let at = (std::ptr::from_ref(at).expose_provenance() as u64) << WAIT_SHIFT;
+        let known = if at & STALE == 0 { at | on as u64 } else { 0 };
+        self.wait.store(known, Relaxed);
+    }
+
+    /// The last poll noted nothing that it waits for: what is noted is from an earlier one.
+    #[inline]
+    pub(crate) fn age_wait(&self) {
+        let word = self.wait.load(Relaxed);
+        if word != 0 && word & STALE == 0 {
+            self.wait.store(word | STALE, Relaxed);
+        }
     }
 
     /// The task waits for nothing that is known.
@@ -496,12 +506,18 @@ impl Header {
         waits.then(|| self.joiner.with(|joiner| unsafe { &*joiner }.task()))?
     }
 
+    /// Whether the last poll of the task did not look at what it waited for last.
+    pub(crate) fn is_wait_stale(&self) -> bool {
+        self.wait.load(Relaxed) & STALE != 0
+    }
+
     /// What the task waited for last.
     pub(crate) fn wait(&self) -> Option<(Wait, &'static Location<'static>)> {
         let word = self.wait.load(Relaxed);
-        let at = ((word & !7) >> WAIT_SHIFT) as usize;
+        let at = ((word & !(7 | STALE)) >> WAIT_SHIFT) as usize;
         let at = std::ptr::with_exposed_provenance::<Location<'static>>(at);
-        // SAFETY: only `set_wait` writes the word, from a reference that lives for ever.
+        // SAFETY: only `set_wait` writes the word, from a reference that lives for ever;
+        // `age_wait` adds a mark to what it wrote.
         let at = unsafe { at.as_ref() }?;
         Some((Wait::ALL[(word & 7) as usize], at))
     }
@@ -621,3 +637,5 @@ impl Drop for TaskRef {
 /// A place's address leaves three low bits for the kind of wait; where pointers are so short that
 /// it does not, there is room above.
 const WAIT_SHIFT: u32 = if align_of::<Location<'static>>() >= 8 { 0 } else { 3 };
+/// A mark beside it: the last poll did not look at it. No place in memory is so far up.
+const STALE: u64 = 1 << 63;

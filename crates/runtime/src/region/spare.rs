@@ -116,6 +116,7 @@ mod kept {
             }
             *self.stopping.get_mut() = false;
             *self.patient.get_mut() = false;
+            *self.watched.get_mut() = false;
             *self.cancelled.get_mut() = false;
             self.span = Span::default();
             self.departed.renew();

@@ -57,6 +57,7 @@ impl<'a> RegionStore for Tree<'a> {
     fn start_finalizer(&mut self, region: Self::Region) {
         let finalizer = region.lock().finalizers.pop();
         if let Some(entry) = finalizer.and_then(|finalizer| finalizer(region)) {
+            region.watch_cleanup();
             region.core.host.schedule_globally(entry);
         }
     }

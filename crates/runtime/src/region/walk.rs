@@ -14,29 +14,17 @@ use super::Region;
 /// Asks the regions to stop, one after the other, each with all that is inside before the next.
 #[cfg(not(loom))]
 pub(super) fn close_all(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup) {
-    if regions.is_empty() {
-        return;
-    }
-    match list::add(&regions, reason, cleanup) {
-        Some(true) => {
-            let _end = list::End;
-            while let Some((region, reason, cleanup)) = list::next() {
-                region.close(reason, cleanup);
-            }
+    if !regions.is_empty() && list::add(&regions, reason, cleanup) {
+        let _end = list::End;
+        while let Some((region, reason, cleanup)) = list::next() {
+            region.close(reason, cleanup);
         }
-        Some(false) => {}
-        None => close_each(regions, reason, cleanup),
     }
 }
 
 /// Under loom threads are not threads; trees are small.
 #[cfg(loom)]
 pub(super) fn close_all(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup) {
-    close_each(regions, reason, cleanup);
-}
-
-/// The same by calls inside calls.
-fn close_each(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup) {
     for region in regions {
         region.close(reason.clone(), cleanup);
     }
@@ -45,6 +33,7 @@ fn close_each(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup)
 #[cfg(not(loom))]
 mod list {
     use std::cell::RefCell;
+    use std::mem::{self, ManuallyDrop};
 
     use super::{Arc, Cleanup, Reason, Region};
 
@@ -52,24 +41,21 @@ mod list {
 
     thread_local! {
         /// Those still to be asked, the next one last; `None` while nobody works it off.
-        static LIST: RefCell<Option<Vec<Ask>>> = const { RefCell::new(None) };
+        ///
+        /// Without a destructor, so that a thread which is about to end has it, too: destructors of
+        /// its other values may cancel regions. Whoever works it off leaves `None`.
+        static LIST: RefCell<ManuallyDrop<Option<Vec<Ask>>>> =
+            const { RefCell::new(ManuallyDrop::new(None)) };
     }
 
-    /// Puts them on top: whether the caller is to work the list off. A thread that is about to end
-    /// may have none any more.
-    pub(super) fn add(
-        regions: &[Arc<Region>],
-        reason: &Arc<Reason>,
-        cleanup: Cleanup,
-    ) -> Option<bool> {
+    /// Puts them on top: whether the caller is to work the list off.
+    pub(super) fn add(regions: &[Arc<Region>], reason: &Arc<Reason>, cleanup: Cleanup) -> bool {
         let asks = regions.iter().rev().map(|region| (region.clone(), reason.clone(), cleanup));
-        let add = |list: &RefCell<Option<Vec<Ask>>>| {
-            let list = &mut *list.borrow_mut();
+        LIST.with_borrow_mut(|list| {
             let is_first = list.is_none();
             list.get_or_insert_default().extend(asks);
             is_first
-        };
-        LIST.try_with(add).ok()
+        })
     }
 
     pub(super) fn next() -> Option<Ask> {
@@ -82,7 +68,7 @@ mod list {
     impl Drop for End {
         fn drop(&mut self) {
             // What is in it is dropped when it is free for others.
-            drop(LIST.take());
+            drop(LIST.with_borrow_mut(|list| mem::take(&mut **list)));
         }
     }
 }
@@ -104,6 +90,40 @@ mod tests {
         fn wake(self: Arc<Self>) {
             panic!("a waker that panics");
         }
+    }
+
+    /// A thread that is about to end has a stack like any other.
+    #[test]
+    fn a_deep_tree_can_be_cancelled_by_the_destructor_of_a_local_value_of_a_thread() {
+        struct CancelsAtEnd(Arc<Region>);
+        impl Drop for CancelsAtEnd {
+            fn drop(&mut self) {
+                self.0.close_as(Kind::User);
+            }
+        }
+        thread_local! {
+            static HELD: std::cell::RefCell<Option<CancelsAtEnd>> =
+                const { std::cell::RefCell::new(None) };
+        }
+        let root = loose_region();
+        let held = root.clone();
+        let run = move || {
+            // Registered before anything of the runtime's, and so dropped after that.
+            HELD.set(Some(CancelsAtEnd(held.clone())));
+            let mut inner = held;
+            for _ in 0..20_000 {
+                inner = inner.open_child(Policy::CollectAll, Budget::INFINITE, None).unwrap();
+            }
+            let open = |parent: &Arc<Region>| {
+                parent.open_child(Policy::CollectAll, Budget::INFINITE, None).unwrap()
+            };
+            let first = open(&inner);
+            open(&first);
+            first.close_as(Kind::User);
+        };
+        let small = std::thread::Builder::new().stack_size(256 * 1024);
+        small.spawn(run).unwrap().join().unwrap();
+        assert!(root.poll_closed(Waker::noop()));
     }
 
     /// Every region of the tree is asked, though each of their bodies' wakers panics; and so are

@@ -10,8 +10,35 @@ use asx_kernel::region::RegionState;
 use super::Region;
 use crate::cell::is_task_waker;
 use crate::dump::{RegionInfo, TaskInfo};
+use crate::outcome::Cancelled;
+use crate::prim::atomic::Ordering;
 
 impl Region {
+    /// Whether the body of its scope is to stop.
+    #[inline]
+    pub(crate) fn is_body_cancelled(&self) -> bool {
+        self.object.read();
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// The cancel of this region as the body of its scope sees it.
+    pub(crate) fn body_cancel(&self, _observe: bool) -> Option<Cancelled> {
+        if !self.is_body_cancelled() {
+            return None;
+        }
+        let inner = self.lock();
+        let closed = inner.cancel.as_ref().map(|(reason, _)| reason);
+        closed.or(inner.failed.as_ref()).map(|reason| Cancelled::from(reason.clone()))
+    }
+
+    /// Has the waker woken when the body is to stop.
+    pub(crate) fn watch_body(&self, waker: &Waker) {
+        // Cloned and dropped outside the lock.
+        let waker = waker.clone();
+        let old = self.lock().body.replace(waker);
+        self.core.drop_waker(old);
+    }
+
     /// Whether the region is closed; if not, the waker is woken when it is, unless another one is
     /// given meanwhile.
     pub fn poll_closed(&self, waker: &Waker) -> bool {

@@ -112,13 +112,6 @@ impl<T> Timers<T> {
         drop(old);
     }
 
-    /// Drops what is left of the timers, for who alone knows of them.
-    #[cfg(not(any(loom, target_family = "wasm")))]
-    pub(crate) fn discard_all(&mut self) {
-        let wheel = self.wheel.get_mut().take();
-        guard::contain(|| drop(wheel));
-    }
-
     /// Whether there ever was a timer: without the lock, which who has none need not wait for.
     #[inline]
     fn is_made(&self) -> bool {
@@ -196,6 +189,11 @@ impl<T> Timers<T> {
     #[inline]
     fn is_refusing(&self) -> bool {
         self.refusal.load(Relaxed) != OPEN
+    }
+
+    /// Takes all timers out, and never takes another.
+    pub(crate) fn close(&self) -> Vec<Expired<T>> {
+        self.take_all(CLOSED)
     }
 
     /// Takes all timers out. From now on others are taken, or refused like this.
