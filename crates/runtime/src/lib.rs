@@ -35,6 +35,7 @@ mod loose;
 #[cfg(all(test, loom))]
 mod model;
 mod node;
+mod operation;
 mod outcome;
 mod pinned;
 mod poll;
@@ -78,6 +79,7 @@ pub use holdings::Obligation;
 pub use journal::{Dispatch, Recorded, Recording};
 pub use limits::Limits;
 pub use local::Local;
+pub use operation::Operation;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
 pub use region::{Policy, Region};
 pub use root::Root;
