@@ -4,13 +4,15 @@ use crate::report::Report;
 use crate::shell::{cargo, run as sh};
 use crate::{
     Result, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory, no_args,
-    stress, tidy, web,
+    races, stress, tidy, web,
 };
 
 /// Long enough to reach every operation of a target, short enough for every push.
 const FUZZ_SECONDS: u32 = 5;
 /// The same for random programs: as they are shipped, and under the address sanitizer.
 const STRESS_SECONDS: (u32, u32) = (60, 20);
+/// And under the thread sanitizer.
+const RACES_SECONDS: u32 = 30;
 
 pub(crate) fn run(args: &[String]) -> Result {
     no_args(args)?;
@@ -31,6 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("asan", memory::asan_section);
     // After the tests under the sanitizer, which have built what it uses.
     report.section("stress", || stress::section(STRESS_SECONDS.0, STRESS_SECONDS.1));
+    report.section("tsan", || races::tsan_section(RACES_SECONDS));
     report.section("valgrind", memory::valgrind_section);
     report.section("browser", web::section);
     report.section("bench", bench::section);

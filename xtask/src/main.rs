@@ -14,6 +14,8 @@ mod json;
 mod loom;
 mod memory;
 mod mutants;
+mod nightly;
+mod races;
 mod report;
 mod shell;
 mod stress;
@@ -60,6 +62,12 @@ const CHORES: &[Chore] = &[
         usage: "",
         about: "tests under the address sanitizer, leaks included",
         run: memory::asan,
+    },
+    Chore {
+        name: "tsan",
+        usage: "[ARGS]",
+        about: "native tests under the thread sanitizer; arguments go to cargo test",
+        run: races::tsan,
     },
     Chore {
         name: "valgrind",

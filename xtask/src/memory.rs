@@ -1,15 +1,16 @@
 //! `cargo xtask asan`, `cargo xtask valgrind`: tests under a memory checker, leaks included.
 //!
 //! The first needs a nightly compiler and sees every access of our code; the second needs none and
-//! runs what is shipped, some twenty times slower. Miri and the thread sanitizer are not here: both
-//! need parts of a toolchain that can't be had everywhere; `cargo xtask stress --tsan` uses the
-//! latter where they are.
+//! runs what is shipped, some twenty times slower. The thread sanitizer and Miri are in `races`.
 
+use crate::nightly::{NO_NIGHTLY, has_nightly};
 use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir, works};
 use crate::{Result, apt, no_args};
 
 const TESTS: &str = "--quiet --lib --tests -p asx-runtime -p asx-native";
+/// The hostile programs: what they break, if anything, is memory that is used after its end.
+const HOSTILE: &str = "--quiet -p asx --test hostile";
 /// What is shown and counts: memory that nothing points to any more.
 const VALGRIND: &str = "valgrind --quiet --fair-sched=yes --error-exitcode=9 --leak-check=full \
                         --show-leak-kinds=definite --errors-for-leak-kinds=definite";
@@ -19,22 +20,18 @@ pub(crate) fn asan(args: &[String]) -> Result {
     if !has_nightly() {
         return Err(String::from(NO_NIGHTLY));
     }
-    let mut test = cargo(&format!("+nightly test {TESTS} --target"));
-    // Naming the target keeps the flags away from build scripts.
-    test.arg(host()?).arg("--target-dir").arg(target_dir().join("asan"));
-    // Memory that is used again would hide who uses a cell that is gone.
-    sh(test.env("RUSTFLAGS", "-Zsanitizer=address --cfg asx_no_reuse"))
+    for which in [TESTS, HOSTILE] {
+        let mut test = cargo(&format!("+nightly test {which} --target"));
+        // Naming the target keeps the flags away from build scripts.
+        test.arg(host()?).arg("--target-dir").arg(target_dir().join("asan"));
+        // Memory that is used again would hide who uses a cell that is gone.
+        sh(test.env("RUSTFLAGS", "-Zsanitizer=address --cfg asx_no_reuse"))?;
+    }
+    Ok(())
 }
 
 pub(crate) fn asan_section() -> Verdict {
     if has_nightly() { asan(&[]).into() } else { Verdict::Skipped(String::from(NO_NIGHTLY)) }
-}
-
-pub(crate) const NO_NIGHTLY: &str =
-    "sanitizers need a nightly compiler (rustup toolchain install nightly)";
-
-pub(crate) fn has_nightly() -> bool {
-    works("cargo", &["+nightly", "--version"])
 }
 
 /// All tests, unless arguments for `cargo test` say which.

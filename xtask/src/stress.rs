@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use crate::Result;
-use crate::memory::{NO_NIGHTLY, has_nightly};
+use crate::nightly::{NO_NIGHTLY, component, has_nightly};
+use crate::races::sanitized;
 use crate::report::Verdict;
-use crate::shell::{cargo, host, output, run as sh, target_dir};
+use crate::shell::{cargo, host, run as sh, target_dir};
 
 const USAGE: &str = "usage: stress [--minutes N] [--asan | --tsan] [ARGS of asx-stress]";
 
@@ -99,35 +100,23 @@ impl Under {
         if self == Under::Release {
             return Ok(cargo(&format!("{RUN} --")));
         }
+        let nightly = || cargo(&format!("+nightly {RUN}"));
+        if self == Under::Tsan {
+            component("rust-src").map_err(Missing::Skips)?;
+            let mut command = nightly();
+            sanitized(&mut command)?.arg("--");
+            return Ok(command);
+        }
         if !has_nightly() {
             return Err(Missing::Skips(NO_NIGHTLY.into()));
         }
-        let mut command = cargo(&format!("+nightly {RUN} --target"));
+        let mut command = nightly();
         // Naming the target keeps the flags away from build scripts.
-        command.arg(host()?);
-        if self == Under::Asan {
-            command.arg("--target-dir").arg(target_dir().join("asan"));
-            // Memory that is used again would hide who uses a cell that is gone.
-            command.env("RUSTFLAGS", "-Zsanitizer=address --cfg asx_no_reuse");
-        } else {
-            if !has_rust_src() {
-                let why = "the thread sanitizer needs the source of std \
-                           (rustup +nightly component add rust-src)";
-                return Err(Missing::Skips(why.into()));
-            }
-            // It has to see what std does, too.
-            command.args(["-Zbuild-std", "--target-dir"]).arg(target_dir().join("tsan"));
-            command.env("RUSTFLAGS", "-Zsanitizer=thread --cfg asx_no_reuse");
-        }
-        command.arg("--");
+        command.args(["--target", &host()?, "--target-dir"]).arg(target_dir().join("asan"));
+        // Memory that is used again would hide who uses a cell that is gone.
+        command.env("RUSTFLAGS", "-Zsanitizer=address --cfg asx_no_reuse").arg("--");
         Ok(command)
     }
-}
-
-fn has_rust_src() -> bool {
-    let sysroot = output(&mut crate::shell::command("rustc", &["+nightly", "--print", "sysroot"]));
-    let source = "lib/rustlib/src/rust/library/std/Cargo.toml";
-    sysroot.is_ok_and(|sysroot| std::path::Path::new(sysroot.trim()).join(source).is_file())
 }
 
 #[cfg(test)]

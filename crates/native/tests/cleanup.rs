@@ -1,5 +1,7 @@
 //! How much cleanup a cancel allows: polls and time.
 
+mod common;
+
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -158,69 +160,77 @@ fn overruns(runtime: &Runtime) -> u64 {
 
 #[test]
 fn a_shield_holds_for_a_while_after_a_timeout() {
-    for (name, body) in SHIELDED {
-        let runtime = in_program(SHORT, async |cx: Cx| {
-            let limited = cx.timeout(Duration::from_millis(1), async |cx| {
-                body(cx).await;
-                Ok::<(), Cancelled>(())
+    common::ends(|| {
+        for (name, body) in SHIELDED {
+            let runtime = in_program(SHORT, async |cx: Cx| {
+                let limited = cx.timeout(Duration::from_millis(1), async |cx| {
+                    body(cx).await;
+                    Ok::<(), Cancelled>(())
+                });
+                let ended = limited.await.map_err(|cancelled| cancelled.kind());
+                assert_eq!(ended, Err(asx_kernel::cancel::Kind::Timeout), "{name}");
             });
-            let ended = limited.await.map_err(|cancelled| cancelled.kind());
-            assert_eq!(ended, Err(asx_kernel::cancel::Kind::Timeout), "{name}");
-        });
-        assert!(overruns(&runtime) > 0, "{name}");
-    }
+            assert!(overruns(&runtime) > 0, "{name}");
+        }
+    });
 }
 
 #[test]
 fn a_shield_holds_for_a_while_after_a_lost_race() {
-    for (name, body) in SHIELDED {
-        let runtime = in_program(SHORT, async |cx: Cx| {
-            race(&cx, async |cx| cx.yield_now().await, async |cx| body(cx).await).await;
-        });
-        assert!(overruns(&runtime) > 0, "{name}");
-    }
+    common::ends(|| {
+        for (name, body) in SHIELDED {
+            let runtime = in_program(SHORT, async |cx: Cx| {
+                race(&cx, async |cx| cx.yield_now().await, async |cx| body(cx).await).await;
+            });
+            assert!(overruns(&runtime) > 0, "{name}");
+        }
+    });
 }
 
 #[test]
 fn a_shield_holds_for_a_while_after_a_cancel_of_its_task() {
-    for (name, body) in SHIELDED {
-        let runtime = in_program(SHORT, async |cx: Cx| {
-            let scope = cx.try_scope(async |s: Scope<Cancelled>| {
-                let (live, mut lives) = channel::oneshot();
-                drop(s.spawn(async move |cx: Cx| {
-                    let _ = live.send(());
-                    body(&cx).await;
+    common::ends(|| {
+        for (name, body) in SHIELDED {
+            let runtime = in_program(SHORT, async |cx: Cx| {
+                let scope = cx.try_scope(async |s: Scope<Cancelled>| {
+                    let (live, mut lives) = channel::oneshot();
+                    drop(s.spawn(async move |cx: Cx| {
+                        let _ = live.send(());
+                        body(&cx).await;
+                        Ok(())
+                    }));
+                    lives.recv(&cx).await.expect("the task lives");
+                    s.cancel("enough");
                     Ok(())
-                }));
-                lives.recv(&cx).await.expect("the task lives");
-                s.cancel("enough");
-                Ok(())
+                });
+                let _ = scope.await;
             });
-            let _ = scope.await;
-        });
-        assert!(overruns(&runtime) > 0, "{name}");
-    }
+            assert!(overruns(&runtime) > 0, "{name}");
+        }
+    });
 }
 
 /// Without a cancel there is nothing to hide, and with a time that was stated that one counts.
 #[test]
 fn a_shield_holds_as_long_as_nothing_is_asked_or_the_stated_time_lasts() {
-    let sleeps = async |cx: &Cx| cx.sleep(5 * SHORT).await.expect("no cancel is seen");
-    let runtime = in_program(SHORT / 10, async |cx: Cx| cx.shield(sleeps).await);
-    assert_eq!(overruns(&runtime), 0);
-    let runtime = in_program(SHORT / 10, async |cx: Cx| {
-        let scope = cx.try_scope(async |s: Scope<Cancelled>| {
-            drop(s.spawn(async move |cx: Cx| {
-                cx.cancelled().await;
-                cx.shield(sleeps).await;
+    common::ends(|| {
+        let sleeps = async |cx: &Cx| cx.sleep(5 * SHORT).await.expect("no cancel is seen");
+        let runtime = in_program(SHORT / 10, async |cx: Cx| cx.shield(sleeps).await);
+        assert_eq!(overruns(&runtime), 0);
+        let runtime = in_program(SHORT / 10, async |cx: Cx| {
+            let scope = cx.try_scope(async |s: Scope<Cancelled>| {
+                drop(s.spawn(async move |cx: Cx| {
+                    cx.cancelled().await;
+                    cx.shield(sleeps).await;
+                    Ok(())
+                }));
+                s.stop_within(NEVER);
                 Ok(())
-            }));
-            s.stop_within(NEVER);
-            Ok(())
+            });
+            let _ = scope.await;
         });
-        let _ = scope.await;
+        assert_eq!(overruns(&runtime), 0);
     });
-    assert_eq!(overruns(&runtime), 0);
 }
 
 type Set = for<'a> fn(ScopeBuilder<'a>) -> ScopeBuilder<'a>;

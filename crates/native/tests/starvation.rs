@@ -7,8 +7,9 @@ mod common;
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Waker};
+use std::thread;
 use std::time::Duration;
 
 use asx_kernel::lanes::Bypass;
@@ -120,59 +121,66 @@ fn timers_fire_beside_tasks_that_always_yield() {
     });
 }
 
-/// Tasks that another thread wakes as soon as they have been polled, so that the global queue is
-/// hardly ever empty, beside one that only yields.
+/// Two tasks that have a thread wake the other one in each of their polls, so that there is always
+/// an entry in the global queue, beside one that only yields.
 #[test]
 fn work_woken_from_outside_leaves_own_work_its_turns() {
+    const TURNS: u64 = 50;
+    // Between two turns of the other task, and of the body.
+    const MOST: u64 = (TURNS + 20) * (Bypass::LIMIT as u64 + 1);
     common::ends(|| {
         let rt = runtime(1, false);
-        let stop = Arc::new(AtomicBool::new(false));
-        let wakers = Arc::new(Mutex::new(Vec::<Waker>::new()));
-        let waking = thread(&stop, {
-            let wakers = wakers.clone();
-            move || wakers.lock().unwrap().drain(..).for_each(Waker::wake)
+        let (stop, polls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (wake, to_wake) = mpsc::channel::<(Waker, mpsc::Sender<()>)>();
+        let wakes = thread::spawn(move || {
+            for (waker, woken) in to_wake {
+                waker.wake();
+                woken.send(()).unwrap();
+            }
         });
         let result = rt.block_on(async |cx: Cx| {
             cx.scope(async |s: Scope<AppError>| {
-                for _ in 0..256 {
-                    let (stop, wakers) = (stop.clone(), wakers.clone());
+                let wakers = Arc::new(Mutex::new([None::<Waker>, None]));
+                for nth in 0..2 {
+                    let (stop, polls) = (stop.clone(), polls.clone());
+                    let (wakers, wake) = (wakers.clone(), wake.clone());
                     drop(s.spawn(async move |_cx: Cx| {
                         poll_fn(|context| {
-                            wakers.lock().unwrap().push(context.waker().clone());
-                            if stop.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+                            let other = {
+                                let mut wakers = wakers.lock().unwrap();
+                                wakers[nth] = Some(context.waker().clone());
+                                wakers[1 - nth].take()
+                            };
+                            if let Some(other) = other {
+                                let (woken, is_woken) = mpsc::channel();
+                                wake.send((other, woken)).unwrap();
+                                is_woken.recv().unwrap();
+                            }
+                            // Without a bound nobody else would end this.
+                            let over = polls.fetch_add(1, SeqCst) > 2 * MOST;
+                            if over || stop.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
                         })
                         .await;
                         Ok(())
                     }));
                 }
+                let (passed, stops) = (polls.clone(), stop.clone());
                 let local = s.spawn(async move |cx: Cx| {
-                    for _ in 0..2000 {
+                    for _ in 0..TURNS {
                         cx.yield_now().await;
                     }
-                    Ok(())
+                    stops.store(true, SeqCst);
+                    Ok(passed.load(SeqCst))
                 });
-                local.await.map_err(|_| AppError::Bad(1))?;
-                stop.store(true, SeqCst);
+                let passed = local.await.map_err(|_| AppError::Bad(1))?;
+                assert!(passed <= MOST, "{passed} of {MOST}");
                 Ok(())
             })
             .await
         });
         assert_eq!(result, Ok(()));
-        waking.join().unwrap();
+        assert!(rt.metrics().workers[0].bypasses > 0);
+        drop(wake);
+        wakes.join().unwrap();
     });
-}
-
-/// A thread that does something again and again until some time after `stop`.
-fn thread(stop: &Arc<AtomicBool>, f: impl Fn() + Send + 'static) -> std::thread::JoinHandle<()> {
-    let stop = stop.clone();
-    std::thread::spawn(move || {
-        while !stop.load(SeqCst) {
-            f();
-        }
-        // Those that were polled for the last time just before.
-        for _ in 0..100 {
-            f();
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    })
 }

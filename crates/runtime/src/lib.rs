@@ -37,6 +37,7 @@ mod loose;
 #[cfg(all(test, loom))]
 mod model;
 mod node;
+mod operation;
 mod outcome;
 mod pinned;
 mod poll;
@@ -82,6 +83,7 @@ pub use journal::{Dispatch, Recorded, Recording};
 pub use latency::Unheeded;
 pub use limits::Limits;
 pub use local::Local;
+pub use operation::Operation;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
 pub use region::{Policy, Region};
 pub use root::Root;

@@ -121,10 +121,9 @@ fn a_worker_finds_what_is_in_its_inbox() {
     model_of_two(|| shared(2), |shared| serve(shared, 1), put, |_, served| assert!(served));
 }
 
-/// Guards the fence in `found_work`: a searcher takes one piece of work while another comes, for
-/// which nobody is woken because of it.
-#[test]
-fn the_last_searcher_sees_global_work_that_relied_on_it() {
+/// [`model_of_two`] of which the worker is the last that searches while worker 1 sleeps: whatever
+/// both do, worker 1 is woken.
+fn model_of_a_sleeper(last_searcher: fn(&Shared), other: fn(&Shared)) {
     let start = || {
         let shared = shared(2);
         shared.idle.start_search();
@@ -132,6 +131,15 @@ fn the_last_searcher_sees_global_work_that_relied_on_it() {
         assert_eq!(shared.idle.prepare_park(1), Sleep);
         shared
     };
+    model_of_two(start, last_searcher, other, |shared, ()| {
+        assert_eq!(shared.idle.park(1, None), Woken::Notified);
+    });
+}
+
+/// Guards the fence in `found_work`: a searcher takes one piece of work while another comes, for
+/// which nobody is woken because of it.
+#[test]
+fn the_last_searcher_sees_global_work_that_relied_on_it() {
     // The searcher has some work already, and is busy with it for ever.
     let find = |shared: &Shared| {
         if shared.idle.found_work() && shared.global.has() {
@@ -142,9 +150,7 @@ fn the_last_searcher_sees_global_work_that_relied_on_it() {
         shared.global.put();
         shared.idle.notify_remote();
     };
-    model_of_two(start, find, put, |shared, ()| {
-        assert_eq!(shared.idle.park(1, None), Woken::Notified);
-    });
+    model_of_a_sleeper(find, put);
 }
 
 /// Guards the watch: without any fence, who parks next to an Active worker is not asleep for good.
@@ -287,13 +293,6 @@ fn run_all(shared: &Shared, own: Own) {
 /// held up by it for ever. The one that sleeps is woken.
 #[test]
 fn a_timer_armed_while_the_last_searcher_finds_work_is_seen() {
-    let start = || {
-        let shared = shared(2);
-        shared.idle.start_search();
-        shared.idle.start_search();
-        assert_eq!(shared.idle.prepare_park(1), Sleep);
-        shared
-    };
     let find = |shared: &Shared| {
         // As `Worker::call_others` does when nobody gets up for the timer by itself.
         if shared.idle.found_work() && shared.global.has() {
@@ -304,7 +303,5 @@ fn a_timer_armed_while_the_last_searcher_finds_work_is_seen() {
         shared.global.put();
         shared.idle.notify_timers();
     };
-    model_of_two(start, find, arm, |shared, ()| {
-        assert_eq!(shared.idle.park(1, None), Woken::Notified);
-    });
+    model_of_a_sleeper(find, arm);
 }

@@ -12,6 +12,20 @@ fn of_who_awaited_a_task() {
     });
 }
 
+/// Both copies: that of the task, and that for cancels of who awaited it.
+#[test]
+fn of_who_awaited_a_handle_that_is_dropped() {
+    contained(callbacks(2), async |_cx, s| {
+        let (fuse, mut task) = (Fuse::default(), s.spawn(short));
+        let (waker, armed) = fuse.armed_waker();
+        begin_owned(pin!(&mut task), waker);
+        armed.store(true, SeqCst);
+        drop(task);
+        armed.store(false, SeqCst);
+        assert_eq!(fuse.blown(), 2);
+    });
+}
+
 #[test]
 fn that_another_takes_the_place_of() {
     contained(callbacks(2), async |cx, s| {

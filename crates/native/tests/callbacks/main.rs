@@ -4,8 +4,7 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::{Pin, pin};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
 use std::thread;
@@ -156,6 +155,30 @@ impl Fuse {
     /// A waker that panics when the last copy is dropped, or used.
     fn waker_bomb(&self) -> Waker {
         Waker::from(Arc::new(self.bomb()))
+    }
+
+    /// A waker of which every copy panics when it is dropped, once it is armed.
+    fn armed_waker(&self) -> (Waker, Arc<AtomicBool>) {
+        type Data = (Arc<AtomicBool>, Fuse);
+        static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, drop_copy, ignore, drop_copy);
+        unsafe fn clone(data: *const ()) -> RawWaker {
+            // SAFETY: made of an `Arc` below, of which the waker that is cloned has a count.
+            unsafe { Arc::increment_strong_count(data.cast::<Data>()) };
+            RawWaker::new(data, &VTABLE)
+        }
+        unsafe fn ignore(_: *const ()) {}
+        unsafe fn drop_copy(data: *const ()) {
+            // SAFETY: the count of the waker, which ends here.
+            let data = unsafe { Arc::from_raw(data.cast::<Data>()) };
+            if data.0.load(SeqCst) {
+                data.1.blow("drop of a copy");
+            }
+        }
+        let armed = Arc::new(AtomicBool::new(false));
+        let data: Arc<Data> = Arc::new((armed.clone(), self.clone()));
+        let raw = RawWaker::new(Arc::into_raw(data).cast(), &VTABLE);
+        // SAFETY: the functions of the vtable may be called on any thread.
+        (unsafe { Waker::from_raw(raw) }, armed)
     }
 
     /// A waker that cannot be copied.

@@ -1,6 +1,7 @@
 //! What a cell answers without the law, against the law.
 
 use super::*;
+use crate::core::{Core, Host, Settings};
 use crate::loose::{keep_task, loose_region, scheduled};
 use crate::poll;
 use crate::spawn::{Plan, make};
@@ -8,6 +9,8 @@ use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Place;
 use asx_kernel::task::TaskState;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Waker;
 
 /// A task that is never polled, and its entry.
 fn task(budget: Budget) -> (Runnable, crate::Task<(), ()>) {
@@ -212,4 +215,84 @@ fn a_pinned_task_is_not_run_by_a_thread_that_is_no_worker() {
     let (entry, task) = unsafe { make(&loose_region(), plan, async |_: Cx| Ok::<(), ()>(())) };
     keep_task(task.to_ref());
     entry.unwrap().unwrap().run();
+}
+
+/// Runs entries inside of `schedule`: by the time that returns, the task has ended.
+struct AtOnce {
+    /// Whether the host was dropped.
+    gone: Arc<AtomicBool>,
+    /// Whether it was when an entry had been run.
+    gone_inside: Arc<AtomicBool>,
+}
+
+impl Drop for AtOnce {
+    fn drop(&mut self) {
+        self.gone.store(true, SeqCst);
+    }
+}
+
+// SAFETY: it has no worker, and no task that is not `Send`.
+unsafe impl Host for AtOnce {
+    fn schedule(&self, entry: Runnable) {
+        let (gone, inside) = (self.gone.clone(), self.gone_inside.clone());
+        assert!(entry.run());
+        // If it is, the host itself can't be looked at any more.
+        inside.store(gone.load(SeqCst), SeqCst);
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    fn timer_moved(&self, _: Time) {}
+
+    fn here(&self) -> Option<u16> {
+        None
+    }
+
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
+        Err(entry)
+    }
+}
+
+/// What a wake by value uses keeps the host until the host has returned: its task, which nobody
+/// else knows, may end meanwhile, and its runtime with it.
+#[test]
+fn a_wake_by_value_keeps_the_host_while_the_host_is_called() {
+    for by_reply in [false, true] {
+        let (gone, gone_inside) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let host = AtOnce { gone: gone.clone(), gone_inside: gone_inside.clone() };
+        let region = Core::new(Arc::new(host), Settings::default()).root();
+        let (reply, mut answer) = crate::channel::oneshot::<u8>();
+        let kept = Arc::new(std::sync::Mutex::new(None));
+        let slot = kept.clone();
+        let body = async move |cx: Cx| {
+            if by_reply {
+                assert_eq!(answer.recv(&cx).await.ok(), Some(7));
+                return Ok(());
+            }
+            let mut polls = 0;
+            std::future::poll_fn(|context| {
+                polls += 1;
+                if polls == 1 {
+                    *slot.lock().unwrap() = Some(context.waker().clone());
+                }
+                if polls < 2 { Poll::Pending } else { Poll::Ready(()) }
+            })
+            .await;
+            Ok::<(), ()>(())
+        };
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+        assert!(entry.unwrap().unwrap().run());
+        drop((task, region));
+        assert!(!gone.load(SeqCst), "the task keeps it");
+        let waker: Option<Waker> = kept.lock().unwrap().take();
+        match waker {
+            Some(waker) => waker.wake(),
+            None => assert!(reply.send(7).is_ok()),
+        }
+        assert!(!gone_inside.load(SeqCst), "by a reply: {by_reply}");
+        assert!(gone.load(SeqCst), "nothing is left");
+    }
 }

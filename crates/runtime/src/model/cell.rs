@@ -236,20 +236,26 @@ fn a_cancel_of_a_scope_meets_the_only_entry_of_a_task() {
     }
 }
 
+/// A place with a task that waits, and its waker, the only one: when it is used the task ends.
+fn one_that_waits(name: &Arc<str>) -> (Place, Waker) {
+    let (place, gate) = (Place::new(), Gate::new());
+    let pass = gate.clone().pass();
+    drop(place.spawn(name, |_| async move {
+        pass.await;
+        Ok(())
+    }));
+    assert_eq!(place.line.run_one(), Some(true));
+    let waker = gate.take_waker();
+    gate.open();
+    (place, waker)
+}
+
 /// Guards the same for a task that waits, whose waker is used up by the wake that queues it.
 #[test]
 fn a_cancel_of_a_scope_meets_a_wake_by_the_only_waker() {
     explore_race(|swap| {
-        let (place, gate, name) = (Place::new(), Gate::new(), name());
-        let pass = gate.clone().pass();
-        drop(place.spawn(&name, |_| async move {
-            pass.await;
-            Ok(())
-        }));
-        assert_eq!(place.line.run_one(), Some(true));
-        let waker = gate.take_waker();
-        gate.open();
-        drop(gate);
+        let name = name();
+        let (place, waker) = one_that_waits(&name);
         let (line, region) = (place.line.clone(), place.region.clone());
         let wake = move || {
             waker.wake();
@@ -266,16 +272,8 @@ fn a_cancel_of_a_scope_meets_a_wake_by_the_only_waker() {
 #[test]
 fn a_wake_by_value_is_out_of_the_host_before_that_is_gone() {
     explore_race(|swap| {
-        let (place, gate, name) = (Place::new(), Gate::new(), name());
-        let pass = gate.clone().pass();
-        drop(place.spawn(&name, |_| async move {
-            pass.await;
-            Ok(())
-        }));
-        assert_eq!(place.line.run_one(), Some(true));
-        let waker = gate.take_waker();
-        gate.open();
-        drop(gate);
+        let name = name();
+        let (place, waker) = one_that_waits(&name);
         let runs = move || {
             place.line.run_one();
             // The runtime ends here, if the task has been woken.

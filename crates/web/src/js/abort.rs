@@ -1,39 +1,46 @@
 //! Abort signals and cancels, both ways.
 
 use std::future::{Future, poll_fn};
-use std::task::Poll;
+use std::task::{Poll, ready};
 
-use asx_runtime::{Cx, Why};
+use asx_runtime::{Cx, Operation, Why};
 use js_sys::{Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 
 use super::calls::Handles;
 use super::promise::{PromiseError, error_of, settled};
-use super::sys::{AbortSignal, EventTarget};
+use super::sys::{AbortController, AbortSignal, EventTarget};
 
 /// Waits for a promise that can be aborted. When the task is asked to stop, the signal aborts with
 /// the reason, and the task goes on waiting until the promise is settled: nothing is left behind.
 ///
-/// `begin` gets the signal and makes the promise.
+/// `begin` gets the signal and makes the promise. It is not called if the task is asked to stop
+/// already, or if it is awaited in another task than that of the context.
 pub async fn abortable(
     cx: &Cx,
     handles: &Handles,
     begin: impl FnOnce(&AbortSignal) -> Result<Promise, JsValue>,
 ) -> Result<JsValue, PromiseError> {
-    let controller = handles.given().abort_controller().map_err(PromiseError::Rejected)?;
-    let promise = begin(&controller.signal()).map_err(PromiseError::Rejected)?;
-    let mut settled = Box::pin(settled(&promise));
-    let mut cancelled = None;
+    let (mut operation, mut begin) = (Operation::new(cx), Some(begin));
+    let (mut begun, mut cancelled) = (None, None);
     poll_fn(|context| {
         if cancelled.is_none()
-            && let Err(why) = cx.checkpoint()
+            && let Err(why) = ready!(operation.poll_proceed(context))
         {
-            controller.abort(&error_of(&why));
+            let Some((controller, _)) = &begun else {
+                return Poll::Ready(Err(PromiseError::Cancelled(why)));
+            };
+            AbortController::abort(controller, &error_of(&why));
             cancelled = Some(why);
         }
-        let settled = settled.as_mut().poll(context);
-        match (settled, &cancelled) {
-            (Poll::Pending, _) => Poll::Pending,
+        if let Some(begin) = begin.take() {
+            let controller = handles.given().abort_controller().map_err(PromiseError::Rejected)?;
+            let promise = begin(&controller.signal()).map_err(PromiseError::Rejected)?;
+            begun = Some((controller, Box::pin(settled(&promise))));
+        }
+        let Some((_, settled)) = &mut begun else { return Poll::Pending };
+        match (settled.as_mut().poll(context), &cancelled) {
+            (Poll::Pending, _) => operation.pending(context),
             // What came all the same is given up, as the reason says.
             (Poll::Ready(_), Some(why)) => Poll::Ready(Err(PromiseError::Cancelled(why.clone()))),
             (Poll::Ready(result), None) => Poll::Ready(result.map_err(PromiseError::Rejected)),

@@ -2,11 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use asx_runtime::{Cancelled, Cx};
+use asx_runtime::{Cancelled, Cx, Operation};
 use wasm_bindgen::prelude::*;
 
 use super::sys::EventTarget;
@@ -63,10 +62,9 @@ impl Events {
 
     /// The next event. Cancel-checked, and cancel-safe: an event is taken when this is done.
     pub async fn next(&mut self, cx: &Cx) -> Result<JsValue, Cancelled> {
-        poll_fn(|context| {
-            cx.checkpoint()?;
+        Operation::run(cx, |context| {
             if let Some(event) = self.queue.borrow_mut().events.pop_front() {
-                return Poll::Ready(Ok(event));
+                return Poll::Ready(event);
             }
             // Cloned and dropped outside the borrow.
             let waker = context.waker().clone();

@@ -6,7 +6,7 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use asx_runtime::{Cancelled, Cx, Stop};
+use asx_runtime::{Cancelled, Cx, Operation, Stop};
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 
@@ -79,13 +79,8 @@ pub fn settled(promise: &Promise) -> impl Future<Output = Result<JsValue, JsValu
 /// promise goes on without it.
 pub async fn wait(cx: &Cx, promise: &Promise) -> Result<JsValue, PromiseError> {
     let mut settled = Box::pin(settled(promise));
-    poll_fn(|context| {
-        if let Err(cancelled) = cx.checkpoint() {
-            return Poll::Ready(Err(PromiseError::Cancelled(cancelled)));
-        }
-        settled.as_mut().poll(context).map_err(PromiseError::Rejected)
-    })
-    .await
+    let settled = Operation::run(cx, |context| settled.as_mut().poll(context)).await;
+    settled.map_err(PromiseError::Cancelled)?.map_err(PromiseError::Rejected)
 }
 
 /// A program as a promise: of its value when everything in it has ended, or of why there is none.

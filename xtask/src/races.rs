@@ -1,0 +1,56 @@
+//! `cargo xtask tsan`, `cargo xtask miri`: data races, and what Rust's rules for memory forbid.
+//!
+//! Both need components of a nightly compiler, which are installed where that is possible; where it
+//! is not, their sections of `cargo xtask test` are skipped.
+//!
+//! The thread sanitizer watches real threads and has to see what std does, so std is built again.
+//! It doesn't model fences: memory that only a fence publishes would be reported. There is no list
+//! of suppressions because there is no such memory. Every fence of ours stands between two atomics
+//! of its thread (one is written, the other is read afterwards), and what is not atomic is handed
+//! over by an acquire and a release, or by a lock.
+//!
+//! Miri interprets the unit tests of the task core, some thousand times slower: borrows, provenance,
+//! uninitialised memory, weak memory orderings.
+
+use std::process::Command;
+
+use crate::nightly::component;
+use crate::report::Verdict;
+use crate::shell::{cargo, host, run as sh, target_dir};
+use crate::{Result, stress};
+
+/// Those with threads; the rest of the native tests have no more to show for the time that it takes
+/// to compile them. Without arguments for `cargo test` these are run.
+const THREADED: &str = "--lib --test basic --test guests --test stop";
+
+/// Tests under the thread sanitizer; arguments go to `cargo test -p asx-native`.
+pub(crate) fn tsan(args: &[String]) -> Result {
+    component("rust-src")?;
+    let mut test = cargo("+nightly test --quiet --release -p asx-native");
+    match args {
+        [] => test.args(THREADED.split_whitespace()),
+        args => test.args(args),
+    };
+    sh(sanitized(&mut test)?)
+}
+
+/// Has a cargo command build everything, std included, with the thread sanitizer; the first report
+/// ends what it runs.
+pub(crate) fn sanitized(command: &mut Command) -> Result<&mut Command> {
+    command.args(["-Zbuild-std", "--target", &host()?, "--target-dir"]);
+    command.arg(target_dir().join("tsan")).env("TSAN_OPTIONS", "halt_on_error=1");
+    // Memory that is used again would hide races about what is gone.
+    Ok(command.env("RUSTFLAGS", "-Zsanitizer=thread --cfg asx_no_reuse"))
+}
+
+/// The tests with threads, and random programs for so many seconds.
+pub(crate) fn tsan_section(seconds: u32) -> Verdict {
+    if let Err(why) = component("rust-src") {
+        return Verdict::Skipped(why);
+    }
+    let programs = ["--tsan", "--patience", "60", "--seconds", &seconds.to_string()];
+    match tsan(&[]).and_then(|()| stress::run(&programs.map(String::from))) {
+        Ok(()) => Verdict::Passed(format!("native tests, random programs {seconds} s")),
+        Err(why) => Verdict::Failed(why),
+    }
+}
