@@ -3,11 +3,12 @@
 use std::process::Command;
 
 use crate::Result;
+use crate::audit::audited;
 use crate::memory::{NO_NIGHTLY, has_nightly};
 use crate::report::Verdict;
 use crate::shell::{cargo, host, output, run as sh, target_dir};
 
-const USAGE: &str = "usage: stress [--minutes N] [--asan | --tsan] [ARGS of asx-stress]";
+const USAGE: &str = "usage: stress [--minutes N] [--asan | --tsan | --audit] [ARGS of asx-stress]";
 
 /// What the programs are run under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ enum Under {
     Release,
     Asan,
     Tsan,
+    /// The books of who owns each reference: see `audit`.
+    Audit,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -69,6 +72,7 @@ fn parse(args: &[String]) -> Result<Stress> {
         match arg.as_str() {
             "--asan" => stress.under = Under::Asan,
             "--tsan" => stress.under = Under::Tsan,
+            "--audit" => stress.under = Under::Audit,
             "--minutes" => {
                 let minutes = args.next().and_then(|minutes| minutes.parse::<u64>().ok());
                 let seconds = minutes.and_then(|minutes| minutes.checked_mul(60)).ok_or(USAGE)?;
@@ -98,6 +102,9 @@ impl Under {
         const RUN: &str = "run --release --quiet -p asx-stress";
         if self == Under::Release {
             return Ok(cargo(&format!("{RUN} --")));
+        }
+        if self == Under::Audit {
+            return Ok(audited("run --quiet -p asx-stress --"));
         }
         if !has_nightly() {
             return Err(Missing::Skips(NO_NIGHTLY.into()));
@@ -143,6 +150,7 @@ mod tests {
         let stress = parsed("--asan --minutes 2 --seed 7").unwrap();
         assert_eq!(stress.under, Under::Asan);
         assert_eq!(stress.args, ["--seconds", "120", "--seed", "7"]);
+        assert_eq!(parsed("--audit").unwrap().under, Under::Audit);
         assert!(parsed("--minutes").is_err() && parsed("--minutes x").is_err());
         assert_eq!(parsed("").unwrap(), Stress { under: Under::Release, args: Vec::new() });
     }

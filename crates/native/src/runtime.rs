@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use asx_kernel::journal::WhenFull;
+use asx_runtime::audit::End;
 use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
 use crate::blocking::Pool;
@@ -171,6 +172,7 @@ impl Builder {
             places: Places::new(shared.clone(), first),
             threads: Vec::new(),
             shared: shared.clone(),
+            _end: core.audit_end(),
         };
         for worker in workers {
             let name = format!("{}-{}", self.name, worker.index);
@@ -204,6 +206,8 @@ pub struct Runtime {
     pub(crate) places: Places,
     threads: Vec<JoinHandle<()>>,
     pub(crate) shared: Arc<Shared>,
+    /// Goes last: an audit looks then who is left.
+    _end: End,
 }
 
 impl Runtime {

@@ -121,7 +121,7 @@ impl Core {
     /// To be dropped when no thread of the host runs a task any more, and its queues are gone.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn end(&self) -> End {
+    pub fn audit_end(&self) -> End {
         End
     }
 }

@@ -83,7 +83,7 @@ impl Registry {
 impl Core {
     /// To be dropped when no thread of the host runs a task any more, and its queues are gone.
     #[doc(hidden)]
-    pub fn end(&self) -> End {
+    pub fn audit_end(&self) -> End {
         End(Some(self.registry.clone()))
     }
 }

@@ -15,8 +15,8 @@ use super::{HomeOwner, Owner};
 use crate::ambient::Turn;
 use crate::cell::{Extra, Header, Runnable, TaskRef};
 use crate::loose::{loose_region, scheduled};
-use crate::region::{Policy, Region};
 use crate::region::home::{self, Home};
+use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make};
 use crate::{Cancelled, Cx, Task};
 
