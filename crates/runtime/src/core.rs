@@ -266,7 +266,7 @@ impl Core {
             callback_panics: AtomicU64::new(0),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
-            registry: Registry::default(),
+            registry: Registry::open(),
             seal: Seal::open(),
         });
         core.seal.set(&core, "core", 0, &core.registry);

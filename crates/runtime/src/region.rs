@@ -171,7 +171,7 @@ impl Region {
             word: RegionWord::default(),
             first: None,
             last: None,
-            members: Members::default(),
+            members: Members::open(),
             children: Few::default(),
             finalizers: Vec::new(),
             cancel: None,

@@ -2,6 +2,7 @@
 
 use std::any::type_name;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -98,7 +99,7 @@ pub(crate) struct Books {
 impl Books {
     /// Of a new cell, to be at that place: the region's, the handle's and the context's references
     /// are on the books; the first entry is entered when it is made.
-    pub(crate) fn open<F>(plan: &Blueprint, at: NonNull<Header>) -> Books {
+    pub(crate) fn open<F>(plan: &Blueprint, at: NonNull<Header>, _: PhantomData<F>) -> Books {
         let registry = plan.region.core.registry.clone();
         let account = Account::new(&OWNERS);
         for owner in [Owner::List, Owner::Handle, Owner::Context] {
@@ -182,12 +183,15 @@ impl Books {
 }
 
 /// The tasks on a region's list.
-#[derive(Default)]
 pub(crate) struct Members {
     count: u64,
 }
 
 impl Members {
+    pub(crate) fn open() -> Members {
+        Members { count: 0 }
+    }
+
     /// A task comes to the list of a region that counts so many live ones.
     pub(crate) fn joins(&mut self, task: &Header, live: u64) {
         self.count += 1;
@@ -257,25 +261,6 @@ impl Drop for HomeBooks {
     fn drop(&mut self) {
         if self.account.sum() > 0 {
             self.fail("the region is freed");
-        }
-    }
-}
-
-/// The end of a runtime, when it is dropped: nothing is left then but what programs hold.
-#[doc(hidden)]
-#[derive(Default)]
-pub struct End(pub(super) Option<Registry>);
-
-impl fmt::Debug for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("End")
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        if let Some(registry) = self.0.take() {
-            registry.check_end(super::registry::PATIENCE);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::prim::lock_unseen;
 /// What freed memory is filled with. As a pointer it is none that a processor follows.
 pub(super) const POISON: u8 = 0xa5;
 /// Bytes that are kept in a process; those freed first leave first.
-pub(super) const MOST: usize = 64 << 20;
+pub(super) const MOST: usize = 32 << 20;
 
 static GRAVES: Mutex<Graves> = Mutex::new(Graves { list: VecDeque::new(), bytes: 0 });
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::{HomeOwner, Owner};
 use crate::cell::{Blueprint, Header, Word};
-use crate::core::Core;
 
 /// Whose a reference is.
 #[derive(Clone, Copy)]
@@ -37,7 +36,7 @@ pub(crate) struct Books;
 
 impl Books {
     #[inline(always)]
-    pub(crate) fn open<F>(_: &Blueprint, _: NonNull<Header>) -> Books {
+    pub(crate) fn open<F>(_: &Blueprint, _: NonNull<Header>, _: PhantomData<F>) -> Books {
         Books
     }
 
@@ -61,10 +60,14 @@ impl Books {
 }
 
 /// The tasks on a region's list.
-#[derive(Default)]
 pub(crate) struct Members;
 
 impl Members {
+    #[inline(always)]
+    pub(crate) fn open() -> Members {
+        Members
+    }
+
     #[inline(always)]
     pub(crate) fn joins(&mut self, _: &Header, _: u64) {}
 
@@ -108,25 +111,16 @@ impl<T> Seal<T> {
 }
 
 /// The tasks of a core.
-#[derive(Default)]
+#[derive(Clone)]
 pub(crate) struct Registry;
 
 impl Registry {
+    #[inline(always)]
+    pub(crate) fn open() -> Registry {
+        Registry
+    }
+
     #[cfg(not(any(loom, target_family = "wasm")))]
     #[inline(always)]
     pub(crate) fn close(&self) {}
 }
-
-impl Core {
-    /// To be dropped when no thread of the host runs a task any more, and its queues are gone.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub fn audit_end(&self) -> End {
-        End
-    }
-}
-
-/// The end of a runtime: nothing is left then but what programs hold.
-#[doc(hidden)]
-#[derive(Debug, Default)]
-pub struct End;

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::books::{End, Record};
-use super::graves;
-use crate::core::Core;
+use super::books::Record;
+use super::{End, graves};
 use crate::prim::lock_unseen;
 
 /// How long what other threads are about to give up may stay after the end of a runtime.
@@ -24,15 +23,13 @@ struct Tasks {
     live: Mutex<HashMap<usize, Arc<Record>>>,
 }
 
-impl Default for Registry {
-    fn default() -> Registry {
+impl Registry {
+    pub(crate) fn open() -> Registry {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Relaxed);
         Registry(Arc::new(Tasks { number, live: Mutex::default() }))
     }
-}
 
-impl Registry {
     /// The number of the core.
     pub(super) fn number(&self) -> u64 {
         self.0.number
@@ -73,17 +70,15 @@ impl Registry {
 
     /// The core is dropped.
     pub(crate) fn close(&self) {
-        for record in lock_unseen(&self.0.live).values() {
+        if let Some(record) = lock_unseen(&self.0.live).values().next() {
             record.fail("its core is freed");
         }
         graves::check_core(self.number());
     }
 }
 
-impl Core {
-    /// To be dropped when no thread of the host runs a task any more, and its queues are gone.
-    #[doc(hidden)]
-    pub fn audit_end(&self) -> End {
-        End(Some(self.registry.clone()))
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.check_end(PATIENCE);
     }
 }

@@ -63,6 +63,7 @@ mod waker;
 mod word;
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -213,7 +214,7 @@ where
         // A cell with nothing in its stage, made where it stays: large futures need not be moved.
         let cell = memory::allocate::<Cell<F, T, E>>().cast::<Cell<F, T, E>>();
         let at = cell.as_ptr();
-        let books = Books::open::<F>(&plan, cell.cast());
+        let books = Books::open(&plan, cell.cast(), PhantomData::<F>);
         // References: the region's, the handle's, the first context's, the first entry's.
         let header = Header {
             word: Word::new(4, SCHEDULED | HANDLE, mark),
