@@ -3,8 +3,8 @@
 use crate::report::Report;
 use crate::shell::{cargo, run as sh};
 use crate::{
-    Result, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory, no_args,
-    races, stress, tidy, web,
+    Result, audit, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory,
+    no_args, races, stress, tidy, web,
 };
 
 /// Long enough to reach every operation of a target, short enough for every push.
@@ -34,6 +34,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     // After the tests under the sanitizer, which have built what it uses.
     report.section("stress", || stress::section(STRESS_SECONDS.0, STRESS_SECONDS.1));
     report.section("tsan", || races::tsan_section(RACES_SECONDS));
+    report.section("audit", audit::section);
     report.section("valgrind", memory::valgrind_section);
     report.section("browser", web::section);
     report.section("bench", bench::section);

@@ -1,6 +1,7 @@
 //! The chores of the project: `cargo xtask help`.
 
 mod apt;
+mod audit;
 mod bare;
 mod bench;
 mod capi;
@@ -76,8 +77,14 @@ const CHORES: &[Chore] = &[
         run: memory::valgrind,
     },
     Chore {
+        name: "audit",
+        usage: "",
+        about: "tests and random programs, with books of who owns what",
+        run: audit::run,
+    },
+    Chore {
         name: "stress",
-        usage: "[--minutes N] [--asan | --tsan] [ARGS]",
+        usage: "[--minutes N] [--asan | --tsan | --audit] [ARGS]",
         about: "random programs over everything, for a while",
         run: stress::run,
     },

@@ -3,12 +3,13 @@
 use std::process::Command;
 
 use crate::Result;
+use crate::audit::audited;
 use crate::nightly::{NO_NIGHTLY, component, has_nightly};
 use crate::races::sanitized;
 use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir};
 
-const USAGE: &str = "usage: stress [--minutes N] [--asan | --tsan] [ARGS of asx-stress]";
+const USAGE: &str = "usage: stress [--minutes N] [--asan | --tsan | --audit] [ARGS of asx-stress]";
 
 /// What the programs are run under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ enum Under {
     Release,
     Asan,
     Tsan,
+    /// The books of who owns each reference: see `audit`.
+    Audit,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -70,6 +73,7 @@ fn parse(args: &[String]) -> Result<Stress> {
         match arg.as_str() {
             "--asan" => stress.under = Under::Asan,
             "--tsan" => stress.under = Under::Tsan,
+            "--audit" => stress.under = Under::Audit,
             "--minutes" => {
                 let minutes = args.next().and_then(|minutes| minutes.parse::<u64>().ok());
                 let seconds = minutes.and_then(|minutes| minutes.checked_mul(60)).ok_or(USAGE)?;
@@ -99,6 +103,9 @@ impl Under {
         const RUN: &str = "run --release --quiet -p asx-stress";
         if self == Under::Release {
             return Ok(cargo(&format!("{RUN} --")));
+        }
+        if self == Under::Audit {
+            return Ok(audited("run --quiet -p asx-stress --"));
         }
         let nightly = || cargo(&format!("+nightly {RUN}"));
         if self == Under::Tsan {
@@ -132,6 +139,7 @@ mod tests {
         let stress = parsed("--asan --minutes 2 --seed 7").unwrap();
         assert_eq!(stress.under, Under::Asan);
         assert_eq!(stress.args, ["--seconds", "120", "--seed", "7"]);
+        assert_eq!(parsed("--audit").unwrap().under, Under::Audit);
         assert!(parsed("--minutes").is_err() && parsed("--minutes x").is_err());
         assert_eq!(parsed("").unwrap(), Stress { under: Under::Release, args: Vec::new() });
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::wheel::Coalesce;
+use asx_runtime::audit::End;
 use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
 use crate::blocking::Pool;
@@ -264,6 +265,7 @@ impl Builder {
             threads: Vec::new(),
             shared: shared.clone(),
             denies_unheeded: self.denies_unheeded,
+            _end: core.audit_end(),
         };
         for worker in workers {
             let name = format!("{}-{}", self.name, worker.index);
@@ -299,6 +301,8 @@ pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
     /// Whether programs fail whose cancels are unheeded.
     pub(crate) denies_unheeded: bool,
+    /// Goes last: an audit looks then who is left.
+    _end: End,
 }
 
 impl Runtime {

@@ -18,6 +18,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use crate::audit::{HomeOwner, Owner};
 use crate::cell::{Header, TaskRef};
 use crate::node::Node;
 use crate::region::Region;
@@ -76,6 +77,7 @@ impl Turn {
     /// A poll that may do so many operations at once, with so many references in reserve.
     #[inline]
     pub(crate) fn new(task: ManuallyDrop<TaskRef>, operations: u32, reserve: u32) -> Turn {
+        task.books.enter(&task.word, Owner::Reserve, reserve);
         let (left, reserve) = (Cell::new(operations), Cell::new(reserve));
         let (node, home) = (Cell::new(ptr::null()), Cell::new(ptr::null()));
         let (homes, batch) = (Cell::new(0), Cell::new(0));
@@ -133,7 +135,7 @@ impl Turn {
         let homes = self.homes.take();
         if homes > 0 {
             // SAFETY: rule 3.
-            unsafe { home::remove(self.home.get(), homes) };
+            unsafe { home::remove(self.home.get(), HomeOwner::Reserve, homes) };
         }
     }
 
@@ -146,7 +148,7 @@ impl Turn {
         self.batch.set(0);
         if homes > 0 {
             // SAFETY: rule 3.
-            unsafe { home::remove(left, homes) };
+            unsafe { home::remove(left, HomeOwner::Reserve, homes) };
         }
     }
 
@@ -289,7 +291,7 @@ pub(crate) fn take_home(region: &Arc<Region>) -> bool {
                 // Most polls spawn once or not at all; those that go on get more at a time.
                 let batch = (turn.batch.get() * 2).clamp(1, BATCH);
                 turn.batch.set(batch);
-                home::add(region, batch);
+                home::add(region, HomeOwner::Reserve, batch);
                 batch
             }
             left => left,

@@ -14,6 +14,7 @@ use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
+use crate::audit::{Registry, Seal};
 use crate::cell::{Armed, Runnable, TaskRef};
 use crate::grace::GraceAlarm;
 use crate::guard;
@@ -241,6 +242,9 @@ pub struct Core {
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
     closing_obligations: AtomicUsize,
+    pub(crate) registry: Registry,
+    /// After all else, in an audit.
+    pub(crate) seal: Seal<Core>,
 }
 
 /// Timers of forgotten futures are still armed, maybe with wakers of the user's.
@@ -251,6 +255,7 @@ impl Drop for Core {
         for timers in [&self.timers, &self.alarms] {
             timers.close().into_iter().for_each(|left| left.token.discard(self));
         }
+        self.registry.close();
     }
 }
 
@@ -260,7 +265,7 @@ impl Core {
         let (now, passes) = (host.now(), host.time_passes());
         let endless = Settings::default().wheel;
         let first = || AtomicU64::new(1);
-        Arc::new(Core {
+        let core = Arc::new(Core {
             host,
             recorder: settings.journal.map(|journal| journal.recorder(passes)),
             timers: Timers::new(now, settings.wheel),
@@ -287,7 +292,11 @@ impl Core {
             latency: Latency::new(settings.cancel_latency),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
-        })
+            registry: Registry::open(),
+            seal: Seal::open(),
+        });
+        core.seal.set(&core, "core", 0, &core.registry);
+        core
     }
 
     /// The time.

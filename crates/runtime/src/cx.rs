@@ -18,6 +18,7 @@ use asx_kernel::time::Time;
 
 use crate::CancelSafe;
 use crate::ambient;
+use crate::audit::Owner;
 use crate::budget::Limits;
 use crate::cell::TaskRef;
 use crate::core::Core;
@@ -94,7 +95,7 @@ impl Wait {
 
 impl Cx {
     pub(crate) fn of(task: TaskRef) -> Cx {
-        Cx { task }
+        Cx { task: task.given_to(Owner::Context) }
     }
 
     pub(crate) fn task(&self) -> &TaskRef {
@@ -108,7 +109,7 @@ impl Cx {
     /// The context of the task that is being polled on this thread, for adapters whose traits have
     /// no room for one.
     pub fn current() -> Option<Cx> {
-        ambient::with_current(|task| Cx { task: task.clone() })
+        ambient::with_current(|task| Cx::of(task.clone()))
     }
 
     /// The id of the task.

@@ -9,6 +9,7 @@ use asx_kernel::region::RegionState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
+use crate::audit::Owner;
 use crate::cell::{Activity, Armed, FREE, Header, Runnable, TaskRef};
 use crate::core::{Alarm, Core};
 use crate::cx::Wait;
@@ -196,7 +197,7 @@ impl Region {
                 let inner = region.lock();
                 inner.each_task(|each| {
                     // SAFETY: the region keeps its tasks alive, and its lock is held.
-                    let each = unsafe { TaskRef::borrowed(each) };
+                    let each = unsafe { TaskRef::borrowed(each, Owner::Call) };
                     task = task.take().or((each.id() == number).then_some(each));
                 });
                 children = inner.children();
@@ -322,7 +323,8 @@ impl Region {
                 let inner = region.lock();
                 if inner.word.state() != RegionState::Open {
                     // SAFETY: the region keeps its tasks alive, and its lock is held.
-                    inner.each_task(|task| tasks.push(unsafe { TaskRef::borrowed(task) }));
+                    let own = |task| unsafe { TaskRef::borrowed(task, Owner::Call) };
+                    inner.each_task(|task| tasks.push(own(task)));
                 }
                 inner.children()
             };

@@ -4,6 +4,8 @@
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
 mod ambient;
+#[doc(hidden)]
+pub mod audit;
 mod begun;
 mod blocking;
 mod budget;

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Kind;
@@ -13,9 +14,10 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
 use crate::ambient::{self, Turn};
+use crate::audit::Owner;
 use crate::begun::Begun;
 use crate::budget;
-use crate::cell::{RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of};
+use crate::cell::{Header, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of};
 use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
 use crate::foreign;
@@ -223,6 +225,7 @@ fn settle(turn: &Turn) {
     if !cfg!(target_family = "wasm") && !turn.has_wait() {
         task.age_wait();
     }
+    task.books.end_poll(&task.word, reserve);
     if woken {
         task.word.end_woken_poll(reserve);
     }
@@ -297,7 +300,8 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     let seized = entry.header().word.seize();
     debug_assert!(seized.is_some(), "nobody else knows the entry");
     // SAFETY: rule 1 of cells: the region's, which never had it.
-    let task = unsafe { TaskRef::from_raw(entry.as_ptr()) };
+    let task = unsafe { TaskRef::from_raw(entry.as_ptr(), Owner::List) };
+    task.books.enter(&task.word, Owner::Poll, 1);
     let verdict = match discard(&task) {
         None => Verdict::Cancelled(why),
         // Its handle tells, if there is one that is asked.
@@ -309,6 +313,7 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     // SAFETY: `seize` set `POLLING`.
     unsafe { task.finish(verdict) };
     task.span.end(Severity::Cancelled);
+    task.books.end_poll(&task.word, 0);
     task.word.complete(false, 0);
 }
 
@@ -323,8 +328,8 @@ pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
             entry.header().region.core.host.dead_entries(now, 1);
         }
         // SAFETY: rule 1 of cells: `seize` has counted the poll's.
-        let task = unsafe { TaskRef::from_raw(entry.as_ptr()) };
-        finish(&Turn::new(ManuallyDrop::new(task), 0, 0), severity, None);
+        let task = unsafe { seized(entry.as_ptr()) };
+        finish(&Turn::new(task, 0, 0), severity, None);
     }
 }
 
@@ -338,8 +343,19 @@ fn discard(task: &TaskRef) -> Option<Panic> {
 /// Patience is over with a task that the caller has seized.
 pub(crate) fn force(task: &TaskRef) {
     // SAFETY: rule 1 of cells: `seize` has counted the poll's.
-    let poll = unsafe { TaskRef::from_raw(task.as_ptr()) };
-    end_by_force(&Turn::new(ManuallyDrop::new(poll), 0, 0));
+    let poll = unsafe { seized(task.as_ptr()) };
+    end_by_force(&Turn::new(poll, 0, 0));
+}
+
+/// The task for who ends it.
+///
+/// # Safety
+/// Rule 1 of cells: `seize` has counted the poll's reference.
+unsafe fn seized(task: NonNull<Header>) -> ManuallyDrop<TaskRef> {
+    // SAFETY: the caller's promise.
+    let task = unsafe { TaskRef::from_raw(task, Owner::Poll) };
+    task.books.enter(&task.word, Owner::Poll, 1);
+    ManuallyDrop::new(task)
 }
 
 /// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
@@ -409,6 +425,7 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(task);
     Object::of_task(task.id(), Part::End).write();
+    task.books.end_poll(&task.word, turn.left_in_reserve());
     let (ended, stamp) = task.complete(kept, severity, forced, turn.left_in_reserve());
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {

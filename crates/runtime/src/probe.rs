@@ -25,6 +25,7 @@ use asx_kernel::wheel::{Placement, TimerHandle};
 pub use crate::dump::quoted;
 
 use crate::ambient;
+use crate::audit::Owner;
 use crate::cell::{Activity, Extra, Runnable, TaskRef};
 use crate::channel::OwnedPermit;
 use crate::channel::session::TrackedPermit;
@@ -45,12 +46,12 @@ pub struct TaskProbe(TaskRef);
 impl TaskProbe {
     /// The task of a context.
     pub fn of(cx: &Cx) -> TaskProbe {
-        TaskProbe(cx.task().clone())
+        TaskProbe(cx.task().clone().given_to(Owner::Probe))
     }
 
     /// The task of a handle.
     pub fn of_task<T, E>(task: &Task<T, E>) -> TaskProbe {
-        TaskProbe(task.to_ref())
+        TaskProbe(task.to_ref().given_to(Owner::Probe))
     }
 
     /// Its number.
@@ -92,9 +93,8 @@ impl TaskProbe {
     pub fn lane(&self) -> Option<Lane> {
         let word = self.0.word.load();
         let queued = word.activity() == Activity::Runnable && !word.is_completed();
-        // SAFETY: the probe keeps the cell alive; the entry is forgotten, not used.
-        let entry = || std::mem::ManuallyDrop::new(unsafe { Runnable::new(self.0.as_ptr()) });
-        queued.then(|| entry().place().lane())
+        // SAFETY: the probe keeps the cell alive.
+        queued.then(|| unsafe { Runnable::lent(self.0.as_ptr()) }.place().lane())
     }
 
     /// Whether it is a finalizer.

@@ -19,6 +19,8 @@ mod parent;
 mod spare;
 pub(crate) mod straight;
 mod tasks;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod tree;
 #[cfg(target_family = "wasm")]
 mod untimed;
@@ -40,6 +42,7 @@ use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
+use crate::audit::{HomeBooks, Members, Owner, Seal};
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
 use crate::footprint::Object;
@@ -101,6 +104,9 @@ pub struct Region {
     stamp: Stamp,
     /// Goes last: it keeps the core (rule 2 of [`home`]).
     parent: Parent,
+    books: HomeBooks,
+    /// After all else, in an audit.
+    seal: Seal<Region>,
 }
 
 /// What a child's failure means to a scope.
@@ -135,6 +141,7 @@ pub(crate) struct Inner {
     pub(crate) max_children: Option<usize>,
     first: Option<NonNull<Header>>,
     last: Option<NonNull<Header>>,
+    members: Members,
     pub(crate) word: RegionWord,
     /// The cancel is a failure among equals: it reaches them as what it is.
     targeted: bool,
@@ -179,6 +186,7 @@ impl Region {
             word: RegionWord::default(),
             first: None,
             last: None,
+            members: Members::open(),
             children: Few::default(),
             finalizers: Vec::new(),
             cancel: None,
@@ -195,7 +203,7 @@ impl Region {
             waiters: Few::default(),
             body: None,
         };
-        Arc::new(Region {
+        let region = Arc::new(Region {
             core,
             id,
             parent: Parent(parent),
@@ -216,7 +224,11 @@ impl Region {
             departed: Departed::new(),
             inner: ShortLock::new(inner),
             stamp: Stamp::default(),
-        })
+            books: HomeBooks::open(id),
+            seal: Seal::open(),
+        });
+        region.seal.set(&region, "region", id, &region.core.registry);
+        region
     }
 
     /// Opens a region inside this one; its budget can only be tighter.
@@ -344,7 +356,7 @@ impl Region {
         let place = if task.is_finalizer() { &mut inner.broken } else { &mut inner.failure };
         let first = place.is_none();
         if first {
-            *place = Some(task.clone());
+            *place = Some(task.clone().given_to(Owner::Failure));
         }
         first
     }
@@ -659,54 +671,5 @@ impl Inner {
     fn add_to_fold(&mut self, severity: Severity) {
         // Shortcut: of the fold only the severity is ever seen, and that is the worst one.
         self.fold = self.fold.max(severity);
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use asx_kernel::outcome::{Fold, Outcome, Stop};
-
-    use super::*;
-    use crate::loose::loose_region;
-    use crate::spawn::{Plan, make};
-
-    #[test]
-    fn telling_again_what_was_told_changes_nothing() {
-        for (first, second) in Kind::ALL.iter().flat_map(|a| Kind::ALL.map(|b| (*a, b))) {
-            let region = loose_region();
-            let body = |_| std::future::pending::<Result<(), Cancelled>>();
-            // SAFETY: Send and 'static.
-            let (_entry, task) = unsafe { make(&region, Plan::default(), body) };
-            let task = task.to_ref();
-            for kind in [first, second] {
-                region.close_as(kind);
-                let told = (task.reason(), task.cleanup(), task.priority());
-                assert!(told.0.is_some());
-                region.cancel_inside();
-                let again = (task.reason(), task.cleanup(), task.priority());
-                assert_eq!(told, again, "{first:?}, {second:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
-        let root = crate::loose::loose_region();
-        let outcomes: [Outcome<(), ()>; 4] = [
-            Ok(()),
-            Err(Stop::Err(())),
-            Err(Stop::Cancelled(root.reason(Kind::User))),
-            Err(Stop::Panicked("".into())),
-        ];
-        let severities = Severity::ALL;
-        for picks in 0..4_usize.pow(4) {
-            let (mut fold, mut worst) = (Fold::default(), Severity::Ok);
-            for (order, place) in [(2, 1), (1, 4), (4, 16), (3, 64)] {
-                let pick = picks / place % 4;
-                fold.add(order, outcomes[pick].clone());
-                worst = worst.max(severities[pick]);
-            }
-            assert_eq!(fold.severity(), worst);
-        }
     }
 }

@@ -126,6 +126,9 @@ fn stress(options: &Options) -> Result<(), String> {
             memory.warmed_up();
         }
     }
+    // Nobody has written to what was freed.
+    #[cfg(asx_audit)]
+    asx_runtime::audit::check();
     // A sanitizer keeps what was freed.
     if !cfg!(asx_no_reuse) {
         memory.judge()?;

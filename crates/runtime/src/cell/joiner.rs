@@ -5,7 +5,8 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 use std::task::Waker;
 
-use super::{Header, TaskRef, is_task_waker, memory};
+use super::{Header, TaskRef, is_task_waker, memory, task_of};
+use crate::audit::Owner;
 use crate::core::Core;
 
 /// Set in the word of a boxed waker: both kinds of pointers are even.
@@ -25,7 +26,8 @@ impl Joiner {
         let word = self.0?;
         if word.addr().get() & BOXED == 0 {
             // SAFETY: rule 1: the reference that `set` put here, which stays here.
-            return Some(Kind::Task(ManuallyDrop::new(unsafe { TaskRef::from_raw(word.cast()) })));
+            let task = unsafe { TaskRef::from_raw(word.cast(), Owner::Joiner) };
+            return Some(Kind::Task(ManuallyDrop::new(task)));
         }
         let address = word.as_ptr().map_addr(|address| address & !BOXED);
         NonNull::new(address.cast()).map(Kind::Other)
@@ -43,8 +45,11 @@ impl Joiner {
         if known {
             return Joiner(None);
         }
-        let new = if is_task_waker(waker) {
-            ManuallyDrop::new(waker.clone()).data().cast_mut()
+        let new = if let Some(task) = task_of(waker) {
+            let own = ManuallyDrop::new(waker.clone()).data().cast_mut();
+            // SAFETY: rule 1: the waker keeps the cell alive.
+            unsafe { task.as_ref() }.books.shift(Owner::Waker, Owner::Joiner);
+            own
         } else {
             let other = waker.clone();
             let boxed = memory::allocate::<Waker>().cast::<Waker>();

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::TaskRef;
+use crate::audit::Owner;
 use crate::footprint::{Object, Part};
 use crate::foreign::Ticket;
 use crate::outcome::{Outcome, Stop};
@@ -84,7 +85,11 @@ impl<T, E> Drop for Joint<T, E> {
             let joiner = task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
             joiner.discard(&task.region.core);
         }
+        task.books.strike(&task.word, Owner::Handle);
         let parted = task.word.drop_handle_with(true);
+        if !parted.gone {
+            task.books.enter(&task.word, Owner::Handle, 1);
+        }
         if parted.claimed {
             // A panic here would drop the reference once more.
             // SAFETY: rule 2, claimed just now.

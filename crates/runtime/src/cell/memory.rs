@@ -28,11 +28,29 @@ pub(super) fn allocate<C>() -> std::ptr::NonNull<std::mem::MaybeUninit<C>> {
 ///
 /// # Safety
 /// It came from [`allocate`], is initialised, and nobody uses it any more.
-#[cfg(any(loom, target_family = "wasm", asx_no_reuse))]
+#[cfg(all(any(loom, target_family = "wasm", asx_no_reuse), not(asx_audit)))]
 #[inline(always)]
 pub(super) unsafe fn free<C>(cell: std::ptr::NonNull<C>) {
     // SAFETY: the caller's promise.
     drop(unsafe { Box::from_raw(cell.as_ptr()) });
+}
+
+/// Drops what is in a cell; the audit keeps the memory.
+///
+/// # Safety
+/// It came from [`allocate`], is initialised, and nobody uses it any more.
+#[cfg(asx_audit)]
+pub(super) unsafe fn free<C>(cell: std::ptr::NonNull<C>) {
+    struct Bury<C>(std::ptr::NonNull<C>);
+    impl<C> Drop for Bury<C> {
+        fn drop(&mut self) {
+            // SAFETY: rule 11: what a box of it has; its content was dropped.
+            unsafe { crate::audit::graves::bury(self.0.cast(), std::alloc::Layout::new::<C>()) };
+        }
+    }
+    let _memory = Bury(cell);
+    // SAFETY: the caller's promise.
+    unsafe { cell.drop_in_place() };
 }
 
 #[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]

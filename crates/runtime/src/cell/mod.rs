@@ -63,6 +63,7 @@ mod waker;
 mod word;
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -78,6 +79,7 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::time::Time;
 
 use crate::ambient;
+use crate::audit::{Books, Owner, Tag};
 use crate::budget::Limits;
 use crate::cx::Wait;
 use crate::outcome::{Outcome, Panic, Stop};
@@ -96,8 +98,9 @@ use stage::{Holds, Slot, Stage};
 pub(crate) use waker::task_number;
 pub(crate) use waker::{is_task_waker, task_of};
 pub use word::Activity;
+pub(crate) use word::Word;
 pub(crate) use word::{Ended, RESERVE, Requested, Snapshot, Woken};
-use word::{HANDLE, SCHEDULED, Word};
+use word::{HANDLE, SCHEDULED};
 
 /// A task that may run on any worker.
 pub(crate) const FREE: u16 = u16::MAX;
@@ -129,10 +132,11 @@ pub(crate) struct Header {
     pub(crate) extra: Option<Box<Extra>>,
     pub(crate) span: Span,
     pub(crate) wakers: Wakers,
+    pub(crate) books: Books,
 }
 
 /// What a task costs besides its future and its two words of the allocator.
-#[cfg(all(not(loom), target_pointer_width = "64"))]
+#[cfg(all(not(any(loom, asx_audit)), target_pointer_width = "64"))]
 const _: () = assert!(size_of::<Header>() == 88 + size_of::<Span>() + size_of::<Wakers>());
 
 // SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
@@ -210,6 +214,7 @@ where
         // A cell with nothing in its stage, made where it stays: large futures need not be moved.
         let cell = memory::allocate::<Cell<F, T, E>>().cast::<Cell<F, T, E>>();
         let at = cell.as_ptr();
+        let books = Books::open(&plan, cell.cast(), PhantomData::<F>);
         // References: the region's, the handle's, the first context's, the first entry's.
         let header = Header {
             word: Word::new(4, SCHEDULED | HANDLE, mark),
@@ -235,6 +240,7 @@ where
             extra: plan.extra,
             span,
             wakers: Wakers::NONE,
+            books,
         };
         // SAFETY: both fields are initialised here; an empty slot (rule 8) has nothing to copy.
         unsafe {
@@ -272,7 +278,7 @@ where
         drop(self.cx());
         let header = self.header();
         std::mem::forget(self);
-        (header, TaskRef { header })
+        (header, TaskRef::owned(header, Owner::Handle))
     }
 
     /// A cell that has its result before anybody polled it.
@@ -282,7 +288,7 @@ where
         // SAFETY: rule 2, nobody else knows the cell; rule 1.
         unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_result(result)) };
         std::mem::forget(self);
-        (header, TaskRef { header })
+        (header, TaskRef::owned(header, Owner::Handle))
     }
 }
 
@@ -295,7 +301,7 @@ impl<F, T, E> Fresh<F, T, E> {
     pub(crate) fn cx(&mut self) -> Option<Cx> {
         // Rule 1: the context's reference of a new cell.
         (!std::mem::replace(&mut self.lent, true))
-            .then(|| Cx::of(TaskRef { header: self.header() }))
+            .then(|| Cx::of(TaskRef::owned(self.header(), Owner::Context)))
     }
 }
 
@@ -304,9 +310,10 @@ impl<F, T, E> Drop for Fresh<F, T, E> {
         let header: NonNull<Header> = self.cell.cast();
         // Rule 1: the references of a cell that became nothing, its context's if it was not made.
         drop(self.cx());
-        for _ in ["region", "handle", "entry"] {
-            drop(TaskRef { header });
-        }
+        drop(TaskRef::owned(header, Owner::List));
+        drop(TaskRef::owned(header, Owner::Handle));
+        // SAFETY: rule 1: a new cell's reference for its first entry.
+        drop(unsafe { Runnable::new(header) });
     }
 }
 
@@ -395,7 +402,10 @@ unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
 /// Rule 1: this was the last reference; rule 5.
 unsafe fn free<F, T, E>(header: NonNull<Header>) {
     // SAFETY: the caller's promise.
-    unsafe { memory::free(header.cast::<Cell<F, T, E>>()) };
+    unsafe {
+        header.as_ref().books.close(&header.as_ref().word);
+        memory::free(header.cast::<Cell<F, T, E>>());
+    }
 }
 
 impl Header {
@@ -406,6 +416,7 @@ impl Header {
     /// for the same task's links again.
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn links(&self) -> &mut Links {
+        self.books.check_alive();
         // SAFETY: the caller's promise.
         unsafe { &mut *self.links.get() }
     }
@@ -526,6 +537,8 @@ impl Header {
 /// A counted reference to a task.
 pub(crate) struct TaskRef {
     header: NonNull<Header>,
+    /// Whose it is, in an audit.
+    tag: Tag,
 }
 
 // SAFETY: the header is Send and Sync; what the stage holds is guarded by rules 2 and 6.
@@ -539,21 +552,39 @@ impl TaskRef {
     /// # Safety
     /// Rule 1: the cell is alive.
     #[inline]
-    pub(crate) unsafe fn borrowed(header: NonNull<Header>) -> TaskRef {
+    pub(crate) unsafe fn borrowed(header: NonNull<Header>, owner: Owner) -> TaskRef {
+        // SAFETY: the caller's promise.
+        let task = unsafe { header.as_ref() };
         // Rule 10.
-        if !ambient::take_reference(header) {
-            // SAFETY: the caller's promise.
-            unsafe { header.as_ref() }.word.add_reference();
+        if ambient::take_reference(header) {
+            task.books.shift(Owner::Reserve, owner);
+        } else {
+            task.word.add_reference();
+            task.books.enter(&task.word, owner, 1);
         }
-        TaskRef { header }
+        TaskRef::owned(header, owner)
+    }
+
+    /// A reference that this owner has.
+    #[inline]
+    fn owned(header: NonNull<Header>, owner: Owner) -> TaskRef {
+        TaskRef { header, tag: Tag::new(owner) }
     }
 
     /// Takes over a reference somebody had.
     ///
     /// # Safety
     /// Rule 1: the reference was counted and is not used otherwise.
-    pub(crate) unsafe fn from_raw(header: NonNull<Header>) -> TaskRef {
-        TaskRef { header }
+    pub(crate) unsafe fn from_raw(header: NonNull<Header>, owner: Owner) -> TaskRef {
+        TaskRef::owned(header, owner)
+    }
+
+    /// The same reference, which is another's now.
+    #[inline]
+    pub(crate) fn given_to(mut self, owner: Owner) -> TaskRef {
+        self.books.shift(self.tag.owner(), owner);
+        self.tag.set(owner);
+        self
     }
 
     #[inline]
@@ -611,7 +642,9 @@ impl Deref for TaskRef {
     #[inline]
     fn deref(&self) -> &Header {
         // SAFETY: rule 1.
-        unsafe { self.header.as_ref() }
+        let task = unsafe { self.header.as_ref() };
+        task.books.check_alive();
+        task
     }
 }
 
@@ -619,7 +652,7 @@ impl Clone for TaskRef {
     #[inline]
     fn clone(&self) -> Self {
         // SAFETY: rule 1: this one keeps the cell alive.
-        unsafe { TaskRef::borrowed(self.header) }
+        unsafe { TaskRef::borrowed(self.header, self.tag.of_clone()) }
     }
 }
 
@@ -627,7 +660,11 @@ impl Drop for TaskRef {
     #[inline]
     fn drop(&mut self) {
         // Rule 10.
-        if !ambient::return_reference(self.header) && self.word.drop_reference() {
+        if ambient::return_reference(self.header) {
+            return self.books.shift(self.tag.owner(), Owner::Reserve);
+        }
+        self.books.strike(&self.word, self.tag.owner());
+        if self.word.drop_reference() {
             // SAFETY: rule 1, this was the last one; rule 5.
             unsafe { (self.header.as_ref().vtable.free)(self.header) }
         }

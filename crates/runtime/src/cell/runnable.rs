@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use asx_kernel::lanes::{Place, Priority};
 
 use super::{BLOCKING, Header, TaskRef};
+use crate::audit::Owner;
 
 /// An entry for a queue: a task that is to be polled. It owns a reference (rule 1).
 ///
@@ -20,7 +21,19 @@ impl Runnable {
     /// # Safety
     /// Rule 1: a reference was counted for this entry.
     pub(crate) unsafe fn new(header: NonNull<Header>) -> Runnable {
-        Runnable(TaskRef { header })
+        // SAFETY: the caller's promise.
+        let (task, entry) = unsafe { (header.as_ref(), TaskRef::from_raw(header, Owner::Entry)) };
+        task.books.enter(&task.word, Owner::Entry, 1);
+        Runnable(entry)
+    }
+
+    /// An entry that is looked at, and owns nothing.
+    ///
+    /// # Safety
+    /// Rule 1: the cell is alive as long as this.
+    pub(crate) unsafe fn lent(header: NonNull<Header>) -> ManuallyDrop<Runnable> {
+        // SAFETY: the caller's promise; it is not dropped.
+        ManuallyDrop::new(Runnable(unsafe { TaskRef::from_raw(header, Owner::Entry) }))
     }
 
     #[inline]
@@ -35,7 +48,7 @@ impl Runnable {
     /// The task, for the one who polls it: the reference is the poll's now, and goes with the step
     /// of the word that ends it.
     pub(crate) fn into_task(self) -> ManuallyDrop<TaskRef> {
-        ManuallyDrop::new(self.0)
+        ManuallyDrop::new(self.0.given_to(Owner::Poll))
     }
 
     /// The worker the task is pinned to: only there may it be run.
@@ -95,6 +108,7 @@ impl Runnable {
     /// The pointer came from [`Runnable::into_raw`] and is used once.
     #[inline]
     pub unsafe fn from_raw(raw: NonNull<()>) -> Runnable {
-        Runnable(TaskRef { header: raw.cast() })
+        // SAFETY: the caller's promise.
+        Runnable(unsafe { TaskRef::from_raw(raw.cast(), Owner::Entry) })
     }
 }

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::{Header, TaskRef};
+use crate::audit::Owner;
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
@@ -40,27 +41,27 @@ unsafe fn header(data: *const ()) -> NonNull<Header> {
 
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: rule 1: the waker that is cloned keeps the cell alive.
-    let task = unsafe { TaskRef::borrowed(header(data)) };
+    let task = unsafe { TaskRef::borrowed(header(data), Owner::Waker) };
     task.wakers.more();
     RawWaker::new(task.into_raw().as_ptr().cast_const().cast(), &VTABLE)
 }
 
 unsafe fn wake(data: *const ()) {
     // SAFETY: rule 1: the waker's own reference, which ends here.
-    let task = unsafe { TaskRef::from_raw(header(data)) };
+    let task = unsafe { TaskRef::from_raw(header(data), Owner::Waker) };
     task.wakers.fewer();
     task.wake();
 }
 
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: rule 1: the waker's own reference, which stays.
-    let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header(data)) });
+    let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header(data), Owner::Waker) });
     crate::poll::wake(&task);
 }
 
 unsafe fn drop_waker(data: *const ()) {
     // SAFETY: rule 1: the waker's own reference, which ends here.
-    let task = unsafe { TaskRef::from_raw(header(data)) };
+    let task = unsafe { TaskRef::from_raw(header(data), Owner::Waker) };
     task.wakers.fewer();
 }
 

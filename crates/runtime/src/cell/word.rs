@@ -563,6 +563,13 @@ impl Word {
         self.0.fetch_and(!LOCK, Release);
     }
 
+    /// How many references are counted, unless the count is saturated.
+    #[cfg(asx_audit)]
+    pub(crate) fn references(&self) -> Option<u64> {
+        let word = self.0.load(Acquire);
+        (word < SATURATED).then_some(word / REF)
+    }
+
     /// One reference more.
     #[inline]
     pub(crate) fn add_reference(&self) {

@@ -22,6 +22,7 @@
 use std::array;
 use std::ptr::{NonNull, null_mut};
 
+use crate::audit::Owner;
 use crate::cell::{Header, TaskRef};
 use crate::journal::Stamp;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -159,7 +160,7 @@ fn emptied(place: &AtomicPtr<Header>) -> TaskRef {
         if let Some(task) = NonNull::new(place.load(Acquire)) {
             place.store(null_mut(), Relaxed);
             // SAFETY: rule 3: the region's reference.
-            return unsafe { TaskRef::from_raw(task) };
+            return unsafe { TaskRef::from_raw(task, Owner::List) };
         }
         pause(rounds);
         rounds = rounds.saturating_add(1);

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use super::Region;
 use crate::ambient;
+use crate::audit::HomeOwner;
 use crate::core::Core;
 use crate::prim::atomic::Ordering::{AcqRel, Relaxed};
 
@@ -27,8 +28,10 @@ pub(crate) struct Home(ManuallyDrop<Arc<Region>>);
 impl Home {
     #[inline]
     pub(crate) fn of(region: &Arc<Region>) -> Home {
-        if !ambient::take_home(region) {
-            add(region, 1);
+        if ambient::take_home(region) {
+            region.books.shift(HomeOwner::Reserve, HomeOwner::Cell);
+        } else {
+            add(region, HomeOwner::Cell, 1);
         }
         // SAFETY: rule 1: counted just now; a home never drops what it has here.
         Home(ManuallyDrop::new(unsafe { Arc::from_raw(Arc::as_ptr(region)) }))
@@ -40,6 +43,7 @@ impl Deref for Home {
 
     #[inline]
     fn deref(&self) -> &Arc<Region> {
+        self.0.seal.check_alive();
         &self.0
     }
 }
@@ -48,10 +52,11 @@ impl Drop for Home {
     #[inline]
     fn drop(&mut self) {
         let region = Arc::as_ptr(&self.0);
-        if !ambient::return_home(region) {
-            // SAFETY: rule 1: this one.
-            unsafe { remove(region, 1) };
+        if ambient::return_home(region) {
+            return self.books.shift(HomeOwner::Cell, HomeOwner::Reserve);
         }
+        // SAFETY: rule 1: this one.
+        unsafe { remove(region, HomeOwner::Cell, 1) };
     }
 }
 
@@ -80,6 +85,7 @@ impl Deref for Kept {
 
     #[inline]
     fn deref(&self) -> &Arc<Core> {
+        self.core.seal.check_alive();
         &self.core
     }
 }
@@ -93,11 +99,19 @@ impl Drop for Kept {
     }
 }
 
+#[cfg(all(test, asx_audit))]
+impl Region {
+    pub(crate) fn check_alive(&self) {
+        self.seal.check_alive();
+    }
+}
+
 /// Counts so many more homes of a region.
-pub(crate) fn add(region: &Arc<Region>, more: u32) {
+pub(crate) fn add(region: &Arc<Region>, owner: HomeOwner, more: u32) {
     if region.homes.fetch_add(more as usize, Relaxed) == 0 {
         std::mem::forget(region.clone());
     }
+    region.books.enter(|| region.homes.load(Relaxed), owner, more);
 }
 
 /// Counts so many homes fewer.
@@ -105,9 +119,11 @@ pub(crate) fn add(region: &Arc<Region>, more: u32) {
 /// # Safety
 /// Rule 1: they were counted, and nobody has them any more.
 #[inline]
-pub(crate) unsafe fn remove(region: *const Region, fewer: u32) {
+pub(crate) unsafe fn remove(region: *const Region, owner: HomeOwner, fewer: u32) {
     // SAFETY: rule 1: the region lives until the count is zero.
-    let before = unsafe { &*region }.homes.fetch_sub(fewer as usize, AcqRel);
+    let counted = unsafe { &*region };
+    counted.books.strike(|| counted.homes.load(Relaxed), owner, fewer);
+    let before = counted.homes.fetch_sub(fewer as usize, AcqRel);
     if before == fewer as usize {
         // SAFETY: rule 1: the reference of all homes, which came from an `Arc`.
         drop(unsafe { Arc::from_raw(region) });

@@ -17,6 +17,7 @@ use std::time::Duration;
 use asx_kernel::time::Time;
 
 use super::Region;
+use crate::audit::Owner;
 use crate::cell::{Header, TaskRef};
 use crate::grace::waits_for_inside;
 use crate::prim::atomic::Ordering;
@@ -180,7 +181,7 @@ impl Region {
                         is_over && !patient && !(has_children && waits_for_inside(header));
                     if entry.reported {
                         // SAFETY: as above.
-                        over.push(unsafe { TaskRef::borrowed(task) });
+                        over.push(unsafe { TaskRef::borrowed(task, Owner::Call) });
                     } else {
                         let look = if is_over { soon } else { entry.end.min(soon) };
                         next = Some(next.map_or(look, |next| next.min(look)));

@@ -11,6 +11,7 @@ use asx_kernel::status::Status;
 
 use super::tree::Tree;
 use super::{Inner, Region};
+use crate::audit::Owner;
 use crate::cell::{Header, TaskRef};
 use crate::short::Held;
 
@@ -69,7 +70,7 @@ impl Region {
             return;
         }
         // SAFETY: the caller's promise.
-        let task = unsafe { TaskRef::from_raw(task) };
+        let task = unsafe { TaskRef::from_raw(task, Owner::List) };
         region.task_gone(&task, severity, stamp);
         if pinned {
             region.core.host.pinned(task.pin, false);
@@ -175,9 +176,32 @@ impl Inner {
         }
     }
 
+    /// Nothing is left in a region that is closed.
+    #[cfg(asx_audit)]
+    pub(super) fn check_closed(&self, region: &Region) {
+        let mut listed = Vec::new();
+        // SAFETY: the region keeps listed tasks alive, and its lock is held.
+        self.each_task(|task| listed.push(unsafe { task.as_ref() }.books.describe()));
+        let children: Vec<_> = self.children.values().map(|child| child.id).collect();
+        let counted = (self.word.live_tasks(), self.word.open_children());
+        if !listed.is_empty()
+            || !children.is_empty()
+            || self.members.count() > 0
+            || counted != (0, 0)
+        {
+            crate::audit::fail(&format!(
+                "region {}: it is closed, and has tasks {listed:?} and regions {children:?}, \
+                 of which {} are listed and {counted:?} counted",
+                region.id,
+                self.members.count()
+            ));
+        }
+    }
+
     fn push(&mut self, task: NonNull<Header>) {
         // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
         unsafe {
+            self.members.joins(task.as_ref(), self.word.live_tasks().into());
             task.as_ref().links().prev = self.last;
             match self.last {
                 Some(last) => last.as_ref().links().next = Some(task),
@@ -190,6 +214,7 @@ impl Inner {
     fn unlink(&mut self, task: NonNull<Header>) {
         // SAFETY: as in `push`.
         unsafe {
+            self.members.leaves(task.as_ref());
             let links = *task.as_ref().links();
             match links.prev {
                 Some(prev) => prev.as_ref().links().next = links.next,

@@ -77,6 +77,8 @@ impl<'a> RegionStore for Tree<'a> {
     fn closed(&mut self, region: Self::Region) -> Option<Self::Region> {
         let (waiters, fold) = {
             let mut inner = region.lock();
+            #[cfg(asx_audit)]
+            inner.check_closed(region);
             let outcome = inner.fold;
             region.note(EventKind::RegionOutcome { outcome });
             region.core.region_done();

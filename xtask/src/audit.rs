@@ -1,0 +1,48 @@
+//! `cargo xtask audit`: tests, corpus and random programs in the build that keeps books of who owns
+//! each reference to a task or region, and poisons what is freed.
+
+use std::process::Command;
+
+use crate::check::has_nextest;
+use crate::report::Verdict;
+use crate::shell::{cargo, run as sh, target_dir};
+use crate::{Result, no_args, stress};
+
+/// The books, and no memory that is used again before they were looked at.
+const FLAGS: &str = "--cfg asx_audit --cfg asx_no_reuse";
+
+/// What links the runtime and its host on threads. The corpus is among the tests of conformance.
+const CRATES: &str = "-p asx-runtime -p asx-native -p asx -p asx-conformance";
+
+/// Long enough for random programs to reach every operation.
+const STRESS_SECONDS: u32 = 20;
+
+pub(crate) fn run(args: &[String]) -> Result {
+    no_args(args)?;
+    tests()?;
+    let seconds = ["--audit".into(), "--seconds".into(), STRESS_SECONDS.to_string()];
+    stress::run(&seconds)
+}
+
+pub(crate) fn section() -> Verdict {
+    match run(&[]) {
+        Ok(()) => Verdict::Passed(format!("tests, corpus, {STRESS_SECONDS} s of random programs")),
+        Err(why) => Verdict::Failed(why),
+    }
+}
+
+fn tests() -> Result {
+    if !has_nextest() {
+        return sh(&mut audited(&format!("test --quiet --lib --tests {CRATES}")));
+    }
+    // What must not compile is not run.
+    let mut test = audited(&format!("nextest run {CRATES} --no-fail-fast"));
+    sh(test.args(["-E", "not binary(ui)"]))
+}
+
+/// A cargo command line for that build, in a directory of its own: the flags change every crate.
+pub(crate) fn audited(line: &str) -> Command {
+    let mut command = cargo(line);
+    command.env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", target_dir().join("audit"));
+    command
+}
