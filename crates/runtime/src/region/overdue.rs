@@ -152,8 +152,6 @@ impl Region {
         // Who begins from now on has it looked at again.
         self.watched.store(false, Ordering::Release);
         let (now, time) = (self.core.host.now(), self.cleanup_time());
-        // A time that was stated for all counts instead; what is left then ends with it.
-        let patient = self.has_stated_time();
         let (mut over, mut next) = (Vec::new(), None::<Time>);
         let soon = now + self.between_looks();
         {
@@ -177,8 +175,12 @@ impl Region {
                 let Some(mut entry) = old.find(header.id()).copied().or_else(fresh) else { return };
                 if !entry.reported {
                     let is_over = entry.end <= now;
-                    entry.reported =
-                        is_over && !patient && !(has_children && waits_for_inside(header));
+                    // A time that was stated for all counts instead; what is left then ends with
+                    // it. To find out takes a walk to the root: in a deep tree nearly all wait for
+                    // what is inside.
+                    entry.reported = is_over
+                        && !(has_children && waits_for_inside(header))
+                        && !self.has_stated_time();
                     if entry.reported {
                         // SAFETY: as above.
                         over.push(unsafe { TaskRef::borrowed(task, Owner::Call) });
