@@ -53,7 +53,7 @@ fn sealed(payload: &[u8]) -> Option<Vec<u8>> {
     if length == 0 || length >= 1 << 20 {
         return None;
     }
-    let mut bytes = b"ASXT\x01".to_vec();
+    let mut bytes = b"ASXT\x02".to_vec();
     while length >= 0x80 {
         bytes.push(length as u8 | 0x80);
         length >>= 7;

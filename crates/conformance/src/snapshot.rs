@@ -163,7 +163,8 @@ mod tests {
             "setup = [{ op = \"open\", as = \"r\", polls = 17 }]",
             "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config.limits]\ntasks = 9",
             "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config]\nworkers = 2",
-            "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config]\ntie_break = \"task_key\"",
+            "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n\
+             [config]\ntie_break = \"task_key\"",
             "setup = [{ op = \"open\", as = \"r\", polls = 16 }]\n[config.browser]",
         ];
         for other in others {

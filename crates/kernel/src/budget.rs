@@ -116,9 +116,9 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes one poll for a task that is about to be polled: whether there was one. Polls are looked
-    /// at first, then cost; both are exhausted at 0. The first time one is, nothing is taken and the
-    /// task is to be cancelled for it; after that it is polled all the same.
+    /// Takes one poll for a task that is about to be polled: whether there was one. Polls are
+    /// looked at first, then cost; both are exhausted at 0. The first time one is, nothing is taken
+    /// and the task is to be cancelled for it; after that it is polled all the same.
     pub fn begin_poll(&mut self, noticed: &mut Noticed) -> Result<bool, Exhausted> {
         let polls_out = self.poll_quota == 0 && !noticed.polls;
         let cost_out = self.cost_quota == Some(0) && !noticed.cost;

@@ -2,8 +2,9 @@
 //!
 //! Whatever ends, somebody above may now be able to go on: a region whose last child has ended
 //! finalizes, releases what it holds (timers, then permits and queues), accounts for leaks and
-//! closes; that may be the last child its parent waited for. A host brings the storage ([`RegionStore`]: arenas in the model, cells behind
-//! short locks in the runtime), the order of things is here.
+//! closes; that may be the last child its parent waited for. A host brings the storage
+//! ([`RegionStore`]: arenas in the model, cells behind short locks in the runtime), the order of
+//! things is here.
 
 use crate::region::{Duty, RegionState, RegionWord};
 

@@ -231,8 +231,8 @@ impl<F> Check<F> {
         self
     }
 
-    /// How the workers of [`workers`](Check::workers) order entries of equal priority: as they came,
-    /// by the strategy's choice, or by task id. Without workers it does nothing.
+    /// How the workers of [`workers`](Check::workers) order entries of equal priority: as they
+    /// came, by the strategy's choice, or by task id. Without workers it does nothing.
     pub fn tie_break(mut self, tie_break: TieBreak) -> Self {
         self.tie_break = tie_break;
         self

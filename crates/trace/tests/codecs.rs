@@ -253,7 +253,8 @@ fn both_codecs_have_one_digest_and_the_binary_one_is_small() {
 fn members_may_come_in_any_order_with_any_escape_and_blanks() {
     let text = "{ \"complete\" : true , \"meta\":{ }, \"workers\":1,\"seed\":0,\
         \"host\":\"\\u0068\",\
-        \"contract\":\"asx-semantics-1\",\"program\":\"\\ud83d\\ude00\\/\",\"version\":2,\"record\":\"header\"}\r\n\
+        \"contract\":\"asx-semantics-1\",\
+        \"program\":\"\\ud83d\\ude00\\/\",\"version\":2,\"record\":\"header\"}\r\n\
         {\"text\":\"b\",\"record\":\"label\",\"number\":3,\"class\":\"timer\"}\n";
     let mut reader = Reader::open(text.as_bytes()).unwrap();
     assert_eq!(reader.header(), &Header::new("\u{1f600}/", "h"));
@@ -331,7 +332,8 @@ fn a_source_that_fails_is_an_error_in_its_place() {
                     self.0 = left;
                     let line =
                         b"{\"record\":\"header\",\"version\":2,\"contract\":\"asx-semantics-1\",\
-                        \"program\":\"p\",\"host\":\"h\",\"seed\":0,\"workers\":1,\"complete\":true,\"meta\":{}}\n";
+                        \"program\":\"p\",\"host\":\"h\",\"seed\":0,\"workers\":1,\
+                        \"complete\":true,\"meta\":{}}\n";
                     buffer[..line.len()].copy_from_slice(line);
                     Ok(line.len())
                 }

@@ -470,7 +470,8 @@ const LINES: &[(&str, &str, &str, u64, &str)] = &[
         "\"version\":2",
         "\"version\":1",
         0,
-        "version 1 of the format is not known here: this build reads version 2; record the run again",
+        "version 1 of the format is not known here: this build reads version 2; record the run \
+         again",
     ),
     (
         "missing_field",
@@ -484,7 +485,8 @@ const LINES: &[(&str, &str, &str, u64, &str)] = &[
         "asx-semantics-1",
         "asx-semantics-2",
         0,
-        "it was recorded under the contract `asx-semantics-2`, and this build has `asx-semantics-1`",
+        "it was recorded under the contract `asx-semantics-2`, and this build has \
+         `asx-semantics-1`",
     ),
     ("missing_field", "\"seed\":4,", "", 0, "the field `seed` is missing"),
     ("duplicate_field", "\"note\":", "\"commit\":", 0, "`commit` is there twice"),

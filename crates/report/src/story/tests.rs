@@ -8,7 +8,8 @@ use std::fmt::Write;
 /// A run of events given as `kind task=.. field=..`, one a line.
 fn story(lines: &str) -> Story {
     let mut text = String::from(
-        "{\"record\":\"header\",\"version\":2,\"contract\":\"asx-semantics-1\",\"program\":\"p\",\"host\":\"h\",\"seed\":0,\
+        "{\"record\":\"header\",\"version\":2,\"contract\":\"asx-semantics-1\",\
+         \"program\":\"p\",\"host\":\"h\",\"seed\":0,\
          \"workers\":2,\"complete\":true,\"meta\":{}}\n",
     );
     for (seq, line) in lines.trim().lines().enumerate() {

@@ -179,8 +179,8 @@ fn a_decision_is_on_record_before_what_it_leads_to() {
     let (seq, hash) = (w.scheduler().chain().seq, w.scheduler().chain().hash);
     assert_eq!((events.len(), seq), (1, 1));
     let text = format!(
-        "scheduler_step_decision task=1 region=1 worker=0 lane=cancel decision_seq=1 decision_hash={hash} \
-         cancel_streak=0 limit=16 fallback=false"
+        "scheduler_step_decision task=1 region=1 worker=0 lane=cancel decision_seq=1 \
+         decision_hash={hash} cancel_streak=0 limit=16 fallback=false"
     );
     assert!(events[0].to_string().ends_with(&text), "{} {text}", events[0]);
 }
