@@ -358,7 +358,7 @@ impl Region {
 }
 
 /// Whether a task waits for a scope or another task. What it waited for last says nothing while it
-/// is being polled, as that was in an earlier poll, and nothing if its last poll did not look at it.
+/// is being polled, as that was in an earlier poll, nor if its last poll did not look at it.
 pub(crate) fn waits_for_inside(task: &Header) -> bool {
     let waits = matches!(task.wait(), Some((Wait::Scope | Wait::Join, _)));
     let waits = waits && !task.is_wait_stale();

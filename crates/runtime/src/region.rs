@@ -90,7 +90,7 @@ pub struct Region {
     cleanup_polls: AtomicU32,
     /// How long cleanup may take in here, in nanoseconds; `u64::MAX`: for ever.
     cleanup_time: AtomicU64,
-    /// Whether an alarm is armed that looks for cleanup that takes too long; see `overdue`.
+    /// Whether somebody will look soon who cleans up; see `overdue`.
     #[cfg(not(target_family = "wasm"))]
     watched: AtomicBool,
     /// Whether the body of the scope is to stop; says that `inner.reason` is set.

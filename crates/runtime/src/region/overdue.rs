@@ -8,8 +8,8 @@
 //!
 //! To note a time for each task would cost every cancelled task a look at the clock. So whoever
 //! begins to clean up has its region looked at soon, an eighth of the time later, if nothing else
-//! has. What is found cleaning up then has its whole time from that look on; nearly always there is
-//! nothing any more.
+//! has. What is found cleaning up then has its whole time from that look on, and is looked at again
+//! when that is over; nearly always there is nothing any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,8 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub(crate) struct Cleaning {
     /// Sorted by number.
     tasks: Vec<Entry>,
+    /// When is looked next.
+    look: Option<Time>,
 }
 
 #[derive(Clone, Copy)]
@@ -49,7 +51,16 @@ struct Entry {
 
 impl Cleaning {
     pub(crate) fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
+        self.tasks.is_empty() && self.look.is_none()
+    }
+
+    /// Whether an alarm is to be armed for a look at that time: there is none before it.
+    fn needs_look(&mut self, when: Time) -> bool {
+        let needs = self.look.is_none_or(|look| when < look);
+        if needs {
+            self.look = Some(when);
+        }
+        needs
     }
 
     fn find(&self, task: u64) -> Option<&Entry> {
@@ -94,7 +105,14 @@ impl Region {
     #[inline(never)]
     fn watch_soon(self: &Arc<Self>) {
         if !self.watched.swap(true, Ordering::AcqRel) {
-            self.look_at(self.core.host.now() + self.between_looks());
+            self.look_by(self.core.host.now() + self.between_looks());
+        }
+    }
+
+    /// Has it looked at then, or before.
+    fn look_by(self: &Arc<Self>, when: Time) {
+        if self.lock().graces.cleaning.needs_look(when) {
+            self.look_at(when);
         }
     }
 
@@ -123,7 +141,7 @@ impl Region {
         let end = self.core.host.now() + time;
         let entry = Entry { task: task.id(), end, stated: true, any_polls, reported: false };
         self.lock().graces.cleaning.add(entry);
-        self.look_at(end);
+        self.look_by(end);
     }
 
     /// What is left of the time that was stated with the cancel of a task.
@@ -157,7 +175,10 @@ impl Region {
         {
             let mut inner = self.lock();
             let has_children = inner.word.open_children() > 0;
-            let old = std::mem::take(&mut inner.graces.cleaning);
+            let cleaning = &mut inner.graces.cleaning;
+            cleaning.look = cleaning.look.filter(|look| now < *look);
+            let look = cleaning.look;
+            let old = std::mem::take(cleaning);
             let mut new = Vec::new();
             inner.each_task(|task| {
                 // SAFETY: the region keeps its tasks alive, and its lock is held.
@@ -175,29 +196,25 @@ impl Region {
                 let Some(mut entry) = old.find(header.id()).copied().or_else(fresh) else { return };
                 if !entry.reported {
                     let is_over = entry.end <= now;
+                    let waits = has_children && waits_for_inside(header);
                     // A time that was stated for all counts instead; what is left then ends with
-                    // it. To find out takes a walk to the root: in a deep tree nearly all wait for
-                    // what is inside.
-                    entry.reported = is_over
-                        && !(has_children && waits_for_inside(header))
-                        && !self.has_stated_time();
+                    // it. Asked last: in a deep tree that is a long way up.
+                    entry.reported = is_over && !waits && !self.has_stated_time();
                     if entry.reported {
                         // SAFETY: as above.
                         over.push(unsafe { TaskRef::borrowed(task, Owner::Call) });
                     } else {
-                        let look = if is_over { soon } else { entry.end.min(soon) };
+                        let look = if is_over { soon } else { entry.end };
                         next = Some(next.map_or(look, |next| next.min(look)));
                     }
                 }
                 new.push(entry);
             });
             new.sort_unstable_by_key(|entry| entry.task);
-            inner.graces.cleaning.tasks = new;
+            inner.graces.cleaning = Cleaning { tasks: new, look };
         }
-        if let Some(next) = next
-            && !self.watched.swap(true, Ordering::AcqRel)
-        {
-            self.look_at(next);
+        if let Some(next) = next {
+            self.look_by(next);
         }
         for task in over {
             self.core.time_overrun(&task);
