@@ -35,6 +35,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("stress", || stress::section(STRESS_SECONDS.0, STRESS_SECONDS.1));
     report.section("tsan", || races::tsan_section(RACES_SECONDS));
     report.section("audit", audit::section);
+    report.section("miri", races::miri_section);
     report.section("valgrind", memory::valgrind_section);
     report.section("browser", web::section);
     report.section("bench", bench::section);

@@ -71,6 +71,12 @@ const CHORES: &[Chore] = &[
         run: races::tsan,
     },
     Chore {
+        name: "miri",
+        usage: "[FILTERS]",
+        about: "unit tests of the task core under Miri",
+        run: races::miri,
+    },
+    Chore {
         name: "valgrind",
         usage: "[ARGS]",
         about: "tests under valgrind; arguments go to cargo test",

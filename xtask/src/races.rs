@@ -9,8 +9,8 @@
 //! of its thread (one is written, the other is read afterwards), and what is not atomic is handed
 //! over by an acquire and a release, or by a lock.
 //!
-//! Miri interprets the unit tests of the task core, some thousand times slower: borrows, provenance,
-//! uninitialised memory, weak memory orderings.
+//! Miri interprets the unit tests of the task core, some thousand times slower: it checks borrows,
+//! provenance, uninitialised memory, and weak memory orderings.
 
 use std::process::Command;
 
@@ -52,5 +52,40 @@ pub(crate) fn tsan_section(seconds: u32) -> Verdict {
     match tsan(&[]).and_then(|()| stress::run(&programs.map(String::from))) {
         Ok(()) => Verdict::Passed(format!("native tests, random programs {seconds} s")),
         Err(why) => Verdict::Failed(why),
+    }
+}
+
+/// Tests of the task core and what is beside it: where the `unsafe` blocks are.
+const CORE: &str = "cell:: region:: foreign:: guard:: short:: grace:: cx:: spawn:: start:: \
+                    blocking:: combine:: channel::line channel::oneshot";
+/// Those of them with threads, which are run with several seeds: each is another schedule.
+const SCHEDULES: &str = "cell::memory short:: region::spare";
+/// Not these: pure functions over every word there can be, and a race of some thousand rounds.
+const SKIPPED: &str = "--skip word:: --skip threads_that_spawn_end_and_look_at_once";
+const SEEDS: &str = "-Zmiri-many-seeds=0..4";
+
+/// Tests of the runtime's crate under Miri; arguments are filters.
+pub(crate) fn miri(args: &[String]) -> Result {
+    component("miri")?;
+    component("rust-src")?;
+    match args {
+        [] => interpret(CORE, "").and_then(|()| interpret(SCHEDULES, SEEDS)),
+        filters => interpret(&filters.join(" "), ""),
+    }
+}
+
+fn interpret(filters: &str, flags: &str) -> Result {
+    let mut test = cargo("+nightly miri test --quiet -p asx-runtime --lib --target-dir");
+    test.arg(target_dir().join("miri")).arg("--").args(filters.split_whitespace());
+    test.args(SKIPPED.split_whitespace());
+    // The tests look at the clock. To print a backtrace takes longer than a test.
+    let flags = format!("-Zmiri-disable-isolation {flags}");
+    sh(test.env("MIRIFLAGS", flags.trim_end()).env("RUST_BACKTRACE", "0"))
+}
+
+pub(crate) fn miri_section() -> Verdict {
+    match component("miri").and_then(|()| component("rust-src")) {
+        Ok(()) => miri(&[]).into(),
+        Err(why) => Verdict::Skipped(why),
     }
 }

@@ -30,10 +30,7 @@ struct Stress {
 
 pub(crate) fn run(args: &[String]) -> Result {
     let Stress { under, args } = parse(args)?;
-    // Programs forget things on purpose, and the language leaks what a function returns if the
-    // destructor of a local panics. Without both of these nothing may be left.
-    let tidy = ["--no-forgets", "--no-callback-panics"];
-    let leaks = tidy.iter().all(|option| args.iter().any(|arg| arg == option));
+    let leaks = CLEAN.iter().all(|option| args.iter().any(|arg| arg == option));
     let detect = if leaks { "detect_leaks=1" } else { "detect_leaks=0" };
     match under.command() {
         Ok(mut command) => sh(command.args(args).env("ASAN_OPTIONS", detect)),
@@ -45,22 +42,28 @@ pub(crate) fn run(args: &[String]) -> Result {
     }
 }
 
-/// So many seconds as it is shipped, and so many under the address sanitizer, if that is here.
+/// With these, every program frees all that it allocates: nothing is forgotten on purpose, and no
+/// destructor panics, for which the language leaks what a function was about to return.
+const CLEAN: [&str; 2] = ["--no-forgets", "--no-callback-panics"];
+
+/// So many seconds as it is shipped, and so many under the address sanitizer, if that is here; each
+/// of them once more with programs that leave nothing in memory.
 pub(crate) fn section(release: u32, asan: u32) -> Verdict {
-    let seconds = |seconds: u32| ["--seconds".into(), seconds.to_string()];
-    if let Err(why) = run(&seconds(release)) {
+    let twice = |first: u32, second: u32, under: &[&str]| {
+        let args = |seconds: u32, more: &[&str]| {
+            let mut args = vec![String::from("--seconds"), seconds.to_string()];
+            args.extend(under.iter().chain(more).map(ToString::to_string));
+            args
+        };
+        run(&args(first, &[])).and_then(|()| run(&args(second, &CLEAN)))
+    };
+    if let Err(why) = twice(release, release / 4, &[]) {
         return Verdict::Failed(why);
     }
     if !has_nightly() {
         return Verdict::Passed(format!("{release} s; no address sanitizer: {NO_NIGHTLY}"));
     }
-    let sanitized = |more: &[&str]| {
-        let mut args = vec![String::from("--asan")];
-        args.extend(seconds(asan));
-        args.extend(more.iter().map(ToString::to_string));
-        run(&args)
-    };
-    match sanitized(&[]).and_then(|()| sanitized(&["--no-forgets", "--no-callback-panics"])) {
+    match twice(asan, asan, &["--asan"]) {
         Ok(()) => Verdict::Passed(format!("{release} s, address sanitizer twice {asan} s")),
         Err(why) => Verdict::Failed(why),
     }

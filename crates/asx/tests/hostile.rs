@@ -102,8 +102,8 @@ fn a_cancel_from_a_thread_meets_tasks_that_only_their_scope_knows() {
     }
 }
 
-/// Runs scopes one after the other for a while, each with 16 tasks that only it knows. `task` is the
-/// body of a task, by its number in the scope and that of the round; `check` sees how a round
+/// Runs scopes one after the other for a while, each with 16 tasks that only it knows. `task` makes
+/// the body of a task, from its number in the scope and that of the round; `check` sees how a round
 /// ended.
 fn rounds_of_tasks<E: Send + 'static, B>(
     what: &'static str,
@@ -206,8 +206,8 @@ fn forgotten_wakers_do_not_end_a_task() {
 }
 
 /// A task is woken by value by a thread, ends, and its runtime with it, while the thread is still
-/// in the wake. To see that go wrong takes luck, and the address sanitizer (`cargo xtask asan`); the
-/// unit test `a_wake_by_value_keeps_the_host_while_the_host_is_called` needs neither.
+/// in the wake. It takes luck to see that go wrong, even under the address sanitizer. The unit test
+/// `a_wake_by_value_keeps_the_host_while_the_host_is_called` of the runtime needs neither.
 #[test]
 fn a_wake_by_value_outlives_the_runtime() {
     let _watchdog = Watchdog::over("a wake by value", None);

@@ -30,8 +30,8 @@ pub struct Operation<'c> {
 impl<'c> Operation<'c> {
     /// The operation that waits until `poll` answers.
     ///
-    /// `poll` is called when the operation may go on. If it is `Pending`, it has seen to it that the
-    /// waker is woken.
+    /// `poll` is called when the operation may go on. If it is `Pending`, it has arranged for the
+    /// waker to be woken.
     ///
     /// ```
     /// # use std::task::Poll;

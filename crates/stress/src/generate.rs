@@ -3,9 +3,9 @@
 use asx_kernel::rng::DetRng;
 
 use crate::program::{
-    AcquireHow, Child, ChildKind, End, Fate, Half, Handle, Journal, ListenHow, LockHow, Many, Op,
-    Program, RecvHow, ReplyBy, Resolve, Root, ScopeHow, ScopeOp, SendHow, SetHow, Shutdown,
-    ThreadDoes, TrackedHow, WatchHow, Where,
+    AcquireHow, Child, ChildKind, End, Fate, Half, Handle, Journal, ListenHow, LockHow, Many,
+    OnceHow, Op, Program, RecvHow, ReplyBy, Resolve, Root, RwHow, ScopeHow, ScopeOp, SendHow,
+    SetHow, Shutdown, ThreadDoes, TrackedHow, WatchHow, Where,
 };
 
 /// How many channels and the like a program has of each kind.
@@ -44,6 +44,8 @@ pub(crate) fn program(seed: u64, bombs: bool) -> Program {
             Journal::Whole,
         ]),
         operations: all.pick(&[None, Some(1), Some(3), Some(128), Some(128)]),
+        cleanup_polls: all.pick(&[None, None, None, Some(1), Some(1000)]),
+        cancel_streak: all.pick(&[1, 16, 16]),
         capacity: all.pick(&[1, 1, 2, 4]),
         forgets: all.forgets,
         bombs,
@@ -108,11 +110,11 @@ impl Generator {
     }
 
     fn bodies(&mut self, depth: usize) -> Vec<Vec<Op>> {
-        (0..self.below(3) + 1).map(|_| self.inner(depth)).collect()
+        (0..self.below(4) + 1).map(|_| self.inner(depth)).collect()
     }
 
     fn many(&mut self) -> Many {
-        self.pick(&[Many::Two, Many::All])
+        self.pick(&[Many::Few, Many::All])
     }
 
     /// Operations that end by themselves, for where no cancel comes.
@@ -158,7 +160,7 @@ impl Generator {
             | Op::Watch(_)
             | Op::Set(SetHow::Closed)
             | Op::Lock(..)
-            | Op::Read(_)
+            | Op::Read(..)
             | Op::Write(..)
             | Op::Acquire(..)
             | Op::Notified
@@ -185,7 +187,10 @@ impl Generator {
             90..94 => Op::Thread(self.place(), self.thread()),
             94..97 => self.request(),
             97 => match self.below(5) {
-                0 => Op::SleepUntilPast,
+                0 => match self.chance(50) {
+                    true => Op::SleepUntilPast,
+                    false => Op::TrySleep(self.micros(300)),
+                },
                 1 => Op::Look,
                 2 => Op::Consume,
                 3 => Op::Dump,
@@ -203,17 +208,21 @@ impl Generator {
     fn structure(&mut self, depth: usize) -> Op {
         match self.below(24) {
             0..5 => Op::Scope(Box::new(ScopeOp {
-                how: match self.below(5) {
+                how: match self.below(6) {
                     0 => ScopeHow::Plain,
                     1 | 2 => ScopeHow::Try,
                     3 => ScopeHow::Collect,
+                    4 => ScopeHow::CleanupPolls(self.pick(&[1, 5, 1000])),
                     _ => ScopeHow::Within(self.micros(3_000)),
                 },
                 finalizers: self.below(3),
                 body: self.inner(depth),
             })),
             5..14 => Op::Spawn(Box::new(self.child(depth))),
-            14 => Op::Timeout(self.micros(2_000), self.inner(depth)),
+            14 => match self.chance(70) {
+                true => Op::Timeout(self.micros(2_000), self.inner(depth)),
+                false => Op::Deadline(self.micros(2_000), self.inner(depth)),
+            },
             15 => Op::Race(self.many(), self.bodies(depth)),
             16 => Op::Join(self.many(), self.bodies(depth)),
             17 => Op::TryJoin(self.many(), self.bodies(depth)),
@@ -231,7 +240,7 @@ impl Generator {
     }
 
     fn child(&mut self, depth: usize) -> Child {
-        let kind = match self.below(12) {
+        let kind = match self.below(16) {
             0..4 => ChildKind::Plain,
             4 | 5 => ChildKind::NoCx,
             6 => ChildKind::Local,
@@ -242,7 +251,11 @@ impl Generator {
             },
             9 => ChildKind::Priority(self.below(256) as u8),
             10 => ChildKind::Within(self.micros(3_000)),
-            _ => ChildKind::Polls(self.below(20) as u64),
+            11 => ChildKind::Polls(self.below(20) as u64),
+            12 => ChildKind::Cost(self.below(3) as u64),
+            13 => ChildKind::By(self.micros(20_000)),
+            14 => ChildKind::Try,
+            _ => ChildKind::TryBlocking,
         };
         let handles = [
             Handle::Drop,
@@ -279,6 +292,7 @@ impl Generator {
             SendHow::Try,
             SendHow::TryReserve,
             SendHow::Evict,
+            SendHow::Sink,
         ];
         let recvs = [
             RecvHow::Recv,
@@ -288,6 +302,7 @@ impl Generator {
             RecvHow::Try,
             RecvHow::Many,
             RecvHow::Many,
+            RecvHow::Stream,
         ];
         match self.below(24) {
             0..5 => Op::Send(self.nth(), self.pick(&sends)),
@@ -334,26 +349,45 @@ impl Generator {
     fn lock(&mut self, depth: usize) -> Op {
         match self.below(12) {
             0..3 => {
-                let how = self.pick(&[LockHow::Lock, LockHow::Lock, LockHow::Owned, LockHow::Try]);
+                let how = self.pick(&[
+                    LockHow::Lock,
+                    LockHow::Lock,
+                    LockHow::Owned,
+                    LockHow::Try,
+                    LockHow::TryOwned,
+                ]);
                 Op::Lock(self.place(), how, self.inner(depth))
             }
-            3 => Op::Read(self.inner(depth)),
-            4 => Op::Write(self.chance(50), self.inner(depth)),
+            3 => Op::Read(self.rw(), self.inner(depth)),
+            4 => Op::Write(self.rw(), self.chance(50), self.inner(depth)),
             5..7 => {
-                let how =
-                    [AcquireHow::Plain, AcquireHow::Owned, AcquireHow::Try, AcquireHow::Replace];
+                let how = [
+                    AcquireHow::Plain,
+                    AcquireHow::Owned,
+                    AcquireHow::One,
+                    AcquireHow::Try,
+                    AcquireHow::TryOwned,
+                    AcquireHow::Replace,
+                ];
                 Op::Acquire(self.below(3) + 1, self.pick(&how), self.inner(depth))
             }
             7 | 8 => Op::Notify(self.chance(50)),
             9 => Op::Notified,
             10 => Op::Barrier,
             _ => match self.chance(50) {
-                true => Op::Once(self.chance(50)),
+                true => {
+                    let fails = self.chance(50);
+                    Op::Once(self.pick(&[OnceHow::Set, OnceHow::Init, OnceHow::TryInit(fails)]))
+                }
                 false => {
                     Op::Obligation(self.pick(&[Resolve::Commit, Resolve::Abort, Resolve::Leave]))
                 }
             },
         }
+    }
+
+    fn rw(&mut self) -> RwHow {
+        self.pick(&[RwHow::Wait, RwHow::Wait, RwHow::Owned, RwHow::Try, RwHow::TryOwned])
     }
 
     fn half(&mut self) -> Op {
@@ -420,8 +454,9 @@ mod tests {
                 | Op::Start(_, body)
                 | Op::Defer(body)
                 | Op::Lock(_, _, body)
-                | Op::Read(body)
-                | Op::Write(_, body)
+                | Op::Read(_, body)
+                | Op::Write(_, _, body)
+                | Op::Deadline(_, body)
                 | Op::Acquire(_, _, body)
                 | Op::Foreign(_, body) => kinds(body, into),
                 Op::Race(_, bodies)

@@ -35,8 +35,6 @@ use watch::Watch;
 
 /// Tells the inner process from the one that looks after it.
 const INNER: &str = "ASX_STRESS_INNER";
-/// Programs before memory counts.
-const WARM_UP: u64 = 300;
 /// Programs after which every kind of operation has been run.
 const ENOUGH: u64 = 3_000;
 
@@ -97,6 +95,8 @@ fn supervise() -> ExitCode {
 
 /// Panics that no program meant.
 static UNEXPECTED: AtomicU64 = AtomicU64::new(0);
+/// All panics so far.
+static PANICS: AtomicU64 = AtomicU64::new(0);
 
 fn stress(options: &Options) -> Result<(), String> {
     silence();
@@ -117,22 +117,18 @@ fn stress(options: &Options) -> Result<(), String> {
         if options.shows {
             println!("{program:#?}");
         }
+        let before = Memory::allocated();
         run::program(&program, &watch)?;
+        memory.ended(&program, before, Memory::allocated())?;
         if UNEXPECTED.load(Relaxed) > 0 {
             return Err(String::from("there was a panic that no program meant"));
         }
         rounds += 1;
-        if rounds == WARM_UP {
-            memory.warmed_up();
-        }
     }
     // Nobody has written to what was freed.
     #[cfg(asx_audit)]
     asx_runtime::audit::check();
-    // A sanitizer keeps what was freed.
-    if !cfg!(asx_no_reuse) {
-        memory.judge()?;
-    }
+    println!("{}", memory.report(Memory::allocated()));
     let counts: Vec<_> = KINDS
         .iter()
         .zip(&world::REACHED)
@@ -152,6 +148,7 @@ fn stress(options: &Options) -> Result<(), String> {
 fn silence() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
+        PANICS.fetch_add(1, Relaxed);
         let leak = info.payload_as_str().is_some_and(|text| text == LEAK);
         if !leak && !info.payload().is::<Meant>() {
             UNEXPECTED.fetch_add(1, Relaxed);

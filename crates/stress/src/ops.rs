@@ -8,14 +8,14 @@ use std::panic::panic_any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use asx::time::Time;
+use asx::time::{MissedTicks, Time};
 use asx::{
-    BoxFuture, Cx, Group, Local, Outcome, Scope, group, join, join_all, race, race_all, select,
-    try_join, try_join_all,
+    BoxFuture, Cx, Group, Local, Outcome, Scope, group, join, join_all, join3, join4, race,
+    race_all, race3, race4, select, try_join, try_join_all, try_join3, try_join4,
 };
 
 use crate::books::{Meant, Value};
-use crate::program::{AcquireHow, LockHow, Many, Op, Resolve, Where};
+use crate::program::{AcquireHow, LockHow, Many, OnceHow, Op, Resolve, RwHow, Where};
 use crate::waker::Foreign;
 use crate::world::{Fail, Inbox, Lent, World};
 
@@ -54,8 +54,21 @@ impl Env {
             Op::Yield => cx.yield_now().await,
             Op::Sleep(time) => cx.sleep(micros(*time)).await?,
             Op::SleepUntilPast => cx.sleep_until(Time::from_nanos(1)).await?,
+            Op::TrySleep(time) => {
+                // Refused beyond the task's deadline.
+                if let Ok(sleep) = cx.try_sleep(cx.now() + micros(*time)) {
+                    let _ = sleep.deadline();
+                    sleep.await?;
+                }
+            }
             Op::Ticks(period, count) => {
-                let mut interval = cx.interval(micros(*period));
+                let mut interval = match world.coin(4) {
+                    0 => cx.interval_at(cx.now(), micros(*period)),
+                    1 => cx.interval(micros(*period)).missed(MissedTicks::Skip),
+                    2 => cx.interval(micros(*period)).missed(MissedTicks::Delay),
+                    _ => cx.interval(micros(*period)),
+                };
+                let _ = (interval.period(), interval.next());
                 for _ in 0..*count {
                     interval.tick(cx).await?;
                 }
@@ -65,6 +78,10 @@ impl Env {
             Op::Consume => cx.consume(1)?,
             Op::Timeout(limit, body) => {
                 cx.timeout(micros(*limit), async |_| run(self, body).await).await?;
+            }
+            Op::Deadline(limit, body) => {
+                let deadline = cx.now() + micros(*limit);
+                cx.deadline(deadline, async |_| run(self, body).await).await?;
             }
             Op::Race(many, bodies) => self.race(*many, bodies).await?,
             Op::Join(many, bodies) => self.join(*many, bodies).await,
@@ -82,7 +99,9 @@ impl Env {
             Op::Start(sets, body) => self.start(*sets, body).await,
             Op::CxJob(time) => {
                 let (value, time) = (world.books.value(), micros(*time));
+                let counted = world.books.task();
                 let job = cx.spawn_blocking(move || {
+                    let _counted = counted;
                     std::thread::sleep(time);
                     value
                 });
@@ -141,35 +160,14 @@ impl Env {
         let Env { world, cx, .. } = self;
         match op {
             Op::Lock(place, how, body) => self.lock(*place, *how, body).await?,
-            Op::Read(body) => {
-                let guard = world.rwlock.read(cx).await?;
-                guard.look();
-                run(self, body).await?;
-            }
-            Op::Write(downgrades, body) => {
-                let mut guard = world.rwlock.write(cx).await?;
-                *guard = world.books.value();
-                if *downgrades {
-                    let guard = guard.downgrade();
-                    run(self, body).await?;
-                    guard.look();
-                } else {
-                    run(self, body).await?;
-                }
-            }
+            Op::Read(how, body) => self.read(*how, body).await?,
+            Op::Write(how, downgrades, body) => self.write(*how, *downgrades, body).await?,
             Op::Acquire(count, how, body) => self.acquire(*count, *how, body).await?,
             Op::Notify(true) => world.notify.notify_one(),
             Op::Notify(false) => world.notify.notify_waiters(),
             Op::Notified => drop(world.notify.notified(cx).await),
-            Op::Barrier => drop(world.barrier.wait(cx).await),
-            Op::Once(true) => drop(world.once.set(world.books.value())),
-            Op::Once(false) => {
-                let init = async || {
-                    cx.yield_now().await;
-                    world.books.value()
-                };
-                world.once.get_or_init(cx, init).await?.look();
-            }
+            Op::Barrier => drop(world.barrier.wait(cx).await.map(|turn| turn.is_leader())),
+            Op::Once(how) => self.once(*how).await?,
             Op::Obligation(resolve) => {
                 let Ok(obligation) = cx.obligation() else { return Ok(()) };
                 cx.yield_now().await;
@@ -193,13 +191,26 @@ impl Env {
         if let Some(local) = local {
             local.look();
         }
-        let _ = (world.senders[0].len(), world.senders[0].is_closed(), world.tracked.leaked());
+        let [one, two] = &world.senders;
+        let _ = (one.len(), one.is_empty(), one.is_closed(), one.capacity(), one.same_channel(two));
+        let _ = (one.downgrade().upgrade(), world.tracked.leaked());
+        let _ = (world.semaphore.available_permits(), world.semaphore.is_closed());
+        if let Some(value) = world.once.get() {
+            value.look();
+        }
     }
 
     async fn race(&self, many: Many, bodies: &[Vec<Op>]) -> Result<(), Fail> {
         let cx = &self.cx;
         match (many, bodies) {
-            (Many::Two, [one, two, ..]) => race(cx, |_| run(self, one), |_| run(self, two)).await,
+            (Many::Few, [a, b]) => race(cx, |_| run(self, a), |_| run(self, b)).await,
+            (Many::Few, [a, b, c]) => {
+                race3(cx, |_| run(self, a), |_| run(self, b), |_| run(self, c)).await
+            }
+            (Many::Few, [a, b, c, d]) => {
+                let last = |_: &Cx| run(self, d);
+                race4(cx, |_| run(self, a), |_| run(self, b), |_| run(self, c), last).await
+            }
             _ => {
                 let parts = bodies.iter().map(|body| move |_: &Cx| run(self, body));
                 race_all(cx, parts).await.unwrap_or(Ok(()))
@@ -210,8 +221,13 @@ impl Env {
     async fn join(&self, many: Many, bodies: &[Vec<Op>]) {
         let cx = &self.cx;
         match (many, bodies) {
-            (Many::Two, [one, two, ..]) => {
-                drop(join(cx, |_| run(self, one), |_| run(self, two)).await);
+            (Many::Few, [a, b]) => drop(join(cx, |_| run(self, a), |_| run(self, b)).await),
+            (Many::Few, [a, b, c]) => {
+                drop(join3(cx, |_| run(self, a), |_| run(self, b), |_| run(self, c)).await);
+            }
+            (Many::Few, [a, b, c, d]) => {
+                let last = |_: &Cx| run(self, d);
+                drop(join4(cx, |_| run(self, a), |_| run(self, b), |_| run(self, c), last).await);
             }
             _ => {
                 let parts = bodies.iter().map(|body| move |_: &Cx| run(self, body));
@@ -223,8 +239,15 @@ impl Env {
     async fn try_join(&self, many: Many, bodies: &[Vec<Op>]) -> Result<(), Fail> {
         let cx = &self.cx;
         match (many, bodies) {
-            (Many::Two, [one, two, ..]) => {
-                try_join(cx, |_| run(self, one), |_| run(self, two)).await?;
+            (Many::Few, [a, b]) => {
+                try_join(cx, |_| run(self, a), |_| run(self, b)).await?;
+            }
+            (Many::Few, [a, b, c]) => {
+                try_join3(cx, |_| run(self, a), |_| run(self, b), |_| run(self, c)).await?;
+            }
+            (Many::Few, [a, b, c, d]) => {
+                let last = |_: &Cx| run(self, d);
+                try_join4(cx, |_| run(self, a), |_| run(self, b), |_| run(self, c), last).await?;
             }
             _ => {
                 let parts = bodies.iter().map(|body| move |_: &Cx| run(self, body));
@@ -270,6 +293,93 @@ impl Env {
         Ok(())
     }
 
+    async fn read(&self, how: RwHow, body: &[Op]) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        match how {
+            RwHow::Wait => {
+                let guard = world.rwlock.read(cx).await?;
+                run(self, body).await?;
+                guard.look();
+            }
+            RwHow::Owned => {
+                let guard = world.rwlock.read_owned(cx).await?;
+                run(self, body).await?;
+                guard.look();
+            }
+            RwHow::Try => {
+                let Some(guard) = world.rwlock.try_read() else { return Ok(()) };
+                run(self, body).await?;
+                guard.look();
+            }
+            RwHow::TryOwned => {
+                let Some(guard) = world.rwlock.try_read_owned() else { return Ok(()) };
+                world.thread(move |_| guard.look());
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(&self, how: RwHow, downgrades: bool, body: &[Op]) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        let guard = match how {
+            RwHow::Wait => Some(world.rwlock.write(cx).await?),
+            RwHow::Try => world.rwlock.try_write(),
+            RwHow::Owned | RwHow::TryOwned => None,
+        };
+        if let Some(mut guard) = guard {
+            *guard = world.books.value();
+            if !downgrades {
+                return run(self, body).await;
+            }
+            let guard = guard.downgrade();
+            run(self, body).await?;
+            guard.look();
+            return Ok(());
+        }
+        let owned = match how {
+            RwHow::Owned => Some(world.rwlock.write_owned(cx).await?),
+            _ => world.rwlock.try_write_owned(),
+        };
+        let Some(mut owned) = owned else { return Ok(()) };
+        *owned = world.books.value();
+        if downgrades {
+            let owned = owned.downgrade();
+            world.thread(move |_| owned.look());
+        } else {
+            run(self, body).await?;
+        }
+        Ok(())
+    }
+
+    async fn once(&self, how: OnceHow) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        match how {
+            OnceHow::Set => drop(world.once.set(world.books.value())),
+            OnceHow::Init => {
+                let init = async || {
+                    cx.yield_now().await;
+                    world.books.value()
+                };
+                world.once.get_or_init(cx, init).await?.look();
+            }
+            OnceHow::TryInit(fails) => {
+                let init = async || {
+                    cx.yield_now().await;
+                    if fails {
+                        Err(Fail::Failed(world.books.returned()))
+                    } else {
+                        Ok(world.books.value())
+                    }
+                };
+                match world.once.get_or_try_init(cx, init).await {
+                    Ok(value) => value.look(),
+                    Err(fail) => drop(fail),
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn lock(&self, place: Where, how: LockHow, body: &[Op]) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         match how {
@@ -283,8 +393,14 @@ impl Env {
                 guard.look();
                 run(self, body).await?;
             }
-            LockHow::Owned => {
-                let guard = world.mutex.lock_owned(cx).await?;
+            LockHow::Owned | LockHow::TryOwned => {
+                let guard = match how {
+                    LockHow::Owned => world.mutex.lock_owned(cx).await?,
+                    _ => match world.mutex.try_lock_owned() {
+                        Some(guard) => guard,
+                        None => return Ok(()),
+                    },
+                };
                 match place {
                     Where::Here => run(self, body).await?,
                     Where::Thread => world.thread(move |_| {
@@ -313,6 +429,22 @@ impl Env {
                     return Err(Fail::Cancelled);
                 };
                 run(self, body).await?;
+            }
+            AcquireHow::One => {
+                let Ok(plain) = world.semaphore.acquire(cx).await else {
+                    return Err(Fail::Cancelled);
+                };
+                drop(plain);
+                let Ok(owned) = world.semaphore.acquire_owned(cx).await else {
+                    return Err(Fail::Cancelled);
+                };
+                world.thread(move |_| drop(owned));
+                run(self, body).await?;
+            }
+            AcquireHow::TryOwned => {
+                let one = world.semaphore.try_acquire_owned().map(|permit| permit.count());
+                let permit = world.semaphore.try_acquire_many_owned(count);
+                world.thread(move |_| drop((one, permit)));
             }
             AcquireHow::Try => {
                 let permit = world.semaphore.try_acquire_many(count);

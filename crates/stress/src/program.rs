@@ -11,6 +11,9 @@ pub(crate) struct Program {
     pub(crate) journal: Journal,
     /// How many operations a poll may do at once.
     pub(crate) operations: Option<u32>,
+    /// How many polls of cleanup a cancel allows, and how many cancelled tasks go before others.
+    pub(crate) cleanup_polls: Option<u32>,
+    pub(crate) cancel_streak: u32,
     /// The capacity of the channels.
     pub(crate) capacity: usize,
     /// Whether values, futures and handles may be forgotten: then leaks say nothing.
@@ -63,11 +66,13 @@ pub(crate) enum Op {
     Yield,
     Sleep(Micros),
     SleepUntilPast,
+    TrySleep(Micros),
     Ticks(Micros, usize),
     Checkpoint,
     Look,
     Consume,
     Timeout(Micros, Vec<Op>),
+    Deadline(Micros, Vec<Op>),
     Race(Many, Vec<Vec<Op>>),
     Join(Many, Vec<Vec<Op>>),
     TryJoin(Many, Vec<Vec<Op>>),
@@ -100,13 +105,14 @@ pub(crate) enum Op {
     Watch(WatchHow),
     RegionChannel(usize),
     Lock(Where, LockHow, Vec<Op>),
-    Read(Vec<Op>),
-    Write(bool, Vec<Op>),
+    Read(RwHow, Vec<Op>),
+    /// Downgrades the guard first, or not.
+    Write(RwHow, bool, Vec<Op>),
     Acquire(usize, AcquireHow, Vec<Op>),
     Notify(bool),
     Notified,
     Barrier,
-    Once(bool),
+    Once(OnceHow),
     Obligation(Resolve),
     /// A future polled a few times by hand, and then left like this.
     HalfPoll(Half, usize, Fate),
@@ -125,7 +131,8 @@ pub(crate) enum Op {
 /// Which form of a combinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Many {
-    Two,
+    /// The form for exactly as many as there are, up to four.
+    Few,
     All,
 }
 
@@ -151,6 +158,8 @@ pub(crate) enum ScopeHow {
     Collect,
     /// With a budget: a deadline after so many microseconds.
     Within(Micros),
+    /// So many polls of cleanup.
+    CleanupPolls(u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,6 +183,13 @@ pub(crate) enum ChildKind {
     Priority(u8),
     Within(Micros),
     Polls(u64),
+    /// At most so many units of what it consumes.
+    Cost(u64),
+    /// With a deadline so many microseconds after the start of the runtime.
+    By(Micros),
+    /// With an error if it can't be spawned.
+    Try,
+    TryBlocking,
 }
 
 /// How a body ends, if nothing else ends it.
@@ -207,6 +223,7 @@ pub(crate) enum SendHow {
     Try,
     TryReserve,
     Evict,
+    Sink,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +232,7 @@ pub(crate) enum RecvHow {
     Next,
     Try,
     Many,
+    Stream,
     Close,
     DropIt,
 }
@@ -264,13 +282,32 @@ pub(crate) enum LockHow {
     Lock,
     Owned,
     Try,
+    TryOwned,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RwHow {
+    Wait,
+    Owned,
+    Try,
+    TryOwned,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnceHow {
+    Set,
+    Init,
+    /// An initialisation that fails, or does not.
+    TryInit(bool),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcquireHow {
     Plain,
     Owned,
+    One,
     Try,
+    TryOwned,
     /// The permit is never given back; others are added in its place.
     Replace,
 }
@@ -327,11 +364,13 @@ impl Op {
             Op::Yield => "yield",
             Op::Sleep(_) => "sleep",
             Op::SleepUntilPast => "sleep_until",
+            Op::TrySleep(_) => "try_sleep",
             Op::Ticks(..) => "interval",
             Op::Checkpoint => "checkpoint",
             Op::Look => "look",
             Op::Consume => "consume",
             Op::Timeout(..) => "timeout",
+            Op::Deadline(..) => "deadline",
             Op::Race(..) => "race",
             Op::Join(..) => "join",
             Op::TryJoin(..) => "try_join",
@@ -363,7 +402,7 @@ impl Op {
             Op::Watch(_) => "watch",
             Op::RegionChannel(_) => "region_channel",
             Op::Lock(..) => "mutex",
-            Op::Read(_) => "read",
+            Op::Read(..) => "read",
             Op::Write(..) => "write",
             Op::Acquire(..) => "semaphore",
             Op::Notify(_) => "notify",
@@ -384,15 +423,17 @@ impl Op {
 }
 
 /// All kinds of operations.
-pub(crate) const KINDS: [&str; 55] = [
+pub(crate) const KINDS: [&str; 57] = [
     "yield",
     "sleep",
     "sleep_until",
+    "try_sleep",
     "interval",
     "checkpoint",
     "look",
     "consume",
     "timeout",
+    "deadline",
     "race",
     "join",
     "try_join",

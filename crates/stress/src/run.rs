@@ -1,11 +1,13 @@
 //! Runs a program, and looks at the books when nothing of it is left.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
-use asx::{BlockOnError, Budget, Cx, Grace, Policy, Runtime, Scope};
+use asx::{BlockOnError, Budget, Cx, Grace, Health, Policy, Runtime, Scope};
 
+use crate::PANICS;
 use crate::books::{Books, Counted};
 use crate::ops::{Env, run};
 use crate::program::{Journal, Program, Root, Shutdown};
@@ -14,9 +16,14 @@ use crate::world::{Fail, World, quietly};
 
 /// Runs a program: what is wrong with what it came to.
 pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
-    let books = Books::new(program.bombs);
+    let (books, panics) = (Books::new(program.bombs), PANICS.load(Relaxed));
     let builder = Runtime::builder().workers(program.workers).blocking_threads(3);
     let builder = builder.seed(program.seed).operations_per_poll(program.operations);
+    let builder = builder.cancel_streak_limit(program.cancel_streak).name("stress");
+    let builder = match program.cleanup_polls {
+        Some(polls) => builder.cleanup_polls(polls),
+        None => builder,
+    };
     let builder = match program.journal {
         Journal::Off => builder,
         Journal::Ring => builder.journal(512),
@@ -53,11 +60,28 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
     quietly(|| drop(world));
     watch.end();
     settled?;
-    let spawned = books.tasks_spawned.load(std::sync::atomic::Ordering::Relaxed) as u64;
-    if health.overruns > spawned + 1000 {
-        return Err(format!("{} overruns of {spawned} tasks", health.overruns));
-    }
+    healthy(program, health, &books, PANICS.load(Relaxed) - panics)?;
     books.balance(program.forgets)
+}
+
+/// Whether what the runtime counts is what the program did, in which there were so many panics.
+/// (How many wakes come too late depends on when threads run.)
+fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Result<(), String> {
+    let Health { overruns, lost_panics, callback_panics, stale_wakes: _, unheeded_cancels: _ } =
+        health;
+    // A task is ended by force once. No shield lasts so long that it counts.
+    let spawned = books.tasks_spawned.load(Relaxed) as u64;
+    if overruns > spawned {
+        return Err(format!("{overruns} overruns of {spawned} tasks"));
+    }
+    if !program.bombs && callback_panics > 0 {
+        return Err(format!("{callback_panics} panics of callbacks, none of which panics"));
+    }
+    if lost_panics + callback_panics > panics {
+        let counted = format!("{lost_panics} lost, {callback_panics} of callbacks");
+        return Err(format!("{counted}, and {panics} panics in all"));
+    }
+    Ok(())
 }
 
 /// Runs the roots, each in a `block_on` of its own, and the shutdown beside them.
@@ -133,8 +157,16 @@ async fn body(cx: Cx, root: &Root, world: &Arc<World>) {
 fn settled(program: &Program, runtime: &Runtime) -> Result<(), String> {
     let dump = runtime.dump();
     let regions = dump.regions.len();
-    if dump.tasks() == 0 && (regions == 1 || (regions == 0 && program.shutdown.is_some())) {
+    let closed = regions == 1 || (regions == 0 && program.shutdown.is_some());
+    // A future that is in the bag, with a thread, or forgotten, may have one.
+    let timers = if program.threads_first && program.bag_first && !program.forgets {
+        dump.timers
+    } else {
+        0
+    };
+    if dump.tasks() == 0 && closed && timers == 0 {
         return Ok(());
     }
-    Err(format!("at the end {} tasks and {regions} regions are left\n{dump}", dump.tasks()))
+    let tasks = dump.tasks();
+    Err(format!("at the end {tasks} tasks, {regions} regions, {timers} timers are left\n{dump}"))
 }

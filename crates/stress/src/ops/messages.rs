@@ -1,8 +1,12 @@
 //! Messages.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 
 use asx::channel::oneshot;
+use futures_core::Stream;
+use futures_sink::Sink;
 
 use super::{Env, micros, receiver};
 use crate::books::Value;
@@ -79,6 +83,12 @@ impl Env {
                     world.sent(permit.try_send(value));
                 }
             }
+            SendHow::Sink => {
+                let mut sink = pin!(tx.sink(cx));
+                if poll_fn(|context| sink.as_mut().poll_ready(context)).await.is_ok() {
+                    world.sent(sink.as_mut().start_send(value));
+                }
+            }
             SendHow::Evict => match tx.send_evict_oldest(value) {
                 Ok(evicted) => {
                     world.sent(Ok::<_, ()>(()));
@@ -103,6 +113,13 @@ impl Env {
             }
             RecvHow::Next => {
                 if let Ok(Some(value)) = rx.next(cx).await {
+                    world.received(value);
+                }
+            }
+            RecvHow::Stream => {
+                let mut stream = pin!(rx.stream(cx));
+                let next = poll_fn(|context| stream.as_mut().poll_next(context)).await;
+                if let Some(Ok(value)) = next {
                     world.received(value);
                 }
             }

@@ -3,6 +3,7 @@
 use std::panic::panic_any;
 use std::rc::Rc;
 
+use asx::time::Time;
 use asx::{Budget, Cx, NotReady, Policy, Ready, Restart, Scope, Stop, Task, wait};
 
 use super::loose::{use_thing, woken_by_hand};
@@ -32,6 +33,9 @@ impl Env {
             ScopeHow::Plain => cx.scope(body).await.map_err(Stop::Err),
             ScopeHow::Try => cx.try_scope(body).await,
             ScopeHow::Collect => cx.scope_with(Policy::CollectAll).run(body).await,
+            ScopeHow::CleanupPolls(polls) => {
+                cx.scope_with(Policy::FailFast).cleanup_polls(polls).run(body).await
+            }
             ScopeHow::Within(limit) => {
                 cx.scope_with(Policy::FailFast).budget(within(limit)).run(body).await
             }
@@ -42,12 +46,14 @@ impl Env {
     }
 
     pub(super) async fn spawn(&self, child: &Child) -> Result<(), Fail> {
-        let task = self.child(child);
-        self.settle(task, child.handle).await
+        match self.child(child) {
+            Some(task) => self.settle(task, child.handle).await,
+            None => Ok(()),
+        }
     }
 
-    /// Starts a task, of whichever kind.
-    pub(super) fn child(&self, child: &Child) -> Task<Value, Fail> {
+    /// Starts a task, of whichever kind, unless it is refused.
+    pub(super) fn child(&self, child: &Child) -> Option<Task<Value, Fail>> {
         let Env { world, scope, .. } = self;
         let books = &world.books;
         let (counted, capture) = (books.task(), books.value());
@@ -63,7 +69,7 @@ impl Env {
             }
         };
         let named = scope.task("child");
-        match child.kind {
+        let task = match child.kind {
             ChildKind::Plain => scope.spawn(free),
             ChildKind::Pinned(worker) => {
                 named.pinned_to((worker % world.workers) as u16).spawn(free)
@@ -71,6 +77,9 @@ impl Env {
             ChildKind::Priority(priority) => named.priority(priority).spawn(free),
             ChildKind::Within(limit) => named.within(micros(limit)).spawn(free),
             ChildKind::Polls(polls) => named.polls(polls).spawn(free),
+            ChildKind::Cost(cost) => named.cost(cost).spawn(free),
+            ChildKind::By(limit) => named.deadline(Time::ZERO + micros(limit)).spawn(free),
+            ChildKind::Try => return named.try_spawn(free).ok(),
             ChildKind::NoCx => {
                 // What it would have run counts as over.
                 drop(free);
@@ -88,6 +97,13 @@ impl Env {
                 again.look();
                 Ok(value)
             }),
+            ChildKind::TryBlocking => {
+                let job = move || {
+                    drop(free);
+                    Ok(own.books.returned())
+                };
+                return named.try_spawn_blocking(job).ok();
+            }
             ChildKind::Blocking(time) => scope.spawn_blocking(move || {
                 let _future = free;
                 std::thread::sleep(micros(time));
@@ -101,7 +117,8 @@ impl Env {
                 let Some(cx) = Cx::current() else { return Err(Fail::Cancelled) };
                 wait(free(cx))
             }),
-        }
+        };
+        Some(task)
     }
 
     pub(super) fn end(&self, end: End) -> Result<Value, Fail> {
@@ -129,8 +146,13 @@ impl Env {
             }
             Handle::Outcome => {
                 self.cx.yield_now().await;
-                if let Some(outcome) = task.outcome() {
-                    drop_outcome(outcome);
+                let ended = task.is_finished();
+                match task.outcome() {
+                    Some(outcome) => drop_outcome(outcome),
+                    None if ended => {
+                        self.world.books.fault("a task that ended has no outcome".into())
+                    }
+                    None => {}
                 }
             }
             Handle::Bag => self.world.put(Thing::Task(task)),
