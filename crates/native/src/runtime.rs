@@ -206,7 +206,7 @@ impl Builder {
     }
 
     /// How many polls a task may take from when it is asked to stop to where it sees that; 1000
-    /// unless set, `None` for any number. A task that takes more is counted
+    /// unless set, `None` or more than 65 533 for any number. A task that takes more is counted
     /// ([`Health::unheeded_cancels`](asx_runtime::Health::unheeded_cancels)) and told of by
     /// `tracing`, once. It goes on all the same. A poll that does not return is not counted.
     pub fn cancel_latency(mut self, polls: Option<u16>) -> Self {

@@ -19,7 +19,6 @@ use crate::cell::{Armed, Runnable, TaskRef};
 use crate::grace::GraceAlarm;
 use crate::guard;
 use crate::journal::{Recorder, Recording};
-#[cfg(not(target_family = "wasm"))]
 use crate::latency::Latency;
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
@@ -167,7 +166,7 @@ pub struct Settings {
     /// How long cleanup may take, and a shield hides a cancel; `None`: for ever.
     pub cleanup_time: Option<Duration>,
     /// How many polls a task may take from when it is asked to stop to where it sees that, before
-    /// it counts as [unheeding](Health::unheeded_cancels); `None`, or `u16::MAX`: any number.
+    /// it counts as [unheeding](Health::unheeded_cancels); `None`, or more than 65 533: any number.
     pub cancel_latency: Option<u16>,
     /// How many of each thing there may be; `None`: any number, and nothing is counted.
     pub limits: Option<Limits>,
@@ -237,7 +236,6 @@ pub struct Core {
     lost_panics: AtomicU64,
     #[cfg(not(any(loom, target_family = "wasm")))]
     callback_panics: AtomicU64,
-    #[cfg(not(target_family = "wasm"))]
     pub(crate) latency: Latency,
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
@@ -288,7 +286,6 @@ impl Core {
             lost_panics: AtomicU64::new(0),
             #[cfg(not(any(loom, target_family = "wasm")))]
             callback_panics: AtomicU64::new(0),
-            #[cfg(not(target_family = "wasm"))]
             latency: Latency::new(settings.cancel_latency),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
@@ -469,10 +466,7 @@ impl Core {
             callback_panics: self.callback_panics.load(Relaxed),
             #[cfg(any(loom, target_family = "wasm"))]
             callback_panics: 0,
-            #[cfg(not(target_family = "wasm"))]
             unheeded_cancels: self.latency.count(),
-            #[cfg(target_family = "wasm")]
-            unheeded_cancels: 0,
         }
     }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::cell::TaskRef;
 use crate::core::Core;
 
 /// A task that was asked to stop and has not looked for too long.
@@ -31,7 +30,8 @@ impl fmt::Display for Unheeded {
     }
 }
 
-/// How many cancels were unheeded for too long.
+/// How many cancels were unheeded for too long. On wasm none is counted: pages count bytes.
+#[cfg_attr(target_family = "wasm", allow(dead_code, reason = "nothing is counted"))]
 pub(crate) struct Latency {
     /// How many polls are not too long; `None`: any number.
     most: Option<u16>,
@@ -61,12 +61,13 @@ impl Core {
     }
 
     /// A task that was asked to stop was polled and has not looked.
+    #[cfg(not(target_family = "wasm"))]
     #[cold]
-    pub(crate) fn unheeded(&self, task: &TaskRef) {
+    pub(crate) fn unheeded(&self, task: &crate::cell::TaskRef) {
         let Some(most) = self.latency.most else { return };
         let polls = task.count_unheeded();
-        // Once for each task: the count grows by one, and stays at its end.
-        if polls != most.saturating_add(1) || most == u16::MAX {
+        // Once for each task: the count grows by one each time, up to its end, where it stays.
+        if most >= u16::MAX - 1 || polls != most + 1 {
             return;
         }
         self.latency.count.fetch_add(1, Relaxed);

@@ -29,7 +29,6 @@ mod guard;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod holdings;
 mod journal;
-#[cfg(not(target_family = "wasm"))]
 mod latency;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod limits;
@@ -81,7 +80,6 @@ pub use cx::{Cx, UntilCancelled, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
 pub use holdings::Obligation;
 pub use journal::{Dispatch, Recorded, Recording};
-#[cfg(not(target_family = "wasm"))]
 pub use latency::Unheeded;
 pub use limits::Limits;
 pub use local::Local;
