@@ -2,9 +2,9 @@
 //!
 //! This is a driver, not a second scheduler. The workers, their queues, channels, timers and the
 //! parking protocol are those of [`Runtime`](crate::Runtime); the driver takes the place of their
-//! threads. It looks for due timers before each step, and a worker that parked is stepped again only
-//! if somebody woke it, so that a wakeup that is lost stops the run. So a run is a function of its
-//! program, its script and its seed.
+//! threads. It looks for due timers before each step, and a worker that parked is stepped again
+//! only if somebody woke it, so that a wakeup that is lost stops the run. So a run is a function of
+//! its program, its script and its seed.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

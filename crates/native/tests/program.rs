@@ -60,7 +60,11 @@ fn tasks_that_block_all_workers_do_not_hold_up_a_sleep_of_the_body() {
 fn a_task_that_blocks_its_thread_does_not_hold_up_a_join_in_the_body() {
     body_goes_on(1, 50, async |_, s| {
         for _ in 0..20 {
-            s.spawn(async |cx: Cx| Ok(cx.yield_now().await)).await.unwrap();
+            let task = s.spawn(async |cx: Cx| {
+                cx.yield_now().await;
+                Ok(())
+            });
+            task.await.unwrap();
         }
     });
 }

@@ -2,7 +2,7 @@
 
 use super::{Findings, Tree};
 
-const KERNEL_LINES: usize = 6300;
+const KERNEL_LINES: usize = 6450;
 
 /// The lines of code of the kernel: no tests, no comments, no blank lines.
 pub(super) fn kernel_lines(tree: &Tree, findings: &mut Findings) {
@@ -37,7 +37,7 @@ mod tests {
                 ],
             )
         };
-        let what = "the kernel has 6300 lines of code without tests and comments; less than 6300";
+        let what = "the kernel has 6450 lines of code without tests and comments; less than 6450";
         assert_eq!(count(5300), [format!("crates/kernel/src/lib.rs:1: {what}")]);
         assert!(count(5299).is_empty());
     }

@@ -89,9 +89,9 @@ impl<T, W> Channel<T, W> {
         })
     }
 
-    /// Asks for a slot, or for the one it was granted. `place` is the caller's place in line, `None`
-    /// at first; asking again with it replaces the token and keeps the place. It is cleared once the
-    /// caller no longer waits.
+    /// Asks for a slot, or for the one it was granted. `place` is the caller's place in line,
+    /// `None` at first; asking again with it replaces the token and keeps the place. It is cleared
+    /// once the caller no longer waits.
     ///
     /// The second answer is the token that is not kept (this one, or the one it replaced), to be
     /// dropped by the caller.

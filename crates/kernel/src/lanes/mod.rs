@@ -4,8 +4,8 @@
 //! priority, timed by deadline, equals by insertion). [`Fairness`] decides which lane goes, under a
 //! governor's [`Suggestion`], so that no work is passed by other work for long. [`dispatch`] is the
 //! whole law for a worker: one global queue, a local one each, stealing, fallback, over the
-//! [`Queues`] of its host. [`Scheduler`] is such a host for N workers without threads. Each dispatch
-//! is counted in the worker's [`Certificate`].
+//! [`Queues`] of its host. [`Scheduler`] is such a host for N workers without threads. Each
+//! dispatch is counted in the worker's [`Certificate`].
 //!
 //! ```text
 //! wake -> enqueue(source, place) -> lanes -> decide(pending, suggestion) -> lane
@@ -21,6 +21,7 @@ mod fairness;
 mod place;
 mod priority;
 mod scheduler;
+mod view;
 
 pub use bypass::Bypass;
 pub use certificate::Certificate;

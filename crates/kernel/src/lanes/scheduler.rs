@@ -4,12 +4,12 @@
 //! A thief asks the other workers in circular order, once each. The oracle is asked where to start
 //! only when somebody has something to steal; otherwise the answer would change nothing.
 
+use super::view::{View, stealable};
 use super::{
     Certificate, Chosen, Decision, DecisionChain, EntryId, Fairness, FairnessConfig, Lane, Lanes,
-    Origin, Pending, Place, Priority, Queues, Source, Stolen, Suggestion, Taken, Ticket, Token,
-    Turn, Verdict, dispatch,
+    Origin, Pending, Place, Priority, Source, Suggestion, Ticket, Token, Turn, Verdict, dispatch,
 };
-use crate::choose::{Choose, Point};
+use crate::choose::Choose;
 use alloc::vec::Vec;
 
 /// The other workers in the order a thief asks them: a circle that begins behind the thief, turned
@@ -46,10 +46,10 @@ settings! {
 
 record! {
     #[derive(Clone, Debug)]
-    struct Worker<T> {
+    pub(super) struct Worker<T> {
         fn new(cancel_streak_limit: u32);
-        lanes: Lanes<T>,
-        fairness: Fairness = Fairness::new(FairnessConfig {
+        pub(super) lanes: Lanes<T>,
+        pub(super) fairness: Fairness = Fairness::new(FairnessConfig {
             cancel_streak_limit,
             ..FairnessConfig::default()
         }),
@@ -85,76 +85,6 @@ record! {
         /// are.
         pub unchained: bool,
     }
-}
-
-/// What one worker takes from, and the oracle it asks.
-struct View<'a, T, C: ?Sized, const STEALS: bool> {
-    worker: usize,
-    global: &'a mut Lanes<T>,
-    workers: &'a mut [Worker<T>],
-    tie_break: TieBreak,
-    choose: &'a mut C,
-}
-
-impl<T, C: Choose + ?Sized, const STEALS: bool> Queues for View<'_, T, C, STEALS> {
-    type Entry = T;
-    const STEALS: bool = STEALS;
-
-    fn fairness(&self) -> &Fairness {
-        &self.workers[self.worker].fairness
-    }
-
-    fn pending(&self) -> Pending {
-        Pending::of(|lane| self.global.len(lane) > 0 || self.has_local(lane))
-    }
-
-    fn has_local(&self, lane: Lane) -> bool {
-        self.workers[self.worker].lanes.len(lane) > 0
-    }
-
-    fn take_global(&mut self, lane: Lane, oldest: bool) -> Option<Taken<T>> {
-        take(self.global, lane, oldest, |queue| queue.pop(lane))
-    }
-
-    fn take_local(&mut self, lane: Lane, oldest: bool) -> Option<Taken<T>> {
-        let View { worker, tie_break, choose, .. } = self;
-        let queue = &mut self.workers[*worker].lanes;
-        take(queue, lane, oldest, |queue| match tie_break {
-            TieBreak::Seeded if lane == Lane::Ready => {
-                queue.pop_ready_tied(|count| choose.pick(Point::ReadyTie(*worker), count))
-            }
-            _ => queue.pop(lane),
-        })
-    }
-
-    fn steal(&mut self, lanes: &[Lane]) -> Option<Stolen<T>> {
-        let (thief, workers) = (self.worker, self.workers.len());
-        stealable(self.workers, thief, lanes).then_some(())?;
-        let start = self.choose.pick(Point::StealStart(thief), workers - 1);
-        steal_order(thief, workers, start).find_map(|victim| {
-            let queue = &mut self.workers[victim].lanes;
-            let (place, entry) = lanes.iter().find_map(|lane| queue.steal_from(*lane))?;
-            Some(Stolen { entry, place, victim })
-        })
-    }
-}
-
-/// Takes an entry of a lane: by `pop`, or the oldest of several priorities.
-fn take<T>(
-    queue: &mut Lanes<T>,
-    lane: Lane,
-    oldest: bool,
-    pop: impl FnOnce(&mut Lanes<T>) -> Option<(Place, T)>,
-) -> Option<Taken<T>> {
-    let mixed = lane == Lane::Ready && queue.is_mixed();
-    let popped = if mixed && oldest { queue.pop_oldest() } else { pop(queue) };
-    popped.map(|(place, entry)| Taken { entry, place, passed_lower: mixed && !oldest })
-}
-
-/// Whether another worker has an entry in one of the lanes to let go of.
-fn stealable<T>(workers: &[Worker<T>], thief: usize, lanes: &[Lane]) -> bool {
-    let has = |w: &Worker<T>| lanes.iter().any(|lane| w.lanes.stealable(*lane) > 0);
-    workers.iter().enumerate().any(|(other, w)| other != thief && has(w))
 }
 
 impl<T: Token> Scheduler<T> {
