@@ -151,7 +151,7 @@ fn what_is_wrong_with_a_trace_is_told_with_its_line() {
     some[4] = fifth;
     let told = damaged(&some[..6].join("\n"));
     assert_eq!(told["status"], "TRACE_TRUNCATED");
-    let told = damaged(&lines.replace("\"version\":1", "\"version\":99"));
+    let told = damaged(&lines.replace("\"version\":2", "\"version\":99"));
     assert_eq!(told["status"], "TRACE_VERSION");
     let told = damaged("not a trace\n");
     assert_eq!(told["status"], "TRACE_MALFORMED");

@@ -79,7 +79,10 @@ fn order(seed: Option<u64>) -> Vec<u32> {
         cx.scope(async |s: Scope<AppError>| {
             for n in 0..10 {
                 let log = log.clone();
-                drop(s.spawn(async move |_cx: Cx| Ok(log.lock().unwrap().push(n))));
+                drop(s.spawn(async move |_cx: Cx| {
+                    log.lock().unwrap().push(n);
+                    Ok(())
+                }));
             }
             Ok(())
         })

@@ -38,7 +38,7 @@ mod tests {
             )
         };
         let what = "the kernel has 6450 lines of code without tests and comments; less than 6450";
-        assert_eq!(count(5300), [format!("crates/kernel/src/lib.rs:1: {what}")]);
-        assert!(count(5299).is_empty());
+        assert_eq!(count(5450), [format!("crates/kernel/src/lib.rs:1: {what}")]);
+        assert!(count(5449).is_empty());
     }
 }
