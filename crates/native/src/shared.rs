@@ -162,7 +162,7 @@ impl Shared {
         let Pending { cancel, timed, ready } = pending;
         let choice = (cancel && (timed || ready)) || (timed && ready);
         match &self.rules.governor {
-            Some(governor) if choice || (self.rules.governs_all && pending.any()) => {
+            Some(governor) if choice || self.rules.governs_all => {
                 advice(&**governor, core, self.view(pending, own, core))
             }
             _ => Suggestion::NoPreference,

@@ -22,6 +22,7 @@ mod world;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -97,6 +98,13 @@ fn supervise() -> ExitCode {
 static UNEXPECTED: AtomicU64 = AtomicU64::new(0);
 /// All panics so far.
 static PANICS: AtomicU64 = AtomicU64::new(0);
+/// What the last one was, for reports.
+static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
+
+/// What the last panic was.
+fn last_panic() -> String {
+    LAST_PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+}
 
 fn stress(options: &Options) -> Result<(), String> {
     silence();
@@ -149,6 +157,7 @@ fn silence() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         PANICS.fetch_add(1, Relaxed);
+        *LAST_PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = info.to_string();
         let leak = info.payload_as_str().is_some_and(|text| text == LEAK);
         if !leak && !info.payload().is::<Meant>() {
             UNEXPECTED.fetch_add(1, Relaxed);

@@ -75,7 +75,8 @@ fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Res
         return Err(format!("{overruns} overruns of {spawned} tasks"));
     }
     if !program.bombs && callback_panics > 0 {
-        return Err(format!("{callback_panics} panics of callbacks, none of which panics"));
+        let last = crate::last_panic();
+        return Err(format!("{callback_panics} panics of callbacks, none of which panics: {last}"));
     }
     if lost_panics + callback_panics > panics {
         let counted = format!("{lost_panics} lost, {callback_panics} of callbacks");
@@ -158,9 +159,11 @@ fn settled(program: &Program, runtime: &Runtime) -> Result<(), String> {
     let dump = runtime.dump();
     let regions = dump.regions.len();
     let closed = regions == 1 || (regions == 0 && program.shutdown.is_some());
+    // While the root closes, the grace of the shutdown has an alarm.
+    let alarms = usize::from(regions == 1 && program.shutdown.is_some());
     // A future that is in the bag, with a thread, or forgotten, may have one.
     let timers = if program.threads_first && program.bag_first && !program.forgets {
-        dump.timers
+        dump.timers.saturating_sub(alarms)
     } else {
         0
     };

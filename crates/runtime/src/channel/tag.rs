@@ -15,7 +15,6 @@ use asx_kernel::region::Operation;
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
 
-#[cfg(not(loom))]
 use super::shared::Shared;
 use crate::ambient;
 use crate::core::Core;
