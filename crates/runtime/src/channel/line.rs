@@ -105,6 +105,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "copies of a waker made of an `Arc` are not known as such there")]
     fn a_wait_keeps_its_place_and_its_waker_until_another_comes() {
         let (state, mut place, first, second) = (Mutex::default(), None, waker(), waker());
         let poll = |place: &mut Place, waker: &Waker| {
