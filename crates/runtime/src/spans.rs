@@ -245,6 +245,7 @@ mod off {
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn unheeded(&self, _: u64) {}
+        #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn time_overrun(&self) {}
         #[inline(always)] pub(crate) fn shield_overrun(&self) {}
         #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}

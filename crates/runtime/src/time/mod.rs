@@ -192,6 +192,7 @@ impl<T> Timers<T> {
     }
 
     /// Takes all timers out, and never takes another.
+    #[cfg(not(any(loom, target_family = "wasm")))]
     pub(crate) fn close(&self) -> Vec<Expired<T>> {
         self.take_all(CLOSED)
     }
