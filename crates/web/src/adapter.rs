@@ -429,8 +429,10 @@ impl State {
     /// Nothing that waits is alive.
     pub(crate) fn set_dead_aside(&mut self) {
         if self.scheduler.total() > 0 || self.plain.iter().any(|ring| !ring.is_empty()) {
-            self.move_to_lanes();
-            self.scheduler.set_dead_aside();
+            // Looking for something to run sets aside what is dead.
+            if let Some(live) = self.next() {
+                self.push(live.token.0, Source::Global);
+            }
             self.look_at_lanes();
         }
     }
@@ -452,7 +454,7 @@ impl State {
     fn enqueue(&mut self, entry: Runnable, source: Source) {
         self.in_lanes = true;
         let place = entry.place();
-        self.scheduler.enqueue(source, place, Entry(entry), false);
+        self.scheduler.enqueue_in_order(source, place, Entry(entry), false);
     }
 
     pub(crate) fn queued(&self, lane: Lane) -> usize {

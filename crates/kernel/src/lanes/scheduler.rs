@@ -6,8 +6,8 @@
 
 use super::view::{View, stealable};
 use super::{
-    Certificate, Chosen, Decision, DecisionChain, EntryId, Fairness, FairnessConfig, Lane, Lanes,
-    Origin, Pending, Place, Priority, Source, Suggestion, Ticket, Token, Turn, Verdict, dispatch,
+    Certificate, Chosen, Decision, DecisionChain, Fairness, FairnessConfig, Lane, Lanes, Origin,
+    Pending, Place, Priority, Source, Suggestion, Ticket, Token, Turn, Verdict, dispatch,
 };
 use crate::choose::Choose;
 use alloc::vec::Vec;
@@ -90,15 +90,30 @@ record! {
 impl<T: Token> Scheduler<T> {
     /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
     pub fn enqueue(&mut self, source: Source, place: Place, token: T, pinned: bool) -> Ticket {
+        if self.tie_break != TieBreak::TaskKey {
+            return self.enqueue_in_order(source, place, token, pinned);
+        }
+        let source = self.known(source);
+        Ticket { source, entry: self.queue_mut(source).push_by_word(place, token, pinned) }
+    }
+
+    /// [`enqueue`](Scheduler::enqueue) for hosts without the tie-break by task id, which need not
+    /// link it.
+    pub fn enqueue_in_order(
+        &mut self,
+        source: Source,
+        place: Place,
+        token: T,
+        pinned: bool,
+    ) -> Ticket {
+        let source = self.known(source);
+        Ticket { source, entry: self.queue_mut(source).push(place, token, pinned) }
+    }
+
+    /// A worker that does not exist means the global queue.
+    fn known(&self, source: Source) -> Source {
         let known = matches!(source, Source::Local(worker) if worker < self.workers.len());
-        let source = if known { source } else { Source::Global };
-        let by_word = self.tie_break == TieBreak::TaskKey;
-        let queue = self.queue_mut(source);
-        let entry = match by_word {
-            false => queue.push(place, token, pinned),
-            true => queue.push_by_word(place, token, pinned),
-        };
-        Ticket { source, entry }
+        if known { source } else { Source::Global }
     }
 
     /// Takes an entry back, unless it has left already.
@@ -111,20 +126,6 @@ impl<T: Token> Scheduler<T> {
     pub fn set_aside(&mut self, lane: Lane, token: T) {
         self.died[lane as usize] += 1;
         self.dead.push(token);
-    }
-
-    /// Sets aside all dead entries, which would otherwise be found when their turn comes.
-    pub fn set_dead_aside(&mut self) {
-        let sources = (0..self.workers.len()).map(Source::Local).chain([Source::Global]);
-        for (source, lane) in sources.flat_map(|source| Lane::ALL.map(|lane| (source, lane))) {
-            let dead =
-                |(id, place, token): (EntryId, Place, &T)| (!token.is_live(place)).then_some(id);
-            let dead: Vec<_> = self.lanes(source).iter(lane).filter_map(dead).collect();
-            for id in dead {
-                let token = self.queue_mut(source).remove(id);
-                token.into_iter().for_each(|token| self.set_aside(lane, token));
-            }
-        }
     }
 
     /// How many entries of a lane were ever set aside.
