@@ -57,9 +57,12 @@ impl<const WORKERS: usize, const JOURNAL: usize> Asx<WORKERS, JOURNAL> {
         let builder = if JOURNAL > 0 { builder.journal(JOURNAL) } else { builder };
         let runtime = builder.build().expect("a runtime");
         let figure = runtime.block_on(async |cx: Cx| {
-            cx.scope(async |s| {
-                let tasks = s.clone();
-                s.spawn(move |cx: Cx| body(cx, tasks)).await.map_err(|_| Error::Cancelled)
+            cx.scope(async |s: Scope<Error>| {
+                let task = s.spawn(move |cx: Cx| async move {
+                    let own = cx.clone();
+                    cx.scope(move |s| body(own, s)).await
+                });
+                task.await.map_err(|_| Error::Cancelled)
             })
             .await
         });
