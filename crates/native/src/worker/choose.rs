@@ -11,8 +11,8 @@ use crate::waiting::PLAIN;
 
 impl Worker {
     /// The law with all three lanes. `None`: nothing waits that this worker may take. `is_worth`
-    /// tells whether it pays to move ready work of another worker that has so much waiting; without
-    /// it, none is moved.
+    /// tells whether it pays to move work of another worker that has so much waiting; without it,
+    /// none is moved.
     pub(super) fn decide(&self, is_worth: Option<IsWorth<'_>>) -> Option<Found> {
         let mut view = View { worker: self, fairness: self.streaks(), is_worth };
         let suggest =
@@ -63,14 +63,12 @@ impl Worker {
         entry.map(|(place, entry)| Taken { entry, place, passed_lower: mixed && !oldest })
     }
 
-    /// Takes an entry that waits in one of these lanes of another worker; ready ones only where
-    /// that `is_worth` it.
-    fn steal(&self, lanes: &[Lane], is_worth: Option<IsWorth<'_>>) -> Option<Stolen<Runnable>> {
+    /// Takes an entry that waits in one of these lanes of another worker, where that `is_worth` it.
+    fn steal(&self, lanes: &[Lane], is_worth: IsWorth<'_>) -> Option<Stolen<Runnable>> {
         let (me, remotes) = (usize::from(self.index), &self.shared.remotes);
-        let urgent = lanes.strip_suffix(&[Lane::Ready]).unwrap_or(lanes);
-        let is_worth = is_worth.filter(|_| urgent.len() < lanes.len());
+        let ready = lanes.contains(&Lane::Ready);
         let has = |remote: &Remote| {
-            remote.lanes.has_stealable(urgent) || (is_worth.is_some() && remote.waiting() > 0)
+            remote.lanes.has_stealable(lanes) || (ready && remote.queue.len() > 0)
         };
         let mut others = remotes.iter().enumerate().filter(|(at, _)| *at != me);
         if !others.any(|(_, remote)| has(remote)) {
@@ -79,16 +77,15 @@ impl Worker {
         let start = self.pick(remotes.len() - 1);
         steal_order(me, remotes.len(), start).find_map(|victim| {
             let remote = &remotes[victim];
-            let ready = || {
-                let waiting = remote.waiting() as u64;
-                let moves =
-                    is_worth.is_some_and(|is_worth| waiting > 0 && is_worth(victim, waiting));
-                moves.then_some(())?;
-                // Nothing is in this worker's own queue, into which more than one may go.
-                let of_ring = || self.queue.steal(&remote.queue).map(|entry| (PLAIN, entry));
-                remote.lanes.steal(&[Lane::Ready]).or_else(of_ring)
+            if !has(remote) || !is_worth(victim, remote.waiting() as u64) {
+                return None;
+            }
+            // Nothing is in this worker's own queue, into which more than one may go.
+            let of_ring = || {
+                let entry = ready.then(|| self.queue.steal(&remote.queue))??;
+                Some((PLAIN, entry))
             };
-            let (place, entry) = remote.lanes.steal(urgent).or_else(ready)?;
+            let (place, entry) = remote.lanes.steal(lanes).or_else(of_ring)?;
             Some(Stolen { entry, place, victim })
         })
     }
@@ -138,6 +135,7 @@ impl Queues for View<'_> {
     /// Where the turn belongs to other work, that of others goes whether or not it pays.
     fn steal(&mut self, lanes: &[Lane]) -> Option<Stolen<Runnable>> {
         let own = self.pending().any();
-        self.worker.steal(lanes, if own { Some(&|_, _| true) } else { self.is_worth })
+        let is_worth = if own { Some::<IsWorth<'_>>(&|_, _| true) } else { self.is_worth };
+        self.worker.steal(lanes, is_worth?)
     }
 }
