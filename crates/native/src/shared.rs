@@ -162,11 +162,16 @@ impl Shared {
         let Pending { cancel, timed, ready } = pending;
         let choice = (cancel && (timed || ready)) || (timed && ready);
         match &self.rules.governor {
-            Some(governor) if choice || self.rules.governs_all => {
+            Some(governor) if choice || (self.rules.governs_all && self.has_work(pending)) => {
                 advice(&**governor, core, self.view(pending, own, core))
             }
             _ => Suggestion::NoPreference,
         }
+    }
+
+    /// Whether there is anything that could be dispatched, or stolen.
+    fn has_work(&self, pending: Pending) -> bool {
+        pending.any() || self.remotes.iter().any(|remote| remote.waiting() > 0)
     }
 
     #[inline(never)]

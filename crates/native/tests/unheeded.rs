@@ -1,5 +1,9 @@
 //! Cancels that nobody looks at are counted, and can fail a program.
 
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
 use asx_native::{BlockOnError, Builder, Runtime};
 use asx_runtime::{Cancelled, Cx, Scope};
 
@@ -8,8 +12,16 @@ use asx_runtime::{Cancelled, Cx, Scope};
 fn runs(runtime: &Runtime, yields: u32) -> Result<(), BlockOnError> {
     runtime.try_block_on(async |cx: Cx| {
         let scope = cx.scope(async |s: Scope<Cancelled>| {
+            // Until it was asked, it waits for something that is not ours, and so does not look.
+            let asked = Arc::new(Mutex::new((false, Waker::noop().clone())));
+            let is_asked = asked.clone();
             let deaf = s.task("deaf").spawn(async move |cx: Cx| {
-                cx.yield_now().await;
+                poll_fn(|context| {
+                    let mut asked = is_asked.lock().unwrap();
+                    asked.1 = context.waker().clone();
+                    if asked.0 { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
                 for _ in 0..yields {
                     cx.yield_now().await;
                 }
@@ -18,6 +30,12 @@ fn runs(runtime: &Runtime, yields: u32) -> Result<(), BlockOnError> {
             let good = s.spawn(async |cx: Cx| Err::<(), _>(cx.cancelled().await));
             cx.yield_now().await;
             deaf.cancel("now");
+            let waker = {
+                let mut asked = asked.lock().unwrap();
+                asked.0 = true;
+                asked.1.clone()
+            };
+            waker.wake();
             good.cancel("now");
             let _ = (deaf.await, good.await);
             Ok::<_, Cancelled>(())
