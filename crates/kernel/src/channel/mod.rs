@@ -155,9 +155,9 @@ impl<T, W> Channel<T, W> {
 
 /// Filling slots.
 impl<T, W> Channel<T, W> {
-    /// Fills one reserved slot.
+    /// Fills one reserved slot, whose sender has come for it.
     pub fn send(&mut self, value: T) -> Sent<T, W> {
-        if self.reserved == 0 {
+        if self.permits() == 0 {
             return Sent::NoPermit { value };
         }
         self.reserved -= 1;
@@ -170,7 +170,10 @@ impl<T, W> Channel<T, W> {
     /// Frees one reserved slot: the waiting sender to wake that gets it, or the receiver if this
     /// was the last of the senders. Without a reserved slot nothing changes.
     pub fn abort(&mut self) -> Option<W> {
-        self.reserved = self.reserved.checked_sub(1)?;
+        if self.permits() == 0 {
+            return None;
+        }
+        self.reserved -= 1;
         self.freed()
     }
 
@@ -266,6 +269,11 @@ impl<T, W: Copy> Channel<T, W> {
 }
 
 impl<T, W> Channel<T, W> {
+    /// Slots whose senders have come for them.
+    fn permits(&self) -> usize {
+        self.reserved - self.granted.len()
+    }
+
     fn used(&self) -> usize {
         self.queue.len() + self.reserved
     }

@@ -178,6 +178,16 @@ fn without_a_permit_neither_send_nor_abort_changes_anything() {
 }
 
 #[test]
+fn a_slot_that_was_granted_is_no_permit_until_its_sender_has_come() {
+    let (mut channel, places) = full(1, &[1]);
+    assert_eq!(channel.abort(), Some(1));
+    assert_eq!((channel.send(7), channel.abort()), (Sent::NoPermit { value: 7 }, None));
+    assert_eq!((channel.reserved(), channel.granted()), (1, 1));
+    assert_eq!(channel.reserve(&mut Some(places[0]), 1), GRANTED);
+    assert_eq!(channel.send(8), Sent::Queued { wake: None });
+}
+
+#[test]
 fn every_way_of_sending_wakes_the_receiver_once() {
     let sends: [fn(&mut Numbers) -> Option<u32>; 3] = [
         |channel| {
