@@ -143,6 +143,7 @@ fn told(name: &'static str, body: Body, stale: bool) {
 }
 
 #[test]
+#[cfg_attr(asx_no_reuse, ignore = "forgets a sleep, which one that looks for leaks would find")]
 fn a_wait_that_nobody_looks_at_is_stale() {
     STALE.into_iter().for_each(|(name, body)| told(name, body, true));
 }
