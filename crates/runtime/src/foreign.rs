@@ -383,7 +383,24 @@ fn wake_there(core: &Core, address: usize, all: bool) {
     wakers.into_iter().for_each(|waker| core.wake(waker));
 }
 
-/// By which tasks are told apart: a waker here belongs to an operation, which keeps its task.
+/// The task is gone: an operation that was forgotten may have left wakers here, which are dropped.
+/// Another task may have this address next, and is not to wake them.
+#[inline]
+pub(crate) fn abandon(core: &Core, address: usize) {
+    if COUNTS[shard_of(address)].load(Relaxed) > 0 {
+        abandon_there(core, address);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn abandon_there(core: &Core, address: usize) {
+    let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, true));
+    wakers.into_iter().for_each(|waker| core.drop_waker(Some(waker)));
+}
+
+/// By which tasks are told apart: an operation borrows a context, which keeps its task, unless the
+/// operation was forgotten.
 pub(crate) fn address(task: &TaskRef) -> usize {
     task.as_ptr().addr().get()
 }
@@ -417,6 +434,8 @@ mod tests {
     use super::*;
     use crate::Cx;
     use crate::channel::testing::{self, Count};
+    use crate::loose::loose_region;
+    use crate::spawn::{Plan, make};
 
     fn counting() -> (Arc<Count>, Waker) {
         let count = Arc::<Count>::default();
@@ -548,5 +567,30 @@ mod tests {
         assert_eq!(count.wakes(), 1);
         drop(ticket);
         assert_eq!(Arc::strong_count(&count), 2);
+    }
+
+    /// Else a task that has the address of the first one next would wake it.
+    #[test]
+    #[cfg_attr(
+        asx_no_reuse,
+        ignore = "forgets a future, which one that looks for leaks would find"
+    )]
+    fn what_a_forgotten_operation_has_left_goes_with_its_task() {
+        let count = Arc::<Count>::default();
+        let waker = Waker::from(count.clone());
+        let body = async move |cx: Cx| {
+            let (_tx, mut rx) = crate::channel::bounded::<u8>(1);
+            let mut recv = Box::pin(rx.recv(&cx));
+            let mut context = std::task::Context::from_waker(&waker);
+            assert!(recv.as_mut().poll(&mut context).is_pending());
+            std::mem::forget(recv);
+            Ok::<(), ()>(())
+        };
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&loose_region(), Plan::default(), body) };
+        assert!(entry.unwrap().unwrap().run());
+        assert_eq!(Arc::strong_count(&count), 2, "the operation has left one");
+        drop(task);
+        assert_eq!(Arc::strong_count(&count), 1);
     }
 }

@@ -82,6 +82,7 @@ use crate::ambient;
 use crate::audit::{Books, Owner, Tag};
 use crate::budget::Limits;
 use crate::cx::Wait;
+use crate::foreign;
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
 use crate::region::home::Home;
@@ -403,6 +404,7 @@ unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
 unsafe fn free<F, T, E>(header: NonNull<Header>) {
     // SAFETY: the caller's promise.
     unsafe {
+        foreign::abandon(&header.as_ref().region.core, header.addr().get());
         header.as_ref().books.close(&header.as_ref().word);
         memory::free(header.cast::<Cell<F, T, E>>());
     }
