@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use asx::{BlockOnError, Budget, Cx, Grace, Health, Policy, Runtime, Scope};
 
@@ -155,8 +155,24 @@ async fn body(cx: Cx, root: &Root, world: &Arc<World>) {
     drop(outcome);
 }
 
+/// How long a timer may be seen that a worker is about to take back: it is armed before it is known
+/// whether its region still needs it.
+const TIMERS_SETTLE: Duration = Duration::from_secs(2);
+
 /// No task, region or timer is left in the runtime.
 fn settled(program: &Program, runtime: &Runtime) -> Result<(), String> {
+    let end = Instant::now() + TIMERS_SETTLE;
+    loop {
+        let (timers, left) = left(program, runtime);
+        if timers == 0 || left.is_ok() || Instant::now() >= end {
+            return left;
+        }
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// How many timers are left that should not be, and whether anything is.
+fn left(program: &Program, runtime: &Runtime) -> (usize, Result<(), String>) {
     let dump = runtime.dump();
     let regions = dump.regions.len();
     let closed = regions == 1 || (regions == 0 && program.shutdown.is_some());
@@ -168,9 +184,10 @@ fn settled(program: &Program, runtime: &Runtime) -> Result<(), String> {
     } else {
         0
     };
-    if dump.tasks() == 0 && closed && timers == 0 {
-        return Ok(());
-    }
     let tasks = dump.tasks();
-    Err(format!("at the end {tasks} tasks, {regions} regions, {timers} timers are left\n{dump}"))
+    if tasks == 0 && closed && timers == 0 {
+        return (0, Ok(()));
+    }
+    let told = format!("at the end {tasks} tasks, {regions} regions, {timers} timers are left");
+    (timers, Err(format!("{told}\n{dump}")))
 }
