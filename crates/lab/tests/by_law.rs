@@ -10,36 +10,6 @@ fn passes(report: &Report) -> bool {
     report.failure.is_none()
 }
 
-/// Three tasks in a row; `who` gets the order in which they ended.
-async fn in_a_row(cx: Cx, who: impl FnOnce(&[u32])) -> Result<(), Cancelled> {
-    let ran = Arc::new(Mutex::new(Vec::new()));
-    let order = ran.clone();
-    cx.scope(async |s: Scope<Cancelled>| {
-        for task in 0..3 {
-            let ran = ran.clone();
-            drop(s.spawn(async move |cx: Cx| {
-                cx.yield_now().await;
-                ran.lock().expect("no panic").push(task);
-                Ok(())
-            }));
-        }
-        Ok(())
-    })
-    .await?;
-    who(&order.lock().expect("no panic"));
-    Ok(())
-}
-
-#[test]
-fn one_worker_goes_by_the_law_alone() {
-    let program = |cx| in_a_row(cx, |order| assert_eq!(order, [0, 1, 2]));
-    let report = check(program).workers(1).run();
-    assert!(passes(&report), "{report}");
-    assert_eq!(report.proof.map(|proof| proof.classes), Some(1), "{report}");
-    let free = check(program).run();
-    assert_eq!(free.failure.expect("any order").failure.finding.kind, Kind::Panic);
-}
-
 /// Two polls each of three tasks on one worker; `who` gets the order of the polls.
 async fn two_polls_each(cx: Cx, who: impl FnOnce(&[u32])) -> Result<(), Cancelled> {
     let polled = Arc::new(Mutex::new(Vec::new()));
@@ -59,6 +29,16 @@ async fn two_polls_each(cx: Cx, who: impl FnOnce(&[u32])) -> Result<(), Cancelle
     .await?;
     who(&order.lock().expect("no panic"));
     Ok(())
+}
+
+#[test]
+fn one_worker_goes_by_the_law_alone() {
+    let program = |cx| two_polls_each(cx, |order| assert_eq!(order, [0, 1, 2, 0, 1, 2]));
+    let report = check(program).workers(1).run();
+    assert!(passes(&report), "{report}");
+    assert_eq!(report.proof.map(|proof| proof.classes), Some(1), "{report}");
+    let free = check(program).run();
+    assert_eq!(free.failure.expect("any order").failure.finding.kind, Kind::Panic);
 }
 
 #[test]
@@ -82,7 +62,7 @@ fn more_workers_have_more_orders() {
         let note = seen.clone();
         let program = move |cx| {
             let note = note.clone();
-            in_a_row(cx, move |order| {
+            two_polls_each(cx, move |order| {
                 note.lock().expect("no panic").insert(order.to_vec());
             })
         };
@@ -155,6 +135,6 @@ fn cancels_and_faults_go_with_workers() {
 
 #[test]
 fn any_number_of_workers_can_be_asked_for() {
-    let report = check(|cx| in_a_row(cx, |_| ())).workers(usize::MAX).runs(2).run();
+    let report = check(|cx| two_polls_each(cx, |_| ())).workers(usize::MAX).runs(2).run();
     assert!(passes(&report), "{report}");
 }

@@ -122,34 +122,18 @@ mod tests {
     use std::mem::take;
     use std::sync::Mutex;
 
-    use asx_kernel::time::Time;
-
     use super::*;
-    use crate::core::{Core, Host, Settings};
+    use crate::core::{Core, Settings};
+    use crate::loose::Timeless;
     use crate::{Cancelled, Runnable, Stop};
 
     /// Has no thread for jobs, and keeps what is scheduled.
     #[derive(Default)]
     struct NoThreads(Mutex<Vec<Runnable>>);
 
-    // SAFETY: it has no worker, and finds no entries.
-    unsafe impl Host for NoThreads {
-        fn schedule(&self, entry: Runnable) {
+    impl Timeless for NoThreads {
+        fn put(&self, entry: Runnable) {
             self.0.lock().unwrap().push(entry);
-        }
-
-        fn now(&self) -> Time {
-            Time::ZERO
-        }
-
-        fn timer_moved(&self, _: Time) {}
-
-        fn here(&self) -> Option<u16> {
-            None
-        }
-
-        fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
-            Err(entry)
         }
     }
 

@@ -239,8 +239,9 @@ mod tests {
 
     use super::*;
     use crate::cell::Armed;
-    use crate::core::{Host, Settings};
+    use crate::core::Settings;
     use crate::journal::Recording;
+    use crate::loose::Timeless;
     use crate::region::{Policy, Region};
     use crate::time::Owner;
     use crate::{Runnable, channel};
@@ -248,23 +249,8 @@ mod tests {
     /// A host without workers, where no time passes.
     struct Nowhere;
 
-    // SAFETY: it has no worker, and finds no entries.
-    unsafe impl Host for Nowhere {
-        fn schedule(&self, _: Runnable) {}
-
-        fn now(&self) -> Time {
-            Time::ZERO
-        }
-
-        fn timer_moved(&self, _: Time) {}
-
-        fn here(&self) -> Option<u16> {
-            None
-        }
-
-        fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
-            Err(entry)
-        }
+    impl Timeless for Nowhere {
+        fn put(&self, _: Runnable) {}
     }
 
     fn core(limits: Limits, journal: usize) -> Arc<Core> {

@@ -37,10 +37,16 @@ pub(crate) fn scheduled(task: &TaskRef) -> Option<Runnable> {
     Some(kept.remove(at))
 }
 
-// SAFETY: it has no worker, and finds no entries.
-unsafe impl Host for Nowhere {
+/// A host without workers, blocking threads and timers, where no time passes.
+pub(crate) trait Timeless: Send + Sync + 'static {
+    /// An entry was scheduled.
+    fn put(&self, entry: Runnable);
+}
+
+// SAFETY: it has no worker, so nothing is pinned to one.
+unsafe impl<H: Timeless> Host for H {
     fn schedule(&self, entry: Runnable) {
-        keep(Some(entry));
+        self.put(entry);
     }
 
     fn now(&self) -> Time {
@@ -55,6 +61,12 @@ unsafe impl Host for Nowhere {
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
         Err(entry)
+    }
+}
+
+impl Timeless for Nowhere {
+    fn put(&self, entry: Runnable) {
+        keep(Some(entry));
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a cell answers without the law, against the law.
 
 use super::*;
-use crate::core::{Core, Host, Settings};
-use crate::loose::{keep_task, loose_region, scheduled};
+use crate::core::{Core, Settings};
+use crate::loose::{Timeless, keep_task, loose_region, scheduled};
 use crate::poll;
 use crate::spawn::{Plan, make};
 use asx_kernel::budget::Budget;
@@ -231,27 +231,12 @@ impl Drop for AtOnce {
     }
 }
 
-// SAFETY: it has no worker, and no task that is not `Send`.
-unsafe impl Host for AtOnce {
-    fn schedule(&self, entry: Runnable) {
+impl Timeless for AtOnce {
+    fn put(&self, entry: Runnable) {
         let (gone, inside) = (self.gone.clone(), self.gone_inside.clone());
         assert!(entry.run());
         // If it is, the host itself can't be looked at any more.
         inside.store(gone.load(SeqCst), SeqCst);
-    }
-
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    fn timer_moved(&self, _: Time) {}
-
-    fn here(&self) -> Option<u16> {
-        None
-    }
-
-    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
-        Err(entry)
     }
 }
 

@@ -18,11 +18,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Wake, Waker};
 
 use asx_kernel::budget::Budget;
-use asx_kernel::time::Time;
 use loom::thread;
 
 use crate::cell::Extra;
-use crate::core::{Core, Host, Settings};
+use crate::core::{Core, Settings};
+use crate::loose::Timeless;
 use crate::prim::{Mutex, atomic, lock};
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, spawn};
@@ -79,28 +79,13 @@ impl Drop for Line {
     }
 }
 
-// SAFETY: it has no worker, and finds no entries.
-unsafe impl Host for Line {
-    fn schedule(&self, entry: Runnable) {
+impl Timeless for Line {
+    fn put(&self, entry: Runnable) {
         self.calls.fetch_add(1, Relaxed);
         let plain = entry.is_plain();
         lock(&self.entries).push_back((entry, plain));
         self.looks.load(Relaxed);
         self.calls.fetch_sub(1, Relaxed);
-    }
-
-    fn now(&self) -> Time {
-        Time::ZERO
-    }
-
-    fn timer_moved(&self, _: Time) {}
-
-    fn here(&self) -> Option<u16> {
-        None
-    }
-
-    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
-        Err(entry)
     }
 }
 
