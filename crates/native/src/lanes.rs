@@ -104,6 +104,7 @@ impl SharedLanes {
 
     /// Takes the first entry of a lane; of ready entries the `oldest`, if that is asked for and
     /// several priorities wait.
+    #[inline]
     pub(crate) fn take(&self, lane: Lane, oldest: bool) -> Option<Taken<Runnable>> {
         if self.len(lane) == 0 {
             return None;

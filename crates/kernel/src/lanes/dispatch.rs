@@ -104,6 +104,7 @@ pub fn dispatch<Q: Queues>(
     }
 }
 
+#[inline]
 fn find<Q: Queues>(
     queues: &mut Q,
     pending: Pending,

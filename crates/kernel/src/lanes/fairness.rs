@@ -177,6 +177,7 @@ impl Fairness {
     ///
     /// A fallback verdict covers what the caller told of in `pending`: a caller that can still find
     /// other work elsewhere (steal) looks there first.
+    #[inline]
     pub fn decide(&self, pending: Pending, suggestion: Suggestion) -> Option<Verdict> {
         let limit = self.limit(suggestion);
         // Timed work that has passed waiting cancel work `limit` times goes back to its rank.
@@ -200,6 +201,7 @@ impl Fairness {
 
     /// Notes a dispatch; `pending` is what waited when it was decided, the dispatched entry
     /// included.
+    #[inline]
     pub fn record(&mut self, verdict: Verdict, pending: Pending) {
         let cancel = verdict.lane == Lane::Cancel && !verdict.fallback;
         let passed = verdict.lane == Lane::Timed && pending.cancel;
@@ -213,12 +215,14 @@ impl Fairness {
     }
 
     /// Notes a dispatch by [`dispatch`](super::dispatch).
+    #[inline]
     pub fn dispatched(&mut self, chosen: Chosen) {
         self.record(chosen.verdict, chosen.pending);
         self.record_turn(chosen.verdict.lane, chosen.turn);
     }
 
     /// Notes which entry of the lane it was.
+    #[inline]
     pub fn record_turn(&mut self, lane: Lane, turn: Turn) {
         let Fairness { local, lower, bypasses, .. } = self;
         Self::count(bypasses, &mut local[lane as usize], turn.passed_local);
