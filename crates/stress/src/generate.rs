@@ -7,6 +7,7 @@ use crate::program::{
     OnceHow, Op, Program, RecvHow, ReplyBy, Resolve, Root, RwHow, ScopeHow, ScopeOp, SendHow,
     SetHow, Shutdown, ThreadDoes, TrackedHow, WatchHow, Where,
 };
+use crate::rules::Rules;
 
 /// How many channels and the like a program has of each kind.
 pub(crate) const EACH: usize = 2;
@@ -46,6 +47,7 @@ pub(crate) fn program(seed: u64, bombs: bool) -> Program {
         operations: all.pick(&[None, Some(1), Some(3), Some(128), Some(128)]),
         cleanup_polls: all.pick(&[None, None, None, Some(1), Some(1000)]),
         cancel_streak: all.pick(&[1, 16, 16]),
+        rules: Rules::of(seed, bombs),
         capacity: all.pick(&[1, 1, 2, 4]),
         forgets: all.forgets,
         bombs,
@@ -81,6 +83,11 @@ impl Generator {
             0 => 0,
             _ => self.below(most) as u64,
         }
+    }
+
+    /// A time that is stated, or none.
+    fn time(&mut self) -> Option<u64> {
+        self.chance(30).then(|| self.micros(1_000))
     }
 
     fn nth(&mut self) -> usize {
@@ -227,7 +234,7 @@ impl Generator {
             16 => Op::Join(self.many(), self.bodies(depth)),
             17 => Op::TryJoin(self.many(), self.bodies(depth)),
             18 => Op::Group(self.bodies(depth)),
-            19 => Op::Shield(self.shorts()),
+            19 => Op::Shield(self.time(), self.shorts()),
             20 => Op::WithLocal(self.nth(), self.inner(depth)),
             21 => Op::Supervise(self.below(3) as u32, self.inner(depth)),
             22 => Op::Start(self.chance(70), self.inner(depth)),
@@ -426,7 +433,7 @@ impl Generator {
 
     fn request(&mut self) -> Op {
         match self.below(7) {
-            0 | 1 => Op::CancelScope(self.place()),
+            0 | 1 => Op::CancelScope(self.place(), self.time()),
             2 => Op::StopScope,
             3 => Op::StopWithin(self.micros(500), self.micros(2_000)),
             4 => Op::Stopping(self.micros(500)),
@@ -448,7 +455,7 @@ mod tests {
             into.insert(op.kind());
             match op {
                 Op::Timeout(_, body)
-                | Op::Shield(body)
+                | Op::Shield(_, body)
                 | Op::WithLocal(_, body)
                 | Op::Supervise(_, body)
                 | Op::Start(_, body)

@@ -15,6 +15,7 @@ mod memory;
 mod ops;
 mod options;
 mod program;
+mod rules;
 mod run;
 mod waker;
 mod watch;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use asx::time::{MissedTicks, Time};
 use asx::{
-    BoxFuture, Cx, Group, Local, Outcome, Scope, group, join, join_all, join3, join4, race,
+    BoxFuture, Cx, Group, Local, Outcome, Scope, Why, group, join, join_all, join3, join4, race,
     race_all, race3, race4, select, try_join, try_join_all, try_join3, try_join4,
 };
 
@@ -41,6 +41,15 @@ pub(crate) fn run<'a>(env: &'a Env, body: &'a [Op]) -> Run<'a> {
         }
         Ok(())
     })
+}
+
+/// Why something is cancelled, with a time for its cleanup.
+fn why(time: Option<u64>) -> Why {
+    let why = Why::from("as it says");
+    match time {
+        Some(time) => why.cleanup_time(micros(time)),
+        None => why,
+    }
 }
 
 fn micros(micros: u64) -> Duration {
@@ -88,7 +97,10 @@ impl Env {
             Op::TryJoin(many, bodies) => self.try_join(*many, bodies).await?,
             Op::Group(bodies) => self.group(bodies).await?,
             Op::Select(time, nth) => self.select(*time, *nth).await?,
-            Op::Shield(body) => cx.shield(async |_| run(self, body).await).await?,
+            Op::Shield(None, body) => cx.shield(async |_| run(self, body).await).await?,
+            Op::Shield(Some(time), body) => {
+                cx.shield_for(micros(*time), async |_| run(self, body).await).await?;
+            }
             Op::WithLocal(nth, body) => {
                 let value = world.books.value();
                 cx.with_local(&LOCALS[*nth], value, async |_| run(self, body).await).await?;
@@ -117,10 +129,10 @@ impl Env {
     async fn request(&self, op: &Op) -> Result<(), Fail> {
         let Env { world, cx, scope } = self;
         match op {
-            Op::CancelScope(Where::Here) => scope.cancel("as it says"),
-            Op::CancelScope(Where::Thread) => {
-                let scope = scope.clone();
-                world.thread(move |_| scope.cancel("as it says"));
+            Op::CancelScope(Where::Here, time) => scope.cancel(why(*time)),
+            Op::CancelScope(Where::Thread, time) => {
+                let (scope, why) = (scope.clone(), why(*time));
+                world.thread(move |_| scope.cancel(why));
             }
             Op::StopScope => scope.stop(),
             Op::StopWithin(soft, hard) => {

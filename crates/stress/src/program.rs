@@ -3,6 +3,8 @@
 //! A program ends whatever happens to it: every wait in it ends with a cancel, what no cancel
 //! reaches (shields, finalizers, jobs) is short, and each of its roots is cancelled after a while.
 
+use crate::rules::Rules;
+
 /// A whole program: a runtime, and what runs in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
@@ -14,6 +16,7 @@ pub(crate) struct Program {
     /// How many polls of cleanup a cancel allows, and how many cancelled tasks go before others.
     pub(crate) cleanup_polls: Option<u32>,
     pub(crate) cancel_streak: u32,
+    pub(crate) rules: Rules,
     /// The capacity of the channels.
     pub(crate) capacity: usize,
     /// Whether values, futures and handles may be forgotten: then leaks say nothing.
@@ -78,7 +81,8 @@ pub(crate) enum Op {
     TryJoin(Many, Vec<Vec<Op>>),
     Group(Vec<Vec<Op>>),
     Select(Micros, Nth),
-    Shield(Vec<Op>),
+    /// For so long at the most.
+    Shield(Option<Micros>, Vec<Op>),
     WithLocal(Nth, Vec<Op>),
     Scope(Box<ScopeOp>),
     /// A task in the innermost scope.
@@ -87,7 +91,8 @@ pub(crate) enum Op {
     Start(bool, Vec<Op>),
     CxJob(Micros),
     Defer(Vec<Op>),
-    CancelScope(Where),
+    /// With a time for cleanup, or a number of polls.
+    CancelScope(Where, Option<Micros>),
     StopScope,
     StopWithin(Micros, Micros),
     Stopping(Micros),
@@ -376,7 +381,7 @@ impl Op {
             Op::TryJoin(..) => "try_join",
             Op::Group(_) => "group",
             Op::Select(..) => "select",
-            Op::Shield(_) => "shield",
+            Op::Shield(..) => "shield",
             Op::WithLocal(..) => "with_local",
             Op::Scope(_) => "scope",
             Op::Spawn(_) => "spawn",
@@ -384,7 +389,7 @@ impl Op {
             Op::Start(..) => "start",
             Op::CxJob(_) => "cx_job",
             Op::Defer(_) => "defer",
-            Op::CancelScope(_) => "cancel_scope",
+            Op::CancelScope(..) => "cancel_scope",
             Op::StopScope => "stop",
             Op::StopWithin(..) => "stop_within",
             Op::Stopping(_) => "stopping",

@@ -24,6 +24,7 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
         Some(polls) => builder.cleanup_polls(polls),
         None => builder,
     };
+    let builder = program.rules.apply(builder, program.seed);
     let builder = match program.journal {
         Journal::Off => builder,
         Journal::Ring => builder.journal(512),
@@ -69,8 +70,9 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
 fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Result<(), String> {
     let Health { overruns, lost_panics, callback_panics, stale_wakes: _, unheeded_cancels: _ } =
         health;
-    // A task is ended by force once. No shield lasts so long that it counts.
-    let spawned = books.tasks_spawned.load(Relaxed) as u64;
+    // A task is ended by force once, a program perhaps before it has begun. No shield lasts so long
+    // that it counts.
+    let spawned = (books.tasks_spawned.load(Relaxed) + program.roots.len()) as u64;
     if overruns > spawned {
         return Err(format!("{overruns} overruns of {spawned} tasks"));
     }
@@ -128,6 +130,7 @@ fn block_on(root: &Root, world: &Arc<World>, runtime: &Runtime) -> Result<(), St
             quietly(|| drop(panic));
             Ok(())
         }
+        Err(BlockOnError::Refused(_)) if world.refuses => Ok(()),
         Err(error) => Err(format!("block_on: {error}")),
     }
 }
@@ -141,13 +144,22 @@ async fn body(cx: Cx, root: &Root, world: &Arc<World>) {
         .scope_with(policy)
         .budget(Budget::INFINITE)
         .run(async |s: Scope<Fail>| {
-            let (reaps, task) = (s.clone(), world.books.task());
-            drop(s.task("reaper").spawn(async move |cx: Cx| {
-                let _task = task;
-                let _ = cx.sleep(reaped).await;
-                reaps.cancel("reaped");
-                Ok(())
-            }));
+            let reaps = s.clone();
+            if world.refuses {
+                // A task might be refused, or its sleep.
+                world.thread_for_sure(move || {
+                    thread::sleep(reaped);
+                    reaps.cancel("reaped");
+                });
+            } else {
+                let task = world.books.task();
+                drop(s.task("reaper").spawn(async move |cx: Cx| {
+                    let _task = task;
+                    let _ = cx.sleep(reaped).await;
+                    reaps.cancel("reaped");
+                    Ok(())
+                }));
+            }
             run(&Env { world: world.clone(), cx: cx.clone(), scope: s }, &root.body).await
         })
         .await;

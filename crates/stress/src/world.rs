@@ -51,6 +51,8 @@ const THREADS: usize = 16;
 pub(crate) struct World {
     pub(crate) books: Arc<Books>,
     pub(crate) workers: usize,
+    /// Whether the runtime may refuse what is asked for.
+    pub(crate) refuses: bool,
     /// Weak: what threads hold must not keep the runtime's memory.
     pub(crate) runtime: Weak<Runtime>,
     pub(crate) senders: [Sender<Value>; EACH],
@@ -96,6 +98,7 @@ impl World {
         Arc::new(World {
             books: books.clone(),
             workers: program.workers,
+            refuses: program.rules.refuse(),
             runtime: Arc::downgrade(runtime),
             senders: std::array::from_fn(|_| senders.next().expect("one each")),
             receivers: std::array::from_fn(|_| receivers.next().expect("one each")),
@@ -159,6 +162,11 @@ impl World {
             quietly(|| drop(world));
         });
         lock(&self.threads).push(thread);
+    }
+
+    /// Runs `does` on a thread of its own.
+    pub(crate) fn thread_for_sure(&self, does: impl FnOnce() + Send + 'static) {
+        lock(&self.threads).push(std::thread::spawn(move || quietly(does)));
     }
 
     /// Waits for all threads.

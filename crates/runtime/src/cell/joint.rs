@@ -66,6 +66,13 @@ impl<T, E> Joint<T, E> {
         let old = self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
         let registered = word.give_waker();
         old.discard(&self.task.region.core);
+        if !registered {
+            // Nobody will take it, and it would keep who waits for as long as this cell is kept.
+            // SAFETY: rule 3: the task completed while `WAKER` was clear.
+            let joiner =
+                self.task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
+            joiner.discard(&self.task.region.core);
+        }
         registered
     }
 }
