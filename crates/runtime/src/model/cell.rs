@@ -91,6 +91,8 @@ fn a_join_is_woken_exactly_if_it_waits() {
                 assert!(matches!(result, Ok(7)));
                 // If it ended between the two polls the first waker was used, in vain.
                 assert!(woken.0 <= usize::from(waited) && woken.1 == 0, "{woken:?}");
+                let kept = [&first, &second].map(|wakes| Arc::strong_count(wakes) - 1);
+                assert_eq!(kept, [0, 0], "no waker stays in the cell of a task that has ended");
             }
         }
         drop(task);
