@@ -617,6 +617,10 @@ typedef struct asx_stats {
     uint64_t pool_peak;
     /* Requests the pool could not serve, which went to the allocator. */
     uint64_t pool_spills;
+    /* Cleanup entries that were dropped before they were done, because the allowance or the grace
+     * of their task was used up.
+     */
+    uint64_t cleanups_cut;
 } asx_stats;
 
 /* Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
@@ -932,7 +936,10 @@ asx_status asx_set_allocator(asx_alloc_fn give, asx_free_fn take, void *hook);
  */
 asx_status asx_runtime_create(const asx_config *config, asx_runtime **out);
 
-/* Destroys a runtime and everything in it. Drop callbacks of living tasks are called.
+/* Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
+ * time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not
+ * wait, each within its allowance, and drop callbacks are called. How many entries were cut off is
+ * told to the log hook.
  *
  * Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
  * is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
@@ -1375,7 +1382,9 @@ asx_status asx_task_unshield(asx_runtime *rt, asx_task task);
 asx_status asx_task_spend(asx_runtime *rt, asx_task task, uint64_t cost);
 
 /* Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
- * first.
+ * first: by itself, by a cancel, by force at the end of a grace, or with its runtime. Entries
+ * the allowance or the grace does not reach are dropped; the journal says so (cleanup_overrun,
+ * with the task), and asx_stats counts them.
  *
  * Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
  * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;

@@ -486,4 +486,7 @@ pub struct AsxStats {
     pub pool_peak: u64,
     /// Requests the pool could not serve, which went to the allocator.
     pub pool_spills: u64,
+    /// Cleanup entries that were dropped before they were done, because the allowance or the grace
+    /// of their task was used up.
+    pub cleanups_cut: u64,
 }

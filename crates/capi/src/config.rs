@@ -291,6 +291,8 @@ impl AsxConfig {
                 ASX_TRACE_REFUSE => WhenFull::Refuse,
                 _ => return Err(Status::InvalidArgument),
             },
+            // A body in C has no destructor: what has to be undone is on the stack.
+            forced_cleanup: true,
         })
     }
 

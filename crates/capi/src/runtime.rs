@@ -97,7 +97,10 @@ fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
     made
 }
 
-/// Destroys a runtime and everything in it. Drop callbacks of living tasks are called.
+/// Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
+/// time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not
+/// wait, each within its allowance, and drop callbacks are called. How many entries were cut off is
+/// told to the log hook.
 ///
 /// Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
 /// is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
@@ -114,7 +117,10 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
         // Until the end: drop callbacks and the program's allocator are called on the way.
         runtime.occupy()?;
         // SAFETY: rule 3 of `guard`.
-        unsafe { runtime.with(Core::end) }.inspect_err(|_| runtime.vacate())?;
+        unsafe { runtime.with(|core| core.may_end()) }.inspect_err(|_| runtime.vacate())?;
+        step::wind_down(runtime);
+        // SAFETY: rule 3 of `guard`: the last cleanup entry has returned.
+        unsafe { runtime.with(Core::end) };
         crate::effects::perform(runtime);
         let outside = runtime.reserve.alias();
         // SAFETY: made by `Box::into_raw` in `create`; the caller gives it up.
@@ -450,6 +456,7 @@ pub unsafe extern "C" fn asx_get_stats(rt: *mut AsxRuntime, stats: *mut AsxStats
                 pool_used: pool.used,
                 pool_peak: pool.peak,
                 pool_spills: pool.spills,
+                cleanups_cut: core.world.cleanups_cut(),
             })
         })
     }
@@ -476,13 +483,14 @@ impl Core {
         self.ghosts.note_many(strays, ASX_GHOST_AFFINITY, status, (0, 0), AsxTask::NONE);
     }
 
+    /// Refuses the end of a runtime from inside of it.
+    fn may_end(&self) -> Answer {
+        if self.stepping || self.current.is_some() { Err(Status::Reentrant) } else { Ok(()) }
+    }
+
     /// The runtime is about to go: every body that was not dropped yet is due.
-    fn end(&mut self) -> Answer {
-        if self.stepping || self.current.is_some() {
-            return Err(Status::Reentrant);
-        }
+    fn end(&mut self) {
         self.collect();
         self.drop_bodies();
-        Ok(())
     }
 }

@@ -217,6 +217,11 @@ impl Core {
         task
     }
 
+    /// How many bodies are kept.
+    pub(crate) fn bodies(&self) -> usize {
+        self.bodies.len()
+    }
+
     /// None is needed any more.
     pub(crate) fn drop_bodies(&mut self) {
         let all: Vec<_> = self.bodies.iter().map(|(key, _)| Body(key)).collect();

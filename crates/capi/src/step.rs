@@ -11,17 +11,21 @@ use crate::abi::{
     ASX_NONE, ASX_NOW, ASX_POLL_CANCELLED, ASX_POLL_FAILED, ASX_POLL_PENDING, ASX_POLL_READY,
     AsxBody, AsxProgress, AsxTask,
 };
+use crate::config::ASX_LOG_WARN;
 use crate::effects;
 use crate::ghost::ASX_GHOST_BORROW_ACROSS_POLL;
 use crate::guard::{AsxRuntime, Look, caught, ensure};
 use crate::mailbox::Mailbox;
 use crate::state::{Body, Core};
+use alloc::format;
+use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::lanes::Lane;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
-use asx_kernel::world::{Answer, PollEnd, Step, TaskError};
+use asx_kernel::world::{Answer, Ask, PollEnd, Step, TaskError};
 use core::ffi::CStr;
+use core::time::Duration;
 
 /// How far a run may go.
 #[derive(Clone, Copy)]
@@ -116,6 +120,16 @@ fn instant(rt: &AsxRuntime, call: &'static CStr, now: u64) -> Answer<Time> {
     }
 }
 
+/// Ends whatever lives, without a grace: cleanup stacks and finalizers run as far as they can. By who
+/// has gone inside, and is not inside of a poll.
+pub(crate) fn wind_down(rt: &AsxRuntime) {
+    // SAFETY: rule 3: no callback runs now.
+    let Some(bound) = (unsafe { rt.with(Core::begin_end) }) else { return };
+    run(rt, bound);
+    // SAFETY: rule 3: the last callback has returned.
+    unsafe { rt.with(Core::ended) }
+}
+
 fn run(rt: &AsxRuntime, bound: Bound) -> Run {
     let mut run = Run { polls: 0, last: None, idle: false };
     while run.polls < bound.polls {
@@ -177,6 +191,30 @@ impl Core {
         }
         self.world.allow_timers(usize::try_from(self.max_steps).unwrap_or(usize::MAX));
         Ok(Bound { polls: most.min(self.max_steps), timers: self.max_steps != ASX_NONE })
+    }
+
+    /// The root closes and nothing has any time left: how many polls that may take. Nothing if
+    /// nobody has to be polled, or nobody can.
+    fn begin_end(&mut self) -> Option<Bound> {
+        let most = self.bodies() as u64;
+        if most == 0 || self.broken {
+            return None;
+        }
+        self.stepping = true;
+        let (root, shutdown) = (self.world.root(), Kind::Shutdown);
+        self.world.close_region(root, Ask::new(shutdown), Some(Duration::ZERO)).ok()?;
+        // What a finalizer still makes is not counted: it may have no end.
+        Some(Bound { polls: most.saturating_mul(shutdown.cleanup().polls), timers: false })
+    }
+
+    /// Nothing is polled any more: whoever listens is told what was not.
+    fn ended(&mut self) {
+        self.stepping = false;
+        self.collect();
+        let cut = self.world.cleanups_cut() + self.bodies() as u64;
+        if cut > 0 {
+            self.log(ASX_LOG_WARN, || format!("destroyed: {cut} cleanup entries were cut off"));
+        }
     }
 
     fn end_run(&mut self, run: Run, progress: Look<AsxProgress>) -> Answer {

@@ -306,7 +306,9 @@ export! {
     }
 
     /// Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
-    /// first.
+    /// first: by itself, by a cancel, by force at the end of a grace, or with its runtime. Entries
+    /// the allowance or the grace does not reach are dropped; the journal says so (cleanup_overrun,
+    /// with the task), and asx_stats counts them.
     ///
     /// Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
     /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;

@@ -32,6 +32,9 @@ settings! {
         journal_capacity: usize = usize::MAX,
         /// What happens beyond that.
         when_full: WhenFull = WhenFull::Overwrite,
+        /// Whether a task that is ended by force at the end of a grace still runs its cleanup stack,
+        /// within its allowance. Off for hosts whose payloads clean up when they are dropped.
+        forced_cleanup: bool = false,
     }
 }
 

@@ -105,6 +105,8 @@ record! {
         asked: u64,
         usage: Usage = Usage { regions: 1, ..Usage::default() },
         journal: Journal = Journal::new(config.journal_capacity, config.when_full),
+        /// Cleanup entries that were dropped before they were done.
+        cleanups_cut: u64,
         released: Vec<P>,
         dropped: Vec<V>,
         config: Config = config,
@@ -150,6 +152,9 @@ impl<P, V> World<P, V> {
         journal(&self) -> &Journal = &self.journal;
         /// The timers.
         timers(&self) -> &Wheel<impl Sized> = &self.wheel;
+        /// Cleanup entries that were dropped before they were done: of tasks whose allowance or
+        /// grace was used up.
+        cleanups_cut(&self) -> u64 = self.cleanups_cut;
         /// The run queues.
         scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }

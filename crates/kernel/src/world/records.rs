@@ -109,6 +109,10 @@ record! {
         pub(super) cleanup_polls: u64,
         pub(super) noticed: Noticed,
         pub(super) overrun: bool,
+        /// Ended by force at the end of a grace; its cleanup stack runs, or ran.
+        pub(super) forced: bool,
+        /// That happened while it was polled, and the poll has not returned.
+        pub(super) cut_in_poll: bool,
         /// The last cancel phase journaled.
         pub(super) phase: Option<Phase>,
         pub(super) cleanup_error: Option<TaskError>,

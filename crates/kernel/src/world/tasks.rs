@@ -264,21 +264,66 @@ impl<P, V> World<P, V> {
     pub(super) fn force_complete(&mut self, task: TaskId) {
         let Ok(record) = self.live_task(task) else { return };
         record.overrun = true;
-        let (region, polls) = (record.region, record.cleanup_polls);
+        record.cut_in_poll = false;
+        let polls = record.cleanup_polls;
         let (stack, natural) = (take(&mut record.stack), record.ended.take());
         let cancel = record.life.cancel().map(|cancel| cancel.reason.clone());
+        let at_work = record.part == Part::Cleanup && (record.payload.is_some() || record.polling);
+        self.cleanups_cut += u64::from(at_work);
         for entry in stack.into_iter().rev() {
             match entry {
                 Entry::Permit(permit) => {
                     let _ = self.drop_permit(permit, DropContext::ForceCompleted);
                 }
-                Entry::Payload(payload) => self.released.push(payload),
+                Entry::Payload(payload) => {
+                    self.cleanups_cut += 1;
+                    self.released.push(payload);
+                }
             }
         }
         self.note_task(task, EventKind::CleanupOverrun { polls });
-        let out_of_polls = || Reason::new(Kind::PollQuota, region, self.now).with_task(task);
-        let reason = cancel.unwrap_or_else(out_of_polls);
+        let reason = cancel.unwrap_or_else(|| self.out_of_polls(task));
         self.finish(task, natural.unwrap_or(Ok(())), Some(reason));
+    }
+
+    /// Ends a task because its grace is over. Where the host wants that, its cleanup stack runs
+    /// first, within what is left of its allowance: only the body is cut off.
+    pub(super) fn end_by_grace(&mut self, task: TaskId) {
+        let runs = self.config.forced_cleanup;
+        let Ok(record) = self.live_task(task) else { return };
+        let cleans = record.stack.iter().any(|entry| matches!(entry, Entry::Payload(_)));
+        if !runs || record.part == Part::Cleanup || !cleans {
+            return self.force_complete(task);
+        }
+        (record.forced, record.overrun) = (true, true);
+        let (from, polls, polling) = (record.life.state(), record.cleanup_polls, record.polling);
+        record.cut_in_poll = polling;
+        let (body, queued) = (record.payload.take(), record.queued.take());
+        self.released.extend(body);
+        if let Some((ticket, _)) = queued {
+            self.scheduler.remove(ticket);
+        }
+        self.note_task(task, EventKind::CleanupOverrun { polls });
+        self.end_waits(task);
+        self.body_ended(task, from);
+        if !polling {
+            self.run_stack(task);
+        }
+    }
+
+    /// Whether the end of a grace of this length leaves the task alone: its poll ends its body, or
+    /// there is no time at all and it can go on cleaning up, which its polls bound.
+    pub(super) fn outlasts_grace(&self, task: TaskId, grace: Duration) -> bool {
+        let Ok(record) = self.task_ref(task) else { return false };
+        let cleans = record.finalizer || record.part == Part::Cleanup;
+        let goes_on = grace.is_zero() && cleans && record.queued.is_some();
+        record.cut_in_poll || (self.config.forced_cleanup && goes_on)
+    }
+
+    /// Why a task is ended that nobody has cancelled.
+    pub(super) fn out_of_polls(&self, task: TaskId) -> Reason {
+        let region = self.task_ref(task).map_or(self.root, |record| record.region);
+        Reason::new(Kind::PollQuota, region, self.now).with_task(task)
     }
 
     /// The one place where a task completes: as it says itself, unless a cancel outweighs that.

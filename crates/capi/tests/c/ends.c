@@ -1,0 +1,262 @@
+/* How tasks and regions end: by force, with their runtime, by a jump out of a callback; and what can
+ * still be read afterwards. */
+#include "check.h"
+#include <setjmp.h>
+
+/* What ran, in order, and what was dropped. */
+static char ran[64];
+static int drops;
+
+static void note(const char *name)
+{
+    strncat(ran, name, sizeof ran - strlen(ran) - 1);
+}
+
+static void reset(void)
+{
+    ran[0] = 0;
+    drops = 0;
+}
+
+static void dropped(void *ctx)
+{
+    (void)ctx;
+    ++drops;
+}
+
+#define RAN(wanted)                                                                                \
+    do {                                                                                           \
+        if (strcmp(ran, wanted) != 0) {                                                            \
+            fprintf(stderr, "%s:%d: ran \"%s\", not \"%s\"\n", __FILE__, __LINE__, ran, wanted);   \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static int32_t cleans(asx_runtime *rt, asx_task task, void *ctx)
+{
+    int32_t cancelled = 7;
+    OK(asx_task_is_cancelled(rt, task, &cancelled));
+    EQUAL(cancelled, 0); /* shielded */
+    note(ctx);
+    return ASX_POLL_READY;
+}
+
+static int32_t waits_for_ever(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)rt;
+    (void)task;
+    note(ctx);
+    return ASX_POLL_PENDING;
+}
+
+static int32_t wakes_itself(asx_runtime *rt, asx_task task, void *ctx)
+{
+    ++*(int *)ctx;
+    OK(asx_task_wake(rt, task));
+    return ASX_POLL_PENDING;
+}
+
+static asx_body droppable(asx_poll_fn poll, const char *ctx)
+{
+    asx_body body;
+    body.poll = poll;
+    body.ctx = (void *)ctx;
+    body.drop = dropped;
+    return body;
+}
+
+static asx_task deaf_with(asx_runtime *rt, asx_region region, const char *first, const char *second)
+{
+    asx_task task;
+    OK(asx_task_spawn(rt, region, droppable(waits_for_ever, "b"), NULL, &task));
+    if (first)
+        OK(asx_task_push_cleanup(rt, task, droppable(cleans, first)));
+    if (second)
+        OK(asx_task_push_cleanup(rt, task, droppable(cleans, second)));
+    return task;
+}
+
+static uint64_t cut(asx_runtime *rt)
+{
+    asx_stats stats;
+    stats.struct_size = (uint32_t)sizeof stats;
+    OK(asx_get_stats(rt, &stats));
+    return stats.cleanups_cut;
+}
+
+static uint64_t overruns(asx_runtime *rt, asx_task task)
+{
+    asx_event events[64];
+    size_t count, i;
+    uint64_t from = 0, found = 0;
+    do {
+        OK(asx_journal_read(rt, from, events, 64, &count));
+        for (i = 0; i < count; ++i) {
+            from = events[i].seq + 1;
+            if (strcmp(asx_event_name(events[i].kind), "cleanup_overrun") == 0
+                && events[i].task == task.generation)
+                ++found;
+        }
+    } while (count > 0);
+    return found;
+}
+
+/* A task that never looks is ended by force; its stack runs before it is Completed. */
+static void forced(uint64_t grace)
+{
+    asx_runtime *rt = runtime();
+    asx_region region;
+    asx_task task;
+    asx_task_info info;
+
+    reset();
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    task = deaf_with(rt, region, "1", "2");
+    run(rt, 0);
+    OK(asx_region_close(rt, region, ASX_CANCEL_USER, NULL, grace, NULL));
+    run(rt, grace);
+    RAN("b21");
+    EQUAL(drops, 3);
+    info.struct_size = (uint32_t)sizeof info;
+    OK(asx_task_look(rt, task, &info));
+    EQUAL(info.state, ASX_TASK_STATE_COMPLETED);
+    EQUAL(info.outcome, ASX_OUTCOME_CANCELLED);
+    EQUAL(info.overrun, 1);
+    EQUAL(overruns(rt, task), 1);
+    EQUAL(cut(rt), 0);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    finish(rt);
+}
+
+/* The allowance bounds what runs, the grace what waits. Both are on record. */
+static void forced_and_cut_off(void)
+{
+    asx_runtime *rt = runtime();
+    asx_region region;
+    asx_task waits, loops;
+    int polls = 0;
+    asx_body loop = { wakes_itself, NULL, NULL };
+
+    reset();
+    loop.ctx = &polls;
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    waits = deaf_with(rt, region, "1", NULL);
+    OK(asx_task_push_cleanup(rt, waits, droppable(waits_for_ever, "w")));
+    loops = spawn(rt, region, waits_for_ever, "l");
+    OK(asx_task_push_cleanup(rt, loops, loop));
+    run(rt, 0);
+    OK(asx_region_close(rt, region, ASX_CANCEL_SHUTDOWN, NULL, MS, NULL));
+    run(rt, MS);
+    EQUAL(polls, 50);
+    EQUAL(outcome(rt, loops), ASX_OUTCOME_CANCELLED);
+    EQUAL(overruns(rt, loops), 2);
+    EQUAL(cut(rt), 1);
+    RAN("blw");
+    EQUAL(asx_region_check(rt, region, ASX_REGION_STATE_FINALIZING), ASX_INCOMPLETE_CHILDREN);
+    run(rt, 2 * MS);
+    RAN("blw");
+    EQUAL(outcome(rt, waits), ASX_OUTCOME_CANCELLED);
+    EQUAL(overruns(rt, waits), 2);
+    EQUAL(cut(rt), 3);
+    EQUAL(drops, 3);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    finish(rt);
+}
+
+/* Ends itself by force while it is polled: the stack runs after that poll. */
+static int32_t forces_itself(asx_runtime *rt, asx_task task, void *ctx)
+{
+    OK(asx_task_push_cleanup(rt, task, droppable(cleans, "1")));
+    OK(asx_region_close(rt, *(asx_region *)ctx, ASX_CANCEL_USER, NULL, 0, NULL));
+    OK(asx_fire(rt, NULL));
+    OK(asx_fire(rt, NULL));
+    RAN("");
+    return ASX_POLL_PENDING;
+}
+
+static void forced_in_its_poll(void)
+{
+    asx_runtime *rt = runtime();
+    asx_region region;
+    asx_task task;
+
+    reset();
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    task = spawn(rt, region, forces_itself, &region);
+    run(rt, 0);
+    RAN("1");
+    EQUAL(drops, 1);
+    EQUAL(outcome(rt, task), ASX_OUTCOME_CANCELLED);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    finish(rt);
+}
+
+/* Stacks of tasks that live when their runtime is destroyed run, those of their children too;
+ * finalizers as well. What waits, or goes on for ever, is cut off. */
+static void destroyed(int32_t profile)
+{
+    asx_config config = config_of(profile);
+    asx_runtime *rt;
+    asx_region region;
+    asx_task task;
+    int polls = 0;
+    asx_body loop = { wakes_itself, NULL, NULL };
+
+    reset();
+    loop.ctx = &polls;
+    rt = runtime_of(&config);
+    OK(asx_region_open(rt, root(rt), NULL, &region));
+    deaf_with(rt, root(rt), "1", "2");
+    deaf_with(rt, region, "3", NULL);
+    OK(asx_region_defer(rt, region, droppable(cleans, "f")));
+    OK(asx_region_defer(rt, region, droppable(waits_for_ever, "w")));
+    task = deaf_with(rt, region, "4", NULL);
+    OK(asx_task_push_cleanup(rt, task, droppable(waits_for_ever, "w")));
+    task = deaf_with(rt, region, NULL, NULL);
+    OK(asx_task_push_cleanup(rt, task, loop));
+    run(rt, 0);
+    RAN("bbbb");
+    OK(asx_runtime_destroy(rt));
+    EQUAL(strchr(ran, '1') != NULL && strchr(ran, '2') < strchr(ran, '1'), 1);
+    EQUAL(strchr(ran, '3') != NULL, 1);
+    EQUAL(strchr(ran, '4') == NULL, 1);
+    EQUAL(strchr(ran, 'f') != NULL, 1);
+    EQUAL(polls > 0 && polls <= 50, 1);
+    EQUAL(drops, 4 + 4 + 1 + 2);
+}
+
+/* A finalizer that makes another one, for ever: destroying comes to an end all the same. */
+static asx_region breeding;
+
+static int32_t breeds(asx_runtime *rt, asx_task task, void *ctx)
+{
+    asx_task next;
+    (void)task;
+    ++*(int *)ctx;
+    OK(asx_region_spawn_finalizer(rt, breeding, asx_poll_with(breeds, ctx), &next));
+    return ASX_POLL_READY;
+}
+
+static void destroyed_while_it_breeds(void)
+{
+    asx_runtime *rt = runtime();
+    int bred = 0;
+
+    OK(asx_region_open(rt, root(rt), NULL, &breeding));
+    OK(asx_region_defer(rt, breeding, asx_poll_with(breeds, &bred)));
+    OK(asx_runtime_destroy(rt));
+    EQUAL(bred > 0 && bred <= 1000, 1);
+}
+
+int main(void)
+{
+    forced(MS);
+    forced(0);
+    forced_and_cut_off();
+    forced_in_its_poll();
+    destroyed(ASX_PROFILE_CORE);
+    destroyed(ASX_PROFILE_EMBEDDED);
+    destroyed_while_it_breeds();
+    puts("ends: ok");
+    return 0;
+}
