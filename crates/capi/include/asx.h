@@ -1175,7 +1175,8 @@ asx_status asx_region_spawn_finalizer(
  */
 asx_status asx_region_use_storage(asx_runtime *rt, asx_region region, size_t bytes);
 
-/* Frees a Closed region's slot; its handle is stale from then on.
+/* Frees a Closed region's slot and forgets its outcome and those of all that was inside; their
+ * handles are stale from then on.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not closed, or the root;
@@ -1183,7 +1184,16 @@ asx_status asx_region_use_storage(asx_runtime *rt, asx_region region, size_t byt
  */
 asx_status asx_region_release(asx_runtime *rt, asx_region region);
 
-/* A look at a region.
+/* How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until the
+ * region or one around it is released, or the runtime destroyed; so can its reason.
+ *
+ * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INCOMPLETE_CHILDREN when it is not closed; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_outcome(asx_runtime *rt, asx_region region, int32_t *outcome);
+
+/* A look at a region. Not at one whose parent has closed: see asx_region_outcome.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
@@ -1275,14 +1285,15 @@ asx_status asx_task_cancel(
     const char *message,
     int32_t *first);
 
-/* A look at a task.
+/* A look at a task. Not at one whose region is stale: see asx_task_outcome.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_look(asx_runtime *rt, asx_task task, asx_task_info *info);
 
-/* How a task ended: ASX_OUTCOME_.
+/* How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
+ * the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
  *
  * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_TASKS_STILL_ACTIVE when it is not over; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
@@ -1455,7 +1466,7 @@ asx_status asx_task_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
  */
 asx_status asx_task_kick(asx_runtime *rt, asx_task task);
 
-/* Frees a Completed task's slot; its handle is stale from then on.
+/* Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not over; ASX_AFFINITY_VIOLATION;

@@ -293,6 +293,7 @@ impl AsxConfig {
             },
             // A body in C has no destructor: what has to be undone is on the stack.
             forced_cleanup: true,
+            keep_ended: true,
         })
     }
 

@@ -144,7 +144,8 @@ export! {
         |core| core.world.use_storage(region, bytes)
     }
 
-    /// Frees a Closed region's slot; its handle is stale from then on.
+    /// Frees a Closed region's slot and forgets its outcome and those of all that was inside; their
+    /// handles are stale from then on.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not closed, or the root;
@@ -154,7 +155,23 @@ export! {
         |core| core.world.release_region(region)
     }
 
-    /// A look at a region.
+    /// How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until the
+    /// region or one around it is released, or the runtime destroyed; so can its reason.
+    ///
+    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INCOMPLETE_CHILDREN when it is not closed; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_outcome(rt, region: AsxRegion, outcome: *mut i32) {
+        let region = region.id()?;
+        let outcome = Out::new(outcome)?;
+        |core| {
+            let ended = core.world.kept_region(region)?.outcome;
+            outcome.set(ended.ok_or(Status::IncompleteChildren)? as i32);
+            Ok(())
+        }
+    }
+
+    /// A look at a region. Not at one whose parent has closed: see asx_region_outcome.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
@@ -184,7 +201,7 @@ export! {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
         |core| {
-            let own = core.world.region(region)?.reason;
+            let own = core.world.kept_region(region)?.reason;
             look::reason(own.as_ref(), depth, reason, text, size)
         }
     }

@@ -125,7 +125,7 @@ export! {
         }
     }
 
-    /// A look at a task.
+    /// A look at a task. Not at one whose region is stale: see asx_task_outcome.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
@@ -135,7 +135,8 @@ export! {
         |core| info.set(look::task(&core.world.task(task)?))
     }
 
-    /// How a task ended: ASX_OUTCOME_.
+    /// How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
+    /// the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
     ///
     /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_TASKS_STILL_ACTIVE when it is not over; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
@@ -144,7 +145,7 @@ export! {
         let task = task.id()?;
         let outcome = Out::new(outcome)?;
         |core| {
-            let ended = core.world.task(task)?.outcome.ok_or(Status::TasksStillActive)?;
+            let ended = core.world.kept_task(task)?.outcome.ok_or(Status::TasksStillActive)?;
             outcome.set(ended.severity() as i32);
             Ok(())
         }
@@ -168,7 +169,7 @@ export! {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
         |core| {
-            let view = core.world.task(task)?;
+            let view = core.world.kept_task(task)?;
             let found = match which {
                 ASX_TEXT_REASON => view.witness.and_then(|witness| witness.reason.message.clone()),
                 ASX_TEXT_CLEANUP => view.cleanup_error.map(|error| error.message),
@@ -201,7 +202,7 @@ export! {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
         |core| {
-            let witness = core.world.task(task)?.witness;
+            let witness = core.world.kept_task(task)?.witness;
             look::reason(witness.as_ref().map(|w| &w.reason), depth, reason, text, size)
         }
     }
@@ -438,7 +439,7 @@ export! {
         }
     }
 
-    /// Frees a Completed task's slot; its handle is stale from then on.
+    /// Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not over; ASX_AFFINITY_VIOLATION;

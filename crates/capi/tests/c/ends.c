@@ -248,8 +248,106 @@ static void destroyed_while_it_breeds(void)
     EQUAL(bred > 0 && bred <= 1000, 1);
 }
 
+static int32_t region_outcome(asx_runtime *rt, asx_region region)
+{
+    int32_t value = -1;
+    OK(asx_region_outcome(rt, region, &value));
+    return value;
+}
+
+static int32_t fails(asx_runtime *rt, asx_task task, void *ctx)
+{
+    OK(asx_task_set_error(rt, task, ASX_DISCONNECTED, ctx));
+    return ASX_POLL_FAILED;
+}
+
+/* Outcomes outlast the regions around them: until they are released. */
+static void outcomes_are_kept(int32_t profile)
+{
+    asx_config config = config_of(profile);
+    asx_runtime *rt = runtime_of(&config);
+    asx_region outer, middle, inner;
+    asx_task task, other;
+    asx_region_info info;
+    asx_reason reason;
+    char text[32];
+    int32_t value;
+
+    OK(asx_region_open(rt, root(rt), NULL, &outer));
+    OK(asx_region_open(rt, outer, NULL, &middle));
+    OK(asx_region_open(rt, middle, NULL, &inner));
+    task = spawn(rt, inner, fails, "no luck");
+    other = spawn(rt, middle, waits_for_ever, "");
+    ANSWERS(asx_region_outcome(rt, inner, &value), ASX_INCOMPLETE_CHILDREN);
+    run(rt, 0);
+    OK(asx_shutdown(rt, 0, MS));
+    run(rt, MS);
+    OK(asx_quiescent(rt, NULL));
+    EQUAL(outcome(rt, task), ASX_OUTCOME_ERR);
+    EQUAL(outcome(rt, other), ASX_OUTCOME_CANCELLED);
+    EQUAL(region_outcome(rt, inner), ASX_OUTCOME_ERR);
+    EQUAL(region_outcome(rt, middle), ASX_OUTCOME_CANCELLED);
+    EQUAL(region_outcome(rt, outer), ASX_OUTCOME_CANCELLED);
+    OK(asx_task_text(rt, task, ASX_TEXT_OUTCOME, text, sizeof text, NULL));
+    EQUAL(strcmp(text, "no luck"), 0);
+    reason.struct_size = (uint32_t)sizeof reason;
+    OK(asx_task_reason(rt, other, 1, &reason, NULL, 0, NULL));
+    EQUAL(reason.kind, ASX_CANCEL_PARENT_CANCELLED);
+    OK(asx_region_reason(rt, inner, 0, &reason, NULL, 0, NULL));
+    /* Their slots are gone, as chapter 5 of the contract says. */
+    info.struct_size = (uint32_t)sizeof info;
+    ANSWERS(asx_region_look(rt, inner, &info), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_wake(rt, task), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_cancel(rt, task, ASX_CANCEL_USER, NULL, NULL), ASX_STALE_HANDLE);
+    ANSWERS(asx_region_defer(rt, inner, asx_poll_with(cleans, "")), ASX_STALE_HANDLE);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    /* Released alone, and with what is around. */
+    OK(asx_task_release(rt, task));
+    ANSWERS(asx_task_release(rt, task), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_outcome(rt, task, &value), ASX_STALE_HANDLE);
+    OK(asx_region_release(rt, inner));
+    ANSWERS(asx_region_outcome(rt, inner, &value), ASX_STALE_HANDLE);
+    EQUAL(outcome(rt, other), ASX_OUTCOME_CANCELLED);
+    OK(asx_region_release(rt, outer));
+    ANSWERS(asx_task_outcome(rt, other, &value), ASX_STALE_HANDLE);
+    ANSWERS(asx_region_outcome(rt, middle, &value), ASX_STALE_HANDLE);
+    EQUAL(region_outcome(rt, root(rt)), ASX_OUTCOME_CANCELLED);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    OK(asx_runtime_destroy(rt));
+}
+
+/* Whoever releases the outermost region of each request does not grow. */
+static void releasing_gives_everything_back(void)
+{
+    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime *rt = runtime_of(&config);
+    asx_region outer, inner;
+    asx_stats stats;
+    uint64_t used = 0;
+    int i;
+
+    for (i = 0; i < 1000; ++i) {
+        OK(asx_region_open(rt, root(rt), NULL, &outer));
+        OK(asx_region_open(rt, outer, NULL, &inner));
+        spawn(rt, inner, fails, "no luck");
+        OK(asx_region_end(rt, inner));
+        OK(asx_region_end(rt, outer));
+        run(rt, 0);
+        OK(asx_region_release(rt, outer));
+        stats.struct_size = (uint32_t)sizeof stats;
+        OK(asx_get_stats(rt, &stats));
+        if (i == 500)
+            used = stats.pool_used;
+    }
+    EQUAL(stats.pool_used, used);
+    OK(asx_runtime_destroy(rt));
+}
+
 int main(void)
 {
+    outcomes_are_kept(ASX_PROFILE_CORE);
+    outcomes_are_kept(ASX_PROFILE_EMBEDDED);
+    releasing_gives_everything_back();
     forced(MS);
     forced(0);
     forced_and_cut_off();

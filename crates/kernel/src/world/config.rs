@@ -35,6 +35,9 @@ settings! {
         /// Whether a task that is ended by force at the end of a grace still runs its cleanup stack,
         /// within its allowance. Off for hosts whose payloads clean up when they are dropped.
         forced_cleanup: bool = false,
+        /// Whether what went with a closed parent is kept until it is released: it is stale, but how
+        /// it ended can still be read.
+        keep_ended: bool = false,
     }
 }
 

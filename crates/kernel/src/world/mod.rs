@@ -217,7 +217,7 @@ impl<P, V> World<P, V> {
     }
 
     fn note_task(&mut self, task: TaskId, kind: EventKind) {
-        let region = self.tasks.get(task.0).map(|record| record.region.ordinal());
+        let region = self.task_ref(task).ok().map(|record| record.region.ordinal());
         self.note(Subject { task: Some(task.ordinal()), region, ..Subject::default() }, kind);
     }
 }

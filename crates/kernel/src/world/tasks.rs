@@ -76,7 +76,7 @@ impl<P, V> World<P, V> {
 
     /// Wakes a task from outside. A wake for a task that is over is journaled and does nothing.
     pub fn wake(&mut self, task: TaskId) -> Answer {
-        let Some(record) = self.tasks.get(task.0) else {
+        let Ok(record) = self.task_ref(task) else {
             self.note_task(task, EventKind::StaleWake {});
             return Err(Status::StaleHandle);
         };
@@ -108,13 +108,15 @@ impl<P, V> World<P, V> {
         Ok(self.request_cancel(task, reason, cleanup))
     }
 
-    /// Frees a Completed task's slot; its handles are stale from then on.
+    /// Frees a Completed task's slot, a kept one's too; its handles are stale from then on.
     pub fn release_task(&mut self, task: TaskId) -> Answer {
-        let record = self.task_ref(task)?;
+        let record = self.tasks.get(task.0).ok_or(Status::StaleHandle)?;
         ensure(record.life.state() == TaskState::Completed, Status::InvalidTransition)?;
         let region = record.region;
         self.tasks.remove(task.0);
-        self.region_mut(region)?.ended_tasks.remove(&task);
+        if let Some(region) = self.regions.get_mut(region.0) {
+            region.ended_tasks.remove(&task);
+        }
         Ok(())
     }
 
@@ -124,11 +126,11 @@ impl<P, V> World<P, V> {
     }
 
     pub(super) fn task_ref(&self, task: TaskId) -> Answer<&TaskRecord<P>> {
-        self.tasks.get(task.0).ok_or(Status::StaleHandle)
+        self.tasks.get(task.0).filter(|record| !record.retired).ok_or(Status::StaleHandle)
     }
 
     pub(super) fn task_mut(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
-        self.tasks.get_mut(task.0).ok_or(Status::StaleHandle)
+        self.tasks.get_mut(task.0).filter(|record| !record.retired).ok_or(Status::StaleHandle)
     }
 
     pub(super) fn reason_for(&self, region: RegionId, ask: Ask) -> Reason {

@@ -101,6 +101,17 @@ impl<P, V> World<P, V> {
         self.task_ref(task).map(|record| TaskView::of(task, record))
     }
 
+    /// A look at a region, kept ones included.
+    pub fn kept_region(&self, region: RegionId) -> Answer<RegionView> {
+        self.regions.get(region.0).map(RegionView::of).ok_or(Status::StaleHandle)
+    }
+
+    /// A look at a task, kept ones included.
+    pub fn kept_task(&self, task: TaskId) -> Answer<TaskView> {
+        let record = self.tasks.get(task.0).ok_or(Status::StaleHandle)?;
+        Ok(TaskView::of(task, record))
+    }
+
     /// A look at a channel.
     pub fn channel_view(&self, channel: ChannelId) -> Answer<ChannelView> {
         self.channel_ref(channel).map(|record| ChannelView::of(&record.law))
