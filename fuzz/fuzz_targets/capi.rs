@@ -319,6 +319,8 @@ fuzz_target!(|bytes: &[u8]| {
             limit: usize::try_from(config.max_timers).unwrap_or(usize::MAX),
             ..Default::default()
         },
+        forced_cleanup: true,
+        keep_ended: true,
         ..Default::default()
     };
     let world = World::new(kernel);

@@ -19,6 +19,8 @@
  *    asx_runtime_destroy. From hooks, drop callbacks and the functions of asx_set_allocator nothing
  *    may be called but asx_external_wake. Both are ASX_REENTRANT, and about the same runtime:
  *    another one may be used everywhere.
+ *  - Callbacks and hooks return. To leave one by longjmp or an exception is forbidden; who has done
+ *    so calls asx_runtime_recover before anything else.
  *  - A pointer to a struct that leads with struct_size is good for as many bytes as that says.
  *  - Memory that the allocator does not give ends the process, but for that of pools and channels,
  *    which is ASX_RESOURCE_EXHAUSTED.
@@ -219,7 +221,9 @@ typedef struct asx_timer {
     uint64_t generation;
 } asx_timer;
 
-/* What a task does when it is polled: one of the `ASX_POLL_` constants. */
+/* What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it must
+ * return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
+ */
 typedef int32_t (*asx_poll_fn)(asx_runtime *rt, asx_task task, void *ctx);
 
 /* Called once with a context pointer that will not be used again. */
@@ -943,7 +947,7 @@ asx_status asx_runtime_create(const asx_config *config, asx_runtime **out);
  *
  * Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
  * is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT from inside a callback.
+ * ASX_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
  */
 asx_status asx_runtime_destroy(asx_runtime *rt);
 
@@ -1094,6 +1098,21 @@ asx_status asx_borrow_end(asx_runtime *rt, uint64_t borrow);
  * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
+
+/* ---- After a callback that did not return. ---- */
+
+/* Says that a callback of this runtime was left by longjmp or an exception and will not return:
+ * without it steps and asx_runtime_destroy answer ASX_REENTRANT for ever. A poll that was left ends
+ * its task as ASX_POLL_PANICKED, and the runtime goes on; what was left of the call under way is
+ * not done. If a function of asx_set_allocator was left, every later call answers ASX_INTERNAL,
+ * and asx_runtime_destroy calls nothing and frees nothing but a pool.
+ *
+ * Pre: no callback and no call of this runtime is under way any more; to call it from inside one is
+ * undefined. Leaving a callback is forbidden all the same: destructors of frames that are skipped
+ * do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when no
+ * callback was left; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION.
+ */
+asx_status asx_runtime_recover(asx_runtime *rt);
 
 /* ---- Regions. ---- */
 

@@ -87,6 +87,10 @@ pub struct AsxRuntime {
     pub(crate) reserve: Reserve,
     /// The core is borrowed, or a hook or a drop callback runs: nothing may be called. The owner's.
     busy: Cell<bool>,
+    /// Of those the core is free: a hook or a drop callback runs. The owner's.
+    hooked: Cell<bool>,
+    /// A call was left while it had the core, which is not to be used again. The owner's.
+    lost: Cell<bool>,
     core: UnsafeCell<Core>,
 }
 
@@ -100,6 +104,8 @@ impl AsxRuntime {
             strays: AtomicU32::new(0),
             reserve,
             busy: Cell::new(false),
+            hooked: Cell::new(false),
+            lost: Cell::new(false),
             core: UnsafeCell::new(core),
         }
     }
@@ -158,9 +164,29 @@ impl AsxRuntime {
     /// Runs something of the program's that may not. By who has gone inside.
     pub(crate) fn keep_out<R>(&self, run: impl FnOnce() -> R) -> R {
         self.reserve.leave();
+        self.hooked.set(true);
         let result = run();
+        self.hooked.set(false);
         self.reserve.enter();
         result
+    }
+
+    /// Whatever ran was left and will not return: whether it had the core, which is lost then.
+    pub(crate) fn reclaim(&self) -> bool {
+        let busy = self.busy.replace(false);
+        let lost = busy && !self.hooked.get();
+        self.lost.set(self.lost.get() | lost);
+        lost
+    }
+
+    /// Whether that was a hook or a drop callback. Asked once.
+    pub(crate) fn take_hooked(&self) -> bool {
+        self.hooked.replace(false)
+    }
+
+    /// Whether the core is not to be used again.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.get()
     }
 
     /// A call was refused before it came to the core: it is over all the same.

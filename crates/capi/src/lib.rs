@@ -34,6 +34,7 @@ mod mailbox;
 pub mod memory;
 pub mod obligation;
 mod pool;
+pub mod recover;
 pub mod region;
 pub mod runtime;
 mod state;

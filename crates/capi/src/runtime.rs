@@ -104,7 +104,7 @@ fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
 ///
 /// Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
 /// is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
-/// ASX_REENTRANT from inside a callback.
+/// ASX_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
 ///
 /// # Safety
 /// As said under Pre.
@@ -114,6 +114,11 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
         // SAFETY: rule 1 of `guard`: what the caller promises.
         let runtime = unsafe { AsxRuntime::of(rt)? };
         runtime.check_thread()?;
+        if runtime.is_lost() {
+            // What it holds was being changed: it stays where it is.
+            runtime.reserve.alias().release();
+            return Ok(());
+        }
         // Until the end: drop callbacks and the program's allocator are called on the way.
         runtime.occupy()?;
         // SAFETY: rule 3 of `guard`.

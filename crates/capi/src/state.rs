@@ -57,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) borrows: Borrows,
     /// The task being polled, and the error it has set.
     pub(crate) current: Option<TaskId>,
+    /// What of it is polled.
+    pub(crate) current_body: Option<Body>,
     pub(crate) error: Option<TaskError>,
     /// A step is under way.
     pub(crate) stepping: bool,
@@ -90,6 +92,7 @@ impl Core {
             ghosts: Ghosts::new(config.flags & ASX_FLAG_GHOSTS != 0, config.ghost.is_some()),
             borrows: Borrows::default(),
             current: None,
+            current_body: None,
             error: None,
             stepping: false,
             releases: true,

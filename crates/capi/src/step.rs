@@ -258,7 +258,7 @@ impl Core {
             self.belongs(kept, task);
             mailbox.publish(task.0);
         }
-        self.current = Some(task);
+        (self.current, self.current_body) = (Some(task), Some(kept));
         self.error = None;
         self.polls += 1;
         Some(Turn { task, lane, kept, body })
@@ -278,7 +278,7 @@ impl Core {
     }
 
     /// The callback has answered; whether effects are due.
-    fn end_poll(&mut self, task: TaskId, body: Body, end: i32) -> bool {
+    pub(crate) fn end_poll(&mut self, task: TaskId, body: Body, end: i32) -> bool {
         let end = match end {
             ASX_POLL_PENDING => PollEnd::Pending,
             ASX_POLL_READY => PollEnd::Ready,
@@ -296,7 +296,7 @@ impl Core {
             let word = (handle.word, handle.generation);
             self.ghosts.note(ASX_GHOST_BORROW_ACROSS_POLL, 0, word, task);
         }
-        self.current = None;
+        (self.current, self.current_body) = (None, None);
         let pending = end == PollEnd::Pending;
         match self.world.polled(task, body, end) {
             Ok(unused) => {

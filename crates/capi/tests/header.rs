@@ -18,10 +18,11 @@ use std::path::{Path, PathBuf};
 const TYPES: [&str; 9] =
     ["abi", "memory", "config", "ghost", "status", "runtime", "task", "channel", "journal"];
 /// Where functions come from, with the words above them.
-const FUNCTIONS: [(&str, &str); 9] = [
+const FUNCTIONS: [(&str, &str); 10] = [
     ("status", "Names and the version: no runtime is needed."),
     ("config", "Configuration."),
     ("runtime", "The runtime."),
+    ("recover", "After a callback that did not return."),
     ("region", "Regions."),
     ("task", "Tasks."),
     ("obligation", "Obligations."),

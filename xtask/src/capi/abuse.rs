@@ -65,10 +65,13 @@ pub(super) fn generate(to: &Path) -> Result<usize> {
     Ok(count)
 }
 
+/// Not to be called inside of anything: there is nothing it could answer.
+pub(super) const NEVER_INSIDE: &str = "asx_runtime_recover";
+
 /// Whether only the owner's thread may call it, and not from a hook.
 fn is_owned(function: &Function) -> bool {
     let takes_runtime = function.params.first().is_some_and(|p| p.type_of == "asx_runtime *");
-    takes_runtime && function.name != "asx_external_wake"
+    takes_runtime && function.name != "asx_external_wake" && function.name != NEVER_INSIDE
 }
 
 /// Every function the header declares.

@@ -1,7 +1,7 @@
 //! Random calls, each of which may answer only what the header's comment lists: a program made from
 //! the header, as the abuse suite is. There arguments are wrong; here the moment is.
 
-use super::abuse::{Function, Param, functions};
+use super::abuse::{Function, NEVER_INSIDE, Param, functions};
 use super::build::sources;
 use crate::Result;
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ pub(super) fn generate(to: &Path) -> Result {
 /// Whether it belongs into a run: it has a runtime, and leaves one.
 fn is_called(function: &Function) -> bool {
     let takes_runtime = function.params.first().is_some_and(|p| p.type_of == "asx_runtime *");
-    takes_runtime && function.name != "asx_runtime_destroy"
+    takes_runtime && function.name != "asx_runtime_destroy" && function.name != NEVER_INSIDE
 }
 
 /// The names of all statuses.

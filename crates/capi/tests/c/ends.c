@@ -343,8 +343,175 @@ static void releasing_gives_everything_back(void)
     OK(asx_runtime_destroy(rt));
 }
 
+/* Callbacks that are left by a jump. */
+static jmp_buf out;
+static int jumps;
+
+static int32_t jumps_out(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)rt;
+    (void)task;
+    (void)ctx;
+    longjmp(out, 1);
+    return ASX_POLL_READY;
+}
+
+static void drop_jumps_out(void *ctx)
+{
+    (void)ctx;
+    if (jumps)
+        longjmp(out, 1);
+    ++drops;
+}
+
+static uint64_t clock_jumps_out(void *hook)
+{
+    (void)hook;
+    if (jumps)
+        longjmp(out, 1);
+    return MS;
+}
+
+/* After a poll was left its task has panicked, its stack runs, and everything goes on. */
+static void left_in_a_poll(int32_t profile)
+{
+    asx_config config = config_of(profile);
+    asx_runtime *volatile rt = runtime_of(&config);
+    asx_task task, other;
+
+    reset();
+    ANSWERS(asx_runtime_recover(rt), ASX_INVALID_TRANSITION);
+    ANSWERS(asx_runtime_recover(NULL), ASX_INVALID_ARGUMENT);
+    OK(asx_task_spawn(rt, root(rt), droppable(jumps_out, NULL), NULL, &task));
+    OK(asx_task_push_cleanup(rt, task, droppable(cleans, "1")));
+    other = spawn(rt, root(rt), cleans, "o");
+    if (setjmp(out) == 0) {
+        asx_step(rt, 0, 10, NULL);
+        EQUAL(0, 1);
+    }
+    ANSWERS(asx_step(rt, 0, 10, NULL), ASX_REENTRANT);
+    ANSWERS(asx_runtime_destroy(rt), ASX_REENTRANT);
+    OK(asx_runtime_recover(rt));
+    ANSWERS(asx_runtime_recover(rt), ASX_INVALID_TRANSITION);
+    EQUAL(drops, 1);
+    run(rt, 0);
+    EQUAL(outcome(rt, task), ASX_OUTCOME_PANICKED);
+    EQUAL(outcome(rt, other), ASX_OUTCOME_OK);
+    EQUAL(strchr(ran, '1') != NULL, 1);
+    EQUAL(drops, 2);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    finish(rt);
+}
+
+/* The same for a drop callback, in a step and in a destroy, and for the clock. */
+static void left_in_hooks(void)
+{
+    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime *volatile rt;
+    asx_body body = { cleans, (void *)"1", drop_jumps_out };
+    asx_task task;
+    uint64_t now;
+
+    reset();
+    config.clock = clock_jumps_out;
+    rt = runtime_of(&config);
+    OK(asx_task_spawn(rt, root(rt), body, NULL, &task));
+    jumps = 1;
+    if (setjmp(out) == 0) {
+        asx_step(rt, 0, 10, NULL);
+        EQUAL(0, 1);
+    }
+    ANSWERS(asx_now(rt, &now), ASX_REENTRANT);
+    OK(asx_runtime_recover(rt));
+    OK(asx_now(rt, &now));
+    EQUAL(outcome(rt, task), ASX_OUTCOME_OK);
+    if (setjmp(out) == 0) {
+        asx_step(rt, ASX_NOW, 10, NULL);
+        EQUAL(0, 1);
+    }
+    OK(asx_runtime_recover(rt));
+    OK(asx_task_spawn(rt, root(rt), body, NULL, &task));
+    if (setjmp(out) == 0) {
+        asx_runtime_destroy(rt);
+        EQUAL(0, 1);
+    }
+    ANSWERS(asx_runtime_destroy(rt), ASX_REENTRANT);
+    OK(asx_runtime_recover(rt));
+    jumps = 0;
+    OK(asx_step(rt, ASX_NOW, 10, NULL));
+    EQUAL(drops, 0);
+    OK(asx_runtime_destroy(rt));
+}
+
+/* An allocator that may be left as well. What it gave and did not get back is freed by the test. */
+static void *given[4096];
+static int left_at = -1;
+
+static void *gives(void *hook, size_t size)
+{
+    int i;
+    (void)hook;
+    if (left_at == 0)
+        longjmp(out, 1);
+    if (left_at > 0)
+        --left_at;
+    for (i = 0; i < 4096; ++i)
+        if (!given[i])
+            return given[i] = malloc(size);
+    return NULL;
+}
+
+static void takes(void *hook, void *block)
+{
+    int i;
+    (void)hook;
+    for (i = 0; i < 4096; ++i)
+        if (given[i] == block)
+            given[i] = NULL;
+    free(block);
+}
+
+/* What was being changed is not used again, and can be given up. */
+static void left_in_the_allocator(void)
+{
+    asx_runtime *volatile rt;
+    asx_task task;
+    uint64_t now;
+    volatile int at, i, left = 0;
+
+    for (at = 0; at < 40; ++at) {
+        rt = runtime();
+        left_at = at;
+        if (setjmp(out) == 0) {
+            for (i = 0; i < 20; ++i) {
+                asx_task_spawn(rt, root(rt), droppable(cleans, "x"), NULL, &task);
+                asx_task_push_cleanup(rt, task, droppable(cleans, "y"));
+            }
+            asx_run_until_idle(rt, 0, NULL);
+        } else {
+            ++left;
+            ANSWERS(asx_now(rt, &now), ASX_REENTRANT);
+            OK(asx_runtime_recover(rt));
+            ANSWERS(asx_now(rt, &now), ASX_INTERNAL);
+            ANSWERS(asx_step(rt, 0, 1, NULL), ASX_INTERNAL);
+        }
+        left_at = -1;
+        OK(asx_runtime_destroy(rt));
+        for (i = 0; i < 4096; ++i) {
+            free(given[i]);
+            given[i] = NULL;
+        }
+    }
+    EQUAL(left > 10, 1);
+}
+
 int main(void)
 {
+    OK(asx_set_allocator(gives, takes, NULL));
+    left_in_a_poll(ASX_PROFILE_CORE);
+    left_in_a_poll(ASX_PROFILE_EMBEDDED);
+    left_in_hooks();
+    left_in_the_allocator();
     outcomes_are_kept(ASX_PROFILE_CORE);
     outcomes_are_kept(ASX_PROFILE_EMBEDDED);
     releasing_gives_everything_back();

@@ -19,6 +19,8 @@
  *    asx_runtime_destroy. From hooks, drop callbacks and the functions of asx_set_allocator nothing
  *    may be called but asx_external_wake. Both are ASX_REENTRANT, and about the same runtime:
  *    another one may be used everywhere.
+ *  - Callbacks and hooks return. To leave one by longjmp or an exception is forbidden; who has done
+ *    so calls asx_runtime_recover before anything else.
  *  - A pointer to a struct that leads with struct_size is good for as many bytes as that says.
  *  - Memory that the allocator does not give ends the process, but for that of pools and channels,
  *    which is ASX_RESOURCE_EXHAUSTED.
