@@ -663,6 +663,11 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
  */
 #define ASX_FLAG_POOL 4u
 
+/* There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
+ * two runs were the same cannot be told; everything else is as with one.
+ */
+#define ASX_FLAG_NO_JOURNAL 16u
+
 /* The oldest event makes room. */
 #define ASX_TRACE_OVERWRITE 0
 
@@ -1785,8 +1790,8 @@ asx_status asx_journal_look(asx_runtime *rt, asx_journal_info *info);
 
 /* The digest of every event recorded so far. Takes as long as events are retained.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY with
+ * ASX_FLAG_NO_JOURNAL; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_journal_digest(asx_runtime *rt, uint64_t *out);
 

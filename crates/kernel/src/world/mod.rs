@@ -104,7 +104,7 @@ record! {
         /// Counts watchers and graces, so that they keep the order of asking.
         asked: u64,
         usage: Usage = Usage { regions: 1, ..Usage::default() },
-        journal: Journal = Journal::new(config.journal_capacity, config.when_full),
+        journal: Journal = config.new_journal(),
         /// Cleanup entries that were dropped before they were done.
         cleanups_cut: u64,
         released: Vec<P>,
@@ -207,7 +207,11 @@ impl<P, V> World<P, V> {
             .saturating_add(self.usage.storage_bytes)
     }
 
+    #[inline]
     fn note(&mut self, subject: Subject, kind: EventKind) {
+        if self.journal.is_off() {
+            return;
+        }
         self.journal.record(self.now, subject, kind);
     }
 
@@ -216,7 +220,11 @@ impl<P, V> World<P, V> {
         self.note(subject, kind);
     }
 
+    #[inline]
     fn note_task(&mut self, task: TaskId, kind: EventKind) {
+        if self.journal.is_off() {
+            return;
+        }
         let region = self.task_ref(task).ok().map(|record| record.region.ordinal());
         self.note(Subject { task: Some(task.ordinal()), region, ..Subject::default() }, kind);
     }
