@@ -139,6 +139,8 @@ impl<P, V> World<P, V> {
             Err(_) => unreachable!("an empty arena has room"),
         };
         let mut world = World::with_root(config, root, regions);
+        // The chain of decisions is there for the journal.
+        world.scheduler.unchained = world.journal.is_off();
         world.note_region(root, EventKind::RegionOpened { parent: None });
         world
     }

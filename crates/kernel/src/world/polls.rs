@@ -33,8 +33,10 @@ impl<P, V> World<P, V> {
 
     /// Moves the clock; a time that has passed already changes nothing.
     pub fn set_now(&mut self, now: Time) {
-        self.now = self.now.max(now);
-        self.wheel.advance(self.now);
+        if now > self.now {
+            self.now = now;
+            self.wheel.advance(now);
+        }
     }
 
     /// The next instant at which something happens by itself.
@@ -78,6 +80,9 @@ impl<P, V> World<P, V> {
 
     /// Fires what is due and allowed: a fired timer only enqueues wakes.
     fn expire_timers(&mut self) -> usize {
+        if self.wheel.storage() == 0 {
+            return 0;
+        }
         let mut due = Vec::new();
         let fired = self.wheel.collect(self.now, self.timer_allowance, &mut due);
         if self.timer_allowance != usize::MAX {
