@@ -10,9 +10,10 @@
  * Rules for every function, unless it says otherwise:
  *  - It answers an asx_status; ASX_OK is 0. A refusal changes nothing.
  *  - `rt` is NULL (ASX_INVALID_ARGUMENT) or a living runtime. It is called from the thread that
- *    created the runtime, or answers ASX_AFFINITY_VIOLATION. asx_external_wake is the exception.
- *  - Handles may be anything: a wrong type is ASX_INVALID_ARGUMENT, a stale or forged one
- *    ASX_STALE_HANDLE. They are numbers of one runtime, and may name another thing in another.
+ *    created the runtime, or was given it (asx_runtime_transfer), or answers
+ *    ASX_AFFINITY_VIOLATION. asx_external_wake and asx_thread_number are the exceptions.
+ *  - Handles may be anything: a wrong type, or a state the thing cannot have had, is
+ *    ASX_INVALID_ARGUMENT, a stale or forged one ASX_STALE_HANDLE. They are numbers of one runtime, and may name another thing in another.
  *  - Where several things are wrong the order is: arguments and types of handles, thread, the place
  *    it is called from, a pool that is used up, staleness, states, limits.
  *  - It may be called from inside a poll callback, but for asx_step, asx_run_until_idle and
@@ -191,7 +192,7 @@ typedef struct asx_task {
 
 /* Names an obligation. */
 typedef struct asx_obligation {
-    /* Type tag, slot. */
+    /* Type tag, state snapshot, slot. */
     uint64_t word;
     /* Which of the slot's tenants. */
     uint64_t generation;
@@ -199,7 +200,7 @@ typedef struct asx_obligation {
 
 /* Names a channel. */
 typedef struct asx_channel {
-    /* Type tag, slot. */
+    /* Type tag, state snapshot, slot. */
     uint64_t word;
     /* Which of the slot's tenants. */
     uint64_t generation;
@@ -212,6 +213,51 @@ typedef struct asx_permit {
     /* Which of the slot's tenants. */
     uint64_t generation;
 } asx_permit;
+
+/* Names a witness of a cancel. */
+typedef struct asx_witness {
+    /* Type tag, snapshot of the phase, slot. */
+    uint64_t word;
+    /* Which of the slot's tenants. */
+    uint64_t generation;
+} asx_witness;
+
+/* A runtime has changed hands. */
+typedef struct asx_transfer {
+    /* Set by the caller: sizeof(asx_transfer). */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* The thread that gave it away. */
+    uint64_t from;
+    /* The thread that owns it now. */
+    uint64_t to;
+    /* How often it has changed hands, this time included. */
+    uint64_t epoch;
+} asx_transfer;
+
+/* The type of a handle is in the upper 16 bits of its word, the state in which it was made in the
+ * next 16: see asx_handle_tag and asx_handle_mask. Region.
+ */
+#define ASX_TAG_REGION 1u
+
+/* Task. */
+#define ASX_TAG_TASK 2u
+
+/* Obligation. */
+#define ASX_TAG_OBLIGATION 3u
+
+/* Witness of a cancel. */
+#define ASX_TAG_CANCEL_WITNESS 4u
+
+/* Timer: in reports of misuse only, as a timer's handle has no word. */
+#define ASX_TAG_TIMER 5u
+
+/* Channel. */
+#define ASX_TAG_CHANNEL 6u
+
+/* Permit: without a state. */
+#define ASX_TAG_PERMIT 7u
 
 /* Names a timer. */
 typedef struct asx_timer {
@@ -873,6 +919,26 @@ typedef struct asx_config {
 /* The largest element. */
 #define ASX_ELEMENT_MOST ((size_t)1 << 20)
 
+/* What a witness says. */
+typedef struct asx_witness_info {
+    /* Set by the caller: sizeof(asx_witness_info). */
+    uint32_t struct_size;
+    /* How far the cancel has come: ASX_PHASE_. */
+    int32_t phase;
+    /* Why, as strengthened so far: ASX_CANCEL_. */
+    int32_t kind;
+    /* Zero. */
+    uint32_t reserved;
+    /* Whose cancel. */
+    asx_task task;
+    /* The task's region. */
+    asx_region region;
+    /* Which cancel of the task: 1. */
+    uint64_t epoch;
+    /* When it was asked for. */
+    uint64_t time;
+} asx_witness_info;
+
 /* ---- Names and the version: no runtime is needed. ---- */
 
 /* The version of the library.
@@ -1052,11 +1118,11 @@ asx_status asx_quiescent(asx_runtime *rt, asx_diagnosis *diagnosis);
  */
 asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
 
-/* Checks every invariant; a broken one is described as text.
+/* Checks every invariant; a broken one is named in the text, by its id and what was found. As
+ * after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
  *
- * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_DETERMINISM_VIOLATION when one is broken; ASX_INVALID_ARGUMENT;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
+ * is broken; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_verify(asx_runtime *rt, char *text, size_t room, size_t *size);
 
@@ -1118,6 +1184,36 @@ asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
  * callback was left; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION.
  */
 asx_status asx_runtime_recover(asx_runtime *rt);
+
+/* ---- Handing a runtime over. ---- */
+
+/* The number of the calling thread, as this runtime knows it: from the thread hook if there is one.
+ *
+ * Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
+ * ASX_OK; ASX_INVALID_ARGUMENT.
+ */
+asx_status asx_thread_number(asx_runtime *rt, uint64_t *out);
+
+/* Makes the thread with this number (asx_thread_number) the owner. From then on it calls the
+ * runtime and nobody else does; it may do so as soon as it knows of it.
+ *
+ * Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has changed
+ * hands. A number that no thread has leaves the runtime without an owner. Thread: the owner's,
+ * which it is no longer. Owns: the runtime, with destroying it, is the other thread's. Answers:
+ * ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback;
+ * ASX_INTERNAL.
+ */
+asx_status asx_runtime_transfer(asx_runtime *rt, uint64_t to, asx_transfer *certificate);
+
+/* Whether a certificate is that of the last transfer: what a new owner may ask before it goes
+ * on.
+ *
+ * Pre: `certificate` leads with its size. Thread: the owner's. Owns: nothing is kept. Answers:
+ * ASX_OK; ASX_STALE_HANDLE for one of another transfer than the last; ASX_INVALID_ARGUMENT for
+ * one that was never given; ASX_AFFINITY_VIOLATION for who does not own the runtime;
+ * ASX_REENTRANT.
+ */
+asx_status asx_runtime_accept(asx_runtime *rt, const asx_transfer *certificate);
 
 /* ---- Regions. ---- */
 
@@ -1224,6 +1320,14 @@ asx_status asx_region_outcome(asx_runtime *rt, asx_region region, int32_t *outco
  */
 asx_status asx_region_look(asx_runtime *rt, asx_region region, asx_region_info *info);
 
+/* The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
+ * (asx_region_outcome) included.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_snapshot(asx_runtime *rt, asx_region region, asx_region *out);
+
 /* A link of the chain of causes of a region's close: 0 is the reason itself.
  *
  * Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
@@ -1315,6 +1419,14 @@ asx_status asx_task_cancel(
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_look(asx_runtime *rt, asx_task task, asx_task_info *info);
+
+/* The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
+ * (asx_task_outcome) included.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_snapshot(asx_runtime *rt, asx_task task, asx_task *out);
 
 /* How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
  * the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
@@ -1816,6 +1928,48 @@ asx_status asx_journal_read(
  */
 asx_status asx_journal_line(asx_runtime *rt, uint64_t seq, char *text, size_t room, size_t *size);
 
+/* ---- Witnesses of a cancel. ---- */
+
+/* A witness of how far the task's cancel has come: taken now, and not changed later.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: the witness is the caller's until
+ * asx_witness_release. Answers: ASX_OK; ASX_EMPTY when the task was not cancelled;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
+ */
+asx_status asx_task_witness(asx_runtime *rt, asx_task task, asx_witness *out);
+
+/* What a witness says.
+ *
+ * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_witness_look(asx_runtime *rt, asx_witness witness, asx_witness_info *info);
+
+/* Whether a witness may follow another.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_WITNESS_TASK_MISMATCH, ASX_WITNESS_REGION_MISMATCH, ASX_WITNESS_EPOCH_MISMATCH,
+ * ASX_WITNESS_PHASE_REGRESSION or ASX_WITNESS_REASON_WEAKENED, the first in this order;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_witness_validate(asx_runtime *rt, asx_witness witness, asx_witness next);
+
+/* Whether a statement that came from elsewhere, a log or another process, may follow a
+ * witness. Nothing of it is looked up.
+ *
+ * Pre: `next` leads with its size. Thread: the owner's. Owns: nothing. Answers: as
+ * asx_witness_validate; ASX_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
+ */
+asx_status asx_witness_check(asx_runtime *rt, asx_witness witness, const asx_witness_info *next);
+
+/* Gives a witness back; its handle is stale from then on.
+ *
+ * Pre: none. Thread: the owner's. Owns: the witness is gone. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_witness_release(asx_runtime *rt, asx_witness witness);
+
 /* ---- Conveniences. ---- */
 
 /* Options with nothing special. */
@@ -1842,6 +1996,37 @@ static inline asx_when asx_at(uint64_t ns)
     asx_when when = asx_after(ns);
     when.mode = ASX_WHEN_AT;
     return when;
+}
+
+/* What is in the word of a handle: its type, ASX_TAG_. */
+static inline uint32_t asx_handle_tag(uint64_t word)
+{
+    return (uint32_t)(word >> 48);
+}
+
+/* The bit of a state or phase in a mask. */
+#define ASX_MASK(state) (1u << (state))
+
+/* The state in which the handle was made: one bit, ASX_MASK(ASX_TASK_STATE_..) and so on. */
+static inline uint32_t asx_handle_mask(uint64_t word)
+{
+    return (uint32_t)(word >> 32) & 0xFFFFu;
+}
+
+/* Whether that state is among these. What it says may be old: the call itself knows better. */
+static inline int asx_handle_allows(uint64_t word, uint32_t masks)
+{
+    return (asx_handle_mask(word) & masks) != 0;
+}
+
+/* Whether two handles name the same thing: the state they carry does not count. */
+static inline int asx_same_task(asx_task one, asx_task other)
+{
+    return (uint32_t)one.word == (uint32_t)other.word && one.generation == other.generation;
+}
+static inline int asx_same_region(asx_region one, asx_region other)
+{
+    return (uint32_t)one.word == (uint32_t)other.word && one.generation == other.generation;
 }
 
 /* A body without a drop callback. */

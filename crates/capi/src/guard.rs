@@ -19,7 +19,7 @@
 
 use crate::abi::{
     AsxBody, AsxBudget, AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxStatus, AsxTask,
-    AsxTimer, AsxWhen,
+    AsxTimer, AsxTransfer, AsxWhen,
 };
 use crate::config::{AsxConfig, Hooks};
 use crate::effects;
@@ -27,10 +27,13 @@ use crate::mailbox::Mailbox;
 use crate::memory::Reserve;
 use crate::state::Core;
 use crate::sync::{AtomicU32, Ordering};
+use crate::transfer::Owner;
 use asx_kernel::arena::Key;
 use asx_kernel::handle::{Handle, Tag};
 use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
+use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
+use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 use asx_kernel::world::{Answer, PermitId, SleepUntil};
@@ -67,8 +70,13 @@ macro_rules! export {
             // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
             unsafe {
                 $crate::guard::enter($rt, NAME, |entry| {
+                    #[allow(unused_imports, reason = "not every function has other arguments")]
+                    use $crate::handles::Claims as _;
+                    let claims: &[Option<$crate::handles::Claim>] =
+                        &[$($crate::handles::Argument($arg).claim()),*];
                     $(let $pattern = $check;)*
                     let $core = entry.core()?;
+                    $core.check_claims(claims)?;
                     $body
                 })
             }
@@ -78,8 +86,8 @@ macro_rules! export {
 
 /// A runtime. Opaque to C.
 pub struct AsxRuntime {
-    /// Who created it.
-    owner: u64,
+    /// Who created it, or was given it.
+    pub(crate) owner: Owner,
     pub(crate) hooks: Hooks,
     pub(crate) mailbox: Mailbox,
     /// Calls from wrong threads that were not reported yet.
@@ -98,7 +106,7 @@ impl AsxRuntime {
     pub(crate) fn new(config: &AsxConfig, owner: u64, reserve: Reserve, core: Core) -> AsxRuntime {
         let slots = u32::try_from(config.max_tasks).unwrap_or(64).clamp(1, 1 << 20);
         AsxRuntime {
-            owner,
+            owner: Owner::new(owner),
             hooks: Hooks::of(config),
             mailbox: Mailbox::new(slots),
             strays: AtomicU32::new(0),
@@ -124,7 +132,7 @@ impl AsxRuntime {
     /// Refuses calls from other threads, and counts them.
     #[inline(always)]
     pub(crate) fn check_thread(&self) -> Answer {
-        if caller(&self.hooks) == self.owner { Ok(()) } else { self.strayed() }
+        if self.owner.is(caller(&self.hooks)) { Ok(()) } else { self.strayed() }
     }
 
     #[cold]
@@ -192,7 +200,7 @@ impl AsxRuntime {
     /// A call was refused before it came to the core: it is over all the same.
     #[cold]
     pub(crate) fn turned_away(&self, status: Status) {
-        let owned = || caller(&self.hooks) == self.owner && self.occupy().is_ok();
+        let owned = || self.owner.is(caller(&self.hooks)) && self.occupy().is_ok();
         if status != Status::AffinityViolation && owned() {
             // SAFETY: rule 3: inside.
             unsafe { self.with(|core| core.ghosts.end_call()) }
@@ -569,31 +577,53 @@ pub(crate) fn put_text(to: &mut [MaybeUninit<u8>], text: &str, size: Out<usize>)
     if fits == text.len() && !tail.is_empty() { Ok(()) } else { Err(Status::Full) }
 }
 
+/// Whether a word has this tag and one of the states up to `last`.
+#[inline(always)]
+fn is_snapshot(word: u64, tag: Tag, last: u16) -> bool {
+    let mask = (word >> 32) as u16;
+    word >> 48 == tag as u64 && mask.is_power_of_two() && mask <= last
+}
+
 macro_rules! handles {
-    ($($type:ident => $id:ident, $tag:ident;)*) => {$(
+    ($($type:ident => $id:ident, $tag:ident, $last:expr;)*) => {$(
         impl $type {
-            /// The kernel's id, if the handle is of this type. One comparison, unlike the kernel's
-            /// own way, which looks for the tag among all there are.
+            /// The kernel's id, if the handle is of this type and has a state of it. A few
+            /// comparisons, unlike the kernel's own way, which looks for the tag among all there
+            /// are.
             #[inline(always)]
             pub(crate) fn id(self) -> Answer<$id> {
-                ensure(self.word >> 48 == Tag::$tag as u64)?;
+                ensure(is_snapshot(self.word, Tag::$tag, $last))?;
                 Ok($id(Handle::from_raw(self.word, self.generation).key()))
-            }
-
-            /// The handle of an id.
-            pub(crate) fn of(id: $id) -> $type {
-                let handle = id.handle(0);
-                $type { word: handle.word(), generation: handle.generation() }
             }
         }
     )*};
 }
 
 handles! {
-    AsxRegion => RegionId, Region;
-    AsxTask => TaskId, Task;
-    AsxObligation => ObligationId, Obligation;
-    AsxChannel => ChannelId, Channel;
+    AsxRegion => RegionId, Region, RegionState::Closed.mask();
+    AsxTask => TaskId, Task, TaskState::Completed.mask();
+    // These are handed out once, when they are made.
+    AsxObligation => ObligationId, Obligation, NEW;
+    AsxChannel => ChannelId, Channel, NEW;
+}
+
+/// The mask of the first state.
+const NEW: u16 = 1;
+
+impl AsxObligation {
+    /// The handle of a new one.
+    pub(crate) fn of(id: ObligationId) -> AsxObligation {
+        let handle = id.handle(NEW);
+        AsxObligation { word: handle.word(), generation: handle.generation() }
+    }
+}
+
+impl AsxChannel {
+    /// The handle of a new one.
+    pub(crate) fn of(id: ChannelId) -> AsxChannel {
+        let handle = id.handle(NEW);
+        AsxChannel { word: handle.word(), generation: handle.generation() }
+    }
 }
 
 /// The tag of permits, which the kernel's handles do not have.
@@ -602,7 +632,7 @@ const PERMIT: u64 = (Tag::Channel as u64) + 1;
 impl AsxPermit {
     /// The kernel's id, if the handle is of this type.
     pub(crate) fn id(self) -> Answer<PermitId> {
-        ensure(self.word >> 48 == PERMIT)?;
+        ensure(self.word >> 32 == PERMIT << 16)?;
         Ok(PermitId(Key { generation: self.generation, index: self.word as u32 }))
     }
 
@@ -618,10 +648,21 @@ impl AsxTimer {
         TimerHandle { id: self.id, generation: self.generation }
     }
 
+    /// How reports of misuse name it: a word as others have it, and the generation.
+    pub(crate) fn told(self) -> (u64, u64) {
+        ((Tag::Timer as u64) << 48 | u64::from(self.id as u32), self.generation)
+    }
+
     /// The handle of an id.
     pub(crate) fn of(handle: TimerHandle) -> AsxTimer {
         AsxTimer { id: handle.id, generation: handle.generation }
     }
+}
+
+impl AsxTransfer {
+    /// None has been made.
+    pub(crate) const NONE: AsxTransfer =
+        AsxTransfer { struct_size: 0, reserved: 0, from: 0, to: 0, epoch: 0 };
 }
 
 impl AsxTask {

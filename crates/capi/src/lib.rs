@@ -28,6 +28,7 @@ pub mod channel;
 pub mod config;
 mod effects;
 pub mod ghost;
+mod handles;
 pub mod journal;
 mod look;
 mod mailbox;
@@ -44,6 +45,8 @@ mod store;
 mod sync;
 pub mod task;
 pub mod timer;
+pub mod transfer;
+pub mod witness;
 mod words;
 
 pub use abi::*;

@@ -27,7 +27,7 @@ export! {
     fn asx_region_root(rt, out: *mut AsxRegion) {
         let out = Out::new(out)?;
         |core| {
-            out.set(AsxRegion::of(core.world.root()));
+            out.set(core.region_handle(core.world.root()));
             Ok(())
         }
     }
@@ -49,7 +49,8 @@ export! {
         let out = Out::new(out)?;
         |core| {
             core.check_memory(rt)?;
-            out.set(AsxRegion::of(core.world.open_region(parent, options)?));
+            let region = core.world.open_region(parent, options)?;
+            out.set(core.region_handle(region));
             Ok(())
         }
     }
@@ -129,7 +130,7 @@ export! {
             let (task, body) = core.offer(body, spawn)?;
             core.belongs(body, task);
             guard::publish(rt, task)?;
-            out.set(AsxTask::of(task));
+            out.set(core.task_handle(task));
             Ok(())
         }
     }
@@ -181,6 +182,21 @@ export! {
         |core| info.set(look::region(&core.world.region(region)?))
     }
 
+    /// The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
+    /// (asx_region_outcome) included.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_snapshot(rt, region: AsxRegion, out: *mut AsxRegion) {
+        let region = region.id()?;
+        let out = Out::new(out)?;
+        |core| {
+            core.world.kept_region(region)?;
+            out.set(core.region_handle(region));
+            Ok(())
+        }
+    }
+
     /// A link of the chain of causes of a region's close: 0 is the reason itself.
     ///
     /// Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
@@ -202,7 +218,7 @@ export! {
         let size = Out::maybe(size)?;
         |core| {
             let own = core.world.kept_region(region)?.reason;
-            look::reason(own.as_ref(), depth, reason, text, size)
+            look::reason(core, own.as_ref(), depth, reason, text, size)
         }
     }
 

@@ -47,6 +47,7 @@ struct Run {
 #[derive(Clone, Copy)]
 struct Turn {
     task: TaskId,
+    handle: AsxTask,
     lane: Lane,
     kept: Body,
     body: AsxBody,
@@ -144,7 +145,7 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
                 return run;
             }
         };
-        let end = rt.let_in(|| poll(rt, turn.task, turn.body));
+        let end = rt.let_in(|| poll(rt, turn.handle, turn.body));
         // SAFETY: rule 3: the callback has returned.
         let effects = unsafe { rt.with(|core| core.end_poll(turn.task, turn.kept, end)) };
         if effects {
@@ -158,11 +159,11 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
     run
 }
 
-fn poll(rt: &AsxRuntime, task: TaskId, body: AsxBody) -> i32 {
+fn poll(rt: &AsxRuntime, task: AsxTask, body: AsxBody) -> i32 {
     let rt = core::ptr::from_ref(rt).cast_mut();
     match body.poll {
         // SAFETY: given together by the program; nothing of the core is borrowed (rule 3).
-        Some(poll) => unsafe { poll(rt, AsxTask::of(task), body.ctx) },
+        Some(poll) => unsafe { poll(rt, task, body.ctx) },
         None => ASX_POLL_READY,
     }
 }
@@ -230,7 +231,7 @@ impl Core {
             idle: i32::from(run.idle),
             polls: run.polls,
             next_deadline: self.next_deadline().map_or(ASX_NONE, Time::as_nanos),
-            last_task: run.last.map_or(AsxTask::NONE, |(task, _)| AsxTask::of(task)),
+            last_task: run.last.map_or(AsxTask::NONE, |(task, _)| self.task_handle(task)),
             last_lane: run.last.map_or(-1, |(_, lane)| lane as i32),
             reserved: 0,
         })
@@ -261,7 +262,7 @@ impl Core {
         (self.current, self.current_body) = (Some(task), Some(kept));
         self.error = None;
         self.polls += 1;
-        Some(Turn { task, lane, kept, body })
+        Some(Turn { task, handle: self.task_handle(task), lane, kept, body })
     }
 
     /// Outside wakes and watchdogs, before the kernel decides.
@@ -292,7 +293,7 @@ impl Core {
         };
         let left = self.borrows.poll_ended();
         for _ in 0..left {
-            let (handle, task) = (AsxTask::of(task), self.current_handle());
+            let (handle, task) = (self.task_handle(task), self.current_handle());
             let word = (handle.word, handle.generation);
             self.ghosts.note(ASX_GHOST_BORROW_ACROSS_POLL, 0, word, task);
         }

@@ -56,7 +56,7 @@ export! {
             core.belongs(body, task);
             core.spawned(task, &given);
             guard::publish(rt, task)?;
-            out.set(AsxTask::of(task));
+            out.set(core.task_handle(task));
             Ok(())
         }
     }
@@ -78,7 +78,8 @@ export! {
         let out = Out::new(out)?;
         |core| {
             core.check_memory(rt)?;
-            out.set(AsxTask::of(core.world.spawn_failed(region, task_error(status, message))?));
+            let task = core.world.spawn_failed(region, task_error(status, message))?;
+            out.set(core.task_handle(task));
             Ok(())
         }
     }
@@ -132,7 +133,22 @@ export! {
     fn asx_task_look(rt, task: AsxTask, info: *mut AsxTaskInfo) {
         let task = task.id()?;
         let info = Look::new(info)?;
-        |core| info.set(look::task(&core.world.task(task)?))
+        |core| info.set(look::task(core, &core.world.task(task)?))
+    }
+
+    /// The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
+    /// (asx_task_outcome) included.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_snapshot(rt, task: AsxTask, out: *mut AsxTask) {
+        let task = task.id()?;
+        let out = Out::new(out)?;
+        |core| {
+            core.world.kept_task(task)?;
+            out.set(core.task_handle(task));
+            Ok(())
+        }
     }
 
     /// How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
@@ -203,7 +219,7 @@ export! {
         let size = Out::maybe(size)?;
         |core| {
             let witness = core.world.kept_task(task)?.witness;
-            look::reason(witness.as_ref().map(|w| &w.reason), depth, reason, text, size)
+            look::reason(core, witness.as_ref().map(|w| &w.reason), depth, reason, text, size)
         }
     }
 
@@ -221,7 +237,7 @@ export! {
             for (task, body) in core.world.payloads() {
                 found += 1;
                 let (Some(to), Some(body)) = (places.next(), core.body(*body)) else { continue };
-                to.write(AsxTaskEntry { task: AsxTask::of(task), ctx: body.0.ctx });
+                to.write(AsxTaskEntry { task: core.task_handle(task), ctx: body.0.ctx });
             }
             count.set(found);
             if found <= room { Ok(()) } else { Err(Status::Full) }
@@ -235,7 +251,7 @@ export! {
     fn asx_task_current(rt, out: *mut AsxTask) {
         let out = Out::new(out)?;
         |core| {
-            out.set(AsxTask::of(core.current.ok_or(Status::Empty)?));
+            out.set(core.task_handle(core.current.ok_or(Status::Empty)?));
             Ok(())
         }
     }
