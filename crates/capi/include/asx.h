@@ -1934,8 +1934,8 @@ asx_status asx_journal_line(asx_runtime *rt, uint64_t seq, char *text, size_t ro
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: the witness is the caller's until
  * asx_witness_release. Answers: ASX_OK; ASX_EMPTY when the task was not cancelled;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when four for each of
+ * `max_tasks` were not released, or a pool is used up; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_witness(asx_runtime *rt, asx_task task, asx_witness *out);
 

@@ -289,7 +289,6 @@ static void *helps(void *ctx)
     ANSWERS(asx_runtime_accept(hands->rt, &forged), ASX_INVALID_ARGUMENT);
     run(hands->rt, 5 * MS);
     OK(asx_task_wake(hands->rt, hands->task));
-    hands->certificate.struct_size = (uint32_t)sizeof hands->certificate;
     OK(asx_runtime_transfer(hands->rt, certificate.from, &hands->certificate));
     ANSWERS(asx_now(hands->rt, &now), ASX_AFFINITY_VIOLATION);
     ANSWERS(asx_runtime_accept(hands->rt, &certificate), ASX_AFFINITY_VIOLATION);
@@ -317,6 +316,7 @@ static void transfers(int32_t profile)
     uint64_t now, own;
 
     memset(&hands, 0, sizeof hands);
+    hands.certificate.struct_size = (uint32_t)sizeof hands.certificate;
     config.flags |= ASX_FLAG_GHOSTS;
     hands.rt = runtime_of(&config);
     pthread_mutex_init(&hands.lock, NULL);
@@ -327,7 +327,6 @@ static void transfers(int32_t profile)
     EQUAL(pthread_create(&helper, NULL, helps, &hands), 0);
     wait_for(&hands, 0);
     EQUAL(own != hands.helper, 1);
-    hands.certificate.struct_size = (uint32_t)sizeof hands.certificate;
     OK(asx_runtime_transfer(hands.rt, hands.helper, &hands.certificate));
     first = hands.certificate;
     EQUAL(first.from == own && first.to == hands.helper, 1);
