@@ -267,8 +267,8 @@ typedef struct asx_timer {
     uint64_t generation;
 } asx_timer;
 
-/* What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it must
- * return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
+/* What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it
+ * must return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
  */
 typedef int32_t (*asx_poll_fn)(asx_runtime *rt, asx_task task, void *ctx);
 
@@ -1173,21 +1173,21 @@ asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
 /* ---- After a callback that did not return. ---- */
 
 /* Says that a callback of this runtime was left by longjmp or an exception and will not return:
- * without it steps and asx_runtime_destroy answer ASX_REENTRANT for ever. A poll that was left ends
- * its task as ASX_POLL_PANICKED, and the runtime goes on; what was left of the call under way is
- * not done. If a function of asx_set_allocator was left, every later call answers ASX_INTERNAL,
+ * without it steps and asx_runtime_destroy answer ASX_REENTRANT for ever. A poll that was left
+ * ends its task as ASX_POLL_PANICKED, and the runtime goes on; what was left of the call under way
+ * is not done. If a function of asx_set_allocator was left, every later call answers ASX_INTERNAL,
  * and asx_runtime_destroy calls nothing and frees nothing but a pool.
  *
- * Pre: no callback and no call of this runtime is under way any more; to call it from inside one is
- * undefined. Leaving a callback is forbidden all the same: destructors of frames that are skipped
- * do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when no
- * callback was left; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION.
+ * Pre: no callback and no call of this runtime is under way any more; to call it from inside one
+ * is undefined. Leaving a callback is forbidden all the same: destructors of frames that are
+ * skipped do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION
+ * when no callback was left; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION.
  */
 asx_status asx_runtime_recover(asx_runtime *rt);
 
 /* ---- Handing a runtime over. ---- */
 
-/* The number of the calling thread, as this runtime knows it: from the thread hook if there is one.
+/* The number of the calling thread, as this runtime knows it: from the thread hook if it has one.
  *
  * Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
  * ASX_OK; ASX_INVALID_ARGUMENT.
@@ -1197,11 +1197,11 @@ asx_status asx_thread_number(asx_runtime *rt, uint64_t *out);
 /* Makes the thread with this number (asx_thread_number) the owner. From then on it calls the
  * runtime and nobody else does; it may do so as soon as it knows of it.
  *
- * Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has changed
- * hands. A number that no thread has leaves the runtime without an owner. Thread: the owner's,
- * which it is no longer. Owns: the runtime, with destroying it, is the other thread's. Answers:
- * ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback;
- * ASX_INTERNAL.
+ * Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has
+ * changed hands. A number that no thread has leaves the runtime without an owner. Thread: the
+ * owner's, which it is no longer. Owns: the runtime, with destroying it, is the other thread's.
+ * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a
+ * callback; ASX_INTERNAL.
  */
 asx_status asx_runtime_transfer(asx_runtime *rt, uint64_t to, asx_transfer *certificate);
 
@@ -1304,8 +1304,8 @@ asx_status asx_region_use_storage(asx_runtime *rt, asx_region region, size_t byt
  */
 asx_status asx_region_release(asx_runtime *rt, asx_region region);
 
-/* How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until the
- * region or one around it is released, or the runtime destroyed; so can its reason.
+/* How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until
+ * the region or one around it is released, or the runtime destroyed; so can its reason.
  *
  * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INCOMPLETE_CHILDREN when it is not closed; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;

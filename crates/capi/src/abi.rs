@@ -110,8 +110,8 @@ pub struct AsxTimer {
     pub generation: u64,
 }
 
-/// What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it must
-/// return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
+/// What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it
+/// must return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
 pub type AsxPollFn =
     unsafe extern "C" fn(rt: *mut crate::AsxRuntime, task: AsxTask, ctx: *mut c_void) -> i32;
 

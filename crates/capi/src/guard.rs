@@ -17,10 +17,7 @@
 //!    The fields beside the core are atomics, are touched by the owner's thread only, or never
 //!    change.
 
-use crate::abi::{
-    AsxBody, AsxBudget, AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxStatus, AsxTask,
-    AsxTimer, AsxTransfer, AsxWhen,
-};
+use crate::abi::{AsxBody, AsxBudget, AsxStatus, AsxWhen};
 use crate::config::{AsxConfig, Hooks};
 use crate::effects;
 use crate::mailbox::Mailbox;
@@ -28,15 +25,10 @@ use crate::memory::Reserve;
 use crate::state::Core;
 use crate::sync::{AtomicU32, Ordering};
 use crate::transfer::Owner;
-use asx_kernel::arena::Key;
-use asx_kernel::handle::{Handle, Tag};
-use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
-use asx_kernel::region::RegionState;
+use asx_kernel::ids::TaskId;
 use asx_kernel::status::Status;
-use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
-use asx_kernel::wheel::TimerHandle;
-use asx_kernel::world::{Answer, PermitId, SleepUntil};
+use asx_kernel::world::{Answer, SleepUntil};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::{MaybeUninit, align_of, size_of};
@@ -575,99 +567,6 @@ pub(crate) fn put_text(to: &mut [MaybeUninit<u8>], text: &str, size: Out<usize>)
     }
     size.set(text.len());
     if fits == text.len() && !tail.is_empty() { Ok(()) } else { Err(Status::Full) }
-}
-
-/// Whether a word has this tag and one of the states up to `last`.
-#[inline(always)]
-fn is_snapshot(word: u64, tag: Tag, last: u16) -> bool {
-    let mask = (word >> 32) as u16;
-    word >> 48 == tag as u64 && mask.is_power_of_two() && mask <= last
-}
-
-macro_rules! handles {
-    ($($type:ident => $id:ident, $tag:ident, $last:expr;)*) => {$(
-        impl $type {
-            /// The kernel's id, if the handle is of this type and has a state of it. A few
-            /// comparisons, unlike the kernel's own way, which looks for the tag among all there
-            /// are.
-            #[inline(always)]
-            pub(crate) fn id(self) -> Answer<$id> {
-                ensure(is_snapshot(self.word, Tag::$tag, $last))?;
-                Ok($id(Handle::from_raw(self.word, self.generation).key()))
-            }
-        }
-    )*};
-}
-
-handles! {
-    AsxRegion => RegionId, Region, RegionState::Closed.mask();
-    AsxTask => TaskId, Task, TaskState::Completed.mask();
-    // These are handed out once, when they are made.
-    AsxObligation => ObligationId, Obligation, NEW;
-    AsxChannel => ChannelId, Channel, NEW;
-}
-
-/// The mask of the first state.
-const NEW: u16 = 1;
-
-impl AsxObligation {
-    /// The handle of a new one.
-    pub(crate) fn of(id: ObligationId) -> AsxObligation {
-        let handle = id.handle(NEW);
-        AsxObligation { word: handle.word(), generation: handle.generation() }
-    }
-}
-
-impl AsxChannel {
-    /// The handle of a new one.
-    pub(crate) fn of(id: ChannelId) -> AsxChannel {
-        let handle = id.handle(NEW);
-        AsxChannel { word: handle.word(), generation: handle.generation() }
-    }
-}
-
-/// The tag of permits, which the kernel's handles do not have.
-const PERMIT: u64 = (Tag::Channel as u64) + 1;
-
-impl AsxPermit {
-    /// The kernel's id, if the handle is of this type.
-    pub(crate) fn id(self) -> Answer<PermitId> {
-        ensure(self.word >> 32 == PERMIT << 16)?;
-        Ok(PermitId(Key { generation: self.generation, index: self.word as u32 }))
-    }
-
-    /// The handle of an id.
-    pub(crate) fn of(id: PermitId) -> AsxPermit {
-        AsxPermit { word: (PERMIT << 48) | u64::from(id.0.index), generation: id.0.generation }
-    }
-}
-
-impl AsxTimer {
-    /// The kernel's handle.
-    pub(crate) fn id(self) -> TimerHandle {
-        TimerHandle { id: self.id, generation: self.generation }
-    }
-
-    /// How reports of misuse name it: a word as others have it, and the generation.
-    pub(crate) fn told(self) -> (u64, u64) {
-        ((Tag::Timer as u64) << 48 | u64::from(self.id as u32), self.generation)
-    }
-
-    /// The handle of an id.
-    pub(crate) fn of(handle: TimerHandle) -> AsxTimer {
-        AsxTimer { id: handle.id, generation: handle.generation }
-    }
-}
-
-impl AsxTransfer {
-    /// None has been made.
-    pub(crate) const NONE: AsxTransfer =
-        AsxTransfer { struct_size: 0, reserved: 0, from: 0, to: 0, epoch: 0 };
-}
-
-impl AsxTask {
-    /// No task.
-    pub(crate) const NONE: AsxTask = AsxTask { word: 0, generation: 0 };
 }
 
 impl AsxBody {

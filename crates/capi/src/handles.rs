@@ -6,13 +6,16 @@
 //! never cancelled (looked at by the owner's thread only, and only if the mask is not that of a new
 //! thing, which all have been).
 
-use crate::abi::{AsxRegion, AsxTask};
+use crate::abi::{AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxTask, AsxTimer, AsxTransfer};
 use crate::guard::{self, ensure};
 use crate::state::Core;
-use asx_kernel::ids::{RegionId, TaskId};
+use asx_kernel::arena::Key;
+use asx_kernel::handle::{Handle, Tag};
+use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
 use asx_kernel::region::RegionState;
 use asx_kernel::task::TaskState;
-use asx_kernel::world::Answer;
+use asx_kernel::wheel::TimerHandle;
+use asx_kernel::world::{Answer, PermitId};
 
 /// A state that a handle claims.
 #[derive(Clone, Copy)]
@@ -69,6 +72,99 @@ macro_rules! claims {
 claims! {
     AsxRegion => Region, RegionState::Open;
     AsxTask => Task, TaskState::Created;
+}
+
+/// Whether a word has this tag and one of the states up to `last`.
+#[inline(always)]
+fn is_snapshot(word: u64, tag: Tag, last: u16) -> bool {
+    let mask = (word >> 32) as u16;
+    word >> 48 == tag as u64 && mask.is_power_of_two() && mask <= last
+}
+
+macro_rules! handles {
+    ($($type:ident => $id:ident, $tag:ident, $last:expr;)*) => {$(
+        impl $type {
+            /// The kernel's id, if the handle is of this type and has a state of it. A few
+            /// comparisons, unlike the kernel's own way, which looks for the tag among all there
+            /// are.
+            #[inline(always)]
+            pub(crate) fn id(self) -> Answer<$id> {
+                ensure(is_snapshot(self.word, Tag::$tag, $last))?;
+                Ok($id(Handle::from_raw(self.word, self.generation).key()))
+            }
+        }
+    )*};
+}
+
+handles! {
+    AsxRegion => RegionId, Region, RegionState::Closed.mask();
+    AsxTask => TaskId, Task, TaskState::Completed.mask();
+    // These are handed out once, when they are made.
+    AsxObligation => ObligationId, Obligation, NEW;
+    AsxChannel => ChannelId, Channel, NEW;
+}
+
+/// The mask of the first state.
+const NEW: u16 = 1;
+
+impl AsxObligation {
+    /// The handle of a new one.
+    pub(crate) fn of(id: ObligationId) -> AsxObligation {
+        let handle = id.handle(NEW);
+        AsxObligation { word: handle.word(), generation: handle.generation() }
+    }
+}
+
+impl AsxChannel {
+    /// The handle of a new one.
+    pub(crate) fn of(id: ChannelId) -> AsxChannel {
+        let handle = id.handle(NEW);
+        AsxChannel { word: handle.word(), generation: handle.generation() }
+    }
+}
+
+/// The tag of permits, which the kernel's handles do not have.
+const PERMIT: u64 = (Tag::Channel as u64) + 1;
+
+impl AsxPermit {
+    /// The kernel's id, if the handle is of this type.
+    pub(crate) fn id(self) -> Answer<PermitId> {
+        ensure(self.word >> 32 == PERMIT << 16)?;
+        Ok(PermitId(Key { generation: self.generation, index: self.word as u32 }))
+    }
+
+    /// The handle of an id.
+    pub(crate) fn of(id: PermitId) -> AsxPermit {
+        AsxPermit { word: (PERMIT << 48) | u64::from(id.0.index), generation: id.0.generation }
+    }
+}
+
+impl AsxTimer {
+    /// The kernel's handle.
+    pub(crate) fn id(self) -> TimerHandle {
+        TimerHandle { id: self.id, generation: self.generation }
+    }
+
+    /// How reports of misuse name it: a word as others have it, and the generation.
+    pub(crate) fn told(self) -> (u64, u64) {
+        ((Tag::Timer as u64) << 48 | u64::from(self.id as u32), self.generation)
+    }
+
+    /// The handle of an id.
+    pub(crate) fn of(handle: TimerHandle) -> AsxTimer {
+        AsxTimer { id: handle.id, generation: handle.generation }
+    }
+}
+
+impl AsxTransfer {
+    /// None has been made.
+    pub(crate) const NONE: AsxTransfer =
+        AsxTransfer { struct_size: 0, reserved: 0, from: 0, to: 0, epoch: 0 };
+}
+
+impl AsxTask {
+    /// No task.
+    pub(crate) const NONE: AsxTask = AsxTask { word: 0, generation: 0 };
 }
 
 impl Core {

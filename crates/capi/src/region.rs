@@ -156,8 +156,8 @@ export! {
         |core| core.world.release_region(region)
     }
 
-    /// How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until the
-    /// region or one around it is released, or the runtime destroyed; so can its reason.
+    /// How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until
+    /// the region or one around it is released, or the runtime destroyed; so can its reason.
     ///
     /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INCOMPLETE_CHILDREN when it is not closed; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;

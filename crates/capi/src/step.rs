@@ -121,8 +121,8 @@ fn instant(rt: &AsxRuntime, call: &'static CStr, now: u64) -> Answer<Time> {
     }
 }
 
-/// Ends whatever lives, without a grace: cleanup stacks and finalizers run as far as they can. By who
-/// has gone inside, and is not inside of a poll.
+/// Ends whatever lives, without a grace: cleanup stacks and finalizers run as far as they can. By
+/// who has gone inside, and is not inside of a poll.
 pub(crate) fn wind_down(rt: &AsxRuntime) {
     // SAFETY: rule 3: no callback runs now.
     let Some(bound) = (unsafe { rt.with(Core::begin_end) }) else { return };

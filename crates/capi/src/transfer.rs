@@ -52,7 +52,7 @@ impl Owner {
     }
 }
 
-/// The number of the calling thread, as this runtime knows it: from the thread hook if there is one.
+/// The number of the calling thread, as this runtime knows it: from the thread hook if it has one.
 ///
 /// Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
 /// ASX_OK; ASX_INVALID_ARGUMENT.
@@ -73,11 +73,11 @@ pub unsafe extern "C" fn asx_thread_number(rt: *mut AsxRuntime, out: *mut u64) -
 /// Makes the thread with this number (asx_thread_number) the owner. From then on it calls the
 /// runtime and nobody else does; it may do so as soon as it knows of it.
 ///
-/// Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has changed
-/// hands. A number that no thread has leaves the runtime without an owner. Thread: the owner's,
-/// which it is no longer. Owns: the runtime, with destroying it, is the other thread's. Answers:
-/// ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback;
-/// ASX_INTERNAL.
+/// Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has
+/// changed hands. A number that no thread has leaves the runtime without an owner. Thread: the
+/// owner's, which it is no longer. Owns: the runtime, with destroying it, is the other thread's.
+/// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a
+/// callback; ASX_INTERNAL.
 ///
 /// # Safety
 /// As said under Pre.

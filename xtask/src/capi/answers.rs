@@ -52,8 +52,8 @@ fn is_called(function: &Function) -> bool {
     takes_runtime && !ENDS.contains(&&*function.name) && function.name != NEVER_INSIDE
 }
 
-/// After these the caller has no runtime.
-const ENDS: [&str; 2] = ["asx_runtime_destroy", "asx_runtime_transfer"];
+/// After these the caller has no runtime; without a transfer there is none to accept.
+const ENDS: [&str; 3] = ["asx_runtime_destroy", "asx_runtime_transfer", "asx_runtime_accept"];
 
 /// The names of all statuses.
 fn statuses(header: &str) -> BTreeSet<String> {

@@ -34,11 +34,11 @@ settings! {
         journal_capacity: usize = usize::MAX,
         /// What happens beyond that.
         when_full: WhenFull = WhenFull::Overwrite,
-        /// Whether a task that is ended by force at the end of a grace still runs its cleanup stack,
-        /// within its allowance. Off for hosts whose payloads clean up when they are dropped.
+        /// Whether a task that is ended by force at the end of a grace still runs its cleanup
+        /// stack, within its allowance. Off for hosts whose payloads clean up when dropped.
         forced_cleanup: bool = false,
-        /// Whether what went with a closed parent is kept until it is released: it is stale, but how
-        /// it ended can still be read.
+        /// Whether what went with a closed parent is kept until it is released: it is stale, but
+        /// how it ended can still be read.
         keep_ended: bool = false,
     }
 }
