@@ -100,7 +100,6 @@ fn argument(param: &Param) -> String {
         ("const asx_region *", _) => "maybe_region()",
         ("const asx_task *", _) => "maybe_task()",
         ("const asx_witness_info *", _) => "sized_witness_info()",
-        ("const asx_transfer *", _) => "sized_transfer()",
         ("const asx_region_options *", _) => "any_region_options()",
         ("const asx_task_options *", _) => "any_task_options()",
         ("asx_body", _) => "any_body()",

@@ -19,9 +19,7 @@ impl<P, V> World<P, V> {
         self.set_now(now);
         loop {
             self.expire();
-            let mut runnable = workers.clone().filter(|worker| self.scheduler.can_run(*worker));
-            let nth = choose.pick(Point::Worker, runnable.clone().count());
-            let Some(worker) = runnable.nth(nth) else {
+            let Some(worker) = self.pick_worker(workers.clone(), choose) else {
                 workers.for_each(|worker| self.scheduler.parked(worker));
                 return Ok(Step::Idle { until: self.next_wake() });
             };
@@ -29,6 +27,17 @@ impl<P, V> World<P, V> {
                 return Ok(step);
             }
         }
+    }
+
+    /// One of the workers that can run something.
+    fn pick_worker(&self, workers: Range<usize>, choose: &mut impl Choose) -> Option<usize> {
+        let can_run = |worker: &usize| self.scheduler.can_run(*worker);
+        if workers.len() == 1 {
+            return Some(workers.start).filter(can_run);
+        }
+        let mut runnable = workers.filter(can_run);
+        let nth = choose.pick(Point::Worker, runnable.clone().count());
+        runnable.nth(nth)
     }
 
     /// Moves the clock; a time that has passed already changes nothing.
@@ -105,7 +114,10 @@ impl<P, V> World<P, V> {
 
     /// One decision; nothing if the task it fell on has no poll left to run.
     fn dispatch(&mut self, worker: usize, choose: &mut impl Choose) -> Option<Step> {
-        let decision = self.scheduler.next(worker, self.suggestion, choose)?;
+        let decision = match self.scheduler.workers() {
+            1 => self.scheduler.next_alone(self.suggestion, choose)?,
+            _ => self.scheduler.next(worker, self.suggestion, choose)?,
+        };
         let task = decision.token;
         self.note_decision(&decision);
         if !self.begin_poll(task, worker) {
