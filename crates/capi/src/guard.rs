@@ -64,8 +64,8 @@ macro_rules! export {
                 $crate::guard::enter($rt, NAME, |entry| {
                     #[allow(unused_imports, reason = "not every function has other arguments")]
                     use $crate::handles::Claims as _;
-                    let claims: &[Option<$crate::handles::Claim>] =
-                        &[$($crate::handles::Argument($arg).claim()),*];
+                    let claims: &[$crate::handles::Raw] =
+                        &[$($crate::handles::Argument($arg).raw()),*];
                     $(let $pattern = $check;)*
                     let $core = entry.core()?;
                     $core.check_claims(claims)?;

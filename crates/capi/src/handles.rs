@@ -17,23 +17,19 @@ use asx_kernel::task::TaskState;
 use asx_kernel::wheel::TimerHandle;
 use asx_kernel::world::{Answer, PermitId};
 
-/// A state that a handle claims.
-#[derive(Clone, Copy)]
-pub(crate) enum Claim {
-    Region(RegionId, u16),
-    Task(TaskId, u16),
-}
+/// Word and generation of a handle; zero of what is none.
+pub(crate) type Raw = (u64, u64);
 
 /// An argument of any type.
 pub(crate) struct Argument<T>(pub(crate) T);
 
-/// What arguments claim that are no handles: nothing.
+/// What arguments say that are no handles of regions and tasks: nothing.
 pub(crate) trait Claims {
     /// # Safety
     /// None is needed: handles behind pointers have it, which are asked the same way.
     #[inline(always)]
-    unsafe fn claim(&self) -> Option<Claim> {
-        None
+    unsafe fn raw(&self) -> Raw {
+        (0, 0)
     }
 }
 
@@ -41,17 +37,13 @@ impl<T> Claims for Argument<T> {}
 
 /// Of handles the method found first is this one.
 macro_rules! claims {
-    ($($type:ident => $claim:ident, $first:expr;)*) => {$(
+    ($($type:ident),*) => {$(
         impl Argument<$type> {
             /// # Safety
             /// None is needed.
             #[inline(always)]
-            pub(crate) unsafe fn claim(&self) -> Option<Claim> {
-                let mask = (self.0.word >> 32) as u16;
-                if mask == $first.mask() {
-                    return None;
-                }
-                Some(Claim::$claim(self.0.id().ok()?, mask))
+            pub(crate) unsafe fn raw(&self) -> Raw {
+                (self.0.word, self.0.generation)
             }
         }
 
@@ -59,19 +51,21 @@ macro_rules! claims {
             /// # Safety
             /// Rule 2 of `guard`.
             #[inline(always)]
-            pub(crate) unsafe fn claim(&self) -> Option<Claim> {
+            pub(crate) unsafe fn raw(&self) -> Raw {
                 // SAFETY: rule 2.
-                let handle = unsafe { guard::maybe(self.0, Ok) }.ok()??;
-                // SAFETY: none is needed.
-                unsafe { Argument(handle).claim() }
+                let handle = unsafe { guard::maybe(self.0, Ok) };
+                handle.ok().flatten().map_or((0, 0), |handle| (handle.word, handle.generation))
             }
         }
     )*};
 }
 
-claims! {
-    AsxRegion => Region, RegionState::Open;
-    AsxTask => Task, TaskState::Created;
+claims!(AsxRegion, AsxTask);
+
+/// Whether a handle claims more than the first state.
+#[inline(always)]
+fn is_later(raw: &Raw) -> bool {
+    (raw.0 >> 32) as u16 > NEW
 }
 
 /// Whether a word has this tag and one of the states up to `last`.
@@ -171,17 +165,22 @@ impl Core {
     /// Refuses masks that the things cannot have had. Of a thing that is gone nothing is known: the
     /// call itself says so.
     #[inline(always)]
-    pub(crate) fn check_claims(&self, claims: &[Option<Claim>]) -> Answer {
-        claims.iter().flatten().try_for_each(|claim| self.check_claim(*claim))
+    pub(crate) fn check_claims(&self, claims: &[Raw]) -> Answer {
+        if claims.iter().any(is_later) { self.check_later(claims) } else { Ok(()) }
     }
 
     #[inline(never)]
-    fn check_claim(&self, claim: Claim) -> Answer {
-        let reached = match claim {
-            Claim::Region(region, mask) => self.world.region_reached(region, mask),
-            Claim::Task(task, mask) => self.world.task_reached(task, mask),
+    fn check_later(&self, claims: &[Raw]) -> Answer {
+        let can_have_been = |(word, generation): &Raw| {
+            let handle = Handle::from_raw(*word, *generation);
+            let (key, mask) = (handle.key(), handle.mask());
+            match handle.tag() {
+                Some(Tag::Region) => self.world.region_reached(RegionId(key), mask),
+                _ => self.world.task_reached(TaskId(key), mask),
+            }
         };
-        ensure(reached.unwrap_or(true))
+        let later = claims.iter().filter(|raw| is_later(raw));
+        later.map(can_have_been).try_for_each(|reached| ensure(reached.unwrap_or(true)))
     }
 
     /// A task's handle, as it is now.

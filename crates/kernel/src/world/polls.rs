@@ -114,10 +114,7 @@ impl<P, V> World<P, V> {
 
     /// One decision; nothing if the task it fell on has no poll left to run.
     fn dispatch(&mut self, worker: usize, choose: &mut impl Choose) -> Option<Step> {
-        let decision = match self.scheduler.workers() {
-            1 => self.scheduler.next_alone(self.suggestion, choose)?,
-            _ => self.scheduler.next(worker, self.suggestion, choose)?,
-        };
+        let decision = self.scheduler.next(worker, self.suggestion, choose)?;
         let task = decision.token;
         self.note_decision(&decision);
         if !self.begin_poll(task, worker) {

@@ -58,14 +58,14 @@ impl<P, V> RegionStore for World<P, V> {
         let keep = self.config.keep_ended;
         let record = self.regions.get_mut(region.0)?;
         let outcome = record.fold.severity();
-        let mut children = take(&mut record.closed_children);
+        let children = take(&mut record.closed_children);
         let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
         self.usage.storage_bytes -= take(&mut record.storage);
         self.usage.regions -= 1;
         self.note_region(region, EventKind::RegionOutcome { outcome });
         if keep {
             children.iter().for_each(|child| self.retire_region(*child));
-            self.regions.get_mut(region.0)?.closed_children.append(&mut children);
+            self.regions.get_mut(region.0)?.closed_children = children;
         } else {
             children.into_iter().for_each(|child| self.free_region(child));
         }
