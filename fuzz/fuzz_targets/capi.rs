@@ -145,10 +145,10 @@ struct Side {
     end: i32,
 }
 
-const NO_REGION: AsxRegion = AsxRegion { word: 1 << 48 | 9, generation: 1_000_000 };
-const NO_TASK: AsxTask = AsxTask { word: 2 << 48 | 9, generation: 1_000_000 };
-const NO_DUTY: AsxObligation = AsxObligation { word: 3 << 48 | 9, generation: 1_000_000 };
-const NO_CHANNEL: AsxChannel = AsxChannel { word: 6 << 48 | 9, generation: 1_000_000 };
+const NO_REGION: AsxRegion = AsxRegion { word: 1 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_TASK: AsxTask = AsxTask { word: 2 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_DUTY: AsxObligation = AsxObligation { word: 3 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_CHANNEL: AsxChannel = AsxChannel { word: 6 << 48 | 1 << 32 | 9, generation: 1_000_000 };
 const NO_PERMIT: AsxPermit = AsxPermit { word: 7 << 48 | 9, generation: 1_000_000 };
 
 unsafe extern "C" fn poll(_: *mut AsxRuntime, _: AsxTask, ctx: *mut c_void) -> i32 {
@@ -319,6 +319,8 @@ fuzz_target!(|bytes: &[u8]| {
             limit: usize::try_from(config.max_timers).unwrap_or(usize::MAX),
             ..Default::default()
         },
+        forced_cleanup: true,
+        keep_ended: true,
         ..Default::default()
     };
     let world = World::new(kernel);

@@ -1,7 +1,9 @@
 //! The C functions beside the kernel they stand on: what the boundary costs.
 //!
 //! Both sides make the same calls in the same order, on one thread, with journals of the same size;
-//! the peer `kernel` calls the world directly.
+//! the peer `kernel` calls the world directly. In the `c_quiet` workloads neither has a journal.
+//! There the peer `bare` is the one structure behind the operation, with nothing around it: a
+//! channel's law, or the run queues.
 
 use std::ffi::c_void;
 use std::hint::black_box;
@@ -9,7 +11,7 @@ use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
 use asx_capi::channel::{asx_channel_create, asx_channel_try_recv, asx_channel_try_send};
-use asx_capi::config::{ASX_PROFILE_CORE, AsxConfig};
+use asx_capi::config::{ASX_FLAG_NO_JOURNAL, ASX_PROFILE_CORE, AsxConfig};
 use asx_capi::region::asx_region_root;
 use asx_capi::runtime::{asx_run_until_idle, asx_runtime_create, asx_runtime_destroy};
 use asx_capi::task::{asx_task_release, asx_task_spawn, asx_task_wake};
@@ -18,7 +20,10 @@ use asx_capi::{
     ASX_POLL_PENDING, ASX_POLL_READY, ASX_WHEN_AFTER, AsxBody, AsxChannel, AsxRegion, AsxRuntime,
     AsxTask, AsxTimer, AsxWhen,
 };
+use asx_kernel::channel::Channel;
 use asx_kernel::choose::Seeded;
+use asx_kernel::ids::TaskId;
+use asx_kernel::lanes::{Place, Priority, Scheduler, SchedulerConfig, Source, Suggestion};
 use asx_kernel::time::Time;
 use asx_kernel::world::{Config, PollEnd, SleepUntil, Step, TaskOptions, World};
 
@@ -34,18 +39,57 @@ const TRACE: usize = 1024;
 /// A workload, through the library and directly.
 type Runs = (&'static str, fn() -> f64, fn() -> f64);
 
+/// Whether there is a journal.
+const WITH_JOURNAL: bool = true;
+const WITHOUT: bool = false;
+
 /// The cases of this file.
 pub(crate) fn cases() -> Vec<Case> {
-    let runs: [Runs; 4] = [
+    let runs: [Runs; 6] = [
         ("c_spawn", C::spawn, Kernel::spawn),
-        ("c_wake", C::wake, Kernel::wake),
-        ("c_channel", C::channel, Kernel::channel),
+        ("c_wake", C::wake::<WITH_JOURNAL>, Kernel::wake::<WITH_JOURNAL>),
+        ("c_channel", C::channel::<WITH_JOURNAL>, Kernel::channel::<WITH_JOURNAL>),
         ("c_timer", C::timer, Kernel::timer),
+        ("c_quiet_wake", C::wake::<WITHOUT>, Kernel::wake::<WITHOUT>),
+        ("c_quiet_channel", C::channel::<WITHOUT>, Kernel::channel::<WITHOUT>),
     ];
     let both = |(workload, c, kernel): Runs| {
         [Case::new(workload, "asx", c), Case::new(workload, "kernel", kernel)]
     };
-    runs.into_iter().flat_map(both).collect()
+    let bare = [
+        Case::new("c_quiet_wake", "bare", bare_wake),
+        Case::new("c_quiet_channel", "bare", bare_channel),
+    ];
+    runs.into_iter().flat_map(both).chain(bare).collect()
+}
+
+/// The run queues alone: one entry in, one decision out.
+fn bare_wake() -> f64 {
+    let mut scheduler = Scheduler::new(SchedulerConfig::default());
+    let mut choose = Seeded::new(0, 1);
+    let place = Place::Ready(Priority::DEFAULT);
+    timed(OPS, || {
+        for op in 0..OPS {
+            let _ = black_box(scheduler.enqueue(Source::Global, place, op, false));
+            let _ = black_box(scheduler.next(0, Suggestion::NoPreference, &mut choose));
+            let _ = black_box(scheduler.next(0, Suggestion::NoPreference, &mut choose));
+        }
+    })
+}
+
+/// A channel's law alone.
+fn bare_channel() -> f64 {
+    let Ok(mut channel) = Channel::<u64, TaskId>::new(BATCH) else { return f64::NAN };
+    timed(OPS, || {
+        for _ in 0..OPS as usize / BATCH {
+            for message in 0..BATCH as u64 {
+                let _ = black_box(channel.try_send(message));
+            }
+            for _ in 0..BATCH {
+                let _ = black_box(channel.try_recv());
+            }
+        }
+    })
 }
 
 /// Nanoseconds per operation of `ops` of them.
@@ -62,8 +106,8 @@ struct Kernel {
 }
 
 impl Kernel {
-    fn new() -> Kernel {
-        let config = Config { journal_capacity: TRACE, ..Config::default() };
+    fn new(journal: bool) -> Kernel {
+        let config = Config { journal, journal_capacity: TRACE, ..Config::default() };
         Kernel { world: World::new(config), choose: Seeded::new(0, 1) }
     }
 
@@ -79,7 +123,7 @@ impl Kernel {
     }
 
     fn spawn() -> f64 {
-        let mut own = Kernel::new();
+        let mut own = Kernel::new(WITH_JOURNAL);
         let (root, mut tasks) = (own.world.root(), Vec::with_capacity(BATCH));
         timed(OPS, || {
             for _ in 0..OPS as usize / BATCH {
@@ -95,8 +139,8 @@ impl Kernel {
         })
     }
 
-    fn wake() -> f64 {
-        let mut own = Kernel::new();
+    fn wake<const JOURNAL: bool>() -> f64 {
+        let mut own = Kernel::new(JOURNAL);
         let root = own.world.root();
         let Ok(task) = own.world.spawn(root, TaskOptions::default(), ASX_POLL_PENDING) else {
             return f64::NAN;
@@ -110,8 +154,8 @@ impl Kernel {
         })
     }
 
-    fn channel() -> f64 {
-        let mut own = Kernel::new();
+    fn channel<const JOURNAL: bool>() -> f64 {
+        let mut own = Kernel::new(JOURNAL);
         let Ok(channel) = own.world.channel(None, BATCH) else { return f64::NAN };
         timed(OPS, || {
             for _ in 0..OPS as usize / BATCH {
@@ -126,7 +170,7 @@ impl Kernel {
     }
 
     fn timer() -> f64 {
-        let mut own = Kernel::new();
+        let mut own = Kernel::new(WITH_JOURNAL);
         let root = own.world.root();
         let arm = move |own: &mut Kernel, at: u64| {
             let span = Duration::from_nanos(1_000_000 + at * 7919 % 100_000_000);
@@ -159,10 +203,11 @@ unsafe extern "C" fn poll(_: *mut AsxRuntime, _: AsxTask, ctx: *mut c_void) -> i
 const NO_TASK: AsxTask = AsxTask { word: 0, generation: 0 };
 
 impl C {
-    fn new() -> C {
+    fn new(journal: bool) -> C {
         let mut own = C { rt: null_mut(), root: AsxRegion { word: 0, generation: 0 } };
         let Ok(config) = AsxConfig::of_profile(ASX_PROFILE_CORE) else { return own };
-        let config = AsxConfig { max_trace: TRACE as u64, ..config };
+        let flags = if journal { 0 } else { ASX_FLAG_NO_JOURNAL };
+        let config = AsxConfig { max_trace: TRACE as u64, flags, ..config };
         // SAFETY: the pointers are to locals; the runtime is destroyed by `drop`.
         unsafe {
             asx_runtime_create(&config, &mut own.rt);
@@ -185,7 +230,7 @@ impl C {
     }
 
     fn spawn() -> f64 {
-        let (own, mut tasks) = (C::new(), Vec::with_capacity(BATCH));
+        let (own, mut tasks) = (C::new(WITH_JOURNAL), Vec::with_capacity(BATCH));
         timed(OPS, || {
             for _ in 0..OPS as usize / BATCH {
                 tasks.extend((0..BATCH).map(|_| own.spawn_one(ASX_POLL_READY)));
@@ -198,8 +243,8 @@ impl C {
         })
     }
 
-    fn wake() -> f64 {
-        let own = C::new();
+    fn wake<const JOURNAL: bool>() -> f64 {
+        let own = C::new(JOURNAL);
         let task = own.spawn_one(ASX_POLL_PENDING);
         own.run();
         timed(OPS, || {
@@ -211,8 +256,8 @@ impl C {
         })
     }
 
-    fn channel() -> f64 {
-        let own = C::new();
+    fn channel<const JOURNAL: bool>() -> f64 {
+        let own = C::new(JOURNAL);
         let mut channel = AsxChannel { word: 0, generation: 0 };
         // SAFETY: the runtime lives; the pointer is to a local.
         unsafe { asx_channel_create(own.rt, null(), BATCH, 8, &mut channel) };
@@ -235,7 +280,7 @@ impl C {
     }
 
     fn timer() -> f64 {
-        let own = C::new();
+        let own = C::new(WITH_JOURNAL);
         let arm = |at: u64| {
             let ns = 1_000_000 + at * 7919 % 100_000_000;
             let when = AsxWhen { ns, mode: ASX_WHEN_AFTER, reserved: 0 };

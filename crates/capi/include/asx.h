@@ -10,15 +10,18 @@
  * Rules for every function, unless it says otherwise:
  *  - It answers an asx_status; ASX_OK is 0. A refusal changes nothing.
  *  - `rt` is NULL (ASX_INVALID_ARGUMENT) or a living runtime. It is called from the thread that
- *    created the runtime, or answers ASX_AFFINITY_VIOLATION. asx_external_wake is the exception.
- *  - Handles may be anything: a wrong type is ASX_INVALID_ARGUMENT, a stale or forged one
- *    ASX_STALE_HANDLE. They are numbers of one runtime, and may name another thing in another.
+ *    created the runtime, or was given it (asx_runtime_transfer), or answers
+ *    ASX_AFFINITY_VIOLATION. asx_external_wake and asx_thread_number are the exceptions.
+ *  - Handles may be anything: a wrong type, or a state the thing cannot have had, is
+ *    ASX_INVALID_ARGUMENT, a stale or forged one ASX_STALE_HANDLE. They are numbers of one runtime, and may name another thing in another.
  *  - Where several things are wrong the order is: arguments and types of handles, thread, the place
  *    it is called from, a pool that is used up, staleness, states, limits.
  *  - It may be called from inside a poll callback, but for asx_step, asx_run_until_idle and
  *    asx_runtime_destroy. From hooks, drop callbacks and the functions of asx_set_allocator nothing
  *    may be called but asx_external_wake. Both are ASX_REENTRANT, and about the same runtime:
  *    another one may be used everywhere.
+ *  - Callbacks and hooks return. To leave one by longjmp or an exception is forbidden; who has done
+ *    so calls asx_runtime_recover before anything else.
  *  - A pointer to a struct that leads with struct_size is good for as many bytes as that says.
  *  - Memory that the allocator does not give ends the process, but for that of pools and channels,
  *    which is ASX_RESOURCE_EXHAUSTED.
@@ -189,7 +192,7 @@ typedef struct asx_task {
 
 /* Names an obligation. */
 typedef struct asx_obligation {
-    /* Type tag, slot. */
+    /* Type tag, state snapshot, slot. */
     uint64_t word;
     /* Which of the slot's tenants. */
     uint64_t generation;
@@ -197,7 +200,7 @@ typedef struct asx_obligation {
 
 /* Names a channel. */
 typedef struct asx_channel {
-    /* Type tag, slot. */
+    /* Type tag, state snapshot, slot. */
     uint64_t word;
     /* Which of the slot's tenants. */
     uint64_t generation;
@@ -211,6 +214,51 @@ typedef struct asx_permit {
     uint64_t generation;
 } asx_permit;
 
+/* Names a witness of a cancel. */
+typedef struct asx_witness {
+    /* Type tag, snapshot of the phase, slot. */
+    uint64_t word;
+    /* Which of the slot's tenants. */
+    uint64_t generation;
+} asx_witness;
+
+/* A runtime has changed hands. */
+typedef struct asx_transfer {
+    /* Set by the caller: sizeof(asx_transfer). */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* The thread that gave it away. */
+    uint64_t from;
+    /* The thread that owns it now. */
+    uint64_t to;
+    /* How often it has changed hands, this time included. */
+    uint64_t epoch;
+} asx_transfer;
+
+/* The type of a handle is in the upper 16 bits of its word, the state in which it was made in the
+ * next 16: see asx_handle_tag and asx_handle_mask. Region.
+ */
+#define ASX_TAG_REGION 1u
+
+/* Task. */
+#define ASX_TAG_TASK 2u
+
+/* Obligation. */
+#define ASX_TAG_OBLIGATION 3u
+
+/* Witness of a cancel. */
+#define ASX_TAG_CANCEL_WITNESS 4u
+
+/* Timer: in reports of misuse only, as a timer's handle has no word. */
+#define ASX_TAG_TIMER 5u
+
+/* Channel. */
+#define ASX_TAG_CHANNEL 6u
+
+/* Permit: without a state. */
+#define ASX_TAG_PERMIT 7u
+
 /* Names a timer. */
 typedef struct asx_timer {
     /* Its slot; reused, but never while the timer lives. */
@@ -219,7 +267,9 @@ typedef struct asx_timer {
     uint64_t generation;
 } asx_timer;
 
-/* What a task does when it is polled: one of the `ASX_POLL_` constants. */
+/* What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it
+ * must return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
+ */
 typedef int32_t (*asx_poll_fn)(asx_runtime *rt, asx_task task, void *ctx);
 
 /* Called once with a context pointer that will not be used again. */
@@ -617,6 +667,10 @@ typedef struct asx_stats {
     uint64_t pool_peak;
     /* Requests the pool could not serve, which went to the allocator. */
     uint64_t pool_spills;
+    /* Cleanup entries that were dropped before they were done, because the allowance or the grace
+     * of their task was used up.
+     */
+    uint64_t cleanups_cut;
 } asx_stats;
 
 /* Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
@@ -654,6 +708,11 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
  * ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
  */
 #define ASX_FLAG_POOL 4u
+
+/* There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
+ * two runs were the same cannot be told; everything else is as with one.
+ */
+#define ASX_FLAG_NO_JOURNAL 16u
 
 /* The oldest event makes room. */
 #define ASX_TRACE_OVERWRITE 0
@@ -860,6 +919,26 @@ typedef struct asx_config {
 /* The largest element. */
 #define ASX_ELEMENT_MOST ((size_t)1 << 20)
 
+/* What a witness says. */
+typedef struct asx_witness_info {
+    /* Set by the caller: sizeof(asx_witness_info). */
+    uint32_t struct_size;
+    /* How far the cancel has come: ASX_PHASE_. */
+    int32_t phase;
+    /* Why, as strengthened so far: ASX_CANCEL_. */
+    int32_t kind;
+    /* Zero. */
+    uint32_t reserved;
+    /* Whose cancel. */
+    asx_task task;
+    /* The task's region. */
+    asx_region region;
+    /* Which cancel of the task: 1. */
+    uint64_t epoch;
+    /* When it was asked for. */
+    uint64_t time;
+} asx_witness_info;
+
 /* ---- Names and the version: no runtime is needed. ---- */
 
 /* The version of the library.
@@ -932,11 +1011,14 @@ asx_status asx_set_allocator(asx_alloc_fn give, asx_free_fn take, void *hook);
  */
 asx_status asx_runtime_create(const asx_config *config, asx_runtime **out);
 
-/* Destroys a runtime and everything in it. Drop callbacks of living tasks are called.
+/* Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
+ * time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not
+ * wait, each within its allowance, and drop callbacks are called. How many entries were cut off is
+ * told to the log hook.
  *
  * Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
  * is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT from inside a callback.
+ * ASX_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
  */
 asx_status asx_runtime_destroy(asx_runtime *rt);
 
@@ -1036,11 +1118,11 @@ asx_status asx_quiescent(asx_runtime *rt, asx_diagnosis *diagnosis);
  */
 asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
 
-/* Checks every invariant; a broken one is described as text.
+/* Checks every invariant; a broken one is named in the text, by its id and what was found. As
+ * after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
  *
- * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_DETERMINISM_VIOLATION when one is broken; ASX_INVALID_ARGUMENT;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
+ * is broken; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_verify(asx_runtime *rt, char *text, size_t room, size_t *size);
 
@@ -1087,6 +1169,51 @@ asx_status asx_borrow_end(asx_runtime *rt, uint64_t borrow);
  * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
+
+/* ---- After a callback that did not return. ---- */
+
+/* Says that a callback of this runtime was left by longjmp or an exception and will not return:
+ * without it steps and asx_runtime_destroy answer ASX_REENTRANT for ever. A poll that was left
+ * ends its task as ASX_POLL_PANICKED, and the runtime goes on; what was left of the call under way
+ * is not done. If a function of asx_set_allocator was left, every later call answers ASX_INTERNAL,
+ * and asx_runtime_destroy calls nothing and frees nothing but a pool.
+ *
+ * Pre: no callback and no call of this runtime is under way any more; to call it from inside one
+ * is undefined. Leaving a callback is forbidden all the same: destructors of frames that are
+ * skipped do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION
+ * when no callback was left; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION.
+ */
+asx_status asx_runtime_recover(asx_runtime *rt);
+
+/* ---- Handing a runtime over. ---- */
+
+/* The number of the calling thread, as this runtime knows it: from the thread hook if it has one.
+ *
+ * Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
+ * ASX_OK; ASX_INVALID_ARGUMENT.
+ */
+asx_status asx_thread_number(asx_runtime *rt, uint64_t *out);
+
+/* Makes the thread with this number (asx_thread_number) the owner. From then on it calls the
+ * runtime and nobody else does; it may do so as soon as it knows of it.
+ *
+ * Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has
+ * changed hands. A number that no thread has leaves the runtime without an owner. Thread: the
+ * owner's, which it is no longer. Owns: the runtime, with destroying it, is the other thread's.
+ * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a
+ * callback; ASX_INTERNAL.
+ */
+asx_status asx_runtime_transfer(asx_runtime *rt, uint64_t to, asx_transfer *certificate);
+
+/* Whether a certificate is that of the last transfer: what a new owner may ask before it goes
+ * on.
+ *
+ * Pre: `certificate` leads with its size. Thread: the owner's. Owns: nothing is kept. Answers:
+ * ASX_OK; ASX_STALE_HANDLE for one of another transfer than the last; ASX_INVALID_ARGUMENT for
+ * one that was never given; ASX_AFFINITY_VIOLATION for who does not own the runtime;
+ * ASX_REENTRANT.
+ */
+asx_status asx_runtime_accept(asx_runtime *rt, const asx_transfer *certificate);
 
 /* ---- Regions. ---- */
 
@@ -1168,7 +1295,8 @@ asx_status asx_region_spawn_finalizer(
  */
 asx_status asx_region_use_storage(asx_runtime *rt, asx_region region, size_t bytes);
 
-/* Frees a Closed region's slot; its handle is stale from then on.
+/* Frees a Closed region's slot and forgets its outcome and those of all that was inside; their
+ * handles are stale from then on.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not closed, or the root;
@@ -1176,12 +1304,29 @@ asx_status asx_region_use_storage(asx_runtime *rt, asx_region region, size_t byt
  */
 asx_status asx_region_release(asx_runtime *rt, asx_region region);
 
-/* A look at a region.
+/* How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until
+ * the region or one around it is released, or the runtime destroyed; so can its reason.
+ *
+ * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INCOMPLETE_CHILDREN when it is not closed; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_outcome(asx_runtime *rt, asx_region region, int32_t *outcome);
+
+/* A look at a region. Not at one whose parent has closed: see asx_region_outcome.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_look(asx_runtime *rt, asx_region region, asx_region_info *info);
+
+/* The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
+ * (asx_region_outcome) included.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_snapshot(asx_runtime *rt, asx_region region, asx_region *out);
 
 /* A link of the chain of causes of a region's close: 0 is the reason itself.
  *
@@ -1268,14 +1413,23 @@ asx_status asx_task_cancel(
     const char *message,
     int32_t *first);
 
-/* A look at a task.
+/* A look at a task. Not at one whose region is stale: see asx_task_outcome.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_look(asx_runtime *rt, asx_task task, asx_task_info *info);
 
-/* How a task ended: ASX_OUTCOME_.
+/* The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
+ * (asx_task_outcome) included.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_snapshot(asx_runtime *rt, asx_task task, asx_task *out);
+
+/* How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
+ * the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
  *
  * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_TASKS_STILL_ACTIVE when it is not over; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
@@ -1375,7 +1529,9 @@ asx_status asx_task_unshield(asx_runtime *rt, asx_task task);
 asx_status asx_task_spend(asx_runtime *rt, asx_task task, uint64_t cost);
 
 /* Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
- * first.
+ * first: by itself, by a cancel, by force at the end of a grace, or with its runtime. Entries
+ * the allowance or the grace does not reach are dropped; the journal says so (cleanup_overrun,
+ * with the task), and asx_stats counts them.
  *
  * Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
  * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
@@ -1446,7 +1602,7 @@ asx_status asx_task_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
  */
 asx_status asx_task_kick(asx_runtime *rt, asx_task task);
 
-/* Frees a Completed task's slot; its handle is stale from then on.
+/* Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not over; ASX_AFFINITY_VIOLATION;
@@ -1746,8 +1902,8 @@ asx_status asx_journal_look(asx_runtime *rt, asx_journal_info *info);
 
 /* The digest of every event recorded so far. Takes as long as events are retained.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY with
+ * ASX_FLAG_NO_JOURNAL; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_journal_digest(asx_runtime *rt, uint64_t *out);
 
@@ -1771,6 +1927,48 @@ asx_status asx_journal_read(
  * ASX_FULL when it was cut; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_journal_line(asx_runtime *rt, uint64_t seq, char *text, size_t room, size_t *size);
+
+/* ---- Witnesses of a cancel. ---- */
+
+/* A witness of how far the task's cancel has come: taken now, and not changed later.
+ *
+ * Pre: `out` is writable. Thread: the owner's. Owns: the witness is the caller's until
+ * asx_witness_release. Answers: ASX_OK; ASX_EMPTY when the task was not cancelled;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when four for each of
+ * `max_tasks` were not released, or a pool is used up; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_task_witness(asx_runtime *rt, asx_task task, asx_witness *out);
+
+/* What a witness says.
+ *
+ * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_witness_look(asx_runtime *rt, asx_witness witness, asx_witness_info *info);
+
+/* Whether a witness may follow another.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_WITNESS_TASK_MISMATCH, ASX_WITNESS_REGION_MISMATCH, ASX_WITNESS_EPOCH_MISMATCH,
+ * ASX_WITNESS_PHASE_REGRESSION or ASX_WITNESS_REASON_WEAKENED, the first in this order;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_witness_validate(asx_runtime *rt, asx_witness witness, asx_witness next);
+
+/* Whether a statement that came from elsewhere, a log or another process, may follow a
+ * witness. Nothing of it is looked up.
+ *
+ * Pre: `next` leads with its size. Thread: the owner's. Owns: nothing. Answers: as
+ * asx_witness_validate; ASX_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
+ */
+asx_status asx_witness_check(asx_runtime *rt, asx_witness witness, const asx_witness_info *next);
+
+/* Gives a witness back; its handle is stale from then on.
+ *
+ * Pre: none. Thread: the owner's. Owns: the witness is gone. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_witness_release(asx_runtime *rt, asx_witness witness);
 
 /* ---- Conveniences. ---- */
 
@@ -1798,6 +1996,37 @@ static inline asx_when asx_at(uint64_t ns)
     asx_when when = asx_after(ns);
     when.mode = ASX_WHEN_AT;
     return when;
+}
+
+/* What is in the word of a handle: its type, ASX_TAG_. */
+static inline uint32_t asx_handle_tag(uint64_t word)
+{
+    return (uint32_t)(word >> 48);
+}
+
+/* The bit of a state or phase in a mask. */
+#define ASX_MASK(state) (1u << (state))
+
+/* The state in which the handle was made: one bit, ASX_MASK(ASX_TASK_STATE_..) and so on. */
+static inline uint32_t asx_handle_mask(uint64_t word)
+{
+    return (uint32_t)(word >> 32) & 0xFFFFu;
+}
+
+/* Whether that state is among these. What it says may be old: the call itself knows better. */
+static inline int asx_handle_allows(uint64_t word, uint32_t masks)
+{
+    return (asx_handle_mask(word) & masks) != 0;
+}
+
+/* Whether two handles name the same thing: the state they carry does not count. */
+static inline int asx_same_task(asx_task one, asx_task other)
+{
+    return (uint32_t)one.word == (uint32_t)other.word && one.generation == other.generation;
+}
+static inline int asx_same_region(asx_region one, asx_region other)
+{
+    return (uint32_t)one.word == (uint32_t)other.word && one.generation == other.generation;
 }
 
 /* A body without a drop callback. */

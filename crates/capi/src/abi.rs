@@ -32,7 +32,7 @@ pub struct AsxTask {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxObligation {
-    /// Type tag, slot.
+    /// Type tag, state snapshot, slot.
     pub word: u64,
     /// Which of the slot's tenants.
     pub generation: u64,
@@ -42,7 +42,7 @@ pub struct AsxObligation {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxChannel {
-    /// Type tag, slot.
+    /// Type tag, state snapshot, slot.
     pub word: u64,
     /// Which of the slot's tenants.
     pub generation: u64,
@@ -58,6 +58,48 @@ pub struct AsxPermit {
     pub generation: u64,
 }
 
+/// Names a witness of a cancel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsxWitness {
+    /// Type tag, snapshot of the phase, slot.
+    pub word: u64,
+    /// Which of the slot's tenants.
+    pub generation: u64,
+}
+
+/// A runtime has changed hands.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsxTransfer {
+    /// Set by the caller: sizeof(asx_transfer).
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The thread that gave it away.
+    pub from: u64,
+    /// The thread that owns it now.
+    pub to: u64,
+    /// How often it has changed hands, this time included.
+    pub epoch: u64,
+}
+
+/// The type of a handle is in the upper 16 bits of its word, the state in which it was made in the
+/// next 16: see asx_handle_tag and asx_handle_mask. Region.
+pub const ASX_TAG_REGION: u32 = 1;
+/// Task.
+pub const ASX_TAG_TASK: u32 = 2;
+/// Obligation.
+pub const ASX_TAG_OBLIGATION: u32 = 3;
+/// Witness of a cancel.
+pub const ASX_TAG_CANCEL_WITNESS: u32 = 4;
+/// Timer: in reports of misuse only, as a timer's handle has no word.
+pub const ASX_TAG_TIMER: u32 = 5;
+/// Channel.
+pub const ASX_TAG_CHANNEL: u32 = 6;
+/// Permit: without a state.
+pub const ASX_TAG_PERMIT: u32 = 7;
+
 /// Names a timer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +110,8 @@ pub struct AsxTimer {
     pub generation: u64,
 }
 
-/// What a task does when it is polled: one of the `ASX_POLL_` constants.
+/// What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it
+/// must return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
 pub type AsxPollFn =
     unsafe extern "C" fn(rt: *mut crate::AsxRuntime, task: AsxTask, ctx: *mut c_void) -> i32;
 
@@ -486,4 +529,7 @@ pub struct AsxStats {
     pub pool_peak: u64,
     /// Requests the pool could not serve, which went to the allocator.
     pub pool_spills: u64,
+    /// Cleanup entries that were dropped before they were done, because the allowance or the grace
+    /// of their task was used up.
+    pub cleanups_cut: u64,
 }

@@ -34,6 +34,10 @@ pub const ASX_FLAG_SEED_FROM_ENTROPY: u32 = 2;
 /// ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
 pub const ASX_FLAG_POOL: u32 = 4;
 
+/// There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
+/// two runs were the same cannot be told; everything else is as with one.
+pub const ASX_FLAG_NO_JOURNAL: u32 = 16;
+
 /// The oldest event makes room.
 pub const ASX_TRACE_OVERWRITE: i32 = 0;
 /// New work is refused.
@@ -243,7 +247,8 @@ impl AsxConfig {
 
     /// The kernel's configuration, if every value is in its range.
     pub(crate) fn kernel(&self) -> Answer<Config> {
-        let known = ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL;
+        let known =
+            ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL | ASX_FLAG_NO_JOURNAL;
         guard::ensure(self.flags & !known == 0)?;
         let given = !self.pool_memory.is_null();
         let told = self.flags & ASX_FLAG_POOL != 0 && self.pool_bytes > 0;
@@ -285,12 +290,16 @@ impl AsxConfig {
                 cancel_queue: size(self.max_cancel),
                 memory: size(self.max_memory).min(usize::MAX - 1),
             },
+            journal: self.flags & ASX_FLAG_NO_JOURNAL == 0,
             journal_capacity: size(self.max_trace),
             when_full: match self.trace_full {
                 ASX_TRACE_OVERWRITE => WhenFull::Overwrite,
                 ASX_TRACE_REFUSE => WhenFull::Refuse,
                 _ => return Err(Status::InvalidArgument),
             },
+            // A body in C has no destructor: what has to be undone is on the stack.
+            forced_cleanup: true,
+            keep_ended: true,
         })
     }
 

@@ -17,23 +17,18 @@
 //!    The fields beside the core are atomics, are touched by the owner's thread only, or never
 //!    change.
 
-use crate::abi::{
-    AsxBody, AsxBudget, AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxStatus, AsxTask,
-    AsxTimer, AsxWhen,
-};
+use crate::abi::{AsxBody, AsxBudget, AsxStatus, AsxWhen};
 use crate::config::{AsxConfig, Hooks};
 use crate::effects;
 use crate::mailbox::Mailbox;
 use crate::memory::Reserve;
 use crate::state::Core;
 use crate::sync::{AtomicU32, Ordering};
-use asx_kernel::arena::Key;
-use asx_kernel::handle::{Handle, Tag};
-use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
+use crate::transfer::Owner;
+use asx_kernel::ids::TaskId;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
-use asx_kernel::wheel::TimerHandle;
-use asx_kernel::world::{Answer, PermitId, SleepUntil};
+use asx_kernel::world::{Answer, SleepUntil};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::{MaybeUninit, align_of, size_of};
@@ -67,8 +62,13 @@ macro_rules! export {
             // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
             unsafe {
                 $crate::guard::enter($rt, NAME, |entry| {
+                    #[allow(unused_imports, reason = "not every function has other arguments")]
+                    use $crate::handles::Claims as _;
+                    let claims: &[$crate::handles::Raw] =
+                        &[$($crate::handles::Argument($arg).raw()),*];
                     $(let $pattern = $check;)*
                     let $core = entry.core()?;
+                    $core.check_claims(claims)?;
                     $body
                 })
             }
@@ -78,8 +78,8 @@ macro_rules! export {
 
 /// A runtime. Opaque to C.
 pub struct AsxRuntime {
-    /// Who created it.
-    owner: u64,
+    /// Who created it, or was given it.
+    pub(crate) owner: Owner,
     pub(crate) hooks: Hooks,
     pub(crate) mailbox: Mailbox,
     /// Calls from wrong threads that were not reported yet.
@@ -87,6 +87,10 @@ pub struct AsxRuntime {
     pub(crate) reserve: Reserve,
     /// The core is borrowed, or a hook or a drop callback runs: nothing may be called. The owner's.
     busy: Cell<bool>,
+    /// Of those the core is free: a hook or a drop callback runs. The owner's.
+    hooked: Cell<bool>,
+    /// A call was left while it had the core, which is not to be used again. The owner's.
+    lost: Cell<bool>,
     core: UnsafeCell<Core>,
 }
 
@@ -94,12 +98,14 @@ impl AsxRuntime {
     pub(crate) fn new(config: &AsxConfig, owner: u64, reserve: Reserve, core: Core) -> AsxRuntime {
         let slots = u32::try_from(config.max_tasks).unwrap_or(64).clamp(1, 1 << 20);
         AsxRuntime {
-            owner,
+            owner: Owner::new(owner),
             hooks: Hooks::of(config),
             mailbox: Mailbox::new(slots),
             strays: AtomicU32::new(0),
             reserve,
             busy: Cell::new(false),
+            hooked: Cell::new(false),
+            lost: Cell::new(false),
             core: UnsafeCell::new(core),
         }
     }
@@ -118,7 +124,7 @@ impl AsxRuntime {
     /// Refuses calls from other threads, and counts them.
     #[inline(always)]
     pub(crate) fn check_thread(&self) -> Answer {
-        if caller(&self.hooks) == self.owner { Ok(()) } else { self.strayed() }
+        if self.owner.is(caller(&self.hooks)) { Ok(()) } else { self.strayed() }
     }
 
     #[cold]
@@ -158,15 +164,35 @@ impl AsxRuntime {
     /// Runs something of the program's that may not. By who has gone inside.
     pub(crate) fn keep_out<R>(&self, run: impl FnOnce() -> R) -> R {
         self.reserve.leave();
+        self.hooked.set(true);
         let result = run();
+        self.hooked.set(false);
         self.reserve.enter();
         result
+    }
+
+    /// Whatever ran was left and will not return: whether it had the core, which is lost then.
+    pub(crate) fn reclaim(&self) -> bool {
+        let busy = self.busy.replace(false);
+        let lost = busy && !self.hooked.get();
+        self.lost.set(self.lost.get() | lost);
+        lost
+    }
+
+    /// Whether that was a hook or a drop callback. Asked once.
+    pub(crate) fn take_hooked(&self) -> bool {
+        self.hooked.replace(false)
+    }
+
+    /// Whether the core is not to be used again.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.get()
     }
 
     /// A call was refused before it came to the core: it is over all the same.
     #[cold]
     pub(crate) fn turned_away(&self, status: Status) {
-        let owned = || caller(&self.hooks) == self.owner && self.occupy().is_ok();
+        let owned = || self.owner.is(caller(&self.hooks)) && self.occupy().is_ok();
         if status != Status::AffinityViolation && owned() {
             // SAFETY: rule 3: inside.
             unsafe { self.with(|core| core.ghosts.end_call()) }
@@ -293,8 +319,26 @@ pub(crate) fn caller(hooks: &Hooks) -> u64 {
     }
 }
 
+/// The calling thread's number, never 0 where there are threads: every call asks for it. The thread
+/// pointer, which is what `pthread_self` answers, and here takes no call.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn os_thread() -> usize {
+    let pointer;
+    // SAFETY: the ABI of the platform: the first word of a thread's own block is its address. It is
+    // read, and nothing else is touched.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, fs:0",
+            out(reg) pointer,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+    pointer
+}
+
 /// The calling thread's number, never 0 where there are threads.
-#[cfg(unix)]
+#[cfg(all(unix, not(all(target_os = "linux", target_arch = "x86_64"))))]
 pub(crate) fn os_thread() -> usize {
     unsafe extern "C" {
         safe fn pthread_self() -> usize;
@@ -523,66 +567,6 @@ pub(crate) fn put_text(to: &mut [MaybeUninit<u8>], text: &str, size: Out<usize>)
     }
     size.set(text.len());
     if fits == text.len() && !tail.is_empty() { Ok(()) } else { Err(Status::Full) }
-}
-
-macro_rules! handles {
-    ($($type:ident => $id:ident, $tag:ident;)*) => {$(
-        impl $type {
-            /// The kernel's id, if the handle is of this type. One comparison, unlike the kernel's
-            /// own way, which looks for the tag among all there are.
-            #[inline(always)]
-            pub(crate) fn id(self) -> Answer<$id> {
-                ensure(self.word >> 48 == Tag::$tag as u64)?;
-                Ok($id(Handle::from_raw(self.word, self.generation).key()))
-            }
-
-            /// The handle of an id.
-            pub(crate) fn of(id: $id) -> $type {
-                let handle = id.handle(0);
-                $type { word: handle.word(), generation: handle.generation() }
-            }
-        }
-    )*};
-}
-
-handles! {
-    AsxRegion => RegionId, Region;
-    AsxTask => TaskId, Task;
-    AsxObligation => ObligationId, Obligation;
-    AsxChannel => ChannelId, Channel;
-}
-
-/// The tag of permits, which the kernel's handles do not have.
-const PERMIT: u64 = (Tag::Channel as u64) + 1;
-
-impl AsxPermit {
-    /// The kernel's id, if the handle is of this type.
-    pub(crate) fn id(self) -> Answer<PermitId> {
-        ensure(self.word >> 48 == PERMIT)?;
-        Ok(PermitId(Key { generation: self.generation, index: self.word as u32 }))
-    }
-
-    /// The handle of an id.
-    pub(crate) fn of(id: PermitId) -> AsxPermit {
-        AsxPermit { word: (PERMIT << 48) | u64::from(id.0.index), generation: id.0.generation }
-    }
-}
-
-impl AsxTimer {
-    /// The kernel's handle.
-    pub(crate) fn id(self) -> TimerHandle {
-        TimerHandle { id: self.id, generation: self.generation }
-    }
-
-    /// The handle of an id.
-    pub(crate) fn of(handle: TimerHandle) -> AsxTimer {
-        AsxTimer { id: handle.id, generation: handle.generation }
-    }
-}
-
-impl AsxTask {
-    /// No task.
-    pub(crate) const NONE: AsxTask = AsxTask { word: 0, generation: 0 };
 }
 
 impl AsxBody {

@@ -31,11 +31,14 @@ export! {
 
     /// The digest of every event recorded so far. Takes as long as events are retained.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY with
+    /// ASX_FLAG_NO_JOURNAL; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_journal_digest(rt, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
+            if core.world.journal().is_off() {
+                return Err(Status::Empty);
+            }
             out.set(core.world.journal().digest());
             Ok(())
         }

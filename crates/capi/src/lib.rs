@@ -13,8 +13,9 @@
 //!  asx_external_wake: any thread, any signal handler -> mailbox -> drained by asx_step
 //! ```
 //!
-//! All `unsafe` is in `guard`, `step`, `mailbox`, `pool` and `memory`; each block cites a numbered
-//! rule of its module. Functions are declared with `export!`, which makes the checks.
+//! `unsafe` beside the declarations is in `guard`, `handles`, `step`, `effects`, `recover`,
+//! `transfer`, `mailbox`, `pool` and `memory`; each block cites a numbered rule of its module or of
+//! `guard`. Functions are declared with `export!`, which makes the checks.
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
@@ -28,12 +29,14 @@ pub mod channel;
 pub mod config;
 mod effects;
 pub mod ghost;
+mod handles;
 pub mod journal;
 mod look;
 mod mailbox;
 pub mod memory;
 pub mod obligation;
 mod pool;
+pub mod recover;
 pub mod region;
 pub mod runtime;
 mod state;
@@ -43,6 +46,8 @@ mod store;
 mod sync;
 pub mod task;
 pub mod timer;
+pub mod transfer;
+pub mod witness;
 mod words;
 
 pub use abi::*;

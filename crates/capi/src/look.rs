@@ -1,7 +1,8 @@
 //! The kernel's views as the structs that cross the boundary.
 
-use crate::abi::{ASX_NONE, AsxReason, AsxRegion, AsxRegionInfo, AsxTask, AsxTaskInfo};
+use crate::abi::{ASX_NONE, AsxReason, AsxRegionInfo, AsxTask, AsxTaskInfo};
 use crate::guard::{self, Look, Out};
+use crate::state::Core;
 use asx_kernel::cancel::Reason;
 use asx_kernel::outcome::{Lattice, Stop};
 use asx_kernel::status::Status;
@@ -41,7 +42,7 @@ pub(crate) fn region(view: &RegionView) -> AsxRegionInfo {
     }
 }
 
-pub(crate) fn task(view: &TaskView) -> AsxTaskInfo {
+pub(crate) fn task(core: &Core, view: &TaskView) -> AsxTaskInfo {
     let witness = view.witness.as_ref();
     let reason = witness.map(|witness| &witness.reason);
     let error = match &view.outcome {
@@ -61,7 +62,7 @@ pub(crate) fn task(view: &TaskView) -> AsxTaskInfo {
         truncated: i32::from(reason.is_some_and(|r| r.chain().any(|link| link.truncated))),
         chain: links(reason),
         priority: u32::from(view.budget.priority.0),
-        region: AsxRegion::of(view.region),
+        region: core.region_handle(view.region),
         epoch: witness.map_or(0, |witness| witness.epoch),
         polls: view.polls,
         polls_since_request: view.polls_since_request,
@@ -74,6 +75,7 @@ pub(crate) fn task(view: &TaskView) -> AsxTaskInfo {
 
 /// A link of a chain, with its message.
 pub(crate) fn reason(
+    core: &Core,
     reason: Option<&Reason>,
     depth: u32,
     out: Look<AsxReason>,
@@ -86,8 +88,8 @@ pub(crate) fn reason(
         struct_size: 0,
         kind: link.kind as i32,
         time: link.timestamp.as_nanos(),
-        region: AsxRegion::of(link.origin_region),
-        task: link.origin_task.map_or(AsxTask::NONE, AsxTask::of),
+        region: core.region_handle(link.origin_region),
+        task: link.origin_task.map_or(AsxTask::NONE, |task| core.task_handle(task)),
         has_task: i32::from(link.origin_task.is_some()),
         truncated: i32::from(link.truncated),
     })?;

@@ -27,7 +27,7 @@ export! {
     fn asx_region_root(rt, out: *mut AsxRegion) {
         let out = Out::new(out)?;
         |core| {
-            out.set(AsxRegion::of(core.world.root()));
+            out.set(core.region_handle(core.world.root()));
             Ok(())
         }
     }
@@ -49,7 +49,8 @@ export! {
         let out = Out::new(out)?;
         |core| {
             core.check_memory(rt)?;
-            out.set(AsxRegion::of(core.world.open_region(parent, options)?));
+            let region = core.world.open_region(parent, options)?;
+            out.set(core.region_handle(region));
             Ok(())
         }
     }
@@ -129,7 +130,7 @@ export! {
             let (task, body) = core.offer(body, spawn)?;
             core.belongs(body, task);
             guard::publish(rt, task)?;
-            out.set(AsxTask::of(task));
+            out.set(core.task_handle(task));
             Ok(())
         }
     }
@@ -144,7 +145,8 @@ export! {
         |core| core.world.use_storage(region, bytes)
     }
 
-    /// Frees a Closed region's slot; its handle is stale from then on.
+    /// Frees a Closed region's slot and forgets its outcome and those of all that was inside; their
+    /// handles are stale from then on.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not closed, or the root;
@@ -154,7 +156,23 @@ export! {
         |core| core.world.release_region(region)
     }
 
-    /// A look at a region.
+    /// How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until
+    /// the region or one around it is released, or the runtime destroyed; so can its reason.
+    ///
+    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INCOMPLETE_CHILDREN when it is not closed; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_outcome(rt, region: AsxRegion, outcome: *mut i32) {
+        let region = region.id()?;
+        let outcome = Out::new(outcome)?;
+        |core| {
+            let ended = core.world.kept_region(region)?.outcome;
+            outcome.set(ended.ok_or(Status::IncompleteChildren)? as i32);
+            Ok(())
+        }
+    }
+
+    /// A look at a region. Not at one whose parent has closed: see asx_region_outcome.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
@@ -162,6 +180,21 @@ export! {
         let region = region.id()?;
         let info = Look::new(info)?;
         |core| info.set(look::region(&core.world.region(region)?))
+    }
+
+    /// The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
+    /// (asx_region_outcome) included.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_region_snapshot(rt, region: AsxRegion, out: *mut AsxRegion) {
+        let region = region.id()?;
+        let out = Out::new(out)?;
+        |core| {
+            core.world.kept_region(region)?;
+            out.set(core.region_handle(region));
+            Ok(())
+        }
     }
 
     /// A link of the chain of causes of a region's close: 0 is the reason itself.
@@ -184,8 +217,8 @@ export! {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
         |core| {
-            let own = core.world.region(region)?.reason;
-            look::reason(own.as_ref(), depth, reason, text, size)
+            let own = core.world.kept_region(region)?.reason;
+            look::reason(core, own.as_ref(), depth, reason, text, size)
         }
     }
 

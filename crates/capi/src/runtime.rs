@@ -11,11 +11,13 @@ use crate::state::Core;
 use crate::step;
 use crate::sync::Ordering;
 use alloc::boxed::Box;
+use alloc::format;
 use asx_kernel::lanes::{Lane, Suggestion};
-use asx_kernel::status::Status;
+use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
-use asx_kernel::world::Answer;
+use asx_kernel::world::{Answer, InvariantViolation};
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use core::time::Duration;
 
 /// Cancel, timed, ready.
@@ -97,11 +99,14 @@ fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
     made
 }
 
-/// Destroys a runtime and everything in it. Drop callbacks of living tasks are called.
+/// Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
+/// time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not
+/// wait, each within its allowance, and drop callbacks are called. How many entries were cut off is
+/// told to the log hook.
 ///
 /// Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
 /// is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
-/// ASX_REENTRANT from inside a callback.
+/// ASX_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
 ///
 /// # Safety
 /// As said under Pre.
@@ -111,10 +116,18 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
         // SAFETY: rule 1 of `guard`: what the caller promises.
         let runtime = unsafe { AsxRuntime::of(rt)? };
         runtime.check_thread()?;
+        if runtime.is_lost() {
+            // What it holds was being changed: it stays where it is.
+            runtime.reserve.alias().release();
+            return Ok(());
+        }
         // Until the end: drop callbacks and the program's allocator are called on the way.
         runtime.occupy()?;
         // SAFETY: rule 3 of `guard`.
-        unsafe { runtime.with(Core::end) }.inspect_err(|_| runtime.vacate())?;
+        unsafe { runtime.with(|core| core.may_end()) }.inspect_err(|_| runtime.vacate())?;
+        step::wind_down(runtime);
+        // SAFETY: rule 3 of `guard`: the last cleanup entry has returned.
+        unsafe { runtime.with(Core::end) };
         crate::effects::perform(runtime);
         let outside = runtime.reserve.alias();
         // SAFETY: made by `Box::into_raw` in `create`; the caller gives it up.
@@ -315,24 +328,15 @@ export! {
         |core| guard::put_text(text, &core.world.dump(), size)
     }
 
-    /// Checks every invariant; a broken one is described as text.
+    /// Checks every invariant; a broken one is named in the text, by its id and what was found. As
+    /// after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
     ///
-    /// Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_DETERMINISM_VIOLATION when one is broken; ASX_INVALID_ARGUMENT;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
+    /// is broken; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_verify(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
-        |core| match core.world.check() {
-            Ok(()) => {
-                let _ = guard::put_text(text, "", size);
-                Ok(())
-            }
-            Err(broken) => {
-                let _ = guard::put_text(text, &alloc::format!("{broken}"), size);
-                Err(Status::DeterminismViolation)
-            }
-        }
+        |core| verified(core.world.check(), text, size)
     }
 
     /// A number from the runtime's own stream, which the seed decides.
@@ -450,9 +454,21 @@ pub unsafe extern "C" fn asx_get_stats(rt: *mut AsxRuntime, stats: *mut AsxStats
                 pool_used: pool.used,
                 pool_peak: pool.peak,
                 pool_spills: pool.spills,
+                cleanups_cut: core.world.cleanups_cut(),
             })
         })
     }
+}
+
+/// What a check of the invariants has found, as status and text.
+fn verified(
+    found: Result<(), InvariantViolation>,
+    text: &mut [MaybeUninit<u8>],
+    size: Out<usize>,
+) -> Answer {
+    let told = found.as_ref().err().map(|broken| format!("{broken}")).unwrap_or_default();
+    let _ = guard::put_text(text, &told, size);
+    found.map_err(|broken| broken.status())
 }
 
 fn suggestion(mode: i32) -> Answer<Suggestion> {
@@ -476,13 +492,38 @@ impl Core {
         self.ghosts.note_many(strays, ASX_GHOST_AFFINITY, status, (0, 0), AsxTask::NONE);
     }
 
+    /// Refuses the end of a runtime from inside of it.
+    fn may_end(&self) -> Answer {
+        if self.stepping || self.current.is_some() { Err(Status::Reentrant) } else { Ok(()) }
+    }
+
     /// The runtime is about to go: every body that was not dropped yet is due.
-    fn end(&mut self) -> Answer {
-        if self.stepping || self.current.is_some() {
-            return Err(Status::Reentrant);
-        }
+    fn end(&mut self) {
         self.collect();
         self.drop_bodies();
-        Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_invariant_is_internal_and_named() {
+        let mut text = [MaybeUninit::new(b'?'); 64];
+        let mut size = 0;
+        let mut told = |found| {
+            // SAFETY: rule 2 of `guard`: the place outlives the call.
+            let out = unsafe { Out::new(&raw mut size) }.unwrap();
+            let answer = verified(found, &mut text, out);
+            // SAFETY: all of it was a value from the beginning.
+            let bytes = text.map(|byte| unsafe { byte.assume_init() });
+            (answer, String::from_utf8_lossy(&bytes[..size]).into_owned())
+        };
+        let broken =
+            InvariantViolation { id: "INV-TK-01", what: "t1 has an entry too many".into() };
+        let named = "INV-TK-01: t1 has an entry too many";
+        assert_eq!(told(Err(broken)), (Err(Status::Internal), named.to_owned()));
+        assert_eq!(told(Ok(())), (Ok(()), String::new()));
     }
 }

@@ -3,7 +3,7 @@
 //! The world is the kernel's; what is added here decides nothing about who runs when. A watchdog
 //! that runs out asks the world to cancel its task, as any caller could.
 
-use crate::abi::{AsxBody, AsxTask};
+use crate::abi::{AsxBody, AsxTask, AsxTransfer};
 use crate::config::{ASX_FLAG_GHOSTS, ASX_LOG_WARN, AsxConfig, Line};
 use crate::ghost::{Borrows, Ghosts};
 use crate::store::Stores;
@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use asx_kernel::arena::{Arena, Key};
-use asx_kernel::cancel::Kind;
+use asx_kernel::cancel::{Kind, Phase, Witness};
 use asx_kernel::choose::Seeded;
 use asx_kernel::ids::TaskId;
 use asx_kernel::rng::DetRng;
@@ -57,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) borrows: Borrows,
     /// The task being polled, and the error it has set.
     pub(crate) current: Option<TaskId>,
+    /// What of it is polled.
+    pub(crate) current_body: Option<Body>,
     pub(crate) error: Option<TaskError>,
     /// A step is under way.
     pub(crate) stepping: bool,
@@ -64,6 +66,12 @@ pub(crate) struct Core {
     pub(crate) releases: bool,
     /// An INTERNAL was answered: nothing may be called.
     pub(crate) broken: bool,
+    /// The last time the runtime has changed hands.
+    pub(crate) transfer: AsxTransfer,
+    /// Those that were not released.
+    pub(crate) witnesses: Arena<Witness>,
+    /// How many there may be: one for each phase of as many tasks as may live.
+    pub(crate) most_witnesses: u64,
     /// Tasks whose slot is freed when they are over.
     pub(crate) auto_release: BTreeSet<TaskId>,
     watchdogs: Watchdogs,
@@ -90,10 +98,14 @@ impl Core {
             ghosts: Ghosts::new(config.flags & ASX_FLAG_GHOSTS != 0, config.ghost.is_some()),
             borrows: Borrows::default(),
             current: None,
+            current_body: None,
             error: None,
             stepping: false,
             releases: true,
             broken: false,
+            transfer: AsxTransfer::NONE,
+            witnesses: Arena::new(),
+            most_witnesses: config.max_tasks.saturating_mul(Phase::ALL.len() as u64),
             auto_release: BTreeSet::new(),
             watchdogs: Watchdogs::default(),
             lines: VecDeque::new(),
@@ -217,6 +229,11 @@ impl Core {
         task
     }
 
+    /// How many bodies are kept.
+    pub(crate) fn bodies(&self) -> usize {
+        self.bodies.len()
+    }
+
     /// None is needed any more.
     pub(crate) fn drop_bodies(&mut self) {
         let all: Vec<_> = self.bodies.iter().map(|(key, _)| Body(key)).collect();
@@ -310,7 +327,7 @@ impl Core {
 
     /// The handle of the task being polled.
     pub(crate) fn current_handle(&self) -> AsxTask {
-        self.current.map_or(AsxTask::NONE, AsxTask::of)
+        self.current.map_or(AsxTask::NONE, |task| self.task_handle(task))
     }
 }
 

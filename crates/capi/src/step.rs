@@ -11,17 +11,21 @@ use crate::abi::{
     ASX_NONE, ASX_NOW, ASX_POLL_CANCELLED, ASX_POLL_FAILED, ASX_POLL_PENDING, ASX_POLL_READY,
     AsxBody, AsxProgress, AsxTask,
 };
+use crate::config::ASX_LOG_WARN;
 use crate::effects;
 use crate::ghost::ASX_GHOST_BORROW_ACROSS_POLL;
 use crate::guard::{AsxRuntime, Look, caught, ensure};
 use crate::mailbox::Mailbox;
 use crate::state::{Body, Core};
+use alloc::format;
+use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::lanes::Lane;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
-use asx_kernel::world::{Answer, PollEnd, Step, TaskError};
+use asx_kernel::world::{Answer, Ask, PollEnd, Step, TaskError};
 use core::ffi::CStr;
+use core::time::Duration;
 
 /// How far a run may go.
 #[derive(Clone, Copy)]
@@ -43,6 +47,7 @@ struct Run {
 #[derive(Clone, Copy)]
 struct Turn {
     task: TaskId,
+    handle: AsxTask,
     lane: Lane,
     kept: Body,
     body: AsxBody,
@@ -116,6 +121,16 @@ fn instant(rt: &AsxRuntime, call: &'static CStr, now: u64) -> Answer<Time> {
     }
 }
 
+/// Ends whatever lives, without a grace: cleanup stacks and finalizers run as far as they can. By
+/// who has gone inside, and is not inside of a poll.
+pub(crate) fn wind_down(rt: &AsxRuntime) {
+    // SAFETY: rule 3: no callback runs now.
+    let Some(bound) = (unsafe { rt.with(Core::begin_end) }) else { return };
+    run(rt, bound);
+    // SAFETY: rule 3: the last callback has returned.
+    unsafe { rt.with(Core::ended) }
+}
+
 fn run(rt: &AsxRuntime, bound: Bound) -> Run {
     let mut run = Run { polls: 0, last: None, idle: false };
     while run.polls < bound.polls {
@@ -130,7 +145,7 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
                 return run;
             }
         };
-        let end = rt.let_in(|| poll(rt, turn.task, turn.body));
+        let end = rt.let_in(|| poll(rt, turn.handle, turn.body));
         // SAFETY: rule 3: the callback has returned.
         let effects = unsafe { rt.with(|core| core.end_poll(turn.task, turn.kept, end)) };
         if effects {
@@ -144,11 +159,11 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
     run
 }
 
-fn poll(rt: &AsxRuntime, task: TaskId, body: AsxBody) -> i32 {
+fn poll(rt: &AsxRuntime, task: AsxTask, body: AsxBody) -> i32 {
     let rt = core::ptr::from_ref(rt).cast_mut();
     match body.poll {
         // SAFETY: given together by the program; nothing of the core is borrowed (rule 3).
-        Some(poll) => unsafe { poll(rt, AsxTask::of(task), body.ctx) },
+        Some(poll) => unsafe { poll(rt, task, body.ctx) },
         None => ASX_POLL_READY,
     }
 }
@@ -179,6 +194,30 @@ impl Core {
         Ok(Bound { polls: most.min(self.max_steps), timers: self.max_steps != ASX_NONE })
     }
 
+    /// The root closes and nothing has any time left: how many polls that may take. Nothing if
+    /// nobody has to be polled, or nobody can.
+    fn begin_end(&mut self) -> Option<Bound> {
+        let most = self.bodies() as u64;
+        if most == 0 || self.broken {
+            return None;
+        }
+        self.stepping = true;
+        let (root, shutdown) = (self.world.root(), Kind::Shutdown);
+        self.world.close_region(root, Ask::new(shutdown), Some(Duration::ZERO)).ok()?;
+        // What a finalizer still makes is not counted: it may have no end.
+        Some(Bound { polls: most.saturating_mul(shutdown.cleanup().polls), timers: false })
+    }
+
+    /// Nothing is polled any more: whoever listens is told what was not.
+    fn ended(&mut self) {
+        self.stepping = false;
+        self.collect();
+        let cut = self.world.cleanups_cut() + self.bodies() as u64;
+        if cut > 0 {
+            self.log(ASX_LOG_WARN, || format!("destroyed: {cut} cleanup entries were cut off"));
+        }
+    }
+
     fn end_run(&mut self, run: Run, progress: Look<AsxProgress>) -> Answer {
         self.stepping = false;
         if !run.idle {
@@ -192,7 +231,7 @@ impl Core {
             idle: i32::from(run.idle),
             polls: run.polls,
             next_deadline: self.next_deadline().map_or(ASX_NONE, Time::as_nanos),
-            last_task: run.last.map_or(AsxTask::NONE, |(task, _)| AsxTask::of(task)),
+            last_task: run.last.map_or(AsxTask::NONE, |(task, _)| self.task_handle(task)),
             last_lane: run.last.map_or(-1, |(_, lane)| lane as i32),
             reserved: 0,
         })
@@ -220,10 +259,10 @@ impl Core {
             self.belongs(kept, task);
             mailbox.publish(task.0);
         }
-        self.current = Some(task);
+        (self.current, self.current_body) = (Some(task), Some(kept));
         self.error = None;
         self.polls += 1;
-        Some(Turn { task, lane, kept, body })
+        Some(Turn { task, handle: self.task_handle(task), lane, kept, body })
     }
 
     /// Outside wakes and watchdogs, before the kernel decides.
@@ -240,7 +279,7 @@ impl Core {
     }
 
     /// The callback has answered; whether effects are due.
-    fn end_poll(&mut self, task: TaskId, body: Body, end: i32) -> bool {
+    pub(crate) fn end_poll(&mut self, task: TaskId, body: Body, end: i32) -> bool {
         let end = match end {
             ASX_POLL_PENDING => PollEnd::Pending,
             ASX_POLL_READY => PollEnd::Ready,
@@ -254,11 +293,11 @@ impl Core {
         };
         let left = self.borrows.poll_ended();
         for _ in 0..left {
-            let (handle, task) = (AsxTask::of(task), self.current_handle());
+            let (handle, task) = (self.task_handle(task), self.current_handle());
             let word = (handle.word, handle.generation);
             self.ghosts.note(ASX_GHOST_BORROW_ACROSS_POLL, 0, word, task);
         }
-        self.current = None;
+        (self.current, self.current_body) = (None, None);
         let pending = end == PollEnd::Pending;
         match self.world.polled(task, body, end) {
             Ok(unused) => {

@@ -56,7 +56,7 @@ export! {
             core.belongs(body, task);
             core.spawned(task, &given);
             guard::publish(rt, task)?;
-            out.set(AsxTask::of(task));
+            out.set(core.task_handle(task));
             Ok(())
         }
     }
@@ -78,7 +78,8 @@ export! {
         let out = Out::new(out)?;
         |core| {
             core.check_memory(rt)?;
-            out.set(AsxTask::of(core.world.spawn_failed(region, task_error(status, message))?));
+            let task = core.world.spawn_failed(region, task_error(status, message))?;
+            out.set(core.task_handle(task));
             Ok(())
         }
     }
@@ -125,17 +126,33 @@ export! {
         }
     }
 
-    /// A look at a task.
+    /// A look at a task. Not at one whose region is stale: see asx_task_outcome.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_look(rt, task: AsxTask, info: *mut AsxTaskInfo) {
         let task = task.id()?;
         let info = Look::new(info)?;
-        |core| info.set(look::task(&core.world.task(task)?))
+        |core| info.set(look::task(core, &core.world.task(task)?))
     }
 
-    /// How a task ended: ASX_OUTCOME_.
+    /// The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
+    /// (asx_task_outcome) included.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_snapshot(rt, task: AsxTask, out: *mut AsxTask) {
+        let task = task.id()?;
+        let out = Out::new(out)?;
+        |core| {
+            core.world.kept_task(task)?;
+            out.set(core.task_handle(task));
+            Ok(())
+        }
+    }
+
+    /// How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
+    /// the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
     ///
     /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_TASKS_STILL_ACTIVE when it is not over; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
@@ -144,7 +161,7 @@ export! {
         let task = task.id()?;
         let outcome = Out::new(outcome)?;
         |core| {
-            let ended = core.world.task(task)?.outcome.ok_or(Status::TasksStillActive)?;
+            let ended = core.world.kept_task(task)?.outcome.ok_or(Status::TasksStillActive)?;
             outcome.set(ended.severity() as i32);
             Ok(())
         }
@@ -168,7 +185,7 @@ export! {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
         |core| {
-            let view = core.world.task(task)?;
+            let view = core.world.kept_task(task)?;
             let found = match which {
                 ASX_TEXT_REASON => view.witness.and_then(|witness| witness.reason.message.clone()),
                 ASX_TEXT_CLEANUP => view.cleanup_error.map(|error| error.message),
@@ -201,8 +218,8 @@ export! {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
         |core| {
-            let witness = core.world.task(task)?.witness;
-            look::reason(witness.as_ref().map(|w| &w.reason), depth, reason, text, size)
+            let witness = core.world.kept_task(task)?.witness;
+            look::reason(core, witness.as_ref().map(|w| &w.reason), depth, reason, text, size)
         }
     }
 
@@ -220,7 +237,7 @@ export! {
             for (task, body) in core.world.payloads() {
                 found += 1;
                 let (Some(to), Some(body)) = (places.next(), core.body(*body)) else { continue };
-                to.write(AsxTaskEntry { task: AsxTask::of(task), ctx: body.0.ctx });
+                to.write(AsxTaskEntry { task: core.task_handle(task), ctx: body.0.ctx });
             }
             count.set(found);
             if found <= room { Ok(()) } else { Err(Status::Full) }
@@ -234,7 +251,7 @@ export! {
     fn asx_task_current(rt, out: *mut AsxTask) {
         let out = Out::new(out)?;
         |core| {
-            out.set(AsxTask::of(core.current.ok_or(Status::Empty)?));
+            out.set(core.task_handle(core.current.ok_or(Status::Empty)?));
             Ok(())
         }
     }
@@ -306,7 +323,9 @@ export! {
     }
 
     /// Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
-    /// first.
+    /// first: by itself, by a cancel, by force at the end of a grace, or with its runtime. Entries
+    /// the allowance or the grace does not reach are dropped; the journal says so (cleanup_overrun,
+    /// with the task), and asx_stats counts them.
     ///
     /// Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
     /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
@@ -436,7 +455,7 @@ export! {
         }
     }
 
-    /// Frees a Completed task's slot; its handle is stale from then on.
+    /// Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not over; ASX_AFFINITY_VIOLATION;

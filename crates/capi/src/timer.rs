@@ -43,8 +43,7 @@ export! {
             let armed = core.keeps_all().world.disarm(timer.id());
             if !armed {
                 let by = core.current_handle();
-                let handle = (timer.id, timer.generation);
-                core.ghosts.note(ASX_GHOST_DOUBLE_CANCEL, 0, handle, by);
+                core.ghosts.note(ASX_GHOST_DOUBLE_CANCEL, 0, timer.told(), by);
             }
             cancelled.set(i32::from(armed));
             Ok(())

@@ -15,19 +15,24 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Where types come from, in the order in which C must see them.
-const TYPES: [&str; 9] =
-    ["abi", "memory", "config", "ghost", "status", "runtime", "task", "channel", "journal"];
+const TYPES: [&str; 10] = [
+    "abi", "memory", "config", "ghost", "status", "runtime", "task", "channel", "journal",
+    "witness",
+];
 /// Where functions come from, with the words above them.
-const FUNCTIONS: [(&str, &str); 9] = [
+const FUNCTIONS: [(&str, &str); 12] = [
     ("status", "Names and the version: no runtime is needed."),
     ("config", "Configuration."),
     ("runtime", "The runtime."),
+    ("recover", "After a callback that did not return."),
+    ("transfer", "Handing a runtime over."),
     ("region", "Regions."),
     ("task", "Tasks."),
     ("obligation", "Obligations."),
     ("channel", "Channels and permits."),
     ("timer", "Timers of regions."),
     ("journal", "The journal."),
+    ("witness", "Witnesses of a cancel."),
 ];
 
 #[test]

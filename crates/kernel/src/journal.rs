@@ -259,6 +259,8 @@ pub struct Journal {
     folded: u64,
     next_seq: u64,
     lost: u64,
+    /// Nothing is recorded.
+    off: bool,
 }
 
 impl Journal {
@@ -272,11 +274,20 @@ impl Journal {
             folded: 0,
             next_seq: 0,
             lost: 0,
+            off: false,
         }
     }
 
-    /// Appends an event.
+    /// A journal that records nothing: what it would have said is not known, its digest neither.
+    pub fn off() -> Journal {
+        Journal { off: true, ..Journal::new(0, WhenFull::Overwrite) }
+    }
+
+    /// Appends an event, unless the journal is off.
     pub fn record(&mut self, time: Time, subject: Subject, kind: EventKind) {
+        if self.off {
+            return;
+        }
         let event = Event { seq: self.next_seq, time, subject, kind };
         self.next_seq += 1;
         if self.events.len() >= self.capacity {
@@ -330,6 +341,8 @@ impl Journal {
         recorded(&self) -> u64 = self.next_seq;
         /// How many of them were not retained.
         lost(&self) -> u64 = self.lost;
+        /// Whether nothing is recorded at all.
+        is_off(&self) -> bool = self.off;
     }
 
     /// Takes the retained events out; the digest stays.

@@ -65,11 +65,17 @@ pub(super) fn generate(to: &Path) -> Result<usize> {
     Ok(count)
 }
 
+/// Not to be called inside of anything: there is nothing it could answer.
+pub(super) const NEVER_INSIDE: &str = "asx_runtime_recover";
+
 /// Whether only the owner's thread may call it, and not from a hook.
 fn is_owned(function: &Function) -> bool {
     let takes_runtime = function.params.first().is_some_and(|p| p.type_of == "asx_runtime *");
-    takes_runtime && function.name != "asx_external_wake"
+    takes_runtime && !ANYWHERE.contains(&&*function.name) && function.name != NEVER_INSIDE
 }
+
+/// What every thread may call at any time.
+const ANYWHERE: [&str; 2] = ["asx_external_wake", "asx_thread_number"];
 
 /// Every function the header declares.
 pub(super) fn functions(header: &str) -> Vec<Function> {
@@ -153,10 +159,10 @@ fn good(param: &Param) -> String {
     value.to_owned()
 }
 
-const HANDLES: [&str; 5] =
-    ["asx_region", "asx_task", "asx_obligation", "asx_channel", "asx_permit"];
+const HANDLES: [&str; 6] =
+    ["asx_region", "asx_task", "asx_obligation", "asx_channel", "asx_permit", "asx_witness"];
 /// Structs that lead with their size.
-const SIZED: [&str; 14] = [
+const SIZED: [&str; 16] = [
     "asx_config",
     "asx_region_options",
     "asx_task_options",
@@ -171,6 +177,8 @@ const SIZED: [&str; 14] = [
     "asx_progress",
     "asx_stats",
     "asx_ghost",
+    "asx_witness_info",
+    "asx_transfer",
 ];
 const ENUMS: [&str; 5] = ["kind", "state", "mode", "which", "profile"];
 
@@ -215,6 +223,10 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
         wrongs.push(("has all bits", format!("({pointee}){{ ~UINT64_C(0), ~UINT64_C(0) }}"), BAD));
         wrongs.push(("is of another type", format!("other_{short}({good})"), BAD));
         wrongs.push(("has a tag that is none", format!("tagged_{short}({good})"), BAD));
+        wrongs.push(("has two states", format!("both_{short}({good})"), BAD));
+        if !ANYWHERE.contains(&&*function.name) {
+            wrongs.push(("has a state it never had", format!("later_{short}({good})"), BAD));
+        }
         wrongs.push(("is of the future", format!("future_{short}({good})"), "ASX_STALE_HANDLE"));
         wrongs.push(("has a forged slot", format!("forged_{short}({good})"), "ASX_STALE_HANDLE"));
         wrongs.push(("has no tenant", format!("nobody_{short}({good})"), "ASX_STALE_HANDLE"));

@@ -1,7 +1,7 @@
 //! Random calls, each of which may answer only what the header's comment lists: a program made from
 //! the header, as the abuse suite is. There arguments are wrong; here the moment is.
 
-use super::abuse::{Function, Param, functions};
+use super::abuse::{Function, NEVER_INSIDE, Param, functions};
 use super::build::sources;
 use crate::Result;
 use std::collections::BTreeSet;
@@ -49,8 +49,11 @@ pub(super) fn generate(to: &Path) -> Result {
 /// Whether it belongs into a run: it has a runtime, and leaves one.
 fn is_called(function: &Function) -> bool {
     let takes_runtime = function.params.first().is_some_and(|p| p.type_of == "asx_runtime *");
-    takes_runtime && function.name != "asx_runtime_destroy"
+    takes_runtime && !ENDS.contains(&&*function.name) && function.name != NEVER_INSIDE
 }
+
+/// After these the caller has no runtime; without a transfer there is none to accept.
+const ENDS: [&str; 3] = ["asx_runtime_destroy", "asx_runtime_transfer", "asx_runtime_accept"];
 
 /// The names of all statuses.
 fn statuses(header: &str) -> BTreeSet<String> {
@@ -77,7 +80,7 @@ fn answers(function: &Function, all: &[Function], of: &BTreeSet<String>) -> BTre
 /// What a parameter gets that is not there before.
 fn made(param: &Param) -> Option<&str> {
     let made = param.type_of.strip_prefix("asx_")?.strip_suffix(" *")?;
-    let handles = ["region", "task", "obligation", "channel", "permit", "timer"];
+    let handles = ["region", "task", "obligation", "channel", "permit", "timer", "witness"];
     handles.contains(&made).then_some(made)
 }
 
@@ -96,6 +99,7 @@ fn argument(param: &Param) -> String {
         ("asx_runtime *", _) => "rt",
         ("const asx_region *", _) => "maybe_region()",
         ("const asx_task *", _) => "maybe_task()",
+        ("const asx_witness_info *", _) => "sized_witness_info()",
         ("const asx_region_options *", _) => "any_region_options()",
         ("const asx_task_options *", _) => "any_task_options()",
         ("asx_body", _) => "any_body()",

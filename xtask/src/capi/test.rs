@@ -11,7 +11,8 @@ use std::process::Command;
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 200 * 1024;
 
-const TESTS: [&str; 6] = ["basics", "threads", "hooks", "profiles", "pools", "ghosts"];
+const TESTS: [&str; 9] =
+    ["basics", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools", "ghosts"];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 /// Programs that are made, not written.
 const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "guide"];

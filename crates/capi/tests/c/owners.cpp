@@ -109,12 +109,37 @@ static void owned_by_a_task()
     EQUAL(info.obligations, 0);
 }
 
+static int32_t throws(asx_runtime *, asx_task, void *)
+{
+    throw 7;
+}
+
+// An exception out of a plain callback is forbidden; where it gets through, the runtime can go on.
+static void left_by_an_exception()
+{
+    asx::runtime rt;
+    asx_task task;
+    int caught = 0;
+    OK(asx_task_spawn(rt.get(), rt.root(), asx_poll_with(throws, nullptr), nullptr, &task));
+    try {
+        rt.run(0);
+    } catch (int thrown) {
+        caught = thrown;
+    }
+    EQUAL(caught, 7);
+    ANSWERS(asx_step(rt.get(), 0, 1, nullptr), ASX_REENTRANT);
+    OK(asx_runtime_recover(rt.get()));
+    rt.run(0);
+    EQUAL(rt.outcome(task), ASX_OUTCOME_PANICKED);
+}
+
 int main()
 {
     pipeline();
     exceptions();
     owners();
     owned_by_a_task();
+    left_by_an_exception();
     puts("owners: ok");
     return 0;
 }

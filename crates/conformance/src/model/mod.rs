@@ -302,5 +302,6 @@ fn config(config: &Settings) -> world::Config {
         },
         journal_capacity: config.journal_capacity,
         when_full: config.when_full,
+        ..world::Config::default()
     }
 }

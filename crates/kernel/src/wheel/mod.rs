@@ -141,6 +141,9 @@ impl<T> Wheel<T> {
     /// Looks at one slot of each level. A slot whose earliest timer was cancelled is searched; the
     /// next [`advance`](Wheel::advance) remembers what such a search finds.
     pub fn next_deadline(&self) -> Option<Time> {
+        if self.is_empty() {
+            return None;
+        }
         if let Some(first) = self.first() {
             return Some(Time::from_nanos(first.deadline));
         }
@@ -149,7 +152,7 @@ impl<T> Wheel<T> {
             let first = self.slots(level, best).find_map(|slot| self.levels.min(slot, &self.slab));
             first.map_or(best, |(min, _)| best.min(min))
         });
-        (!self.is_empty()).then_some(Time::from_nanos(best))
+        Some(Time::from_nanos(best))
     }
 
     /// Moves the current time on. An earlier `now` counts as the current time.

@@ -197,6 +197,9 @@ impl<P, V> World<P, V> {
         task: Option<TaskId>,
         kind: EventKind,
     ) {
+        if self.journal.is_off() {
+            return;
+        }
         let task = task.or(self.current).map(TaskId::ordinal);
         let scope = self.channels.get(channel.0).and_then(|record| record.scope);
         let (region, channel) = (scope.map(RegionId::ordinal), Some(channel.ordinal()));

@@ -28,10 +28,27 @@ settings! {
         chain: ChainLimits = ChainLimits::default(),
         /// How many of each thing there may be.
         limits: Limits = Limits::default(),
+        /// Whether there is a journal.
+        journal: bool = true,
         /// How many events the journal retains.
         journal_capacity: usize = usize::MAX,
         /// What happens beyond that.
         when_full: WhenFull = WhenFull::Overwrite,
+        /// Whether a task that is ended by force at the end of a grace still runs its cleanup
+        /// stack, within its allowance. Off for hosts whose payloads clean up when dropped.
+        forced_cleanup: bool = false,
+        /// Whether what went with a closed parent is kept until it is released: it is stale, but
+        /// how it ended can still be read.
+        keep_ended: bool = false,
+    }
+}
+
+impl Config {
+    pub(super) fn new_journal(&self) -> Journal {
+        match self.journal {
+            true => Journal::new(self.journal_capacity, self.when_full),
+            false => Journal::off(),
+        }
     }
 }
 

@@ -48,19 +48,23 @@ impl<P, V> World<P, V> {
     }
 
     /// Completes by force whatever lives in the region and below it. Finalizers start only then:
-    /// they get the same grace again.
-    pub(super) fn force_region(&mut self, region: RegionId, again: Duration) {
+    /// they get the same grace again, and so do cleanup stacks of what was ended. True: the grace
+    /// has no length, and something must be polled before it may end once more.
+    pub(super) fn force_region(&mut self, region: RegionId, again: Duration) -> bool {
         if let Ok(record) = self.region_mut(region) {
             record.force = None;
         }
-        let tasks = self.tasks_below(region);
+        let mut tasks = self.tasks_below(region);
+        tasks.retain(|task| !self.outlasts_grace(*task, again));
         if !tasks.is_empty() {
             self.note_region(region, EventKind::GraceExpired {});
         }
         for task in tasks {
-            self.force_complete(task);
+            self.end_by_grace(task);
         }
         self.schedule_grace(again, region, Grace::Force(again));
+        let goes_on = |task| self.outlasts_grace(task, again);
+        again.is_zero() && self.tasks_below(region).into_iter().any(goes_on)
     }
 
     /// The live tasks of a region and below, parents first, in creation order.

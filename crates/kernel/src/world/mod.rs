@@ -104,7 +104,9 @@ record! {
         /// Counts watchers and graces, so that they keep the order of asking.
         asked: u64,
         usage: Usage = Usage { regions: 1, ..Usage::default() },
-        journal: Journal = Journal::new(config.journal_capacity, config.when_full),
+        journal: Journal = config.new_journal(),
+        /// Cleanup entries that were dropped before they were done.
+        cleanups_cut: u64,
         released: Vec<P>,
         dropped: Vec<V>,
         config: Config = config,
@@ -137,6 +139,8 @@ impl<P, V> World<P, V> {
             Err(_) => unreachable!("an empty arena has room"),
         };
         let mut world = World::with_root(config, root, regions);
+        // The chain of decisions is there for the journal.
+        world.scheduler.unchained = world.journal.is_off();
         world.note_region(root, EventKind::RegionOpened { parent: None });
         world
     }
@@ -150,6 +154,9 @@ impl<P, V> World<P, V> {
         journal(&self) -> &Journal = &self.journal;
         /// The timers.
         timers(&self) -> &Wheel<impl Sized> = &self.wheel;
+        /// Cleanup entries that were dropped before they were done: of tasks whose allowance or
+        /// grace was used up.
+        cleanups_cut(&self) -> u64 = self.cleanups_cut;
         /// The run queues.
         scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }
@@ -202,7 +209,11 @@ impl<P, V> World<P, V> {
             .saturating_add(self.usage.storage_bytes)
     }
 
+    #[inline]
     fn note(&mut self, subject: Subject, kind: EventKind) {
+        if self.journal.is_off() {
+            return;
+        }
         self.journal.record(self.now, subject, kind);
     }
 
@@ -211,8 +222,12 @@ impl<P, V> World<P, V> {
         self.note(subject, kind);
     }
 
+    #[inline]
     fn note_task(&mut self, task: TaskId, kind: EventKind) {
-        let region = self.tasks.get(task.0).map(|record| record.region.ordinal());
+        if self.journal.is_off() {
+            return;
+        }
+        let region = self.task_ref(task).ok().map(|record| record.region.ordinal());
         self.note(Subject { task: Some(task.ordinal()), region, ..Subject::default() }, kind);
     }
 }

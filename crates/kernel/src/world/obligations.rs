@@ -49,7 +49,7 @@ impl<P, V> World<P, V> {
 
     fn slot(&self, id: ObligationId) -> Answer<(RegionId, ObligationState)> {
         match self.obligations.get(id.0) {
-            Some((region, _)) if self.regions.get(region.0).is_none() => Err(Status::StaleHandle),
+            Some((region, _)) if self.region_ref(*region).is_err() => Err(Status::StaleHandle),
             Some(slot) => Ok(*slot),
             None if self.obligations.was_issued(id.0) => Err(Status::ObligationAlreadyResolved),
             None => Err(Status::StaleHandle),

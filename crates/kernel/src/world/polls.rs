@@ -19,9 +19,7 @@ impl<P, V> World<P, V> {
         self.set_now(now);
         loop {
             self.expire();
-            let mut runnable = workers.clone().filter(|worker| self.scheduler.can_run(*worker));
-            let nth = choose.pick(Point::Worker, runnable.clone().count());
-            let Some(worker) = runnable.nth(nth) else {
+            let Some(worker) = self.pick_worker(workers.clone(), choose) else {
                 workers.for_each(|worker| self.scheduler.parked(worker));
                 return Ok(Step::Idle { until: self.next_wake() });
             };
@@ -31,10 +29,23 @@ impl<P, V> World<P, V> {
         }
     }
 
+    /// One of the workers that can run something.
+    fn pick_worker(&self, workers: Range<usize>, choose: &mut impl Choose) -> Option<usize> {
+        let can_run = |worker: &usize| self.scheduler.can_run(*worker);
+        if workers.len() == 1 {
+            return Some(workers.start).filter(can_run);
+        }
+        let mut runnable = workers.filter(can_run);
+        let nth = choose.pick(Point::Worker, runnable.clone().count());
+        runnable.nth(nth)
+    }
+
     /// Moves the clock; a time that has passed already changes nothing.
     pub fn set_now(&mut self, now: Time) {
-        self.now = self.now.max(now);
-        self.wheel.advance(self.now);
+        if now > self.now {
+            self.now = now;
+            self.wheel.advance(now);
+        }
     }
 
     /// The next instant at which something happens by itself.
@@ -68,7 +79,9 @@ impl<P, V> World<P, V> {
                 Grace::Close(force) => {
                     let _ = self.close_region(region, Ask::new(Kind::Shutdown), force);
                 }
-                Grace::Force(again) => self.force_region(region, again),
+                // What is cleaning up without a time of its own has to be polled first.
+                Grace::Force(again) if self.force_region(region, again) => break,
+                Grace::Force(_) => {}
             }
         }
         fired
@@ -76,6 +89,9 @@ impl<P, V> World<P, V> {
 
     /// Fires what is due and allowed: a fired timer only enqueues wakes.
     fn expire_timers(&mut self) -> usize {
+        if self.wheel.storage() == 0 {
+            return 0;
+        }
         let mut due = Vec::new();
         let fired = self.wheel.collect(self.now, self.timer_allowance, &mut due);
         if self.timer_allowance != usize::MAX {
@@ -181,6 +197,11 @@ impl<P, V> World<P, V> {
         if record.life.state() == TaskState::Completed {
             return Some(payload);
         }
+        if take(&mut record.cut_in_poll) {
+            self.end_waits(task);
+            self.run_stack(task);
+            return Some(payload);
+        }
         if end != PollEnd::Pending {
             self.part_ended(task, end);
             return Some(payload);
@@ -225,7 +246,7 @@ impl<P, V> World<P, V> {
         self.run_stack(task);
     }
 
-    fn body_ended(&mut self, task: TaskId, from: TaskState) {
+    pub(super) fn body_ended(&mut self, task: TaskId, from: TaskState) {
         let Some(record) = self.tasks.get_mut(task.0) else { return };
         record.part = Part::Cleanup;
         let _ = record.life.body_ended();
@@ -239,16 +260,20 @@ impl<P, V> World<P, V> {
     }
 
     /// Runs the cleanup stack from its top: permits at once, the rest by polls; then completes.
-    fn run_stack(&mut self, task: TaskId) {
+    pub(super) fn run_stack(&mut self, task: TaskId) {
         while let Some(record) = self.tasks.get_mut(task.0) {
             match record.stack.pop() {
                 Some(Entry::Permit(permit)) => {
                     let unwinding = matches!(record.ended, Some(Err(Stop::Panicked(_))));
+                    let forced = record.forced;
                     // Back on top, where resolving it finds it at once.
                     record.stack.push(Entry::Permit(permit));
-                    let _ = match unwinding {
-                        true => self.drop_permit(permit, DropContext::Unwinding).map(drop),
-                        false => self.abort(permit),
+                    let _ = match (unwinding, forced) {
+                        (true, _) => self.drop_permit(permit, DropContext::Unwinding).map(drop),
+                        (_, true) => {
+                            self.drop_permit(permit, DropContext::ForceCompleted).map(drop)
+                        }
+                        _ => self.abort(permit),
                     };
                 }
                 Some(Entry::Payload(payload)) => {
@@ -257,9 +282,10 @@ impl<P, V> World<P, V> {
                 }
                 None => {
                     let natural = record.ended.take().unwrap_or(Ok(()));
-                    let seen = record.life.state().acknowledged();
-                    let cancel = record.life.cancel().filter(|_| seen);
+                    let (seen, forced) = (record.life.state().acknowledged(), record.forced);
+                    let cancel = record.life.cancel().filter(|_| seen || forced);
                     let reason = cancel.map(|cancel| cancel.reason.clone());
+                    let reason = reason.or_else(|| forced.then(|| self.out_of_polls(task)));
                     return self.finish(task, natural, reason);
                 }
             }

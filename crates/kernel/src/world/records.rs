@@ -20,7 +20,8 @@ record! {
         pub(super) tasks: BTreeSet<TaskId>,
         pub(super) children: BTreeSet<RegionId>,
         /// Ended tasks and closed child regions, whose slots live until they are released, this
-        /// region's is freed (tasks) or this region closes (regions).
+        /// region's is freed (tasks) or this region closes (regions). With `keep_ended` the latter
+        /// stay here, retired.
         pub(super) ended_tasks: BTreeSet<TaskId>,
         pub(super) closed_children: BTreeSet<RegionId>,
         pub(super) finalizers: Vec<P>,
@@ -32,6 +33,8 @@ record! {
         pub(super) first_cause: Option<TaskOutcome>,
         pub(super) next_order: u64,
         pub(super) storage: usize,
+        /// Stale since its parent has closed, and kept for its outcome.
+        pub(super) retired: bool,
         /// When what lives inside is completed by force: the key of that grace.
         pub(super) force: Option<(Time, u64)>,
     }
@@ -109,6 +112,12 @@ record! {
         pub(super) cleanup_polls: u64,
         pub(super) noticed: Noticed,
         pub(super) overrun: bool,
+        /// Ended by force at the end of a grace; its cleanup stack runs, or ran.
+        pub(super) forced: bool,
+        /// That happened while it was polled, and the poll has not returned.
+        pub(super) cut_in_poll: bool,
+        /// Stale since its region is, and kept for its outcome.
+        pub(super) retired: bool,
         /// The last cancel phase journaled.
         pub(super) phase: Option<Phase>,
         pub(super) cleanup_error: Option<TaskError>,

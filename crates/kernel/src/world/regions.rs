@@ -83,13 +83,14 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// Frees a Closed region's slot; its handles are stale from then on. The root's stays.
+    /// Frees a Closed region's slot, and what is kept below it; its handles are stale from then on.
+    /// The root's stays.
     pub fn release_region(&mut self, region: RegionId) -> Answer {
-        let record = self.region_ref(region)?;
+        let record = self.regions.get(region.0).ok_or(Status::StaleHandle)?;
         let (Some(parent), RegionState::Closed) = (record.parent, record.word.state()) else {
             return Err(Status::InvalidTransition);
         };
-        if let Ok(parent) = self.region_mut(parent) {
+        if let Some(parent) = self.regions.get_mut(parent.0) {
             parent.closed_children.remove(&region);
         }
         self.free_region(region);

@@ -55,6 +55,7 @@ impl<P, V> RegionStore for World<P, V> {
     }
 
     fn closed(&mut self, region: RegionId) -> Option<RegionId> {
+        let keep = self.config.keep_ended;
         let record = self.regions.get_mut(region.0)?;
         let outcome = record.fold.severity();
         let children = take(&mut record.closed_children);
@@ -62,7 +63,12 @@ impl<P, V> RegionStore for World<P, V> {
         self.usage.storage_bytes -= take(&mut record.storage);
         self.usage.regions -= 1;
         self.note_region(region, EventKind::RegionOutcome { outcome });
-        children.into_iter().for_each(|child| self.free_region(child));
+        if keep {
+            children.iter().for_each(|child| self.retire_region(*child));
+            self.regions.get_mut(region.0)?.closed_children = children;
+        } else {
+            children.into_iter().for_each(|child| self.free_region(child));
+        }
         self.happened(Watched::Region(region), outcome);
         self.graces.retain(|_, (of, _)| *of != region);
         let record = self.regions.get_mut(parent?.0)?;
@@ -77,11 +83,13 @@ impl<P, V> RegionStore for World<P, V> {
 
 impl<P, V> World<P, V> {
     pub(super) fn region_ref(&self, region: RegionId) -> Answer<&RegionRecord<P>> {
-        self.regions.get(region.0).ok_or(Status::StaleHandle)
+        let record = self.regions.get(region.0).filter(|record| !record.retired);
+        record.ok_or(Status::StaleHandle)
     }
 
     pub(super) fn region_mut(&mut self, region: RegionId) -> Answer<&mut RegionRecord<P>> {
-        self.regions.get_mut(region.0).ok_or(Status::StaleHandle)
+        let record = self.regions.get_mut(region.0).filter(|record| !record.retired);
+        record.ok_or(Status::StaleHandle)
     }
 
     /// The region, if its state and gate admit the operation.
@@ -122,14 +130,46 @@ impl<P, V> World<P, V> {
         Ok(task)
     }
 
-    /// Frees a closed region's slot and those of all that was in it.
+    /// Frees a closed region's slot and those of all that was in it, what was kept below it first:
+    /// step by step, so that the depth of the tree does not matter.
     pub(super) fn free_region(&mut self, region: RegionId) {
+        let mut at = region;
+        while let Some(record) = self.regions.get_mut(at.0) {
+            if let Some(child) = record.closed_children.pop_first() {
+                at = child;
+                continue;
+            }
+            let parent = record.parent;
+            self.free_one(at);
+            match parent {
+                Some(parent) if at != region => at = parent,
+                _ => return,
+            }
+        }
+    }
+
+    fn free_one(&mut self, region: RegionId) {
         let Some(record) = self.regions.remove(region.0) else { return };
         for task in record.ended_tasks {
             self.tasks.remove(task.0);
         }
         for channel in record.channels {
             self.channels.remove(channel.0);
+        }
+    }
+
+    /// The parent of a closed region has closed: its handle and those of its tasks are stale, and
+    /// their slots are kept. Nothing is allocated for it.
+    fn retire_region(&mut self, region: RegionId) {
+        let Some(record) = self.regions.get_mut(region.0) else { return };
+        record.retired = true;
+        for channel in take(&mut record.channels) {
+            self.channels.remove(channel.0);
+        }
+        for task in &record.ended_tasks {
+            if let Some(task) = self.tasks.get_mut(task.0) {
+                task.retired = true;
+            }
         }
     }
 }

@@ -49,6 +49,10 @@ impl<P, V> World<P, V> {
             Lane::Timed => ("timed_queue", limits.timed_queue),
             Lane::Ready => ("ready_queue", limits.ready_queue),
         };
+        // To count them is worth it only where that decides something.
+        if limit == usize::MAX {
+            return Ok(());
+        }
         self.room(what, self.queued_in(lane), limit)
     }
 
@@ -76,7 +80,7 @@ impl<P, V> World<P, V> {
 
     /// Wakes a task from outside. A wake for a task that is over is journaled and does nothing.
     pub fn wake(&mut self, task: TaskId) -> Answer {
-        let Some(record) = self.tasks.get(task.0) else {
+        let Ok(record) = self.task_ref(task) else {
             self.note_task(task, EventKind::StaleWake {});
             return Err(Status::StaleHandle);
         };
@@ -108,13 +112,15 @@ impl<P, V> World<P, V> {
         Ok(self.request_cancel(task, reason, cleanup))
     }
 
-    /// Frees a Completed task's slot; its handles are stale from then on.
+    /// Frees a Completed task's slot, a kept one's too; its handles are stale from then on.
     pub fn release_task(&mut self, task: TaskId) -> Answer {
-        let record = self.task_ref(task)?;
+        let record = self.tasks.get(task.0).ok_or(Status::StaleHandle)?;
         ensure(record.life.state() == TaskState::Completed, Status::InvalidTransition)?;
         let region = record.region;
         self.tasks.remove(task.0);
-        self.region_mut(region)?.ended_tasks.remove(&task);
+        if let Some(region) = self.regions.get_mut(region.0) {
+            region.ended_tasks.remove(&task);
+        }
         Ok(())
     }
 
@@ -124,11 +130,11 @@ impl<P, V> World<P, V> {
     }
 
     pub(super) fn task_ref(&self, task: TaskId) -> Answer<&TaskRecord<P>> {
-        self.tasks.get(task.0).ok_or(Status::StaleHandle)
+        self.tasks.get(task.0).filter(|record| !record.retired).ok_or(Status::StaleHandle)
     }
 
     pub(super) fn task_mut(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
-        self.tasks.get_mut(task.0).ok_or(Status::StaleHandle)
+        self.tasks.get_mut(task.0).filter(|record| !record.retired).ok_or(Status::StaleHandle)
     }
 
     pub(super) fn reason_for(&self, region: RegionId, ask: Ask) -> Reason {
@@ -264,21 +270,66 @@ impl<P, V> World<P, V> {
     pub(super) fn force_complete(&mut self, task: TaskId) {
         let Ok(record) = self.live_task(task) else { return };
         record.overrun = true;
-        let (region, polls) = (record.region, record.cleanup_polls);
+        record.cut_in_poll = false;
+        let polls = record.cleanup_polls;
         let (stack, natural) = (take(&mut record.stack), record.ended.take());
         let cancel = record.life.cancel().map(|cancel| cancel.reason.clone());
+        let at_work = record.part == Part::Cleanup && (record.payload.is_some() || record.polling);
+        self.cleanups_cut += u64::from(at_work);
         for entry in stack.into_iter().rev() {
             match entry {
                 Entry::Permit(permit) => {
                     let _ = self.drop_permit(permit, DropContext::ForceCompleted);
                 }
-                Entry::Payload(payload) => self.released.push(payload),
+                Entry::Payload(payload) => {
+                    self.cleanups_cut += 1;
+                    self.released.push(payload);
+                }
             }
         }
         self.note_task(task, EventKind::CleanupOverrun { polls });
-        let out_of_polls = || Reason::new(Kind::PollQuota, region, self.now).with_task(task);
-        let reason = cancel.unwrap_or_else(out_of_polls);
+        let reason = cancel.unwrap_or_else(|| self.out_of_polls(task));
         self.finish(task, natural.unwrap_or(Ok(())), Some(reason));
+    }
+
+    /// Ends a task because its grace is over. Where the host wants that, its cleanup stack runs
+    /// first, within what is left of its allowance: only the body is cut off.
+    pub(super) fn end_by_grace(&mut self, task: TaskId) {
+        let runs = self.config.forced_cleanup;
+        let Ok(record) = self.live_task(task) else { return };
+        let cleans = record.stack.iter().any(|entry| matches!(entry, Entry::Payload(_)));
+        if !runs || record.part == Part::Cleanup || !cleans {
+            return self.force_complete(task);
+        }
+        (record.forced, record.overrun) = (true, true);
+        let (from, polls, polling) = (record.life.state(), record.cleanup_polls, record.polling);
+        record.cut_in_poll = polling;
+        let (body, queued) = (record.payload.take(), record.queued.take());
+        self.released.extend(body);
+        if let Some((ticket, _)) = queued {
+            self.scheduler.remove(ticket);
+        }
+        self.note_task(task, EventKind::CleanupOverrun { polls });
+        self.end_waits(task);
+        self.body_ended(task, from);
+        if !polling {
+            self.run_stack(task);
+        }
+    }
+
+    /// Whether the end of a grace of this length leaves the task alone: its poll ends its body, or
+    /// there is no time at all and it can go on cleaning up, which its polls bound.
+    pub(super) fn outlasts_grace(&self, task: TaskId, grace: Duration) -> bool {
+        let Ok(record) = self.task_ref(task) else { return false };
+        let cleans = record.finalizer || record.part == Part::Cleanup;
+        let goes_on = grace.is_zero() && cleans && record.queued.is_some();
+        record.cut_in_poll || (self.config.forced_cleanup && goes_on)
+    }
+
+    /// Why a task is ended that nobody has cancelled.
+    pub(super) fn out_of_polls(&self, task: TaskId) -> Reason {
+        let region = self.task_ref(task).map_or(self.root, |record| record.region);
+        Reason::new(Kind::PollQuota, region, self.now).with_task(task)
     }
 
     /// The one place where a task completes: as it says itself, unless a cancel outweighs that.

@@ -101,9 +101,45 @@ impl<P, V> World<P, V> {
         self.task_ref(task).map(|record| TaskView::of(task, record))
     }
 
+    /// A look at a region, kept ones included.
+    pub fn kept_region(&self, region: RegionId) -> Answer<RegionView> {
+        self.regions.get(region.0).map(RegionView::of).ok_or(Status::StaleHandle)
+    }
+
+    /// A look at a task, kept ones included.
+    pub fn kept_task(&self, task: TaskId) -> Answer<TaskView> {
+        let record = self.tasks.get(task.0).ok_or(Status::StaleHandle)?;
+        Ok(TaskView::of(task, record))
+    }
+
     /// A look at a channel.
     pub fn channel_view(&self, channel: ChannelId) -> Answer<ChannelView> {
         self.channel_ref(channel).map(|record| ChannelView::of(&record.law))
+    }
+
+    /// The handle of a region as it is now, kept ones included. One that is gone was Closed.
+    pub fn region_snapshot(&self, region: RegionId) -> Handle {
+        let record = self.regions.get(region.0);
+        region.handle(record.map_or(RegionState::Closed, |record| record.word.state()).mask())
+    }
+
+    /// The handle of a task as it is now, kept ones included. One that is gone was Completed.
+    pub fn task_snapshot(&self, task: TaskId) -> Handle {
+        let record = self.tasks.get(task.0);
+        task.handle(record.map_or(TaskState::Completed, |record| record.life.state()).mask())
+    }
+
+    /// Whether a region can have been in the state of a mask; nothing if it is gone.
+    pub fn region_reached(&self, region: RegionId, mask: u16) -> Option<bool> {
+        Some(mask <= self.regions.get(region.0)?.word.state().mask())
+    }
+
+    /// Whether a task can have been in the state of a mask; nothing if it is gone.
+    pub fn task_reached(&self, task: TaskId, mask: u16) -> Option<bool> {
+        let life = &self.tasks.get(task.0)?.life;
+        let cancel = [TaskState::CancelRequested, TaskState::Cancelling, TaskState::Finalizing];
+        let needs_cancel = cancel.iter().any(|state| state.mask() == mask);
+        Some(mask <= life.state().mask() && (!needs_cancel || life.cancel().is_some()))
     }
 
     /// The opaque handle of a region, with a snapshot of its state.

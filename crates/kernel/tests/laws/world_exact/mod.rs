@@ -3,6 +3,7 @@
 
 mod corners;
 mod edges;
+mod ends;
 mod protocols;
 mod refusals;
 

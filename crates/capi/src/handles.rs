@@ -1,0 +1,197 @@
+//! What handles say by themselves: the state in which they were made.
+//!
+//! The mask in a handle's word is a snapshot. A program may look at it without a call; the library
+//! believes nothing but what is in the slot. A mask is refused if it is no state at all (looked at
+//! with the other arguments), or one that the thing cannot have had: it has not come so far, or was
+//! never cancelled (looked at by the owner's thread only, and only if the mask is not that of a new
+//! thing, which all have been).
+
+use crate::abi::{AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxTask, AsxTimer, AsxTransfer};
+use crate::guard::{self, ensure};
+use crate::state::Core;
+use asx_kernel::arena::Key;
+use asx_kernel::handle::{Handle, Tag};
+use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
+use asx_kernel::region::RegionState;
+use asx_kernel::task::TaskState;
+use asx_kernel::wheel::TimerHandle;
+use asx_kernel::world::{Answer, PermitId};
+
+/// Word and generation of a handle; zero of what is none.
+pub(crate) type Raw = (u64, u64);
+
+/// An argument of any type.
+pub(crate) struct Argument<T>(pub(crate) T);
+
+/// What arguments say that are no handles of regions and tasks: nothing.
+pub(crate) trait Claims {
+    /// # Safety
+    /// None is needed: handles behind pointers have it, which are asked the same way.
+    #[inline(always)]
+    unsafe fn raw(&self) -> Raw {
+        (0, 0)
+    }
+}
+
+impl<T> Claims for Argument<T> {}
+
+/// Of handles the method found first is this one.
+macro_rules! claims {
+    ($($type:ident),*) => {$(
+        impl Argument<$type> {
+            /// # Safety
+            /// None is needed.
+            #[inline(always)]
+            pub(crate) unsafe fn raw(&self) -> Raw {
+                (self.0.word, self.0.generation)
+            }
+        }
+
+        impl Argument<*const $type> {
+            /// # Safety
+            /// Rule 2 of `guard`.
+            #[inline(always)]
+            pub(crate) unsafe fn raw(&self) -> Raw {
+                // SAFETY: rule 2.
+                let handle = unsafe { guard::maybe(self.0, Ok) };
+                handle.ok().flatten().map_or((0, 0), |handle| (handle.word, handle.generation))
+            }
+        }
+    )*};
+}
+
+claims!(AsxRegion, AsxTask);
+
+/// Whether a handle claims more than the first state.
+#[inline(always)]
+fn is_later(raw: &Raw) -> bool {
+    (raw.0 >> 32) as u16 > NEW
+}
+
+/// Whether a word has this tag and one of the states up to `last`.
+#[inline(always)]
+fn is_snapshot(word: u64, tag: Tag, last: u16) -> bool {
+    let mask = (word >> 32) as u16;
+    word >> 48 == tag as u64 && mask.is_power_of_two() && mask <= last
+}
+
+macro_rules! handles {
+    ($($type:ident => $id:ident, $tag:ident, $last:expr;)*) => {$(
+        impl $type {
+            /// The kernel's id, if the handle is of this type and has a state of it. A few
+            /// comparisons, unlike the kernel's own way, which looks for the tag among all there
+            /// are.
+            #[inline(always)]
+            pub(crate) fn id(self) -> Answer<$id> {
+                ensure(is_snapshot(self.word, Tag::$tag, $last))?;
+                Ok($id(Handle::from_raw(self.word, self.generation).key()))
+            }
+        }
+    )*};
+}
+
+handles! {
+    AsxRegion => RegionId, Region, RegionState::Closed.mask();
+    AsxTask => TaskId, Task, TaskState::Completed.mask();
+    // These are handed out once, when they are made.
+    AsxObligation => ObligationId, Obligation, NEW;
+    AsxChannel => ChannelId, Channel, NEW;
+}
+
+/// The mask of the first state.
+const NEW: u16 = 1;
+
+impl AsxObligation {
+    /// The handle of a new one.
+    pub(crate) fn of(id: ObligationId) -> AsxObligation {
+        let handle = id.handle(NEW);
+        AsxObligation { word: handle.word(), generation: handle.generation() }
+    }
+}
+
+impl AsxChannel {
+    /// The handle of a new one.
+    pub(crate) fn of(id: ChannelId) -> AsxChannel {
+        let handle = id.handle(NEW);
+        AsxChannel { word: handle.word(), generation: handle.generation() }
+    }
+}
+
+/// The tag of permits, which the kernel's handles do not have.
+const PERMIT: u64 = (Tag::Channel as u64) + 1;
+
+impl AsxPermit {
+    /// The kernel's id, if the handle is of this type.
+    pub(crate) fn id(self) -> Answer<PermitId> {
+        ensure(self.word >> 32 == PERMIT << 16)?;
+        Ok(PermitId(Key { generation: self.generation, index: self.word as u32 }))
+    }
+
+    /// The handle of an id.
+    pub(crate) fn of(id: PermitId) -> AsxPermit {
+        AsxPermit { word: (PERMIT << 48) | u64::from(id.0.index), generation: id.0.generation }
+    }
+}
+
+impl AsxTimer {
+    /// The kernel's handle.
+    pub(crate) fn id(self) -> TimerHandle {
+        TimerHandle { id: self.id, generation: self.generation }
+    }
+
+    /// How reports of misuse name it: a word as others have it, and the generation.
+    pub(crate) fn told(self) -> (u64, u64) {
+        ((Tag::Timer as u64) << 48 | u64::from(self.id as u32), self.generation)
+    }
+
+    /// The handle of an id.
+    pub(crate) fn of(handle: TimerHandle) -> AsxTimer {
+        AsxTimer { id: handle.id, generation: handle.generation }
+    }
+}
+
+impl AsxTransfer {
+    /// None has been made.
+    pub(crate) const NONE: AsxTransfer =
+        AsxTransfer { struct_size: 0, reserved: 0, from: 0, to: 0, epoch: 0 };
+}
+
+impl AsxTask {
+    /// No task.
+    pub(crate) const NONE: AsxTask = AsxTask { word: 0, generation: 0 };
+}
+
+impl Core {
+    /// Refuses masks that the things cannot have had. Of a thing that is gone nothing is known: the
+    /// call itself says so.
+    #[inline(always)]
+    pub(crate) fn check_claims(&self, claims: &[Raw]) -> Answer {
+        if claims.iter().any(is_later) { self.check_later(claims) } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn check_later(&self, claims: &[Raw]) -> Answer {
+        let can_have_been = |(word, generation): &Raw| {
+            let handle = Handle::from_raw(*word, *generation);
+            let (key, mask) = (handle.key(), handle.mask());
+            match handle.tag() {
+                Some(Tag::Region) => self.world.region_reached(RegionId(key), mask),
+                _ => self.world.task_reached(TaskId(key), mask),
+            }
+        };
+        let later = claims.iter().filter(|raw| is_later(raw));
+        later.map(can_have_been).try_for_each(|reached| ensure(reached.unwrap_or(true)))
+    }
+
+    /// A task's handle, as it is now.
+    pub(crate) fn task_handle(&self, task: TaskId) -> AsxTask {
+        let handle = self.world.task_snapshot(task);
+        AsxTask { word: handle.word(), generation: handle.generation() }
+    }
+
+    /// A region's handle, as it is now.
+    pub(crate) fn region_handle(&self, region: RegionId) -> AsxRegion {
+        let handle = self.world.region_snapshot(region);
+        AsxRegion { word: handle.word(), generation: handle.generation() }
+    }
+}

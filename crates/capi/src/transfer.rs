@@ -1,0 +1,172 @@
+//! Handing a runtime over: another thread becomes its owner.
+//!
+//! The owner's number is written by the owner alone, as the last thing of the call that gives the
+//! runtime away; whoever finds its own number there comes after everything the old owner has done.
+//! The number has two halves, because not every machine writes 64 bits at once, and a count around
+//! them: odd while they are being written, another one afterwards.
+
+use crate::abi::{AsxStatus, AsxTransfer};
+use crate::config::ASX_LOG_INFO;
+use crate::effects;
+use crate::guard::{self, AsxRuntime, Look, Out, number};
+use crate::state::Core;
+use crate::sync::{AtomicU32, Ordering};
+use alloc::format;
+use asx_kernel::status::Status;
+use asx_kernel::world::Answer;
+use core::mem::size_of;
+
+/// Who owns a runtime.
+pub(crate) struct Owner {
+    count: AtomicU32,
+    low: AtomicU32,
+    high: AtomicU32,
+}
+
+impl Owner {
+    pub(crate) fn new(owner: u64) -> Owner {
+        let half = |part: u64| AtomicU32::new(part as u32);
+        Owner { count: AtomicU32::new(0), low: half(owner), high: half(owner >> 32) }
+    }
+
+    /// Whether this thread is it. Another one that asks while the owner changes is not.
+    #[inline(always)]
+    pub(crate) fn is(&self, thread: u64) -> bool {
+        // Each load is ordered before the next: the count is looked at on both sides.
+        let order = Ordering::Acquire;
+        let before = self.count.load(order);
+        let low = self.low.load(order);
+        let high = self.high.load(order);
+        let whole = before.is_multiple_of(2) && self.count.load(order) == before;
+        (u64::from(high) << 32 | u64::from(low)) == thread && whole
+    }
+
+    /// By the owner, which it is no longer.
+    fn set(&self, owner: u64) {
+        let count = self.count.load(Ordering::Relaxed);
+        self.count.store(count.wrapping_add(1), Ordering::Relaxed);
+        // Whoever sees one of these sees the odd count too.
+        self.low.store(owner as u32, Ordering::Release);
+        self.high.store((owner >> 32) as u32, Ordering::Release);
+        self.count.store(count.wrapping_add(2), Ordering::Release);
+    }
+}
+
+/// The number of the calling thread, as this runtime knows it: from the thread hook if it has one.
+///
+/// Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
+/// ASX_OK; ASX_INVALID_ARGUMENT.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_thread_number(rt: *mut AsxRuntime, out: *mut u64) -> AsxStatus {
+    let tell = || {
+        // SAFETY: rules 1 and 2 of `guard`: what the caller promises. Hooks never change.
+        let (rt, out) = unsafe { (AsxRuntime::of(rt)?, Out::new(out)?) };
+        out.set(guard::caller(&rt.hooks));
+        Ok(())
+    };
+    number(tell())
+}
+
+/// Makes the thread with this number (asx_thread_number) the owner. From then on it calls the
+/// runtime and nobody else does; it may do so as soon as it knows of it.
+///
+/// Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has
+/// changed hands. A number that no thread has leaves the runtime without an owner. Thread: the
+/// owner's, which it is no longer. Owns: the runtime, with destroying it, is the other thread's.
+/// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a
+/// callback; ASX_INTERNAL.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_runtime_transfer(
+    rt: *mut AsxRuntime,
+    to: u64,
+    certificate: *mut AsxTransfer,
+) -> AsxStatus {
+    let transfer = || {
+        // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
+        let (rt, place) = unsafe { (AsxRuntime::of(rt)?, Look::new(certificate)?) };
+        rt.check_thread()?;
+        let from = guard::caller(&rt.hooks);
+        rt.occupy()?;
+        // SAFETY: rule 3 of `guard`: inside.
+        let made = unsafe { rt.with(|core| core.transfer(from, to)) };
+        effects::perform(rt);
+        rt.vacate();
+        place.set(made?)?;
+        // The last thing that is touched.
+        rt.owner.set(to);
+        Ok(())
+    };
+    number(guard::caught(transfer))
+}
+
+export! {
+    /// Whether a certificate is that of the last transfer: what a new owner may ask before it goes
+    /// on.
+    ///
+    /// Pre: `certificate` leads with its size. Thread: the owner's. Owns: nothing is kept. Answers:
+    /// ASX_OK; ASX_STALE_HANDLE for one of another transfer than the last; ASX_INVALID_ARGUMENT for
+    /// one that was never given; ASX_AFFINITY_VIOLATION for who does not own the runtime;
+    /// ASX_REENTRANT.
+    fn asx_runtime_accept(rt, certificate: *const AsxTransfer) {
+        let least = size_of::<AsxTransfer>();
+        let given = guard::prefix(certificate, least, 4096)?.over(AsxTransfer::NONE);
+        |core| {
+            let last = core.transfer;
+            guard::ensure(given.epoch > 0 && given.reserved == 0)?;
+            if given.epoch != last.epoch {
+                return Err(Status::StaleHandle);
+            }
+            guard::ensure((given.from, given.to) == (last.from, last.to))
+        }
+    }
+}
+
+impl Core {
+    /// Writes a transfer down, if one can be made now.
+    fn transfer(&mut self, from: u64, to: u64) -> Answer<AsxTransfer> {
+        self.admit(c"asx_runtime_transfer")?;
+        if self.stepping || self.current.is_some() {
+            return Err(Status::Reentrant);
+        }
+        self.ghosts.end_call();
+        self.transfer = AsxTransfer { from, to, epoch: self.transfer.epoch + 1, ..self.transfer };
+        let AsxTransfer { epoch, .. } = self.transfer;
+        self.log(ASX_LOG_INFO, || format!("transfer {epoch}: from thread {from} to {to}"));
+        Ok(self.transfer)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_one_owners() {
+        let owner = Owner::new(u64::MAX);
+        assert!(owner.is(u64::MAX) && !owner.is(u64::from(u32::MAX)));
+        for next in [0, 1, 1 << 32, 7 | (9 << 32)] {
+            owner.set(next);
+            assert!(owner.is(next) && !owner.is(next + 1) && !owner.is(u64::MAX));
+        }
+    }
+
+    #[test]
+    fn nobody_is_the_owner_by_halves() {
+        let (one, other) = (1_u64 << 32 | 2, 3_u64 << 32 | 4);
+        let owner = Owner::new(one);
+        let mixed = [1_u64 << 32 | 4, 3 << 32 | 2];
+        std::thread::scope(|scope| {
+            let torn = scope.spawn(|| (0..200_000).any(|_| mixed.iter().any(|m| owner.is(*m))));
+            for turn in 0..100_000 {
+                owner.set(if turn % 2 == 0 { other } else { one });
+            }
+            assert!(!torn.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,174 @@
+//! Witnesses: statements about how far a task's cancel has come, kept until they are released.
+//!
+//! A witness outlives its task. One may follow another if nothing has gone back: same task, region
+//! and epoch, phase and severity not lower, looked at in this order.
+
+use crate::abi::{AsxRegion, AsxTask, AsxWitness};
+use crate::guard::{self, Look, Out};
+use crate::look;
+use crate::state::Core;
+use asx_kernel::arena::Key;
+use asx_kernel::cancel::{Kind, Phase, Reason, Witness};
+use asx_kernel::handle::{Handle, Tag};
+use asx_kernel::status::Status;
+use asx_kernel::time::Time;
+use asx_kernel::world::Answer;
+use core::mem::size_of;
+
+/// What a witness says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxWitnessInfo {
+    /// Set by the caller: sizeof(asx_witness_info).
+    pub struct_size: u32,
+    /// How far the cancel has come: ASX_PHASE_.
+    pub phase: i32,
+    /// Why, as strengthened so far: ASX_CANCEL_.
+    pub kind: i32,
+    /// Zero.
+    pub reserved: u32,
+    /// Whose cancel.
+    pub task: AsxTask,
+    /// The task's region.
+    pub region: AsxRegion,
+    /// Which cancel of the task: 1.
+    pub epoch: u64,
+    /// When it was asked for.
+    pub time: u64,
+}
+
+export! {
+    /// A witness of how far the task's cancel has come: taken now, and not changed later.
+    ///
+    /// Pre: `out` is writable. Thread: the owner's. Owns: the witness is the caller's until
+    /// asx_witness_release. Answers: ASX_OK; ASX_EMPTY when the task was not cancelled;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when four for each of
+    /// `max_tasks` were not released, or a pool is used up; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_task_witness(rt, task: AsxTask, out: *mut AsxWitness) {
+        let task = task.id()?;
+        let out = Out::new(out)?;
+        |core| {
+            core.check_memory(rt)?;
+            core.room_for_witness()?;
+            let witness = core.world.kept_task(task)?.witness.ok_or(Status::Empty)?;
+            let phase = witness.phase;
+            let key = core.witnesses.insert(witness).map_err(|_| Status::ResourceExhausted)?;
+            out.set(AsxWitness::of(key, phase));
+            Ok(())
+        }
+    }
+
+    /// What a witness says.
+    ///
+    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_witness_look(rt, witness: AsxWitness, info: *mut AsxWitnessInfo) {
+        let key = witness.key()?;
+        let info = Look::new(info)?;
+        |core| {
+            let found = core.witness(key, witness)?;
+            info.set(AsxWitnessInfo {
+                struct_size: 0,
+                phase: found.phase as i32,
+                kind: found.reason.kind as i32,
+                reserved: 0,
+                task: core.task_handle(found.task),
+                region: core.region_handle(found.region),
+                epoch: found.epoch,
+                time: found.reason.timestamp.as_nanos(),
+            })
+        }
+    }
+
+    /// Whether a witness may follow another.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_WITNESS_TASK_MISMATCH, ASX_WITNESS_REGION_MISMATCH, ASX_WITNESS_EPOCH_MISMATCH,
+    /// ASX_WITNESS_PHASE_REGRESSION or ASX_WITNESS_REASON_WEAKENED, the first in this order;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_witness_validate(rt, witness: AsxWitness, next: AsxWitness) {
+        let (key, next_key) = (witness.key()?, next.key()?);
+        |core| core.witness(key, witness)?.validate(core.witness(next_key, next)?)
+    }
+
+    /// Whether a statement that came from elsewhere, a log or another process, may follow a
+    /// witness. Nothing of it is looked up.
+    ///
+    /// Pre: `next` leads with its size. Thread: the owner's. Owns: nothing. Answers: as
+    /// asx_witness_validate; ASX_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
+    fn asx_witness_check(rt, witness: AsxWitness, next: *const AsxWitnessInfo) {
+        let key = witness.key()?;
+        let next = guard::prefix(next, size_of::<AsxWitnessInfo>(), 4096)?.over(NOTHING);
+        let next = next.statement()?;
+        |core| core.witness(key, witness)?.validate(&next)
+    }
+
+    /// Gives a witness back; its handle is stale from then on.
+    ///
+    /// Pre: none. Thread: the owner's. Owns: the witness is gone. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_witness_release(rt, witness: AsxWitness) {
+        let key = witness.key()?;
+        |core| {
+            core.witness(key, witness)?;
+            core.witnesses.remove(key);
+            Ok(())
+        }
+    }
+}
+
+const NOTHING: AsxWitnessInfo = AsxWitnessInfo {
+    struct_size: 0,
+    phase: 0,
+    kind: 0,
+    reserved: 0,
+    task: AsxTask::NONE,
+    region: AsxRegion { word: 0, generation: 0 },
+    epoch: 0,
+    time: 0,
+};
+
+impl AsxWitnessInfo {
+    /// As the kernel has it. The reason has no message and no causes: only its kind counts.
+    fn statement(&self) -> Answer<Witness> {
+        guard::ensure(self.reserved == 0)?;
+        let (task, region) = (self.task.id()?, self.region.id()?);
+        let phase = look::nth(&Phase::ALL, self.phase)?;
+        let kind = look::nth(&Kind::ALL, self.kind)?;
+        let reason = Reason::new(kind, region, Time::from_nanos(self.time));
+        Ok(Witness { task, region, epoch: self.epoch, phase, reason })
+    }
+}
+
+impl AsxWitness {
+    fn of(key: Key, phase: Phase) -> AsxWitness {
+        let handle = Handle::new(Tag::CancelWitness, phase.mask(), key);
+        AsxWitness { word: handle.word(), generation: handle.generation() }
+    }
+
+    fn handle(self) -> Handle {
+        Handle::from_raw(self.word, self.generation)
+    }
+
+    /// Where it is kept, if the handle is of this type.
+    fn key(self) -> Answer<Key> {
+        let mask = self.handle().mask();
+        let known = mask.is_power_of_two() && mask <= Phase::Completed.mask();
+        guard::ensure(self.word >> 48 == Tag::CancelWitness as u64 && known)?;
+        Ok(self.handle().key())
+    }
+}
+
+impl Core {
+    fn room_for_witness(&self) -> Answer {
+        let room = (self.witnesses.len() as u64) < self.most_witnesses;
+        if room { Ok(()) } else { Err(Status::ResourceExhausted) }
+    }
+
+    /// A witness: refused if its handle claims another phase.
+    fn witness(&self, key: Key, handle: AsxWitness) -> Answer<&Witness> {
+        let witness = self.witnesses.get(key).ok_or(Status::StaleHandle)?;
+        guard::ensure(handle.handle().mask() == witness.phase.mask())?;
+        Ok(witness)
+    }
+}
