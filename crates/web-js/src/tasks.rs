@@ -1,9 +1,9 @@
 //! Tasks whose bodies are functions of JavaScript.
 //!
 //! Such a body, its value, its promise and its abort signal are the package's, which knows them by
-//! a number: the slot. Here is the task that stands for it in the runtime, and that is small. It has
-//! the body begin, waits until that is settled and what it started has ended, and says so; when it
-//! is asked to stop it has the signal abort, and goes on waiting.
+//! a number: the slot. Here is the task that stands for it in the runtime, and that is small. It
+//! has the body begin, waits until that is settled and what it started has ended, and says so; when
+//! it is asked to stop it has the signal abort, and goes on waiting.
 //!
 //! ```text
 //! spawn(slot) -> begin(slot) ... settled(slot) -> what was started inside ends -> end(slot, -)

@@ -310,8 +310,8 @@ impl Runtime {
         self.inner.root.shutdown(grace);
     }
 
-    /// Has `then` called once everything is over, after a [`shutdown`](Runtime::shutdown). It is not
-    /// called if the runtime dies.
+    /// Has `then` called once everything is over, after a [`shutdown`](Runtime::shutdown). It is
+    /// not called if the runtime dies.
     pub fn when_closed(&self, then: impl FnOnce() + 'static) {
         let root = self.inner.root.clone();
         let mut then = Some(then);

@@ -1,4 +1,5 @@
-//! Writes the JavaScript beside a WebAssembly file: `asx-bindgen IN.wasm OUT_DIR NAME [--renewable]`.
+//! Writes the JavaScript beside a WebAssembly file:
+//! `asx-bindgen IN.wasm OUT_DIR NAME [--renewable]`.
 //!
 //! The same as the `wasm-bindgen` command with `--target web`, which cannot be had everywhere;
 //! `--renewable` is its `--experimental-reset-state-function`.

@@ -7,8 +7,8 @@ use crate::shell::{command, output, root, run as sh};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is built: its wasm file, its folder in `dist`, its name, and whether a fresh module can take
-/// the place of one that has trapped.
+/// What is built: its wasm file, its folder in `dist`, its name, and whether a fresh module can
+/// take the place of one that has trapped.
 struct Part {
     wasm: &'static str,
     folder: &'static str,

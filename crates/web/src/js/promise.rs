@@ -101,9 +101,9 @@ pub fn promise_of(program: &Program<Result<JsValue, JsValue>>) -> Promise {
     promise
 }
 
-/// A cancel as JavaScript sees it: the `DOMException` that the platform rejects with in such a case,
-/// `TimeoutError` if time was over and `AbortError` else. Its `kind` is that of the cancel it all
-/// began with, and its message says so to people.
+/// A cancel as JavaScript sees it: the `DOMException` that the platform rejects with in such a
+/// case, `TimeoutError` if time was over and `AbortError` else. Its `kind` is that of the cancel it
+/// all began with, and its message says so to people.
 pub fn error_of(cancelled: &Cancelled) -> JsValue {
     let root = cancelled.reason().chain().last().unwrap_or(cancelled.reason());
     let name = match root.kind {
