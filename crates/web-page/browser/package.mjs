@@ -18,7 +18,7 @@ async function fresh(context) {
           (value) => ["value", value],
           (error) => ["error", error?.name, error?.message],
         ),
-        pause(2000).then(() => ["nothing"]),
+        pause(15_000).then(() => ["nothing"]),
       ]);
     globalThis.thrown = (body) => {
       try {
