@@ -169,7 +169,7 @@ export async function demo(context, test) {
     const { page } = await open(context, "index.html");
     await page.waitForFunction(() => globalThis.demoReady);
     for (const id of ["family", "timed", "compute"]) await page.click(`#${id}`);
-    await page.waitForFunction(() => document.querySelectorAll("#tree .task").length > 30);
+    await page.waitForFunction(() => document.querySelectorAll("#tree .task").length > 22);
     const seen = await page.evaluate(() => {
       const tree = document.getElementById("tree").getBoundingClientRect();
       const tasks = [...document.querySelectorAll("#tree .task")].map((task) => {

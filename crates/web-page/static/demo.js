@@ -183,7 +183,7 @@ for (const kind of ["pointermove", "pointerdown", "keydown", "click"]) {
 
 // The tree: a region, its tasks side by side, and the regions inside. Of many tasks the first are
 // shown, so that what is inside has room too.
-const MOST = 24;
+const MOST = 15;
 
 function element(kind, className, ...content) {
   const made = document.createElement(kind);
