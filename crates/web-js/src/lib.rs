@@ -1,69 +1,117 @@
-//! What is under the npm package: a runtime, its tasks and their contexts for JavaScript.
+//! What is under the npm package: a runtime and its tasks for JavaScript.
 //!
-//! A task of JavaScript is a function that gets a context and gives a promise. It runs in a region
-//! of its own, so what it starts through its context has ended when it has; a cancel aborts the
-//! signal of its context, and the task goes on until its promise is settled.
+//! A task of JavaScript is a function that gets a context and gives a promise. What it starts
+//! through its context is in a region of its own, and has ended when it has; a cancel aborts the
+//! signal of its context, and the task goes on until its promise is settled. Functions, values and
+//! promises are known to the package alone ([`tasks`]).
 //!
 //! Only for WebAssembly; `cargo xtask web` builds it and puts `pkg/asx.js` beside it.
 
 #![cfg(target_arch = "wasm32")]
 
-pub mod context;
-mod options;
+pub mod memory;
+pub mod tasks;
 
+use asx_kernel::budget::Budget;
+use asx_kernel::cancel::Kind;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::pump::Capability;
 use asx_kernel::status::Status;
-use asx_runtime::{Grace, Recording, Why};
-use asx_web::js::{AbortGuard, Handles, cancel_on_abort, js_error, promise_of};
-use asx_web::{Config, Program, Runtime};
-use js_sys::{Function, Promise};
-use options::Options;
+use asx_runtime::probe::RegionProbe;
+use asx_runtime::{Grace, Policy, Recording, Scope};
+use asx_web::js::{Handles, js_error};
+use asx_web::{Config, Runtime, Start, WebError};
 use std::rc::Rc;
 use std::time::Duration;
+use tasks::{Body, Hooks, Rejected, Tasks};
 use wasm_bindgen::prelude::*;
+
+/// The handles of this page or worker.
+#[wasm_bindgen]
+pub fn page_handles() -> JsValue {
+    Handles::of_global().as_object().clone()
+}
 
 /// A runtime in this page or worker.
 #[wasm_bindgen]
 pub struct Host {
     runtime: Runtime,
-    handles: Handles,
+    /// The region of the tasks that the page starts.
+    region: RegionProbe,
+    scope: Scope<Rejected>,
+    tasks: Rc<Tasks>,
 }
 
 #[wasm_bindgen]
 impl Host {
-    /// A runtime over these handles; over the page's own if there are none. `journal`: how many
-    /// events are retained, 0 for none.
+    /// A runtime over these handles. `slice_ms`: infinite for none. `journal`: how many events are
+    /// retained, 0 for none.
     #[wasm_bindgen(constructor)]
-    pub fn new(handles: JsValue, burst: u32, slice_ms: f64, journal: usize) -> Host {
-        let handles = match handles.is_undefined() || handles.is_null() {
-            true => Handles::of_global(),
-            false => Handles::of_object(handles),
-        };
+    pub fn new(
+        handles: JsValue,
+        hooks: Hooks,
+        burst: u32,
+        slice_ms: f64,
+        journal: usize,
+    ) -> Result<Host, JsValue> {
         let mut config = Config::default();
         config.pump.microtask_burst_limit = burst;
-        config.pump.burst_time_limit = Some(millis(slice_ms));
+        config.pump.burst_time_limit = slice_ms.is_finite().then(|| millis(slice_ms));
         if journal > 0 {
             config.settings.journal = Some(Recording::new(journal, WhenFull::Overwrite));
             config.host_events = journal;
         }
-        Host { runtime: asx_web::js::open(&handles, config), handles }
+        let runtime = asx_web::js::open(&Handles::of_object(handles), config);
+        let root = RegionProbe(runtime.root().clone());
+        let opened = root.open_scope(Policy::CollectAll, Budget::INFINITE);
+        let (region, scope) = opened.map_err(refused)?;
+        Ok(Host { runtime, region, scope, tasks: Rc::new(Tasks::new(hooks)) })
     }
 
-    /// Starts a task; `options` are a name, or an object with `name`, `priority`, `deadlineMs` and
-    /// `signal`.
-    pub fn spawn(&self, body: Function, options: &JsValue) -> Result<Spawned, JsValue> {
-        let Options { start, signal } = Options::read(options, "main")?;
-        let handles = self.handles.clone();
-        let body = async move |cx| context::run(cx, handles, body).await;
-        let started = self.runtime.start_as(&start, body);
-        let program = Rc::new(started.map_err(|error| js_error(&error))?);
-        let promise = promise_of(&program);
-        let guard = signal.map(|signal| {
-            let program = program.clone();
-            cancel_on_abort(&signal, move |why| program.cancel(why))
-        });
-        Ok(Spawned { program, promise, _guard: guard })
+    /// Starts a task whose body the package has in this slot, inside another one if that is given:
+    /// its number. A `priority` below 0 is the usual one, a deadline that is no number is none.
+    pub fn spawn(
+        &self,
+        parent: Option<u32>,
+        slot: u32,
+        name: Option<String>,
+        priority: i32,
+        deadline_ms: f64,
+    ) -> Result<f64, JsValue> {
+        let priority = u8::try_from(priority).ok();
+        let within = (!deadline_ms.is_nan()).then(|| millis(deadline_ms));
+        self.begin(parent, slot, name, priority, within, Body::Function)
+    }
+
+    /// Starts a task that sleeps.
+    pub fn sleep(&self, parent: u32, slot: u32, ms: f64) -> Result<f64, JsValue> {
+        self.begin(Some(parent), slot, None, None, None, Body::Sleep(millis(ms)))
+    }
+
+    /// Starts a task that lets everything that is runnable go first.
+    pub fn yield_now(&self, parent: u32, slot: u32) -> Result<f64, JsValue> {
+        self.begin(Some(parent), slot, None, None, None, Body::Yield)
+    }
+
+    /// The body of a task is settled.
+    pub fn settled(&self, slot: u32, fulfilled: bool) {
+        self.tasks.settled(slot, fulfilled);
+    }
+
+    /// Asks a task to stop.
+    pub fn cancel(&self, slot: u32, kind: &str, why: Option<String>) -> Result<(), JsValue> {
+        let kind = Kind::from_name(kind).unwrap_or(Kind::User);
+        self.tasks.cancel(slot, kind, why.map(Into::into)).map_err(refused)
+    }
+
+    /// The time, in milliseconds.
+    pub fn now(&self) -> f64 {
+        self.runtime.now().as_nanos() as f64 / 1e6
+    }
+
+    /// The region of the tasks that the page starts.
+    pub fn region(&self) -> f64 {
+        self.region.id() as f64
     }
 
     /// The events after number `after`, as far as they are retained: a JSON object per line.
@@ -72,11 +120,6 @@ impl Host {
         let new = events.into_iter().filter(|event| event.seq as f64 > after);
         let lines = new.filter_map(|event| asx_trace::json_line(&event.into()).ok());
         lines.map(|line| line.trim_end().to_owned() + "\n").collect()
-    }
-
-    /// How many events were recorded.
-    pub fn events(&self) -> f64 {
-        self.runtime.events() as f64
     }
 
     /// The digest of everything that was recorded, in hexadecimal.
@@ -98,7 +141,8 @@ impl Host {
 
     /// Grants a capability, or takes it away; an error if there is none of this name.
     pub fn set_granted(&self, name: &str, granted: bool) -> Result<(), JsValue> {
-        let unknown = || invalid(&format!("there is no capability `{name}`"));
+        let unknown =
+            || error(Status::InvalidArgument, &format!("there is no capability `{name}`"));
         let capability = Capability::from_name(name).ok_or_else(unknown)?;
         match granted {
             true => self.runtime.grant(capability),
@@ -107,9 +151,15 @@ impl Host {
         Ok(())
     }
 
-    /// Stops everything: told at once, cancelled after `soft_ms`, ended after `hard_ms` more.
-    pub fn shutdown(&self, soft_ms: f64, hard_ms: f64) {
+    /// Stops everything: told at once, cancelled after `soft_ms`, ended after `hard_ms` more. The
+    /// package is told when it is over, if this is the `first` time.
+    pub fn shutdown(&self, soft_ms: f64, hard_ms: f64, first: bool) {
         self.runtime.shutdown(Grace { soft: millis(soft_ms), hard: millis(hard_ms) });
+        self.region.end();
+        if first {
+            let tasks = self.tasks.clone();
+            self.runtime.when_closed(move || tasks.hooks.closed());
+        }
     }
 
     /// Why the runtime is dead, if it is.
@@ -118,31 +168,27 @@ impl Host {
     }
 }
 
-/// A task that was started.
-#[wasm_bindgen]
-pub struct Spawned {
-    program: Rc<Program<Result<JsValue, JsValue>>>,
-    promise: Promise,
-    _guard: Option<AbortGuard>,
-}
-
-#[wasm_bindgen]
-impl Spawned {
-    /// What it comes to.
-    #[wasm_bindgen(getter)]
-    pub fn promise(&self) -> Promise {
-        self.promise.clone()
-    }
-
-    /// The region it runs in.
-    #[wasm_bindgen(getter)]
-    pub fn region(&self) -> f64 {
-        self.program.region() as f64
-    }
-
-    /// Asks it to stop.
-    pub fn cancel(&self, why: Option<String>) {
-        self.program.cancel(Why::from(why.unwrap_or_else(|| "cancelled".to_owned())));
+impl Host {
+    fn begin(
+        &self,
+        parent: Option<u32>,
+        slot: u32,
+        name: Option<String>,
+        priority: Option<u8>,
+        within: Option<Duration>,
+        body: Body,
+    ) -> Result<f64, JsValue> {
+        if let Some(trapped) = self.runtime.trapped() {
+            return Err(js_error(&WebError::Trapped(trapped)));
+        }
+        let scope = match parent {
+            Some(parent) => &self.tasks.inside(parent).map_err(refused)?,
+            None => &self.scope,
+        };
+        let unnamed = || self.tasks.unnamed(body, parent.is_some());
+        let name = name.map_or_else(unnamed, Into::into);
+        let how = Start { name, priority, within };
+        self.tasks.spawn(scope, slot, how, body).map(|id| id as f64).map_err(refused)
     }
 }
 
@@ -151,8 +197,13 @@ fn millis(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms.max(0.0) / 1e3).unwrap_or(Duration::MAX)
 }
 
-fn invalid(why: &str) -> JsValue {
-    let error = js_sys::Error::new(why);
-    error.set_name(Status::InvalidArgument.name());
+fn refused(status: Status) -> JsValue {
+    error(status, status.text())
+}
+
+/// An error as the package tells it from those that nobody foresaw: named after a status.
+fn error(status: Status, text: &str) -> JsValue {
+    let error = js_sys::Error::new(text);
+    error.set_name(status.name());
     error.into()
 }

@@ -1,12 +1,17 @@
 // A program in TypeScript that uses what the package offers: it has to pass the compiler.
 
 import { start } from "asx-web";
-import type { Context, Dump, HostEvent, JournalEvent, Runtime, Task, TaskOptions } from "asx-web";
+import type { CancelError, CancelKind, Context, Dump, HostEvent, HostEventName, JournalEvent } from "asx-web";
+import type { JournalGap, Runtime, Task, TaskOptions } from "asx-web";
 
 export async function example(): Promise<number> {
   const asx: Runtime = await start({ journal: 1000, burst: 64, sliceMs: 2 });
   const kinds: string[] = [];
-  const stop: () => void = asx.subscribe((event: JournalEvent) => kinds.push(event.event));
+  let lost = 0;
+  const stop: () => void = asx.subscribe((event: JournalEvent | JournalGap) => {
+    kinds.push(event.event);
+    if (event.event === "journal_gap") lost += (event as JournalGap).lost;
+  });
 
   const controller = new AbortController();
   const how: TaskOptions = {
@@ -23,24 +28,27 @@ export async function example(): Promise<number> {
       return (await response.text()).length;
     }, "measure");
     const name: string = await cx.spawn(() => "plain", { name: "child", priority: 1 });
-    cx.cancelChildren("done");
+    cx.cancelChildren({ why: "done" });
     return length + name.length + cx.id + cx.now();
   }, how);
-  task.cancel("the user left");
+  task.cancel(new Error("the user left"));
   const ended: number | string = await task.then(
     (value) => value,
     (reason: unknown) => String(reason),
   );
+  const kind: CancelKind | number = await task.catch((error: CancelError) => error.kind);
+  const both: [number, string] = await Promise.all([task.finally(() => stop()), asx.spawn(() => "x")]);
 
   const dump: Dump = asx.dump();
   const names: (string | null)[] = dump.regions.flatMap((region) => region.tasks).map((t) => t.name);
   const turns: number[] = asx.hostEvents().map((event: HostEvent) => event.host_turn_id);
+  const handoff: HostEventName = "scheduler_host_handoff";
   const digest: string | undefined = asx.digest();
   asx.revoke("timer");
   asx.grant("timer");
-  asx.shutdown({ softMs: 10 });
-  stop();
+  await asx.shutdown({ softMs: 10 });
   asx.close();
   const trapped: string | null = asx.trapped;
-  return names.length + turns.length + kinds.length + `${ended}${digest}${trapped}`.length;
+  const said = `${ended}${digest}${trapped}${kind}${both}${handoff}`;
+  return names.length + turns.length + kinds.length + lost + said.length;
 }

@@ -1,10 +1,18 @@
 // Misuse that the compiler has to refuse: an expected error that is none is an error itself.
 
-import { start } from "asx-web";
+import { Runtime, Task, start } from "asx-web";
 import type { TaskOptions } from "asx-web";
 
 export async function wrong(): Promise<void> {
   const asx = await start();
+  // @ts-expect-error: a runtime comes from `start`
+  new Runtime();
+  // @ts-expect-error: a task comes from `spawn`
+  new Task();
+  // @ts-expect-error: nothing can run without a microtask
+  await start({ capabilities: {} });
+  // @ts-expect-error: there is no such event
+  asx.subscribe((event) => event.event === "task_lost");
   // @ts-expect-error: steps are a number
   await start({ burst: "many" });
   // @ts-expect-error: a body is a function

@@ -112,6 +112,10 @@ export async function demo(context, test) {
     const [report] = await Promise.all([context.waitForEvent("page"), page.click("#report")]);
     await report.waitForLoadState();
     assert.match(await report.title(), /demo/);
+    const written = await report.content();
+    for (const name of ["compute 1", "compute 64", "deadline 16", "parent 1", "child 1.8", "cancelled 300"]) {
+      assert.ok(written.includes(`"${name}"`), `${name} is not in the report`);
+    }
     await report.close();
     await page.close();
   });
@@ -158,6 +162,76 @@ export async function demo(context, test) {
     assert.equal(seen.without[0], false, "without the cancel");
     assert.match(seen.less[1], /asked for more than input \d+ had/);
     assert.match(seen.unknown[1], /there is no timer for input \d+/);
+    await page.close();
+  });
+
+  await test("the demo's tree uses its card, and names its tasks", async () => {
+    const { page } = await open(context, "index.html");
+    await page.waitForFunction(() => globalThis.demoReady);
+    for (const id of ["family", "compute"]) await page.click(`#${id}`);
+    await page.waitForFunction(() => document.querySelectorAll("#tree .task").length > 22);
+    const seen = await page.evaluate(() => {
+      const tree = document.getElementById("tree").getBoundingClientRect();
+      const tasks = [...document.querySelectorAll("#tree .task")].map((task) => {
+        const { left, right, top, bottom } = task.getBoundingClientRect();
+        return { left, right, top, bottom, text: task.textContent };
+      });
+      const rows = new Set(tasks.map((task) => Math.round(task.top)));
+      const shown = tasks.filter((task) => task.bottom <= tree.bottom + 1);
+      return {
+        names: tasks.map((task) => task.text.trim()),
+        columns: tasks.length / rows.size,
+        used: (Math.max(...tasks.map((task) => task.right)) - tree.left) / tree.width,
+        shown: shown.map((task) => task.text.trim()),
+      };
+    });
+    assert.ok(seen.columns >= 1.8, `${seen.columns} tasks in a row`);
+    assert.ok(seen.used > 0.8 && seen.used <= 1.001, `${seen.used} of the width`);
+    for (const name of [/^show\b/, /^parent 1\b/, /^child 1\.1\b/, /^child 1\.8\b/, /^compute \d+\b/]) {
+      assert.ok(seen.names.some((text) => name.test(text)), `${name} in ${seen.names}`);
+    }
+    // The family is seen without scrolling, however many compute.
+    assert.ok(seen.shown.some((text) => /^child 1\.1\b/.test(text)), `${seen.shown}`);
+    await page.close();
+  });
+
+  await test("the demo on a phone: what was said and what to press are beside the controls", async () => {
+    const { page } = await open(context, "index.html");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.waitForFunction(() => globalThis.demoReady);
+    for (const id of ["compute", "cancel", "naive", "record", "report"]) {
+      await page.focus(`#${id}`);
+      const seen = await page.evaluate((id) => {
+        document.getElementById(id).scrollIntoView({ block: "center", behavior: "instant" });
+        const inside = (id) => {
+          const { top, bottom, height } = document.getElementById(id).getBoundingClientRect();
+          return height > 0 && top >= 0 && bottom <= innerHeight;
+        };
+        const { left, top, width, height } = document.getElementById(id).getBoundingClientRect();
+        const on = document.elementFromPoint(left + width / 2, top + height / 2);
+        return [inside("tick"), inside("status"), on?.id === id];
+      }, id);
+      assert.deepEqual(seen, [true, true, true], id);
+    }
+    await page.click("#cancel");
+    assert.match(await page.textContent("#status"), /asked to stop/);
+    await page.click("#tick");
+    assert.equal(await number(page, "ticks"), 1);
+    await page.close();
+  });
+
+  await test("the demo has an icon", async () => {
+    const { page } = await open(context, "index.html");
+    const seen = await page.evaluate(async () => {
+      const link = document.querySelector('link[rel="icon"]');
+      if (!link) return null;
+      const response = await fetch(link.href);
+      const picture = new Image();
+      picture.src = link.href;
+      await picture.decode();
+      return [response.status, response.headers.get("content-type"), picture.width > 0];
+    });
+    assert.deepEqual(seen, [200, "image/svg+xml", true]);
     await page.close();
   });
 

@@ -8,6 +8,7 @@ const KINDS = {
   ".css": "text/css",
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript",
+  ".svg": "image/svg+xml",
   ".wasm": "application/wasm",
 };
 

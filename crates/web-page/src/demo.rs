@@ -1,12 +1,13 @@
 //! The show: tasks of three lanes, cancels, and bounds that can be moved while it runs.
 
-use crate::{trace, work};
+use crate::trace::{self, Names};
+use crate::work;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::Lane;
 use asx_runtime::{Cancelled, Cx, Recording, Scope, Task};
 use asx_web::js::{Handles, js_error, open};
-use asx_web::{Config, Program, PumpConfig, Runtime};
-use std::cell::RefCell;
+use asx_web::{Config, Program, PumpConfig, Runtime, Start};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use wasm_bindgen::prelude::*;
@@ -18,6 +19,17 @@ pub struct Demo {
     _program: Program<()>,
     scope: Scope<Cancelled>,
     tasks: Rc<RefCell<Vec<Task<(), Cancelled>>>>,
+    names: Names,
+    /// How many of each kind there were: tasks that compute, with deadlines, parents, cancelled.
+    count: Cell<[u32; 4]>,
+}
+
+#[derive(Clone, Copy)]
+enum Made {
+    Compute,
+    Deadline,
+    Parent,
+    Cancelled,
 }
 
 /// Events that are retained: the last minutes of the show.
@@ -37,7 +49,10 @@ impl Demo {
         let runtime = open(&handles, config);
         let slot: Rc<RefCell<Option<Scope<Cancelled>>>> = Rc::default();
         let to = slot.clone();
-        let program = runtime.start(async move |cx: Cx| {
+        let names = Names::default();
+        let (show, named) = (Start { name: "show".into(), ..Start::default() }, names.clone());
+        let program = runtime.start_as(&show, async move |cx: Cx| {
+            named.add(cx.id(), "show");
             let _: Result<(), Cancelled> = cx
                 .scope(async |s: Scope<Cancelled>| {
                     *to.borrow_mut() = Some(s.clone());
@@ -50,7 +65,8 @@ impl Demo {
         // The first drain opens the scope.
         runtime.pump().map_err(|error| js_error(&error))?;
         let scope = slot.borrow_mut().take().ok_or("the show did not open")?;
-        Ok(Demo { runtime, _program: program, scope, tasks: Rc::default() })
+        let (tasks, count) = (Rc::default(), Cell::default());
+        Ok(Demo { runtime, _program: program, scope, tasks, names, count })
     }
 
     /// How long drains go on; `naive`: without an end, as executors do that know no page.
@@ -77,36 +93,45 @@ impl Demo {
                 }
                 Ok(())
             };
-            let name = if deadline_ms > 0 { "timed" } else { "ready" };
-            let plan = self.scope.task(name);
+            let name = match deadline_ms {
+                0 => format!("compute {}", self.next(Made::Compute)),
+                _ => format!("deadline {}", self.next(Made::Deadline)),
+            };
+            let plan = self.scope.task(name.as_str());
             let task = match deadline_ms {
                 0 => plan.spawn(body),
                 ms => plan.within(Duration::from_millis(ms.into())).spawn(body),
             };
+            self.names.add(task.id(), &name);
             self.tasks.borrow_mut().push(task);
         }
     }
 
     /// Starts a family: a task with children that sleep and compute by turns, for a while.
     pub fn family(&self, children: u32, rounds: u32) {
+        let (family, names) = (self.next(Made::Parent), self.names.clone());
         let body = move |cx: Cx| async move {
             let inside = cx.clone();
             inside
                 .scope(async |s: Scope<Cancelled>| {
-                    for child in 0..children {
-                        let _task = s.task(format!("child {child}")).spawn(async move |cx: Cx| {
+                    for child in 1..=children {
+                        let name = format!("child {family}.{child}");
+                        let task = s.task(name.as_str()).spawn(async move |cx: Cx| {
                             for turn in 0..40_u64 {
                                 cx.sleep(Duration::from_millis(60 + turn % 7 * 25)).await?;
                                 work::spin(rounds);
                             }
                             Ok(())
                         });
+                        names.add(task.id(), &name);
                     }
                     Ok(())
                 })
                 .await
         };
-        let task = self.scope.task("parent").spawn(body);
+        let name = format!("parent {family}");
+        let task = self.scope.task(name.as_str()).spawn(body);
+        self.names.add(task.id(), &name);
         self.tasks.borrow_mut().push(task);
     }
 
@@ -121,7 +146,9 @@ impl Demo {
             Err(why)
         };
         for _ in 0..count {
-            let task: Task<(), Cancelled> = self.scope.task("cancelled").spawn(body);
+            let name = format!("cancelled {}", self.next(Made::Cancelled));
+            let task: Task<(), Cancelled> = self.scope.task(name.as_str()).spawn(body);
+            self.names.add(task.id(), &name);
             task.cancel("pressure");
         }
     }
@@ -166,7 +193,7 @@ impl Demo {
 
     /// What is recorded, as a trace.
     pub fn trace(&self) -> Result<Vec<u8>, JsValue> {
-        trace::lines(&self.runtime, "demo").map_err(|error| error.into())
+        trace::lines(&self.runtime, "demo", &self.names).map_err(|error| error.into())
     }
 
     /// The digest of everything since the show began, in hexadecimal.
@@ -177,6 +204,16 @@ impl Demo {
     /// How many events that is the digest of.
     pub fn events(&self) -> f64 {
         self.runtime.events() as f64
+    }
+}
+
+impl Demo {
+    /// The number of another task of a kind.
+    fn next(&self, made: Made) -> u32 {
+        let mut count = self.count.get();
+        count[made as usize] += 1;
+        self.count.set(count);
+        count[made as usize]
     }
 }
 

@@ -181,43 +181,38 @@ for (const kind of ["pointermove", "pointerdown", "keydown", "click"]) {
   addEventListener(kind, (event) => input.add(Math.max(0, performance.now() - event.timeStamp)), true);
 }
 
-// The tree.
-const MOST = 24;
+// The tree: a region, its tasks side by side, and the regions inside. Of many tasks the first are
+// shown, so that what is inside has room too.
+const MOST = 15;
+
+function element(kind, className, ...content) {
+  const made = document.createElement(kind);
+  made.className = className;
+  made.append(...content);
+  return made;
+}
+
+function showTask(task) {
+  const waits = task.activity === "Waiting" && task.waits_for;
+  const does = waits ? `waits for ${task.waits_for}` : task.activity.toLowerCase();
+  const state = task.state === "Running" ? does : `${task.state}, ${does}`;
+  const line = element("div", "task", `${task.name ?? `task ${task.id}`} `, element("span", "state", state));
+  line.title = `task ${task.id}`;
+  return line;
+}
+
 function showTree(dump) {
   const children = Map.groupBy(dump.regions, (region) => region.parent);
   const list = (region) => {
-    const item = document.createElement("li");
-    const tasks = region.tasks.slice(0, MOST).map((task) => {
-      const line = document.createElement("div");
-      line.className = "task";
-      line.textContent = `${task.name ?? "task"} ${task.id} `;
-      const state = document.createElement("span");
-      state.className = "state";
-      const waits = task.activity === "Waiting" && task.waits_for;
-      const does = waits ? `waits for ${task.waits_for}` : task.activity.toLowerCase();
-      state.textContent = task.state === "Running" ? does : `${task.state}, ${does}`;
-      line.append(state);
-      return line;
-    });
-    if (region.tasks.length > MOST) {
-      const more = document.createElement("div");
-      more.className = "task more";
-      more.textContent = `and ${region.tasks.length - MOST} more`;
-      tasks.push(more);
-    }
-    const inside = document.createElement("ul");
-    inside.append(...(children.get(region.id) ?? []).slice(0, MOST).map(list));
-    const label = document.createElement("b");
-    label.textContent = `region ${region.id} `;
-    const state = document.createElement("span");
-    state.className = "state";
-    state.textContent = region.state;
-    item.append(label, state, ...tasks, inside);
-    return item;
+    const tasks = region.tasks.slice(0, MOST).map(showTask);
+    const rest = region.tasks.length - tasks.length;
+    if (rest > 0) tasks.push(element("div", "task more", `and ${rest} more`));
+    const inside = (children.get(region.id) ?? []).slice(0, MOST).map(list);
+    const label = element("b", "", `region ${region.id} `);
+    const state = element("span", "state", region.state);
+    return element("li", "", label, state, element("div", "tasks", ...tasks), element("ul", "", ...inside));
   };
-  const root = document.createElement("ul");
-  root.append(...(children.get(null) ?? []).map(list));
-  at("tree").replaceChildren(root);
+  at("tree").replaceChildren(element("ul", "", ...(children.get(null) ?? []).map(list)));
 }
 
 // Record, replay, download, report.

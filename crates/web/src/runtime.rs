@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use asx_kernel::lanes::{Certificate, Lane, SchedulerConfig, Suggestion};
 use asx_kernel::pump::{
@@ -306,6 +308,21 @@ impl Runtime {
     /// Stops everything, for good: in time, then by force.
     pub fn shutdown(&self, grace: Grace) {
         self.inner.root.shutdown(grace);
+    }
+
+    /// Has `then` called once everything is over, after a [`shutdown`](Runtime::shutdown). It is
+    /// not called if the runtime dies.
+    pub fn when_closed(&self, then: impl FnOnce() + 'static) {
+        let root = self.inner.root.clone();
+        let mut then = Some(then);
+        let closed = poll_fn(move |cx| {
+            if !root.poll_closed(cx.waker()) {
+                return Poll::Pending;
+            }
+            then.take().into_iter().for_each(|then| then());
+            Poll::Ready(())
+        });
+        self.inner.watch(closed, |_| ());
     }
 
     /// What lives, where, and what it waits for.

@@ -5,7 +5,7 @@
 //! with it.
 
 use super::home;
-use crate::shell::{cargo, command, has_target, output, run as sh, works};
+use crate::shell::{cargo, command, has_target, output, root, run as sh, works};
 use crate::{Result, apt};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,11 +111,11 @@ fn build_std(lib: &Path) -> Result {
     fs::rename(&half, lib).map_err(|error| format!("{}: {error}", lib.display()))
 }
 
-/// The program that writes the glue, built if it is not there.
+/// The program that writes the glue, built if it is not there or was built from another source.
 pub(super) fn bindgen() -> Result<PathBuf> {
     let folder = home().join("bindgen");
     let program = folder.join("release/asx-bindgen");
-    if !program.is_file() {
+    if !is_newer(&program, &root().join("xtask/bindgen/src/main.rs")) {
         println!("building the writer of the glue: once, a few minutes");
         let line = "build --release --manifest-path xtask/bindgen/Cargo.toml --target-dir";
         sh(cargo(line).arg(&folder))?;
@@ -144,6 +144,12 @@ pub(super) fn npm_packages() -> Result<PathBuf> {
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect())
+}
+
+/// Whether a file was made after the one it is made from. Not if it was never made.
+pub(super) fn is_newer(made: &Path, source: &Path) -> bool {
+    let time = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    matches!((time(made), time(source)), (Some(made), Some(source)) if made > source)
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result {

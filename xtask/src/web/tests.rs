@@ -2,7 +2,7 @@
 
 use super::{chain, dist, home, serve};
 use crate::shell::{cargo, command, output, root, run as sh, works};
-use crate::{Result, conform};
+use crate::{Result, apt, conform};
 
 /// All tests: of the package's types, in the browser, of pages of traces, and of the browser
 /// against other hosts.
@@ -39,11 +39,13 @@ fn types() -> Result {
     sh(command(&compiler.to_string_lossy(), &["--project"]).arg(project))
 }
 
-/// The tests that its driver can do, in Firefox where that is installed: it is not installed for
-/// them.
+/// The tests that its driver can do, in Firefox: installed for them where Debian's packages can be
+/// had, skipped elsewhere.
 fn in_firefox() -> Result<String> {
-    if !works("firefox-esr", &["--version"]) {
-        return Ok("Firefox skipped: firefox-esr is not installed".to_owned());
+    if !works("firefox-esr", &["--version"])
+        && let Err(why) = apt::install(&["firefox-esr"])
+    {
+        return Ok(format!("Firefox skipped: {why}"));
     }
     run_in("tests.mjs", "firefox")
 }

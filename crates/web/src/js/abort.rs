@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::task::{Poll, ready};
 
+use asx_kernel::cancel::Kind;
 use asx_runtime::{Cx, Operation, Why};
 use js_sys::{Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -69,8 +70,14 @@ impl Handles {
 pub fn cancel_on_abort(signal: &AbortSignal, cancel: impl Fn(Why) + 'static) -> AbortGuard {
     let said = |signal: &AbortSignal| {
         let reason = signal.reason();
-        let message = Reflect::get(&reason, &"message".into()).ok().and_then(|m| m.as_string());
-        Why::from(message.or_else(|| reason.as_string()).unwrap_or_else(|| "aborted".into()))
+        let text = |name: &str| Reflect::get(&reason, &name.into()).ok()?.as_string();
+        // What `AbortSignal.timeout` aborts with.
+        let kind = match text("name").as_deref() {
+            Some("TimeoutError") => Kind::Timeout,
+            _ => Kind::User,
+        };
+        let message = text("message").or_else(|| reason.as_string());
+        message.map_or(Why::from(kind), |message| Why::from(kind).message(message))
     };
     if signal.aborted() {
         cancel(said(signal));

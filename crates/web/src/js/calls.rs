@@ -40,6 +40,11 @@ impl Handles {
         granted
     }
 
+    /// The object itself.
+    pub fn as_object(&self) -> &JsValue {
+        &self.0
+    }
+
     pub(super) fn given(&self) -> &sys::Given {
         self.0.unchecked_ref()
     }
@@ -62,8 +67,19 @@ struct Joined {
     connection: Connection,
     _called: Closure<dyn Fn(u32)>,
     _rang: Closure<dyn Fn(u32)>,
-    _trapped: Closure<dyn Fn()>,
+    _trapped: Closure<dyn Fn(u32)>,
 }
+
+/// What can end a runtime from the page's side, in the order of `host.js`.
+const SITES: [&str; 7] = [
+    "a task trapped",
+    "the page's clock failed",
+    "the page's entropy failed",
+    "the page's timer failed",
+    "the page's post failed",
+    "the page's microtask failed",
+    "the page called back inside a host call",
+];
 
 /// The calls of one runtime: the place of its connection.
 struct PageCalls {
@@ -137,8 +153,8 @@ pub(super) fn open(handles: &Handles, mut config: Config) -> Runtime {
     let rang = Closure::<dyn Fn(u32)>::new(move |token| {
         let _ = b().map(|runtime| runtime.rang(token));
     });
-    let trapped = Closure::<dyn Fn()>::new(move || {
-        let _ = c().map(|runtime| runtime.trap("a task trapped"));
+    let trapped = Closure::<dyn Fn(u32)>::new(move |site| {
+        let _ = c().map(|runtime| runtime.trap(site_name(site)));
     });
     let connection = sys::connect(
         &handles.0,
@@ -147,8 +163,17 @@ pub(super) fn open(handles: &Handles, mut config: Config) -> Runtime {
         trapped.as_ref().unchecked_ref(),
     );
     let joined = Joined { connection, _called: called, _rang: rang, _trapped: trapped };
-    CONNECTIONS.with_borrow_mut(|all| all.places[place] = Some(Rc::new(joined)));
+    let joined = Rc::new(joined);
+    CONNECTIONS.with_borrow_mut(|all| all.places[place] = Some(joined.clone()));
     let runtime = Runtime::new(config, granted, Arc::new(PageCalls { place }));
     *inner.borrow_mut() = Rc::downgrade(&runtime.inner);
+    // What of the page failed before there was a runtime to tell.
+    if let Ok(site) = u32::try_from(joined.connection.broken()) {
+        runtime.trap(site_name(site));
+    }
     runtime
+}
+
+fn site_name(site: u32) -> &'static str {
+    SITES.get(site as usize).copied().unwrap_or(SITES[0])
 }

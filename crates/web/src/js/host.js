@@ -32,41 +32,98 @@ export function has(handles, name) {
   return handles != null && handles[name] != null;
 }
 
-// Joins a runtime to its page. A trap comes back as an exception: the runtime is told, and the page
-// sees it too.
+// What went wrong, by number; Rust has the words.
+const TRAP = 0;
+const CLOCK = 1;
+const ENTROPY = 2;
+const TIMER = 3;
+const POST = 4;
+const MICROTASK = 5;
+const REENTRY = 6;
+
+// Joins a runtime to its page.
+//
+// Nothing that the page's functions throw goes through the runtime, which could not be unwound: the
+// runtime is told, and ends. Nor may they call it back before they return. A trap comes back as an
+// exception: the runtime is told, and the page sees it too. From then on nothing of the runtime is
+// called. `handles.joined` gets a function that ends it so, `handles.trapped` is told when it has.
 export function connect(handles, called, rang, trapped) {
   const { clock, entropy, timer, post, microtask } = handles;
   let closed = false;
+  let asking = false;
+  let port;
+  let set = null;
+  const close = () => {
+    closed = true;
+    try {
+      if (set !== null) timer.clear(set);
+      port?.close();
+    } catch {
+      // It is the page's own.
+    }
+  };
+  // What failed, for who was not there yet to be told.
+  let broken = -1;
+  const fail = (site, error) => {
+    if (closed) return;
+    broken = site;
+    close();
+    try {
+      trapped(site);
+    } catch {
+      // It is beyond hearing. Those who watch from outside are told below.
+    }
+    handles.trapped?.(error);
+  };
+  const reentered = () => fail(REENTRY, new Error("the runtime was called inside a host call"));
+  const ask = (site, f, otherwise) => {
+    if (!closed && asking) reentered();
+    if (closed) return otherwise;
+    asking = true;
+    try {
+      return f();
+    } catch (error) {
+      fail(site, error);
+      return otherwise;
+    } finally {
+      asking = false;
+    }
+  };
   const guard = (f, token) => {
+    if (!closed && asking) reentered();
     if (closed) return;
     try {
       f(token);
     } catch (error) {
-      if (!closed) trapped();
+      fail(TRAP, error);
       throw error;
     }
   };
   const number = (data) => (Number.isInteger(data) && data > 0 && data < 2 ** 32 ? data : 0);
-  const port = post?.((data) => guard(called, number(data)));
-  let set = null;
+  const read = () => {
+    const ms = clock();
+    if (typeof ms === "number" && ms === ms) return ms;
+    throw new TypeError("the clock gave no number");
+  };
+  const draw = () => entropy().reduce((sum, word) => (sum << 32n) | BigInt(word), 0n);
+  handles.joined?.(fail);
+  if (post) port = ask(POST, () => post((data) => guard(called, number(data))));
   return {
-    microtask: (token) => microtask(() => guard(called, token)),
-    message: (token) => port.send(token),
-    timeout: (token) => timer.set(() => guard(called, token), 0),
-    arm: (ms, token) => {
-      if (set !== null) timer.clear(set);
-      set = timer.set(() => {
-        set = null;
-        guard(rang, token);
-      }, ms);
-    },
-    now: () => clock(),
-    entropy: () => entropy().reduce((sum, word) => (sum << 32n) | BigInt(word), 0n),
+    broken: () => broken,
+    microtask: (token) => ask(MICROTASK, () => void microtask(() => guard(called, token))),
+    message: (token) => ask(POST, () => port.send(token)),
+    timeout: (token) => ask(TIMER, () => void timer.set(() => guard(called, token), 0)),
+    arm: (ms, token) =>
+      ask(TIMER, () => {
+        if (set !== null) timer.clear(set);
+        set = timer.set(() => {
+          set = null;
+          guard(rang, token);
+        }, ms);
+      }),
+    now: () => ask(CLOCK, read, 0),
+    entropy: () => ask(ENTROPY, draw, 0n),
     // From now on nothing of the runtime is called: it is about to be freed.
-    close: () => {
-      closed = true;
-      if (set !== null) timer.clear(set);
-      port?.close();
-    },
+    close,
   };
 }

@@ -6,6 +6,7 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use asx_kernel::cancel::Kind;
 use asx_runtime::{Cancelled, Cx, Operation, Stop};
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
@@ -100,13 +101,29 @@ pub fn promise_of(program: &Program<Result<JsValue, JsValue>>) -> Promise {
     promise
 }
 
-/// A cancel as JavaScript sees it: an `Error` named `AbortError` that says why.
+/// A cancel as JavaScript sees it: the `DOMException` that the platform rejects with in such a
+/// case, `TimeoutError` if time was over and `AbortError` else. Its `kind` is that of the cancel it
+/// all began with, and its message says so to people.
 pub fn error_of(cancelled: &Cancelled) -> JsValue {
-    let error = js_sys::Error::new(&cancelled.to_string());
-    error.set_name("AbortError");
-    let kind = cancelled.kind().name().into();
-    let _ = js_sys::Reflect::set(&error, &"kind".into(), &kind);
-    error.into()
+    let root = cancelled.reason().chain().last().unwrap_or(cancelled.reason());
+    let name = match root.kind {
+        Kind::Timeout | Kind::Deadline => "TimeoutError",
+        _ => "AbortError",
+    };
+    let message = root.message.as_deref().unwrap_or(match root.kind {
+        Kind::Timeout => "the task timed out",
+        Kind::Deadline => "the task was not done by its deadline",
+        Kind::PollQuota => "the task was polled as often as it may be",
+        Kind::CostBudget => "the task has spent what it may spend",
+        Kind::FailFast => "a task beside it failed",
+        Kind::RaceLost => "another branch was quicker",
+        Kind::LinkedExit => "a task it is linked to has ended",
+        Kind::ParentCancelled => "the task around it has ended",
+        Kind::ResourceUnavailable => "something the task needs is not to be had",
+        Kind::Shutdown => "the runtime is shutting down",
+        Kind::User => "the task was cancelled",
+    });
+    super::sys::cancel_error(message, name, root.kind.name())
 }
 
 fn stop_error<E: fmt::Debug>(stop: &Stop<E>) -> JsValue {

@@ -20,6 +20,12 @@ extern "C" {
     ) -> Connection;
 }
 
+#[wasm_bindgen(module = "/src/js/error.js")]
+extern "C" {
+    #[wasm_bindgen(js_name = cancelError)]
+    pub(super) fn cancel_error(message: &str, name: &str, kind: &str) -> JsValue;
+}
+
 #[wasm_bindgen]
 extern "C" {
     /// A runtime's way to its page.
@@ -36,6 +42,8 @@ extern "C" {
     pub(super) fn now(this: &Connection) -> f64;
     #[wasm_bindgen(method)]
     pub(super) fn entropy(this: &Connection) -> u64;
+    #[wasm_bindgen(method)]
+    pub(super) fn broken(this: &Connection) -> i32;
     #[wasm_bindgen(method)]
     pub(super) fn close(this: &Connection);
 

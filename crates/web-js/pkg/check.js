@@ -1,0 +1,75 @@
+// What callers say, looked at before anything is changed. A value that makes no sense is an error
+// named `INVALID_ARGUMENT` that names the argument.
+
+export function named(name, message) {
+  const error = new Error(message);
+  error.name = name;
+  return error;
+}
+
+export const invalid = (message) => named("INVALID_ARGUMENT", message);
+
+/** A function. */
+export function callable(value, name) {
+  if (typeof value !== "function") throw invalid(`${name}: not a function`);
+  return value;
+}
+
+/** A number of milliseconds. */
+export function span(value, name) {
+  if (typeof value === "number" && value >= 0 && value < Infinity) return value;
+  throw invalid(`${name}: not a number of milliseconds from 0`);
+}
+
+/** A whole number. */
+export function count(value, name, least = 0, most = Number.MAX_SAFE_INTEGER) {
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw invalid(`${name}: not a whole number from ${least} to ${most}`);
+}
+
+const isObject = (value) => typeof value === "object" && value !== null;
+
+/** The options of `start`, all of them. */
+export function settingsOf(options) {
+  if (!isObject(options)) throw invalid("options: not an object");
+  const { capabilities, burst = 256, sliceMs = 4, journal = 0, module } = options;
+  count(burst, "burst", 1, 2 ** 32 - 1);
+  count(journal, "journal", 0, 2 ** 24);
+  if (!(typeof sliceMs === "number" && sliceMs > 0)) {
+    throw invalid("sliceMs: not a number of milliseconds above 0");
+  }
+  if (capabilities !== undefined) checkCapabilities(capabilities);
+  return { capabilities, burst, sliceMs, journal, module };
+}
+
+/** What no runtime of this package does without; the rest is denied if it is missing. */
+const NEEDED = ["microtask", "abortController"];
+
+function checkCapabilities(given) {
+  if (!isObject(given)) throw invalid("capabilities: not an object");
+  for (const name of ["clock", "entropy", "post", "microtask", "abortController", "fetch"]) {
+    const value = given[name];
+    if (value !== undefined && value !== null) callable(value, `capabilities.${name}`);
+    else if (NEEDED.includes(name)) throw invalid(`capabilities.${name}: nothing can run without it`);
+  }
+  const { timer } = given;
+  if (timer === undefined || timer === null) return;
+  if (!isObject(timer)) throw invalid("capabilities.timer: not an object");
+  callable(timer.set, "capabilities.timer.set");
+  callable(timer.clear, "capabilities.timer.clear");
+}
+
+/** The options of `spawn`: nothing, a name, or an object. */
+export function taskOptionsOf(options) {
+  if (options === undefined || options === null) return {};
+  if (typeof options === "string") return { name: options };
+  if (!isObject(options)) throw invalid("options: not a name or an object");
+  const { name, priority, deadlineMs, signal } = options;
+  const given = (value) => value !== undefined && value !== null;
+  if (given(name) && typeof name !== "string") throw invalid("name: not a text");
+  if (given(priority)) count(priority, "priority", 0, 255);
+  if (given(deadlineMs)) span(deadlineMs, "deadlineMs");
+  const listens = (signal) => isObject(signal) && "aborted" in signal && "addEventListener" in signal;
+  if (given(signal) && !listens(signal)) throw invalid("signal: not an AbortSignal");
+  return { name, priority, deadlineMs, signal };
+}

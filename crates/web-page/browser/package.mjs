@@ -1,0 +1,545 @@
+// The npm package as strangers use it: what fails and nobody awaits, a page whose own functions
+// throw, memory that runs out, why a task was cancelled, bad arguments, listeners that throw.
+
+import { strict as assert } from "node:assert";
+import { open } from "./browser.mjs";
+
+/** A blank page with `caps`, handles of the page's own for tests to change, and `pause`. */
+async function fresh(context) {
+  const opened = await open(context, "blank.html");
+  await opened.page.waitForFunction(() => globalThis.ready);
+  await opened.page.evaluate(async () => {
+    globalThis.pause = (ms = 30) => new Promise((next) => setTimeout(next, ms));
+    globalThis.pkg = await import("./pkg/asx.js");
+    // What a promise comes to, or that it comes to nothing.
+    globalThis.outcome = (promise) =>
+      Promise.race([
+        Promise.resolve(promise).then(
+          (value) => ["value", value],
+          (error) => ["error", error?.name, error?.message],
+        ),
+        pause(15_000).then(() => ["nothing"]),
+      ]);
+    globalThis.thrown = (body) => {
+      try {
+        return ["value", body()];
+      } catch (error) {
+        return ["error", error?.name, error?.message];
+      }
+    };
+  });
+  return opened;
+}
+
+export async function pack(context, test) {
+  await test("the package: failures that nobody awaits are unhandled rejections, cancels are not", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const unhandled = [];
+      addEventListener("unhandledrejection", (event) => {
+        event.preventDefault();
+        unhandled.push(event.reason?.message);
+      });
+      const asx = await pkg.start({ journal: 100 });
+      asx.subscribe(() => {});
+      asx.spawn(async () => { throw new Error("first"); });
+      asx.spawn(() => { throw new Error("second"); });
+      asx.spawn(async (cx) => {
+        cx.spawn(async () => { throw new Error("third"); });
+      });
+      const awaited = await asx.spawn(async () => { throw new Error("awaited"); }).promise.catch((e) => e.message);
+      asx.spawn(() => 1);
+      asx.spawn((cx) => cx.sleep(60_000)).cancel("enough");
+      asx.spawn((cx) => cx.sleep(60_000));
+      await pause(60);
+      asx.close();
+      await pause(60);
+      return { unhandled: unhandled.sort(), awaited };
+    });
+    assert.deepEqual(seen, { unhandled: ["first", "second", "third"], awaited: "awaited" });
+    await page.close();
+  });
+
+  await test("the package: a page function that throws ends the runtime, and another can start", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const results = {};
+      // Each works for a while: the runtime is in the middle of things when it throws.
+      const bad = (works, f) => {
+        let calls = 0;
+        return (...all) => {
+          calls += 1;
+          if (calls > works) throw new TypeError("the page is broken");
+          return f(...all);
+        };
+      };
+      const good = handles();
+      const cases = {
+        clock: { clock: bad(2, good.clock) },
+        "clock at once": { clock: bad(0, good.clock) },
+        "no number": { clock: () => "late" },
+        microtask: { microtask: bad(1, good.microtask) },
+        "microtask at once": { microtask: bad(0, good.microtask) },
+        timer: { timer: { set: bad(0, good.timer.set), clear: good.timer.clear } },
+        post: { post: bad(0, good.post) },
+        send: {
+          post: (receive) => {
+            const port = good.post(receive);
+            return { ...port, send: bad(2, port.send) };
+          },
+        },
+      };
+      for (const [name, change] of Object.entries(cases)) {
+        const asx = await pkg.start({ capabilities: handles(change), burst: 1 });
+        let inside = null;
+        const spawned = thrown(() =>
+          asx.spawn(async (cx) => {
+            await pause(1);
+            for (let n = 0; n < 4; n += 1) cx.spawn(() => 1).catch(() => {});
+            inside = cx.sleep(20);
+            inside.catch(() => {});
+            await cx.spawn(() => cx.sleep(20)).catch(() => {});
+            await new Promise(() => {});
+          }),
+        );
+        const task = spawned[0] === "value" ? spawned[1] : null;
+        const ended = task === null ? spawned : await outcome(task.promise);
+        const child = inside === null ? null : await outcome(inside);
+        const { trapped } = asx;
+        const later = thrown(() => asx.spawn(() => 1))[1];
+        const dump = thrown(() => asx.dump())[1];
+        const closed = thrown(() => asx.close());
+        const again = await pkg.start();
+        const works = await outcome(again.spawn(async (cx) => (await cx.sleep(1), 7)));
+        again.close();
+        results[name] = { ended, child, trapped, later, dump, closed, works };
+      }
+      return results;
+    });
+    for (const [name, it] of Object.entries(seen)) {
+      const all = `${name}: ${JSON.stringify(it)}`;
+      assert.equal(it.ended[1], "INTERNAL", all);
+      if (it.child !== null && it.child[0] === "error") assert.equal(it.child[1], "INTERNAL", all);
+      assert.notDeepEqual(it.child, ["nothing"], all);
+      assert.match(it.trapped, /the page's (clock|microtask|timer|post) failed/, all);
+      assert.match(it.trapped, /the page is broken|no number/, all);
+      assert.deepEqual([it.later, it.dump], ["INTERNAL", "INTERNAL"], all);
+      assert.equal(it.closed[0], "value", all);
+      assert.deepEqual(it.works, ["value", 7], all);
+    }
+    await page.close();
+  });
+
+  await test("the package: a clock or microtask that calls back into the runtime ends it, and only it", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const results = {};
+      let asx = null;
+      let armed = false;
+      const once = (call) => () => {
+        if (armed) {
+          armed = false;
+          call();
+        }
+        return performance.now();
+      };
+      let controller = new AbortController();
+      const cases = {
+        spawn: { clock: once(() => asx.spawn(() => 1)) },
+        "spawn for ever": { clock: () => (armed && asx.spawn(() => 1, { deadlineMs: 5 }), performance.now()) },
+        dump: { clock: once(() => asx.dump()) },
+        close: { clock: once(() => asx.close()) },
+        abort: { clock: once(() => controller.abort()) },
+        "at once": { microtask: (run) => run() },
+      };
+      for (const [name, change] of Object.entries(cases)) {
+        controller = new AbortController();
+        asx = await pkg.start({ capabilities: handles(change) });
+        const { signal } = controller;
+        const ended = outcome(asx.spawn((cx) => cx.sleep(60_000), { signal }).promise);
+        await pause(10);
+        armed = true;
+        thrown(() => asx.spawn(() => 1, { deadlineMs: 50 }).catch(() => {}));
+        const first = await ended;
+        armed = false;
+        const { trapped } = asx;
+        const closed = thrown(() => asx.close());
+        await pause(1);
+        const again = await pkg.start();
+        const works = await outcome(again.spawn(async (cx) => (await cx.sleep(1), 7)));
+        again.close();
+        results[name] = { first, trapped, closed, works };
+      }
+      return results;
+    });
+    for (const [name, it] of Object.entries(seen)) {
+      const all = `${name}: ${JSON.stringify(it)}`;
+      assert.equal(it.first[1], "INTERNAL", all);
+      assert.match(it.trapped, /called back inside a host call/, all);
+      assert.equal(it.closed[0], "value", all);
+      assert.deepEqual(it.works, ["value", 7], all);
+    }
+    await page.close();
+  });
+
+  await test("the package: memory that runs out ends the runtime, close releases it, start works again", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      // The module with room for no more than 4 MiB.
+      const whole = new Uint8Array(await (await fetch("./pkg/wasm/asx_bg.wasm")).arrayBuffer());
+      const module = limited(whole, 64);
+      const asx = await pkg.start({ module });
+      const memory = async () => (await (await import("./pkg/wasm/asx.js")).default()).memory.buffer.byteLength;
+      const first = await memory();
+      const tasks = [asx.spawn(() => new Promise(() => {}))];
+      const ends = [outcome(tasks[0].promise)];
+      let error = null;
+      for (let n = 0; n < 1_000_000 && error === null; n += 1) {
+        try {
+          const task = asx.spawn(() => new Promise(() => {}));
+          task.promise.catch(() => {});
+          if (n % 1000 === 0) ends.push(outcome(task.promise));
+        } catch (caught) {
+          error = [caught.name, caught.message];
+        }
+      }
+      const full = await memory();
+      const names = new Set((await Promise.all(ends)).map((end) => end[1]));
+      const { trapped } = asx;
+      const closed = thrown(() => asx.close());
+      const released = await memory();
+      const again = await pkg.start();
+      const works = await outcome(again.spawn(async (cx) => (await cx.sleep(1), 7)));
+      again.close();
+      return { error, names: [...names], trapped, closed, works, sizes: [first, full, released] };
+
+      function limited(bytes, most) {
+        const number = (at) => {
+          let [value, shift] = [0, 0];
+          for (;;) {
+            const byte = bytes[at++];
+            value += (byte & 127) * 2 ** shift;
+            shift += 7;
+            if (byte < 128) return [value, at];
+          }
+        };
+        const leb = (value) => (value < 128 ? [value] : [(value & 127) | 128, ...leb(value >>> 7)]);
+        let at = 8;
+        for (;;) {
+          const start = at;
+          const id = bytes[at++];
+          const [size, body] = number(at);
+          if (id === 5) {
+            // One memory: its flags, and how much there is at first.
+            const [least] = number(body + 2);
+            const limits = [1, 1, ...leb(least), ...leb(most)];
+            const section = [5, ...leb(limits.length), ...limits];
+            return new Uint8Array([...bytes.slice(0, start), ...section, ...bytes.slice(body + size)]);
+          }
+          at = body + size;
+        }
+      }
+    });
+    const all = JSON.stringify(seen);
+    assert.equal(seen.error?.[0], "INTERNAL", all);
+    assert.deepEqual(seen.names, ["INTERNAL"], all);
+    assert.match(seen.trapped, /memory ran out/, all);
+    assert.equal(seen.closed[0], "value", all);
+    assert.deepEqual(seen.works, ["value", 7], all);
+    assert.ok(seen.sizes[1] > 3_000_000 && seen.sizes[2] <= seen.sizes[0], all);
+    await page.close();
+  });
+
+  await test("the package: a task of JavaScript costs at most 400 bytes of the module's memory", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const asx = await pkg.start();
+      const { memory } = await (await import("./pkg/wasm/asx.js")).default();
+      const COUNT = 100_000;
+      const before = memory.buffer.byteLength;
+      const release = [];
+      let begun = 0;
+      const tasks = [];
+      for (let n = 0; n < COUNT; n += 1) {
+        tasks.push(asx.spawn((cx) => {
+          begun += cx.signal.aborted ? 0 : 1;
+          return new Promise((done) => release.push(done));
+        }));
+      }
+      const spawned = (memory.buffer.byteLength - before) / COUNT;
+      while (begun < COUNT) await pause(10);
+      const waiting = (memory.buffer.byteLength - before) / COUNT;
+      for (const done of release) done(1);
+      const sum = (await Promise.all(tasks)).reduce((a, b) => a + b, 0);
+      const left = asx.dump().regions.flatMap((region) => region.tasks).length;
+      asx.close();
+      return { spawned, waiting, sum, left };
+    });
+    console.log(`     ${seen.spawned.toFixed(0)} bytes spawned, ${seen.waiting.toFixed(0)} begun and waiting`);
+    assert.deepEqual([seen.sum, seen.left], [100_000, 0]);
+    assert.ok(seen.spawned <= 400 && seen.waiting <= 400, JSON.stringify(seen));
+    await page.close();
+  });
+
+  await test("the package: cancels say their root kind, keep the caller's reason, and read well", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const asx = await pkg.start();
+      const reason = { why: "an object" };
+      const told = (error, cause) => ({
+        dom: error instanceof DOMException,
+        name: error.name,
+        kind: error.kind,
+        same: error.cause === cause,
+        message: error.message,
+      });
+      const sleeps = (cx) => cx.sleep(60_000);
+      const ends = async (task, cause) => told(await task.promise.catch((error) => error), cause);
+      const cancelled = asx.spawn(sleeps);
+      await pause(5);
+      cancelled.cancel(reason);
+      const words = asx.spawn(sleeps);
+      words.cancel("the user left");
+      const bare = asx.spawn(sleeps);
+      bare.cancel();
+      const controller = new AbortController();
+      const aborted = asx.spawn(sleeps, { signal: controller.signal });
+      await pause(5);
+      const why = new RangeError("gone");
+      controller.abort(why);
+      const before = new AbortController();
+      before.abort(reason);
+      let ran = false;
+      const never = asx.spawn(() => { ran = true; }, { signal: before.signal });
+      const signal = AbortSignal.timeout(10);
+      const timed = asx.spawn(sleeps, { signal });
+      const late = asx.spawn(sleeps, { deadlineMs: 10 });
+      // What a task inside, its signal and its sleep say of the cancel of the one around it.
+      let inner = null;
+      const outer = asx.spawn(async (cx) => {
+        const child = cx.spawn(async (cx) => {
+          const slept = await cx.sleep(60_000).catch((error) => error);
+          inner = { slept: told(slept, reason), signal: told(cx.signal.reason, reason) };
+          throw slept;
+        });
+        const ended = await child.catch((error) => error);
+        inner.child = told(ended, reason);
+        // A task may still wait while it cleans up.
+        inner.cleaned = await outcome(cx.sleep(1));
+      });
+      await pause(5);
+      outer.cancel(reason);
+      let children = null;
+      const parent = asx.spawn(async (cx) => {
+        const child = cx.spawn(sleeps);
+        await cx.sleep(1);
+        cx.cancelChildren(reason);
+        children = told(await child.catch((error) => error), reason);
+        return 5;
+      });
+      const results = {
+        cancelled: await ends(cancelled, reason),
+        words: await ends(words, "the user left"),
+        bare: await ends(bare, undefined),
+        aborted: await ends(aborted, why),
+        never: await ends(never, reason),
+        timed: await timed.promise.catch((error) => told(error, signal.reason)),
+        late: await ends(late, undefined),
+        outer: await ends(outer, reason),
+        inner,
+        parent: await outcome(parent.promise),
+        children,
+        ran,
+      };
+      const stopped = asx.spawn(sleeps);
+      await pause(5);
+      const shut = asx.shutdown();
+      results.stopped = await ends(stopped, undefined);
+      await shut;
+      asx.close();
+      return results;
+    });
+    const user = { dom: true, name: "AbortError", kind: "User", same: true };
+    const time = { dom: true, name: "TimeoutError", same: true };
+    const check = (name, it, wanted, message) => {
+      const { message: said, ...rest } = it;
+      assert.deepEqual(rest, wanted, `${name}: ${JSON.stringify(it)}`);
+      assert.match(said, message, name);
+    };
+    check("cancelled", seen.cancelled, user, /^the task was cancelled$/);
+    check("words", seen.words, user, /^the user left$/);
+    check("bare", seen.bare, user, /^the task was cancelled$/);
+    check("aborted", seen.aborted, user, /^gone$/);
+    check("never", seen.never, user, /^the task was cancelled$/);
+    assert.equal(seen.ran, false);
+    check("timed", seen.timed, { ...time, kind: "Timeout" }, /timed out|timeout/i);
+    check("late", seen.late, { ...time, kind: "Deadline" }, /^the task was not done by its deadline$/);
+    check("outer", seen.outer, user, /^the task was cancelled$/);
+    check("inner sleep", seen.inner.slept, user, /^the task was cancelled$/);
+    check("inner signal", seen.inner.signal, user, /^the task was cancelled$/);
+    check("inner", seen.inner.child, user, /^the task was cancelled$/);
+    assert.equal(seen.inner.cleaned[0], "value");
+    check("children", seen.children, user, /^the task was cancelled$/);
+    assert.deepEqual(seen.parent, ["value", 5]);
+    check("stopped", seen.stopped, { ...user, kind: "Shutdown" }, /^the runtime is shutting down$/);
+    await page.close();
+  });
+
+  await test("the package: a listener that throws, journal gaps, a load that fails and is tried again", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const errors = [];
+      addEventListener("unhandledrejection", (event) => {
+        event.preventDefault();
+        errors.push(event.reason?.message);
+      });
+      const failed = await pkg.start({ module: "./pkg/wasm/missing.wasm" }).then(() => "started", () => "failed");
+      const asx = await pkg.start({ journal: 40 });
+      const [all, late] = [[], []];
+      asx.subscribe(() => { throw new Error("a bad listener"); });
+      const stop = asx.subscribe((event) => all.push(event));
+      asx.subscribe((event) => {
+        late.push(event);
+        // A listener may do what it likes.
+        asx.flush();
+        stop();
+        asx.subscribe(() => {});
+      });
+      await asx.spawn((cx) => cx.sleep(1));
+      asx.flush();
+      const first = { all: all.length, late: late.length, bad: errors.length };
+      const busy = [];
+      asx.subscribe((event) => busy.push(event));
+      // More than is retained, before anybody is told.
+      await Promise.all(Array.from({ length: 60 }, () => asx.spawn((cx) => cx.id)));
+      asx.flush();
+      await pause(5);
+      asx.close();
+      // Copies: not every driver knows that two lists have the same things in them.
+      return { failed, first, busy: structuredClone(busy), late: structuredClone(late), errors };
+    });
+    assert.equal(seen.failed, "failed");
+    assert.ok(seen.first.all >= 1 && seen.first.late > 5, JSON.stringify(seen.first));
+    assert.ok(seen.errors.length > 5 && seen.errors.every((it) => it === "a bad listener"), `${seen.errors}`);
+    const gaps = seen.busy.filter((event) => event.event === "journal_gap");
+    assert.ok(gaps.length >= 1, "no gap was told");
+    // With the gaps, nothing is missing: each event follows the one before, or the gap does.
+    const events = seen.late;
+    for (let n = 1; n < events.length; n += 1) {
+      const before = events[n - 1].event === "journal_gap" ? events[n - 1].to : events[n - 1].seq;
+      const here = events[n].event === "journal_gap" ? events[n].from : events[n].seq;
+      assert.equal(here, before + 1, JSON.stringify([events[n - 1], events[n]]));
+      if (events[n].event === "journal_gap") assert.equal(events[n].lost, events[n].to - events[n].from + 1);
+    }
+    await page.close();
+  });
+
+  await test("the package: bad arguments are typed errors, and change nothing", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const starts = {};
+      const bad = [
+        { burst: "many" }, { burst: 0 }, { burst: 1.5 }, { burst: NaN }, { burst: -1 }, { burst: 2 ** 32 },
+        { sliceMs: "4" }, { sliceMs: NaN }, { sliceMs: 0 }, { sliceMs: -4 },
+        { journal: "all" }, { journal: -1 }, { journal: 0.5 }, { journal: Infinity },
+        { capabilities: {} }, { capabilities: 5 }, { capabilities: { ...handles(), clock: 5 } },
+        { capabilities: { ...handles(), timer: {} } }, { capabilities: { ...handles(), microtask: undefined } },
+        { capabilities: { ...handles(), post: "post" } }, { capabilities: { ...handles(), entropy: {} } },
+        { capabilities: { ...handles(), abortController: null } },
+        null, 7, "fast",
+      ];
+      for (const options of bad) {
+        const ended = await outcome(pkg.start(options));
+        if (ended[0] === "value") ended[1].close();
+        starts[JSON.stringify(options) + Object.keys(starts).length] = ended[0] === "value" ? "started" : ended[1];
+      }
+      const asx = await pkg.start({ sliceMs: Infinity });
+      const calls = {
+        "spawn(42)": () => asx.spawn(42),
+        "spawn()": () => asx.spawn(),
+        "spawn({})": () => asx.spawn({}),
+        "a symbol": () => asx.spawn(() => 1, { name: Symbol("x") }),
+        "hostEvents(all)": () => asx.hostEvents("all"),
+        "hostEvents(NaN)": () => asx.hostEvents(NaN),
+        "subscribe(5)": () => asx.subscribe(5),
+        "grant(files)": () => asx.grant("files"),
+        "grant(5)": () => asx.grant(5),
+        "revoke()": () => asx.revoke(),
+      };
+      const thrown_by = Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, thrown(call)[1]]));
+      const inside = await asx.spawn(async (cx) => ({
+        nan: (await outcome(cx.sleep(NaN)))[1],
+        text: (await outcome(cx.sleep("1s")))[1],
+        negative: (await outcome(cx.sleep(-1)))[1],
+        none: (await outcome(cx.sleep()))[1],
+        endless: (await outcome(cx.sleep(Infinity)))[1],
+        body: thrown(() => cx.spawn(42))[1],
+        priority: thrown(() => cx.spawn(() => 1, { priority: 999 }))[1],
+        fine: await outcome(cx.sleep(0).then(() => "slept")),
+      })).promise;
+      inside.shutdown = [
+        (await outcome(asx.shutdown({ softMs: NaN })))[1],
+        (await outcome(asx.shutdown({ hardMs: "soon" })))[1],
+        (await outcome(asx.shutdown(5)))[1],
+      ];
+      // None of that has stopped anything.
+      const works = await outcome(asx.spawn(() => 7));
+      const left = asx.dump().regions.flatMap((region) => region.tasks).length;
+      const made = [
+        thrown(() => new pkg.Runtime())[1],
+        thrown(() => new pkg.Task())[1],
+        thrown(() => new (Object.getPrototypeOf(asx).constructor)({}))[1],
+      ];
+      const partial = { ...handles() };
+      delete partial.timer;
+      asx.close();
+      const without = await pkg.start({ capabilities: partial });
+      const granted = thrown(() => without.grant("timer"))[1];
+      without.close();
+      return { starts, thrown_by, inside, works, left, made, granted };
+    });
+    for (const [options, name] of Object.entries(seen.starts)) assert.equal(name, "INVALID_ARGUMENT", options);
+    for (const [call, name] of Object.entries(seen.thrown_by)) assert.equal(name, "INVALID_ARGUMENT", call);
+    const { fine, shutdown, ...wrong } = seen.inside;
+    for (const [call, name] of Object.entries(wrong)) assert.equal(name, "INVALID_ARGUMENT", call);
+    assert.deepEqual(shutdown, ["INVALID_ARGUMENT", "INVALID_ARGUMENT", "INVALID_ARGUMENT"]);
+    assert.deepEqual([fine, seen.works, seen.left], [["value", "slept"], ["value", 7], 0]);
+    assert.deepEqual(seen.made, ["TypeError", "TypeError", "TypeError"]);
+    assert.equal(seen.granted, "CAPABILITY_DENIED");
+    await page.close();
+  });
+
+  await test("the package: tasks are promises, and a shutdown can be awaited", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const asx = await pkg.start();
+      const order = [];
+      const value = await asx.spawn(() => 1).then((n) => n + 1).finally(() => order.push("finally"));
+      const caught = await asx.spawn(() => { throw new TypeError("x"); }).catch((error) => error.name);
+      const ended = await asx.spawn(() => { throw new TypeError("x"); }).finally(() => order.push("also")).catch(() => 0);
+      const all = await Promise.all([asx.spawn(() => 2), asx.spawn(async (cx) => (await cx.sleep(1), 3))]);
+      const { id } = asx.spawn((cx) => cx.id);
+      asx.spawn(async (cx) => {
+        await new Promise((done) => {
+          cx.signal.addEventListener("abort", () => setTimeout(() => (order.push("cleaned up"), done()), 20));
+        });
+      }).catch(() => order.push("cancelled"));
+      // This one never ends by itself, and does not look.
+      asx.spawn(() => new Promise(() => {})).catch((error) => order.push(`forced: ${error.kind}`));
+      await pause(5);
+      const shut = asx.shutdown({ softMs: 1, hardMs: 100 });
+      const late = thrown(() => asx.spawn(() => 1))[1];
+      await shut;
+      order.push("shut");
+      const again = await outcome(asx.shutdown());
+      const left = asx.dump().regions.flatMap((region) => region.tasks).length;
+      asx.close();
+      return { value, caught, ended, all, id, order, late, left, again: again[0] };
+    });
+    assert.deepEqual([seen.value, seen.caught, seen.ended, seen.all], [2, "TypeError", 0, [2, 3]]);
+    assert.ok(Number.isInteger(seen.id));
+    assert.deepEqual(seen.order, ["finally", "also", "cleaned up", "cancelled", "forced: Shutdown", "shut"]);
+    assert.deepEqual([seen.late, seen.left, seen.again], ["REGION_NOT_OPEN", 0, "value"]);
+    await page.close();
+  });
+}
