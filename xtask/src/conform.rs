@@ -5,15 +5,22 @@ use crate::json::Json;
 use crate::report::Verdict;
 use crate::shell::{cargo, partial_output, target_dir};
 
+/// The hosts that run the C library, each with a profile of its own.
+const C_PROFILES: [&str; 4] = ["c", "c-embedded", "c-hft", "c-automotive"];
+
 pub(crate) fn section() -> Verdict {
     let all = || {
-        let [native, lab, web, c] = ["native", "lab", "web", "c"].map(|host| run(host, true));
-        Ok((run("model", false)?, native?, lab?, web?, c?))
+        let [native, lab, web] = ["native", "lab", "web"].map(|host| run(host, true));
+        let c = C_PROFILES.map(|host| run(host, true)).into_iter().collect::<Result<Vec<_>>>()?;
+        if c.iter().any(|passed| *passed != c[0]) {
+            return Err(format!("profiles of C that passed different numbers: {c:?}"));
+        }
+        Ok((run("model", false)?, native?, lab?, web?, c[0]))
     };
     match all() {
         Ok((model, native, lab, web, c)) => Verdict::Passed(format!(
             "{model} on the model, {native} on threads' workers, {lab} on the lab's, \
-             {web} in a page without a browser, {c} through C"
+             {web} in a page without a browser, {c} through each profile of C"
         )),
         Err(why) => Verdict::Failed(why),
     }
@@ -22,7 +29,8 @@ pub(crate) fn section() -> Verdict {
 /// Whether the hosts do the same, scenario by scenario. What they do not is left in a folder. Here
 /// the web is without a browser; the section `browser` compares it in one.
 pub(crate) fn parity_section() -> Verdict {
-    match parity("model,native,lab,web,c", "program") {
+    let hosts = format!("model,native,lab,web,{}", C_PROFILES.join(","));
+    match parity(&hosts, "program") {
         Ok(runs) => Verdict::Passed(format!("{runs} runs compared")),
         Err(why) => Verdict::Failed(why),
     }

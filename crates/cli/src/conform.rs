@@ -89,10 +89,12 @@ fn twins(fixtures: &[Fixture]) -> Vec<Option<String>> {
 
 /// The host of that name.
 pub(crate) fn host(name: &str) -> Box<dyn Host> {
+    if let Some(c) = C::named(name) {
+        return Box::new(c);
+    }
     match name {
         "native" => Box::new(Native::new()),
         "lab" => Box::new(Native::in_lab()),
-        "c" => Box::new(C::new()),
         "web" => Box::new(Native::in_page()),
         _ => Box::new(Model::new()),
     }

@@ -87,7 +87,8 @@ enum Shell {
 }
 
 /// The hosts that the corpus can be run on.
-const HOSTS: [&str; 5] = ["model", "native", "lab", "web", "c"];
+const HOSTS: [&str; 8] =
+    ["model", "native", "lab", "web", "c", "c-embedded", "c-hft", "c-automotive"];
 
 #[derive(Args, Default)]
 struct Conform {

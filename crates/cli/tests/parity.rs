@@ -80,7 +80,7 @@ fn a_host_that_is_elsewhere_is_compared_by_its_record() {
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{out}{}", text(&output.stderr));
     // The model has them all, and so has its record.
-    assert!(out.contains("model, web                 15         0        0"), "{out}");
+    assert!(out.contains("model, web                       15         0        0"), "{out}");
 }
 
 #[test]

@@ -14,7 +14,26 @@ fn scenarios() -> Vec<Arc<Scenario>> {
 
 #[test]
 fn every_fixture_the_library_can_express_is_the_models() {
-    let (mut c, mut model) = (C::new(), Model::new());
+    is_the_models("c");
+}
+
+#[test]
+fn the_embedded_profile_runs_the_same_corpus() {
+    is_the_models("c-embedded");
+}
+
+#[test]
+fn the_hft_profile_runs_the_same_corpus() {
+    is_the_models("c-hft");
+}
+
+#[test]
+fn the_automotive_profile_runs_the_same_corpus() {
+    is_the_models("c-automotive");
+}
+
+fn is_the_models(host: &str) {
+    let (mut c, mut model) = (C::named(host).unwrap(), Model::new());
     let (mut passed, mut skipped) = (0, BTreeMap::<String, usize>::new());
     let mut wrong = Vec::new();
     for scenario in scenarios() {

@@ -91,7 +91,7 @@ impl fmt::Display for Difference {
         if let Some((event, sides)) = &self.first {
             writeln!(f, "  they part at event {event}")?;
             for (host, line) in self.hosts.iter().zip(sides) {
-                writeln!(f, "    {host:<8} {}", line.as_deref().unwrap_or("(the end)"))?;
+                writeln!(f, "    {host:<12} {}", line.as_deref().unwrap_or("(the end)"))?;
             }
         }
         Ok(())

@@ -340,11 +340,11 @@ fn report(
             write!(out, "{difference}")?;
             writeln!(out, "  repro: {}", repro(options, difference))?;
         }
-        writeln!(out, "{:<20} {:>8} {:>9} {:>8}", "hosts", "compared", "different", "skipped")?;
+        writeln!(out, "{:<26} {:>8} {:>9} {:>8}", "hosts", "compared", "different", "skipped")?;
         for Pair { hosts: [one, other], compared, skipped, differences } in pairs {
             let different = differences.len();
             let hosts = format!("{one}, {other}");
-            writeln!(out, "{hosts:<20} {compared:>8} {different:>9} {skipped:>8}")?;
+            writeln!(out, "{hosts:<26} {compared:>8} {different:>9} {skipped:>8}")?;
         }
         match web {
             Some(Place::Browser) => writeln!(out, "web was run in headless Chromium")?,

@@ -99,11 +99,20 @@ impl Shared {
         Ok(progress)
     }
 
-    /// Steps until nothing is runnable now; answers how often. The guard's number, if reached.
+    /// Steps until nothing is runnable now; answers how often. The guard's number, if reached. A
+    /// profile may bound the steps of a call: then there are several.
     fn run(&self, max_steps: u64) -> Result<u64, u64> {
-        match self.step(max_steps.saturating_add(1)) {
-            Ok(progress) if progress.polls <= max_steps => Ok(progress.polls),
-            _ => Err(max_steps),
+        let mut polls = 0;
+        loop {
+            let left = max_steps.saturating_add(1) - polls;
+            let progress = self.step(left).map_err(|_| max_steps)?;
+            polls += progress.polls;
+            if polls > max_steps {
+                return Err(max_steps);
+            }
+            if progress.idle != 0 {
+                return Ok(polls);
+            }
         }
     }
 

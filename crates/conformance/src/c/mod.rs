@@ -26,8 +26,9 @@ use crate::names::Names;
 use crate::pattern::Named;
 use crate::scenario::{Name, Op, Scenario, ScriptStep, Settings};
 use asx_capi::config::{
-    ASX_PROFILE_CORE, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE,
-    ASX_TRACE_REFUSE, AsxConfig,
+    ASX_FLAG_POOL, ASX_PROFILE_AUTOMOTIVE, ASX_PROFILE_CORE, ASX_PROFILE_EMBEDDED, ASX_PROFILE_HFT,
+    ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE, ASX_TRACE_REFUSE,
+    AsxConfig,
 };
 use asx_capi::*;
 use asx_kernel::journal::{EventKind, WhenFull};
@@ -80,16 +81,30 @@ fn answer(number: AsxStatus) -> Result<(), Status> {
 }
 
 /// The C library.
-#[derive(Default)]
 pub struct C {
     shared: Option<Rc<Shared>>,
+    name: &'static str,
     profile: i32,
 }
 
 impl C {
-    /// A host with nothing in it.
+    /// The profiles, by the name of the host that runs each.
+    pub const PROFILES: [(&'static str, i32); 4] = [
+        ("c", ASX_PROFILE_CORE),
+        ("c-embedded", ASX_PROFILE_EMBEDDED),
+        ("c-hft", ASX_PROFILE_HFT),
+        ("c-automotive", ASX_PROFILE_AUTOMOTIVE),
+    ];
+
+    /// The host of that name, with nothing in it.
+    pub fn named(name: &str) -> Option<C> {
+        let (name, profile) = C::PROFILES.into_iter().find(|(host, _)| *host == name)?;
+        Some(C { shared: None, name, profile })
+    }
+
+    /// The host of the profile without limits.
     pub fn new() -> C {
-        C { shared: None, profile: ASX_PROFILE_CORE }
+        C::default()
     }
 
     /// Destroys the runtime, and with it the scripts, which know their `Shared`.
@@ -100,9 +115,16 @@ impl C {
     }
 }
 
+impl Default for C {
+    fn default() -> C {
+        let [(name, profile), ..] = C::PROFILES;
+        C { shared: None, name, profile }
+    }
+}
+
 impl Host for C {
     fn name(&self) -> &'static str {
-        "c"
+        self.name
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
@@ -428,6 +450,11 @@ impl Shared {
     }
 }
 
+/// Bytes of a pool in which every scenario has room: what its limits do not bound is not counted.
+const POOL: u64 = 64 << 20;
+
+/// What the scenario says, over what the profile says. Limits are the scenario's alone: by those a
+/// profile may differ.
 fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Status> {
     let limit = |name| config.limits.get(name).map_or(ASX_NONE, |limit| *limit as u64);
     let own = AsxConfig::of_profile(profile)?;
@@ -464,6 +491,8 @@ fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Statu
         first_timer_generation: timers.first_generation.unwrap_or(own.first_timer_generation),
         chain_depth: u32::try_from(config.chain.0).unwrap_or(u32::MAX),
         chain_bytes: u32::try_from(config.chain.1).unwrap_or(u32::MAX),
+        watchdog_ns: ASX_NONE,
+        pool_bytes: if own.flags & ASX_FLAG_POOL == 0 { 0 } else { POOL },
         ..own
     })
 }
