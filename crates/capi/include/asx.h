@@ -776,7 +776,7 @@ typedef struct asx_config {
     uint64_t seed;
     /* Tasks not over; ASX_NONE for no limit, here and below. */
     uint64_t max_tasks;
-    /* Regions not closed, the root included. */
+    /* Regions not closed, the root included: 0 is refused. */
     uint64_t max_regions;
     /* Obligations not resolved. */
     uint64_t max_obligations;
@@ -794,7 +794,7 @@ typedef struct asx_config {
     uint64_t max_memory;
     /* Events the journal keeps. */
     uint64_t max_trace;
-    /* Polls, and timers fired, in one call of asx_step. */
+    /* Polls, and timers fired, in one call of asx_step; 0 is refused, since nothing could run. */
     uint64_t max_steps;
     /* What happens when the journal is full: ASX_TRACE_. */
     int32_t trace_full;
@@ -830,7 +830,9 @@ typedef struct asx_config {
     void *pool_memory;
     /* Given to each hook. */
     void *hook;
-    /* The clock for ASX_NOW; may be NULL. */
+    /* The clock for ASX_NOW; may be NULL. One that answers ASX_NONE has no time to give: the call
+     * answers ASX_CAPABILITY_DENIED, and nothing has happened.
+     */
     asx_clock_fn clock;
     /* Lines for people; may be NULL. */
     asx_log_fn log;
@@ -1028,7 +1030,8 @@ asx_status asx_runtime_destroy(asx_runtime *rt);
  * Pre: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as the
  * current time. `progress` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
  * Answers: ASX_OK, whether or not work is left (see `progress`); ASX_INVALID_ARGUMENT;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback; ASX_INTERNAL.
+ * ASX_CAPABILITY_DENIED when the clock hook answers ASX_NONE; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT from inside a callback; ASX_INTERNAL.
  */
 asx_status asx_step(asx_runtime *rt, uint64_t now, uint64_t max_steps, asx_progress *progress);
 
@@ -1036,8 +1039,8 @@ asx_status asx_step(asx_runtime *rt, uint64_t now, uint64_t max_steps, asx_progr
  *
  * Pre: as asx_step. Thread: the owner's. Owns: nothing. Answers: ASX_OK when idle;
  * ASX_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback;
- * ASX_INTERNAL.
+ * ASX_INVALID_ARGUMENT; ASX_CAPABILITY_DENIED when the clock hook answers ASX_NONE;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback; ASX_INTERNAL.
  */
 asx_status asx_run_until_idle(asx_runtime *rt, uint64_t now, asx_progress *progress);
 

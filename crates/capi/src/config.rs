@@ -99,7 +99,7 @@ pub struct AsxConfig {
     pub seed: u64,
     /// Tasks not over; ASX_NONE for no limit, here and below.
     pub max_tasks: u64,
-    /// Regions not closed, the root included.
+    /// Regions not closed, the root included: 0 is refused.
     pub max_regions: u64,
     /// Obligations not resolved.
     pub max_obligations: u64,
@@ -117,7 +117,7 @@ pub struct AsxConfig {
     pub max_memory: u64,
     /// Events the journal keeps.
     pub max_trace: u64,
-    /// Polls, and timers fired, in one call of asx_step.
+    /// Polls, and timers fired, in one call of asx_step; 0 is refused, since nothing could run.
     pub max_steps: u64,
     /// What happens when the journal is full: ASX_TRACE_.
     pub trace_full: i32,
@@ -152,7 +152,8 @@ pub struct AsxConfig {
     pub pool_memory: *mut c_void,
     /// Given to each hook.
     pub hook: *mut c_void,
-    /// The clock for ASX_NOW; may be NULL.
+    /// The clock for ASX_NOW; may be NULL. One that answers ASX_NONE has no time to give: the call
+    /// answers ASX_CAPABILITY_DENIED, and nothing has happened.
     pub clock: Option<AsxClockFn>,
     /// Lines for people; may be NULL.
     pub log: Option<AsxLogFn>,
@@ -250,6 +251,7 @@ impl AsxConfig {
         let known =
             ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL | ASX_FLAG_NO_JOURNAL;
         guard::ensure(self.flags & !known == 0)?;
+        guard::ensure(self.max_regions > 0 && self.max_steps > 0)?;
         let given = !self.pool_memory.is_null();
         let told = self.flags & ASX_FLAG_POOL != 0 && self.pool_bytes > 0;
         guard::ensure(!given || told)?;

@@ -144,7 +144,8 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
 /// Pre: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as the
 /// current time. `progress` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
 /// Answers: ASX_OK, whether or not work is left (see `progress`); ASX_INVALID_ARGUMENT;
-/// ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback; ASX_INTERNAL.
+/// ASX_CAPABILITY_DENIED when the clock hook answers ASX_NONE; ASX_AFFINITY_VIOLATION;
+/// ASX_REENTRANT from inside a callback; ASX_INTERNAL.
 ///
 /// # Safety
 /// As said under Pre.
@@ -166,8 +167,8 @@ pub unsafe extern "C" fn asx_step(
 ///
 /// Pre: as asx_step. Thread: the owner's. Owns: nothing. Answers: ASX_OK when idle;
 /// ASX_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
-/// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback;
-/// ASX_INTERNAL.
+/// ASX_INVALID_ARGUMENT; ASX_CAPABILITY_DENIED when the clock hook answers ASX_NONE;
+/// ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback; ASX_INTERNAL.
 ///
 /// # Safety
 /// As said under Pre.

@@ -115,10 +115,12 @@ fn instant(rt: &AsxRuntime, call: &'static CStr, now: u64) -> Answer<Time> {
         _ => return Ok(Time::from_nanos(now)),
     };
     // SAFETY: rule 3 for the core; the hook was given together with its pointer.
-    unsafe {
+    let told = unsafe {
         rt.with(|core| core.may_run(call))?;
-        Ok(Time::from_nanos(rt.keep_out(|| clock(rt.hooks.hook))))
-    }
+        rt.keep_out(|| clock(rt.hooks.hook))
+    };
+    // The end of time would fire everything, and nothing could come after it.
+    if told == ASX_NONE { Err(Status::CapabilityDenied) } else { Ok(Time::from_nanos(told)) }
 }
 
 /// Ends whatever lives, without a grace: cleanup stacks and finalizers run as far as they can. By

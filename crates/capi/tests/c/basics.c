@@ -39,6 +39,13 @@ static void configurations(void)
     config = config_of(ASX_PROFILE_CORE);
     config.tie_break = 5;
     ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    /* The root is a region, and without a step nothing runs. */
+    config = config_of(ASX_PROFILE_CORE);
+    config.max_regions = 0;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    config = config_of(ASX_PROFILE_CORE);
+    config.max_steps = 0;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
 
     /* A program that knows no more than the seed. */
     older = config_of(ASX_PROFILE_CORE);
@@ -189,6 +196,12 @@ static uint64_t nosy_clock(void *hook)
     return 7 * MS;
 }
 
+static uint64_t no_clock(void *hook)
+{
+    (void)hook;
+    return ASX_NONE;
+}
+
 /* The clock hook may not call; from inside a poll a step is refused before the clock is asked. */
 static void clocks(void)
 {
@@ -206,6 +219,22 @@ static void clocks(void)
     finish(rt);
     rt = runtime();
     ANSWERS(asx_step(rt, ASX_NOW, 1, NULL), ASX_INVALID_ARGUMENT);
+    finish(rt);
+
+    /* A clock without a time to give: nothing has happened. */
+    config.clock = no_clock;
+    rt = runtime_of(&config);
+    {
+        int polls = 0;
+        spawn(rt, root(rt), ready, &polls);
+        ANSWERS(asx_step(rt, ASX_NOW, 1, NULL), ASX_CAPABILITY_DENIED);
+        ANSWERS(asx_run_until_idle(rt, ASX_NOW, NULL), ASX_CAPABILITY_DENIED);
+        EQUAL(polls, 0);
+        OK(asx_now(rt, &now));
+        EQUAL(now, 0);
+        EQUAL(run(rt, 0), 1);
+        EQUAL(polls, 1);
+    }
     finish(rt);
 }
 
