@@ -3,7 +3,7 @@
 //! A task of JavaScript is a function that gets a context and gives a promise. What it starts
 //! through its context is in a region of its own, and has ended when it has; a cancel aborts the
 //! signal of its context, and the task goes on until its promise is settled. Functions, values and
-//! promises are known to the package alone ([`tasks`]).
+//! promises are known to the package alone (`tasks`).
 //!
 //! Only for WebAssembly; `cargo xtask web` builds it and puts `pkg/asx.js` beside it.
 
