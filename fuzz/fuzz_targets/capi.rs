@@ -145,11 +145,11 @@ struct Side {
     end: i32,
 }
 
-const NO_REGION: AsxRegion = AsxRegion { word: 1 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-const NO_TASK: AsxTask = AsxTask { word: 2 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-const NO_DUTY: AsxObligation = AsxObligation { word: 3 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-const NO_CHANNEL: AsxChannel = AsxChannel { word: 6 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-const NO_PERMIT: AsxPermit = AsxPermit { word: 7 << 48 | 9, generation: 1_000_000 };
+const NO_REGION: AsxRegion = AsxRegion { bits: 1 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_TASK: AsxTask = AsxTask { bits: 2 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_DUTY: AsxObligation = AsxObligation { bits: 3 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_CHANNEL: AsxChannel = AsxChannel { bits: 6 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_PERMIT: AsxPermit = AsxPermit { bits: 7 << 48 | 9, generation: 1_000_000 };
 
 unsafe extern "C" fn poll(_: *mut AsxRuntime, _: AsxTask, ctx: *mut c_void) -> i32 {
     let side = ctx.cast::<Side>();

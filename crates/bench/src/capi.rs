@@ -200,11 +200,11 @@ unsafe extern "C" fn poll(_: *mut AsxRuntime, _: AsxTask, ctx: *mut c_void) -> i
     ctx as usize as i32
 }
 
-const NO_TASK: AsxTask = AsxTask { word: 0, generation: 0 };
+const NO_TASK: AsxTask = AsxTask { bits: 0, generation: 0 };
 
 impl C {
     fn new(journal: bool) -> C {
-        let mut own = C { rt: null_mut(), root: AsxRegion { word: 0, generation: 0 } };
+        let mut own = C { rt: null_mut(), root: AsxRegion { bits: 0, generation: 0 } };
         let Ok(config) = AsxConfig::of_profile(ASX_PROFILE_CORE) else { return own };
         let flags = if journal { 0 } else { ASX_FLAG_NO_JOURNAL };
         let config = AsxConfig { max_trace: TRACE as u64, flags, ..config };
@@ -258,7 +258,7 @@ impl C {
 
     fn channel<const JOURNAL: bool>() -> f64 {
         let own = C::new(JOURNAL);
-        let mut channel = AsxChannel { word: 0, generation: 0 };
+        let mut channel = AsxChannel { bits: 0, generation: 0 };
         // SAFETY: the runtime lives; the pointer is to a local.
         unsafe { asx_channel_create(own.rt, null(), BATCH, 8, &mut channel) };
         timed(OPS, || {

@@ -177,7 +177,7 @@ typedef int32_t asx_status;
 /* Names a region. A forged or stale one is refused. */
 typedef struct asx_region {
     /* Type tag, state snapshot, slot. */
-    uint64_t word;
+    uint64_t bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
 } asx_region;
@@ -185,7 +185,7 @@ typedef struct asx_region {
 /* Names a task. */
 typedef struct asx_task {
     /* Type tag, state snapshot, slot. */
-    uint64_t word;
+    uint64_t bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
 } asx_task;
@@ -193,7 +193,7 @@ typedef struct asx_task {
 /* Names an obligation. */
 typedef struct asx_obligation {
     /* Type tag, state snapshot, slot. */
-    uint64_t word;
+    uint64_t bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
 } asx_obligation;
@@ -201,7 +201,7 @@ typedef struct asx_obligation {
 /* Names a channel. */
 typedef struct asx_channel {
     /* Type tag, state snapshot, slot. */
-    uint64_t word;
+    uint64_t bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
 } asx_channel;
@@ -209,7 +209,7 @@ typedef struct asx_channel {
 /* Names a permit: one reserved slot of a channel, resolved exactly once. */
 typedef struct asx_permit {
     /* Type tag, slot. */
-    uint64_t word;
+    uint64_t bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
 } asx_permit;
@@ -217,7 +217,7 @@ typedef struct asx_permit {
 /* Names a witness of a cancel. */
 typedef struct asx_witness {
     /* Type tag, snapshot of the phase, slot. */
-    uint64_t word;
+    uint64_t bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
 } asx_witness;
@@ -236,7 +236,7 @@ typedef struct asx_transfer {
     uint64_t epoch;
 } asx_transfer;
 
-/* The type of a handle is in the upper 16 bits of its word, the state in which it was made in the
+/* The type of a handle is in the upper 16 bits of `bits`, the state in which it was made in the
  * next 16: see asx_handle_tag and asx_handle_mask. Region.
  */
 #define ASX_TAG_REGION 1u
@@ -250,7 +250,7 @@ typedef struct asx_transfer {
 /* Witness of a cancel. */
 #define ASX_TAG_CANCEL_WITNESS 4u
 
-/* Timer: in reports of misuse only, as a timer's handle has no word. */
+/* Timer: in reports of misuse only, as a timer's handle has no `bits`. */
 #define ASX_TAG_TIMER 5u
 
 /* Channel. */
@@ -379,7 +379,7 @@ typedef struct asx_task_options {
     uint32_t reserved;
 } asx_task_options;
 
-/* A look at a region. */
+/* The state of a region. */
 typedef struct asx_region_info {
     /* Set by the caller: sizeof(asx_region_info). */
     uint32_t struct_size;
@@ -405,7 +405,7 @@ typedef struct asx_region_info {
     uint64_t storage;
 } asx_region_info;
 
-/* A look at a task. */
+/* The state of a task. */
 typedef struct asx_task_info {
     /* Set by the caller: sizeof(asx_task_info). */
     uint32_t struct_size;
@@ -475,7 +475,7 @@ typedef struct asx_task_entry {
     void *ctx;
 } asx_task_entry;
 
-/* A look at a channel. */
+/* The state of a channel. */
 typedef struct asx_channel_info {
     /* Set by the caller: sizeof(asx_channel_info). */
     uint32_t struct_size;
@@ -495,7 +495,7 @@ typedef struct asx_channel_info {
     uint64_t element_size;
 } asx_channel_info;
 
-/* A look at a timer. */
+/* The state of a timer. */
 typedef struct asx_timer_info {
     /* Set by the caller: sizeof(asx_timer_info). */
     uint32_t struct_size;
@@ -514,7 +514,7 @@ typedef struct asx_timer_info {
 /* The timer is not armed (any more). */
 #define ASX_TIMER_GONE (-1)
 
-/* A look at all timers, the run queues and the scheduler. */
+/* The state of all timers, the run queues and the scheduler. */
 typedef struct asx_queues_info {
     /* Set by the caller: sizeof(asx_queues_info). */
     uint32_t struct_size;
@@ -550,7 +550,7 @@ typedef struct asx_queues_info {
     uint64_t certificate;
 } asx_queues_info;
 
-/* A look at the journal. */
+/* The state of the journal. */
 typedef struct asx_journal_info {
     /* Set by the caller: sizeof(asx_journal_info). */
     uint32_t struct_size;
@@ -601,7 +601,7 @@ typedef struct asx_event {
     uint32_t fields;
     /* A bit for each field that is not null. */
     uint32_t fields_present;
-    /* The fields: numbers; yes or no as 1 or 0; words as numbers for asx_word. */
+    /* The fields: numbers; yes or no as 1 or 0; enumerations as numbers for asx_value_name. */
     uint64_t field[8];
 } asx_event;
 
@@ -747,17 +747,17 @@ typedef struct asx_ghost {
     int32_t kind;
     /* What the call answered. */
     asx_status status;
-    /* The word of the handle it was about. */
-    uint64_t word;
+    /* The bits of the handle it was about. */
+    uint64_t bits;
     /* The generation of the handle it was about. */
     uint64_t generation;
     /* The task that was being polled, zero if none. */
     asx_task task;
     /* The function that was called. */
     const char *call;
-    /* The caller's file as given to asx_here, or NULL. */
+    /* The caller's file as given to asx_set_location, or NULL. */
     const char *file;
-    /* The caller's line as given to asx_here, or 0. */
+    /* The caller's line as given to asx_set_location, or 0. */
     uint32_t line;
     /* Zero. */
     uint32_t reserved;
@@ -967,11 +967,11 @@ const char *asx_status_str(asx_status status);
  */
 const char *asx_event_name(uint32_t kind);
 
-/* The word that an event's field stands for; "unknown" for a number that is none.
+/* The name of the value that a field of an event has; "unknown" for a number that is none.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
-const char *asx_word(uint64_t number);
+const char *asx_value_name(uint64_t number);
 
 /* ---- Configuration. ---- */
 
@@ -1073,7 +1073,7 @@ asx_status asx_advance(asx_runtime *rt, uint64_t now);
  * Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
  * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_fire(asx_runtime *rt, uint64_t *fired);
+asx_status asx_fire_timers(asx_runtime *rt, uint64_t *fired);
 
 /* When something happens by itself next: a timer, a deadline, a grace, a watchdog.
  *
@@ -1087,7 +1087,7 @@ asx_status asx_next_deadline(asx_runtime *rt, uint64_t *out);
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
  * mode that is none; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_suggest(asx_runtime *rt, int32_t mode);
+asx_status asx_set_governor_mode(asx_runtime *rt, int32_t mode);
 
 /* Tells tasks that wait for it (asx_task_stopping) that the run is about to stop.
  *
@@ -1136,19 +1136,19 @@ asx_status asx_verify(asx_runtime *rt, char *text, size_t room, size_t *size);
  */
 asx_status asx_random(asx_runtime *rt, uint64_t *out);
 
-/* A look at timers, run queues and the scheduler's counters.
+/* The state of timers, run queues and the scheduler's counters.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_queues(asx_runtime *rt, asx_queues_info *info);
+asx_status asx_get_queues(asx_runtime *rt, asx_queues_info *info);
 
 /* Says where the next call is made, for ghost reports: ASX_CALL does.
  *
  * Pre: `file` is NULL or a text that lives until that call is over. Thread: the owner's. Owns:
  * nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_here(asx_runtime *rt, const char *file, uint32_t line);
+asx_status asx_set_location(asx_runtime *rt, const char *file, uint32_t line);
 
 /* Declares that the program borrows data of its own until asx_borrow_end, at most until the
  * poll under way ends: the ghost monitors watch that.
@@ -1316,12 +1316,12 @@ asx_status asx_region_release(asx_runtime *rt, asx_region region);
  */
 asx_status asx_region_outcome(asx_runtime *rt, asx_region region, int32_t *outcome);
 
-/* A look at a region. Not at one whose parent has closed: see asx_region_outcome.
+/* The state of a region. Not at one whose parent has closed: see asx_region_outcome.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_region_look(asx_runtime *rt, asx_region region, asx_region_info *info);
+asx_status asx_region_get_info(asx_runtime *rt, asx_region region, asx_region_info *info);
 
 /* The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
  * (asx_region_outcome) included.
@@ -1416,12 +1416,12 @@ asx_status asx_task_cancel(
     const char *message,
     int32_t *first);
 
-/* A look at a task. Not at one whose region is stale: see asx_task_outcome.
+/* The state of a task. Not at one whose region is stale: see asx_task_outcome.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_task_look(asx_runtime *rt, asx_task task, asx_task_info *info);
+asx_status asx_task_get_info(asx_runtime *rt, asx_task task, asx_task_info *info);
 
 /* The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
  * (asx_task_outcome) included.
@@ -1446,7 +1446,7 @@ asx_status asx_task_outcome(asx_runtime *rt, asx_task task, int32_t *outcome);
  * owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is none; ASX_FULL when it was
  * cut; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_task_text(
+asx_status asx_task_get_text(
     asx_runtime *rt,
     asx_task task,
     int32_t which,
@@ -1543,7 +1543,7 @@ asx_status asx_task_spend(asx_runtime *rt, asx_task task, uint64_t cost);
  */
 asx_status asx_task_push_cleanup(asx_runtime *rt, asx_task task, asx_body body);
 
-/* Begins a sleep of the task, no longer than its deadline. See asx_task_slept.
+/* Begins a sleep of the task, no longer than its deadline. See asx_task_sleep_over.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: the timer is the task's. Answers: ASX_OK;
  * ASX_CANCELLED; ASX_BUDGET_EXHAUSTED; ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED;
@@ -1559,7 +1559,7 @@ asx_status asx_task_sleep(asx_runtime *rt, asx_task task, asx_when when, asx_tim
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
  * ASX_REENTRANT.
  */
-asx_status asx_task_slept(asx_runtime *rt, asx_task task, asx_timer timer);
+asx_status asx_task_sleep_over(asx_runtime *rt, asx_task task, asx_timer timer);
 
 /* Waits for another task to end, on behalf of a task: how it ended, ASX_OUTCOME_.
  *
@@ -1595,7 +1595,7 @@ asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, co
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
  * ASX_REENTRANT.
  */
-asx_status asx_task_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
+asx_status asx_task_set_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
 
 /* Shows that the task is alive: its watchdog starts again.
  *
@@ -1603,7 +1603,7 @@ asx_status asx_task_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
  * ASX_REENTRANT.
  */
-asx_status asx_task_kick(asx_runtime *rt, asx_task task);
+asx_status asx_task_kick_watchdog(asx_runtime *rt, asx_task task);
 
 /* Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
  *
@@ -1844,12 +1844,12 @@ asx_status asx_channel_close_receiver(asx_runtime *rt, asx_channel channel);
  */
 asx_status asx_channel_release(asx_runtime *rt, asx_channel channel);
 
-/* A look at a channel.
+/* The state of a channel.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_channel_look(asx_runtime *rt, asx_channel channel, asx_channel_info *info);
+asx_status asx_channel_get_info(asx_runtime *rt, asx_channel channel, asx_channel_info *info);
 
 /* ---- Timers of regions. ---- */
 
@@ -1887,12 +1887,12 @@ asx_status asx_timer_update(
     const asx_task *wakes,
     asx_timer *out);
 
-/* A look at a timer. One that is over is ASX_TIMER_GONE.
+/* The state of a timer. One that is over is ASX_TIMER_GONE.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_timer_look(asx_runtime *rt, asx_timer timer, asx_timer_info *info);
+asx_status asx_timer_get_info(asx_runtime *rt, asx_timer timer, asx_timer_info *info);
 
 /* ---- The journal. ---- */
 
@@ -1901,7 +1901,7 @@ asx_status asx_timer_look(asx_runtime *rt, asx_timer timer, asx_timer_info *info
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_journal_look(asx_runtime *rt, asx_journal_info *info);
+asx_status asx_journal_get_info(asx_runtime *rt, asx_journal_info *info);
 
 /* The digest of every event recorded so far. Takes as long as events are retained.
  *
@@ -1947,7 +1947,7 @@ asx_status asx_task_witness(asx_runtime *rt, asx_task task, asx_witness *out);
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_witness_look(asx_runtime *rt, asx_witness witness, asx_witness_info *info);
+asx_status asx_witness_get_info(asx_runtime *rt, asx_witness witness, asx_witness_info *info);
 
 /* Whether a witness may follow another.
  *
@@ -2001,35 +2001,35 @@ static inline asx_when asx_at(uint64_t ns)
     return when;
 }
 
-/* What is in the word of a handle: its type, ASX_TAG_. */
-static inline uint32_t asx_handle_tag(uint64_t word)
+/* What is in the bits of a handle: its type, ASX_TAG_. */
+static inline uint32_t asx_handle_tag(uint64_t bits)
 {
-    return (uint32_t)(word >> 48);
+    return (uint32_t)(bits >> 48);
 }
 
 /* The bit of a state or phase in a mask. */
 #define ASX_MASK(state) (1u << (state))
 
 /* The state in which the handle was made: one bit, ASX_MASK(ASX_TASK_STATE_..) and so on. */
-static inline uint32_t asx_handle_mask(uint64_t word)
+static inline uint32_t asx_handle_mask(uint64_t bits)
 {
-    return (uint32_t)(word >> 32) & 0xFFFFu;
+    return (uint32_t)(bits >> 32) & 0xFFFFu;
 }
 
 /* Whether that state is among these. What it says may be old: the call itself knows better. */
-static inline int asx_handle_allows(uint64_t word, uint32_t masks)
+static inline int asx_handle_allows(uint64_t bits, uint32_t masks)
 {
-    return (asx_handle_mask(word) & masks) != 0;
+    return (asx_handle_mask(bits) & masks) != 0;
 }
 
 /* Whether two handles name the same thing: the state they carry does not count. */
 static inline int asx_same_task(asx_task one, asx_task other)
 {
-    return (uint32_t)one.word == (uint32_t)other.word && one.generation == other.generation;
+    return (uint32_t)one.bits == (uint32_t)other.bits && one.generation == other.generation;
 }
 static inline int asx_same_region(asx_region one, asx_region other)
 {
-    return (uint32_t)one.word == (uint32_t)other.word && one.generation == other.generation;
+    return (uint32_t)one.bits == (uint32_t)other.bits && one.generation == other.generation;
 }
 
 /* A body without a drop callback. */
@@ -2047,7 +2047,7 @@ static inline asx_body asx_poll_with(asx_poll_fn poll, void *ctx)
  * ASX_CALL(asx_task_wake, rt, task). `rt` is evaluated twice.
  */
 #define ASX_CALL(function, rt, ...)                                                                \
-    (asx_here((rt), __FILE__, __LINE__), function((rt), __VA_ARGS__))
+    (asx_set_location((rt), __FILE__, __LINE__), function((rt), __VA_ARGS__))
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@ pub type AsxStatus = i32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxRegion {
     /// Type tag, state snapshot, slot.
-    pub word: u64,
+    pub bits: u64,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -23,7 +23,7 @@ pub struct AsxRegion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxTask {
     /// Type tag, state snapshot, slot.
-    pub word: u64,
+    pub bits: u64,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -33,7 +33,7 @@ pub struct AsxTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxObligation {
     /// Type tag, state snapshot, slot.
-    pub word: u64,
+    pub bits: u64,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -43,7 +43,7 @@ pub struct AsxObligation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxChannel {
     /// Type tag, state snapshot, slot.
-    pub word: u64,
+    pub bits: u64,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -53,7 +53,7 @@ pub struct AsxChannel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxPermit {
     /// Type tag, slot.
-    pub word: u64,
+    pub bits: u64,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -63,7 +63,7 @@ pub struct AsxPermit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxWitness {
     /// Type tag, snapshot of the phase, slot.
-    pub word: u64,
+    pub bits: u64,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -84,7 +84,7 @@ pub struct AsxTransfer {
     pub epoch: u64,
 }
 
-/// The type of a handle is in the upper 16 bits of its word, the state in which it was made in the
+/// The type of a handle is in the upper 16 bits of `bits`, the state in which it was made in the
 /// next 16: see asx_handle_tag and asx_handle_mask. Region.
 pub const ASX_TAG_REGION: u32 = 1;
 /// Task.
@@ -93,7 +93,7 @@ pub const ASX_TAG_TASK: u32 = 2;
 pub const ASX_TAG_OBLIGATION: u32 = 3;
 /// Witness of a cancel.
 pub const ASX_TAG_CANCEL_WITNESS: u32 = 4;
-/// Timer: in reports of misuse only, as a timer's handle has no word.
+/// Timer: in reports of misuse only, as a timer's handle has no `bits`.
 pub const ASX_TAG_TIMER: u32 = 5;
 /// Channel.
 pub const ASX_TAG_CHANNEL: u32 = 6;
@@ -223,7 +223,7 @@ pub struct AsxTaskOptions {
     pub reserved: u32,
 }
 
-/// A look at a region.
+/// The state of a region.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxRegionInfo {
@@ -251,7 +251,7 @@ pub struct AsxRegionInfo {
     pub storage: u64,
 }
 
-/// A look at a task.
+/// The state of a task.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxTaskInfo {
@@ -327,7 +327,7 @@ pub struct AsxTaskEntry {
     pub ctx: *mut c_void,
 }
 
-/// A look at a channel.
+/// The state of a channel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxChannelInfo {
@@ -349,7 +349,7 @@ pub struct AsxChannelInfo {
     pub element_size: u64,
 }
 
-/// A look at a timer.
+/// The state of a timer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxTimerInfo {
@@ -368,7 +368,7 @@ pub const ASX_TIMER_OVERFLOW: i32 = 5;
 /// The timer is not armed (any more).
 pub const ASX_TIMER_GONE: i32 = -1;
 
-/// A look at all timers, the run queues and the scheduler.
+/// The state of all timers, the run queues and the scheduler.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxQueuesInfo {
@@ -406,7 +406,7 @@ pub struct AsxQueuesInfo {
     pub certificate: u64,
 }
 
-/// A look at the journal.
+/// The state of the journal.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxJournalInfo {
@@ -457,7 +457,7 @@ pub struct AsxEvent {
     pub fields: u32,
     /// A bit for each field that is not null.
     pub fields_present: u32,
-    /// The fields: numbers; yes or no as 1 or 0; words as numbers for asx_word.
+    /// The fields: numbers; yes or no as 1 or 0; enumerations as numbers for asx_value_name.
     pub field: [u64; 8],
 }
 

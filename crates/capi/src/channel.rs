@@ -339,11 +339,11 @@ export! {
         }
     }
 
-    /// A look at a channel.
+    /// The state of a channel.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_look(rt, channel: AsxChannel, info: *mut AsxChannelInfo) {
+    fn asx_channel_get_info(rt, channel: AsxChannel, info: *mut AsxChannelInfo) {
         let channel = channel.id()?;
         let info = Look::new(info)?;
         |core| {
@@ -434,7 +434,7 @@ impl Core {
     fn refused(&mut self, status: Status, channel: AsxChannel) -> Answer {
         if status == Status::Disconnected {
             let by = self.current_handle();
-            let handle = (channel.word, channel.generation);
+            let handle = (channel.bits, channel.generation);
             self.ghosts.note(ASX_GHOST_CLOSED_CHANNEL, status.number(), handle, by);
         }
         Err(status)
@@ -445,7 +445,7 @@ impl Core {
         if let Err(status @ (Status::ObligationAlreadyResolved | Status::ObligationLeaked)) = answer
         {
             let by = self.current_handle();
-            let handle = (permit.word, permit.generation);
+            let handle = (permit.bits, permit.generation);
             self.ghosts.note(ASX_GHOST_PERMIT_REUSE, status.number(), handle, by);
         }
         answer

@@ -68,17 +68,17 @@ pub struct AsxGhost {
     pub kind: i32,
     /// What the call answered.
     pub status: AsxStatus,
-    /// The word of the handle it was about.
-    pub word: u64,
+    /// The bits of the handle it was about.
+    pub bits: u64,
     /// The generation of the handle it was about.
     pub generation: u64,
     /// The task that was being polled, zero if none.
     pub task: AsxTask,
     /// The function that was called.
     pub call: *const c_char,
-    /// The caller's file as given to asx_here, or NULL.
+    /// The caller's file as given to asx_set_location, or NULL.
     pub file: *const c_char,
-    /// The caller's line as given to asx_here, or 0.
+    /// The caller's line as given to asx_set_location, or 0.
     pub line: u32,
     /// Zero.
     pub reserved: u32,

@@ -58,13 +58,13 @@ impl Ghosts {
     }
 
     /// Where the next call comes from.
-    pub(crate) fn here(&mut self, file: *const c_char, line: u32) {
+    pub(crate) fn set_location(&mut self, file: *const c_char, line: u32) {
         self.site = (file, line);
         self.placed = 2;
     }
 
-    /// The call is over; what it said of its place is not true of the next. `asx_here` itself is
-    /// the one whose word lasts.
+    /// The call is over; what it said of its place is not true of the next. Only the location that
+    /// `asx_set_location` gives lasts for one call more.
     #[inline]
     pub(crate) fn end_call(&mut self) {
         if self.placed == 0 {
@@ -94,7 +94,7 @@ impl Ghosts {
             self.reports.push(AsxGhost {
                 kind,
                 status,
-                word: handle.0,
+                bits: handle.0,
                 generation: handle.1,
                 task,
                 call: self.call.as_ptr(),

@@ -1,6 +1,6 @@
 //! What handles say by themselves: the state in which they were made.
 //!
-//! The mask in a handle's word is a snapshot. A program may look at it without a call; the library
+//! The mask in a handle's bits is a snapshot. A program may look at it without a call; the library
 //! believes nothing but what is in the slot. A mask is refused if it is no state at all (looked at
 //! with the other arguments), or one that the thing cannot have had: it has not come so far, or was
 //! never cancelled (looked at by the owner's thread only, and only if the mask is not that of a new
@@ -43,7 +43,7 @@ macro_rules! claims {
             /// None is needed.
             #[inline(always)]
             pub(crate) unsafe fn raw(&self) -> Raw {
-                (self.0.word, self.0.generation)
+                (self.0.bits, self.0.generation)
             }
         }
 
@@ -54,7 +54,7 @@ macro_rules! claims {
             pub(crate) unsafe fn raw(&self) -> Raw {
                 // SAFETY: rule 2.
                 let handle = unsafe { guard::maybe(self.0, Ok) };
-                handle.ok().flatten().map_or((0, 0), |handle| (handle.word, handle.generation))
+                handle.ok().flatten().map_or((0, 0), |handle| (handle.bits, handle.generation))
             }
         }
     )*};
@@ -83,8 +83,8 @@ macro_rules! handles {
             /// are.
             #[inline(always)]
             pub(crate) fn id(self) -> Answer<$id> {
-                ensure(is_snapshot(self.word, Tag::$tag, $last))?;
-                Ok($id(Handle::from_raw(self.word, self.generation).key()))
+                ensure(is_snapshot(self.bits, Tag::$tag, $last))?;
+                Ok($id(Handle::from_raw(self.bits, self.generation).key()))
             }
         }
     )*};
@@ -105,7 +105,7 @@ impl AsxObligation {
     /// The handle of a new one.
     pub(crate) fn of(id: ObligationId) -> AsxObligation {
         let handle = id.handle(NEW);
-        AsxObligation { word: handle.word(), generation: handle.generation() }
+        AsxObligation { bits: handle.word(), generation: handle.generation() }
     }
 }
 
@@ -113,7 +113,7 @@ impl AsxChannel {
     /// The handle of a new one.
     pub(crate) fn of(id: ChannelId) -> AsxChannel {
         let handle = id.handle(NEW);
-        AsxChannel { word: handle.word(), generation: handle.generation() }
+        AsxChannel { bits: handle.word(), generation: handle.generation() }
     }
 }
 
@@ -123,13 +123,13 @@ const PERMIT: u64 = (Tag::Channel as u64) + 1;
 impl AsxPermit {
     /// The kernel's id, if the handle is of this type.
     pub(crate) fn id(self) -> Answer<PermitId> {
-        ensure(self.word >> 32 == PERMIT << 16)?;
-        Ok(PermitId(Key { generation: self.generation, index: self.word as u32 }))
+        ensure(self.bits >> 32 == PERMIT << 16)?;
+        Ok(PermitId(Key { generation: self.generation, index: self.bits as u32 }))
     }
 
     /// The handle of an id.
     pub(crate) fn of(id: PermitId) -> AsxPermit {
-        AsxPermit { word: (PERMIT << 48) | u64::from(id.0.index), generation: id.0.generation }
+        AsxPermit { bits: (PERMIT << 48) | u64::from(id.0.index), generation: id.0.generation }
     }
 }
 
@@ -158,7 +158,7 @@ impl AsxTransfer {
 
 impl AsxTask {
     /// No task.
-    pub(crate) const NONE: AsxTask = AsxTask { word: 0, generation: 0 };
+    pub(crate) const NONE: AsxTask = AsxTask { bits: 0, generation: 0 };
 }
 
 impl Core {
@@ -186,12 +186,12 @@ impl Core {
     /// A task's handle, as it is now.
     pub(crate) fn task_handle(&self, task: TaskId) -> AsxTask {
         let handle = self.world.task_snapshot(task);
-        AsxTask { word: handle.word(), generation: handle.generation() }
+        AsxTask { bits: handle.word(), generation: handle.generation() }
     }
 
     /// A region's handle, as it is now.
     pub(crate) fn region_handle(&self, region: RegionId) -> AsxRegion {
         let handle = self.world.region_snapshot(region);
-        AsxRegion { word: handle.word(), generation: handle.generation() }
+        AsxRegion { bits: handle.word(), generation: handle.generation() }
     }
 }

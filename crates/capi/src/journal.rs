@@ -15,7 +15,7 @@ export! {
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_journal_look(rt, info: *mut AsxJournalInfo) {
+    fn asx_journal_get_info(rt, info: *mut AsxJournalInfo) {
         let info = Look::new(info)?;
         |core| {
             let journal = core.world.journal();

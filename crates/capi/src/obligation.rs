@@ -3,7 +3,7 @@
 use crate::abi::{AsxObligation, AsxRegion};
 use crate::ghost::ASX_GHOST_DOUBLE_RESOLVE;
 use crate::guard::Out;
-use crate::look;
+use crate::info;
 use crate::state::Core;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::session::Resolution;
@@ -68,7 +68,7 @@ export! {
     /// ASX_REENTRANT.
     fn asx_obligation_check(rt, obligation: AsxObligation, state: i32) {
         let obligation = obligation.id()?;
-        let state = look::nth(&ObligationState::ALL, state)?;
+        let state = info::nth(&ObligationState::ALL, state)?;
         |core| core.world.obligation(obligation)?.check(state)
     }
 }
@@ -79,7 +79,7 @@ impl Core {
         if let Err(status @ (Status::ObligationAlreadyResolved | Status::ObligationLeaked)) = answer
         {
             let by = self.current_handle();
-            let handle = (obligation.word, obligation.generation);
+            let handle = (obligation.bits, obligation.generation);
             self.ghosts.note(ASX_GHOST_DOUBLE_RESOLVE, status.number(), handle, by);
         }
         answer

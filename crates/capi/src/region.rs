@@ -5,7 +5,7 @@ use crate::abi::{
     AsxRegion, AsxRegionInfo, AsxRegionOptions, AsxTask,
 };
 use crate::guard::{self, Look, Out};
-use crate::look;
+use crate::info;
 use crate::state::Kernel;
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
@@ -79,7 +79,7 @@ export! {
         first: *mut i32,
     ) {
         let region = region.id()?;
-        let kind = look::nth(&Kind::ALL, kind)?;
+        let kind = info::nth(&Kind::ALL, kind)?;
         let message = guard::text(message)?;
         let first = Out::maybe(first)?;
         |core| {
@@ -172,14 +172,14 @@ export! {
         }
     }
 
-    /// A look at a region. Not at one whose parent has closed: see asx_region_outcome.
+    /// The state of a region. Not at one whose parent has closed: see asx_region_outcome.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_look(rt, region: AsxRegion, info: *mut AsxRegionInfo) {
+    fn asx_region_get_info(rt, region: AsxRegion, info: *mut AsxRegionInfo) {
         let region = region.id()?;
         let info = Look::new(info)?;
-        |core| info.set(look::region(&core.world.region(region)?))
+        |core| info.set(info::region(&core.world.region(region)?))
     }
 
     /// The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
@@ -218,7 +218,7 @@ export! {
         let size = Out::maybe(size)?;
         |core| {
             let own = core.world.kept_region(region)?.reason;
-            look::reason(core, own.as_ref(), depth, reason, text, size)
+            info::reason(core, own.as_ref(), depth, reason, text, size)
         }
     }
 
@@ -247,7 +247,7 @@ export! {
     /// ASX_UNRESOLVED_OBLIGATIONS; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_region_check(rt, region: AsxRegion, state: i32) {
         let region = region.id()?;
-        let state = look::nth(&RegionState::ALL, state)?;
+        let state = info::nth(&RegionState::ALL, state)?;
         |core| core.world.try_region(region, state)
     }
 }

@@ -234,7 +234,7 @@ export! {
     ///
     /// Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
     /// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_fire(rt, fired: *mut u64) {
+    fn asx_fire_timers(rt, fired: *mut u64) {
         let fired = Out::maybe(fired)?;
         |core| {
             core.world.allow_timers(usize::try_from(core.max_steps).unwrap_or(usize::MAX));
@@ -260,7 +260,7 @@ export! {
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
     /// mode that is none; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_suggest(rt, mode: i32) {
+    fn asx_set_governor_mode(rt, mode: i32) {
         let mode = suggestion(mode)?;
         |core| {
             core.world.suggest(mode);
@@ -352,11 +352,11 @@ export! {
         }
     }
 
-    /// A look at timers, run queues and the scheduler's counters.
+    /// The state of timers, run queues and the scheduler's counters.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_queues(rt, info: *mut AsxQueuesInfo) {
+    fn asx_get_queues(rt, info: *mut AsxQueuesInfo) {
         let info = Look::new(info)?;
         |core| {
             let (world, timers) = (&core.world, core.world.timers());
@@ -386,9 +386,9 @@ export! {
     ///
     /// Pre: `file` is NULL or a text that lives until that call is over. Thread: the owner's. Owns:
     /// nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_here(rt, file: *const c_char, line: u32) {
+    fn asx_set_location(rt, file: *const c_char, line: u32) {
         |core| {
-            core.ghosts.here(file, line);
+            core.ghosts.set_location(file, line);
             Ok(())
         }
     }

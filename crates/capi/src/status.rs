@@ -44,11 +44,11 @@ pub extern "C" fn asx_event_name(kind: u32) -> *const c_char {
     at.and_then(|at| EVENTS.nth(at)).unwrap_or(c"unknown").as_ptr()
 }
 
-/// The word that an event's field stands for; "unknown" for a number that is none.
+/// The name of the value that a field of an event has; "unknown" for a number that is none.
 ///
 /// Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
 #[unsafe(no_mangle)]
-pub extern "C" fn asx_word(number: u64) -> *const c_char {
+pub extern "C" fn asx_value_name(number: u64) -> *const c_char {
     word(number).unwrap_or(c"unknown").as_ptr()
 }
 
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(text(asx_event_name(EventKind::SoftStop {}.code() as u32)), "soft_stop");
         assert_eq!(text(asx_event_name(EventKind::StaleWake {}.code() as u32)), "stale_wake");
         assert_eq!(text(asx_event_name(9)), "unknown");
-        assert_eq!(text(asx_word(crate::words::number("Running"))), "Running");
-        assert_eq!(text(asx_word(0)), "unknown");
+        assert_eq!(text(asx_value_name(crate::words::number("Running"))), "Running");
+        assert_eq!(text(asx_value_name(0)), "unknown");
     }
 }

@@ -296,7 +296,7 @@ impl Core {
         let left = self.borrows.poll_ended();
         for _ in 0..left {
             let (handle, task) = (self.task_handle(task), self.current_handle());
-            let word = (handle.word, handle.generation);
+            let word = (handle.bits, handle.generation);
             self.ghosts.note(ASX_GHOST_BORROW_ACROSS_POLL, 0, word, task);
         }
         (self.current, self.current_body) = (None, None);

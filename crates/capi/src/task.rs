@@ -7,7 +7,7 @@ use crate::abi::{
 };
 use crate::ghost::{ASX_GHOST_DOUBLE_CANCEL, ASX_GHOST_STALE};
 use crate::guard::{self, Look, Out};
-use crate::look;
+use crate::info;
 use crate::region::{ask, budget};
 use crate::state::{Core, Kernel};
 use asx_kernel::cancel::Kind;
@@ -111,14 +111,14 @@ export! {
         first: *mut i32,
     ) {
         let id = task.id()?;
-        let kind = look::nth(&Kind::ALL, kind)?;
+        let kind = info::nth(&Kind::ALL, kind)?;
         let message = guard::text(message)?;
         let first = Out::maybe(first)?;
         |core| {
             let asked = core.world.cancel_task(id, ask(kind, message));
             if asked == Ok(false) {
                 let by = core.current_handle();
-                let handle = (task.word, task.generation);
+                let handle = (task.bits, task.generation);
                 core.ghosts.note(ASX_GHOST_DOUBLE_CANCEL, 0, handle, by);
             }
             first.set(i32::from(asked.inspect_err(|status| core.stale(*status, task))?));
@@ -126,14 +126,14 @@ export! {
         }
     }
 
-    /// A look at a task. Not at one whose region is stale: see asx_task_outcome.
+    /// The state of a task. Not at one whose region is stale: see asx_task_outcome.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_look(rt, task: AsxTask, info: *mut AsxTaskInfo) {
+    fn asx_task_get_info(rt, task: AsxTask, info: *mut AsxTaskInfo) {
         let task = task.id()?;
         let info = Look::new(info)?;
-        |core| info.set(look::task(core, &core.world.task(task)?))
+        |core| info.set(info::task(core, &core.world.task(task)?))
     }
 
     /// The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
@@ -172,7 +172,7 @@ export! {
     /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: its length. Thread: the
     /// owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is none; ASX_FULL when it was
     /// cut; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_text(
+    fn asx_task_get_text(
         rt,
         task: AsxTask,
         which: i32,
@@ -181,7 +181,7 @@ export! {
         size: *mut usize,
     ) {
         let task = task.id()?;
-        let which = look::nth(&[ASX_TEXT_OUTCOME, ASX_TEXT_REASON, ASX_TEXT_CLEANUP], which)?;
+        let which = info::nth(&[ASX_TEXT_OUTCOME, ASX_TEXT_REASON, ASX_TEXT_CLEANUP], which)?;
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
         |core| {
@@ -219,7 +219,7 @@ export! {
         let size = Out::maybe(size)?;
         |core| {
             let witness = core.world.kept_task(task)?.witness;
-            look::reason(core, witness.as_ref().map(|w| &w.reason), depth, reason, text, size)
+            info::reason(core, witness.as_ref().map(|w| &w.reason), depth, reason, text, size)
         }
     }
 
@@ -345,7 +345,7 @@ export! {
         }
     }
 
-    /// Begins a sleep of the task, no longer than its deadline. See asx_task_slept.
+    /// Begins a sleep of the task, no longer than its deadline. See asx_task_sleep_over.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: the timer is the task's. Answers: ASX_OK;
     /// ASX_CANCELLED; ASX_BUDGET_EXHAUSTED; ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED;
@@ -368,7 +368,7 @@ export! {
     /// ASX_WOULD_BLOCK, and the task is woken when it is; ASX_CANCELLED; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
     /// ASX_REENTRANT.
-    fn asx_task_slept(rt, task: AsxTask, timer: AsxTimer) {
+    fn asx_task_sleep_over(rt, task: AsxTask, timer: AsxTimer) {
         let task = task.id()?;
         |core| match core.world.slept(task, timer.id())? {
             Poll::Pending => Err(Status::WouldBlock),
@@ -432,7 +432,7 @@ export! {
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
     /// ASX_REENTRANT.
-    fn asx_task_watchdog(rt, task: AsxTask, span_ns: u64) {
+    fn asx_task_set_watchdog(rt, task: AsxTask, span_ns: u64) {
         let task = task.id()?;
         |core| {
             core.living(task)?;
@@ -446,7 +446,7 @@ export! {
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
     /// ASX_REENTRANT.
-    fn asx_task_kick(rt, task: AsxTask) {
+    fn asx_task_kick_watchdog(rt, task: AsxTask) {
         let task = task.id()?;
         |core| {
             core.living(task)?;
@@ -472,7 +472,7 @@ export! {
     /// ASX_REENTRANT.
     fn asx_task_check(rt, task: AsxTask, state: i32) {
         let task = task.id()?;
-        let state = look::nth(&TaskState::ALL, state)?;
+        let state = info::nth(&TaskState::ALL, state)?;
         |core| core.world.try_task(task, state)
     }
 }
@@ -533,7 +533,7 @@ impl Core {
     fn stale(&mut self, status: Status, task: AsxTask) {
         if status == Status::StaleHandle {
             let by = self.current_handle();
-            let handle = (task.word, task.generation);
+            let handle = (task.bits, task.generation);
             self.ghosts.note(ASX_GHOST_STALE, status.number(), handle, by);
         }
     }

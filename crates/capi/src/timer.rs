@@ -74,11 +74,11 @@ export! {
         }
     }
 
-    /// A look at a timer. One that is over is ASX_TIMER_GONE.
+    /// The state of a timer. One that is over is ASX_TIMER_GONE.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_timer_look(rt, timer: AsxTimer, info: *mut AsxTimerInfo) {
+    fn asx_timer_get_info(rt, timer: AsxTimer, info: *mut AsxTimerInfo) {
         let info = Look::new(info)?;
         |core| {
             let wheel = core.world.timers();

@@ -5,7 +5,7 @@
 
 use crate::abi::{AsxRegion, AsxTask, AsxWitness};
 use crate::guard::{self, Look, Out};
-use crate::look;
+use crate::info;
 use crate::state::Core;
 use asx_kernel::arena::Key;
 use asx_kernel::cancel::{Kind, Phase, Reason, Witness};
@@ -62,7 +62,7 @@ export! {
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_witness_look(rt, witness: AsxWitness, info: *mut AsxWitnessInfo) {
+    fn asx_witness_get_info(rt, witness: AsxWitness, info: *mut AsxWitnessInfo) {
         let key = witness.key()?;
         let info = Look::new(info)?;
         |core| {
@@ -123,7 +123,7 @@ const NOTHING: AsxWitnessInfo = AsxWitnessInfo {
     kind: 0,
     reserved: 0,
     task: AsxTask::NONE,
-    region: AsxRegion { word: 0, generation: 0 },
+    region: AsxRegion { bits: 0, generation: 0 },
     epoch: 0,
     time: 0,
 };
@@ -133,8 +133,8 @@ impl AsxWitnessInfo {
     fn statement(&self) -> Answer<Witness> {
         guard::ensure(self.reserved == 0)?;
         let (task, region) = (self.task.id()?, self.region.id()?);
-        let phase = look::nth(&Phase::ALL, self.phase)?;
-        let kind = look::nth(&Kind::ALL, self.kind)?;
+        let phase = info::nth(&Phase::ALL, self.phase)?;
+        let kind = info::nth(&Kind::ALL, self.kind)?;
         let reason = Reason::new(kind, region, Time::from_nanos(self.time));
         Ok(Witness { task, region, epoch: self.epoch, phase, reason })
     }
@@ -143,18 +143,18 @@ impl AsxWitnessInfo {
 impl AsxWitness {
     fn of(key: Key, phase: Phase) -> AsxWitness {
         let handle = Handle::new(Tag::CancelWitness, phase.mask(), key);
-        AsxWitness { word: handle.word(), generation: handle.generation() }
+        AsxWitness { bits: handle.word(), generation: handle.generation() }
     }
 
     fn handle(self) -> Handle {
-        Handle::from_raw(self.word, self.generation)
+        Handle::from_raw(self.bits, self.generation)
     }
 
     /// Where it is kept, if the handle is of this type.
     fn key(self) -> Answer<Key> {
         let mask = self.handle().mask();
         let known = mask.is_power_of_two() && mask <= Phase::Completed.mask();
-        guard::ensure(self.word >> 48 == Tag::CancelWitness as u64 && known)?;
+        guard::ensure(self.bits >> 48 == Tag::CancelWitness as u64 && known)?;
         Ok(self.handle().key())
     }
 }

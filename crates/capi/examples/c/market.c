@@ -45,7 +45,7 @@ int main(void)
         || asx_runtime_create(&config, &rt) != ASX_OK)
         return 1;
     asx_region_root(rt, &root);
-    asx_suggest(rt, ASX_SUGGEST_MEET_DEADLINES);
+    asx_set_governor_mode(rt, ASX_SUGGEST_MEET_DEADLINES);
     for (i = 0; i < ORDERS; ++i) {
         asx_task_options options = ASX_TASK_OPTIONS_INIT;
         orders[i].work = (uint32_t)(i % 7);

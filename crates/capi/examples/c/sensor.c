@@ -27,7 +27,7 @@ static int32_t sample(asx_runtime *rt, asx_task task, void *ctx)
                 return ASX_POLL_CANCELLED;
             app->sleeping = 1;
         }
-        status = asx_task_slept(rt, task, app->timer);
+        status = asx_task_sleep_over(rt, task, app->timer);
         if (status == ASX_WOULD_BLOCK)
             return ASX_POLL_PENDING;
         if (status != ASX_OK)

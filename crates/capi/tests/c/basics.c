@@ -82,8 +82,8 @@ static void names(void)
     EQUAL(strcmp(asx_status_name(INT32_MIN), "UNKNOWN"), 0);
     EQUAL(asx_status_str(INT32_MAX) != NULL && asx_status_str(INT32_MIN) != NULL, 1);
     EQUAL(strcmp(asx_event_name(UINT32_MAX), "unknown"), 0);
-    EQUAL(strcmp(asx_word(UINT64_MAX), "unknown"), 0);
-    EQUAL(strcmp(asx_word(0), "unknown"), 0);
+    EQUAL(strcmp(asx_value_name(UINT64_MAX), "unknown"), 0);
+    EQUAL(strcmp(asx_value_name(0), "unknown"), 0);
 }
 
 static void tasks(void)
@@ -101,7 +101,7 @@ static void tasks(void)
     EQUAL(run(rt, 0), 1);
     EQUAL(outcome(rt, task), ASX_OUTCOME_OK);
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_task_look(rt, task, &info));
+    OK(asx_task_get_info(rt, task, &info));
     EQUAL(info.state, ASX_TASK_STATE_COMPLETED);
     EQUAL(info.polls, 1);
     OK(asx_task_release(rt, task));
@@ -161,7 +161,7 @@ static void forced_ends(void)
 static int32_t vanishes(asx_runtime *rt, asx_task task, void *ctx)
 {
     OK(asx_region_close(rt, *(asx_region *)ctx, ASX_CANCEL_USER, NULL, 0, NULL));
-    OK(asx_fire(rt, NULL));
+    OK(asx_fire_timers(rt, NULL));
     OK(asx_task_release(rt, task));
     return ASX_POLL_READY;
 }
@@ -283,7 +283,7 @@ static void cancels(void)
     /* Two polls and one drop; the entry was polled and dropped. */
     EQUAL(polls, 3);
     EQUAL(drops, 2);
-    ANSWERS(asx_task_text(rt, task, ASX_TEXT_REASON, text, sizeof text, &size), ASX_EMPTY);
+    ANSWERS(asx_task_get_text(rt, task, ASX_TEXT_REASON, text, sizeof text, &size), ASX_EMPTY);
     finish(rt);
 }
 
@@ -329,16 +329,16 @@ static void failures(void)
     EQUAL(outcome(rt, failing), ASX_OUTCOME_ERR);
     EQUAL(outcome(rt, sibling), ASX_OUTCOME_CANCELLED);
     EQUAL(outcome(rt, joiner), ASX_OUTCOME_OK);
-    OK(asx_task_text(rt, failing, ASX_TEXT_OUTCOME, text, sizeof text, &size));
+    OK(asx_task_get_text(rt, failing, ASX_TEXT_OUTCOME, text, sizeof text, &size));
     EQUAL(strcmp(text, "no line"), 0);
     task.struct_size = (uint32_t)sizeof task;
-    OK(asx_task_look(rt, failing, &task));
+    OK(asx_task_get_info(rt, failing, &task));
     EQUAL(task.error, ASX_DISCONNECTED);
-    ANSWERS(asx_task_text(rt, failing, ASX_TEXT_OUTCOME, text, 3, &size), ASX_FULL);
+    ANSWERS(asx_task_get_text(rt, failing, ASX_TEXT_OUTCOME, text, 3, &size), ASX_FULL);
     EQUAL(strcmp(text, "no"), 0);
     EQUAL(size, 7);
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_region_look(rt, region, &info));
+    OK(asx_region_get_info(rt, region, &info));
     EQUAL(info.state, ASX_REGION_STATE_CLOSED);
     EQUAL(info.outcome, ASX_OUTCOME_CANCELLED);
     EQUAL(info.first_cause, ASX_OUTCOME_ERR);
@@ -459,7 +459,7 @@ static void timers(void)
     run(rt, 7 * MS);
     EQUAL(polls, 2);
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_timer_look(rt, again, &info));
+    OK(asx_timer_get_info(rt, again, &info));
     EQUAL(info.level, ASX_TIMER_GONE);
     ANSWERS(asx_next_deadline(rt, &next), ASX_EMPTY);
     ANSWERS(asx_timer_arm(rt, root(rt), asx_after(UINT64_MAX), NULL, &timer),
@@ -507,7 +507,7 @@ static void channels(void)
     EQUAL(out.number, 3);
     ANSWERS(asx_channel_try_recv(rt, channel, &out, sizeof out), ASX_DISCONNECTED);
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_channel_look(rt, channel, &info));
+    OK(asx_channel_get_info(rt, channel, &info));
     EQUAL(info.state, ASX_CHANNEL_SENDER_CLOSED);
     OK(asx_channel_close_receiver(rt, channel));
     /* Its bytes are gone, the channel is not. */
@@ -515,7 +515,7 @@ static void channels(void)
     ANSWERS(asx_channel_evict(rt, channel, &in, sizeof in, NULL, 0, NULL), ASX_DISCONNECTED);
     ANSWERS(asx_channel_try_recv(rt, channel, &out, sizeof out), ASX_DISCONNECTED);
     OK(asx_channel_release(rt, channel));
-    ANSWERS(asx_channel_look(rt, channel, &info), ASX_STALE_HANDLE);
+    ANSWERS(asx_channel_get_info(rt, channel, &info), ASX_STALE_HANDLE);
     finish(rt);
 }
 
@@ -536,7 +536,7 @@ static void texts(void)
     ANSWERS(asx_dump(rt, NULL, 0, &size), ASX_FULL);
     OK(asx_verify(rt, text, sizeof text, &size));
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_journal_look(rt, &info));
+    OK(asx_journal_get_info(rt, &info));
     OK(asx_journal_read(rt, 0, events, 64, &read));
     EQUAL(read, info.recorded);
     EQUAL(events[0].kind, 1);

@@ -118,7 +118,7 @@ static void forced(uint64_t grace)
     RAN("b21");
     EQUAL(drops, 3);
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_task_look(rt, task, &info));
+    OK(asx_task_get_info(rt, task, &info));
     EQUAL(info.state, ASX_TASK_STATE_COMPLETED);
     EQUAL(info.outcome, ASX_OUTCOME_CANCELLED);
     EQUAL(info.overrun, 1);
@@ -168,8 +168,8 @@ static int32_t forces_itself(asx_runtime *rt, asx_task task, void *ctx)
 {
     OK(asx_task_push_cleanup(rt, task, droppable(cleans, "1")));
     OK(asx_region_close(rt, *(asx_region *)ctx, ASX_CANCEL_USER, NULL, 0, NULL));
-    OK(asx_fire(rt, NULL));
-    OK(asx_fire(rt, NULL));
+    OK(asx_fire_timers(rt, NULL));
+    OK(asx_fire_timers(rt, NULL));
     RAN("");
     return ASX_POLL_PENDING;
 }
@@ -288,7 +288,7 @@ static void outcomes_are_kept(int32_t profile)
     EQUAL(region_outcome(rt, inner), ASX_OUTCOME_ERR);
     EQUAL(region_outcome(rt, middle), ASX_OUTCOME_CANCELLED);
     EQUAL(region_outcome(rt, outer), ASX_OUTCOME_CANCELLED);
-    OK(asx_task_text(rt, task, ASX_TEXT_OUTCOME, text, sizeof text, NULL));
+    OK(asx_task_get_text(rt, task, ASX_TEXT_OUTCOME, text, sizeof text, NULL));
     EQUAL(strcmp(text, "no luck"), 0);
     reason.struct_size = (uint32_t)sizeof reason;
     OK(asx_task_reason(rt, other, 1, &reason, NULL, 0, NULL));
@@ -296,7 +296,7 @@ static void outcomes_are_kept(int32_t profile)
     OK(asx_region_reason(rt, inner, 0, &reason, NULL, 0, NULL));
     /* Their slots are gone, as chapter 5 of the contract says. */
     info.struct_size = (uint32_t)sizeof info;
-    ANSWERS(asx_region_look(rt, inner, &info), ASX_STALE_HANDLE);
+    ANSWERS(asx_region_get_info(rt, inner, &info), ASX_STALE_HANDLE);
     ANSWERS(asx_task_wake(rt, task), ASX_STALE_HANDLE);
     ANSWERS(asx_task_cancel(rt, task, ASX_CANCEL_USER, NULL, NULL), ASX_STALE_HANDLE);
     ANSWERS(asx_region_defer(rt, inner, asx_poll_with(cleans, "")), ASX_STALE_HANDLE);

@@ -70,7 +70,7 @@ int main(void)
     OK(asx_task_cancel(rt, task, ASX_CANCEL_USER, NULL, NULL));
     OK(asx_task_cancel(rt, task, ASX_CANCEL_USER, NULL, NULL));
     REPORTED(ASX_GHOST_DOUBLE_CANCEL, ASX_OK, 0);
-    EQUAL(seen.last.word, task.word);
+    EQUAL(seen.last.bits, task.bits);
 
     /* A call that is refused at the door is over too: the next one has no place. */
     ANSWERS(ASX_CALL(asx_task_wake, rt, (asx_task){ 0, 0 }), ASX_INVALID_ARGUMENT);

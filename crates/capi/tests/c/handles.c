@@ -27,9 +27,9 @@ static asx_region region_now(asx_runtime *rt, asx_region region)
     return now;
 }
 
-#define TASK_STATE(task, state) EQUAL(asx_handle_mask((task).word), ASX_MASK(ASX_TASK_STATE_##state))
+#define TASK_STATE(task, state) EQUAL(asx_handle_mask((task).bits), ASX_MASK(ASX_TASK_STATE_##state))
 #define REGION_STATE(region, state)                                                                \
-    EQUAL(asx_handle_mask((region).word), ASX_MASK(ASX_REGION_STATE_##state))
+    EQUAL(asx_handle_mask((region).bits), ASX_MASK(ASX_REGION_STATE_##state))
 
 /* A handle carries the state in which it was made; a later look gives a new one. */
 static void masks(void)
@@ -41,12 +41,12 @@ static void masks(void)
     int32_t answer = ASX_POLL_PENDING;
 
     OK(asx_region_open(rt, root(rt), NULL, &region));
-    EQUAL(asx_handle_tag(region.word), ASX_TAG_REGION);
+    EQUAL(asx_handle_tag(region.bits), ASX_TAG_REGION);
     REGION_STATE(region, OPEN);
-    EQUAL(asx_handle_allows(region.word, ASX_MASK(ASX_REGION_STATE_OPEN)), 1);
-    EQUAL(asx_handle_allows(region.word, ASX_MASK(ASX_REGION_STATE_CLOSED)), 0);
+    EQUAL(asx_handle_allows(region.bits, ASX_MASK(ASX_REGION_STATE_OPEN)), 1);
+    EQUAL(asx_handle_allows(region.bits, ASX_MASK(ASX_REGION_STATE_CLOSED)), 0);
     task = spawn(rt, region, looks_at_itself, &answer);
-    EQUAL(asx_handle_tag(task.word), ASX_TAG_TASK);
+    EQUAL(asx_handle_tag(task.bits), ASX_TAG_TASK);
     TASK_STATE(task, CREATED);
     run(rt, 0);
     TASK_STATE(seen_task, RUNNING);
@@ -55,7 +55,7 @@ static void masks(void)
     REGION_STATE(region_now(rt, region), DRAINING);
     TASK_STATE(task_now(rt, task), CANCEL_REQUESTED);
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_task_look(rt, task, &info));
+    OK(asx_task_get_info(rt, task, &info));
     REGION_STATE(info.region, DRAINING);
     OK(asx_task_checkpoint(rt, task) == ASX_CANCELLED ? ASX_OK : ASX_INTERNAL);
     TASK_STATE(task_now(rt, task), CANCELLING);
@@ -65,21 +65,21 @@ static void masks(void)
     TASK_STATE(task_now(rt, task), COMPLETED);
     REGION_STATE(region_now(rt, region), CLOSED);
     /* Every one of them still names the task. */
-    OK(asx_task_look(rt, task, &info));
-    OK(asx_task_look(rt, seen_task, &info));
-    OK(asx_task_look(rt, task_now(rt, task), &info));
+    OK(asx_task_get_info(rt, task, &info));
+    OK(asx_task_get_info(rt, seen_task, &info));
+    OK(asx_task_get_info(rt, task_now(rt, task), &info));
     finish(rt);
 }
 
 static asx_task task_claims(asx_task task, uint64_t mask)
 {
-    task.word = (task.word & ~(UINT64_C(0xFFFF) << 32)) | (mask << 32);
+    task.bits = (task.bits & ~(UINT64_C(0xFFFF) << 32)) | (mask << 32);
     return task;
 }
 
 static asx_region region_claims(asx_region region, uint64_t mask)
 {
-    region.word = (region.word & ~(UINT64_C(0xFFFF) << 32)) | (mask << 32);
+    region.bits = (region.bits & ~(UINT64_C(0xFFFF) << 32)) | (mask << 32);
     return region;
 }
 
@@ -120,14 +120,14 @@ static void forged_masks(void)
     }
     other = task_claims(task, ASX_MASK(ASX_TASK_STATE_COMPLETED));
     ANSWERS(asx_timer_arm(rt, region, asx_after(1), &other, &timer), ASX_INVALID_ARGUMENT);
-    obligation.word ^= UINT64_C(3) << 32;
+    obligation.bits ^= UINT64_C(3) << 32;
     ANSWERS(asx_obligation_commit(rt, obligation), ASX_INVALID_ARGUMENT);
-    obligation.word ^= UINT64_C(3) << 32;
-    channel.word ^= UINT64_C(3) << 32;
+    obligation.bits ^= UINT64_C(3) << 32;
+    channel.bits ^= UINT64_C(3) << 32;
     ANSWERS(asx_channel_try_send(rt, channel, &element, sizeof element), ASX_INVALID_ARGUMENT);
-    permit.word ^= UINT64_C(1) << 32;
+    permit.bits ^= UINT64_C(1) << 32;
     ANSWERS(asx_permit_abort(rt, permit), ASX_INVALID_ARGUMENT);
-    permit.word ^= UINT64_C(1) << 32;
+    permit.bits ^= UINT64_C(1) << 32;
     EQUAL(digest(rt), digested);
     run(rt, 0);
     /* It runs by now, and was never cancelled. */
@@ -143,7 +143,7 @@ static asx_witness_info about(asx_runtime *rt, asx_witness witness)
 {
     asx_witness_info info;
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_witness_look(rt, witness, &info));
+    OK(asx_witness_get_info(rt, witness, &info));
     return info;
 }
 
@@ -163,8 +163,8 @@ static void witnesses(int32_t profile)
     ANSWERS(asx_task_witness(rt, task, &requested), ASX_EMPTY);
     OK(asx_task_cancel(rt, task, ASX_CANCEL_TIMEOUT, "late", NULL));
     OK(asx_task_witness(rt, task, &requested));
-    EQUAL(asx_handle_tag(requested.word), ASX_TAG_CANCEL_WITNESS);
-    EQUAL(asx_handle_mask(requested.word), ASX_MASK(ASX_PHASE_REQUESTED));
+    EQUAL(asx_handle_tag(requested.bits), ASX_TAG_CANCEL_WITNESS);
+    EQUAL(asx_handle_mask(requested.bits), ASX_MASK(ASX_PHASE_REQUESTED));
     OK(asx_task_acknowledge(rt, task));
     OK(asx_task_cancel(rt, task, ASX_CANCEL_SHUTDOWN, NULL, NULL));
     OK(asx_task_witness(rt, task, &cancelling));
@@ -172,7 +172,7 @@ static void witnesses(int32_t profile)
     OK(asx_task_wake(rt, task));
     run(rt, 0);
     OK(asx_task_witness(rt, task, &completed));
-    EQUAL(asx_handle_mask(completed.word), ASX_MASK(ASX_PHASE_COMPLETED));
+    EQUAL(asx_handle_mask(completed.bits), ASX_MASK(ASX_PHASE_COMPLETED));
     info = about(rt, cancelling);
     EQUAL(info.phase, ASX_PHASE_CANCELLING);
     EQUAL(info.kind, ASX_CANCEL_SHUTDOWN);
@@ -206,7 +206,7 @@ static void witnesses(int32_t profile)
 
     /* A witness that claims another phase than it has is refused; one that is released is gone. */
     forged = requested;
-    forged.word ^= UINT64_C(3) << 32;
+    forged.bits ^= UINT64_C(3) << 32;
     ANSWERS(asx_witness_validate(rt, forged, completed), ASX_INVALID_ARGUMENT);
     OK(asx_task_release(rt, task));
     EQUAL(about(rt, completed).kind, ASX_CANCEL_SHUTDOWN);

@@ -50,7 +50,7 @@ static void exceptions()
     rt.run(0);
     EQUAL(rt.outcome(thrower), ASX_OUTCOME_PANICKED);
     char text[32];
-    OK(asx_task_text(rt.get(), thrower, ASX_TEXT_OUTCOME, text, sizeof text, nullptr));
+    OK(asx_task_get_text(rt.get(), thrower, ASX_TEXT_OUTCOME, text, sizeof text, nullptr));
     EQUAL(strcmp(text, "out of luck"), 0);
 
     rt.shutdown();
@@ -102,10 +102,10 @@ static void owned_by_a_task()
     asx_region_info info;
     info.struct_size = static_cast<uint32_t>(sizeof info);
     rt.spawn(rt.root(), promising(asx::obligation(rt.get(), rt.root())));
-    OK(asx_region_look(rt.get(), rt.root(), &info));
+    OK(asx_region_get_info(rt.get(), rt.root(), &info));
     EQUAL(info.obligations, 1);
     rt.run(0);
-    OK(asx_region_look(rt.get(), rt.root(), &info));
+    OK(asx_region_get_info(rt.get(), rt.root(), &info));
     EQUAL(info.obligations, 0);
 }
 

@@ -227,14 +227,14 @@ static void bounded_timers(void)
         OK(asx_timer_arm(rt, root(rt), asx_after(MS), NULL, &timer));
     for (left = 12; left > 0; left = left > 8 ? left - 8 : 0) {
         OK(asx_step(rt, MS, UINT64_MAX, &progress));
-        OK(asx_queues(rt, &queues));
+        OK(asx_get_queues(rt, &queues));
         EQUAL(queues.timers, left);
         EQUAL(progress.idle, 0);
         EQUAL(progress.next_deadline, MS);
     }
-    OK(asx_fire(rt, &fired));
+    OK(asx_fire_timers(rt, &fired));
     EQUAL(fired, 4);
-    OK(asx_queues(rt, &queues));
+    OK(asx_get_queues(rt, &queues));
     EQUAL(queues.timers, 0);
     OK(asx_runtime_destroy(rt));
 }
@@ -269,19 +269,19 @@ static void watchdogs(void)
         OK(asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), &options, &own));
         drain(rt, 0);
         drain(rt, 60 * MS);
-        OK(asx_task_kick(rt, kicked));
+        OK(asx_task_kick_watchdog(rt, kicked));
         OK(asx_next_deadline(rt, &next));
         EQUAL(next, 100 * MS);
         drain(rt, 99 * MS);
-        ANSWERS(asx_task_kick(rt, (asx_task){ 0, 0 }), ASX_INVALID_ARGUMENT);
+        ANSWERS(asx_task_kick_watchdog(rt, (asx_task){ 0, 0 }), ASX_INVALID_ARGUMENT);
         drain(rt, 100 * MS);
         EQUAL(outcome(rt, stuck), ASX_OUTCOME_CANCELLED);
-        ANSWERS(asx_task_kick(rt, stuck), ASX_INVALID_TRANSITION);
+        ANSWERS(asx_task_kick_watchdog(rt, stuck), ASX_INVALID_TRANSITION);
         stats.struct_size = (uint32_t)sizeof stats;
         OK(asx_get_stats(rt, &stats));
         EQUAL(stats.watchdogs, 1);
         EQUAL(warnings, i + 1);
-        OK(asx_task_watchdog(rt, kicked, ASX_NONE));
+        OK(asx_task_set_watchdog(rt, kicked, ASX_NONE));
         drain(rt, 1000 * MS);
         OK(asx_get_stats(rt, &stats));
         EQUAL(stats.watchdogs, 1);
@@ -320,7 +320,7 @@ static void watchdogs_degrade_in_order(void)
         tasks[i] = spawn(rt, root(rt), silent, NULL);
     drain(rt, 0);
     OK(asx_advance(rt, 100 * MS));
-    OK(asx_fire(rt, &fired));
+    OK(asx_fire_timers(rt, &fired));
     stats.struct_size = (uint32_t)sizeof stats;
     OK(asx_get_stats(rt, &stats));
     EQUAL(stats.watchdogs, 1);

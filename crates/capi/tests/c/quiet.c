@@ -60,7 +60,7 @@ static uint64_t pipeline(int32_t profile, uint32_t flags, uint64_t max_trace, in
     EQUAL(outcome(rt, sender), ASX_OUTCOME_OK);
     EQUAL(outcome(rt, receiver), ASX_OUTCOME_OK);
     journal.struct_size = (uint32_t)sizeof journal;
-    OK(asx_journal_look(rt, &journal));
+    OK(asx_journal_get_info(rt, &journal));
     if (flags & ASX_FLAG_NO_JOURNAL) {
         EQUAL(journal.recorded, 0);
         EQUAL(journal.lost, 0);

@@ -51,9 +51,9 @@ static inline int32_t sleep_and_kick(asx_runtime *rt, asx_task task, void *ctx)
         OK(asx_task_sleep(rt, task, asx_after(2 * MS), &stage->timer));
         stage->sleeping = 1;
     }
-    if (asx_task_slept(rt, task, stage->timer) == ASX_WOULD_BLOCK)
+    if (asx_task_sleep_over(rt, task, stage->timer) == ASX_WOULD_BLOCK)
         return ASX_POLL_PENDING;
-    OK(asx_task_kick(rt, task));
+    OK(asx_task_kick_watchdog(rt, task));
     return ASX_POLL_READY;
 }
 

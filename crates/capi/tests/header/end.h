@@ -26,35 +26,35 @@ static inline asx_when asx_at(uint64_t ns)
     return when;
 }
 
-/* What is in the word of a handle: its type, ASX_TAG_. */
-static inline uint32_t asx_handle_tag(uint64_t word)
+/* What is in the bits of a handle: its type, ASX_TAG_. */
+static inline uint32_t asx_handle_tag(uint64_t bits)
 {
-    return (uint32_t)(word >> 48);
+    return (uint32_t)(bits >> 48);
 }
 
 /* The bit of a state or phase in a mask. */
 #define ASX_MASK(state) (1u << (state))
 
 /* The state in which the handle was made: one bit, ASX_MASK(ASX_TASK_STATE_..) and so on. */
-static inline uint32_t asx_handle_mask(uint64_t word)
+static inline uint32_t asx_handle_mask(uint64_t bits)
 {
-    return (uint32_t)(word >> 32) & 0xFFFFu;
+    return (uint32_t)(bits >> 32) & 0xFFFFu;
 }
 
 /* Whether that state is among these. What it says may be old: the call itself knows better. */
-static inline int asx_handle_allows(uint64_t word, uint32_t masks)
+static inline int asx_handle_allows(uint64_t bits, uint32_t masks)
 {
-    return (asx_handle_mask(word) & masks) != 0;
+    return (asx_handle_mask(bits) & masks) != 0;
 }
 
 /* Whether two handles name the same thing: the state they carry does not count. */
 static inline int asx_same_task(asx_task one, asx_task other)
 {
-    return (uint32_t)one.word == (uint32_t)other.word && one.generation == other.generation;
+    return (uint32_t)one.bits == (uint32_t)other.bits && one.generation == other.generation;
 }
 static inline int asx_same_region(asx_region one, asx_region other)
 {
-    return (uint32_t)one.word == (uint32_t)other.word && one.generation == other.generation;
+    return (uint32_t)one.bits == (uint32_t)other.bits && one.generation == other.generation;
 }
 
 /* A body without a drop callback. */
@@ -72,7 +72,7 @@ static inline asx_body asx_poll_with(asx_poll_fn poll, void *ctx)
  * ASX_CALL(asx_task_wake, rt, task). `rt` is evaluated twice.
  */
 #define ASX_CALL(function, rt, ...)                                                                \
-    (asx_here((rt), __FILE__, __LINE__), function((rt), __VA_ARGS__))
+    (asx_set_location((rt), __FILE__, __LINE__), function((rt), __VA_ARGS__))
 
 #ifdef __cplusplus
 }

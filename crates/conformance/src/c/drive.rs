@@ -23,7 +23,7 @@ impl Shared {
             }
             Op::Fire => {
                 let mut fired = 0;
-                call!(runtime::asx_fire(self.rt, &mut fired))?;
+                call!(runtime::asx_fire_timers(self.rt, &mut fired))?;
                 return Ok(Reply::ok().with("fired", fired));
             }
             Op::Run { max_steps } => return Ok(self.run(*max_steps).map_or_else(stuck, stepped)),
@@ -32,7 +32,7 @@ impl Shared {
                 let end = when.from(self.now());
                 return Ok(self.run_until(end, *max_steps).map_or_else(stuck, stepped));
             }
-            Op::Suggest { mode } => call!(runtime::asx_suggest(self.rt, *mode as i32))?,
+            Op::Suggest { mode } => call!(runtime::asx_set_governor_mode(self.rt, *mode as i32))?,
             Op::SoftStop => call!(runtime::asx_soft_stop(self.rt))?,
             Op::Shutdown { soft, force_after } => {
                 let force = force_after.map_or(ASX_NONE, nanos);
@@ -90,7 +90,7 @@ impl Shared {
             idle: 0,
             polls: 0,
             next_deadline: 0,
-            last_task: AsxTask { word: 0, generation: 0 },
+            last_task: AsxTask { bits: 0, generation: 0 },
             last_lane: -1,
             reserved: 0,
         };

@@ -1,7 +1,7 @@
 //! The journal, read out through the library and put together again.
 
 use super::ask;
-use asx_capi::status::asx_word;
+use asx_capi::status::asx_value_name;
 use asx_capi::{
     ASX_EVENT_HAS_CHANNEL, ASX_EVENT_HAS_REGION, ASX_EVENT_HAS_TASK, ASX_EVENT_HAS_TIMER, AsxEvent,
     AsxRuntime,
@@ -62,7 +62,7 @@ impl Fields<'_> {
     }
 
     fn word(&mut self) -> Option<String> {
-        let text = asx_word(self.next()?);
+        let text = asx_value_name(self.next()?);
         // SAFETY: the library's words are never NULL and live forever.
         Some(unsafe { CStr::from_ptr(text) }.to_str().ok()?.to_owned())
     }

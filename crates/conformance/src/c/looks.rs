@@ -84,7 +84,7 @@ impl Shared {
             }
             Checked::Channel(name) => {
                 let mut info = empty!(AsxChannelInfo);
-                ask!(channel::asx_channel_look(self.rt, self.channel(name)?, &mut info))?;
+                ask!(channel::asx_channel_get_info(self.rt, self.channel(name)?, &mut info))?;
                 let states = ["Open", "SenderClosed", "ReceiverClosed", "FullyClosed"];
                 let state = states.get(info.state as usize).copied().unwrap_or("none");
                 Ok(Reply::ok()
@@ -103,8 +103,8 @@ impl Shared {
 
     fn look_at_rest(&self, subject: &Checked) -> Told {
         let (mut queues, mut journal) = (empty!(AsxQueuesInfo), journal_info());
-        ask!(runtime::asx_queues(self.rt, &mut queues))?;
-        ask!(journal::asx_journal_look(self.rt, &mut journal))?;
+        ask!(runtime::asx_get_queues(self.rt, &mut queues))?;
+        ask!(journal::asx_journal_get_info(self.rt, &mut journal))?;
         Ok(match subject {
             Checked::Timers => Reply::ok()
                 .with("active", queues.timers)
@@ -138,7 +138,7 @@ impl Shared {
 
     pub(super) fn task_info(&self, task: AsxTask) -> Result<AsxTaskInfo, Status> {
         let mut info = empty!(AsxTaskInfo);
-        ask!(task::asx_task_look(self.rt, task, &mut info))?;
+        ask!(task::asx_task_get_info(self.rt, task, &mut info))?;
         Ok(info)
     }
 
@@ -151,7 +151,7 @@ impl Shared {
         let mut text = vec![0_u8; 8192];
         let (room, mut size) = (text.len(), 0);
         let to = text.as_mut_ptr().cast();
-        ask!(task::asx_task_text(self.rt, task, which, to, room, &mut size)).ok()?;
+        ask!(task::asx_task_get_text(self.rt, task, which, to, room, &mut size)).ok()?;
         text.truncate(size);
         String::from_utf8(text).ok()
     }
@@ -195,7 +195,7 @@ impl Shared {
 
     fn look_at_region(&self, region: AsxRegion) -> Told {
         let mut info = empty!(AsxRegionInfo);
-        ask!(region::asx_region_look(self.rt, region, &mut info))?;
+        ask!(region::asx_region_get_info(self.rt, region, &mut info))?;
         let mut text = vec![0_u8; 8192];
         let (mut reason, mut size) = (empty!(AsxReason), 0);
         let (rt, room, to) = (self.rt, text.len(), text.as_mut_ptr().cast());
@@ -271,7 +271,7 @@ impl Shared {
     fn look_at_timer(&self, name: &Name, scope: Option<&str>) -> Told {
         let handle = self.timer(name, scope)?;
         let mut info = empty!(AsxTimerInfo);
-        ask!(timer::asx_timer_look(self.rt, handle, &mut info))?;
+        ask!(timer::asx_timer_get_info(self.rt, handle, &mut info))?;
         let level = match info.level {
             ASX_TIMER_GONE => Value::none(),
             ASX_TIMER_READY => "ready".into(),

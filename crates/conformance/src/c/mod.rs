@@ -273,7 +273,7 @@ impl Shared {
             ask!(task::asx_task_list(self.rt, entries.as_mut_ptr(), entries.len(), count))
         };
         while list(&mut entries, &mut count) == Err(Status::Full) {
-            let none = AsxTask { word: 0, generation: 0 };
+            let none = AsxTask { bits: 0, generation: 0 };
             entries.resize(count, AsxTaskEntry { task: none, ctx: null_mut() });
         }
         for entry in entries.iter().take(count) {
@@ -303,7 +303,7 @@ impl Shared {
     }
 
     fn root(&self) -> Result<AsxRegion, Status> {
-        let mut region = AsxRegion { word: 0, generation: 0 };
+        let mut region = AsxRegion { bits: 0, generation: 0 };
         ask!(region::asx_region_root(self.rt, &mut region))?;
         Ok(region)
     }
@@ -329,7 +329,7 @@ impl Shared {
         }
         let (mut digest, mut info) = (0, looks::journal_info());
         let _ = ask!(journal::asx_journal_digest(self.rt, &mut digest));
-        let _ = ask!(journal::asx_journal_look(self.rt, &mut info));
+        let _ = ask!(journal::asx_journal_get_info(self.rt, &mut info));
         let not_quiescent = self.diagnosis();
         // A task may be gone by now: the journal still knows how it ended.
         let outcome = |task: AsxTask| {

@@ -48,7 +48,7 @@ impl Text {
 /// No handle.
 macro_rules! blank {
     ($type:ident) => {
-        $type { word: 0, generation: 0 }
+        $type { bits: 0, generation: 0 }
     };
 }
 pub(super) use blank;
@@ -252,7 +252,7 @@ impl Shared {
             }
         };
         caller.own.sleep = Some(timer);
-        let slept = call!(task::asx_task_slept(self.rt, caller.task, timer));
+        let slept = call!(task::asx_task_sleep_over(self.rt, caller.task, timer));
         if slept != Err(Status::WouldBlock) {
             caller.own.sleep = None;
         }

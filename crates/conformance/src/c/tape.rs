@@ -151,8 +151,8 @@ macro_rules! handles {
 }
 
 handles!(
-    AsxRegion "region" word, AsxTask "task" word, AsxObligation "obligation" word,
-    AsxChannel "channel" word, AsxPermit "permit" word, AsxTimer "timer" id
+    AsxRegion "region" bits, AsxTask "task" bits, AsxObligation "obligation" bits,
+    AsxChannel "channel" bits, AsxPermit "permit" bits, AsxTimer "timer" id
 );
 
 macro_rules! fixed {
