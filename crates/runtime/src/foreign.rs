@@ -20,15 +20,14 @@
 //! To be woken in vain does no harm.
 
 use std::fmt;
+use std::ptr;
 use std::task::Waker;
 
 use crate::ambient;
-use crate::cell::{TaskRef, task_of};
+use crate::cell::{Header, TaskRef, task_of};
 use crate::combine::is_child_waker;
 use crate::core::Core;
 use crate::guard;
-use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
-use crate::prim::atomic::{AtomicUsize, fence};
 use crate::short::ShortLock;
 
 /// What an operation has left here: nothing, or a waker, its own or one that others left too.
@@ -46,14 +45,9 @@ const WAITS: u32 = u32::MAX - 1;
 static SHARDS: [ShortLock<Shard>; SHARD_COUNT] =
     [const { ShortLock::new(Shard::NEW) }; SHARD_COUNT];
 
-/// How many wakers there are in each: while there is none, nobody looks further.
-#[cfg(not(loom))]
-static COUNTS: [AtomicUsize; SHARD_COUNT] = [const { AtomicUsize::new(0) }; SHARD_COUNT];
-
 #[cfg(loom)]
 loom::lazy_static! {
     static ref SHARDS: [ShortLock<Shard>; SHARD_COUNT] = [ShortLock::new(Shard::NEW)];
-    static ref COUNTS: [AtomicUsize; SHARD_COUNT] = [AtomicUsize::new(0)];
 }
 
 const SHARD_COUNT: usize = 1 << SHARD_BITS;
@@ -118,7 +112,7 @@ impl Ticket {
 
     /// Which operation this is, as long as it is not moved.
     fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
+        ptr::from_ref(self).addr()
     }
 
     /// The operation lets others run first: it does so once, and then goes on.
@@ -153,14 +147,12 @@ impl Ticket {
                 self.0 = ((at + 1) << SHARD_BITS) | index as u32;
             }
         }
+        let asked = task.word.note_foreign().state().in_cancel_lane();
         // A task that is polled here is polled again for a request that comes meanwhile. A job is
         // not.
         let here = ambient::with_current(|current| current.as_ptr() == task.as_ptr());
-        if here != Some(true) || task.is_blocking() {
-            fence(SeqCst);
-            if task.word.load().state().in_cancel_lane() {
-                rouse(task);
-            }
+        if asked && (here != Some(true) || task.is_blocking()) {
+            rouse(task);
         }
     }
 
@@ -342,11 +334,12 @@ fn put(index: usize, task: usize, waker: &Waker, told: bool) -> Option<u32> {
 /// The task was asked to stop: wakes what it left here that does not know yet.
 #[inline]
 pub(crate) fn rouse(task: &TaskRef) {
-    rouse_at(&task.region.core, address(task));
+    if task.word.load().has_foreign() {
+        rouse_at(&task.region.core, address(task));
+    }
 }
 
 /// The same, where only the address of the task is known.
-#[inline]
 pub(crate) fn rouse_at(core: &Core, address: usize) {
     wake(core, address, false);
 }
@@ -354,31 +347,16 @@ pub(crate) fn rouse_at(core: &Core, address: usize) {
 /// A part of the task that is polled here was asked to stop: wakes all it left here.
 #[inline]
 pub(crate) fn rouse_current() {
-    if any() {
-        ambient::with_current(|task| wake(&task.region.core, address(task), true));
-    }
-}
-
-/// Whether there is any waker here.
-#[inline]
-pub(crate) fn any() -> bool {
-    fence(SeqCst);
-    COUNTS.iter().any(|count| count.load(Relaxed) > 0)
-}
-
-#[inline]
-fn wake(core: &Core, address: usize, all: bool) {
-    // After the request, as who leaves a waker elsewhere looks for one after that: one sees the
-    // other.
-    fence(SeqCst);
-    if COUNTS[shard_of(address)].load(Relaxed) > 0 {
-        wake_there(core, address, all);
-    }
+    ambient::with_current(|task| {
+        if task.word.load().has_foreign() {
+            wake(&task.region.core, address(task), true);
+        }
+    });
 }
 
 #[cold]
 #[inline(never)]
-fn wake_there(core: &Core, address: usize, all: bool) {
+fn wake(core: &Core, address: usize, all: bool) {
     let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, all));
     wakers.into_iter().for_each(|waker| core.wake(waker));
 }
@@ -386,9 +364,9 @@ fn wake_there(core: &Core, address: usize, all: bool) {
 /// The task is gone: an operation that was forgotten may have left wakers here, which are dropped.
 /// Another task may have this address next, and is not to wake them.
 #[inline]
-pub(crate) fn abandon(core: &Core, address: usize) {
-    if COUNTS[shard_of(address)].load(Relaxed) > 0 {
-        abandon_there(core, address);
+pub(crate) fn abandon(task: &Header) {
+    if task.word.load().has_foreign() {
+        abandon_there(&task.region.core, ptr::from_ref(task).addr());
     }
 }
 
@@ -415,14 +393,7 @@ fn shard_of(address: usize) -> usize {
 }
 
 fn with_shard<R>(index: usize, f: impl FnOnce(&mut Shard) -> R) -> R {
-    SHARDS[index].with(|shard| {
-        let answer = f(shard);
-        // Most operations share what is there: who looks is not to be disturbed by them.
-        if COUNTS[index].load(Relaxed) != shard.count {
-            COUNTS[index].store(shard.count, Relaxed);
-        }
-        answer
-    })
+    SHARDS[index].with(f)
 }
 
 #[cfg(all(test, not(loom)))]

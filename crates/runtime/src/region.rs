@@ -605,7 +605,7 @@ impl Region {
                     }
                     // A page refuses jobs.
                     let job = !cfg!(target_family = "wasm") && task.as_ref().is_blocking();
-                    if job && foreign::any() {
+                    if job && task.as_ref().word.load().has_foreign() {
                         jobs.push(task.addr().get());
                     }
                 }

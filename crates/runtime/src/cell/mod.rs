@@ -404,7 +404,7 @@ unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
 unsafe fn free<F, T, E>(header: NonNull<Header>) {
     // SAFETY: the caller's promise.
     unsafe {
-        foreign::abandon(&header.as_ref().region.core, header.addr().get());
+        foreign::abandon(header.as_ref());
         header.as_ref().books.close(&header.as_ref().word);
         memory::free(header.cast::<Cell<F, T, E>>());
     }

@@ -2,10 +2,10 @@
 //! of references.
 //!
 //! ```text
-//!  63        32 31  16 11 10   8    7     6     5     4      3      2       1         0
-//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
-//! | references | mark |  | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
-//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
+//!  63        32 31  16 12 11 10   8    7     6     5     4      3      2       1         0
+//! +------------+------+--+--+-------+------+-----+------+-----+-----+------+-------+---------+
+//! | references | mark |  |  | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
+//! +------------+------+--+--+-------+------+-----+------+-----+-----+------+-------+---------+
 //! ```
 //! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
 //!
@@ -18,7 +18,9 @@
 //!   get the waker back; once it has, the waker is the completer's.
 //! - `TAKEN`: somebody has claimed the result (or its destruction). Set once, by one.
 //! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
-//! - `CLEANING`: the body has ended by itself, and polls of what it left are bounded.
+//! - `CLEANING` (11): the body has ended by itself, and polls of what it left are bounded.
+//! - `FOREIGN` (12): an operation of the task has left a waker of somebody else's
+//!   ([`foreign`](crate::foreign)). Set before who leaves it looks for a request. Never cleared.
 //! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
 //! - *mark*: of the thread that recorded the task's last event; 0 if nothing is recorded.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
@@ -40,6 +42,7 @@ const KEPT: u64 = 1 << 5;
 const FORCE: u64 = 1 << 6;
 const LOCK: u64 = 1 << 7;
 const CLEANING: u64 = 1 << 11;
+const FOREIGN: u64 = 1 << 12;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const MARK_SHIFT: u32 = 16;
@@ -93,6 +96,12 @@ impl Snapshot {
     #[inline]
     pub(crate) fn is_cleaning(self) -> bool {
         self.is(CLEANING)
+    }
+
+    /// Whether an operation of the task has ever left a waker of somebody else's.
+    #[inline]
+    pub(crate) fn has_foreign(self) -> bool {
+        self.is(FOREIGN)
     }
 
     /// Whether a poll that has begun may be a plain one: the task is not in the cancel lane, and
@@ -298,6 +307,16 @@ impl Word {
     /// The body has ended by itself; what it left to be done is bounded.
     pub(crate) fn begin_cleaning(&self) {
         self.0.fetch_or(CLEANING, AcqRel);
+    }
+
+    /// An operation has left a waker of somebody else's: what is in the word after that.
+    ///
+    /// A request either sees the flag, or is seen here: both change the same word. If the flag was
+    /// there before, who sees it looks for wakers under a lock, and so comes before the one who has
+    /// left this one, and is seen, or after, and finds it.
+    pub(crate) fn note_foreign(&self) -> Snapshot {
+        let now = self.load();
+        if now.has_foreign() { now } else { Snapshot(self.0.fetch_or(FOREIGN, AcqRel)) }
     }
 
     /// The poll that has begun goes on: the kernel's step.

@@ -43,7 +43,7 @@ fn a_job_runs_or_was_cancelled_before() {
 }
 
 /// Guards that a job which leaves a waker of its own as a request comes is woken, or has seen it:
-/// the fences between what each has written and what it looks at.
+/// both change the task's word.
 fn a_waker_that_a_job_leaves(request: fn(&Place, &Task<(), Fault>)) {
     let run = move |swap| {
         let (place, (wakes, waker)) = (Place::new(), Wakes::new());
