@@ -67,7 +67,7 @@ pub(crate) fn cases() -> Vec<Case> {
 fn bare_wake() -> f64 {
     let mut scheduler = Scheduler::new(SchedulerConfig::default());
     let mut choose = Seeded::new(0, 1);
-    let place = Place::Ready(Priority::DEFAULT);
+    let place = Place::ready(Priority::DEFAULT);
     timed(OPS, || {
         for op in 0..OPS {
             let _ = black_box(scheduler.enqueue(Source::Global, place, op, false));

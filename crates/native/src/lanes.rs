@@ -64,7 +64,9 @@ impl SharedLanes {
         self.total.store(self.total.load(Relaxed) - told.load(Relaxed) + len, Release);
         told.store(len, Release);
         self.stealable[lane as usize].store(waiting.stealable(lane), Release);
-        if let (Lane::Timed, Some(Place::Timed(first))) = (lane, waiting.lanes().peek(lane)) {
+        if lane == Lane::Timed
+            && let Some(first) = waiting.lanes().peek(lane).and_then(Place::deadline)
+        {
             self.nearest.store(first.as_nanos(), Relaxed);
         }
     }

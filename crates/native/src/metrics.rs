@@ -226,7 +226,7 @@ mod tests {
         ] {
             let verdict = Verdict { lane, fallback, limit: 32 };
             let (origin, pending, turn) = (Origin::Local, Pending::default(), Turn::default());
-            let place = Place::Ready(Priority::DEFAULT);
+            let place = Place::ready(Priority::DEFAULT);
             counters.dispatched(Chosen { verdict, place, origin, pending, turn }, 0, 16);
             counters.polled();
         }

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
 
 /// The usual place.
-pub(crate) const PLAIN: Place = Place::Ready(Priority::DEFAULT);
+pub(crate) const PLAIN: Place = Place::ready(Priority::DEFAULT);
 
 /// Whether an entry of the usual priority does not go before one at this place.
 pub(crate) fn leads(place: Place) -> bool {
-    matches!(place, Place::Ready(priority) if priority >= Priority::DEFAULT)
+    place.lane() == Lane::Ready && place.priority() >= Priority::DEFAULT
 }
 
 pub(crate) struct Waiting<T> {
@@ -118,9 +118,9 @@ mod tests {
     fn place(rng: &mut DetRng) -> Place {
         let near = Priority(Priority::DEFAULT.0 - 1 + rng.below(3) as u8);
         match rng.below(6) {
-            0 => Place::Cancel(near),
-            1 => Place::Timed(Time::from_nanos(rng.below(4) as u64)),
-            2 => Place::Ready(near),
+            0 => Place::cancel(near),
+            1 => Place::timed(Time::from_nanos(rng.below(4) as u64)),
+            2 => Place::ready(near),
             _ => PLAIN,
         }
     }

@@ -298,7 +298,7 @@ mod tests {
     fn entries_belong_to_live_tasks() {
         let (mut world, _, task, _) = sound();
         let other = world.spawn(world.root(), TaskOptions::default(), ()).unwrap();
-        let place = Place::Ready(Priority::DEFAULT);
+        let place = Place::ready(Priority::DEFAULT);
         let stray = world.scheduler.enqueue(Source::Global, place, TaskId(NOWHERE), false);
         let (ticket, _) = world.tasks.get_mut(other.0).unwrap().queued.unwrap();
         world.scheduler.remove(ticket);

@@ -399,7 +399,7 @@ impl<P, V> World<P, V> {
 pub(super) fn place<P>(record: &TaskRecord<P>) -> Place {
     let own = record.budget.priority;
     match record.life.cancel() {
-        Some(cancel) => Place::Cancel(Priority(own.0.max(cancel.cleanup.priority))),
-        None => record.budget.deadline.map_or(Place::Ready(own), Place::Timed),
+        Some(cancel) => Place::cancel(Priority(own.0.max(cancel.cleanup.priority))),
+        None => record.budget.deadline.map_or(Place::ready(own), Place::timed),
     }
 }

@@ -40,10 +40,7 @@ impl Model {
         let [cancel, timed, ready] = Lane::ALL.map(|lane| len(lane) > 0);
         assert_eq!(lanes.pending(), Pending { cancel, timed, ready });
         assert_eq!(lanes.leading.load(Acquire), self.count(|place, _| leads(place)));
-        let deadline = |(_, place, _): &(u64, Place, bool)| match place {
-            Place::Timed(deadline) => Some(*deadline),
-            _ => None,
-        };
+        let deadline = |(_, place, _): &(u64, Place, bool)| place.deadline();
         assert_eq!(lanes.nearest(), self.0.iter().filter_map(deadline).min());
     }
 }

@@ -71,11 +71,11 @@ impl Runnable {
         let header = self.header();
         let own = header.priority();
         if header.word.load().state().in_cancel_lane() {
-            return Place::Cancel(own.max(Priority(header.cleanup_priority.load(Relaxed))));
+            return Place::cancel(own.max(Priority(header.cleanup_priority.load(Relaxed))));
         }
         match header.deadline() {
-            Some(deadline) => Place::Timed(deadline),
-            None => Place::Ready(own),
+            Some(deadline) => Place::timed(deadline),
+            None => Place::ready(own),
         }
     }
 

@@ -23,9 +23,9 @@ fn task(budget: Budget) -> (Runnable, crate::Task<(), ()>) {
 /// Where the scheduler's law puts a task.
 fn law(state: TaskState, budget: Budget, cleanup: Priority) -> Place {
     match budget.deadline {
-        _ if state.in_cancel_lane() => Place::Cancel(budget.priority.max(cleanup)),
-        Some(deadline) => Place::Timed(deadline),
-        None => Place::Ready(budget.priority),
+        _ if state.in_cancel_lane() => Place::cancel(budget.priority.max(cleanup)),
+        Some(deadline) => Place::timed(deadline),
+        None => Place::ready(budget.priority),
     }
 }
 
@@ -45,7 +45,7 @@ fn plain_means_the_ready_lane_at_the_usual_priority() {
             assert_eq!(state, expected);
             let place = law(state, budget, cleanup);
             assert_eq!(entry.place(), place);
-            assert_eq!(entry.is_plain(), place == Place::Ready(Priority::DEFAULT), "{place:?}");
+            assert_eq!(entry.is_plain(), place == Place::ready(Priority::DEFAULT), "{place:?}");
         };
         check(TaskState::Created);
         // Rule 1: the poll's, which becomes the next entry's.
