@@ -19,7 +19,7 @@ use asx_kernel::lanes::{
     Certificate, Decision, Lane, Scheduler, SchedulerConfig, Source, Suggestion, Ticket, Token,
 };
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Dispatch, Host, Region, Runnable, Settings, footprint};
+use asx_runtime::{Begun, Core, Dispatch, Host, Region, RunContext, Runnable, Settings, footprint};
 
 /// Workers without threads.
 ///
@@ -147,16 +147,12 @@ impl Workers {
 
     fn poll(&self, decision: Decision<Entry>) -> bool {
         let Decision { worker, lane, streak, limit, fallback, token: Entry(entry), .. } = decision;
-        // Whoever was asked to stop while it waited is in the cancel lane by now.
-        let plain = lane != Lane::Cancel;
-        if !self.core.recording() {
-            // SAFETY: rule 1.
-            return unsafe { entry.run_from(plain) };
-        }
         let worker = u16::try_from(worker).unwrap_or(u16::MAX);
-        let dispatch = Dispatch::new(worker, lane, streak, limit).fallback(fallback);
+        let dispatch = || Dispatch::new(worker, lane, streak, limit).fallback(fallback);
+        let dispatch = self.core.recording().then(dispatch);
         // SAFETY: rule 1.
-        unsafe { entry.run_recorded(plain, dispatch) }
+        let begun = unsafe { entry.begin(RunContext::from_lane(lane).recorded(dispatch)) };
+        begun.is_some_and(Begun::run)
     }
 
     /// Has workers advised so from now on.

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use asx_kernel::lanes::{
     Fairness, FairnessConfig, Lane, Pending, Queues, Stolen, Taken, Verdict, dispatch,
 };
-use asx_runtime::{Core, Dispatch, Host, Runnable};
+use asx_runtime::{Core, Dispatch, Host, RunContext, Runnable};
 
 use crate::idle::Idle;
 use crate::lanes::SharedLanes;
@@ -45,7 +45,7 @@ use crate::parker::Parker;
 use crate::places::Places;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
-use crate::shared::{self, Shared};
+use crate::shared::Shared;
 use crate::worker::{LATE, Worker};
 
 /// How many guests there can be at a time.
@@ -204,13 +204,12 @@ impl<'a> Guest<'a> {
         if entry.is_outdated(chosen.place) {
             return discard();
         }
-        let plain = lane != Lane::Cancel;
         let recording = self.core.recording();
         let dispatch =
             recording.then(|| Dispatch::new(self.pin, lane, streak, limit).fallback(fallback));
         // SAFETY: only what is pinned to this seat is in its lanes, and only the thread that sits
         // there polls it, until nothing that is pinned to it lives.
-        let begun = unsafe { shared::begin(entry, plain, dispatch) };
+        let begun = unsafe { entry.begin(RunContext::from_lane(lane).recorded(dispatch)) };
         let Some(begun) = begun else { return discard() };
         self.seat.counters.dispatched(chosen, streak, view.fairness.base_limit());
         self.fairness.borrow_mut().dispatched(chosen);

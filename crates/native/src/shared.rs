@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use asx_kernel::lanes::{Lane, Pending, SchedulerConfig, Suggestion, TieBreak};
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
-use asx_runtime::{Begun, Core, Dispatch, Host, Runnable, Settings};
+use asx_runtime::{Core, Host, Runnable, Settings};
 
 use crate::blocking::Pool;
 use crate::clock::Clock;
@@ -94,26 +94,6 @@ impl Remote {
     /// How many entries others may take.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.lanes.stealable()
-    }
-}
-
-/// Begins the poll of a task, and has the record say how that came about. `None`: the entry is
-/// dead.
-///
-/// # Safety
-/// As [`Runnable::run_from`]: the calling thread is the worker or guest the task is pinned to.
-#[inline(always)]
-pub(crate) unsafe fn begin(
-    entry: Runnable,
-    plain: bool,
-    dispatch: Option<Dispatch>,
-) -> Option<Begun> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match dispatch {
-            None => entry.begin_from(plain),
-            Some(dispatch) => entry.begin_recorded(plain, dispatch),
-        }
     }
 }
 

@@ -23,13 +23,13 @@ use asx_kernel::lanes::{
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Dispatch, Host, Runnable};
+use asx_runtime::{Core, Dispatch, Host, RunContext, Runnable};
 
 use crate::idle::{ParkKind, Sources};
 use crate::parker::Woken;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
-use crate::shared::{self, Remote, Shared};
+use crate::shared::{Remote, Shared};
 use choose::IsWorth;
 use timing::{Due, POLLS_PER_LOOK, Pace, StandBy, get_up};
 
@@ -355,11 +355,10 @@ impl Worker {
             return self.discard(lane);
         }
         let streak = self.fairness.borrow().streak();
-        // A task that was asked to stop while it waited has another entry in the cancel lane.
-        let plain = lane != Lane::Cancel;
         let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
+        let context = RunContext::from_lane(lane).recorded(self.recording.then(dispatch));
         // SAFETY: rule 2.
-        let begun = unsafe { shared::begin(entry, plain, self.recording.then(dispatch)) };
+        let begun = unsafe { entry.begin(context) };
         let Some(begun) = begun else { return self.discard(lane) };
         if let Origin::Stolen(_) = chosen.origin {
             self.remote.counters.steals.add(1);
@@ -380,7 +379,7 @@ impl Worker {
     fn poll_plain(&self, entry: Runnable) -> Option<bool> {
         let dispatch = self.recording.then(|| self.plain_dispatch());
         // SAFETY: rule 2.
-        let begun = unsafe { shared::begin(entry, true, dispatch) };
+        let begun = unsafe { entry.begin(RunContext::from_lane(Lane::Ready).recorded(dispatch)) };
         let Some(begun) = begun else { return self.discard(Lane::Ready) };
         let polled = begun.run();
         self.polled();

@@ -610,7 +610,7 @@ mod tests {
     fn what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations() {
         let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
         // As it is while it is polled.
-        assert!(cx.task().word.begin(true, false).is_some());
+        assert!(cx.task().word.begin_unsigned(true, false).is_some());
         let within = |operations, check: &dyn Fn()| {
             ambient::as_if_polled(cx.task(), operations, check);
         };

@@ -6,7 +6,6 @@
 mod ambient;
 #[doc(hidden)]
 pub mod audit;
-mod begun;
 mod blocking;
 mod budget;
 mod cancel_safe;
@@ -49,6 +48,7 @@ pub mod probe;
 mod proceed;
 mod region;
 mod root;
+mod run;
 mod scope;
 mod select;
 mod shield;
@@ -69,7 +69,6 @@ mod why;
 
 pub use self::core::{Core, Health, Host, Settings};
 #[doc(hidden)]
-pub use begun::Begun;
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use combine::{
@@ -87,6 +86,7 @@ pub use operation::Operation;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
 pub use region::{Policy, Region};
 pub use root::Root;
+pub use run::{Begun, RunContext};
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
 pub use start::{NotReady, Ready, Starting};
 pub use stop::{Grace, Stopping};

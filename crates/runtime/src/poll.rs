@@ -15,13 +15,13 @@ use asx_kernel::task::TaskState;
 
 use crate::ambient::{self, Turn};
 use crate::audit::Owner;
-use crate::begun::Begun;
 use crate::budget;
-use crate::cell::{Header, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of};
+use crate::cell::{
+    Complete, End, Header, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of, unsigned,
+};
 use crate::channel::session::dropping_by_force;
 use crate::footprint::{Object, Part};
 use crate::foreign;
-use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
 use crate::region::Region;
 
@@ -63,67 +63,9 @@ pub(crate) fn wake_own(waker: &Waker) -> bool {
 }
 
 impl Runnable {
-    /// Polls the task once, if this entry is the one that counts and the task may be polled:
-    /// whether it did.
-    ///
-    /// The record does not say how it came about: jobs are not chosen.
-    ///
-    /// # Panics
-    /// If the task is [pinned](Runnable::pin) and the calling thread is not that worker.
-    pub fn run(self) -> bool {
-        let header = self.header();
-        let here = self.pin().is_none_or(|pin| header.region.core.here() == Some(pin));
-        assert!(here, "a pinned task is polled by the worker it is pinned to");
-        if header.region.core.recording() {
-            let begun = header.begin_unchosen();
-            return self.run_begun(begun);
-        }
-        // SAFETY: looked at above.
-        unsafe { self.run_from(false) }
-    }
-
-    /// [`run`](Runnable::run). `plain`: the entry waited in another lane than that of cancels, so
-    /// that one whose task was asked to stop meanwhile is not the one that counts.
-    ///
-    /// # Safety
-    /// The calling thread is the worker the task is [pinned](Runnable::pin) to, if it is: such a
-    /// task need not be `Send`.
-    #[inline]
-    pub unsafe fn run_from(self, plain: bool) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.begin_from(plain) }.is_some_and(Begun::run)
-    }
-
-    /// [`run`](Runnable::run), in one piece with the caller: for a host that does little else.
-    ///
-    /// # Safety
-    /// As [`run_from`](Runnable::run_from).
-    #[cfg(feature = "lab")]
+    /// Polls the task once, whose poll has begun with this word: whether it did.
     #[inline(always)]
-    pub unsafe fn run_inline(self) -> bool {
-        let header = self.header();
-        let begun = header.word.begin_with(header.extra.is_none(), false, RESERVE);
-        self.run_on(begun)
-    }
-
-    /// [`run`](Runnable::run), and has the record say how it came about.
-    ///
-    /// # Safety
-    /// As [`run_from`](Runnable::run_from).
-    #[inline]
-    pub unsafe fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.begin_recorded(plain, dispatch) }.is_some_and(Begun::run)
-    }
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    pub(crate) fn run_begun(self, begun: Option<Snapshot>) -> bool {
-        self.run_on(begun)
-    }
-
-    #[inline(always)]
-    fn run_on(self, begun: Option<Snapshot>) -> bool {
-        let Some(begun) = begun else { return false };
+    pub(crate) fn poll_begun(self, begun: Snapshot) -> bool {
         // From here on its reference is the poll's.
         let task = self.into_task();
         let operations = task.region.core.operations;
@@ -314,7 +256,7 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     unsafe { task.finish(verdict) };
     task.span.end(Severity::Cancelled);
     task.books.end_poll(&task.word, 0);
-    task.word.complete(false, 0);
+    task.word.complete(Complete { kept: false, reserve: 0 }, unsigned);
 }
 
 /// A task that has its result before anybody polled it ends with that. Whoever was faster, because
@@ -426,7 +368,8 @@ fn end(turn: &Turn, severity: Severity, forced: bool) {
     let kept = failed && task.region.note_failure(task);
     Object::of_task(task.id(), Part::End).write();
     task.books.end_poll(&task.word, turn.left_in_reserve());
-    let (ended, stamp) = task.complete(kept, severity, forced, turn.left_in_reserve());
+    let how = Complete { kept, reserve: turn.left_in_reserve() };
+    let (ended, stamp) = task.complete(End { severity, forced, how });
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);

@@ -7,8 +7,7 @@
 use std::cell::{RefCell, RefMut};
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::lanes::Lane;
-use asx_runtime::{Dispatch, Runnable, footprint};
+use asx_runtime::{Dispatch, RunContext, Runnable, footprint};
 
 use super::{Known, LabHost, State, Trouble};
 use crate::explore::TaskPath;
@@ -92,7 +91,9 @@ impl LabHost {
             footprint::begin(path.0, made, notes);
             self.pulse.go_on(id);
             // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
-            unsafe { entry.run_inline() };
+            if let Some(begun) = unsafe { entry.begin(RunContext::UNCHOSEN) } {
+                begun.run();
+            }
             state = cell.borrow_mut();
             self.listen(&mut state);
             let made_now = if WATCHED {
@@ -182,16 +183,17 @@ impl LabHost {
     /// `dispatch`: if it was the law that chose.
     fn poll(&self, entry: Runnable, dispatch: Option<Dispatch>) {
         let lane = entry.place().lane();
-        // Whoever was asked to stop while it waited by law is in the cancel lane by now.
-        let plain = dispatch.is_some() && lane != Lane::Cancel;
+        // Whoever was asked to stop while it waited by law is in the cancel lane by now. Without
+        // the law there are no streaks: the strategy chooses across all lanes.
+        let context = match dispatch {
+            Some(_) => RunContext::from_lane(lane),
+            None => RunContext::UNCHOSEN,
+        };
+        let dispatch = dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0));
+        let context = context.recorded(self.is_recorded.then_some(dispatch));
         // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
-        unsafe {
-            if self.is_recorded {
-                // Without it there are no streaks: the strategy chooses across all lanes.
-                entry.run_recorded(plain, dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0)));
-            } else {
-                entry.run_from(plain);
-            }
+        if let Some(begun) = unsafe { entry.begin(context) } {
+            begun.run();
         }
     }
 }

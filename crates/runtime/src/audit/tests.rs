@@ -122,7 +122,7 @@ fn reserve_that_is_not_the_polls() {
     let region = loose_region();
     let (entry, _task, _at) = made(&region);
     let word = &entry.header().word;
-    assert!(word.begin(true, false).is_some());
+    assert!(word.begin_unsigned(true, false).is_some());
     (0..5).for_each(|_| word.add_reference());
     let turn = Turn::new(entry.into_task(), 1, 5);
     let task = turn.task();

@@ -54,6 +54,7 @@ mod cancel;
 mod discard;
 mod joiner;
 mod joint;
+mod life;
 mod memory;
 mod runnable;
 mod stage;
@@ -93,6 +94,7 @@ pub(crate) use armed::Armed;
 use cancel::Allowance;
 use joiner::Joiner;
 pub(crate) use joint::{Joint, claim_stop};
+pub(crate) use life::End;
 pub use runnable::Runnable;
 use stage::{Holds, Slot, Stage};
 #[cfg(feature = "lab")]
@@ -100,7 +102,7 @@ pub(crate) use waker::task_number;
 pub(crate) use waker::{is_task_waker, task_of};
 pub use word::Activity;
 pub(crate) use word::Word;
-pub(crate) use word::{Ended, RESERVE, Requested, Snapshot, Woken};
+pub(crate) use word::{Begin, Complete, Ended, RESERVE, Requested, Snapshot, Woken, unsigned};
 use word::{HANDLE, SCHEDULED};
 
 /// A task that may run on any worker.

@@ -51,7 +51,7 @@ fn plain_means_the_ready_lane_at_the_usual_priority() {
         // Rule 1: the poll's, which becomes the next entry's.
         entry.header().word.add_reference();
         let word = &entry.header().word;
-        assert!(word.begin(true, false).is_some());
+        assert!(word.begin_unsigned(true, false).is_some());
         check(TaskState::Running);
         assert!(handle.cancel_with(entry.header().region.reason(kind)));
         check(TaskState::CancelRequested);

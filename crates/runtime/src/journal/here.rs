@@ -11,7 +11,7 @@ use super::buffer::{Buffer, Chunk};
 use super::recorder::Recorder;
 use super::slot::{self, Told};
 use super::{Dispatch, Stamp};
-use crate::cell::{Header, Snapshot};
+use crate::cell::{Begin, End, Ended, Header, Snapshot};
 use crate::core::Host;
 
 /// Nanoseconds from one look at the clock to the next, while polls take about as long as before.
@@ -234,6 +234,18 @@ impl Here {
         self.show(thing);
     }
 
+    /// A step of a task is stamped: the word after it, with the mark of this thread.
+    pub(super) fn sign(
+        &mut self,
+        recorder: &Recorder,
+        before: Snapshot,
+        after: Snapshot,
+    ) -> Snapshot {
+        self.see_mark(recorder, before.mark());
+        self.stamp();
+        after.with_mark(self.mark)
+    }
+
     /// Puts a word where the next one goes for what is told of a task at the last stamp, if one
     /// does and there is room. Nobody sees it yet.
     #[inline(always)]
@@ -269,19 +281,46 @@ impl Here {
         &mut self,
         recorder: &Recorder,
         task: &Header,
+        how: Begin,
         dispatch: &Dispatch,
     ) -> Option<Snapshot> {
-        let mut events = 1;
-        let begun = task.word.begin_plainly(task.extra.is_none(), |mark, fresh| {
-            self.see_near(recorder, mark)?;
+        let mut events = 0;
+        let begun = task.word.begin(how, |before, after| {
+            if !before.is_plain() || !after.is_running() {
+                return None;
+            }
+            self.see_near(recorder, before.mark())?;
             self.stamp();
-            events += u64::from(fresh);
+            let fresh = !before.is_running();
+            events = 1 + u64::from(fresh);
             let step = if fresh { slot::STARTS } else { slot::GOES_ON };
             self.draft_dispatch(task.ids(), dispatch, step)?;
-            Some(self.mark)
+            Some(after.with_mark(self.mark))
         })?;
         self.keep(events);
         Some(begun)
+    }
+
+    /// The same for the step of a task that ends: also the stamp.
+    #[inline(always)]
+    pub(super) fn end(
+        &mut self,
+        recorder: &Recorder,
+        task: &Header,
+        end: End,
+    ) -> Option<(Ended, u64)> {
+        let ended = task.word.complete(end.how, |before, after| {
+            if !before.is_plain() || !before.is_running() {
+                return None;
+            }
+            self.see_near(recorder, before.mark())?;
+            self.stamp();
+            let fields = slot::ENDS | (end.severity as u64) << 8;
+            self.draft(slot::ENDED, task.ids(), fields)?;
+            Some(after.with_mark(self.mark))
+        })?;
+        self.keep(2);
+        Some((ended, self.clock))
     }
 
     /// Writes down what is told of a thing at the last stamp, one event, if two words do. The ids

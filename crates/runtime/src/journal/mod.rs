@@ -41,11 +41,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use asx_kernel::journal::{Event, EventKind, Subject};
 use asx_kernel::lanes::Lane;
-use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::cell::{Ended, Header, Snapshot};
+use crate::cell::{Begin, End, Ended, Header, Snapshot};
 use crate::core::Core;
 use here::Here;
 pub(crate) use recorder::Recorder;
@@ -319,104 +318,87 @@ impl Core {
         }
     }
 
-    /// Begins a poll, on the record: the word before. Only if that is done in a few lines; else
-    /// nothing has happened.
+    /// Begins a poll, on the record: the word before. `None` if the task is not to be polled, or
+    /// the lock of its cancel is needed for it; then nothing has happened.
     #[inline(always)]
-    pub(crate) fn begin_quickly(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
+    pub(crate) fn note_begin(
+        &self,
+        task: &Header,
+        how: Begin,
+        dispatch: &Dispatch,
+    ) -> Option<Snapshot> {
         let recorder = self.recorder()?;
-        recorder.quickly(|here| {
+        let begun = recorder.quickly(|here| {
             here.goes_on()?;
-            here.begin(recorder, task, dispatch)
-        })
+            here.begin(recorder, task, how, dispatch)
+        });
+        begun.or_else(|| self.note_begin_slowly(recorder, task, how, dispatch))
     }
 
-    /// The same where it is time to look at the clock, and only there.
-    pub(crate) fn begin_after_look(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
-        let recorder = self.recorder()?;
+    #[inline(never)]
+    fn note_begin_slowly(
+        &self,
+        recorder: &Recorder,
+        task: &Header,
+        how: Begin,
+        dispatch: &Dispatch,
+    ) -> Option<Snapshot> {
         // Hosts may do anything to tell the time: not while a place is lent.
         let looked = recorder.with(|here| here.look_if_due(recorder, &self.host));
-        recorder.quickly(|here| looked.then(|| here.begin(recorder, task, dispatch))?)
-    }
-
-    /// Completes a task, on the record, as [`begin_quickly`](Core::begin_quickly): also the stamp.
-    #[inline(always)]
-    pub(crate) fn complete_quickly(
-        &self,
-        task: &Header,
-        outcome: Severity,
-        reserve: u32,
-    ) -> Option<(Ended, u64)> {
-        let recorder = self.recorder()?;
-        recorder.quickly(|here| {
-            let ended = task.word.complete_plainly(reserve, |mark| {
-                here.see_near(recorder, mark)?;
-                here.stamp();
-                here.draft(slot::ENDED, task.ids(), slot::ENDS | (outcome as u64) << 8)?;
-                Some(here.mark())
-            })?;
-            here.keep(2);
-            Some((ended, here.clock()))
-        })
-    }
-
-    /// Records that a poll begins, with the step of the task's word that `step` makes and signs, if
-    /// it does: what it answers, and the states before and after.
-    pub(crate) fn note_begun<R>(
-        &self,
-        task: &Header,
-        dispatch: &Dispatch,
-        step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState, TaskState)>,
-    ) -> Option<R> {
-        let recorder = self.recorder()?;
+        let begun = |here: &mut Here| looked.then(|| here.begin(recorder, task, how, dispatch))?;
+        if let Some(before) = recorder.quickly(begun) {
+            return Some(before);
+        }
         recorder.with(|here| {
             here.begin_poll(recorder, &self.host);
-            let (answer, from, to) = step(&mut Signer { here, recorder })?;
+            let mut to = TaskState::Created;
+            let before = task.word.begin(how, |before, after| {
+                to = after.state();
+                before.is_plain().then(|| here.sign(recorder, before, after))
+            })?;
             let (id, region) = task.ids();
+            let from = before.state();
             let told = Told::dispatched(id, region, dispatch, from, to);
             let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
             here.write(recorder, told, task.subject(), kinds);
-            Some(answer)
+            Some(before)
         })
     }
 
-    /// Records that a task ends, as [`note_begun`](Core::note_begun); also the stamp.
-    pub(crate) fn note_ended<R>(
-        &self,
-        task: &Header,
-        outcome: Severity,
-        step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState)>,
-    ) -> Option<(R, u64)> {
+    /// Completes a task, on the record, as [`note_begin`](Core::note_begin): also the stamp.
+    #[inline(always)]
+    pub(crate) fn note_end(&self, task: &Header, end: End) -> Option<(Ended, u64)> {
         let recorder = self.recorder()?;
+        let ended = recorder.quickly(|here| here.end(recorder, task, end));
+        ended.or_else(|| self.note_end_slowly(recorder, task, end))
+    }
+
+    #[inline(never)]
+    fn note_end_slowly(
+        &self,
+        recorder: &Recorder,
+        task: &Header,
+        end: End,
+    ) -> Option<(Ended, u64)> {
         recorder.with(|here| {
             here.look(&self.host);
-            let (answer, from) = step(&mut Signer { here, recorder })?;
-            let ((id, region), to) = (task.ids(), TaskState::Completed);
+            let mut from = TaskState::Created;
+            let ended = task.word.complete(end.how, |before, after| {
+                from = before.state();
+                before.is_plain().then(|| here.sign(recorder, before, after))
+            })?;
+            let (id, region) = task.ids();
+            let (outcome, to) = (end.severity, TaskState::Completed);
             let told = Told::ended(id, region, outcome, from, to);
             let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
             here.write(recorder, told, task.subject(), kinds);
-            Some((answer, here.clock()))
+            Some((ended, here.clock()))
         })
     }
 }
 
 fn moved(from: TaskState, to: TaskState) -> Option<EventKind> {
     (from != to).then_some(EventKind::TaskMoved { from, to })
-}
-
-/// Signs the word of a task.
-pub(crate) struct Signer<'a> {
-    here: &'a mut Here,
-    recorder: &'a Recorder,
-}
-
-impl Signer<'_> {
-    /// The mark for a step of a word that has this one.
-    #[inline]
-    pub(crate) fn sign(&mut self, mark: u16) -> u16 {
-        self.here.see_mark(self.recorder, mark);
-        self.here.stamp();
-        self.here.mark()
-    }
 }
 
 /// What decisions add up to is left open.

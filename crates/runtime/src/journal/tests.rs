@@ -24,7 +24,12 @@ use crate::core::{Host, Settings};
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make};
-use crate::{Cancelled, Cx, Runnable};
+use crate::{Begun, Cancelled, Cx, RunContext, Runnable};
+
+/// A ready entry that a worker has chosen like this.
+fn chosen(dispatch: Dispatch) -> RunContext {
+    RunContext::from_lane(Lane::Ready).recorded(Some(dispatch))
+}
 
 /// A host of no tasks, on which it is later at every look, or always the same time.
 struct Clock {
@@ -284,7 +289,7 @@ fn timers_of_every_generation_are_on_the_record() {
     let (entry, task) =
         unsafe { make(&region, Plan::default(), |_: Cx| async { Ok::<(), ()>(()) }) };
     // SAFETY: not pinned.
-    assert!(unsafe { entry.unwrap().unwrap().run_recorded(true, dispatch) });
+    assert!(unsafe { entry.unwrap().unwrap().begin(chosen(dispatch)) }.is_some_and(Begun::run));
     drop(task);
     assert!(core.recorder.as_ref().unwrap().quickly(|_| Some(())).is_some());
     let all = [1, u64::from(u32::MAX) - 1, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
@@ -349,7 +354,10 @@ fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
         });
     assert!(permits.eq(0..=100));
     // SAFETY: not pinned.
-    assert!(unsafe { entry.run_recorded(true, Dispatch::new(0, Lane::Ready, 0, 16)) });
+    assert!(
+        unsafe { entry.begin(chosen(Dispatch::new(0, Lane::Ready, 0, 16))) }
+            .is_some_and(Begun::run)
+    );
 }
 
 /// What is recorded of tasks that come and go; some have a timer. Whether it was written quickly.
@@ -369,7 +377,7 @@ fn lives(passes: bool) -> (Vec<(Subject, EventKind)>, bool) {
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), body) };
         // SAFETY: not pinned.
-        assert!(unsafe { entry.unwrap().unwrap().run_recorded(true, dispatch) });
+        assert!(unsafe { entry.unwrap().unwrap().begin(chosen(dispatch)) }.is_some_and(Begun::run));
         drop(task);
         quick += u64::from(recorder.quickly(|_| Some(())).is_some());
     }

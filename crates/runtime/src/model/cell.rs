@@ -10,7 +10,7 @@ use super::*;
 use crate::cell::claim_stop;
 use crate::outcome::Stop;
 
-/// Guards the orderings of `wake`, `begin_with` and `end_poll_with`, and that a wake during a poll
+/// Guards the orderings of `wake`, `begin` and `end_poll_with`, and that a wake during a poll
 /// makes the poller enqueue the task again.
 #[test]
 fn a_wake_reaches_a_task_that_is_being_polled() {

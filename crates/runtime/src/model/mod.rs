@@ -25,6 +25,7 @@ use crate::core::{Core, Settings};
 use crate::loose::Timeless;
 use crate::prim::{Mutex, atomic, lock};
 use crate::region::{Policy, Region};
+use crate::run::{Begun, RunContext};
 use crate::spawn::{Plan, spawn};
 use crate::{Cancelled, Cx, Runnable, Task};
 
@@ -93,8 +94,9 @@ impl Line {
     /// Runs the first entry: whether it polled, or `None` if the line is empty.
     fn run_one(&self) -> Option<bool> {
         let (entry, plain) = lock(&self.entries).pop_front()?;
+        let context = RunContext { plain, ..RunContext::UNCHOSEN };
         // SAFETY: nothing is pinned here.
-        Some(unsafe { entry.run_from(plain) })
+        Some(unsafe { entry.begin(context) }.is_some_and(Begun::run))
     }
 
     /// Runs entries until none is left: how many found nothing to run.
