@@ -354,10 +354,8 @@ fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
         });
     assert!(permits.eq(0..=100));
     // SAFETY: not pinned.
-    assert!(
-        unsafe { entry.begin(chosen(Dispatch::new(0, Lane::Ready, 0, 16))) }
-            .is_some_and(Begun::run)
-    );
+    let begun = unsafe { entry.begin(chosen(Dispatch::new(0, Lane::Ready, 0, 16))) };
+    assert!(begun.is_some_and(Begun::run));
 }
 
 /// What is recorded of tasks that come and go; some have a timer. Whether it was written quickly.
