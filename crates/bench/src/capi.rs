@@ -124,7 +124,8 @@ impl Kernel {
 
     fn spawn() -> f64 {
         let mut own = Kernel::new(WITH_JOURNAL);
-        let (root, mut tasks) = (own.world.root(), Vec::with_capacity(BATCH));
+        let root = own.world.root();
+        let mut tasks = Vec::with_capacity(BATCH);
         timed(OPS, || {
             for _ in 0..OPS as usize / BATCH {
                 for _ in 0..BATCH {
@@ -218,7 +219,8 @@ impl C {
 
     fn spawn_one(&self, answer: i32) -> AsxTask {
         let ctx = std::ptr::without_provenance_mut(answer as usize);
-        let (body, mut task) = (AsxBody { poll: Some(poll), ctx, drop: None }, NO_TASK);
+        let body = AsxBody { poll: Some(poll), ctx, drop: None };
+        let mut task = NO_TASK;
         // SAFETY: the runtime lives; the pointers are to locals.
         unsafe { asx_task_spawn(self.rt, self.root, body, null(), &mut task) };
         task
@@ -230,7 +232,8 @@ impl C {
     }
 
     fn spawn() -> f64 {
-        let (own, mut tasks) = (C::new(WITH_JOURNAL), Vec::with_capacity(BATCH));
+        let own = C::new(WITH_JOURNAL);
+        let mut tasks = Vec::with_capacity(BATCH);
         timed(OPS, || {
             for _ in 0..OPS as usize / BATCH {
                 tasks.extend((0..BATCH).map(|_| own.spawn_one(ASX_POLL_READY)));

@@ -68,7 +68,8 @@ impl Workers {
     /// A runtime with nothing in it, at time 0.
     pub fn new(setup: Setup, choose: Box<dyn Choose>) -> Workers {
         let lanes = Lanes::new(setup.scheduler);
-        let (now, owner) = (AtomicU64::new(0), footprint::this_thread());
+        let now = AtomicU64::new(0);
+        let owner = footprint::this_thread();
         let host = Arc::new(Bench { now, owner, lanes: Mutex::new(lanes) });
         let core = Core::new(host.clone(), setup.settings);
         let root = core.root();
@@ -136,7 +137,8 @@ impl Workers {
                 let mut lanes = self.host.lock();
                 lanes.next_among(among.clone(), self.suggestion, &mut *self.choose)?
             };
-            let (task, lane) = (decision.token.word(), decision.lane);
+            let task = decision.token.word();
+            let lane = decision.lane;
             let polled = self.poll(decision);
             self.host.lock().worker = None;
             if polled {
@@ -256,7 +258,8 @@ impl Lanes {
         };
         let pin = entry.pin().map(usize::from);
         let source = pin.map_or(source, Source::Local);
-        let (id, place) = (entry.id(), entry.place());
+        let id = entry.id();
+        let place = entry.place();
         let ticket = self.scheduler.enqueue(source, place, Entry(entry), pin.is_some());
         self.tickets.insert(id, ticket);
     }

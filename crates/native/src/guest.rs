@@ -122,7 +122,8 @@ impl<'a> Guest<'a> {
             cancel_streak_limit,
             ..FairnessConfig::default()
         }));
-        let (seat, worker) = (shared.seat(pin)?, OnceCell::new());
+        let seat = shared.seat(pin)?;
+        let worker = OnceCell::new();
         let _here = Here::enter(shared, pin);
         Some(Guest { pin, seat, shared, core, places, fairness, worker, _here })
     }
@@ -154,7 +155,8 @@ impl<'a> Guest<'a> {
             } else if !self.step() {
                 self.fairness.borrow_mut().parked();
                 self.seat.counters.parks.add(1);
-                let (next, now) = (self.core.next_timer(), self.shared.now());
+                let next = self.core.next_timer();
+                let now = self.shared.now();
                 let late = next.map(|next| next + LATE - now);
                 self.places.wait(self.pin, || self.seat.parker.park(late));
                 self.fire_late_timers();

@@ -47,7 +47,8 @@ impl SharedLanes {
 
     /// Only under the lock.
     fn add(&self, waiting: &mut Waiting<Runnable>, entry: Runnable) -> Place {
-        let (place, pinned) = (entry.place(), entry.pin().is_some());
+        let place = entry.place();
+        let pinned = entry.pin().is_some();
         self.leading.store(self.leading.load(Acquire) + usize::from(leads(place)), Release);
         waiting.push(place, entry, pinned);
         place
@@ -60,7 +61,8 @@ impl SharedLanes {
 
     /// Tells how many there are in a lane; only under the lock.
     fn count(&self, waiting: &Waiting<Runnable>, lane: Lane) {
-        let (len, told) = (waiting.len(lane), &self.len[lane as usize]);
+        let len = waiting.len(lane);
+        let told = &self.len[lane as usize];
         self.total.store(self.total.load(Relaxed) - told.load(Relaxed) + len, Release);
         told.store(len, Release);
         self.stealable[lane as usize].store(waiting.stealable(lane), Release);

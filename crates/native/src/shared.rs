@@ -84,7 +84,8 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(crate) fn new(queue: queue::Shared) -> Arc<Remote> {
-        let (lanes, counters) = (SharedLanes::default(), Counters::default());
+        let lanes = SharedLanes::default();
+        let counters = Counters::default();
         let [pins, pinned] = [(); 2].map(|()| AtomicUsize::new(0));
         Arc::new(Remote { queue, lanes, counters, pins, pinned })
     }

@@ -129,7 +129,8 @@ mod tests {
     fn a_line_goes_as_the_lanes_would() {
         for seed in 0..200 {
             let mut rng = DetRng::new(seed, 0);
-            let (mut lanes, mut waiting) = (Lanes::default(), Waiting::in_line());
+            let mut lanes = Lanes::default();
+            let mut waiting = Waiting::in_line();
             for n in 0..400 {
                 let lane = Lane::ALL[rng.below(3)];
                 match rng.below(9) {

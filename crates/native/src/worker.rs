@@ -426,7 +426,8 @@ impl Worker {
 
     /// The next entry of those this worker sees.
     fn next(&self) -> Option<Found> {
-        let (global, local) = (&self.shared.global, &self.remote.lanes);
+        let global = &self.shared.global;
+        let local = &self.remote.lanes;
         if global.total() + local.total() > 0 || self.governed {
             return self.decide(None);
         }
@@ -484,7 +485,8 @@ impl Worker {
     fn wait(&self, done: &impl Fn() -> bool) {
         let idle = &self.shared.idle;
         self.pace.pause();
-        let (mut watch, mut timers) = (WATCH.0, false);
+        let mut watch = WATCH.0;
+        let mut timers = false;
         idle.start_search();
         loop {
             let kind = match self
@@ -497,7 +499,8 @@ impl Worker {
                 Look::Found(None) | Look::Closed => return,
                 Look::Parked(kind) => kind,
             };
-            let (next, now) = (self.core.next_timer(), self.shared.now());
+            let next = self.core.next_timer();
+            let now = self.shared.now();
             let slack = self.due.slack();
             let timer = next.map(|next| get_up(next, now, slack) - now);
             // Where there were timers just now there will be some again.
@@ -527,7 +530,8 @@ impl Worker {
     /// others, and nothing that came meanwhile was missed. `is_worth` tells whether it pays to move
     /// work of another worker that has so much waiting.
     fn look_around(&self, done: &impl Fn() -> bool, is_worth: IsWorth<'_>) -> Look {
-        let (idle, me) = (&self.shared.idle, usize::from(self.index));
+        let idle = &self.shared.idle;
+        let me = usize::from(self.index);
         loop {
             self.fire_timers();
             let entry = self.decide(Some(is_worth));
@@ -554,7 +558,8 @@ impl Worker {
     /// Sleeps until woken, or until a timer is late: then whoever looks at the timers is held up.
     /// As long as none is, this one stays asleep in the eyes of the others.
     fn sleep(&self, mut next: Option<Time>) {
-        let (idle, me) = (&self.shared.idle, usize::from(self.index));
+        let idle = &self.shared.idle;
+        let me = usize::from(self.index);
         loop {
             let by = StandBy::at(&self.shared.relief[0], next);
             let span = by.as_ref().map(|by| by.until - self.shared.now());

@@ -78,10 +78,14 @@ impl Turn {
     #[inline]
     pub(crate) fn new(task: ManuallyDrop<TaskRef>, operations: u32, reserve: u32) -> Turn {
         task.books.enter(&task.word, Owner::Reserve, reserve);
-        let (left, reserve) = (Cell::new(operations), Cell::new(reserve));
-        let (node, home) = (Cell::new(ptr::null()), Cell::new(ptr::null()));
-        let (homes, batch) = (Cell::new(0), Cell::new(0));
-        let (woken, waits) = (Cell::new(false), Cell::new(0));
+        let left = Cell::new(operations);
+        let reserve = Cell::new(reserve);
+        let node = Cell::new(ptr::null());
+        let home = Cell::new(ptr::null());
+        let homes = Cell::new(0);
+        let batch = Cell::new(0);
+        let woken = Cell::new(false);
+        let waits = Cell::new(0);
         #[cfg(not(target_family = "wasm"))]
         let is_asked = Cell::new(false);
         Turn {
@@ -144,7 +148,8 @@ impl Turn {
     /// poll's books are done before, and may say something else afterwards.
     #[cold]
     fn move_to(&self, region: *const Region) {
-        let (left, homes) = (self.home.replace(region), self.homes.take());
+        let left = self.home.replace(region);
+        let homes = self.homes.take();
         self.batch.set(0);
         if homes > 0 {
             // SAFETY: rule 3.
@@ -317,7 +322,8 @@ pub(crate) fn leave_home(region: &Arc<Region>) {
 #[inline]
 pub(crate) fn return_home(region: *const Region) -> bool {
     let put = |turn: &Turn| {
-        let (home, left) = (turn.home.get(), turn.homes.get());
+        let home = turn.home.get();
+        let left = turn.homes.get();
         let fits = left < u32::MAX && (left == 0 || home == region);
         if fits {
             turn.home.set(region);

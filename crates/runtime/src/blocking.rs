@@ -142,7 +142,8 @@ mod tests {
         let host = Arc::new(NoThreads::default());
         let region = Core::new(host.clone(), Settings::default()).root();
         let held = Arc::new(());
-        let (job, plan) = (held.clone(), Plan { pin: BLOCKING, ..Plan::default() });
+        let job = held.clone();
+        let plan = Plan { pin: BLOCKING, ..Plan::default() };
         let job = move || -> Result<(), Cancelled> { unreachable!("{job:?}") };
         let (spawned, mut task) = spawn_blocking(&region, plan, job);
         assert_eq!(spawned, Err(Status::ResourceExhausted));

@@ -260,7 +260,8 @@ impl Drop for Core {
 impl Core {
     /// The shared part over a host.
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
-        let (now, passes) = (host.now(), host.time_passes());
+        let now = host.now();
+        let passes = host.time_passes();
         let endless = Settings::default().wheel;
         let first = || AtomicU64::new(1);
         let core = Arc::new(Core {

@@ -581,7 +581,8 @@ mod tests {
     /// a poll, inside a part of the task, and where it is not polled.
     #[test]
     fn where_no_part_of_a_task_is_around_its_region_is() {
-        let (region, told) = (loose_region(), Arc::new(std::sync::Mutex::new(None)));
+        let region = loose_region();
+        let told = Arc::new(std::sync::Mutex::new(None));
         let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
         child.end();
         let from_region = |cx: &Cx| {

@@ -133,7 +133,8 @@ impl Ticket {
     #[inline(never)]
     fn leave(&mut self, task: &TaskRef, waker: &Waker) {
         self.take_yield();
-        let (address, told) = (address(task), task.word.load().state().acknowledged());
+        let address = address(task);
+        let told = task.word.load().state().acknowledged();
         match self.renew(address, waker) {
             Renewed::NotNeeded => return,
             Renewed::Yes => {}
@@ -283,7 +284,9 @@ impl Shard {
         if left.tickets > 0 {
             return None;
         }
-        let (task, before, after) = (left.task, left.before, left.after);
+        let task = left.task;
+        let before = left.before;
+        let after = left.after;
         let waker = left.waker.take();
         left.after = std::mem::replace(&mut self.free, at);
         if let Some(next) = self.places.get_mut(after as usize) {
@@ -306,7 +309,8 @@ impl Shard {
 
     /// Takes out the wakers of a task that were not told, or `all` of them, in the order they came.
     fn take_each(&mut self, task: usize, all: bool) -> Vec<Waker> {
-        let (mut at, mut wakers) = (*self.first(task), Vec::new());
+        let mut at = *self.first(task);
+        let mut wakers = Vec::new();
         while let Some(left) = self.places.get_mut(at as usize) {
             if left.task == task && (all || !std::mem::replace(&mut left.told, true)) {
                 wakers.extend(left.waker.take());
@@ -416,7 +420,8 @@ mod tests {
     #[test]
     fn a_request_wakes_each_waker_of_the_task_once_and_nobody_else() {
         let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
-        let (wakers, strangers) = ([(); 3].map(|()| counting()), counting());
+        let wakers = [(); 3].map(|()| counting());
+        let strangers = counting();
         let mut tickets = [const { Ticket::NONE }; 4];
         for (ticket, (_, waker)) in tickets.iter_mut().zip(&wakers) {
             ticket.wait(cx.task(), waker);
@@ -460,7 +465,8 @@ mod tests {
     #[cfg_attr(miri, ignore = "copies of a waker made of an `Arc` are not known as such there")]
     fn a_shard_holds_what_was_put_there_by_task_in_order() {
         let mut rng = DetRng::new(5, 0);
-        let (mut shard, mut model) = (Shard::NEW, Vec::<(u32, usize, Option<Waker>)>::new());
+        let mut shard = Shard::NEW;
+        let mut model = Vec::<(u32, usize, Option<Waker>)>::new();
         let mut largest = 0;
         for round in 0..20_000 {
             // Some of them share a list.
@@ -469,8 +475,11 @@ mod tests {
             match rng.below(8) {
                 0..=3 if round % 200 < 120 || model.is_empty() => {
                     let (_, waker) = counting();
-                    let (own, told) = (Some(waker.clone()), false);
-                    let (tickets, before, after) = (1, NIL, NIL);
+                    let own = Some(waker.clone());
+                    let told = false;
+                    let tickets = 1;
+                    let before = NIL;
+                    let after = NIL;
                     let left = Left { task, waker: own, told, tickets, before, after };
                     let at = shard.put(left).ok().unwrap();
                     assert!(model.iter().all(|(other, ..)| *other != at));

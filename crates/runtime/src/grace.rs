@@ -143,7 +143,8 @@ impl Region {
     pub(crate) fn shutdown_after(self: &Arc<Self>, soft: Duration, force: Option<Duration>) {
         self.stop();
         if !soft.is_zero() {
-            let (kind, stated) = (Kind::Shutdown, false);
+            let kind = Kind::Shutdown;
+            let stated = false;
             return self.cancel_after(soft, Step::Cancel { kind, force, stated });
         }
         self.close_as(Kind::Shutdown);
@@ -190,9 +191,11 @@ impl Region {
 
     #[cfg(feature = "lab")]
     fn with_number(&self, number: u64, act: &dyn Fn(&Region, &TaskRef) -> bool) -> bool {
-        let (mut found, mut answer) = (false, false);
+        let mut found = false;
+        let mut answer = false;
         self.each_inside(&mut |region| {
-            let (mut task, mut children) = (None, Vec::new());
+            let mut task = None;
+            let mut children = Vec::new();
             if !found {
                 let inner = region.lock();
                 inner.each_task(|each| {
@@ -488,9 +491,11 @@ pub(crate) mod tests {
         let root = core.root();
         let budget = asx_kernel::budget::Budget::INFINITE;
         let open = || root.open_child(crate::Policy::CollectAll, budget, None).unwrap();
-        let (busy, quick) = (open(), open());
+        let busy = open();
+        let quick = open();
         let scope: Scope<Cancelled> = Scope::over(quick.clone(), PhantomData);
-        let (host2, finalizer_lives) = (host.clone(), quick.clone());
+        let host2 = host.clone();
+        let finalizer_lives = quick.clone();
         scope.defer(|_| pending::<()>()).unwrap();
         // SAFETY: Send and 'static.
         let deaf = unsafe { make(&quick, Plan::default(), |_| pending::<Result<(), Cancelled>>()) };

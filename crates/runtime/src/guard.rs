@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn the_core_at_hand_counts_what_panics_and_what_panics_inside() {
-        let (outer, inner) = (loose_region(), loose_region());
+        let outer = loose_region();
+        let inner = loose_region();
         let counted = || [&outer, &inner].map(|region| region.health().callback_panics);
         assert_eq!(outer.core.contain(|| 7), Some(7));
         assert_eq!(counted(), [0, 0]);

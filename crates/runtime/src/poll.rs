@@ -163,7 +163,8 @@ fn settle(turn: &Turn) {
     if turn.is_asked.get() {
         unheeded(task);
     }
-    let (woken, reserve) = (turn.is_woken(), turn.left_in_reserve());
+    let woken = turn.is_woken();
+    let reserve = turn.left_in_reserve();
     if !cfg!(target_family = "wasm") && !turn.has_wait() {
         task.age_wait();
     }
@@ -263,7 +264,8 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
 /// it was asked to stop meanwhile, has done so.
 pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
     if entry.header().word.seize().is_some() {
-        let (own, now) = (entry.header().own_lane(), entry.header().lane());
+        let own = entry.header().own_lane();
+        let now = entry.header().lane();
         if now != own {
             // A cancel has made another entry, and counted this one as dead, which is in no queue.
             entry.header().region.core.host.dead_entries(own, -1);

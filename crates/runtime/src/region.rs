@@ -161,8 +161,11 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let (core, policy, budget) = (Kept::first(core), Policy::CollectAll, Budget::INFINITE);
-        let (polls, time) = (core.cleanup_polls, core.cleanup_time);
+        let core = Kept::first(core);
+        let policy = Policy::CollectAll;
+        let budget = Budget::INFINITE;
+        let polls = core.cleanup_polls;
+        let time = core.cleanup_time;
         let root = Region::made(core.next_region(), core, None, policy, budget, None);
         root.set_cleanup_polls(polls);
         root.set_cleanup_time(time);
@@ -281,7 +284,8 @@ impl Region {
             region.object = Object::new();
         });
         let child = kept.unwrap_or_else(|| {
-            let (core, parent) = (Kept::inside(self), Some(self.clone()));
+            let core = Kept::inside(self);
+            let parent = Some(self.clone());
             Region::made(id, core, parent, policy, budget, locals)
         });
         child.cleanup_polls.store(polls, Ordering::Relaxed);
@@ -377,7 +381,8 @@ impl Region {
     /// open until its author is done.
     pub(crate) fn fail(self: &Arc<Self>, kind: Kind, task: u64) {
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task, index: 0 }));
-        let (reason, cleanup) = (Arc::new(reason), kind.cleanup());
+        let reason = Arc::new(reason);
+        let cleanup = kind.cleanup();
         self.span.cancel_requested(&reason);
         let body = {
             let mut inner = self.lock();
@@ -428,7 +433,8 @@ impl Region {
                     (reason, cleanup, true)
                 }
                 Some((old, allowed)) => {
-                    let (stronger, combined) = (old.weaker_than(&reason), allowed.combine(cleanup));
+                    let stronger = old.weaker_than(&reason);
+                    let combined = allowed.combine(cleanup);
                     let news = stronger || combined != allowed;
                     (if stronger { reason } else { old }, combined, news)
                 }
@@ -438,7 +444,8 @@ impl Region {
             let first = inner.word.close();
             self.note(EventKind::RegionCancelled { kind, strengthened: !first });
             if first {
-                let (from, to) = (RegionState::Open, RegionState::Closing);
+                let from = RegionState::Open;
+                let to = RegionState::Closing;
                 self.note(EventKind::RegionMoved { from, to });
             }
             let state = inner.word.state();
@@ -586,14 +593,16 @@ impl Region {
         };
         let limits = self.core.chain;
         let inherited = self.reason(Kind::ParentCancelled).caused_by((*reason).clone(), limits);
-        let (inherited, passed_on) = (Arc::new(inherited), cleanup.passed_on());
+        let inherited = Arc::new(inherited);
+        let passed_on = cleanup.passed_on();
         let tasks = if targeted { (&reason, cleanup) } else { (&inherited, passed_on) };
         self.cancel_all(tasks, (&inherited, passed_on));
     }
 
     /// Asks all tasks and then all child regions to stop, each for its reason.
     fn cancel_all(&self, tasks: (&Arc<Reason>, Cleanup), regions: (&Arc<Reason>, Cleanup)) {
-        let (mut entries, mut jobs) = (Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        let mut jobs = Vec::new();
         let allowed = self.allowed(tasks.1);
         let children: Vec<_> = {
             let inner = self.lock();

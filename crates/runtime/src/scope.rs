@@ -75,14 +75,16 @@ impl Cx {
         if !ambient::is_inside_any(task) {
             return task.region.open_child(policy, budget, task.region.locals.clone());
         }
-        let (budget, locals) = (self.inherited().meet(budget), self.locals());
+        let budget = self.inherited().meet(budget);
+        let locals = self.locals();
         self.with_region(|region| region.open_child(policy, budget, locals))
     }
 
     /// A scope with settings.
     #[track_caller]
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
-        let (budget, at) = (Budget::INFINITE, Location::caller());
+        let budget = Budget::INFINITE;
+        let at = Location::caller();
         ScopeBuilder { cx: self, policy, budget, cleanup_polls: None, cleanup_time: None, at }
     }
 }
@@ -422,7 +424,9 @@ impl<E: Send + 'static> Scope<E> {
     /// Asks everything in the scope to stop, its body too. See [`Task::cancel`].
     pub fn cancel(&self, why: impl Into<Why>) {
         let why = why.into();
-        let (cleanup, polls, time) = (why.kind.cleanup(), why.polls, why.time);
+        let cleanup = why.kind.cleanup();
+        let polls = why.polls;
+        let time = why.time;
         self.region.close_within(Arc::new(why.reason(&self.region)), cleanup, polls, time);
     }
 }

@@ -28,7 +28,8 @@ impl Inner {
 
     fn drain(&self) {
         self.collect_timers();
-        let (mut now, mut ended) = (None, None);
+        let mut now = None;
+        let mut ended = None;
         let plainly = !self.every_step && !self.adapter.records;
         loop {
             // Shortcut: the way of nearly every poll.
@@ -85,7 +86,8 @@ impl Inner {
     /// entry that finds nothing to poll is a step all the same.
     pub(crate) fn step(&self) -> Option<(u64, Lane, bool)> {
         let (decision, decided) = self.adapter.lock().decide()?;
-        let (task, lane) = (decision.token.0.id(), decision.lane);
+        let task = decision.token.0.id();
+        let lane = decision.lane;
         let polled = self.poll(decision);
         self.adapter.lock().polled(decided);
         Some((task, lane, polled))

@@ -148,7 +148,8 @@ impl LabHost {
         let is_unheeding = entry.is_unheeding();
         let known = state.known(id);
         known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
-        let (made, unheeded) = (known.made, known.unheeding);
+        let made = known.made;
+        let unheeded = known.unheeding;
         state.current = id;
         state.faults.asked = 0;
         let notes = ask && state.is_of_interest();

@@ -93,8 +93,10 @@ fn take_of_all(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(
 
 /// A random history: how many entries were taken.
 fn history(seed: u64, lanes: &SharedLanes, in_line: bool) -> usize {
-    let (mut model, mut taken) = (Model::default(), 0);
-    let (mut rng, plan) = (DetRng::new(seed, 0), RefCell::new(DetRng::new(seed, 1)));
+    let mut model = Model::default();
+    let mut taken = 0;
+    let mut rng = DetRng::new(seed, 0);
+    let plan = RefCell::new(DetRng::new(seed, 1));
     let tasks = RefCell::default();
     let drive = |host: &Keeps| {
         let mut coming = host.take();

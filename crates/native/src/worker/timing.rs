@@ -124,7 +124,10 @@ mod tests {
 
     /// The polls between looks when each poll takes so many nanoseconds, after some fast ones.
     fn looks(poll: u64) -> Vec<u64> {
-        let (pace, mut now, mut last, mut between) = (Pace::default(), 0, 0, Vec::new());
+        let pace = Pace::default();
+        let mut now = 0;
+        let mut last = 0;
+        let mut between = Vec::new();
         for polls in 1..2000 {
             now += if polls <= 256 { 100 } else { poll };
             if pace.is_due(polls) {
@@ -151,7 +154,8 @@ mod tests {
     #[test]
     fn sleepers_get_up_seldom_and_never_early_and_late_by_the_slack_at_most() {
         for unit in [SLACK, SLACK_IF_MANY] {
-            let (slack, end) = (unit as i64, i64::MAX / 2);
+            let slack = unit as i64;
+            let end = i64::MAX / 2;
             let spans = [0, 1, slack / 2, slack - 1, slack, slack + 1, 9 * slack + 3, 10 * slack];
             for now in [0, 1, slack - 1, slack, 7 * slack + 60_000, end] {
                 for ahead in spans {

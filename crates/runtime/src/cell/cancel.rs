@@ -307,7 +307,8 @@ impl Header {
         phase: Phase,
         strengthened: bool,
     ) -> Option<EventKind> {
-        let (kind, polls) = (reason.as_ref()?.kind, allowance.polls.into());
+        let kind = reason.as_ref()?.kind;
+        let polls = allowance.polls.into();
         Some(EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened })
     }
 

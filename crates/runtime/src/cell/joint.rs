@@ -25,7 +25,8 @@ impl<T, E> Joint<T, E> {
     /// # Safety
     /// Rule 5: the cell was made for `T` and `E`, and this is its handle.
     pub(crate) unsafe fn new(task: TaskRef) -> Self {
-        let (task, ticket) = (ManuallyDrop::new(task), Ticket::NONE);
+        let task = ManuallyDrop::new(task);
+        let ticket = Ticket::NONE;
         Joint { task, done: false, ticket, result: PhantomData }
     }
 

@@ -95,7 +95,8 @@ fn references_made_and_dropped_in_a_poll_keep_the_cell_no_less_and_no_longer() {
     ] {
         let name: Arc<str> = Arc::from("freed?");
         let kept = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let (own, mut first) = (kept.clone(), None);
+        let own = kept.clone();
+        let mut first = None;
         let (entry, task) = named(&name, |cx| {
             first = Some(cx.clone());
             let mut polls = 0;
@@ -132,7 +133,8 @@ fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
     let region = loose_region();
     let stale = || region.core.health().stale_wakes;
     for (times, by_value) in [(0, false), (1, false), (1, true), (3, false), (3, true)] {
-        let (kept, mut polls) = (Arc::new(std::sync::Mutex::new(None)), 0);
+        let kept = Arc::new(std::sync::Mutex::new(None));
+        let mut polls = 0;
         let own = kept.clone();
         let body = |_: Cx| {
             std::future::poll_fn(move |context| {
@@ -148,7 +150,8 @@ fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), body) };
         assert!(entry.unwrap().unwrap().run() && !task.is_finished());
-        let (task_ref, is_scheduled) = (task.to_ref(), times > 0);
+        let task_ref = task.to_ref();
+        let is_scheduled = times > 0;
         assert_eq!(task_ref.word.load().is(SCHEDULED), is_scheduled);
         poll::wake(&task_ref);
         let entry = scheduled(&task_ref).expect("one entry");
@@ -188,7 +191,8 @@ fn a_yield_inside_another_waker_wakes_that_one() {
             self.0.fetch_add(1, Relaxed);
         }
     }
-    let (region, count) = (loose_region(), Arc::new(Count::default()));
+    let region = loose_region();
+    let count = Arc::new(Count::default());
     let waker = std::task::Waker::from(count.clone());
     let body = |cx: Cx| {
         let mut inner = cx.yield_now();
@@ -233,7 +237,8 @@ impl Drop for AtOnce {
 
 impl Timeless for AtOnce {
     fn put(&self, entry: Runnable) {
-        let (gone, inside) = (self.gone.clone(), self.gone_inside.clone());
+        let gone = self.gone.clone();
+        let inside = self.gone_inside.clone();
         assert!(entry.run());
         // If it is, the host itself can't be looked at any more.
         inside.store(gone.load(SeqCst), SeqCst);
@@ -245,7 +250,8 @@ impl Timeless for AtOnce {
 #[test]
 fn a_wake_by_value_keeps_the_host_while_the_host_is_called() {
     for by_reply in [false, true] {
-        let (gone, gone_inside) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let gone = Arc::<AtomicBool>::default();
+        let gone_inside = Arc::<AtomicBool>::default();
         let host = AtOnce { gone: gone.clone(), gone_inside: gone_inside.clone() };
         let region = Core::new(Arc::new(host), Settings::default()).root();
         let (reply, mut answer) = crate::channel::oneshot::<u8>();

@@ -73,7 +73,8 @@ impl<T> Shared<T> {
             self.leave(place);
             return Poll::Ready(Err(Disconnected(())));
         }
-        let (plain, new) = (is_task_waker(waker), place.is_none());
+        let plain = is_task_waker(waker);
+        let new = place.is_none();
         let (granted, spare) = self.with(|channel| match reserve_now(channel, place) {
             Poll::Pending if plain => {
                 let (granted, spare) = line_up(channel, place, waker.clone());

@@ -57,7 +57,8 @@ impl Tag {
     #[cold]
     fn note(&self, task: Option<u64>, kind: EventKind) {
         let task = task.or_else(|| ambient::with_current(|task| task.id()));
-        let (region, channel) = (self.scope.as_ref().map(|scope| scope.id), Some(self.id));
+        let region = self.scope.as_ref().map(|scope| scope.id);
+        let channel = Some(self.id);
         self.core.note_of(&self.stamp, Subject { task, region, channel, timer: None }, kind);
     }
 

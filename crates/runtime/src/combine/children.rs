@@ -41,7 +41,9 @@ struct Child<F: Future> {
 
 impl<F: Future> Children<F> {
     pub(super) fn new() -> Children<F> {
-        let (live, ready, round) = (BTreeMap::new(), Arc::default(), Vec::new());
+        let live = BTreeMap::new();
+        let ready = Arc::default();
+        let round = Vec::new();
         let ticket = Ticket::NONE;
         Children { live, ready, round, all: false, cancelled: false, ticket }
     }

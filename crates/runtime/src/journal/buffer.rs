@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn words_are_kept_up_to_a_bound() {
-        let (spare, words) = (Spare(Default::default()), |len| Chunk::new(len).words[..].len());
+        let spare = Spare(Default::default());
+        let words = |len| Chunk::new(len).words[..].len();
         assert!(spare.take(MOST).is_none());
         (0..SPARES + 3).for_each(|_| spare.keep(Box::new([const { AtomicU64::new(7) }; MOST])));
         spare.keep(Box::new([const { AtomicU64::new(7) }; FIRST]));

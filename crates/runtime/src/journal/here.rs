@@ -58,7 +58,8 @@ impl Drop for Here {
 impl Here {
     /// The place of who writes to this buffer, alone.
     pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> Here {
-        let (chunk, clock) = (buffer.last(), buffer.clock.load(Relaxed));
+        let chunk = buffer.last();
+        let clock = buffer.clock.load(Relaxed);
         Here {
             recorder: recorder.id,
             inside: 0,
@@ -131,7 +132,8 @@ impl Here {
 
     #[inline(never)]
     fn look_again(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
-        let (before, known) = (self.now, self.context.is_known());
+        let before = self.now;
+        let known = self.context.is_known();
         self.is_now(host.now().as_nanos());
         if !recorder.passes {
             return;

@@ -226,7 +226,8 @@ impl Core {
             task.word.sign(here.mark());
             here.look(&self.host);
             here.stamp_of(thing);
-            let (priority, finalizer) = (task.priority().0, task.is_finalizer());
+            let priority = task.priority().0;
+            let finalizer = task.is_finalizer();
             let (id, region) = task.ids();
             let told = Told::spawned(id, region, priority, finalizer);
             let kind = EventKind::TaskSpawned { priority, finalizer };
@@ -257,7 +258,8 @@ impl Core {
 
     #[inline(never)]
     fn note_timer_slowly(&self, (task, region): (u64, u64), timer: u64, kind: &EventKind) {
-        let (task, region) = (task.checked_sub(1), region.checked_sub(1));
+        let task = task.checked_sub(1);
+        let region = region.checked_sub(1);
         let subject = Subject { task, region, timer: Some(timer), channel: None };
         self.note_of(&self.timers.stamp, subject, *kind);
     }
@@ -388,7 +390,8 @@ impl Core {
                 before.is_plain().then(|| here.sign(recorder, before, after))
             })?;
             let (id, region) = task.ids();
-            let (outcome, to) = (end.severity, TaskState::Completed);
+            let outcome = end.severity;
+            let to = TaskState::Completed;
             let told = Told::ended(id, region, outcome, from, to);
             let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
             here.write(recorder, told, task.subject(), kinds);

@@ -222,7 +222,8 @@ impl Recorder {
 
     /// What all buffers hold.
     fn slots(&self) -> (Vec<Slot>, Vec<Wide>) {
-        let (mut slots, mut wide) = (Vec::new(), Vec::new());
+        let mut slots = Vec::new();
+        let mut wide = Vec::new();
         let buffers = lock_unseen(&self.buffers).clone();
         for buffer in &buffers {
             let chunks = lock_unseen(&buffer.chunks);
@@ -252,7 +253,8 @@ impl Recorder {
         if self.passes {
             fold.skip(oldest.counts());
         } else {
-            let (mut slots, mut wide) = (Vec::new(), Vec::new());
+            let mut slots = Vec::new();
+            let mut wide = Vec::new();
             oldest.read(&mut slots, &mut wide);
             fold.add(slots, &wide, |_| ());
         }

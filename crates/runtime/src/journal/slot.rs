@@ -259,7 +259,8 @@ pub(super) fn is_dispatch(slot: &Slot) -> bool {
 
 /// Reads the events of a slot that is not [`WIDE`]. What decisions add up to is left open.
 pub(super) fn read(slot: &Slot, mut each: impl FnMut(Subject, EventKind)) {
-    let (code, fields) = (slot[0] >> CODE_SHIFT, slot[3]);
+    let code = slot[0] >> CODE_SHIFT;
+    let fields = slot[3];
     let timed = matches!(code, ARMED | FIRED | DISARMED);
     let thing = unpack_id(slot[1] >> 32);
     let subject = Subject {

@@ -96,7 +96,9 @@ fn kinds() -> Vec<EventKind> {
     }
     for kind in Kind::ALL {
         for phase in Phase::ALL {
-            let (epoch, polls, strengthened) = (1, 1000, kind == Kind::User);
+            let epoch = 1;
+            let polls = 1000;
+            let strengthened = kind == Kind::User;
             kinds.push(EventKind::CancelWitness { epoch, phase, kind, polls, strengthened });
         }
     }
@@ -143,10 +145,12 @@ fn what_does_not_fit_is_not_told_in_few_words() {
 
 #[test]
 fn two_events_in_a_slot_are_read_as_two() {
-    let (from, to) = (TaskState::Created, TaskState::Running);
+    let from = TaskState::Created;
+    let to = TaskState::Running;
     let dispatch = Dispatch::new(3, Lane::Cancel, 65_535, 16).fallback(true);
     let read = |told: Option<Told>| {
-        let (mut read, slot) = (Vec::new(), told.unwrap().at(1, 1).unwrap());
+        let mut read = Vec::new();
+        let slot = told.unwrap().at(1, 1).unwrap();
         slot::read(&slot, |subject, kind| read.push((subject, kind)));
         assert_eq!(slot::events(&slot), read.len() as u64);
         read
@@ -167,7 +171,10 @@ fn written(told: &[(Told, u64, u64)]) -> (Vec<u64>, usize) {
 
 /// The same by a worker, which has words for the time, or by others.
 fn written_by(told: &[(Told, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
-    let (mut context, mut time, mut slots, mut words) = (Context::NONE, 0, 0, Vec::new());
+    let mut context = Context::NONE;
+    let mut time = 0;
+    let mut slots = 0;
+    let mut words = Vec::new();
     for (told, stamp, now) in told {
         if std::mem::replace(&mut time, *now) != *now {
             let known = worker && context.is_known();
@@ -198,9 +205,12 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
     let steps = [0, 1, 1, 2, 40, 1 << 14, 1 << 15, 1 << 16, 1 << 31, 1 << 33];
     let dispatches = [0, 1].map(|worker| Dispatch::new(worker, Lane::Ready, 0, 16));
     let [created, running] = [TaskState::Created, TaskState::Running];
-    let (mut all, mut stamp, mut now) = (Vec::new(), 0, 0);
+    let mut all = Vec::new();
+    let mut stamp = 0;
+    let mut now = 0;
     for (n, kind) in kinds().into_iter().enumerate().flat_map(|at| [at; 5]) {
-        let (task, region) = (n as u64 % 3, n as u64 / 2 % 7);
+        let task = n as u64 % 3;
+        let region = n as u64 / 2 % 7;
         let timed = matches!(kind.code(), 40..50);
         let thing = Some(5).filter(|_| kind.code() >= 40 && n % 2 == 0);
         let subject = Subject {
@@ -329,7 +339,9 @@ fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
     let turn = Barrier::new(3);
     std::thread::scope(|scope| {
         for thread in 0..3 {
-            let (core, entry, turn) = (&core, &entry, &turn);
+            let core = &core;
+            let entry = &entry;
+            let turn = &turn;
             scope.spawn(move || {
                 let header = entry.header();
                 core.note(Subject::default(), EventKind::SoftStop {});
@@ -361,7 +373,8 @@ fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
 /// What is recorded of tasks that come and go; some have a timer. Whether it was written quickly.
 fn lives(passes: bool) -> (Vec<(Subject, EventKind)>, bool) {
     let core = core(passes, 1 << 20, WhenFull::Refuse);
-    let (region, recorder) = (core.root(), core.recorder.as_ref().unwrap());
+    let region = core.root();
+    let recorder = core.recorder.as_ref().unwrap();
     let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
     let mut quick = 0;
     for n in 0..100 {
@@ -456,8 +469,8 @@ fn some_events(count: u64) -> impl Iterator<Item = (Subject, EventKind)> {
 fn one_thread_records_what_the_kernels_journal_does() {
     for when_full in [WhenFull::Overwrite, WhenFull::Refuse] {
         for (capacity, count) in [(4, 3), (4, 5), (10, 1000), (3000, 2999), (3000, 9000)] {
-            let (core, mut journal) =
-                (core(false, capacity, when_full), Journal::new(capacity, when_full));
+            let core = core(false, capacity, when_full);
+            let mut journal = Journal::new(capacity, when_full);
             let mut chain = asx_kernel::lanes::DecisionChain::default();
             for (n, (subject, mut kind)) in some_events(count).enumerate() {
                 core.note(subject, kind);

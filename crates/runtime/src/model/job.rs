@@ -15,9 +15,12 @@ use crate::spawn::make;
 #[test]
 fn a_job_runs_or_was_cancelled_before() {
     explore_race(|swap| {
-        let (place, name, runs) = (Place::new(), name(), Arc::new(AtomicUsize::new(0)));
+        let place = Place::new();
+        let name = name();
+        let runs = Arc::new(AtomicUsize::new(0));
         let extra = Some(Box::new(Extra { name: Some(name.clone()), ..Extra::default() }));
-        let (plan, counted) = (Plan { pin: BLOCKING, extra, ..Plan::default() }, runs.clone());
+        let plan = Plan { pin: BLOCKING, extra, ..Plan::default() };
+        let counted = runs.clone();
         let job = |_| async move { Ok::<_, Fault>(counted.fetch_add(1, Relaxed)) };
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&place.region, plan, job) };
@@ -49,7 +52,8 @@ fn a_waker_that_a_job_leaves(request: fn(&Place, &Task<(), Fault>)) {
         let (place, (wakes, waker)) = (Place::new(), Wakes::new());
         // Itself, if it has not seen the request, and what it left.
         let found = Arc::new(std::sync::Mutex::new((None, Ticket::NONE)));
-        let (plan, own) = (Plan { pin: BLOCKING, ..Plan::default() }, found.clone());
+        let plan = Plan { pin: BLOCKING, ..Plan::default() };
+        let own = found.clone();
         let job = |cx: Cx| async move {
             let mut found = own.lock().unwrap();
             found.0 = cx.checkpoint().is_ok().then(|| cx.clone());
@@ -58,7 +62,8 @@ fn a_waker_that_a_job_leaves(request: fn(&Place, &Task<(), Fault>)) {
         };
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&place.region, plan, job) };
-        let (entry, asked) = (entry.unwrap_or_default().unwrap(), place.clone());
+        let entry = entry.unwrap_or_default().unwrap();
+        let asked = place.clone();
         let cancel = move || {
             request(&asked, &task);
             asked.line.run_one();
@@ -92,7 +97,9 @@ fn a_waker_that_two_operations_share_is_not_replaced_by_one() {
         let place = Place::new();
         let task = place.spawn(&name(), |_| std::future::pending::<Result<(), Fault>>());
         let ((one, old), (two, new)) = (Wakes::new(), Wakes::new());
-        let (task_ref, mine, other) = (task.to_ref(), task.to_ref(), task.to_ref());
+        let task_ref = task.to_ref();
+        let mine = task.to_ref();
+        let other = task.to_ref();
         let mut first = Ticket::NONE;
         first.wait(&mine, &old);
         let moves = move || {

@@ -131,7 +131,8 @@ impl Departed {
     /// Takes all tasks out. `shut`: none is left here from now on.
     pub(super) fn take(&self, shut: bool) -> Gone {
         let mut gone = Gone { tasks: [const { None }; ROOM] };
-        let (mut taken, mut claims) = (0, self.claims.load(Acquire));
+        let mut taken = 0;
+        let mut claims = self.claims.load(Acquire);
         while claims < UNUSED {
             taken = self.take_up_to(claims, taken, &mut gone);
             let left = if shut { SHUT } else { 0 };
@@ -197,7 +198,8 @@ mod tests {
 
     #[test]
     fn tasks_depart_together_and_whoever_looks_sees_none_of_them() {
-        let (region, name) = (loose_region(), Arc::from("task"));
+        let region = loose_region();
+        let name = Arc::from("task");
         region.meet();
         for look in [1, 3, ROOM, ROOM + 1, 3 * ROOM] {
             let entries: Vec<_> = (0..look + 2).map(|_| made(&region, &name).unwrap()).collect();
@@ -219,7 +221,8 @@ mod tests {
 
     #[test]
     fn nobody_departs_before_two_have_met_nor_after_the_end() {
-        let (region, name) = (loose_region(), Arc::from("task"));
+        let region = loose_region();
+        let name = Arc::from("task");
         let entries = [(); 4].map(|()| made(&region, &name).unwrap());
         let [first, second, third, fourth] = entries;
         assert!(first.run());
@@ -239,7 +242,8 @@ mod tests {
 
     #[test]
     fn those_who_have_departed_do_not_count_against_a_limit() {
-        let (region, name) = (loose_region(), Arc::from("task"));
+        let region = loose_region();
+        let name = Arc::from("task");
         region.lock().max_children = Some(2);
         region.meet();
         for _ in 0..10 {
@@ -255,7 +259,8 @@ mod tests {
     fn threads_that_spawn_end_and_look_at_once_lose_nobody() {
         const THREADS: usize = 3;
         const TASKS: usize = 3000;
-        let (region, name) = (loose_region(), Arc::from("task"));
+        let region = loose_region();
+        let name = Arc::from("task");
         region.meet();
         std::thread::scope(|s| {
             let lines = [(); THREADS].map(|()| {

@@ -117,9 +117,11 @@ mod tests {
     #[test]
     fn it_is_a_map_in_the_order_of_the_numbers() {
         for mut script in 0..6_u32.pow(5) {
-            let (mut few, mut map) = (Few::default(), BTreeMap::new());
+            let mut few = Few::default();
+            let mut map = BTreeMap::new();
             for time in 0..5 {
-                let (number, inserts) = (u64::from(script % 3), script / 3 % 2 == 0);
+                let number = u64::from(script % 3);
+                let inserts = script / 3 % 2 == 0;
                 script /= 6;
                 match inserts {
                     true => assert_eq!(few.insert(number, time), map.insert(number, time)),

@@ -148,11 +148,13 @@ mod tests {
     /// what there is, and one reference stands for all of it.
     #[test]
     fn homes_keep_their_region_as_long_as_there_is_one() {
-        let (one, two) = (loose_region(), loose_region());
+        let one = loose_region();
+        let two = loose_region();
         let alone = (Arc::strong_count(&one), Arc::strong_count(&two));
         let kept = Arc::new(std::sync::Mutex::new(Vec::new()));
         for (made, dropped) in [(1, 1), (1, 0), (2, 3), (3000, 10), (10, 3000), (40, 40)] {
-            let (regions, own) = ([one.clone(), two.clone()], kept.clone());
+            let regions = [one.clone(), two.clone()];
+            let own = kept.clone();
             let body = async move |_: Cx| {
                 let mut kept = own.lock().unwrap();
                 (0..made).for_each(|n| kept.push(Home::of(&regions[n / 7 % 2])));
@@ -172,7 +174,8 @@ mod tests {
         }
         assert!(kept.lock().unwrap().is_empty());
         let core = Arc::downgrade(&one.core);
-        let (last, weak) = (Home::of(&one), Arc::downgrade(&one));
+        let last = Home::of(&one);
+        let weak = Arc::downgrade(&one);
         drop(one);
         assert!(weak.upgrade().is_some());
         drop(last);

@@ -221,7 +221,8 @@ mod tests {
         let known = open(&root, Policy::CollectAll);
         let live = open(&root, Policy::CollectAll);
         known.end();
-        let (knows, lives) = (known.clone(), Arc::as_ptr(&live));
+        let knows = known.clone();
+        let lives = Arc::as_ptr(&live);
         Region::retire(known);
         Region::retire(live);
         let next = open(&root, Policy::CollectAll);
@@ -231,7 +232,8 @@ mod tests {
         drop(knows);
         root.close_as(Kind::User);
         assert_eq!(Arc::strong_count(&root), alone, "who is kept has no parent");
-        let (core, weak) = (Arc::downgrade(&root.core), Arc::downgrade(&root));
+        let core = Arc::downgrade(&root.core);
+        let weak = Arc::downgrade(&root);
         Region::retire(root);
         assert!(weak.upgrade().is_none() && core.upgrade().is_none());
     }

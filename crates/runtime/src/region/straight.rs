@@ -100,11 +100,14 @@ mod tests {
             |word| _ = word.close(),
             |word| _ = word.advance(),
         ];
-        let (straight, mut closed, mut waiting) = (Straight::new(), 0, 0);
+        let straight = Straight::new();
+        let mut closed = 0;
+        let mut waiting = 0;
         for history in 0..10_u32.pow(5) {
             let mut word = RegionWord::default();
             (0..5).for_each(|at| events[(history / 10_u32.pow(at) % 10) as usize](&mut word));
-            let (mut steps, mut at_once) = (word, word);
+            let mut steps = word;
+            let mut at_once = word;
             if waits(&word) {
                 waiting += 1;
                 assert_eq!((steps.advance(), steps), (Duty::Wait, word));

@@ -36,7 +36,8 @@ fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
     ];
     let severities = Severity::ALL;
     for picks in 0..4_usize.pow(4) {
-        let (mut fold, mut worst) = (Fold::default(), Severity::Ok);
+        let mut fold = Fold::default();
+        let mut worst = Severity::Ok;
         for (order, place) in [(2, 1), (1, 4), (4, 16), (3, 64)] {
             let pick = picks / place % 4;
             fold.add(order, outcomes[pick].clone());

@@ -46,7 +46,8 @@ impl Barrier {
     /// the next group if it waited again: that is why it is not [`CancelSafe`](crate::CancelSafe).
     #[track_caller]
     pub fn wait<'a, 'c>(&'a self, cx: &'c Cx) -> BarrierWait<'a, 'c> {
-        let (at, ticket) = (Location::caller(), Ticket::NONE);
+        let at = Location::caller();
+        let ticket = Ticket::NONE;
         BarrierWait { barrier: self, cx, place: None, ticket, at }
     }
 

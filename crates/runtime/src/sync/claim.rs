@@ -51,7 +51,8 @@ pub(super) struct Claim<'c, H: Home> {
 impl<'c, H: Home> Claim<'c, H> {
     #[track_caller]
     pub(super) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
-        let (note, at) = (Note::NOTHING, Location::caller());
+        let note = Note::NOTHING;
+        let at = Location::caller();
         Claim { cx, home: Some(home), wants, place: None, note, on, ticket: Ticket::NONE, at }
     }
 

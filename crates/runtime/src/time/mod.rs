@@ -72,7 +72,8 @@ pub(crate) struct Timers<T> {
 
 impl<T> Timers<T> {
     pub(crate) fn new(now: Time, config: WheelConfig) -> Timers<T> {
-        let (made, next) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
+        let made = AtomicBool::new(false);
+        let next = AtomicU64::new(u64::MAX);
         Timers {
             start: now,
             config,
@@ -336,7 +337,8 @@ impl Core {
         deadline: Time,
         armed: Armed,
     ) -> Result<TimerHandle, Status> {
-        let (host, mut before) = (&*self.host, None);
+        let host = &*self.host;
+        let mut before = None;
         let updated = self.timers.register_with(host, deadline, |wheel| {
             let owner = armed.owner();
             let (handle, replaced) = wheel.update(old, deadline, armed)?;

@@ -59,7 +59,8 @@ impl<'a> Timer<'a> {
 
     #[inline]
     fn handle(&self) -> Option<TimerHandle> {
-        let (id, generation) = (self.slot.into(), self.generation);
+        let id = self.slot.into();
+        let generation = self.generation;
         (self.slot != NONE).then_some(TimerHandle { id, generation })
     }
 

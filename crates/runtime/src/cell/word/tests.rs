@@ -77,7 +77,9 @@ fn a_signed_step_is_the_law_s_or_none() {
         step: impl Fn(&Word, &mut dyn FnMut(Snapshot, Snapshot) -> Option<Snapshot>) -> Option<R>,
     ) {
         let marked = || Word(AtomicU64::new((word.0 | REFERENCES) | 5 << MARK_SHIFT));
-        let (as_is, signed, refused) = (marked(), marked(), marked());
+        let as_is = marked();
+        let signed = marked();
+        let refused = marked();
         let expected = step(&as_is, &mut unsigned);
         let mut seen = None;
         let answer = step(&signed, &mut |before, after| {
@@ -85,7 +87,8 @@ fn a_signed_step_is_the_law_s_or_none() {
             Some(after.with_mark(9))
         });
         assert_eq!(answer, expected, "{:b}", word.0);
-        let (before, after) = (marked().load(), as_is.load());
+        let before = marked().load();
+        let after = as_is.load();
         match answer {
             None => assert!(seen.is_none() && signed.load().0 == before.0, "{:b}", word.0),
             Some(_) => {
@@ -426,7 +429,8 @@ fn nobody_asks_for_the_handle_of_a_result_that_was_taken() {
     let taken = every_word().filter(|word| word.is_completed() && word.is(TAKEN));
     for word in taken {
         assert!(!on(word, Word::take_waker).0 && !on(word, Word::drop_handle).0);
-        let (with, without) = (Snapshot(word.0 | HANDLE), Snapshot(word.0 & !HANDLE));
+        let with = Snapshot(word.0 | HANDLE);
+        let without = Snapshot(word.0 & !HANDLE);
         fn same<R: PartialEq + std::fmt::Debug>(
             [with, without]: [Snapshot; 2],
             operation: impl Fn(&Word) -> R,

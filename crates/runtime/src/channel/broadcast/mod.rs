@@ -128,7 +128,8 @@ impl<T> Subscriber<T> {
     /// Waits for the next message. Dropping the future takes none.
     #[track_caller]
     pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Listen<'a, T> {
-        let (at, ticket) = (Location::caller(), Ticket::NONE);
+        let at = Location::caller();
+        let ticket = Ticket::NONE;
         Listen { subscriber: self, cx, at, place: None, ticket }
     }
 

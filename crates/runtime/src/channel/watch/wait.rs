@@ -94,7 +94,8 @@ impl<T> Future for Closed<'_, T> {
             leave_line(&setter.state, |state| &mut state.closed, place);
             return Poll::Ready(Err(cancelled));
         }
-        let (state, waker) = (&setter.state, context.waker());
+        let state = &setter.state;
+        let waker = context.waker();
         let found = poll_line(
             state,
             |state| &mut state.closed,
