@@ -17,12 +17,12 @@ use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 
 use crate::CancelSafe;
-use crate::ambient;
 use crate::audit::Owner;
 use crate::budget::Limits;
+use crate::cancel_wakers::Registration;
 use crate::cell::TaskRef;
+use crate::context;
 use crate::core::Core;
-use crate::foreign::Ticket;
 use crate::guard;
 use crate::node::{self, Node, Verdict};
 use crate::outcome::Cancelled;
@@ -109,7 +109,7 @@ impl Cx {
     /// The context of the task that is being polled on this thread, for adapters whose traits have
     /// no room for one.
     pub fn current() -> Option<Cx> {
-        ambient::with_current(|task| Cx::of(task.clone()))
+        context::with_current(|task| Cx::of(task.clone()))
     }
 
     /// The id of the task.
@@ -134,7 +134,7 @@ impl Cx {
     #[inline]
     fn look(&self) -> Option<Cancelled> {
         if is_bare(&self.task) {
-            crate::footprint::breathe();
+            crate::footprint::lab_step();
             return None;
         }
         look_in_time(&self.task)
@@ -142,7 +142,7 @@ impl Cx {
 
     /// An operation that [`poll_proceed`](Cx::poll_proceed) has let go on waits: notes for what,
     /// and where, and gives back what it was charged. A cancel wakes `waker`, also if it is not the
-    /// task's own, for as long as the ticket lives.
+    /// task's own, for as long as the registration lives.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn waits(
@@ -150,10 +150,10 @@ impl Cx {
         on: Wait,
         at: &'static Location<'static>,
         waker: &Waker,
-        ticket: &mut Ticket,
+        registration: &mut Registration,
     ) {
-        ambient::return_operation();
-        self.note_wait(on, at, waker, ticket);
+        context::return_operation();
+        self.note_wait(on, at, waker, registration);
     }
 
     /// [`waits`](Cx::waits), of an operation that was charged nothing.
@@ -163,10 +163,10 @@ impl Cx {
         on: Wait,
         at: &'static Location<'static>,
         waker: &Waker,
-        ticket: &mut Ticket,
+        registration: &mut Registration,
     ) {
         self.task.set_wait(on, at);
-        ticket.wait(&self.task, waker);
+        registration.wait(&self.task, waker);
     }
 
     /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
@@ -176,9 +176,9 @@ impl Cx {
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
         let quiet = is_bare(&self.task) || self.is_quiet_around();
-        let goes = quiet && ambient::take_operation();
+        let goes = quiet && context::take_operation();
         if goes {
-            crate::footprint::breathe();
+            crate::footprint::lab_step();
         }
         goes
     }
@@ -196,7 +196,7 @@ impl Cx {
     /// The same, for a look at it.
     pub(crate) fn with_region<R>(&self, look: impl FnOnce(&Arc<Region>) -> R) -> R {
         let mut look = Some(look);
-        let inner = ambient::find(&self.task, |node| match &node.kind {
+        let inner = context::find(&self.task, |node| match &node.kind {
             node::Kind::Scope(region) => look.take().map(|look| look(region)),
             _ => None,
         });
@@ -210,7 +210,7 @@ impl Cx {
     /// What work started here is bounded by: the deadlines around the caller.
     pub(crate) fn inherited(&self) -> Budget {
         let mut budget = Budget::INFINITE;
-        let _ = ambient::find(&self.task, |node| {
+        let _ = context::find(&self.task, |node| {
             let deadline = node.deadline();
             budget = budget.meet(Budget { deadline, ..Budget::INFINITE });
             None::<()>
@@ -355,7 +355,7 @@ impl Cx {
 /// as seen.
 #[inline]
 pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
-    crate::footprint::breathe();
+    crate::footprint::lab_step();
     if is_bare(task) || is_quiet(task, |_| true) { None } else { look_closely(task, observe) }
 }
 
@@ -363,7 +363,7 @@ pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
 /// are, and this takes no calls.
 #[inline]
 fn is_bare(task: &TaskRef) -> bool {
-    ambient::is_bare(task) && task.extra.is_none() && !task.word.load().state().in_cancel_lane()
+    context::is_bare(task) && task.attrs.is_none() && !task.word.load().state().in_cancel_lane()
 }
 
 /// [`look`] that looks at the clock too, where a part of the task is bounded by time.
@@ -371,10 +371,10 @@ fn is_bare(task: &TaskRef) -> bool {
 pub(crate) fn look_in_time(task: &TaskRef) -> Option<Cancelled> {
     // Shortcut: where no part is bounded by time, the clock has no say.
     if is_quiet(task, |node| node.deadline().is_none()) {
-        crate::footprint::breathe();
+        crate::footprint::lab_step();
         return None;
     }
-    let _ = ambient::find(task, |node| {
+    let _ = context::find(task, |node| {
         node.expire(&task.region);
         None::<()>
     });
@@ -385,16 +385,16 @@ pub(crate) fn look_in_time(task: &TaskRef) -> Option<Cancelled> {
 /// no deadline either. `more` is to hold of each such part, too.
 #[inline]
 fn is_quiet(task: &TaskRef, more: impl Fn(&Node) -> bool) -> bool {
-    let asked = ambient::find(task, |node| (!node.is_quiet() || !more(node)).then_some(()));
-    matches!(asked, Ok(None)) && task.extra.is_none() && !task.word.load().state().in_cancel_lane()
+    let asked = context::find(task, |node| (!node.is_quiet() || !more(node)).then_some(()));
+    matches!(asked, Ok(None)) && task.attrs.is_none() && !task.word.load().state().in_cancel_lane()
 }
 
 fn look_closely(task: &TaskRef, observe: bool) -> Option<Cancelled> {
-    let here = match ambient::find(task, |node| node.check(observe)) {
+    let here = match context::find(task, |node| node.check(observe)) {
         Ok(Some(Verdict::Shielded)) => return None,
         Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),
         Ok(None) => true,
-        Err(ambient::Elsewhere) => false,
+        Err(context::Elsewhere) => false,
     };
     if task.is_finalizer() {
         return None;
@@ -442,7 +442,7 @@ const _: () = assert!(size_of::<UntilCancelled<'_>>() == 2 * size_of::<usize>())
 #[derive(Debug)]
 enum Watch<'a> {
     Plain(&'a Cx, &'static Location<'static>),
-    Ticketed(Box<(&'a Cx, &'static Location<'static>, Ticket)>),
+    Registered(Box<(&'a Cx, &'static Location<'static>, Registration)>),
 }
 
 impl Future for UntilCancelled<'_> {
@@ -451,24 +451,24 @@ impl Future for UntilCancelled<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Cancelled> {
         let (cx, at) = match &self.0 {
             Watch::Plain(cx, at) => (*cx, *at),
-            Watch::Ticketed(watch) => (watch.0, watch.1),
+            Watch::Registered(watch) => (watch.0, watch.1),
         };
-        let mut first = Ticket::NONE;
-        let ticket = match &mut self.0 {
+        let mut first = Registration::NONE;
+        let registration = match &mut self.0 {
             Watch::Plain(..) => &mut first,
-            Watch::Ticketed(watch) => &mut watch.2,
+            Watch::Registered(watch) => &mut watch.2,
         };
-        let proceeds = cx.poll_proceed(context, ticket);
+        let proceeds = cx.poll_proceed(context, registration);
         match proceeds {
             Poll::Ready(Err(cancelled)) => return Poll::Ready(cancelled),
             // A request wakes the task.
-            Poll::Ready(Ok(())) => cx.waits(Wait::Cancel, at, context.waker(), ticket),
+            Poll::Ready(Ok(())) => cx.waits(Wait::Cancel, at, context.waker(), registration),
             Poll::Pending => {}
         }
         if first.take_none() {
-            ambient::note_wait(ptr::from_ref(&*self).addr());
+            context::note_wait(ptr::from_ref(&*self).addr());
         } else {
-            self.0 = Watch::Ticketed(Box::new((cx, at, first)));
+            self.0 = Watch::Registered(Box::new((cx, at, first)));
         }
         Poll::Pending
     }
@@ -476,7 +476,7 @@ impl Future for UntilCancelled<'_> {
 
 impl Drop for UntilCancelled<'_> {
     fn drop(&mut self) {
-        ambient::end_wait(ptr::from_ref(self).addr());
+        context::end_wait(ptr::from_ref(self).addr());
     }
 }
 
@@ -521,11 +521,11 @@ fn wake_other(waker: &Waker) {
 mod tests {
     use super::*;
     use crate::channel::testing;
-    use crate::loose::loose_region;
     use crate::node::Inside;
     use crate::node::{Branch, Kind as Node};
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
 
     /// What is quiet sees nothing when it looks closely: in a poll, with a node of each kind
     /// around, with and without a cancel of that and of the task. And it is quiet if it can be.
@@ -546,7 +546,7 @@ mod tests {
             let sees = |cx: &Cx| {
                 let quiet = is_quiet(cx.task(), |_| true);
                 let bare = is_bare(cx.task());
-                assert_eq!(bare, quiet && !ambient::is_inside_any(cx.task()));
+                assert_eq!(bare, quiet && !context::is_inside_any(cx.task()));
                 let seen = look_closely(cx.task(), false);
                 assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
                 (quiet, seen.is_some())
@@ -589,7 +589,7 @@ mod tests {
             let own = Arc::ptr_eq(&cx.region(), &cx.task().region);
             own && cx.inherited() == Budget::INFINITE && cx.locals().is_none()
         };
-        let sees = move |cx: &Cx| (ambient::is_inside_any(cx.task()), from_region(cx));
+        let sees = move |cx: &Cx| (context::is_inside_any(cx.task()), from_region(cx));
         let lent = told.clone();
         let body = async move |cx: Cx| {
             assert_eq!(sees(&cx), (false, true));
@@ -613,7 +613,7 @@ mod tests {
         // As it is while it is polled.
         assert!(cx.task().word.begin_unsigned(true, false).is_some());
         let within = |operations, check: &dyn Fn()| {
-            ambient::as_if_polled(cx.task(), operations, check);
+            context::as_if_polled(cx.task(), operations, check);
         };
         assert!(!cx.goes_ahead(), "nobody polls it");
         within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
@@ -621,15 +621,15 @@ mod tests {
             [(Node::Shield(Default::default()), false), (Node::Branch(Branch::default()), true)]
         {
             let node = node::Node::new(kind);
-            within(9, &|| assert_eq!(ambient::enter(&node, || cx.goes_ahead()), goes));
+            within(9, &|| assert_eq!(context::enter(&node, || cx.goes_ahead()), goes));
         }
         within(2, &|| {
             assert_eq!([(); 3].map(|()| cx.goes_ahead()), [true, true, false]);
-            assert!(!ambient::take_operation(), "each has taken one");
+            assert!(!context::take_operation(), "each has taken one");
         });
         within(1, &|| {
             assert!(!other.goes_ahead());
-            assert!(ambient::take_operation(), "what does not go ahead takes none");
+            assert!(context::take_operation(), "what does not go ahead takes none");
         });
         within(9, &|| assert!(cx.goes_ahead() && cx.checkpoint().is_ok()));
         cancel(testing::reason());

@@ -10,7 +10,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::audit::Owner;
-use crate::cell::{Activity, Armed, FREE, Header, Runnable, TaskRef};
+use crate::cell::{Activity, FREE, Header, Runnable, TaskRef, TimerToken};
 use crate::core::{Alarm, Core};
 use crate::cx::Wait;
 use crate::poll;
@@ -60,7 +60,7 @@ impl Graces {
     }
 
     /// The region has closed: nothing of it happens any more.
-    pub(crate) fn cancel(self, core: &Core) -> Vec<Armed> {
+    pub(crate) fn cancel(self, core: &Core) -> Vec<TimerToken> {
         let mut gone = Vec::new();
         for Pending { alarm, .. } in self.pending {
             gone.extend(alarm.and_then(|alarm| core.alarms.cancel(alarm)));
@@ -264,7 +264,7 @@ impl Region {
     /// Arms the alarm of this number, which is noted already.
     fn arm_grace(self: &Arc<Self>, when: Time, number: u64, step: Step) {
         let alarm = GraceAlarm { region: Arc::downgrade(self), number, step };
-        let alarm = Armed::alarm(Alarm::Grace(alarm));
+        let alarm = TimerToken::alarm(Alarm::Grace(alarm));
         let Ok(alarm) = self.core.alarms.register(&*self.core.host, when, alarm) else { return };
         let mut inner = self.lock();
         // If it is gone it has rung by now, was replaced, or the region has closed.

@@ -140,7 +140,7 @@ mod imp {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::task::Waker;
 
-    use crate::ambient;
+    use crate::context;
     use crate::core::Core;
     use crate::outcome::{Panic, message_of};
     use crate::spans;
@@ -225,7 +225,7 @@ mod imp {
         match INSIDE.get() {
             Some(before) => INSIDE.set(Some(before + panics)),
             None => {
-                ambient::with_current(|task| task.region.core.callbacks_panicked(panics));
+                context::with_current(|task| task.region.core.callbacks_panicked(panics));
             }
         }
     }
@@ -236,8 +236,8 @@ mod tests {
     use std::panic::panic_any;
 
     use super::*;
-    use crate::loose::loose_region;
     use crate::outcome::Panic;
+    use crate::test_util::loose_region;
 
     /// Panics when it is dropped, with another one of one less.
     struct Chain(u32);

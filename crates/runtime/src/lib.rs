@@ -3,17 +3,18 @@
 //! Every law (who may step where, who wakes, who goes next) is a call into `asx-kernel`; this crate
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
-mod ambient;
 #[doc(hidden)]
 pub mod audit;
 mod blocking;
 mod budget;
 mod cancel_safe;
+mod cancel_wakers;
 mod cell;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod channel;
 mod collect;
 mod combine;
+mod context;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod core;
 mod cx;
@@ -22,18 +23,13 @@ mod dump;
 pub mod footprint;
 #[cfg(not(feature = "lab"))]
 mod footprint;
-mod foreign;
 mod grace;
 mod guard;
-#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
-mod holdings;
 mod journal;
 mod latency;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod limits;
 mod local;
-#[cfg(test)]
-mod loose;
 #[cfg(all(test, loom))]
 mod model;
 mod node;
@@ -47,19 +43,23 @@ mod prim;
 pub mod probe;
 mod proceed;
 mod region;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
+mod resources;
 mod root;
 mod run;
 mod scope;
 mod select;
 mod shield;
-mod short;
 mod spans;
 mod spawn;
+mod spinlock;
 mod start;
 mod stop;
 mod supervise;
 pub mod sync;
 mod task;
+#[cfg(test)]
+mod test_util;
 pub mod time;
 #[cfg(feature = "lab")]
 pub mod waits;
@@ -77,7 +77,6 @@ pub use combine::{
 };
 pub use cx::{Cx, UntilCancelled, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
-pub use holdings::Obligation;
 pub use journal::{Dispatch, Recorded, Recording};
 pub use latency::Unheeded;
 pub use limits::Limits;
@@ -85,6 +84,7 @@ pub use local::Local;
 pub use operation::Operation;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
 pub use region::{Policy, Region};
+pub use resources::Obligation;
 pub use root::Root;
 pub use run::{Begun, RunContext};
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};

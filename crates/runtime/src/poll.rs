@@ -13,15 +13,15 @@ use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
-use crate::ambient::{self, Turn};
 use crate::audit::Owner;
 use crate::budget;
+use crate::cancel_wakers;
 use crate::cell::{
     Complete, End, Header, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of, unsigned,
 };
 use crate::channel::session::dropping_by_force;
+use crate::context::{self, PollContext};
 use crate::footprint::{Object, Part};
-use crate::foreign;
 use crate::outcome::{Cancelled, Panic};
 use crate::region::Region;
 
@@ -37,7 +37,7 @@ fn rewoken(_task: &TaskRef) {
 pub(crate) fn wake(task: &TaskRef) {
     Object::of_task(task.id(), Part::Turn).write();
     // Shortcut: whoever polls the task puts it into a queue, so that the word need not say so.
-    if !ambient::note_wake(task.as_ptr()) {
+    if !context::note_wake(task.as_ptr()) {
         wake_another(task);
     }
 }
@@ -56,7 +56,7 @@ fn wake_another(task: &TaskRef) {
 /// Notes that the task that is polled here was woken, if the waker is its own: whether it is.
 #[inline]
 pub(crate) fn wake_own(waker: &Waker) -> bool {
-    let Some(task) = task_of(waker).filter(|task| ambient::note_wake(*task)) else { return false };
+    let Some(task) = task_of(waker).filter(|task| context::note_wake(*task)) else { return false };
     // SAFETY: the waker keeps it alive.
     Object::of_task(unsafe { task.as_ref() }.id(), Part::Turn).write();
     true
@@ -69,7 +69,7 @@ impl Runnable {
         // From here on its reference is the poll's.
         let task = self.into_task();
         let operations = task.region.core.operations;
-        let turn = Turn::new(task, operations, RESERVE);
+        let turn = PollContext::new(task, operations, RESERVE);
         let go = is_plain(turn.task(), begun) || turn.is_allowed(begun);
         if go {
             turn.poll();
@@ -78,7 +78,7 @@ impl Runnable {
     }
 }
 
-impl Turn {
+impl PollContext {
     /// Whether a task may be polled now that may not be as often as it likes. If not, it is put
     /// where it belongs, or ends.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
@@ -86,7 +86,7 @@ impl Turn {
         match may_poll(self.task(), begun) {
             May::Go => {
                 if begun.state().in_cancel_lane() {
-                    foreign::rouse(self.task());
+                    cancel_wakers::notify(self.task());
                     #[cfg(not(target_family = "wasm"))]
                     self.is_asked.set(begun.state() == TaskState::CancelRequested);
                 }
@@ -157,7 +157,7 @@ impl Turn {
 /// The poll is over and the task is not.
 #[cfg_attr(target_arch = "wasm32", inline(always))]
 #[cfg_attr(not(target_arch = "wasm32"), inline)]
-fn settle(turn: &Turn) {
+fn settle(turn: &PollContext) {
     let task = turn.task();
     #[cfg(not(target_family = "wasm"))]
     if turn.is_asked.get() {
@@ -201,7 +201,7 @@ enum May {
 /// Whether a task may be polled as often as it likes.
 #[inline]
 fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
-    task.extra.is_none() && begun.goes_on()
+    task.attrs.is_none() && begun.goes_on()
 }
 
 /// Takes a poll from what the task is allowed.
@@ -232,7 +232,7 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     if task.is_blocking() && task.region.acknowledge(task).is_some() {
         return May::Never;
     }
-    if task.extra.is_some() && state == TaskState::Created {
+    if task.attrs.is_some() && state == TaskState::Created {
         task.start();
     }
     May::Go
@@ -273,7 +273,7 @@ pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
         }
         // SAFETY: rule 1 of cells: `seize` has counted the poll's.
         let task = unsafe { seized(entry.as_ptr()) };
-        finish(&Turn::new(task, 0, 0), severity, None);
+        finish(&PollContext::new(task, 0, 0), severity, None);
     }
 }
 
@@ -288,7 +288,7 @@ fn discard(task: &TaskRef) -> Option<Panic> {
 pub(crate) fn force(task: &TaskRef) {
     // SAFETY: rule 1 of cells: `seize` has counted the poll's.
     let poll = unsafe { seized(task.as_ptr()) };
-    end_by_force(&Turn::new(poll, 0, 0));
+    end_by_force(&PollContext::new(poll, 0, 0));
 }
 
 /// The task for who ends it.
@@ -303,7 +303,7 @@ unsafe fn seized(task: NonNull<Header>) -> ManuallyDrop<TaskRef> {
 }
 
 /// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
-fn end_by_force(turn: &Turn) {
+fn end_by_force(turn: &PollContext) {
     let task = turn.task();
     let polls = match task.limits() {
         Some(limits) if task.is_finalizer() => limits.polls(),
@@ -340,7 +340,7 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
 #[cold]
-fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
+fn finish(turn: &PollContext, mut severity: Severity, mut verdict: Option<Verdict>) {
     let task = turn.task();
     let word = task.word.load();
     if word.state().acknowledged() && verdict.is_none() && severity != Severity::Panicked {
@@ -363,7 +363,7 @@ fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
 }
 
 /// Completes the task, whose result is in its cell, and lets its region go on.
-fn end(turn: &Turn, severity: Severity, forced: bool) {
+fn end(turn: &PollContext, severity: Severity, forced: bool) {
     let task = turn.task();
     task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);

@@ -8,16 +8,16 @@
 //! [`cascade`]: asx_kernel::cascade
 
 mod allowed;
-mod departed;
+mod completion_buffer;
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod discard;
-mod few;
-pub(crate) mod home;
+pub(crate) mod empty_close;
+mod inline_map;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
 mod parent;
-mod spare;
-pub(crate) mod straight;
+mod region_pool;
+pub(crate) mod region_ref;
 mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -43,25 +43,25 @@ use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
 use crate::audit::{HomeBooks, Members, Owner, Seal};
+use crate::cancel_wakers;
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
 use crate::footprint::Object;
-use crate::foreign;
 use crate::grace::Graces;
-use crate::holdings::Holdings;
 use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::short::ShortLock;
+use crate::resources::Holdings;
 use crate::spans::Span;
+use crate::spinlock::SpinLock;
 use crate::stop::Grace;
-use departed::Departed;
-pub(crate) use few::Few;
-use home::Kept;
+use completion_buffer::CompletionBuffer;
+pub(crate) use inline_map::InlineMap;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use overdue::Cleaning;
 use parent::Parent;
+use region_ref::CoreRef;
 use tree::Tree;
 #[cfg(target_family = "wasm")]
 pub(crate) use untimed::Cleaning;
@@ -73,7 +73,7 @@ pub(crate) use untimed::Cleaning;
 /// that spawn and end tasks of one region do not take these places from each other.
 #[repr(C)]
 pub struct Region {
-    pub(crate) core: Kept,
+    pub(crate) core: CoreRef,
     pub(crate) id: u64,
     /// What the tasks inside inherit from around it.
     pub(crate) locals: Option<Arc<Locals>>,
@@ -99,8 +99,8 @@ pub struct Region {
     /// What everything inside is bounded by.
     pub(crate) budget: Budget,
     pub(crate) span: Span,
-    departed: Departed,
-    inner: ShortLock<Inner>,
+    departed: CompletionBuffer,
+    inner: SpinLock<Inner>,
     stamp: Stamp,
     /// Goes last: it keeps the core (rule 2 of [`home`]).
     parent: Parent,
@@ -122,7 +122,7 @@ pub enum Policy {
 /// What changes; what does with every task lies at the end, beside the lock.
 #[repr(C)]
 pub(crate) struct Inner {
-    pub(crate) children: Few<Arc<Region>>,
+    pub(crate) children: InlineMap<Arc<Region>>,
     finalizers: Vec<Finalizer>,
     pub(crate) cancel: Option<(Arc<Reason>, Cleanup)>,
     failure: Option<TaskRef>,
@@ -133,7 +133,7 @@ pub(crate) struct Inner {
     /// What happens when patience is over, while the region is not closed.
     pub(crate) graces: Graces,
     /// Who waits for the close, in the order of asking.
-    waiters: Few<Waker>,
+    waiters: InlineMap<Waker>,
     /// Who is told when the body is to stop.
     body: Option<Waker>,
     pub(crate) holdings: Option<Box<Holdings>>,
@@ -161,7 +161,7 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let core = Kept::first(core);
+        let core = CoreRef::first(core);
         let policy = Policy::CollectAll;
         let budget = Budget::INFINITE;
         let polls = core.cleanup_polls;
@@ -179,7 +179,7 @@ impl Region {
     #[inline(never)]
     fn made(
         id: u64,
-        core: Kept,
+        core: CoreRef,
         parent: Option<Arc<Region>>,
         policy: Policy,
         budget: Budget,
@@ -190,7 +190,7 @@ impl Region {
             first: None,
             last: None,
             members: Members::open(),
-            children: Few::default(),
+            children: InlineMap::default(),
             finalizers: Vec::new(),
             cancel: None,
             targeted: false,
@@ -203,7 +203,7 @@ impl Region {
             holdings: None,
             fold: Severity::Ok,
             graces: Graces::default(),
-            waiters: Few::default(),
+            waiters: InlineMap::default(),
             body: None,
         };
         let region = Arc::new(Region {
@@ -224,8 +224,8 @@ impl Region {
             object: Object::new(),
             span: Span::default(),
             homes: AtomicUsize::new(0),
-            departed: Departed::new(),
-            inner: ShortLock::new(inner),
+            departed: CompletionBuffer::new(),
+            inner: SpinLock::new(inner),
             stamp: Stamp::default(),
             books: HomeBooks::open(id),
             seal: Seal::open(),
@@ -273,9 +273,9 @@ impl Region {
         }
         let polls = self.cleanup_polls.load(Ordering::Relaxed);
         let time = self.cleanup_time.load(Ordering::Relaxed);
-        let kept = spare::renewed(|region| {
+        let kept = region_pool::renewed(|region| {
             region.id = id;
-            region.core = Kept::inside(self);
+            region.core = CoreRef::inside(self);
             region.parent = Parent(Some(self.clone()));
             region.policy = policy;
             region.unbounded = budget == Budget::INFINITE;
@@ -284,7 +284,7 @@ impl Region {
             region.object = Object::new();
         });
         let child = kept.unwrap_or_else(|| {
-            let core = Kept::inside(self);
+            let core = CoreRef::inside(self);
             let parent = Some(self.clone());
             Region::made(id, core, parent, policy, budget, locals)
         });
@@ -545,7 +545,7 @@ impl Region {
             self.core.host.schedule(entry);
         }
         if task.is_blocking() {
-            foreign::rouse(task);
+            cancel_wakers::notify(task);
         }
         first
     }
@@ -623,7 +623,7 @@ impl Region {
         };
         self.core.host.schedule_all(entries);
         // What runs on a thread of its own is not polled for the request.
-        jobs.into_iter().for_each(|job| foreign::rouse_at(&self.core, job));
+        jobs.into_iter().for_each(|job| cancel_wakers::notify_at(&self.core, job));
         walk::close_all(children, regions.0, regions.1);
     }
 }

@@ -19,10 +19,10 @@ use asx_kernel::time::Time;
 
 use pin_project_lite::pin_project;
 
-use crate::ambient;
-use crate::cell::{Extra, TaskRef, claim_stop};
+use crate::cancel_wakers::{self, Registration};
+use crate::cell::{TaskAttrs, TaskRef, claim_stop};
+use crate::context;
 use crate::cx::{Cx, Wait, look};
-use crate::foreign::{self, Ticket};
 use crate::node::{self, Inside};
 use crate::outcome::{Cancelled, Outcome, Panic, Stop};
 use crate::proceed;
@@ -72,7 +72,7 @@ impl Cx {
     ) -> Result<Arc<Region>, Status> {
         let task = self.task();
         // Shortcut: nothing in the task is around the caller, so that the task's region is.
-        if !ambient::is_inside_any(task) {
+        if !context::is_inside_any(task) {
             return task.region.open_child(policy, budget, task.region.locals.clone());
         }
         let budget = self.inherited().meet(budget);
@@ -278,7 +278,7 @@ where
         }
         if !*this.told && this.region.is_body_cancelled() {
             *this.told = true;
-            foreign::rouse_current();
+            cancel_wakers::notify_current();
         }
         let inside = this.inside;
         let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));
@@ -295,12 +295,12 @@ struct Drained<'a> {
     region: &'a Arc<Region>,
     at: &'static Location<'static>,
     seen: Option<Cancelled>,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 impl<'a> Drained<'a> {
     fn new(cx: &'a Cx, region: &'a Arc<Region>, at: &'static Location<'static>) -> Self {
-        Drained { cx, region, at, seen: None, ticket: Ticket::NONE }
+        Drained { cx, region, at, seen: None, registration: Registration::NONE }
     }
 }
 
@@ -325,8 +325,8 @@ impl Future for Drained<'_> {
                 return Poll::Ready(self.seen.take());
             }
         }
-        let Drained { cx: context, at, ticket, .. } = &mut *self;
-        context.note_wait(Wait::Scope, at, cx.waker(), ticket);
+        let Drained { cx: context, at, registration, .. } = &mut *self;
+        context.note_wait(Wait::Scope, at, cx.waker(), registration);
         Poll::Pending
     }
 }
@@ -387,7 +387,7 @@ impl<E: Send + 'static> Scope<E> {
     /// A task with a name.
     pub fn task(&self, name: impl Into<Arc<str>>) -> TaskBuilder<'_, E> {
         let mut plan = self.plan();
-        plan.extra().name = Some(name.into());
+        plan.attrs().name = Some(name.into());
         plan
     }
 
@@ -405,10 +405,10 @@ impl<E: Send + 'static> Scope<E> {
         B: Future<Output = ()> + Send + 'static,
     {
         self.region.defer(Box::new(move |region| {
-            let extra = Some(Box::new(Extra { finalizer: true, ..Extra::default() }));
+            let attrs = Some(Box::new(TaskAttrs { finalizer: true, ..TaskAttrs::default() }));
             let budget = Some(region.finalizer_budget());
             let operation = Operation::SpawnFinalizer;
-            let plan = Plan { operation, extra, budget, ..Plan::default() };
+            let plan = Plan { operation, attrs, budget, ..Plan::default() };
             let body = |cx| {
                 let body = body(cx);
                 async move {
@@ -445,8 +445,8 @@ impl<'a, E> TaskBuilder<'a, E> {
 }
 
 impl<E: Send + 'static> TaskBuilder<'_, E> {
-    fn extra(&mut self) -> &mut Extra {
-        self.plan.extra.get_or_insert_default()
+    fn attrs(&mut self) -> &mut TaskAttrs {
+        self.plan.attrs.get_or_insert_default()
     }
 
     fn budget(&mut self) -> &mut Budget {

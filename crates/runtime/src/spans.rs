@@ -105,9 +105,9 @@ mod on {
         pub(crate) fn of_task(plan: &Blueprint) -> Span {
             let id = plan.id;
             let parent = plan.region.span.id();
-            let extra = plan.extra.as_ref();
-            let name = extra.and_then(|extra| extra.name.as_deref());
-            let priority = extra.map_or(Priority::DEFAULT, |extra| extra.priority).0;
+            let attrs = plan.attrs.as_ref();
+            let name = attrs.and_then(|attrs| attrs.name.as_deref());
+            let priority = attrs.map_or(Priority::DEFAULT, |attrs| attrs.priority).0;
             let span = Span::default();
             span.set(&plan.region.core, || {
                 info_span!(

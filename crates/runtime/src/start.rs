@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Kind;
 
-use crate::ambient;
+use crate::context;
 use crate::cx::Wait;
 use crate::guard;
 use crate::outcome::{Cancelled, Outcome};
@@ -180,7 +180,7 @@ impl<V, T, E> Future for Starting<V, T, E> {
             None => {}
         }
         if task.watch_end(context.waker()) {
-            ambient::return_operation();
+            context::return_operation();
             task.await_in_current(Wait::Signal, self.at, context.waker());
             self.task = Some(task);
             return Poll::Pending;
@@ -235,8 +235,8 @@ mod tests {
     use super::*;
     use crate::Runnable;
     use crate::channel::testing::Count;
-    use crate::loose::loose_region;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
 
     /// A task that ends with 3 when its entry is run, and what waits for it to be ready.
     fn started() -> (Runnable, Ready<u32>, Starting<u32, u32, Cancelled>) {

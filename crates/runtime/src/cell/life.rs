@@ -27,7 +27,7 @@ impl Header {
     #[inline(always)]
     pub(crate) fn begin(&self, context: RunContext) -> Option<Snapshot> {
         // What is bounded may have no poll left: it is not running yet.
-        let how = Begin { starts: self.extra.is_none(), plain: context.plain, reserve: RESERVE };
+        let how = Begin { starts: self.attrs.is_none(), plain: context.plain, reserve: RESERVE };
         match context.dispatch {
             Some(dispatch) => {
                 let noted = self.region.core.note_begin(self, how, &dispatch);

@@ -62,7 +62,7 @@ impl Runnable {
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub fn is_plain(&self) -> bool {
         let header = self.header();
-        (header.extra.is_none() || header.is_unbounded())
+        (header.attrs.is_none() || header.is_unbounded())
             && !header.word.load().state().in_cancel_lane()
     }
 
@@ -93,7 +93,7 @@ impl Runnable {
     /// The name of the task, if it was given one.
     #[inline]
     pub fn name(&self) -> Option<Arc<str>> {
-        self.header().extra.as_ref()?.name.clone()
+        self.header().attrs.as_ref()?.name.clone()
     }
 
     /// The entry as a pointer, for a queue of pointers.

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::core::{Core, Settings};
-use crate::loose::{Timeless, keep_task, loose_region, scheduled};
 use crate::poll;
 use crate::spawn::{Plan, make};
+use crate::test_util::{Timeless, keep_task, loose_region, scheduled};
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Place;
@@ -72,8 +72,8 @@ fn named<B>(name: &Arc<str>, body: impl FnOnce(Cx) -> B) -> (Runnable, crate::Ta
 where
     B: Future<Output = Result<(), ()>>,
 {
-    let extra = Some(Box::new(Extra { name: Some(name.clone()), ..Extra::default() }));
-    let plan = Plan { extra, ..Plan::default() };
+    let attrs = Some(Box::new(TaskAttrs { name: Some(name.clone()), ..TaskAttrs::default() }));
+    let plan = Plan { attrs, ..Plan::default() };
     // SAFETY: polled and dropped on this thread only, and ended by the tests that make it.
     let (entry, task) = unsafe { make(&loose_region(), plan, body) };
     (entry.unwrap().unwrap(), task)

@@ -25,15 +25,15 @@
 //! A worker looks at a clock that passes by itself when it begins a poll: at every one, or as often
 //! as keeps what it knows no older than some microseconds, if polls take about as long as before.
 
-mod brief;
 mod buffer;
+mod config;
+mod delta;
 mod fold;
-mod here;
 mod recorder;
 mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod wanted;
+mod thread_writer;
 
 use std::num::NonZero;
 use std::sync::atomic::AtomicU64;
@@ -46,10 +46,10 @@ use asx_kernel::wheel::TimerHandle;
 
 use crate::cell::{Begin, End, Ended, Header, Snapshot};
 use crate::core::Core;
-use here::Here;
+pub use config::Recording;
 pub(crate) use recorder::Recorder;
-use slot::Told;
-pub use wanted::Recording;
+use slot::PackedEvent;
+use thread_writer::ThreadWriter;
 
 /// How a dispatch came about, as a worker knows it.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ impl Core {
     /// time of its own.
     pub fn rest(&self) {
         if let Some(recorder) = self.recorder() {
-            recorder.with(Here::rest);
+            recorder.with(ThreadWriter::rest);
         }
     }
 
@@ -157,7 +157,7 @@ impl Core {
     pub(crate) fn note_of(&self, thing: &Stamp, subject: Subject, kind: EventKind) {
         if let Some(recorder) = self.recorder() {
             // Where the kind is known, so is most of what is to be told of it.
-            match Told::new(subject, kind) {
+            match PackedEvent::new(subject, kind) {
                 Some(told) if self.write_told(recorder, thing, &told) => {}
                 told => self.write_slowly(recorder, thing, told.is_some(), &(subject, kind)),
             }
@@ -166,7 +166,7 @@ impl Core {
 
     /// Gives an event its stamp, and writes it down if there is room for few words.
     #[inline(never)]
-    fn write_told(&self, recorder: &Recorder, thing: &Stamp, told: &Told) -> bool {
+    fn write_told(&self, recorder: &Recorder, thing: &Stamp, told: &PackedEvent) -> bool {
         recorder.with(|here| {
             here.look(&self.host);
             here.stamp_of(thing);
@@ -229,7 +229,7 @@ impl Core {
             let priority = task.priority().0;
             let finalizer = task.is_finalizer();
             let (id, region) = task.ids();
-            let told = Told::spawned(id, region, priority, finalizer);
+            let told = PackedEvent::spawned(id, region, priority, finalizer);
             let kind = EventKind::TaskSpawned { priority, finalizer };
             here.write(recorder, told, task.subject(), [Some(kind), None]);
         });
@@ -347,7 +347,8 @@ impl Core {
     ) -> Option<Snapshot> {
         // Hosts may do anything to tell the time: not while a place is lent.
         let looked = recorder.with(|here| here.look_if_due(recorder, &self.host));
-        let begun = |here: &mut Here| looked.then(|| here.begin(recorder, task, how, dispatch))?;
+        let begun =
+            |here: &mut ThreadWriter| looked.then(|| here.begin(recorder, task, how, dispatch))?;
         if let Some(before) = recorder.quickly(begun) {
             return Some(before);
         }
@@ -360,7 +361,7 @@ impl Core {
             })?;
             let (id, region) = task.ids();
             let from = before.state();
-            let told = Told::dispatched(id, region, dispatch, from, to);
+            let told = PackedEvent::dispatched(id, region, dispatch, from, to);
             let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
             here.write(recorder, told, task.subject(), kinds);
             Some(before)
@@ -392,7 +393,7 @@ impl Core {
             let (id, region) = task.ids();
             let outcome = end.severity;
             let to = TaskState::Completed;
-            let told = Told::ended(id, region, outcome, from, to);
+            let told = PackedEvent::ended(id, region, outcome, from, to);
             let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
             here.write(recorder, told, task.subject(), kinds);
             Some((ended, here.clock()))

@@ -17,8 +17,8 @@ use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use super::brief::{self, Context};
-use super::slot::{self, Told};
+use super::delta::{self, Context};
+use super::slot::{self, PackedEvent};
 use super::*;
 use crate::core::{Host, Settings};
 use crate::prim::{Mutex, lock_unseen};
@@ -119,7 +119,7 @@ fn what_is_told_in_few_words_is_read_as_it_was() {
                 ..task(0)
             },
         ] {
-            let slot = Told::new(subject, kind).unwrap().at(1000, 900).unwrap();
+            let slot = PackedEvent::new(subject, kind).unwrap().at(1000, 900).unwrap();
             assert_eq!(
                 (slot::stamp(&slot), slot::time(&slot), slot::events(&slot)),
                 (1000, 900, 1)
@@ -134,10 +134,12 @@ fn what_is_told_in_few_words_is_read_as_it_was() {
 #[test]
 fn what_does_not_fit_is_not_told_in_few_words() {
     let sent = EventKind::Sent { permit: None };
-    assert!(Told::new(task(u64::from(u32::MAX)), sent).is_none());
-    assert!(Told::new(Subject { timer: Some(1), channel: Some(1), ..task(1) }, sent).is_none());
-    assert!(Told::new(task(1), EventKind::StaleWake {}).is_none());
-    let told = Told::new(task(1), sent).unwrap();
+    assert!(PackedEvent::new(task(u64::from(u32::MAX)), sent).is_none());
+    assert!(
+        PackedEvent::new(Subject { timer: Some(1), channel: Some(1), ..task(1) }, sent).is_none()
+    );
+    assert!(PackedEvent::new(task(1), EventKind::StaleWake {}).is_none());
+    let told = PackedEvent::new(task(1), sent).unwrap();
     assert!(told.at(5, 6).is_none(), "a time that is later than its stamp");
     assert!(told.at(1 << 40, 0).is_none(), "one that is too much earlier");
     assert!(Dispatch::new(1, Lane::Ready, 1 << 16, 1).packed.is_none());
@@ -148,7 +150,7 @@ fn two_events_in_a_slot_are_read_as_two() {
     let from = TaskState::Created;
     let to = TaskState::Running;
     let dispatch = Dispatch::new(3, Lane::Cancel, 65_535, 16).fallback(true);
-    let read = |told: Option<Told>| {
+    let read = |told: Option<PackedEvent>| {
         let mut read = Vec::new();
         let slot = told.unwrap().at(1, 1).unwrap();
         slot::read(&slot, |subject, kind| read.push((subject, kind)));
@@ -157,20 +159,20 @@ fn two_events_in_a_slot_are_read_as_two() {
     };
     let decision = (task(4), EventKind::from(dispatch));
     let moved = (task(4), EventKind::TaskMoved { from, to });
-    assert_eq!(read(Told::dispatched(4, 1, &dispatch, from, to)), [decision, moved]);
-    assert_eq!(read(Told::dispatched(4, 1, &dispatch, to, to)), [decision]);
+    assert_eq!(read(PackedEvent::dispatched(4, 1, &dispatch, from, to)), [decision, moved]);
+    assert_eq!(read(PackedEvent::dispatched(4, 1, &dispatch, to, to)), [decision]);
     let ended = (task(4), EventKind::TaskEnded { outcome: Severity::Err });
-    assert_eq!(read(Told::ended(4, 1, Severity::Err, from, to)), [moved, ended]);
+    assert_eq!(read(PackedEvent::ended(4, 1, Severity::Err, from, to)), [moved, ended]);
 }
 
 /// The words that a chunk would have after these, each at its stamp and time, and how many of them
 /// are slots.
-fn written(told: &[(Told, u64, u64)]) -> (Vec<u64>, usize) {
+fn written(told: &[(PackedEvent, u64, u64)]) -> (Vec<u64>, usize) {
     written_by(told, false)
 }
 
 /// The same by a worker, which has words for the time, or by others.
-fn written_by(told: &[(Told, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
+fn written_by(told: &[(PackedEvent, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
     let mut context = Context::NONE;
     let mut time = 0;
     let mut slots = 0;
@@ -196,7 +198,7 @@ fn written_by(told: &[(Told, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
 
 fn read(words: &[u64]) -> Vec<slot::Slot> {
     let mut slots = Vec::new();
-    brief::read(words, |slot| slots.push(slot));
+    delta::read(words, |slot| slots.push(slot));
     slots
 }
 
@@ -221,10 +223,10 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
         };
         let dispatch = &dispatches[n / 5 % 2];
         for told in [
-            Told::new(subject, kind),
-            Told::dispatched(task, region, dispatch, created, running),
-            Told::dispatched(task, region, dispatch, running, running),
-            Told::ended(task, region, Severity::Err, running, TaskState::Completed),
+            PackedEvent::new(subject, kind),
+            PackedEvent::dispatched(task, region, dispatch, created, running),
+            PackedEvent::dispatched(task, region, dispatch, running, running),
+            PackedEvent::ended(task, region, Severity::Err, running, TaskState::Completed),
         ] {
             stamp += steps[all.len() % steps.len()];
             if all.len() % 4 == 0 || stamp - now >= 1 << 32 {
@@ -242,13 +244,13 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
         assert!(0 < slots && slots < most, "{slots} of {}", all.len());
         most = slots;
         assert_eq!(read(&words), expected);
-        assert_eq!(brief::dispatches(words.into_iter()), dispatches as u64);
+        assert_eq!(delta::dispatches(words.into_iter()), dispatches as u64);
     }
 }
 
 #[test]
 fn a_word_says_how_late_it_is() {
-    let told = |task| Told::spawned(task, 1, 1, false).unwrap();
+    let told = |task| PackedEvent::spawned(task, 1, 1, false).unwrap();
     let after = |stamp, time| {
         let mut context = Context::NONE;
         context.wrote(&told(1).at(1000, 900).unwrap());
@@ -278,10 +280,10 @@ fn a_task_s_timer_leaves_the_place_of_its_region_alone() {
         for task in 0..10 {
             let timer = Subject { task: Some(task), timer: Some(task), ..Subject::default() };
             let told = [
-                Told::dispatched(task, region, &dispatch, from, to),
-                Told::new(timer, EventKind::TimerArmed { deadline: 1000 }),
-                Told::new(timer, EventKind::TimerCancelled {}),
-                Told::ended(task, region, Severity::Ok, to, end),
+                PackedEvent::dispatched(task, region, &dispatch, from, to),
+                PackedEvent::new(timer, EventKind::TimerArmed { deadline: 1000 }),
+                PackedEvent::new(timer, EventKind::TimerCancelled {}),
+                PackedEvent::ended(task, region, Severity::Ok, to, end),
             ];
             all.extend(told.map(|told| (told.unwrap(), 100 + all.len() as u64, 90)));
         }
@@ -415,9 +417,9 @@ fn a_task_that_comes_and_goes_is_three_words() {
     let mut all = Vec::new();
     for task in 0..10 {
         let told = [
-            Told::spawned(task, 3, 128, false),
-            Told::dispatched(task, 3, &dispatch, from, to),
-            Told::ended(task, 3, Severity::Ok, to, end),
+            PackedEvent::spawned(task, 3, 128, false),
+            PackedEvent::dispatched(task, 3, &dispatch, from, to),
+            PackedEvent::ended(task, 3, Severity::Ok, to, end),
         ];
         all.extend(told.map(|told| (told.unwrap(), 100 + all.len() as u64, 90)));
     }
@@ -428,7 +430,7 @@ fn a_task_that_comes_and_goes_is_three_words() {
 
 #[test]
 fn what_is_too_far_from_what_was_before_is_not_brief() {
-    let told = |task, region| Told::spawned(task, region, 1, false).unwrap();
+    let told = |task, region| PackedEvent::spawned(task, region, 1, false).unwrap();
     let mut context = Context::NONE;
     assert!(context.brief(&told(1, 1), 0).is_none(), "nothing was before");
     context.wrote(&told(1, 1).at(1000, 900).unwrap());
@@ -438,14 +440,14 @@ fn what_is_too_far_from_what_was_before_is_not_brief() {
     assert!(context.brief(&told(2, 5), 1001).is_none(), "a region");
     let running = TaskState::Running;
     let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
-    let dispatched = Told::dispatched(2, 1, &dispatch, running, running).unwrap();
+    let dispatched = PackedEvent::dispatched(2, 1, &dispatch, running, running).unwrap();
     assert!(context.brief(&dispatched, 1001).is_none(), "the first dispatch");
     context.wrote(&dispatched.at(1001, 900).unwrap());
     assert!(context.brief(&dispatched, 1002).is_some());
     let other = Dispatch::new(1, Lane::Ready, 0, 16);
-    let dispatched = Told::dispatched(2, 1, &other, running, running).unwrap();
+    let dispatched = PackedEvent::dispatched(2, 1, &other, running, running).unwrap();
     assert!(context.brief(&dispatched, 1002).is_none(), "another worker's");
-    let late = Told::new(task(1), EventKind::TimerFired { deadline: 1 << 50 }).unwrap();
+    let late = PackedEvent::new(task(1), EventKind::TimerFired { deadline: 1 << 50 }).unwrap();
     assert!(context.brief(&late, 1002).is_none(), "a deadline");
     context.is_over();
     assert!(context.brief(&told(2, 1), 1002).is_none(), "another time");

@@ -36,7 +36,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
-    use crate::loose::loose_region;
+    use crate::test_util::loose_region;
 
     /// Panics when it is dropped.
     struct Bomb;

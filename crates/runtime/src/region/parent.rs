@@ -72,9 +72,9 @@ mod tests {
 
     use super::*;
     use crate::Dump;
-    use crate::loose::loose_region;
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
 
     fn open(parent: &Arc<Region>) -> Arc<Region> {
         parent.open_child(Policy::CollectAll, Budget::INFINITE, None).unwrap()

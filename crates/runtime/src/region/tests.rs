@@ -3,8 +3,8 @@
 use asx_kernel::outcome::{Fold, Outcome, Stop};
 
 use super::*;
-use crate::loose::loose_region;
 use crate::spawn::{Plan, make};
+use crate::test_util::loose_region;
 
 #[test]
 fn telling_again_what_was_told_changes_nothing() {
@@ -27,7 +27,7 @@ fn telling_again_what_was_told_changes_nothing() {
 
 #[test]
 fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
-    let root = crate::loose::loose_region();
+    let root = crate::test_util::loose_region();
     let outcomes: [Outcome<(), ()>; 4] = [
         Ok(()),
         Err(Stop::Err(())),

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::line::{Left, Line, Look, Place, Wakes};
+use crate::cancel_wakers::Registration;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::guard;
 use crate::prim::{Mutex, lock};
 use crate::{Cancelled, Cx};
@@ -47,8 +47,8 @@ impl Barrier {
     #[track_caller]
     pub fn wait<'a, 'c>(&'a self, cx: &'c Cx) -> BarrierWait<'a, 'c> {
         let at = Location::caller();
-        let ticket = Ticket::NONE;
-        BarrierWait { barrier: self, cx, place: None, ticket, at }
+        let registration = Registration::NONE;
+        BarrierWait { barrier: self, cx, place: None, registration, at }
     }
 
     fn arrive(&self, task: &mut Context<'_>, place: &mut Option<Place>) -> Option<BarrierPass> {
@@ -95,7 +95,7 @@ pub struct BarrierWait<'a, 'c> {
     barrier: &'a Barrier,
     cx: &'c Cx,
     place: Option<Place>,
-    ticket: Ticket,
+    registration: Registration,
     at: &'static Location<'static>,
 }
 
@@ -104,7 +104,7 @@ impl Future for BarrierWait<'_, '_> {
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if let Err(cancelled) = ready!(this.cx.poll_proceed(task, &mut this.ticket)) {
+        if let Err(cancelled) = ready!(this.cx.poll_proceed(task, &mut this.registration)) {
             this.withdraw();
             return Poll::Ready(Err(cancelled));
         }
@@ -115,7 +115,7 @@ impl Future for BarrierWait<'_, '_> {
         match pass {
             Some(pass) => Poll::Ready(Ok(pass)),
             None => {
-                this.cx.waits(Wait::Signal, this.at, task.waker(), &mut this.ticket);
+                this.cx.waits(Wait::Signal, this.at, task.waker(), &mut this.registration);
                 Poll::Pending
             }
         }

@@ -9,7 +9,7 @@ use super::*;
 use crate::Runnable;
 use crate::cell::{Activity, is_task_waker};
 use crate::channel::testing::Count;
-use crate::loose::{keep_task, scheduled};
+use crate::test_util::{keep_task, scheduled};
 
 /// Somebody who waits: by a task's waker or by any other.
 enum Who {

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use asx_kernel::journal::{EventKind, Subject};
 
-use super::brief::Context;
 use super::buffer::{Buffer, Chunk};
+use super::delta::Context;
 use super::recorder::Recorder;
-use super::slot::{self, Told};
+use super::slot::{self, PackedEvent};
 use super::{Dispatch, Stamp};
 use crate::cell::{Begin, End, Ended, Header, Snapshot};
 use crate::core::Host;
@@ -22,11 +22,11 @@ const POLLS_PER_LOOK: u32 = 128;
 const AHEAD: u64 = 32;
 
 /// A thread that records.
-pub(super) struct Here {
+pub(super) struct ThreadWriter {
     /// Which one it records for.
     pub(super) recorder: u64,
-    /// The same, while events are written quickly: not [outside](Here::outside), and with a mark of
-    /// its own.
+    /// The same, while events are written quickly: not [outside](ThreadWriter::outside), and with a
+    /// mark of its own.
     inside: u64,
     buffer: Arc<Buffer>,
     chunk: Arc<Chunk>,
@@ -49,18 +49,18 @@ pub(super) struct Here {
     pub(super) fleeting: bool,
 }
 
-impl Drop for Here {
+impl Drop for ThreadWriter {
     fn drop(&mut self) {
         self.buffer.free.store(true, Release);
     }
 }
 
-impl Here {
+impl ThreadWriter {
     /// The place of who writes to this buffer, alone.
-    pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> Here {
+    pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> ThreadWriter {
         let chunk = buffer.last();
         let clock = buffer.clock.load(Relaxed);
-        Here {
+        ThreadWriter {
             recorder: recorder.id,
             inside: 0,
             filled: chunk.filled(),
@@ -168,7 +168,7 @@ impl Here {
     }
 
     /// What the thing sees next comes after what was recorded here, which has
-    /// [seen](Here::see) it. The caller has the thing's lock.
+    /// [seen](ThreadWriter::see) it. The caller has the thing's lock.
     #[inline]
     pub(super) fn show(&self, thing: &Stamp) {
         thing.0.store(self.clock, Relaxed);
@@ -182,7 +182,7 @@ impl Here {
         }
     }
 
-    /// [`see_mark`](Here::see_mark), if that takes no lock.
+    /// [`see_mark`](ThreadWriter::see_mark), if that takes no lock.
     #[inline(always)]
     pub(super) fn see_near(&mut self, recorder: &Recorder, mark: u16) -> Option<()> {
         if mark != self.mark {
@@ -228,7 +228,7 @@ impl Here {
         self.mark
     }
 
-    /// [`stamp`](Here::stamp) for what is about a thing; see [`show`](Here::show).
+    /// [`stamp`](ThreadWriter::stamp) for what is about a thing; see [`show`](ThreadWriter::show).
     #[inline]
     pub(super) fn stamp_of(&mut self, thing: &Stamp) {
         self.see(thing);
@@ -256,7 +256,7 @@ impl Here {
         self.chunk.draft(self.filled, word)
     }
 
-    /// [`draft`](Here::draft) of a dispatch, and the step that the task makes.
+    /// [`draft`](ThreadWriter::draft) of a dispatch, and the step that the task makes.
     #[inline(always)]
     pub(super) fn draft_dispatch(
         &self,
@@ -343,7 +343,7 @@ impl Here {
     pub(super) fn write(
         &mut self,
         recorder: &Recorder,
-        told: Option<Told>,
+        told: Option<PackedEvent>,
         subject: Subject,
         kinds: [Option<EventKind>; 2],
     ) {
@@ -354,7 +354,7 @@ impl Here {
 
     /// Writes down what was told, if there is room or some to be had.
     #[inline(always)]
-    pub(super) fn write_told(&mut self, recorder: &Recorder, told: &Told) -> bool {
+    pub(super) fn write_told(&mut self, recorder: &Recorder, told: &PackedEvent) -> bool {
         let written = match self.context.brief(told, self.clock) {
             Some((word, None)) => self.write_words([word], told.events()),
             Some((word, Some(tail))) => self.write_words([word, tail], told.events()),
@@ -363,14 +363,14 @@ impl Here {
         written || self.write_at_length(recorder, told)
     }
 
-    /// [`write_told`](Here::write_told) where fewer words than a slot do not do.
+    /// [`write_told`](ThreadWriter::write_told) where fewer words than a slot do not do.
     #[inline(never)]
-    fn write_at_length(&mut self, recorder: &Recorder, told: &Told) -> bool {
+    fn write_at_length(&mut self, recorder: &Recorder, told: &PackedEvent) -> bool {
         self.write_slot(told) || (self.make_room(recorder) && self.write_slot(told))
     }
 
     #[inline]
-    fn write_slot(&mut self, told: &Told) -> bool {
+    fn write_slot(&mut self, told: &PackedEvent) -> bool {
         let Some(slot) = told.at(self.clock, self.now) else { return false };
         let written = self.write_words(slot, told.events());
         if written {
@@ -400,7 +400,7 @@ impl Here {
                 recorder.lose(self.now, subject, kind);
                 continue;
             }
-            if !Told::new(subject, kind).is_some_and(|told| self.write_slot(&told)) {
+            if !PackedEvent::new(subject, kind).is_some_and(|told| self.write_slot(&told)) {
                 let place = self.chunk.keep((self.now, subject, kind));
                 self.write_words(slot::wide(self.clock, place), 1);
             }

@@ -24,7 +24,7 @@
 //!  +--+-------------+------------------------------+-----------------------+
 //! ```
 
-use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, Slot, Told};
+use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, PackedEvent, Slot};
 
 const BRIEF: u64 = 1 << 63;
 const CODE_AT: u32 = 59;
@@ -96,7 +96,7 @@ impl Context {
 
     /// What was told, in few words: the second is there for a thing.
     #[inline]
-    pub(super) fn brief(&self, told: &Told, stamp: u64) -> Option<(u64, Option<u64>)> {
+    pub(super) fn brief(&self, told: &PackedEvent, stamp: u64) -> Option<(u64, Option<u64>)> {
         let code = told.code >> CODE_SHIFT;
         let ids = (told.ids & LOW, told.ids >> 32);
         if code >= ARMED {

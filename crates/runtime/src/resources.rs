@@ -19,9 +19,9 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::Cx;
-use crate::ambient;
-use crate::cell::Armed;
-use crate::region::{Few, Inner, Region};
+use crate::cell::TimerToken;
+use crate::context;
+use crate::region::{InlineMap, Inner, Region};
 use crate::time::Owner;
 
 /// What one region holds.
@@ -31,7 +31,7 @@ pub(crate) struct Holdings {
     obligations: BTreeMap<u64, ObligationState>,
     /// By generation: in the order of arming. Only probes arm timers of regions: they are few.
     timers: Vec<TimerHandle>,
-    channels: Few<Weak<dyn Scoped>>,
+    channels: InlineMap<Weak<dyn Scoped>>,
 }
 
 /// A channel of a region.
@@ -142,7 +142,7 @@ impl Region {
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
-        let armed = Armed::boxed(Owner::Region(self.clone()), wakes);
+        let armed = TimerToken::boxed(Owner::Region(self.clone()), wakes);
         let handle = self.core.arm(deadline, armed)?;
         self.keep_timer(handle)
     }
@@ -156,7 +156,7 @@ impl Region {
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
-        let armed = Armed::boxed(Owner::Region(self.clone()), wakes);
+        let armed = TimerToken::boxed(Owner::Region(self.clone()), wakes);
         let handle = match self.core.timers.look(old, |_| ()).is_some() {
             true => self.core.rearm(old, deadline, armed)?,
             false => self.core.arm(deadline, armed)?,
@@ -223,7 +223,7 @@ impl Region {
 
 /// What arming a timer is to a region: finalizers may do more.
 fn timer_operation() -> Operation {
-    match ambient::with_current(|task| task.is_finalizer()) {
+    match context::with_current(|task| task.is_finalizer()) {
         Some(true) => Operation::ArmFinalizerTimer,
         _ => Operation::ArmTimer,
     }

@@ -11,21 +11,21 @@ use super::{Inner, Region};
 
 /// The word of a region that ends with nothing left in it, and the one it comes to.
 #[derive(Debug)]
-pub(crate) struct Straight {
+pub(crate) struct EmptyCloseFastPath {
     ended: RegionWord,
     closed: RegionWord,
 }
 
-impl Straight {
+impl EmptyCloseFastPath {
     /// As the law says.
-    pub(crate) fn new() -> Straight {
+    pub(crate) fn new() -> EmptyCloseFastPath {
         let mut word = RegionWord::default();
         word.end();
         let ended = word;
         while word.advance() != Duty::Closed {
             word.released();
         }
-        Straight { ended, closed: word }
+        EmptyCloseFastPath { ended, closed: word }
     }
 
     /// Closes a region that ends with nothing left in it and holds nothing: whether it is one.
@@ -100,7 +100,7 @@ mod tests {
             |word| _ = word.close(),
             |word| _ = word.advance(),
         ];
-        let straight = Straight::new();
+        let straight = EmptyCloseFastPath::new();
         let mut closed = 0;
         let mut waiting = 0;
         for history in 0..10_u32.pow(5) {

@@ -27,7 +27,7 @@ use crate::cell::{Header, TaskRef};
 use crate::journal::Stamp;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::prim::atomic::{AtomicPtr, AtomicUsize};
-use crate::short::pause;
+use crate::spinlock::pause;
 
 /// How many tasks can be here: few enough for models to fill it. On a page there is one thread, and
 /// nothing to gain.
@@ -42,7 +42,7 @@ const UNUSED: usize = 1 << (usize::BITS - 2);
 const SHUT: usize = 1 << (usize::BITS - 1);
 
 /// The places.
-pub(super) struct Departed {
+pub(super) struct CompletionBuffer {
     claims: AtomicUsize,
     /// No end of one that is off the list is recorded later. Under the lock: who leaves a task here
     /// has left its mark in that.
@@ -62,10 +62,10 @@ impl Gone {
     }
 }
 
-impl Departed {
-    pub(super) fn new() -> Departed {
+impl CompletionBuffer {
+    pub(super) fn new() -> CompletionBuffer {
         let places = array::from_fn(|_| AtomicPtr::new(null_mut()));
-        Departed { claims: AtomicUsize::new(UNUSED), ended: Stamp::default(), places }
+        CompletionBuffer { claims: AtomicUsize::new(UNUSED), ended: Stamp::default(), places }
     }
 
     /// As if it was new, for who alone knows the region, which is closed.
@@ -176,18 +176,18 @@ mod tests {
     use asx_kernel::status::Status;
 
     use super::*;
-    use crate::cell::Extra;
-    use crate::loose::loose_region;
+    use crate::cell::TaskAttrs;
     use crate::region::Region;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
     use crate::{Cancelled, Cx, Runnable};
 
     /// Makes a task that ends at its first poll; its cell is gone when nobody else has the name.
     fn made(region: &Arc<Region>, name: &Arc<str>) -> Result<Runnable, Status> {
-        let extra = Some(Box::new(Extra { name: Some(name.clone()), ..Extra::default() }));
+        let attrs = Some(Box::new(TaskAttrs { name: Some(name.clone()), ..TaskAttrs::default() }));
         let body = async |_: Cx| Ok::<(), Cancelled>(());
         // SAFETY: Send and 'static.
-        let (entry, task) = unsafe { make(region, Plan { extra, ..Plan::default() }, body) };
+        let (entry, task) = unsafe { make(region, Plan { attrs, ..Plan::default() }, body) };
         drop(task);
         entry.map(|entry| entry.expect("it was made"))
     }

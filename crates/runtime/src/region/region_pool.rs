@@ -37,9 +37,9 @@ mod kept {
     use asx_kernel::outcome::Severity;
     use asx_kernel::region::{RegionState, RegionWord};
 
-    use super::super::few::Few;
+    use super::super::inline_map::InlineMap;
     use super::super::{Graces, Inner, Region, Span, Stamp};
-    use crate::ambient;
+    use crate::context;
     use crate::local::Locals;
 
     /// How many a thread keeps: scopes inside each other, or in tasks that run by turns.
@@ -100,7 +100,7 @@ mod kept {
         /// Gives up a region: it is kept, if it is over and nobody else knows it.
         #[inline]
         pub(crate) fn retire(region: Arc<Region>) {
-            ambient::leave_home(&region);
+            context::leave_home(&region);
             let parent = SPARE.try_with(|spare| spare.keep(region));
             // What it had of the core goes with the parent, and is not looked at any more.
             drop(parent);
@@ -149,7 +149,7 @@ mod kept {
             Locals::discard(self.locals.take(), &self.core);
             let inner = self.inner.get_mut();
             inner.drop_callbacks(&self.core);
-            inner.children = Few::default();
+            inner.children = InlineMap::default();
             inner.cancel = None;
             (inner.failure, inner.broken, inner.failed) = (None, None, None);
             inner.graces = Graces::default();
@@ -175,7 +175,7 @@ mod tests {
 
     use super::super::{Policy, Region};
     use super::kept::count;
-    use crate::loose::loose_region;
+    use crate::test_util::loose_region;
 
     fn open(parent: &Arc<Region>, policy: Policy) -> Arc<Region> {
         parent.open_child(policy, Budget::INFINITE, None).unwrap()
