@@ -3,7 +3,7 @@
 
 mod by_law;
 mod step;
-mod who;
+mod task_names;
 
 use std::cell::RefMut;
 use std::mem;
@@ -22,11 +22,11 @@ use asx_runtime::{Host, Runnable, footprint};
 use crate::coverage::Coverage;
 use crate::explore::{Access, Decision, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
-use crate::own::Own;
+use crate::thread_bound::Own;
 use crate::watch::Pulse;
 use crate::workers::Lanes;
 pub(crate) use step::{Pause, Stepped};
-use who::{Born, Known};
+use task_names::{Born, Known};
 
 /// What moves time on, as if it were a task: it can run when nothing else can.
 const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);

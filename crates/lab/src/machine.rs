@@ -33,7 +33,7 @@ use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
 use crate::guard::Seen;
 use crate::host::{LabHost, Pause, Stepped, Trouble};
-use crate::quiet::{self, Heard};
+use crate::panic_hook::{self, Heard};
 use crate::signal::Signal;
 use crate::stuck::{self, Standstill, Watch};
 
@@ -143,8 +143,8 @@ impl Machine {
         // SAFETY: the program before has ended, with all of its tasks.
         unsafe { parts.core.renumber() };
         moments.clear();
-        if quiet::has_heard() {
-            quiet::heard();
+        if panic_hook::has_heard() {
+            panic_hook::heard();
         }
         waits::clear();
         let before = parts.root.health();
@@ -544,8 +544,8 @@ impl<'a> Run<'a> {
 
     /// Takes in what there is to a step.
     fn hear(&mut self, over: bool, stepped: Stepped) {
-        if quiet::has_heard() {
-            let panics = quiet::heard().into_iter();
+        if panic_hook::has_heard() {
+            let panics = panic_hook::heard().into_iter();
             let step = self.steps;
             let task = stepped.task;
             self.rare().panics.extend(panics.map(|heard| Panicked { heard, step, task }));

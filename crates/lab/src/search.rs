@@ -13,19 +13,19 @@ use asx_kernel::journal::WhenFull;
 use asx_runtime::{Cx, Recording, Settings};
 use asx_trace::Header;
 
-use crate::again::Again;
 use crate::check::{Check, How, Judged};
-use crate::everywhere::Everywhere;
 use crate::explore::{
     Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Grain, Limits, Pct, Pos, Random, Replay,
     Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
+use crate::fault_sweep::Everywhere;
 use crate::found::{Found, Report};
 use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
-use crate::quiet;
+use crate::panic_hook;
 use crate::recording::{MOST_EVENTS, Trace, short};
+use crate::replay_choices::Again;
 use crate::words::{namer, words};
 
 /// Runs that shrinking may take.
@@ -313,7 +313,8 @@ where
             true => value.judge_disturbed(),
             false => value.judge(),
         };
-        quiet::during(|| self.machine.run(strategy, plan, program, judge)).map(|failure| *failure)
+        panic_hook::during(|| self.machine.run(strategy, plan, program, judge))
+            .map(|failure| *failure)
     }
 
     /// What was decided in the last run, which is made again if it was not written down.

@@ -14,8 +14,8 @@
 //!
 //! A guest polls what is pinned to it (its program's body, what was started there to stay there)
 //! and nothing else. What it makes runnable besides goes to the global lanes. With nothing to poll
-//! it parks, until something is sent to its [`Seat`], the place of worker 0 gets free, or a timer
-//! is late.
+//! it parks, until something is sent to its [`BlockOnSlot`], the place of worker 0 gets free, or a
+//! timer is late.
 //!
 //! It then takes the place, and keeps it until its program is over: what is not pinned needs a
 //! thread, and timers somebody who looks at them. As worker 0 it polls in turn what is pinned to
@@ -38,11 +38,11 @@ use asx_kernel::lanes::{
 };
 use asx_runtime::{Core, Dispatch, Host, RunContext, Runnable};
 
+use crate::block_on_slots::BlockOnSlots;
 use crate::idle::Idle;
 use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
 use crate::parker::Parker;
-use crate::places::Places;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
 use crate::shared::Shared;
@@ -58,7 +58,7 @@ thread_local! {
 
 /// What others see of a guest.
 #[derive(Default)]
-pub(crate) struct Seat {
+pub(crate) struct BlockOnSlot {
     /// What only this guest polls.
     pub(crate) lanes: SharedLanes,
     pub(crate) parker: Parker,
@@ -69,7 +69,7 @@ pub(crate) struct Seat {
     pub(crate) counters: Counters,
 }
 
-impl Seat {
+impl BlockOnSlot {
     /// Something was sent here.
     pub(crate) fn call(&self, idle: &Idle) {
         fence(SeqCst);
@@ -83,10 +83,10 @@ impl Seat {
 /// One guest, on its thread.
 pub(crate) struct Guest<'a> {
     pub(crate) pin: u16,
-    seat: &'a Seat,
+    seat: &'a BlockOnSlot,
     shared: &'a Arc<Shared>,
     core: &'a Core,
-    places: &'a Places,
+    places: &'a BlockOnSlots,
     fairness: RefCell<Fairness>,
     /// Worker 0, once this thread is that.
     worker: OnceCell<Box<Worker>>,
@@ -115,7 +115,7 @@ impl<'a> Guest<'a> {
         pin: u16,
         shared: &'a Arc<Shared>,
         core: &'a Core,
-        places: &'a Places,
+        places: &'a BlockOnSlots,
     ) -> Option<Guest<'a>> {
         let cancel_streak_limit = shared.rules.cancel_streak_limit;
         let fairness = RefCell::new(Fairness::new(FairnessConfig {

@@ -10,7 +10,7 @@ use asx_runtime::{Core, Host, Runnable, Settings};
 use crate::blocking::Pool;
 use crate::clock::Clock;
 use crate::governor::{Governor, View};
-use crate::guest::{GUESTS, Guest, Seat};
+use crate::guest::{BlockOnSlot, GUESTS, Guest};
 use crate::idle::Idle;
 use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
@@ -27,10 +27,10 @@ pub(crate) struct Shared {
     pub(crate) blocking: Arc<Pool>,
     pub(crate) rules: Rules,
     /// Where guests sit, each made when it is first taken.
-    pub(crate) seats: Box<[OnceLock<Box<Seat>>]>,
+    pub(crate) seats: Box<[OnceLock<Box<BlockOnSlot>>]>,
     /// When, at the latest, one gets up by itself to look at the timers: of those that sleep until
     /// woken, and the one that sleeps until the next timer. Nanoseconds; `u64::MAX`: none does.
-    pub(crate) relief: [AtomicU64; 2],
+    pub(crate) backstops: [AtomicU64; 2],
     clock: Clock,
     /// Random numbers drawn by threads that are no workers.
     drawn: AtomicU64,
@@ -122,7 +122,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             rules,
             seats: (0..GUESTS).map(|_| OnceLock::new()).collect(),
-            relief: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
+            backstops: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
             drawn: AtomicU64::new(0),
@@ -185,13 +185,13 @@ impl Shared {
     }
 
     /// The seats that were ever taken.
-    pub(crate) fn seats(&self) -> impl Iterator<Item = &Seat> {
+    pub(crate) fn seats(&self) -> impl Iterator<Item = &BlockOnSlot> {
         // Those that are made first are taken first.
         self.seats.iter().map_while(|seat| seat.get()).map(|seat| &**seat)
     }
 
     /// The seat of a guest; guests are numbered after the workers.
-    pub(crate) fn seat(&self, pin: u16) -> Option<&Seat> {
+    pub(crate) fn seat(&self, pin: u16) -> Option<&BlockOnSlot> {
         let at = usize::from(pin).checked_sub(self.remotes.len())?;
         self.seats.get(at)?.get().map(|seat| &**seat)
     }
@@ -201,7 +201,7 @@ impl Shared {
     pub(crate) fn back_up_timer(&self, deadline: Time) {
         fence(SeqCst);
         let late = (deadline + LATE).as_nanos();
-        if self.relief.iter().all(|relief| relief.load(Relaxed) > late) {
+        if self.backstops.iter().all(|backstop| backstop.load(Relaxed) > late) {
             self.idle.notify_local();
         }
     }

@@ -31,7 +31,7 @@ use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
 use crate::shared::{Remote, Shared};
 use choose::IsWorth;
-use timing::{Due, POLLS_PER_LOOK, Pace, StandBy, get_up};
+use timing::{Due, POLLS_PER_LOOK, Pace, TimerBackstop, park_deadline};
 
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
 /// and another sleeps.
@@ -502,7 +502,7 @@ impl Worker {
             let next = self.core.next_timer();
             let now = self.shared.now();
             let slack = self.due.slack();
-            let timer = next.map(|next| get_up(next, now, slack) - now);
+            let timer = next.map(|next| park_deadline(next, now, slack) - now);
             // Where there were timers just now there will be some again.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
             let counters = &self.remote.counters;
@@ -516,7 +516,7 @@ impl Worker {
                     idle.park(self.index.into(), Some(span));
                 }
                 ParkKind::Last => {
-                    let until = StandBy::at(&self.shared.relief[1], next);
+                    let until = TimerBackstop::at(&self.shared.backstops[1], next);
                     idle.park(self.index.into(), timer);
                     drop(until);
                 }
@@ -561,7 +561,7 @@ impl Worker {
         let idle = &self.shared.idle;
         let me = usize::from(self.index);
         loop {
-            let by = StandBy::at(&self.shared.relief[0], next);
+            let by = TimerBackstop::at(&self.shared.backstops[0], next);
             let span = by.as_ref().map(|by| by.until - self.shared.now());
             let woken = idle.rest(me, span);
             drop(by);

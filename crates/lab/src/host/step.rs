@@ -12,7 +12,7 @@ use asx_runtime::{Dispatch, RunContext, Runnable, footprint};
 use super::{Known, LabHost, State, Trouble};
 use crate::explore::TaskPath;
 use crate::machine::Plan;
-use crate::quiet;
+use crate::panic_hook;
 use crate::signal::Signal;
 
 /// Why plain steps go no further.
@@ -55,7 +55,7 @@ impl LabHost {
         let mut state = cell.borrow_mut();
         self.listen(&mut state);
         state.asks = true;
-        footprint::set_alarm(state.alarm || footprint::is_endless() || quiet::has_heard());
+        footprint::set_alarm(state.alarm || footprint::is_endless() || panic_hook::has_heard());
         self.pulse.begin(0);
         let (walked, mut state) = match state.told || state.plan.trail {
             true => self.walk_on::<true>(cell, state, signal, most),

@@ -6,8 +6,8 @@ use asx_kernel::lanes::{
 use asx_runtime::Runnable;
 
 use super::{Found, Worker};
+use crate::lane_queue::PLAIN;
 use crate::shared::Remote;
-use crate::waiting::PLAIN;
 
 impl Worker {
     /// The law with all three lanes. `None`: nothing waits that this worker may take. `is_worth`

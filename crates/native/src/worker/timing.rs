@@ -82,29 +82,29 @@ impl Due {
 
 /// When one that lies down now gets up for a timer: at a multiple of `slack`, and not before it has
 /// slept for that long. The timer is late by as much at most: it was not due yet.
-pub(super) fn get_up(timer: Time, now: Time, slack: u64) -> Time {
+pub(super) fn park_deadline(timer: Time, now: Time, slack: u64) -> Time {
     let round = timer.as_nanos().div_ceil(slack).saturating_mul(slack);
     Time::from_nanos(round).max(now + Duration::from_nanos(slack))
 }
 
 /// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
 /// so, for as long as this lives, unless another does already.
-pub(super) struct StandBy<'a> {
-    relief: &'a AtomicU64,
+pub(super) struct TimerBackstop<'a> {
+    backstop: &'a AtomicU64,
     pub(super) until: Time,
 }
 
-impl<'a> StandBy<'a> {
-    pub(super) fn at(relief: &'a AtomicU64, next: Option<Time>) -> Option<StandBy<'a>> {
+impl<'a> TimerBackstop<'a> {
+    pub(super) fn at(backstop: &'a AtomicU64, next: Option<Time>) -> Option<TimerBackstop<'a>> {
         let until = next? + LATE;
-        let before = relief.fetch_min(until.as_nanos(), Relaxed);
-        (before > until.as_nanos()).then_some(StandBy { relief, until })
+        let before = backstop.fetch_min(until.as_nanos(), Relaxed);
+        (before > until.as_nanos()).then_some(TimerBackstop { backstop, until })
     }
 }
 
-impl Drop for StandBy<'_> {
+impl Drop for TimerBackstop<'_> {
     fn drop(&mut self) {
-        let _ = self.relief.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
+        let _ = self.backstop.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
     }
 }
 
@@ -160,13 +160,14 @@ mod tests {
             for now in [0, 1, slack - 1, slack, 7 * slack + 60_000, end] {
                 for ahead in spans {
                     let timer = Time::from_nanos((now + ahead) as u64);
-                    let up = get_up(timer, Time::from_nanos(now as u64), unit).as_nanos() as i64;
+                    let up =
+                        park_deadline(timer, Time::from_nanos(now as u64), unit).as_nanos() as i64;
                     assert!((now + ahead..=now + ahead + slack).contains(&up), "{now} {ahead}");
                     assert!(up >= now + slack, "{now} {ahead}");
                     assert!(up % slack == 0 || up == now + slack, "{now} {ahead}");
                 }
             }
-            assert_eq!(get_up(Time::MAX, Time::ZERO, unit), Time::MAX);
+            assert_eq!(park_deadline(Time::MAX, Time::ZERO, unit), Time::MAX);
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn leads(place: Place) -> bool {
     place.lane() == Lane::Ready && place.priority() >= Priority::DEFAULT
 }
 
-pub(crate) struct Waiting<T> {
+pub(crate) struct LaneQueue<T> {
     lanes: Lanes<T>,
     /// All entries at the usual place, if they stand in line; none of them is pinned.
     line: Option<VecDeque<T>>,
@@ -24,16 +24,16 @@ pub(crate) struct Waiting<T> {
     line_next: bool,
 }
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for LaneQueue<T> {
     fn default() -> Self {
-        Waiting { lanes: Lanes::default(), line: None, line_next: false }
+        LaneQueue { lanes: Lanes::default(), line: None, line_next: false }
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> LaneQueue<T> {
     /// Plain entries stand in line. None will be pinned.
-    pub(crate) fn in_line() -> Waiting<T> {
-        Waiting { line: Some(VecDeque::new()), ..Waiting::default() }
+    pub(crate) fn in_line() -> LaneQueue<T> {
+        LaneQueue { line: Some(VecDeque::new()), ..LaneQueue::default() }
     }
 
     /// What does not stand in line.
@@ -130,7 +130,7 @@ mod tests {
         for seed in 0..200 {
             let mut rng = DetRng::new(seed, 0);
             let mut lanes = Lanes::default();
-            let mut waiting = Waiting::in_line();
+            let mut waiting = LaneQueue::in_line();
             for n in 0..400 {
                 let lane = Lane::ALL[rng.below(3)];
                 match rng.below(9) {
