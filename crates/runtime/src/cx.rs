@@ -13,18 +13,18 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::status::{Coded, Status};
-use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 
 use crate::CancelSafe;
 use crate::audit::Owner;
 use crate::budget::Limits;
+use crate::cancel_view::{CancelView, Check};
 use crate::cancel_wakers::Registration;
 use crate::cell::TaskRef;
 use crate::context;
 use crate::core::Core;
 use crate::guard;
-use crate::node::{self, Node, Verdict};
+use crate::node;
 use crate::outcome::Cancelled;
 use crate::poll;
 use crate::region::Region;
@@ -122,22 +122,19 @@ impl Cx {
     ///
     /// Inside a [shield](Cx::shield) it is never an error.
     pub fn checkpoint(&self) -> Result<(), Cancelled> {
-        self.look().map_or(Ok(()), Err)
+        self.cancel_view().check(Check::IN_TIME).map_or(Ok(()), Err)
     }
 
     /// Whether the task, or the part of it this is called in, was asked to stop. It counts as seen
     /// then, as with [`checkpoint`](Cx::checkpoint).
     pub fn is_cancelled(&self) -> bool {
-        self.look().is_some()
+        self.cancel_view().check(Check::IN_TIME).is_some()
     }
 
+    /// The cancels that reach the caller.
     #[inline]
-    fn look(&self) -> Option<Cancelled> {
-        if is_bare(&self.task) {
-            crate::footprint::lab_step();
-            return None;
-        }
-        look_in_time(&self.task)
+    pub(crate) fn cancel_view(&self) -> CancelView<'_> {
+        CancelView::of(&self.task)
     }
 
     /// An operation that [`poll_proceed`](Cx::poll_proceed) has let go on waits: notes for what,
@@ -175,17 +172,11 @@ impl Cx {
     ///
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
-        let quiet = is_bare(&self.task) || self.is_quiet_around();
-        let goes = quiet && context::take_operation();
+        let goes = self.cancel_view().is_quiet() && context::take_operation();
         if goes {
             crate::footprint::lab_step();
         }
         goes
-    }
-
-    #[inline(never)]
-    fn is_quiet_around(&self) -> bool {
-        is_quiet(&self.task, |_| true)
     }
 
     /// The region that work started here belongs to: the innermost scope around the caller.
@@ -351,80 +342,6 @@ impl Cx {
     }
 }
 
-/// Whether the task, or the part of it that is being polled here, is to stop. `observe`: it counts
-/// as seen.
-#[inline]
-pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
-    crate::footprint::lab_step();
-    if is_bare(task) || is_quiet(task, |_| true) { None } else { look_closely(task, observe) }
-}
-
-/// Shortcut: whether the task [is quiet](is_quiet) and no part of it is being polled here; most
-/// are, and this takes no calls.
-#[inline]
-fn is_bare(task: &TaskRef) -> bool {
-    context::is_bare(task) && task.attrs.is_none() && !task.word.load().state().in_cancel_lane()
-}
-
-/// [`look`] that looks at the clock too, where a part of the task is bounded by time.
-#[inline(never)]
-pub(crate) fn look_in_time(task: &TaskRef) -> Option<Cancelled> {
-    // Shortcut: where no part is bounded by time, the clock has no say.
-    if is_quiet(task, |node| node.deadline().is_none()) {
-        crate::footprint::lab_step();
-        return None;
-    }
-    let _ = context::find(task, |node| {
-        node.expire(&task.region);
-        None::<()>
-    });
-    look(task, true)
-}
-
-/// Whether nobody asked anything of the task, or the part of it that is being polled here; it has
-/// no deadline either. `more` is to hold of each such part, too.
-#[inline]
-fn is_quiet(task: &TaskRef, more: impl Fn(&Node) -> bool) -> bool {
-    let asked = context::find(task, |node| (!node.is_quiet() || !more(node)).then_some(()));
-    matches!(asked, Ok(None)) && task.attrs.is_none() && !task.word.load().state().in_cancel_lane()
-}
-
-fn look_closely(task: &TaskRef, observe: bool) -> Option<Cancelled> {
-    let here = match context::find(task, |node| node.check(observe)) {
-        Ok(Some(Verdict::Shielded)) => return None,
-        Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),
-        Ok(None) => true,
-        Err(context::Elsewhere) => false,
-    };
-    if task.is_finalizer() {
-        return None;
-    }
-    let mut state = task.word.load().state();
-    if here && !state.in_cancel_lane() && misses_deadline(task) {
-        state = TaskState::CancelRequested;
-    }
-    if !state.in_cancel_lane() {
-        return None;
-    }
-    if observe && here && state == TaskState::CancelRequested {
-        return task.region.acknowledge(task);
-    }
-    Some(Cancelled::from(task.region.reason_of(task)))
-}
-
-/// Whether the task's deadline has passed; it is asked to stop then.
-#[inline]
-fn misses_deadline(task: &TaskRef) -> bool {
-    let Some(limits) = task.limits() else { return false };
-    let core = &task.region.core;
-    let missed = limits.deadline().is_some_and(|deadline| deadline <= core.host.now());
-    if missed {
-        limits.forget(core);
-        task.region.exhausted(task, Exhausted::Deadline);
-    }
-    missed
-}
-
 impl fmt::Debug for Cx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cx({})", self.id())
@@ -526,56 +443,6 @@ mod tests {
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
     use crate::test_util::loose_region;
-
-    /// What is quiet sees nothing when it looks closely: in a poll, with a node of each kind
-    /// around, with and without a cancel of that and of the task. And it is quiet if it can be.
-    #[test]
-    fn a_quiet_task_is_one_that_sees_nothing() {
-        let cases = [(false, false), (false, true), (true, false), (true, true)];
-        for (task_told, node_told) in cases {
-            let region = loose_region();
-            let reason = region.reason(Kind::User);
-            let branch = Branch::default();
-            let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
-            if node_told {
-                branch.cancel(reason.clone().into());
-                child.close_as(Kind::User);
-            }
-            // Else the two regions keep each other.
-            child.end();
-            let sees = |cx: &Cx| {
-                let quiet = is_quiet(cx.task(), |_| true);
-                let bare = is_bare(cx.task());
-                assert_eq!(bare, quiet && !context::is_inside_any(cx.task()));
-                let seen = look_closely(cx.task(), false);
-                assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
-                (quiet, seen.is_some())
-            };
-            let body = async move |cx: Cx| {
-                let inside = async |kind| Inside::new(kind, async { sees(&cx) }).await;
-                let either = task_told || node_told;
-                assert_eq!(sees(&cx), (!task_told, task_told));
-                assert_eq!(inside(Node::Branch(branch)).await, (!either, either));
-                assert_eq!(inside(Node::Scope(child)).await, (!either, either));
-                assert_eq!(inside(Node::Shield(Default::default())).await, (false, false));
-                Ok::<(), ()>(())
-            };
-            // SAFETY: Send and 'static.
-            let (entry, task) = unsafe { make(&region, Plan::default(), body) };
-            if task_told {
-                task.cancel_with(reason);
-            }
-            assert!(entry.unwrap().unwrap().run() && task.is_finished());
-            let limited = Plan {
-                budget: Some(Budget { poll_quota: 1, ..Budget::INFINITE }),
-                ..Plan::default()
-            };
-            let body = async move |cx: Cx| Ok::<_, ()>(is_quiet(cx.task(), |_| true));
-            // SAFETY: as above.
-            let (entry, mut task) = unsafe { make(&region, limited, body) };
-            assert!(entry.unwrap().unwrap().run() && matches!(task.outcome(), Some(Ok(false))));
-        }
-    }
 
     /// What a scope that is opened there has from around it is what a look at all parts tells: in
     /// a poll, inside a part of the task, and where it is not polled.

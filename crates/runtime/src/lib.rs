@@ -8,6 +8,7 @@ pub mod audit;
 mod blocking;
 mod budget;
 mod cancel_safe;
+mod cancel_view;
 mod cancel_wakers;
 mod cell;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]

@@ -18,14 +18,14 @@ use crate::local::Given;
 use crate::outcome::Cancelled;
 use crate::region::Region;
 
-/// One cancel scope; see [`ambient`].
+/// One cancel scope; see [`context`].
 pub(crate) struct Node {
     outer: Cell<*const Node>,
     pub(crate) kind: Kind,
 }
 
 // SAFETY: `outer` is written and read only while the node is entered, by the one thread that polls
-// the task it is in; see the rules of `ambient`. The rest is Send.
+// the task it is in; see the rules of `context`. The rest is Send.
 unsafe impl Send for Node {}
 
 pub(crate) enum Kind {

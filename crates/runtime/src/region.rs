@@ -52,7 +52,7 @@ use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::resources::Holdings;
+use crate::resources::Resources;
 use crate::spans::Span;
 use crate::spinlock::SpinLock;
 use crate::stop::Grace;
@@ -136,7 +136,7 @@ pub(crate) struct Inner {
     waiters: InlineMap<Waker>,
     /// Who is told when the body is to stop.
     body: Option<Waker>,
-    pub(crate) holdings: Option<Box<Holdings>>,
+    pub(crate) resources: Option<Box<Resources>>,
     /// How many children may live at once.
     pub(crate) max_children: Option<usize>,
     first: Option<NonNull<Header>>,
@@ -200,7 +200,7 @@ impl Region {
             failed: None,
             shut: false,
             max_children: None,
-            holdings: None,
+            resources: None,
             fold: Severity::Ok,
             graces: Graces::default(),
             waiters: InlineMap::default(),

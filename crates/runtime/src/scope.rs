@@ -19,10 +19,11 @@ use asx_kernel::time::Time;
 
 use pin_project_lite::pin_project;
 
+use crate::cancel_view::Check;
 use crate::cancel_wakers::{self, Registration};
 use crate::cell::{TaskAttrs, TaskRef, claim_stop};
 use crate::context;
-use crate::cx::{Cx, Wait, look};
+use crate::cx::{Cx, Wait};
 use crate::node::{self, Inside};
 use crate::outcome::{Cancelled, Outcome, Panic, Stop};
 use crate::proceed;
@@ -151,7 +152,10 @@ impl<'a> ScopeBuilder<'a> {
                 // The region around is closing: whoever runs in it is being cancelled. Or there is
                 // no room for another one.
                 proceed::ends();
-                let reason = look(cx.task(), true).unwrap_or_else(|| cx.region().refusal(status));
+                let reason = cx
+                    .cancel_view()
+                    .check(Check::SEEN)
+                    .unwrap_or_else(|| cx.region().refusal(status));
                 return Err(Stop::Cancelled(reason));
             }
         };
@@ -169,7 +173,7 @@ impl<'a> ScopeBuilder<'a> {
             Ok(body) => Body::new(&region, body).await,
             Err(payload) => Err(Stop::Panicked(Panic::new(payload))),
         };
-        match (&result, look(cx.task(), true)) {
+        match (&result, cx.cancel_view().check(Check::SEEN)) {
             (Ok(_), _) if !region.has_failed() => region.end(),
             (Err(_), Some(cancelled)) => close_for(cx, &region, &cancelled),
             _ => region.close_failed(),

@@ -17,10 +17,10 @@ use asx_kernel::wheel::TimerHandle;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
+use crate::cancel_view::{CancelView, Check};
 use crate::cancel_wakers;
 use crate::cell::TimerToken;
 use crate::core::Alarm;
-use crate::cx::look;
 use crate::node::{Inside, Kind};
 use crate::proceed::Charged;
 
@@ -112,7 +112,7 @@ fn is_over<'a>(
     let task = cx.task();
     let now = match patience {
         Some(patience) => patience.is_over(waker),
-        None if look(task, false).is_none() => return false,
+        None if CancelView::of(task).check(Check::UNSEEN).is_none() => return false,
         None => {
             let limit = time.or_else(|| cx.with_region(|region| region.cleanup_time()));
             let Some(limit) = limit else { return false };

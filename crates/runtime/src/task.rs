@@ -11,9 +11,10 @@ use asx_kernel::arena::Key;
 use asx_kernel::cancel::{Kind, Reason};
 use asx_kernel::ids::TaskId;
 
+use crate::cancel_view::{CancelView, Check};
 use crate::cell::{JoinInner, TaskRef};
 use crate::context;
-use crate::cx::{self, Wait};
+use crate::cx::Wait;
 use crate::footprint::{self, Object, Part};
 use crate::outcome::{Cancelled, Outcome, Stop};
 use crate::proceed;
@@ -100,7 +101,7 @@ impl<T, E> Task<T, E> {
     /// What was said to the task that awaits, unless it is that this one failed: then the outcome
     /// tells more.
     fn awaiter_cancelled(&self) -> Option<Cancelled> {
-        let cancelled = context::with_current(cx::look_in_time)??;
+        let cancelled = context::with_current(|task| CancelView::of(task).check(Check::IN_TIME))??;
         let reason = cancelled.reason();
         let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id());
         (!own).then_some(cancelled)

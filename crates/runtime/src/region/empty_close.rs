@@ -56,7 +56,7 @@ impl Region {
             return Duty::Wait;
         }
         // Shortcut: nobody wants to know of the steps, and nothing is held.
-        let is_quiet = !self.core.recording() && inner.holdings.is_none();
+        let is_quiet = !self.core.recording() && inner.resources.is_none();
         if is_quiet && self.core.straight.close(&mut inner.word) {
             return Duty::Closed;
         }
@@ -74,7 +74,7 @@ impl Region {
             match duty {
                 Duty::Moved => {}
                 // Shortcut: nothing is held.
-                Duty::Release if inner.holdings.is_none() => inner.word.released(),
+                Duty::Release if inner.resources.is_none() => inner.word.released(),
                 duty => return duty,
             }
         }

@@ -139,8 +139,8 @@ mod kept {
             if locals.is_some() || kept || asked || !finalizers.is_empty() {
                 return true;
             }
-            let Inner { graces, waiters, holdings, .. } = inner.get_mut();
-            !graces.is_empty() || !waiters.is_empty() || holdings.is_some()
+            let Inner { graces, waiters, resources, .. } = inner.get_mut();
+            !graces.is_empty() || !waiters.is_empty() || resources.is_some()
         }
 
         /// Drops that, some of which may be the user's.
@@ -153,7 +153,7 @@ mod kept {
             inner.cancel = None;
             (inner.failure, inner.broken, inner.failed) = (None, None, None);
             inner.graces = Graces::default();
-            inner.holdings = None;
+            inner.resources = None;
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 let inner = region.lock();
                 assert_eq!(inner.word.state(), RegionState::Open);
                 assert!(inner.admit(Operation::Create).is_ok() && inner.first.is_none());
-                assert!(inner.body.is_none() && inner.holdings.is_none() && !inner.targeted);
+                assert!(inner.body.is_none() && inner.resources.is_none() && !inner.targeted);
             }
             region.watch_body(Waker::noop());
             region.lock().max_children = Some(3);

@@ -2,7 +2,7 @@
 //!
 //! Cells come and go by the thousand while their region stays. An `Arc` each would be two atomic
 //! steps per task on a word that all workers share. So the homes of a region are counted apart from
-//! its other references, and a poll takes or returns several at once (see `ambient`).
+//! its other references, and a poll takes or returns several at once (see `context`).
 //!
 //! # Rule
 //! 1. `Region::homes` counts the homes there are and those a poll has in reserve. While it is not
