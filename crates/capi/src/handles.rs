@@ -25,6 +25,9 @@ pub(crate) struct Argument<T>(pub(crate) T);
 
 /// What arguments say that are no handles of regions and tasks: nothing.
 pub(crate) trait Claims {
+    /// Whether there is anything to be looked at.
+    const CLAIMS: bool = false;
+
     /// # Safety
     /// None is needed: handles behind pointers have it, which are asked the same way.
     #[inline(always)]
@@ -39,6 +42,8 @@ impl<T> Claims for Argument<T> {}
 macro_rules! claims {
     ($($type:ident),*) => {$(
         impl Argument<$type> {
+            pub(crate) const CLAIMS: bool = true;
+
             /// # Safety
             /// None is needed.
             #[inline(always)]
@@ -48,6 +53,8 @@ macro_rules! claims {
         }
 
         impl Argument<*const $type> {
+            pub(crate) const CLAIMS: bool = true;
+
             /// # Safety
             /// Rule 2 of `guard`.
             #[inline(always)]
@@ -69,7 +76,8 @@ fn is_later(raw: &Raw) -> bool {
 }
 
 /// Whether a word has this tag and one of the states up to `last`.
-#[inline(always)]
+#[cfg_attr(feature = "inline", inline(always))]
+#[cfg_attr(not(feature = "inline"), inline(never))]
 fn is_snapshot(word: u64, tag: Tag, last: u16) -> bool {
     let mask = (word >> 32) as u16;
     word >> 48 == tag as u64 && mask.is_power_of_two() && mask <= last

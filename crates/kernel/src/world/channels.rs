@@ -12,8 +12,7 @@ impl<P, V> World<P, V> {
         self.room("channels", self.usage.channels, self.config.limits.channels)?;
         let bytes = capacity.saturating_mul(SMALL_BYTES).saturating_add(OBJECT_BYTES);
         self.room_for(bytes)?;
-        let record =
-            ChannelRecord { law, scope, permits: BTreeSet::new(), bytes, senders_gone: false };
+        let record = ChannelRecord { law, scope, permits: Set::new(), bytes, senders_gone: false };
         let key = self.channels.insert(record).map_err(|_| Status::ResourceExhausted)?;
         let channel = ChannelId(key);
         if let Some(region) = scope {

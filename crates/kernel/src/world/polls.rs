@@ -71,10 +71,10 @@ impl<P, V> World<P, V> {
             self.deadlines.pop_first();
             self.exhaust(task, Exhausted::Deadline);
         }
-        while let Some(entry) = self.graces.first_entry()
-            && entry.key().0 <= self.now
+        while let Some((&(due, _), &(region, grace))) = self.graces.first_key_value()
+            && due <= self.now
         {
-            let (region, grace) = entry.remove();
+            self.graces.pop_first();
             match grace {
                 Grace::Close(force) => {
                     let _ = self.close_region(region, Ask::new(Kind::Shutdown), force);
