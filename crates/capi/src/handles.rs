@@ -101,29 +101,35 @@ macro_rules! handles {
 handles! {
     AsxRegion => RegionId, Region, RegionState::Closed.mask();
     AsxTask => TaskId, Task, TaskState::Completed.mask();
-    // These are handed out once, when they are made.
-    AsxObligation => ObligationId, Obligation, NEW;
-    AsxChannel => ChannelId, Channel, NEW;
+}
+
+/// Things whose handles are made once, with the first state: one comparison.
+macro_rules! stateless {
+    ($($type:ident => $id:ident, $tag:ident;)*) => {$(
+        impl $type {
+            /// The kernel's id, if the handle is of this type.
+            #[inline(always)]
+            pub(crate) fn id(self) -> Answer<$id> {
+                ensure(self.bits >> 32 == (Tag::$tag as u64) << 16 | NEW as u64)?;
+                Ok($id(Key { generation: self.generation, index: self.bits as u32 }))
+            }
+
+            /// The handle of an id.
+            pub(crate) fn of(id: $id) -> $type {
+                let handle = id.handle(NEW);
+                $type { bits: handle.word(), generation: handle.generation() }
+            }
+        }
+    )*};
+}
+
+stateless! {
+    AsxObligation => ObligationId, Obligation;
+    AsxChannel => ChannelId, Channel;
 }
 
 /// The mask of the first state.
 const NEW: u16 = 1;
-
-impl AsxObligation {
-    /// The handle of a new one.
-    pub(crate) fn of(id: ObligationId) -> AsxObligation {
-        let handle = id.handle(NEW);
-        AsxObligation { bits: handle.word(), generation: handle.generation() }
-    }
-}
-
-impl AsxChannel {
-    /// The handle of a new one.
-    pub(crate) fn of(id: ChannelId) -> AsxChannel {
-        let handle = id.handle(NEW);
-        AsxChannel { bits: handle.word(), generation: handle.generation() }
-    }
-}
 
 /// The tag of permits, which the kernel's handles do not have.
 const PERMIT: u64 = (Tag::Channel as u64) + 1;

@@ -132,7 +132,7 @@ impl Core {
     }
 
     /// This call lets go of nothing: there is nothing to collect after it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keeps_all(&mut self) -> &mut Core {
         self.releases = false;
         self
@@ -173,14 +173,14 @@ impl Core {
     /// Takes over what the world has let go of.
     #[inline(always)]
     pub(crate) fn collect(&mut self) {
-        let (messages, bodies) = (self.world.take_dropped(), self.world.take_released());
-        if messages.len() | bodies.len() != 0 {
-            self.let_go(messages, bodies);
+        if self.world.has_let_go() {
+            self.let_go();
         }
     }
 
     #[inline(never)]
-    fn let_go(&mut self, messages: Vec<Message>, bodies: Vec<Body>) {
+    fn let_go(&mut self) {
+        let (messages, bodies) = (self.world.take_dropped(), self.world.take_released());
         for message in messages {
             self.stores.free(message);
         }

@@ -158,6 +158,9 @@ impl<P, V> World<P, V> {
         /// Cleanup entries that were dropped before they were done: of tasks whose allowance or
         /// grace was used up.
         cleanups_cut(&self) -> u64 = self.cleanups_cut;
+        /// Whether there is something to take with [`World::take_released`] or
+        /// [`World::take_dropped`].
+        has_let_go(&self) -> bool = self.released.len() | self.dropped.len() != 0;
         /// The run queues.
         scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }

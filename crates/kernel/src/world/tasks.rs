@@ -85,10 +85,14 @@ impl<P, V> World<P, V> {
             return Err(Status::StaleHandle);
         };
         let idle = record.queued.is_none() && !record.polling;
-        if idle && record.life.state() != TaskState::Completed && self.current.is_none() {
+        if !idle || record.life.state() == TaskState::Completed {
+            self.wake_task(task);
+            return Ok(());
+        }
+        if self.current.is_none() {
             self.room_in(place(record).lane())?;
         }
-        self.wake_task(task);
+        self.enqueue(task, self.source());
         Ok(())
     }
 
