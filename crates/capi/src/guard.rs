@@ -77,23 +77,22 @@ macro_rules! export {
     )*};
 }
 
-/// A runtime. Opaque to C. What every call looks at comes first, and lies together.
-#[repr(C, align(64))]
+/// A runtime. Opaque to C.
 pub struct AsxRuntime {
     /// Who created it, or was given it.
     pub(crate) owner: Owner,
+    pub(crate) hooks: Hooks,
+    pub(crate) mailbox: Mailbox,
+    /// Calls from wrong threads that were not reported yet.
+    pub(crate) strays: AtomicU32,
+    pub(crate) reserve: Reserve,
     /// The core is borrowed, or a hook or a drop callback runs: nothing may be called. The owner's.
     busy: Cell<bool>,
     /// Of those the core is free: a hook or a drop callback runs. The owner's.
     hooked: Cell<bool>,
     /// A call was left while it had the core, which is not to be used again. The owner's.
     lost: Cell<bool>,
-    /// Calls from wrong threads that were not reported yet.
-    pub(crate) strays: AtomicU32,
-    pub(crate) hooks: Hooks,
-    pub(crate) reserve: Reserve,
     core: UnsafeCell<Core>,
-    pub(crate) mailbox: Mailbox,
 }
 
 impl AsxRuntime {

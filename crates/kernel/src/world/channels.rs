@@ -76,8 +76,8 @@ impl<P, V> World<P, V> {
         Ok(value)
     }
 
-    /// A message went in or out, which is told, and whom it wakes. Mostly there is neither a journal
-    /// nor somebody who waits: then nothing is left to do.
+    /// A message went in or out: that is told, and who waited is woken. Nothing is left to do where
+    /// there is neither a journal nor somebody who waits.
     #[inline]
     fn passed(
         &mut self,
