@@ -126,7 +126,7 @@ impl Core {
         if self.broken {
             return Err(Status::Internal);
         }
-        self.ghosts.call = call;
+        self.ghosts.call = if cfg!(feature = "names") { call } else { c"asx" };
         self.releases = true;
         Ok(())
     }

@@ -45,7 +45,7 @@ mod whole {
     }
 }
 
-#[cfg(any(not(target_has_atomic = "64"), test))]
+#[cfg(any(not(target_has_atomic = "64"), all(test, not(loom))))]
 mod halves {
     use crate::sync::{AtomicU32, Ordering};
 
