@@ -710,7 +710,8 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
 #define ASX_FLAG_POOL 4u
 
 /* There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
- * two runs were the same cannot be told; everything else is as with one.
+ * two runs were the same cannot be told; everything else is as with one. A build without
+ * ASX_FEATURE_JOURNAL does as if it were always set.
  */
 #define ASX_FLAG_NO_JOURNAL 16u
 
@@ -753,7 +754,7 @@ typedef struct asx_ghost {
     uint64_t generation;
     /* The task that was being polled, zero if none. */
     asx_task task;
-    /* The function that was called. */
+    /* The function that was called; "asx" in a build without ASX_FEATURE_NAMES. */
     const char *call;
     /* The caller's file as given to asx_set_location, or NULL. */
     const char *file;
@@ -834,7 +835,7 @@ typedef struct asx_config {
      * answers ASX_CAPABILITY_DENIED, and nothing has happened.
      */
     asx_clock_fn clock;
-    /* Lines for people; may be NULL. */
+    /* Lines for people; may be NULL. A build without ASX_FEATURE_DUMP has none. */
     asx_log_fn log;
     /* Seeds; may be NULL. */
     asx_entropy_fn entropy;
@@ -878,6 +879,15 @@ typedef struct asx_config {
 
 /* The version of the interface: major * 1000000 + minor * 1000 + patch. */
 #define ASX_VERSION 1000u
+
+/* There is a journal. Without it every runtime is as with ASX_FLAG_NO_JOURNAL. */
+#define ASX_FEATURE_JOURNAL 1u
+
+/* Statuses, events and values have names, and reports of misuse name the call. */
+#define ASX_FEATURE_NAMES 2u
+
+/* There are texts about what goes on: asx_dump, asx_verify, lines for the log hook. */
+#define ASX_FEATURE_DUMP 4u
 
 /* Cancel, timed, ready. */
 #define ASX_SUGGEST_NONE 0
@@ -949,25 +959,36 @@ typedef struct asx_witness_info {
  */
 uint32_t asx_version(void);
 
-/* The name of a status, as "STALE_HANDLE"; "UNKNOWN" for a number that is none.
+/* What this build of the library has: ASX_FEATURE_. The embedded build has nothing of it; all
+ * functions are there nonetheless, and say what they answer then.
+ *
+ * Pre: none. Thread: any. Owns: nothing. Answers: the features, as bits.
+ */
+uint32_t asx_features(void);
+
+/* The name of a status, as "STALE_HANDLE"; "UNKNOWN" for a number that is none, and for all of
+ * them in a build without names.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
 const char *asx_status_name(asx_status status);
 
-/* A sentence about a status; one that says so for a number that is none.
+/* A sentence about a status; one that says so for a number that is none, or in a build without
+ * names.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
 const char *asx_status_str(asx_status status);
 
-/* The name of an event's kind; "unknown" for a number that is none.
+/* The name of an event's kind; "unknown" for a number that is none, and for all of them in a build
+ * without names.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
 const char *asx_event_name(uint32_t kind);
 
-/* The name of the value that a field of an event has; "unknown" for a number that is none.
+/* The name of the value that a field of an event has; "unknown" for a number that is none, and for
+ * all of them in a build without names.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
@@ -1117,7 +1138,8 @@ asx_status asx_quiescent(asx_runtime *rt, asx_diagnosis *diagnosis);
  *
  * Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
  * text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when it was cut;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
 
@@ -1125,7 +1147,8 @@ asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
  * after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
  *
  * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
- * is broken; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * is broken; ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_verify(asx_runtime *rt, char *text, size_t room, size_t *size);
 
@@ -1906,7 +1929,8 @@ asx_status asx_journal_get_info(asx_runtime *rt, asx_journal_info *info);
 /* The digest of every event recorded so far. Takes as long as events are retained.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY with
- * ASX_FLAG_NO_JOURNAL; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_journal_digest(asx_runtime *rt, uint64_t *out);
 

@@ -35,7 +35,8 @@ pub const ASX_FLAG_SEED_FROM_ENTROPY: u32 = 2;
 pub const ASX_FLAG_POOL: u32 = 4;
 
 /// There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
-/// two runs were the same cannot be told; everything else is as with one.
+/// two runs were the same cannot be told; everything else is as with one. A build without
+/// ASX_FEATURE_JOURNAL does as if it were always set.
 pub const ASX_FLAG_NO_JOURNAL: u32 = 16;
 
 /// The oldest event makes room.
@@ -74,7 +75,7 @@ pub struct AsxGhost {
     pub generation: u64,
     /// The task that was being polled, zero if none.
     pub task: AsxTask,
-    /// The function that was called.
+    /// The function that was called; "asx" in a build without ASX_FEATURE_NAMES.
     pub call: *const c_char,
     /// The caller's file as given to asx_set_location, or NULL.
     pub file: *const c_char,
@@ -155,7 +156,7 @@ pub struct AsxConfig {
     /// The clock for ASX_NOW; may be NULL. One that answers ASX_NONE has no time to give: the call
     /// answers ASX_CAPABILITY_DENIED, and nothing has happened.
     pub clock: Option<AsxClockFn>,
-    /// Lines for people; may be NULL.
+    /// Lines for people; may be NULL. A build without ASX_FEATURE_DUMP has none.
     pub log: Option<AsxLogFn>,
     /// Seeds; may be NULL.
     pub entropy: Option<AsxEntropyFn>,
@@ -292,7 +293,7 @@ impl AsxConfig {
                 cancel_queue: size(self.max_cancel),
                 memory: size(self.max_memory).min(usize::MAX - 1),
             },
-            journal: self.flags & ASX_FLAG_NO_JOURNAL == 0,
+            journal: self.has_journal(),
             journal_capacity: size(self.max_trace),
             when_full: match self.trace_full {
                 ASX_TRACE_OVERWRITE => WhenFull::Overwrite,
@@ -303,6 +304,11 @@ impl AsxConfig {
             forced_cleanup: true,
             keep_ended: true,
         })
+    }
+
+    /// Whether a runtime records what happens.
+    fn has_journal(&self) -> bool {
+        cfg!(feature = "journal") && self.flags & ASX_FLAG_NO_JOURNAL == 0
     }
 
     /// Bytes that are enough for the limits. Measured, with room to spare: see the tests in C.
@@ -316,7 +322,7 @@ impl AsxConfig {
             (self.max_obligations, 512),
             (self.max_channels, 2048),
             (self.max_timers, 512),
-            (self.max_trace, 384),
+            (if self.has_journal() { self.max_trace } else { 0 }, 384),
         ];
         let weigh =
             |sum: u64, (count, weight): (u64, u64)| sum.checked_add(count.checked_mul(weight)?);

@@ -20,6 +20,7 @@
 use crate::abi::{AsxBody, AsxBudget, AsxStatus, AsxWhen};
 use crate::config::{AsxConfig, Hooks};
 use crate::effects;
+use crate::handles::Raw;
 use crate::mailbox::Mailbox;
 use crate::memory::Reserve;
 use crate::state::Core;
@@ -55,8 +56,8 @@ macro_rules! export {
                 match core::ffi::CStr::from_bytes_with_nul(
                     concat!(stringify!($name), "\0").as_bytes()
                 ) {
-                    Ok(name) => name,
-                    Err(_) => c"asx",
+                    Ok(name) if cfg!(feature = "names") => name,
+                    _ => c"asx",
                 }
             };
             // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
@@ -64,11 +65,11 @@ macro_rules! export {
                 $crate::guard::enter($rt, NAME, |entry| {
                     #[allow(unused_imports, reason = "not every function has other arguments")]
                     use $crate::handles::Claims as _;
+                    const CLAIMS: bool = $($crate::handles::Argument::<$type>::CLAIMS ||)* false;
                     let claims: &[$crate::handles::Raw] =
-                        &[$($crate::handles::Argument($arg).raw()),*];
+                        if CLAIMS { &[$($crate::handles::Argument($arg).raw()),*] } else { &[] };
                     $(let $pattern = $check;)*
-                    let $core = entry.core()?;
-                    $core.check_claims(claims)?;
+                    let $core = entry.core(claims)?;
                     $body
                 })
             }
@@ -213,23 +214,64 @@ impl AsxRuntime {
 
 /// A call under way.
 pub(crate) struct Entry<'a> {
-    rt: &'a AsxRuntime,
+    rt: *const AsxRuntime,
     call: &'static CStr,
-    inside: Cell<bool>,
+    /// Whether the core was had, for which the runtime was gone into.
+    inside: Cell<Option<&'a AsxRuntime>>,
+    /// Why it was not.
+    refusal: Cell<Status>,
 }
 
 impl<'a> Entry<'a> {
     /// The core, if the caller may have it. Once per call.
     #[allow(clippy::mut_from_ref, reason = "rule 3; handed out once")]
     #[inline(always)]
-    pub(crate) fn core(&self) -> Answer<&'a mut Core> {
-        self.rt.check_thread()?;
-        self.rt.occupy()?;
-        self.inside.set(true);
-        // SAFETY: rule 3: this is the owner's thread, and it has just gone inside.
-        let core = unsafe { &mut *self.rt.core.get() };
-        core.admit(self.call)?;
-        Ok(core)
+    pub(crate) fn core(&self, claims: &[Raw]) -> Answer<&'a mut Core> {
+        self.open(claims).ok_or_else(|| self.refusal.get())
+    }
+
+    /// The same, in as few registers as it can be answered, because it is called by every function
+    /// of a small build.
+    #[allow(clippy::mut_from_ref, reason = "rule 3; handed out once")]
+    #[cfg_attr(feature = "inline", inline(always))]
+    #[cfg_attr(not(feature = "inline"), inline(never))]
+    fn open(&self, claims: &[Raw]) -> Option<&'a mut Core> {
+        let open = || {
+            // SAFETY: rule 1, promised to `enter`.
+            let rt = unsafe { AsxRuntime::of::<'a>(self.rt)? };
+            rt.check_thread()?;
+            rt.occupy()?;
+            self.inside.set(Some(rt));
+            // SAFETY: rule 3: this is the owner's thread, and it has just gone inside.
+            let core = unsafe { &mut *rt.core.get() };
+            core.admit(self.call)?;
+            core.check_claims(claims)?;
+            Ok(core)
+        };
+        open().inspect_err(|status| self.refusal.set(*status)).ok()
+    }
+
+    /// The end of the call: its answer as a number.
+    ///
+    /// # Safety
+    /// Rule 3: the core is not borrowed any more.
+    #[cfg_attr(feature = "inline", inline(always))]
+    #[cfg_attr(not(feature = "inline"), inline(never))]
+    unsafe fn leave(&self, answer: Answer) -> AsxStatus {
+        if let Some(rt) = self.inside.get() {
+            // SAFETY: rule 3: what the caller promises.
+            let core = unsafe { &mut *rt.core.get() };
+            if core.settle(&answer) {
+                effects::perform(rt);
+            }
+            rt.vacate();
+        } else if let Err(status) = answer
+            // SAFETY: rule 1, promised to `enter`.
+            && let Ok(rt) = unsafe { AsxRuntime::of(self.rt) }
+        {
+            rt.turned_away(status);
+        }
+        number(answer)
     }
 }
 
@@ -243,23 +285,11 @@ pub(crate) unsafe fn enter<'a>(
     call: &'static CStr,
     body: impl FnOnce(&Entry<'a>) -> Answer,
 ) -> AsxStatus {
-    // SAFETY: rule 1.
-    let Ok(rt) = (unsafe { AsxRuntime::of(rt) }) else {
-        return number(Err(Status::InvalidArgument));
-    };
-    let entry = Entry { rt, call, inside: Cell::new(false) };
+    let refusal = Cell::new(Status::Internal);
+    let entry = Entry { rt, call, inside: Cell::new(None), refusal };
     let answer = caught(|| body(&entry));
-    if entry.inside.get() {
-        // SAFETY: rule 3: the closure is over, and with it the borrow.
-        let core = unsafe { &mut *rt.core.get() };
-        if core.settle(&answer) {
-            effects::perform(rt);
-        }
-        rt.vacate();
-    } else if let Err(status) = answer {
-        rt.turned_away(status);
-    }
-    number(answer)
+    // SAFETY: rule 3: the closure is over, and with it the borrow.
+    unsafe { entry.leave(answer) }
 }
 
 /// Catches panics where there is unwinding: a law was broken inside asx.
@@ -307,6 +337,12 @@ pub(crate) fn number(answer: Answer) -> AsxStatus {
 #[inline(always)]
 pub(crate) fn ensure(holds: bool) -> Answer {
     if holds { Ok(()) } else { Err(Status::InvalidArgument) }
+}
+
+/// CAPABILITY_DENIED unless this build has it.
+#[inline(always)]
+pub(crate) fn has(feature: bool) -> Answer {
+    if feature { Ok(()) } else { Err(Status::CapabilityDenied) }
 }
 
 /// Who calls.

@@ -25,6 +25,9 @@ pub(crate) struct Argument<T>(pub(crate) T);
 
 /// What arguments say that are no handles of regions and tasks: nothing.
 pub(crate) trait Claims {
+    /// Whether there is anything to be looked at.
+    const CLAIMS: bool = false;
+
     /// # Safety
     /// None is needed: handles behind pointers have it, which are asked the same way.
     #[inline(always)]
@@ -39,6 +42,8 @@ impl<T> Claims for Argument<T> {}
 macro_rules! claims {
     ($($type:ident),*) => {$(
         impl Argument<$type> {
+            pub(crate) const CLAIMS: bool = true;
+
             /// # Safety
             /// None is needed.
             #[inline(always)]
@@ -48,6 +53,8 @@ macro_rules! claims {
         }
 
         impl Argument<*const $type> {
+            pub(crate) const CLAIMS: bool = true;
+
             /// # Safety
             /// Rule 2 of `guard`.
             #[inline(always)]
@@ -69,7 +76,8 @@ fn is_later(raw: &Raw) -> bool {
 }
 
 /// Whether a word has this tag and one of the states up to `last`.
-#[inline(always)]
+#[cfg_attr(feature = "inline", inline(always))]
+#[cfg_attr(not(feature = "inline"), inline(never))]
 fn is_snapshot(word: u64, tag: Tag, last: u16) -> bool {
     let mask = (word >> 32) as u16;
     word >> 48 == tag as u64 && mask.is_power_of_two() && mask <= last
@@ -93,29 +101,35 @@ macro_rules! handles {
 handles! {
     AsxRegion => RegionId, Region, RegionState::Closed.mask();
     AsxTask => TaskId, Task, TaskState::Completed.mask();
-    // These are handed out once, when they are made.
-    AsxObligation => ObligationId, Obligation, NEW;
-    AsxChannel => ChannelId, Channel, NEW;
+}
+
+/// Things whose handles are made once, with the first state: one comparison.
+macro_rules! stateless {
+    ($($type:ident => $id:ident, $tag:ident;)*) => {$(
+        impl $type {
+            /// The kernel's id, if the handle is of this type.
+            #[inline(always)]
+            pub(crate) fn id(self) -> Answer<$id> {
+                ensure(self.bits >> 32 == (Tag::$tag as u64) << 16 | NEW as u64)?;
+                Ok($id(Key { generation: self.generation, index: self.bits as u32 }))
+            }
+
+            /// The handle of an id.
+            pub(crate) fn of(id: $id) -> $type {
+                let handle = id.handle(NEW);
+                $type { bits: handle.word(), generation: handle.generation() }
+            }
+        }
+    )*};
+}
+
+stateless! {
+    AsxObligation => ObligationId, Obligation;
+    AsxChannel => ChannelId, Channel;
 }
 
 /// The mask of the first state.
 const NEW: u16 = 1;
-
-impl AsxObligation {
-    /// The handle of a new one.
-    pub(crate) fn of(id: ObligationId) -> AsxObligation {
-        let handle = id.handle(NEW);
-        AsxObligation { bits: handle.word(), generation: handle.generation() }
-    }
-}
-
-impl AsxChannel {
-    /// The handle of a new one.
-    pub(crate) fn of(id: ChannelId) -> AsxChannel {
-        let handle = id.handle(NEW);
-        AsxChannel { bits: handle.word(), generation: handle.generation() }
-    }
-}
 
 /// The tag of permits, which the kernel's handles do not have.
 const PERMIT: u64 = (Tag::Channel as u64) + 1;

@@ -322,22 +322,30 @@ export! {
     ///
     /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
     /// text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when it was cut;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_dump(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
-        |core| guard::put_text(text, &core.world.dump(), size)
+        |core| {
+            guard::has(cfg!(feature = "dump"))?;
+            guard::put_text(text, &core.world.dump(), size)
+        }
     }
 
     /// Checks every invariant; a broken one is named in the text, by its id and what was found. As
     /// after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
     ///
     /// Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
-    /// is broken; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// is broken; ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_verify(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
-        |core| verified(core.world.check(), text, size)
+        |core| {
+            guard::has(cfg!(feature = "dump"))?;
+            verified(core.world.check(), text, size)
+        }
     }
 
     /// A number from the runtime's own stream, which the seed decides.
@@ -438,7 +446,7 @@ pub unsafe extern "C" fn asx_get_stats(rt: *mut AsxRuntime, stats: *mut AsxStats
     unsafe {
         guard::enter(rt, c"asx_get_stats", |entry| {
             let stats = Look::new(stats)?;
-            let core = entry.core()?;
+            let core = entry.core(&[])?;
             let rt = AsxRuntime::of(rt)?;
             core.note_strays(rt);
             let pool = rt.reserve.stats();

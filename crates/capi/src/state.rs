@@ -7,7 +7,7 @@ use crate::abi::{AsxBody, AsxTask, AsxTransfer};
 use crate::config::{ASX_FLAG_GHOSTS, ASX_LOG_WARN, AsxConfig, Line};
 use crate::ghost::{Borrows, Ghosts};
 use crate::store::Stores;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,6 +16,7 @@ use asx_kernel::cancel::{Kind, Phase, Witness};
 use asx_kernel::choose::Seeded;
 use asx_kernel::ids::TaskId;
 use asx_kernel::rng::DetRng;
+use asx_kernel::sorted::{Map, Set};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
@@ -73,7 +74,7 @@ pub(crate) struct Core {
     /// How many there may be: one for each phase of as many tasks as may live.
     pub(crate) most_witnesses: u64,
     /// Tasks whose slot is freed when they are over.
-    pub(crate) auto_release: BTreeSet<TaskId>,
+    pub(crate) auto_release: Set<TaskId>,
     watchdogs: Watchdogs,
     /// Lines for the log hook.
     pub(crate) lines: VecDeque<Line>,
@@ -106,7 +107,7 @@ impl Core {
             transfer: AsxTransfer::NONE,
             witnesses: Arena::new(),
             most_witnesses: config.max_tasks.saturating_mul(Phase::ALL.len() as u64),
-            auto_release: BTreeSet::new(),
+            auto_release: Set::new(),
             watchdogs: Watchdogs::default(),
             lines: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -125,13 +126,13 @@ impl Core {
         if self.broken {
             return Err(Status::Internal);
         }
-        self.ghosts.call = call;
+        self.ghosts.call = if cfg!(feature = "names") { call } else { c"asx" };
         self.releases = true;
         Ok(())
     }
 
     /// This call lets go of nothing: there is nothing to collect after it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keeps_all(&mut self) -> &mut Core {
         self.releases = false;
         self
@@ -172,14 +173,14 @@ impl Core {
     /// Takes over what the world has let go of.
     #[inline(always)]
     pub(crate) fn collect(&mut self) {
-        let (messages, bodies) = (self.world.take_dropped(), self.world.take_released());
-        if messages.len() | bodies.len() != 0 {
-            self.let_go(messages, bodies);
+        if self.world.has_let_go() {
+            self.let_go();
         }
     }
 
     #[inline(never)]
-    fn let_go(&mut self, messages: Vec<Message>, bodies: Vec<Body>) {
+    fn let_go(&mut self) {
+        let (messages, bodies) = (self.world.take_dropped(), self.world.take_released());
         for message in messages {
             self.stores.free(message);
         }
@@ -244,7 +245,7 @@ impl Core {
 
     /// A line for people, if somebody listens.
     pub(crate) fn log(&mut self, level: i32, line: impl FnOnce() -> String) {
-        if self.logs {
+        if cfg!(feature = "dump") && self.logs {
             self.lines.push_back((level, line()));
         }
     }
@@ -334,8 +335,8 @@ impl Core {
 /// Who must be kicked until when.
 #[derive(Default)]
 struct Watchdogs {
-    due: BTreeSet<(Time, TaskId)>,
-    spans: BTreeMap<TaskId, (u64, Time)>,
+    due: Set<(Time, TaskId)>,
+    spans: Map<TaskId, (u64, Time)>,
     expired: u64,
 }
 

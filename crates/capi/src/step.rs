@@ -239,7 +239,9 @@ impl Core {
         })
     }
 
-    /// Whom to poll next.
+    /// Whom to poll next. Part of the loop that asks, so that the answer is not written and read
+    /// again.
+    #[cfg_attr(feature = "inline", inline(always))]
     fn begin_poll(&mut self, mailbox: &Mailbox) -> Next {
         self.before_step(mailbox);
         let now = self.world.now();
@@ -253,6 +255,7 @@ impl Core {
         }
     }
 
+    #[cfg_attr(feature = "inline", inline(always))]
     fn turn(&mut self, mailbox: &Mailbox, task: TaskId, lane: Lane) -> Option<Turn> {
         let kept = self.world.take_payload(task)?;
         let (body, known) = self.body(kept)?;
@@ -281,9 +284,18 @@ impl Core {
     }
 
     /// The callback has answered; whether effects are due.
+    #[inline]
     pub(crate) fn end_poll(&mut self, task: TaskId, body: Body, end: i32) -> bool {
+        match end {
+            ASX_POLL_PENDING => self.polled(task, body, PollEnd::Pending),
+            end => self.end_part(task, body, end),
+        }
+    }
+
+    /// It has answered that it is over.
+    #[inline(never)]
+    fn end_part(&mut self, task: TaskId, body: Body, end: i32) -> bool {
         let end = match end {
-            ASX_POLL_PENDING => PollEnd::Pending,
             ASX_POLL_READY => PollEnd::Ready,
             ASX_POLL_CANCELLED => PollEnd::Cancelled,
             ASX_POLL_FAILED => PollEnd::Failed(
@@ -293,6 +305,11 @@ impl Core {
             ),
             _ => PollEnd::Panicked(self.error.take().map_or("panicked".into(), |e| e.message)),
         };
+        self.polled(task, body, end)
+    }
+
+    #[cfg_attr(feature = "inline", inline(always))]
+    fn polled(&mut self, task: TaskId, body: Body, end: PollEnd) -> bool {
         let left = self.borrows.poll_ended();
         for _ in 0..left {
             let (handle, task) = (self.task_handle(task), self.current_handle());

@@ -29,8 +29,11 @@ impl<const N: usize> Packed<N> {
         Packed(bytes)
     }
 
-    /// The n-th word.
+    /// The n-th word, in a build that has names.
     pub(crate) fn nth(&self, n: usize) -> Option<&CStr> {
+        if cfg!(not(feature = "names")) {
+            return None;
+        }
         let mut rest = self.0.as_slice();
         for _ in 0..n {
             let word = CStr::from_bytes_until_nul(rest).ok()?;

@@ -1,7 +1,7 @@
 //! The tests in C: two compilers, two levels of optimisation, sanitizers, valgrind, consumers.
 
-use super::build::{Built, SONAME, install_from, library, sources};
-use super::{abuse, answers, panics};
+use super::build::{Build, Built, SONAME, install_from, library, sources};
+use super::{abuse, answers, panics, sizes};
 use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
 use crate::{Result, apt};
 use std::fs;
@@ -13,6 +13,9 @@ const MOST_BYTES: u64 = 200 * 1024;
 
 const TESTS: [&str; 9] =
     ["basics", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools", "ghosts"];
+/// Those that say nothing about how large the pool of the full build is, and what it lacks.
+const EMBEDDED: [&str; 8] =
+    ["embedded", "basics", "ends", "quiet", "handles", "threads", "hooks", "ghosts"];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 /// Programs that are made, not written.
 const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "guide"];
@@ -35,10 +38,10 @@ const WAYS: [Way; 3] = [
 
 /// Everything; answers a line about what was done and what was not.
 pub(super) fn run() -> Result<String> {
-    let built = library()?;
+    let built = library(Build::Full)?;
     println!("{built}");
     symbols(&built)?;
-    let reviewed = panics::check(&built.folder.join("asx.o"))?;
+    let reviewed = panics::check(&built.object())?;
     let folder = target_dir().join("capi/tests");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let cases = abuse::generate(&folder.join("abuse.c"))?;
@@ -59,6 +62,7 @@ pub(super) fn run() -> Result<String> {
         Err(why) => skipped.push(format!("valgrind: {why}")),
     }
     let consumer = consumer_size(&folder)?;
+    let embedded = embedded(&folder)?;
     skipped.extend(consumers(&built, &folder)?);
     let skipped = match skipped.is_empty() {
         true => String::new(),
@@ -66,9 +70,27 @@ pub(super) fn run() -> Result<String> {
     };
     Ok(format!(
         "{built}; {programs} programs ran, {cases} abuse cases, {reviewed} functions reviewed for \
-         panics, stripped consumer {} KiB{skipped}",
+         panics, stripped consumer {} KiB; {embedded}{skipped}",
         consumer.div_ceil(1024)
     ))
+}
+
+/// The embedded build: it has every function, its programs are small, and they run.
+fn embedded(folder: &Path) -> Result<String> {
+    let built = library(Build::Embedded)?;
+    println!("{built}");
+    symbols(&built)?;
+    panics::check(&built.object())?;
+    for way in &WAYS {
+        for name in EMBEDDED {
+            let source = sources().join(format!("tests/c/{name}.c"));
+            let program = folder.join(format!("{name}-{}-embedded", way.name));
+            compile(&built, "gcc", C99, way, &source, &program)?;
+            sh(&mut Command::new(program))?;
+        }
+    }
+    let (program, library) = sizes::check(&built)?;
+    Ok(format!("embedded: programs up to {program} bytes of text, all of it {library}"))
 }
 
 const CLANG: [&str; 2] = ["clang", "libclang-rt-dev"];

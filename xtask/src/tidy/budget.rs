@@ -2,7 +2,7 @@
 
 use super::{Findings, Tree};
 
-const KERNEL_LINES: usize = 6600;
+const KERNEL_LINES: usize = 6800;
 
 /// The lines of code of the kernel: no tests, no comments, no blank lines.
 pub(super) fn kernel_lines(tree: &Tree, findings: &mut Findings) {
@@ -37,8 +37,8 @@ mod tests {
                 ],
             )
         };
-        let what = "the kernel has 6600 lines of code without tests and comments; less than 6600";
-        assert_eq!(count(5600), [format!("crates/kernel/src/lib.rs:1: {what}")]);
-        assert!(count(5599).is_empty());
+        let what = "the kernel has 6800 lines of code without tests and comments; less than 6800";
+        assert_eq!(count(5800), [format!("crates/kernel/src/lib.rs:1: {what}")]);
+        assert!(count(5799).is_empty());
     }
 }

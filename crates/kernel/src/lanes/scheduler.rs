@@ -140,6 +140,7 @@ impl<T: Token> Scheduler<T> {
 
     /// Decides and dispatches for a worker. `None`: nothing it could run, back off. Entries that
     /// turn out to be dead are [set aside](Scheduler::set_aside): they are no dispatches.
+    #[inline]
     pub fn next(
         &mut self,
         worker: usize,
@@ -159,6 +160,7 @@ impl<T: Token> Scheduler<T> {
         self.dispatch::<false>(0, suggestion, choose)
     }
 
+    #[inline]
     fn dispatch<const STEALS: bool>(
         &mut self,
         worker: usize,
@@ -197,6 +199,7 @@ impl<T: Token> Scheduler<T> {
     }
 
     /// Counts a dispatch and writes it down.
+    #[inline]
     fn decided(&mut self, worker: usize, chosen: Chosen, token: T) -> Decision<T> {
         let Worker { fairness, certificate, .. } = &mut self.workers[worker];
         let Chosen { verdict, origin: source, pending, .. } = chosen;

@@ -108,7 +108,7 @@ impl<P, V> World<P, V> {
                 let _ = write!(text, " obligations={}", record.word.outstanding());
             }
             text.push('\n');
-            for task in &record.tasks {
+            for task in record.tasks.iter() {
                 self.dump_task(&mut text, *task, depth + 2);
             }
             let children = record.children.iter().rev();

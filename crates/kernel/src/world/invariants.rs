@@ -79,7 +79,7 @@ impl<P, V> World<P, V> {
         hold!("INV-RG-01", empty, "{region} is Closed with something alive in it");
         let settled = state != RegionState::Closing || self.delivering;
         hold!("INV-RG-02", settled, "{region} is left in Closing");
-        for child in &record.children {
+        for child in record.children.iter() {
             let own = self.region_ref(*child).is_ok_and(|c| c.parent == Some(region));
             hold!("INV-TK-01", own, "{child} has another parent");
         }

@@ -54,11 +54,12 @@ use crate::outcome::{Fold, Lattice, Outcome, Severity, Stop};
 use crate::quiescence::{Census, NotQuiescent};
 use crate::region::{Operation, RegionState, RegionWord};
 use crate::session::{DropContext, PermitEffect, PermitEvent, PermitState, Resolution};
+use crate::sorted::{Map, Set};
 use crate::status::{Coded, Status};
 use crate::task::{Lifecycle, TaskState};
 use crate::time::Time;
 use crate::wheel::{RegisterError, TimerHandle, Wheel, WheelConfig};
-use alloc::collections::{BTreeMap, BTreeSet};
+
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -87,8 +88,8 @@ record! {
         /// How many timers may still fire before the host says so again.
         timer_allowance: usize = usize::MAX,
         /// Live budget deadlines not yet noticed; they are no timers.
-        deadlines: BTreeSet<(Time, TaskId)>,
-        graces: BTreeMap<(Time, u64), (RegionId, Grace)>,
+        deadlines: Set<(Time, TaskId)>,
+        graces: Map<(Time, u64), (RegionId, Grace)>,
         scheduler: Scheduler<TaskId> = Scheduler::new(config.scheduler),
         suggestion: Suggestion,
         /// The poll under way.
@@ -100,7 +101,7 @@ record! {
         delivering: bool,
         stopping: bool,
         /// Who waits for what happens once, in order of asking.
-        watchers: BTreeMap<(Watched, u64), TaskId>,
+        watchers: Map<(Watched, u64), TaskId>,
         /// Counts watchers and graces, so that they keep the order of asking.
         asked: u64,
         usage: Usage = Usage { regions: 1, ..Usage::default() },
@@ -157,6 +158,9 @@ impl<P, V> World<P, V> {
         /// Cleanup entries that were dropped before they were done: of tasks whose allowance or
         /// grace was used up.
         cleanups_cut(&self) -> u64 = self.cleanups_cut;
+        /// Whether there is something to take with [`World::take_released`] or
+        /// [`World::take_dropped`].
+        has_let_go(&self) -> bool = self.released.len() | self.dropped.len() != 0;
         /// The run queues.
         scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }

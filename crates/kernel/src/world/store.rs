@@ -47,7 +47,7 @@ impl<P, V> RegionStore for World<P, V> {
     fn account_leaks(&mut self, region: RegionId) {
         let Ok(record) = self.region_mut(region) else { return };
         let outstanding = take(&mut record.obligations);
-        for id in &outstanding {
+        for id in outstanding.iter() {
             self.resolved(region, *id, ObligationState::Leaked);
         }
         let count = outstanding.len() as u64;
@@ -82,14 +82,22 @@ impl<P, V> RegionStore for World<P, V> {
 }
 
 impl<P, V> World<P, V> {
+    #[inline(always)]
     pub(super) fn region_ref(&self, region: RegionId) -> Answer<&RegionRecord<P>> {
-        let record = self.regions.get(region.0).filter(|record| !record.retired);
-        record.ok_or(Status::StaleHandle)
+        self.known_region(region).ok_or(Status::StaleHandle)
     }
 
+    #[inline(always)]
     pub(super) fn region_mut(&mut self, region: RegionId) -> Answer<&mut RegionRecord<P>> {
-        let record = self.regions.get_mut(region.0).filter(|record| !record.retired);
-        record.ok_or(Status::StaleHandle)
+        self.known_region_mut(region).ok_or(Status::StaleHandle)
+    }
+
+    fn known_region(&self, region: RegionId) -> Option<&RegionRecord<P>> {
+        self.regions.get(region.0).filter(|record| !record.retired)
+    }
+
+    fn known_region_mut(&mut self, region: RegionId) -> Option<&mut RegionRecord<P>> {
+        self.regions.get_mut(region.0).filter(|record| !record.retired)
     }
 
     /// The region, if its state and gate admit the operation.
@@ -166,7 +174,7 @@ impl<P, V> World<P, V> {
         for channel in take(&mut record.channels) {
             self.channels.remove(channel.0);
         }
-        for task in &record.ended_tasks {
+        for task in record.ended_tasks.iter() {
             if let Some(task) = self.tasks.get_mut(task.0) {
                 task.retired = true;
             }
