@@ -879,6 +879,28 @@ typedef struct asx_config {
 /* The version of the interface: major * 1000000 + minor * 1000 + patch. */
 #define ASX_VERSION 1000u
 
+/* What was wrong with the last call that failed. */
+typedef struct asx_error_info {
+    /* Set by the caller: sizeof(asx_error_info). */
+    uint32_t struct_size;
+    /* What the call answered. */
+    asx_status status;
+    /* The function that was called. */
+    const char *function;
+    /* The argument that was refused, by its name in this header; NULL if it was none. */
+    const char *argument;
+    /* Of an argument that is a struct the field that was refused; NULL if it was none. */
+    const char *field;
+    /* A sentence for people. */
+    const char *text;
+    /* The place of the argument, from 1; 0 if it was none. */
+    uint32_t position;
+    /* Zero. */
+    uint32_t reserved;
+    /* How many calls have failed so far. */
+    uint64_t count;
+} asx_error_info;
+
 /* Cancel, timed, ready. */
 #define ASX_SUGGEST_NONE 0
 
@@ -1143,6 +1165,13 @@ asx_status asx_random(asx_runtime *rt, uint64_t *out);
  */
 asx_status asx_get_queues(asx_runtime *rt, asx_queues_info *info);
 
+/* The runtime's counters.
+ *
+ * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
+
 /* Says where the next call is made, for ghost reports: ASX_CALL does.
  *
  * Pre: `file` is NULL or a text that lives until that call is over. Thread: the owner's. Owns:
@@ -1166,12 +1195,29 @@ asx_status asx_borrow_begin(asx_runtime *rt, int32_t exclusive, uint64_t *out);
  */
 asx_status asx_borrow_end(asx_runtime *rt, uint64_t borrow);
 
-/* The runtime's counters.
+/* ---- What went wrong. ---- */
+
+/* What was wrong with the last call of this runtime that failed, on the owner's thread: which
+ * function, which argument, and why. Answers below ASX_INVALID_ARGUMENT, which say how things
+ * stand, are no failures. It stays until the next failure; a failure of this call itself, of
+ * asx_external_wake and of asx_thread_number is not kept. May be called from hooks and drop
+ * callbacks too. Without a runtime there is asx_config_check.
  *
- * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `error` leads with its size. Thread: the owner's. Owns: texts are the library's and live
+ * forever. Answers: ASX_OK; ASX_EMPTY when no call has failed; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION.
  */
-asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
+asx_status asx_last_error(asx_runtime *rt, asx_error_info *error);
+
+/* What asx_runtime_create would say of a configuration, without creating anything, and which field
+ * is the one that it refuses. Whether there is enough memory is not looked at.
+ *
+ * Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
+ * size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
+ * the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
+ * asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have.
+ */
+asx_status asx_config_check(const asx_config *config, asx_error_info *error);
 
 /* ---- After a callback that did not return. ---- */
 

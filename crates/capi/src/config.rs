@@ -5,6 +5,7 @@
 //! larger one; that is refused if it asks for something this library does not know.
 
 use crate::abi::{ASX_NONE, AsxStatus, AsxTask};
+use crate::error::{Bad, Checked, Field, field};
 use crate::guard;
 use alloc::string::String;
 use asx_kernel::cancel::ChainLimits;
@@ -239,22 +240,24 @@ impl AsxConfig {
     ///
     /// # Safety
     /// If not NULL, the pointer is readable for the `struct_size` it leads with.
-    pub(crate) unsafe fn read(from: *const AsxConfig) -> Answer<AsxConfig> {
+    pub(crate) unsafe fn read(from: *const AsxConfig) -> Checked<AsxConfig> {
         // SAFETY: the caller's promise; `prefix` reads no further than `struct_size`.
         let given = unsafe { guard::prefix(from, SMALLEST, LARGEST)? };
-        let head = AsxConfig::of_profile(given.profile()?)?;
+        let head = AsxConfig::of_profile(given.profile()?);
+        let head = head.map_err(|_| Bad::field(Field::Profile))?;
         Ok(AsxConfig { struct_size: size_of::<AsxConfig>() as u32, ..given.over(head) })
     }
 
     /// The kernel's configuration, if every value is in its range.
-    pub(crate) fn kernel(&self) -> Answer<Config> {
+    pub(crate) fn kernel(&self) -> Checked<Config> {
         let known =
             ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL | ASX_FLAG_NO_JOURNAL;
-        guard::ensure(self.flags & !known == 0)?;
-        guard::ensure(self.max_regions > 0 && self.max_steps > 0)?;
+        field(self.flags & !known == 0, Field::Flags)?;
+        field(self.max_regions > 0, Field::MaxRegions)?;
+        field(self.max_steps > 0, Field::MaxSteps)?;
         let given = !self.pool_memory.is_null();
-        let told = self.flags & ASX_FLAG_POOL != 0 && self.pool_bytes > 0;
-        guard::ensure(!given || told)?;
+        field(!given || self.flags & ASX_FLAG_POOL != 0, Field::PoolMemory)?;
+        field(!given || self.pool_bytes > 0, Field::PoolBytes)?;
         let coalesce = (self.coalesce_ns > 0).then(|| Coalesce {
             window: Duration::from_nanos(self.coalesce_ns),
             min_group_size: size(self.coalesce_group),
@@ -267,7 +270,7 @@ impl AsxConfig {
                     ASX_TIE_FIFO => TieBreak::Fifo,
                     ASX_TIE_SEEDED => TieBreak::Seeded,
                     ASX_TIE_TASK_KEY => TieBreak::TaskKey,
-                    _ => return Err(Status::InvalidArgument),
+                    _ => return Err(Bad::field(Field::TieBreak)),
                 },
             },
             wheel: WheelConfig {
@@ -297,7 +300,7 @@ impl AsxConfig {
             when_full: match self.trace_full {
                 ASX_TRACE_OVERWRITE => WhenFull::Overwrite,
                 ASX_TRACE_REFUSE => WhenFull::Refuse,
-                _ => return Err(Status::InvalidArgument),
+                _ => return Err(Bad::field(Field::TraceFull)),
             },
             // A body in C has no destructor: what has to be undone is on the stack.
             forced_cleanup: true,
@@ -352,7 +355,8 @@ pub unsafe extern "C" fn asx_config_init(
         let defaults = AsxConfig::of_profile(profile)?;
         let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };
         // SAFETY: rule 2 of `guard`: the caller promises so many bytes.
-        unsafe { guard::write_prefix(config, struct_size, &defaults) }
+        unsafe { guard::write_prefix(config, struct_size, &defaults)? };
+        Ok(())
     };
     guard::number(fill())
 }

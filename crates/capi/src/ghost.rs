@@ -6,10 +6,11 @@
 
 use crate::abi::{AsxStatus, AsxTask};
 use crate::config::AsxGhost;
+use crate::error::Signature;
 use alloc::vec::Vec;
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
-use core::ffi::{CStr, c_char};
+use core::ffi::c_char;
 use core::ptr::null;
 
 /// A timer or task was cancelled that already was, or is over.
@@ -37,7 +38,7 @@ pub(crate) struct Ghosts {
     on: bool,
     reports_wanted: bool,
     pub(crate) counts: [u64; 8],
-    pub(crate) call: &'static CStr,
+    pub(crate) call: Signature,
     site: (*const c_char, u32),
     /// For how many calls the place still is that of the call: that which told it, and the next.
     placed: u8,
@@ -50,7 +51,7 @@ impl Ghosts {
             on,
             reports_wanted,
             counts: [0; 8],
-            call: c"asx",
+            call: Signature("asx\0"),
             site: (null(), 0),
             placed: 0,
             reports: Vec::new(),
@@ -97,7 +98,7 @@ impl Ghosts {
                 bits: handle.0,
                 generation: handle.1,
                 task,
-                call: self.call.as_ptr(),
+                call: self.call.name().as_ptr(),
                 file: self.site.0,
                 line: self.site.1,
                 reserved: 0,

@@ -13,7 +13,7 @@
 //!  asx_external_wake: any thread, any signal handler -> mailbox -> drained by asx_step
 //! ```
 //!
-//! `unsafe` beside the declarations is in `guard`, `handles`, `step`, `effects`, `recover`,
+//! `unsafe` beside the declarations is in `guard`, `structs`, `handles`, `step`, `effects`, `recover`,
 //! `transfer`, `mailbox`, `pool` and `memory`; each block cites a numbered rule of its module or of
 //! `guard`. Functions are declared with `export!`, which makes the checks.
 
@@ -21,6 +21,8 @@
 
 extern crate alloc;
 
+#[macro_use]
+pub mod error;
 #[macro_use]
 mod guard;
 
@@ -43,6 +45,7 @@ mod state;
 pub mod status;
 mod step;
 mod store;
+mod structs;
 mod sync;
 pub mod task;
 pub mod timer;

@@ -5,6 +5,7 @@
 
 use crate::abi::{AsxBody, AsxTask, AsxTransfer};
 use crate::config::{ASX_FLAG_GHOSTS, ASX_LOG_WARN, AsxConfig, Line};
+use crate::error::{Signature, Why};
 use crate::ghost::{Borrows, Ghosts};
 use crate::store::Stores;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,7 +21,6 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, Ask, Offer, TaskError, World};
-use core::ffi::CStr;
 use core::time::Duration;
 
 /// A message: where its bytes are.
@@ -66,6 +66,8 @@ pub(crate) struct Core {
     pub(crate) releases: bool,
     /// An INTERNAL was answered: nothing may be called.
     pub(crate) broken: bool,
+    /// The argument that the call under way, which fails, has found wrong late.
+    pub(crate) blamed: Option<(&'static str, Why)>,
     /// The last time the runtime has changed hands.
     pub(crate) transfer: AsxTransfer,
     /// Those that were not released.
@@ -103,6 +105,7 @@ impl Core {
             stepping: false,
             releases: true,
             broken: false,
+            blamed: None,
             transfer: AsxTransfer::NONE,
             witnesses: Arena::new(),
             most_witnesses: config.max_tasks.saturating_mul(Phase::ALL.len() as u64),
@@ -121,7 +124,7 @@ impl Core {
 
     /// The beginning of a call.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, call: &'static CStr) -> Answer {
+    pub(crate) fn admit(&mut self, call: Signature) -> Answer {
         if self.broken {
             return Err(Status::Internal);
         }

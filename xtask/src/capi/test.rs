@@ -5,14 +5,16 @@ use super::{abuse, answers, panics};
 use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
 use crate::{Result, apt};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 200 * 1024;
 
-const TESTS: [&str; 9] =
-    ["basics", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools", "ghosts"];
+const TESTS: [&str; 10] = [
+    "basics", "errors", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools",
+    "ghosts",
+];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 /// Programs that are made, not written.
 const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "guide"];
@@ -196,7 +198,7 @@ fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
     install_from(built, &prefix)?;
     let example = sources().join("examples/c/pipeline.c");
     match have("pkg-config", &["pkg-config"]) {
-        Ok(()) => with_pkg_config(&prefix, &example, &folder.join("consumer"))?,
+        Ok(()) => with_pkg_config(&prefix, &folder.join("guide.c"), &folder.join("app"))?,
         Err(why) => skipped.push(format!("pkg-config: {why}")),
     }
     match have("cmake", &["cmake", "make"]) {
@@ -206,14 +208,18 @@ fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
     Ok(skipped)
 }
 
-fn with_pkg_config(prefix: &Path, example: &Path, to: &PathBuf) -> Result {
-    let packages = prefix.join("lib/pkgconfig");
-    let mut ask = command("pkg-config", &["--cflags", "--libs", "asx"]);
-    let flags = output(ask.env("PKG_CONFIG_PATH", packages))?;
-    let mut compile = command("cc", &["-std=c99", "-o"]);
-    compile.arg(to).arg(example).args(flags.split_whitespace());
-    sh(&mut compile)?;
-    sh(Command::new(to).env("LD_LIBRARY_PATH", prefix.join("lib")))
+/// The guide's own line, word by word, and the program it makes, with nothing set for either.
+fn with_pkg_config(prefix: &Path, program: &Path, folder: &Path) -> Result {
+    let io = |error: std::io::Error| error.to_string();
+    let text = fs::read_to_string(root().join("docs/C.md")).map_err(io)?;
+    let mut lines = text.lines().filter(|line| line.starts_with("cc app.c $(PKG_CONFIG_PATH="));
+    let line = lines.next().ok_or("docs/C.md has no line for pkg-config")?;
+    let line = line.replace("DIR", &prefix.to_string_lossy());
+    fs::create_dir_all(folder).map_err(io)?;
+    fs::copy(program, folder.join("app.c")).map_err(io)?;
+    let _ = fs::remove_file(folder.join("a.out"));
+    sh(command("sh", &["-ec", &line]).current_dir(folder))?;
+    sh(Command::new("./a.out").current_dir(folder).env_remove("LD_LIBRARY_PATH"))
 }
 
 fn with_cmake(prefix: &Path, example: &Path, folder: &Path) -> Result {
