@@ -656,7 +656,7 @@ typedef struct asx_stats {
     /* External wakes delivered. */
     uint64_t external_wakes;
     /* Misuses counted by the ghost monitors, one number for each ASX_GHOST_ kind. */
-    uint64_t ghosts[8];
+    uint64_t ghosts[9];
     /* The kernel's estimate of the memory in use. */
     uint64_t memory;
     /* Bytes of the pool; 0 without one. */
@@ -876,6 +876,11 @@ typedef struct asx_config {
 /* Something was used through a handle whose thing is gone. */
 #define ASX_GHOST_STALE 7
 
+/* A region's memory was written to behind its end or after the region was Closed, or asked for
+ * then.
+ */
+#define ASX_GHOST_STORAGE 8
+
 /* The version of the interface: major * 1000000 + minor * 1000 + patch. */
 #define ASX_VERSION 1000u
 
@@ -912,6 +917,9 @@ typedef struct asx_error_info {
 
 /* As usual, with the limit of cancels in a row doubled. */
 #define ASX_SUGGEST_DRAIN_REGIONS 3
+
+/* The largest alignment of a region's memory. */
+#define ASX_ALIGN_MOST 4096
 
 /* The error or panic a task ended with. */
 #define ASX_TEXT_OUTCOME 0
@@ -1409,6 +1417,26 @@ asx_status asx_region_wait(asx_runtime *rt, asx_region region, asx_task task, in
  * ASX_UNRESOLVED_OBLIGATIONS; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_check(asx_runtime *rt, asx_region region, int32_t state);
+
+/* ---- Memory of regions. ---- */
+
+/* Memory of a region's own: `size` bytes of zeros, aligned to `align`. It is the program's
+ * until the region is Closed, and all of it is given back then, after the drop callbacks of
+ * what was inside; nothing is freed alone. Counts as asx_region_use_storage does, rounded up
+ * to the alignment. With ASX_FLAG_GHOSTS it is overwritten when it is given back, and whoever writes
+ * behind its end, or into it afterwards, is reported (ASX_GHOST_STORAGE).
+ *
+ * Pre: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is writable.
+ * Thread: the owner's. Owns: the memory is the region's. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED when the
+ * memory limit, the pool or the allocator has no more; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_alloc(
+    asx_runtime *rt,
+    asx_region region,
+    size_t size,
+    size_t align,
+    void **out);
 
 /* ---- Tasks. ---- */
 

@@ -518,7 +518,7 @@ pub struct AsxStats {
     /// External wakes delivered.
     pub external_wakes: u64,
     /// Misuses counted by the ghost monitors, one number for each ASX_GHOST_ kind.
-    pub ghosts: [u64; 8],
+    pub ghosts: [u64; 9],
     /// The kernel's estimate of the memory in use.
     pub memory: u64,
     /// Bytes of the pool; 0 without one.

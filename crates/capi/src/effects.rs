@@ -26,7 +26,11 @@ impl Core {
         if let Some(ghost) = self.ghosts.take_report() {
             return Some(Effect::Ghost(ghost));
         }
-        self.lines.pop_front().map(Effect::Line)
+        if let Some(line) = self.lines.pop_front() {
+            return Some(Effect::Line(line));
+        }
+        // Last: drop callbacks may use the memory of their region.
+        if self.reclaim() { self.ghosts.take_report().map(Effect::Ghost) } else { None }
     }
 }
 

@@ -29,6 +29,9 @@ pub const ASX_GHOST_BORROW_EPOCH: i32 = 5;
 pub const ASX_GHOST_AFFINITY: i32 = 6;
 /// Something was used through a handle whose thing is gone.
 pub const ASX_GHOST_STALE: i32 = 7;
+/// A region's memory was written to behind its end or after the region was Closed, or asked for
+/// then.
+pub const ASX_GHOST_STORAGE: i32 = 8;
 
 /// Reports beyond this many in one call are counted only.
 const MOST_REPORTS: usize = 16;
@@ -37,7 +40,7 @@ const MOST_REPORTS: usize = 16;
 pub(crate) struct Ghosts {
     on: bool,
     reports_wanted: bool,
-    pub(crate) counts: [u64; 8],
+    pub(crate) counts: [u64; 9],
     pub(crate) call: Signature,
     site: (*const c_char, u32),
     /// For how many calls the place still is that of the call: that which told it, and the next.
@@ -50,12 +53,17 @@ impl Ghosts {
         Ghosts {
             on,
             reports_wanted,
-            counts: [0; 8],
+            counts: [0; 9],
             call: Signature("asx\0"),
             site: (null(), 0),
             placed: 0,
             reports: Vec::new(),
         }
+    }
+
+    /// Whether anybody watches.
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
     }
 
     /// Where the next call comes from.

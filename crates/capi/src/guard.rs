@@ -33,7 +33,7 @@ use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, SleepUntil};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::{c_char, c_void};
-use core::mem::{MaybeUninit, align_of, size_of};
+use core::mem::{MaybeUninit, size_of};
 use core::time::Duration;
 
 pub(crate) use crate::structs::{Look, options, prefix, write_prefix};

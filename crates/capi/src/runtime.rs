@@ -130,6 +130,9 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
         // SAFETY: rule 3 of `guard`: the last cleanup entry has returned.
         unsafe { runtime.with(Core::end) };
         crate::effects::perform(runtime);
+        // SAFETY: rule 3 of `guard`: the last drop callback has returned.
+        unsafe { runtime.with(Core::end_storage) };
+        crate::effects::perform(runtime);
         let outside = runtime.reserve.alias();
         // SAFETY: made by `Box::into_raw` in `create`; the caller gives it up.
         drop(unsafe { Box::from_raw(rt) });
@@ -342,7 +345,10 @@ export! {
     fn asx_verify(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
-        |core| verified(core.world.check(), text, size)
+        |core| {
+            core.look_at_kept(usize::MAX);
+            verified(core.world.check(), text, size)
+        }
     }
 
     /// A number from the runtime's own stream, which the seed decides.

@@ -4,9 +4,10 @@
 //! that runs out asks the world to cancel its task, as any caller could.
 
 use crate::abi::{AsxBody, AsxTask, AsxTransfer};
-use crate::config::{ASX_FLAG_GHOSTS, ASX_LOG_WARN, AsxConfig, Line};
+use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, ASX_LOG_WARN, AsxConfig, Line};
 use crate::error::{Signature, Why};
 use crate::ghost::{Borrows, Ghosts};
+use crate::storage::Storage;
 use crate::store::Stores;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
@@ -53,6 +54,9 @@ pub(crate) struct Core {
     pub(crate) choose: Seeded,
     pub(crate) random: DetRng,
     pub(crate) stores: Stores,
+    pub(crate) storage: Storage,
+    /// Memory of Closed regions may be kept for a while: there is no pool.
+    pub(crate) keeps_storage: bool,
     pub(crate) ghosts: Ghosts,
     pub(crate) borrows: Borrows,
     /// The task being polled, and the error it has set.
@@ -97,6 +101,8 @@ impl Core {
             choose: Seeded::new(config.seed, 1),
             random: DetRng::new(config.seed, u64::MAX - 1),
             stores: Stores::default(),
+            storage: Storage::default(),
+            keeps_storage: config.flags & ASX_FLAG_POOL == 0,
             ghosts: Ghosts::new(config.flags & ASX_FLAG_GHOSTS != 0, config.ghost.is_some()),
             borrows: Borrows::default(),
             current: None,
@@ -161,7 +167,8 @@ impl Core {
 
     #[inline(always)]
     fn has_effects(&self) -> bool {
-        self.dropped.len() | self.ghosts.reports() | self.lines.len() != 0
+        let due = self.storage.is_due(self.world.reclaims());
+        self.dropped.len() | self.ghosts.reports() | self.lines.len() != 0 || due
     }
 
     /// The end of a poll, or of a run: as the end of a call that went well.

@@ -15,12 +15,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Where types come from, in the order in which C must see them.
-const TYPES: [&str; 11] = [
-    "abi", "memory", "config", "ghost", "status", "error", "runtime", "task", "channel", "journal",
-    "witness",
+const TYPES: [&str; 12] = [
+    "abi", "memory", "config", "ghost", "status", "error", "runtime", "storage", "task", "channel",
+    "journal", "witness",
 ];
 /// Where functions come from, with the words above them.
-const FUNCTIONS: [(&str, &str); 13] = [
+const FUNCTIONS: [(&str, &str); 14] = [
     ("status", "Names and the version: no runtime is needed."),
     ("config", "Configuration."),
     ("runtime", "The runtime."),
@@ -28,6 +28,7 @@ const FUNCTIONS: [(&str, &str); 13] = [
     ("recover", "After a callback that did not return."),
     ("transfer", "Handing a runtime over."),
     ("region", "Regions."),
+    ("storage", "Memory of regions."),
     ("task", "Tasks."),
     ("obligation", "Obligations."),
     ("channel", "Channels and permits."),

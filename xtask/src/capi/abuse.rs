@@ -297,21 +297,7 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
             wrongs.push(("is not UTF-8", String::from("\"\\xff\\xfe\""), BAD));
             wrongs.push(("does not end", String::from("endless"), BAD));
         }
-        ("size_t", "size" | "old_size") => {
-            wrongs.push(("is not the element's", String::from("3"), BAD));
-            wrongs.push(("overflows", String::from("SIZE_MAX"), BAD));
-        }
-        ("size_t", "room") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
-        ("size_t", "element_size") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
-        ("size_t", "capacity") => {
-            wrongs.push(("is zero", String::from("0"), BAD));
-            wrongs.push(("is giant", String::from("SIZE_MAX"), "ASX_RESOURCE_EXHAUSTED"));
-        }
-        ("size_t", "struct_size") => {
-            for value in ["0", "12", "20", "SIZE_MAX"] {
-                wrongs.push(("never was", value.to_owned(), BAD));
-            }
-        }
+        ("size_t", name) => wrongs.extend(wrong_sizes(&function.name, name)),
         ("asx_alloc_fn" | "asx_free_fn", _) => {
             wrongs.push(("is NULL", String::from("NULL"), BAD));
         }
@@ -321,6 +307,42 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
         ("asx_when", _) => {
             for value in ["(asx_when){ 1, 9, 0 }", "(asx_when){ 1, ASX_WHEN_AT, 1 }"] {
                 wrongs.push(("is none of its values", value.to_owned(), BAD));
+            }
+        }
+        _ => {}
+    }
+    wrongs
+}
+
+/// What can be wrong with a number of bytes or of things.
+fn wrong_sizes(function: &str, name: &str) -> Vec<Wrong> {
+    const BAD: &str = "ASX_INVALID_ARGUMENT";
+    let mut wrongs: Vec<Wrong> = Vec::new();
+    match (function, name) {
+        ("asx_region_alloc", "size") => {
+            wrongs.push(("is zero", String::from("0"), BAD));
+            for giant in ["SIZE_MAX", "SIZE_MAX / 2"] {
+                wrongs.push(("is giant", giant.to_owned(), "ASX_RESOURCE_EXHAUSTED"));
+            }
+        }
+        (_, "align") => {
+            for value in ["0", "3", "ASX_ALIGN_MOST * 2", "SIZE_MAX"] {
+                wrongs.push(("is none", value.to_owned(), BAD));
+            }
+        }
+        (_, "size" | "old_size") => {
+            wrongs.push(("is not the element's", String::from("3"), BAD));
+            wrongs.push(("overflows", String::from("SIZE_MAX"), BAD));
+        }
+        (_, "room") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
+        (_, "element_size") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
+        (_, "capacity") => {
+            wrongs.push(("is zero", String::from("0"), BAD));
+            wrongs.push(("is giant", String::from("SIZE_MAX"), "ASX_RESOURCE_EXHAUSTED"));
+        }
+        (_, "struct_size") => {
+            for value in ["0", "12", "20", "SIZE_MAX"] {
+                wrongs.push(("never was", value.to_owned(), BAD));
             }
         }
         _ => {}

@@ -11,9 +11,9 @@ use std::process::Command;
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 200 * 1024;
 
-const TESTS: [&str; 10] = [
-    "basics", "errors", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools",
-    "ghosts",
+const TESTS: [&str; 11] = [
+    "basics", "errors", "storage", "ends", "quiet", "handles", "threads", "hooks", "profiles",
+    "pools", "ghosts",
 ];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 /// Programs that are made, not written.

@@ -107,6 +107,8 @@ record! {
         journal: Journal = config.new_journal(),
         /// Cleanup entries that were dropped before they were done.
         cleanups_cut: u64,
+        /// Closed regions whose storage was given back.
+        reclaims: u64,
         released: Vec<P>,
         dropped: Vec<V>,
         config: Config = config,
@@ -157,6 +159,9 @@ impl<P, V> World<P, V> {
         /// Cleanup entries that were dropped before they were done: of tasks whose allowance or
         /// grace was used up.
         cleanups_cut(&self) -> u64 = self.cleanups_cut;
+        /// Closed regions whose storage was given back: a host that has memory of its own for them
+        /// looks for those when this has grown.
+        reclaims(&self) -> u64 = self.reclaims;
         /// The run queues.
         scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }
