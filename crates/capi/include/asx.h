@@ -377,7 +377,17 @@ typedef struct asx_task_options {
     uint32_t flags;
     /* Zero. */
     uint32_t reserved;
+    /* Completed by force if it lives so long after its watchdog has cancelled it; its cleanup
+     * stack has as long again. ASX_NONE: never. With ASX_TASK_DEFAULT_WATCHDOG the configured one.
+     */
+    uint64_t watchdog_grace_ns;
 } asx_task_options;
+
+/* A watchdog has cancelled its task. */
+#define ASX_WATCHDOG_CANCELLED 0
+
+/* A watchdog has ended its task by force. */
+#define ASX_WATCHDOG_FORCED 1
 
 /* The state of a region. */
 typedef struct asx_region_info {
@@ -671,6 +681,8 @@ typedef struct asx_stats {
      * of their task was used up.
      */
     uint64_t cleanups_cut;
+    /* Tasks completed by force by their watchdog. */
+    uint64_t watchdogs_forced;
 } asx_stats;
 
 /* Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
@@ -766,6 +778,9 @@ typedef struct asx_ghost {
 /* Takes a report of a misuse, which is not kept. */
 typedef void (*asx_ghost_fn)(void *hook, const asx_ghost *ghost);
 
+/* Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_. */
+typedef void (*asx_watchdog_fn)(void *hook, asx_runtime *rt, asx_task task, int32_t stage);
+
 /* How a runtime is set up: filled by asx_config_init, then changed. */
 typedef struct asx_config {
     /* sizeof(asx_config). */
@@ -844,6 +859,12 @@ typedef struct asx_config {
     asx_thread_fn thread;
     /* Reports of misuse; may be NULL. */
     asx_ghost_fn ghost;
+    /* Reports of watchdogs; may be NULL. */
+    asx_watchdog_fn watchdog;
+    /* A task that lives so long after its watchdog has cancelled it is completed by force;
+     * ASX_NONE: never.
+     */
+    uint64_t watchdog_grace_ns;
 } asx_config;
 
 /* Something broke, or was about to. */
@@ -1423,8 +1444,8 @@ asx_status asx_region_check(asx_runtime *rt, asx_region region, int32_t state);
 /* Memory of a region's own: `size` bytes of zeros, aligned to `align`. It is the program's
  * until the region is Closed, and all of it is given back then, after the drop callbacks of
  * what was inside; nothing is freed alone. Counts as asx_region_use_storage does, rounded up
- * to the alignment. With ASX_FLAG_GHOSTS it is overwritten when it is given back, and whoever writes
- * behind its end, or into it afterwards, is reported (ASX_GHOST_STORAGE).
+ * to the alignment. With ASX_FLAG_GHOSTS it is overwritten when it is given back, and whoever
+ * writes behind its end, or into it afterwards, is reported (ASX_GHOST_STORAGE).
  *
  * Pre: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is writable.
  * Thread: the owner's. Owns: the memory is the region's. Answers: ASX_OK;
@@ -1663,13 +1684,20 @@ asx_status asx_task_stopping(asx_runtime *rt, asx_task task);
 asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, const char *message);
 
 /* Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
- * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away.
+ * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away. If it lives `grace_ns` later
+ * (ASX_NONE: however long) it is completed by force: its body is dropped, and its cleanup
+ * stack runs for as long again. The watchdog hook is told of both. One that has run out stays
+ * as it is.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
  * ASX_REENTRANT.
  */
-asx_status asx_task_set_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
+asx_status asx_task_set_watchdog(
+    asx_runtime *rt,
+    asx_task task,
+    uint64_t span_ns,
+    uint64_t grace_ns);
 
 /* Shows that the task is alive: its watchdog starts again.
  *
@@ -2055,7 +2083,7 @@ asx_status asx_witness_release(asx_runtime *rt, asx_witness witness);
       { ASX_NONE, ASX_NONE, ASX_NONE }, 0, 0 }
 #define ASX_TASK_OPTIONS_INIT                                                                      \
     { (uint32_t)sizeof(asx_task_options), ASX_PRIORITY_DEFAULT,                                    \
-      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0 }
+      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0, ASX_NONE }
 
 /* So many nanoseconds from now. */
 static inline asx_when asx_after(uint64_t ns)

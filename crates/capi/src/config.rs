@@ -88,6 +88,10 @@ pub struct AsxGhost {
 /// Takes a report of a misuse, which is not kept.
 pub type AsxGhostFn = unsafe extern "C" fn(hook: *mut c_void, ghost: *const AsxGhost);
 
+/// Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_.
+pub type AsxWatchdogFn =
+    unsafe extern "C" fn(hook: *mut c_void, rt: *mut crate::AsxRuntime, task: AsxTask, stage: i32);
+
 /// How a runtime is set up: filled by asx_config_init, then changed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -165,6 +169,11 @@ pub struct AsxConfig {
     pub thread: Option<AsxThreadFn>,
     /// Reports of misuse; may be NULL.
     pub ghost: Option<AsxGhostFn>,
+    /// Reports of watchdogs; may be NULL.
+    pub watchdog: Option<AsxWatchdogFn>,
+    /// A task that lives so long after its watchdog has cancelled it is completed by force;
+    /// ASX_NONE: never.
+    pub watchdog_grace_ns: u64,
 }
 
 /// The smallest configuration there was: struct_size, profile, seed.
@@ -212,6 +221,8 @@ impl AsxConfig {
             entropy: None,
             thread: None,
             ghost: None,
+            watchdog: None,
+            watchdog_grace_ns: ASX_NONE,
         };
         let bounded = AsxConfig {
             max_tasks: 64,
@@ -401,11 +412,12 @@ pub(crate) struct Hooks {
     pub(crate) log: Option<AsxLogFn>,
     pub(crate) thread: Option<AsxThreadFn>,
     pub(crate) ghost: Option<AsxGhostFn>,
+    pub(crate) watchdog: Option<AsxWatchdogFn>,
 }
 
 impl Hooks {
     pub(crate) fn of(config: &AsxConfig) -> Hooks {
-        let AsxConfig { hook, clock, log, thread, ghost, .. } = *config;
-        Hooks { hook, clock, log, thread, ghost }
+        let AsxConfig { hook, clock, log, thread, ghost, watchdog, .. } = *config;
+        Hooks { hook, clock, log, thread, ghost, watchdog }
     }
 }

@@ -417,6 +417,7 @@ export! {
                 pool_peak: pool.peak,
                 pool_spills: pool.spills,
                 cleanups_cut: core.world.cleanups_cut(),
+                watchdogs_forced: core.watchdogs_forced(),
             })
         }
     }

@@ -3,7 +3,9 @@
 //! The world is the kernel's; what is added here decides nothing about who runs when. A watchdog
 //! that runs out asks the world to cancel its task, as any caller could.
 
-use crate::abi::{AsxBody, AsxTask, AsxTransfer};
+use crate::abi::{
+    ASX_NONE, ASX_WATCHDOG_CANCELLED, ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer,
+};
 use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, ASX_LOG_WARN, AsxConfig, Line};
 use crate::error::{Signature, Why};
 use crate::ghost::{Borrows, Ghosts};
@@ -90,6 +92,11 @@ pub(crate) struct Core {
     pub(crate) external_wakes: u64,
     pub(crate) max_steps: u64,
     pub(crate) default_watchdog: u64,
+    pub(crate) default_grace: u64,
+    /// Somebody listens to watchdogs.
+    watches: bool,
+    /// What is to be told of them.
+    pub(crate) watched: VecDeque<(AsxTask, i32)>,
     logs: bool,
 }
 
@@ -124,6 +131,9 @@ impl Core {
             external_wakes: 0,
             max_steps: config.max_steps,
             default_watchdog: config.watchdog_ns,
+            default_grace: config.watchdog_grace_ns,
+            watches: config.watchdog.is_some(),
+            watched: VecDeque::new(),
             logs: config.log.is_some(),
         })
     }
@@ -168,7 +178,8 @@ impl Core {
     #[inline(always)]
     fn has_effects(&self) -> bool {
         let due = self.storage.is_due(self.world.reclaims());
-        self.dropped.len() | self.ghosts.reports() | self.lines.len() != 0 || due
+        let told = self.ghosts.reports() | self.lines.len() | self.watched.len();
+        self.dropped.len() | told != 0 || due
     }
 
     /// The end of a poll, or of a run: as the end of a call that went well.
@@ -259,20 +270,25 @@ impl Core {
         }
     }
 
-    /// Arms or replaces a task's watchdog; `None` takes it away.
-    pub(crate) fn watch(&mut self, task: TaskId, span: Option<u64>) {
-        self.watchdogs.set(task, span, self.world.now());
+    /// Arms or replaces a task's watchdog; `None` takes it away. One that has run out goes its way.
+    pub(crate) fn watch(&mut self, task: TaskId, span: Option<u64>, grace: u64) {
+        if self.watchdogs.get(task).is_some_and(|watch| watch.stage != Stage::Awake) {
+            return;
+        }
+        let now = self.world.now();
+        let watch = |span| Watch { span, grace, due: after(now, span), stage: Stage::Awake };
+        self.watchdogs.set(task, span.map(watch));
     }
 
     /// The task shows that it is alive.
     pub(crate) fn kick(&mut self, task: TaskId) {
-        if let Some(span) = self.watchdogs.span(task) {
-            self.watchdogs.set(task, Some(span), self.world.now());
+        if let Some(watch) = self.watchdogs.get(task) {
+            self.watch(task, Some(watch.span), watch.grace);
         }
     }
 
-    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation. When the
-    /// cancel queue is full the rest stay due.
+    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation, and ends
+    /// by force those whose grace is over. When the cancel queue is full the rest stay due.
     #[inline(always)]
     pub(crate) fn expire_watchdogs(&mut self) {
         if !self.watchdogs.due.is_empty() {
@@ -282,26 +298,60 @@ impl Core {
 
     #[inline(never)]
     fn expire_due(&mut self) {
-        while let Some(task) = self.watchdogs.due(self.world.now()) {
-            if !self.is_over(task) {
-                let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
-                match self.world.cancel_task(task, ask) {
-                    Ok(_) => {
-                        self.watchdogs.expired += 1;
-                        let line = || format!("watchdog: {task} was not kicked in time");
-                        self.log(ASX_LOG_WARN, line);
-                    }
+        while let Some((task, watch)) = self.watchdogs.due(self.world.now()) {
+            let next = match watch.stage {
+                _ if self.is_over(task) => None,
+                Stage::Awake => match self.cancel_watched(task) {
                     Err(Status::ResourceExhausted) => return,
-                    Err(_) => {}
+                    Err(_) => None,
+                    Ok(()) => (watch.grace != ASX_NONE).then_some((Stage::Cancelled, watch.grace)),
+                },
+                Stage::Cancelled => {
+                    self.force_watched(task);
+                    // What cleans up without a time of its own has to be polled first.
+                    Some((Stage::Forced, watch.grace.max(1)))
                 }
-            }
-            self.watch(task, None);
+                Stage::Forced => {
+                    let _ = self.world.force_task(task);
+                    None
+                }
+            };
+            let next = next.filter(|_| !self.is_over(task));
+            let due = |span| after(self.world.now(), span);
+            let watch = next.map(|(stage, span)| Watch { stage, due: due(span), ..watch });
+            self.watchdogs.set(task, watch);
         }
+    }
+
+    fn cancel_watched(&mut self, task: TaskId) -> Answer {
+        let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
+        self.world.cancel_task(task, ask)?;
+        self.watchdogs.expired += 1;
+        self.tell_watchdog(task, ASX_WATCHDOG_CANCELLED, "was not kicked in time");
+        Ok(())
+    }
+
+    fn force_watched(&mut self, task: TaskId) {
+        self.tell_watchdog(task, ASX_WATCHDOG_FORCED, "did not stop in time and is ended by force");
+        self.watchdogs.forced += 1;
+        let _ = self.world.force_task(task);
+    }
+
+    fn tell_watchdog(&mut self, task: TaskId, stage: i32, line: &str) {
+        if self.watches {
+            self.watched.push_back((self.task_handle(task), stage));
+        }
+        self.log(ASX_LOG_WARN, || format!("watchdog: {task} {line}"));
     }
 
     /// Tasks cancelled by their watchdog so far.
     pub(crate) fn watchdogs_expired(&self) -> u64 {
         self.watchdogs.expired
+    }
+
+    /// Tasks ended by force by their watchdog so far.
+    pub(crate) fn watchdogs_forced(&self) -> u64 {
+        self.watchdogs.forced
     }
 
     /// The next instant at which something happens by itself.
@@ -323,7 +373,7 @@ impl Core {
         if !self.is_over(task) {
             return;
         }
-        self.watchdogs.set(task, None, Time::ZERO);
+        self.watchdogs.set(task, None);
         if self.auto_release.remove(&task) {
             let _ = self.world.release_task(task);
         }
@@ -341,28 +391,52 @@ impl Core {
     }
 }
 
-/// Who must be kicked until when.
+/// How far a watchdog has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The task must be kicked until then.
+    Awake,
+    /// It was cancelled, and must be over until then.
+    Cancelled,
+    /// It was ended by force, and its cleanup stack must be done until then.
+    Forced,
+}
+
+/// A task's watchdog.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    span: u64,
+    grace: u64,
+    due: Time,
+    stage: Stage,
+}
+
+fn after(now: Time, span: u64) -> Time {
+    now + Duration::from_nanos(span)
+}
+
+/// Who must be kicked, or be over, until when.
 #[derive(Default)]
 struct Watchdogs {
     due: BTreeSet<(Time, TaskId)>,
-    spans: BTreeMap<TaskId, (u64, Time)>,
+    all: BTreeMap<TaskId, Watch>,
     expired: u64,
+    forced: u64,
 }
 
 impl Watchdogs {
-    fn set(&mut self, task: TaskId, span: Option<u64>, now: Time) {
-        if let Some((_, due)) = self.spans.remove(&task) {
+    fn set(&mut self, task: TaskId, watch: Option<Watch>) {
+        if let Some(Watch { due, .. }) = self.all.remove(&task) {
             self.due.remove(&(due, task));
         }
-        if let Some(span) = span {
-            let due = now + Duration::from_nanos(span);
-            self.spans.insert(task, (span, due));
-            self.due.insert((due, task));
+        if let Some(watch) = watch {
+            self.all.insert(task, watch);
+            self.due.insert((watch.due, task));
         }
     }
 
-    fn span(&self, task: TaskId) -> Option<u64> {
-        self.spans.get(&task).map(|(span, _)| *span)
+    fn get(&self, task: TaskId) -> Option<Watch> {
+        self.all.get(&task).copied()
     }
 
     #[inline]
@@ -371,8 +445,8 @@ impl Watchdogs {
     }
 
     /// The first whose time is up.
-    fn due(&self, now: Time) -> Option<TaskId> {
+    fn due(&self, now: Time) -> Option<(TaskId, Watch)> {
         let (due, task) = *self.due.first()?;
-        (due <= now).then_some(task)
+        if due <= now { self.get(task).map(|watch| (task, watch)) } else { None }
     }
 }

@@ -431,16 +431,19 @@ export! {
     }
 
     /// Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
-    /// ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away.
+    /// ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away. If it lives `grace_ns` later
+    /// (ASX_NONE: however long) it is completed by force: its body is dropped, and its cleanup
+    /// stack runs for as long again. The watchdog hook is told of both. One that has run out stays
+    /// as it is.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
     /// ASX_REENTRANT.
-    fn asx_task_set_watchdog(rt, task: AsxTask, span_ns: u64) {
+    fn asx_task_set_watchdog(rt, task: AsxTask, span_ns: u64, grace_ns: u64) {
         let task = task.id()?;
         |core| {
             core.living(task)?;
-            core.watch(task, (span_ns != ASX_NONE).then_some(span_ns));
+            core.watch(task, (span_ns != ASX_NONE).then_some(span_ns), grace_ns);
             Ok(())
         }
     }
@@ -488,6 +491,7 @@ const NO_OPTIONS: AsxTaskOptions = AsxTaskOptions {
     watchdog_ns: ASX_NONE,
     flags: ASX_TASK_DEFAULT_WATCHDOG,
     reserved: 0,
+    watchdog_grace_ns: ASX_NONE,
 };
 
 fn task_options(options: &AsxTaskOptions) -> Checked<TaskOptions> {
@@ -518,12 +522,12 @@ impl Core {
         if options.flags & ASX_TASK_AUTO_RELEASE != 0 {
             self.auto_release.insert(task);
         }
-        let span = match options.flags & ASX_TASK_DEFAULT_WATCHDOG {
-            0 => options.watchdog_ns,
-            _ => self.default_watchdog,
+        let (span, grace) = match options.flags & ASX_TASK_DEFAULT_WATCHDOG {
+            0 => (options.watchdog_ns, options.watchdog_grace_ns),
+            _ => (self.default_watchdog, self.default_grace),
         };
         if span != ASX_NONE {
-            self.watch(task, Some(span));
+            self.watch(task, Some(span), grace);
         }
     }
 

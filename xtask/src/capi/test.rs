@@ -11,9 +11,19 @@ use std::process::Command;
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 200 * 1024;
 
-const TESTS: [&str; 11] = [
-    "basics", "errors", "storage", "ends", "quiet", "handles", "threads", "hooks", "profiles",
-    "pools", "ghosts",
+const TESTS: [&str; 12] = [
+    "basics",
+    "errors",
+    "storage",
+    "watchdogs",
+    "ends",
+    "quiet",
+    "handles",
+    "threads",
+    "hooks",
+    "profiles",
+    "pools",
+    "ghosts",
 ];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 /// Programs that are made, not written.
