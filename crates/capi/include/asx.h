@@ -377,7 +377,17 @@ typedef struct asx_task_options {
     uint32_t flags;
     /* Zero. */
     uint32_t reserved;
+    /* Completed by force if it lives so long after its watchdog has cancelled it; its cleanup
+     * stack has as long again. ASX_NONE: never. With ASX_TASK_DEFAULT_WATCHDOG the configured one.
+     */
+    uint64_t watchdog_grace_ns;
 } asx_task_options;
+
+/* A watchdog has cancelled its task. */
+#define ASX_WATCHDOG_CANCELLED 0
+
+/* A watchdog has ended its task by force. */
+#define ASX_WATCHDOG_FORCED 1
 
 /* The state of a region. */
 typedef struct asx_region_info {
@@ -656,7 +666,7 @@ typedef struct asx_stats {
     /* External wakes delivered. */
     uint64_t external_wakes;
     /* Misuses counted by the ghost monitors, one number for each ASX_GHOST_ kind. */
-    uint64_t ghosts[8];
+    uint64_t ghosts[9];
     /* The kernel's estimate of the memory in use. */
     uint64_t memory;
     /* Bytes of the pool; 0 without one. */
@@ -671,6 +681,8 @@ typedef struct asx_stats {
      * of their task was used up.
      */
     uint64_t cleanups_cut;
+    /* Tasks completed by force by their watchdog. */
+    uint64_t watchdogs_forced;
 } asx_stats;
 
 /* Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
@@ -767,6 +779,9 @@ typedef struct asx_ghost {
 /* Takes a report of a misuse, which is not kept. */
 typedef void (*asx_ghost_fn)(void *hook, const asx_ghost *ghost);
 
+/* Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_. */
+typedef void (*asx_watchdog_fn)(void *hook, asx_runtime *rt, asx_task task, int32_t stage);
+
 /* How a runtime is set up: filled by asx_config_init, then changed. */
 typedef struct asx_config {
     /* sizeof(asx_config). */
@@ -845,6 +860,12 @@ typedef struct asx_config {
     asx_thread_fn thread;
     /* Reports of misuse; may be NULL. */
     asx_ghost_fn ghost;
+    /* Reports of watchdogs; may be NULL. */
+    asx_watchdog_fn watchdog;
+    /* A task that lives so long after its watchdog has cancelled it is completed by force;
+     * ASX_NONE: never.
+     */
+    uint64_t watchdog_grace_ns;
 } asx_config;
 
 /* Something broke, or was about to. */
@@ -877,6 +898,11 @@ typedef struct asx_config {
 /* Something was used through a handle whose thing is gone. */
 #define ASX_GHOST_STALE 7
 
+/* A region's memory was written to behind its end or after the region was Closed, or asked for
+ * then.
+ */
+#define ASX_GHOST_STORAGE 8
+
 /* The version of the interface: major * 1000000 + minor * 1000 + patch. */
 #define ASX_VERSION 1000u
 
@@ -889,6 +915,28 @@ typedef struct asx_config {
 /* There are texts about what goes on: asx_dump, asx_verify, lines for the log hook. */
 #define ASX_FEATURE_DUMP 4u
 
+/* What was wrong with the last call that failed. */
+typedef struct asx_error_info {
+    /* Set by the caller: sizeof(asx_error_info). */
+    uint32_t struct_size;
+    /* What the call answered. */
+    asx_status status;
+    /* The function that was called. */
+    const char *function;
+    /* The argument that was refused, by its name in this header; NULL if it was none. */
+    const char *argument;
+    /* Of an argument that is a struct the field that was refused; NULL if it was none. */
+    const char *field;
+    /* A sentence for people. */
+    const char *text;
+    /* The place of the argument, from 1; 0 if it was none. */
+    uint32_t position;
+    /* Zero. */
+    uint32_t reserved;
+    /* How many calls have failed so far. */
+    uint64_t count;
+} asx_error_info;
+
 /* Cancel, timed, ready. */
 #define ASX_SUGGEST_NONE 0
 
@@ -900,6 +948,9 @@ typedef struct asx_config {
 
 /* As usual, with the limit of cancels in a row doubled. */
 #define ASX_SUGGEST_DRAIN_REGIONS 3
+
+/* The largest alignment of a region's memory. */
+#define ASX_ALIGN_MOST 4096
 
 /* The error or panic a task ended with. */
 #define ASX_TEXT_OUTCOME 0
@@ -1166,6 +1217,13 @@ asx_status asx_random(asx_runtime *rt, uint64_t *out);
  */
 asx_status asx_get_queues(asx_runtime *rt, asx_queues_info *info);
 
+/* The runtime's counters.
+ *
+ * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
+
 /* Says where the next call is made, for ghost reports: ASX_CALL does.
  *
  * Pre: `file` is NULL or a text that lives until that call is over. Thread: the owner's. Owns:
@@ -1189,12 +1247,29 @@ asx_status asx_borrow_begin(asx_runtime *rt, int32_t exclusive, uint64_t *out);
  */
 asx_status asx_borrow_end(asx_runtime *rt, uint64_t borrow);
 
-/* The runtime's counters.
+/* ---- What went wrong. ---- */
+
+/* What was wrong with the last call of this runtime that failed, on the owner's thread: which
+ * function, which argument, and why. Answers below ASX_INVALID_ARGUMENT, which say how things
+ * stand, are no failures. It stays until the next failure; a failure of this call itself, of
+ * asx_external_wake and of asx_thread_number is not kept. May be called from hooks and drop
+ * callbacks too. Without a runtime there is asx_config_check.
  *
- * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `error` leads with its size. Thread: the owner's. Owns: texts are the library's and live
+ * forever. Answers: ASX_OK; ASX_EMPTY when no call has failed; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION.
  */
-asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
+asx_status asx_last_error(asx_runtime *rt, asx_error_info *error);
+
+/* What asx_runtime_create would say of a configuration, without creating anything, and which field
+ * is the one that it refuses. Whether there is enough memory is not looked at.
+ *
+ * Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
+ * size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
+ * the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
+ * asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have.
+ */
+asx_status asx_config_check(const asx_config *config, asx_error_info *error);
 
 /* ---- After a callback that did not return. ---- */
 
@@ -1386,6 +1461,26 @@ asx_status asx_region_wait(asx_runtime *rt, asx_region region, asx_task task, in
  * ASX_UNRESOLVED_OBLIGATIONS; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_check(asx_runtime *rt, asx_region region, int32_t state);
+
+/* ---- Memory of regions. ---- */
+
+/* Memory of a region's own: `size` bytes of zeros, aligned to `align`. It is the program's
+ * until the region is Closed, and all of it is given back then, after the drop callbacks of
+ * what was inside; nothing is freed alone. Counts as asx_region_use_storage does, rounded up
+ * to the alignment. With ASX_FLAG_GHOSTS it is overwritten when it is given back, and whoever
+ * writes behind its end, or into it afterwards, is reported (ASX_GHOST_STORAGE).
+ *
+ * Pre: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is writable.
+ * Thread: the owner's. Owns: the memory is the region's. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED when the
+ * memory limit, the pool or the allocator has no more; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_alloc(
+    asx_runtime *rt,
+    asx_region region,
+    size_t size,
+    size_t align,
+    void **out);
 
 /* ---- Tasks. ---- */
 
@@ -1612,13 +1707,20 @@ asx_status asx_task_stopping(asx_runtime *rt, asx_task task);
 asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, const char *message);
 
 /* Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
- * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away.
+ * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away. If it lives `grace_ns` later
+ * (ASX_NONE: however long) it is completed by force: its body is dropped, and its cleanup
+ * stack runs for as long again. The watchdog hook is told of both. One that has run out stays
+ * as it is.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
  * ASX_REENTRANT.
  */
-asx_status asx_task_set_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
+asx_status asx_task_set_watchdog(
+    asx_runtime *rt,
+    asx_task task,
+    uint64_t span_ns,
+    uint64_t grace_ns);
 
 /* Shows that the task is alive: its watchdog starts again.
  *
@@ -2005,7 +2107,7 @@ asx_status asx_witness_release(asx_runtime *rt, asx_witness witness);
       { ASX_NONE, ASX_NONE, ASX_NONE }, 0, 0 }
 #define ASX_TASK_OPTIONS_INIT                                                                      \
     { (uint32_t)sizeof(asx_task_options), ASX_PRIORITY_DEFAULT,                                    \
-      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0 }
+      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0, ASX_NONE }
 
 /* So many nanoseconds from now. */
 static inline asx_when asx_after(uint64_t ns)

@@ -5,6 +5,7 @@
 //! larger one; that is refused if it asks for something this library does not know.
 
 use crate::abi::{ASX_NONE, AsxStatus, AsxTask};
+use crate::error::{Bad, Checked, Field, field};
 use crate::guard;
 use alloc::string::String;
 use asx_kernel::cancel::ChainLimits;
@@ -88,6 +89,10 @@ pub struct AsxGhost {
 /// Takes a report of a misuse, which is not kept.
 pub type AsxGhostFn = unsafe extern "C" fn(hook: *mut c_void, ghost: *const AsxGhost);
 
+/// Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_.
+pub type AsxWatchdogFn =
+    unsafe extern "C" fn(hook: *mut c_void, rt: *mut crate::AsxRuntime, task: AsxTask, stage: i32);
+
 /// How a runtime is set up: filled by asx_config_init, then changed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -165,6 +170,11 @@ pub struct AsxConfig {
     pub thread: Option<AsxThreadFn>,
     /// Reports of misuse; may be NULL.
     pub ghost: Option<AsxGhostFn>,
+    /// Reports of watchdogs; may be NULL.
+    pub watchdog: Option<AsxWatchdogFn>,
+    /// A task that lives so long after its watchdog has cancelled it is completed by force;
+    /// ASX_NONE: never.
+    pub watchdog_grace_ns: u64,
 }
 
 /// The smallest configuration there was: struct_size, profile, seed.
@@ -212,6 +222,8 @@ impl AsxConfig {
             entropy: None,
             thread: None,
             ghost: None,
+            watchdog: None,
+            watchdog_grace_ns: ASX_NONE,
         };
         let bounded = AsxConfig {
             max_tasks: 64,
@@ -240,22 +252,24 @@ impl AsxConfig {
     ///
     /// # Safety
     /// If not NULL, the pointer is readable for the `struct_size` it leads with.
-    pub(crate) unsafe fn read(from: *const AsxConfig) -> Answer<AsxConfig> {
+    pub(crate) unsafe fn read(from: *const AsxConfig) -> Checked<AsxConfig> {
         // SAFETY: the caller's promise; `prefix` reads no further than `struct_size`.
         let given = unsafe { guard::prefix(from, SMALLEST, LARGEST)? };
-        let head = AsxConfig::of_profile(given.profile()?)?;
+        let head = AsxConfig::of_profile(given.profile()?);
+        let head = head.map_err(|_| Bad::field(Field::Profile))?;
         Ok(AsxConfig { struct_size: size_of::<AsxConfig>() as u32, ..given.over(head) })
     }
 
     /// The kernel's configuration, if every value is in its range.
-    pub(crate) fn kernel(&self) -> Answer<Config> {
+    pub(crate) fn kernel(&self) -> Checked<Config> {
         let known =
             ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL | ASX_FLAG_NO_JOURNAL;
-        guard::ensure(self.flags & !known == 0)?;
-        guard::ensure(self.max_regions > 0 && self.max_steps > 0)?;
+        field(self.flags & !known == 0, Field::Flags)?;
+        field(self.max_regions > 0, Field::MaxRegions)?;
+        field(self.max_steps > 0, Field::MaxSteps)?;
         let given = !self.pool_memory.is_null();
-        let told = self.flags & ASX_FLAG_POOL != 0 && self.pool_bytes > 0;
-        guard::ensure(!given || told)?;
+        field(!given || self.flags & ASX_FLAG_POOL != 0, Field::PoolMemory)?;
+        field(!given || self.pool_bytes > 0, Field::PoolBytes)?;
         let coalesce = (self.coalesce_ns > 0).then(|| Coalesce {
             window: Duration::from_nanos(self.coalesce_ns),
             min_group_size: size(self.coalesce_group),
@@ -268,7 +282,7 @@ impl AsxConfig {
                     ASX_TIE_FIFO => TieBreak::Fifo,
                     ASX_TIE_SEEDED => TieBreak::Seeded,
                     ASX_TIE_TASK_KEY => TieBreak::TaskKey,
-                    _ => return Err(Status::InvalidArgument),
+                    _ => return Err(Bad::field(Field::TieBreak)),
                 },
             },
             wheel: WheelConfig {
@@ -298,7 +312,7 @@ impl AsxConfig {
             when_full: match self.trace_full {
                 ASX_TRACE_OVERWRITE => WhenFull::Overwrite,
                 ASX_TRACE_REFUSE => WhenFull::Refuse,
-                _ => return Err(Status::InvalidArgument),
+                _ => return Err(Bad::field(Field::TraceFull)),
             },
             // A body in C has no destructor: what has to be undone is on the stack.
             forced_cleanup: true,
@@ -358,7 +372,8 @@ pub unsafe extern "C" fn asx_config_init(
         let defaults = AsxConfig::of_profile(profile)?;
         let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };
         // SAFETY: rule 2 of `guard`: the caller promises so many bytes.
-        unsafe { guard::write_prefix(config, struct_size, &defaults) }
+        unsafe { guard::write_prefix(config, struct_size, &defaults)? };
+        Ok(())
     };
     guard::number(fill())
 }
@@ -403,11 +418,12 @@ pub(crate) struct Hooks {
     pub(crate) log: Option<AsxLogFn>,
     pub(crate) thread: Option<AsxThreadFn>,
     pub(crate) ghost: Option<AsxGhostFn>,
+    pub(crate) watchdog: Option<AsxWatchdogFn>,
 }
 
 impl Hooks {
     pub(crate) fn of(config: &AsxConfig) -> Hooks {
-        let AsxConfig { hook, clock, log, thread, ghost, .. } = *config;
-        Hooks { hook, clock, log, thread, ghost }
+        let AsxConfig { hook, clock, log, thread, ghost, watchdog, .. } = *config;
+        Hooks { hook, clock, log, thread, ghost, watchdog }
     }
 }

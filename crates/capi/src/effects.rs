@@ -6,13 +6,14 @@
 //! The unsafe code follows rule 3 of `guard`: the core is taken for one effect at a time and is
 //! free while the program runs. Callbacks get the pointers that were given together with them.
 
-use crate::abi::AsxBody;
+use crate::abi::{AsxBody, AsxTask};
 use crate::config::{AsxGhost, Line};
 use crate::guard::AsxRuntime;
 use crate::state::Core;
 use core::ffi::c_char;
 
 enum Effect {
+    Watchdog(AsxTask, i32),
     Drop(AsxBody),
     Ghost(AsxGhost),
     Line(Line),
@@ -20,13 +21,20 @@ enum Effect {
 
 impl Core {
     fn next_effect(&mut self) -> Option<Effect> {
+        if let Some((task, stage)) = self.watched.pop_front() {
+            return Some(Effect::Watchdog(task, stage));
+        }
         if let Some(body) = self.dropped.pop_front() {
             return Some(Effect::Drop(body));
         }
         if let Some(ghost) = self.ghosts.take_report() {
             return Some(Effect::Ghost(ghost));
         }
-        self.lines.pop_front().map(Effect::Line)
+        if let Some(line) = self.lines.pop_front() {
+            return Some(Effect::Line(line));
+        }
+        // Last: drop callbacks may use the memory of their region.
+        if self.reclaim() { self.ghosts.take_report().map(Effect::Ghost) } else { None }
     }
 }
 
@@ -43,6 +51,13 @@ fn do_one(rt: &AsxRuntime, effect: &Effect) {
         Effect::Drop(AsxBody { drop: Some(drop), ctx, .. }) => {
             // SAFETY: given together by the program; this is the one call.
             unsafe { drop(*ctx) }
+        }
+        Effect::Watchdog(task, stage) => {
+            if let Some(hook) = rt.hooks.watchdog {
+                let own = core::ptr::from_ref(rt).cast_mut();
+                // SAFETY: given together by the program.
+                unsafe { hook(rt.hooks.hook, own, *task, *stage) }
+            }
         }
         Effect::Ghost(ghost) => {
             if let Some(hook) = rt.hooks.ghost {

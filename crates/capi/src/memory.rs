@@ -22,6 +22,7 @@
 //!    allocated is dropped inside it.
 //! 3. The program's functions are written before the state says that they are set, and never again.
 
+use crate::error::{Checked, Field, field};
 use crate::pool::Pool;
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
@@ -57,12 +58,18 @@ impl Reserve {
 
     /// A pool of so many bytes, in the given memory or in some of its own.
     pub(crate) fn create(size: usize, memory: *mut c_void) -> Answer<Reserve> {
+        Reserve::fits(size, memory)?;
+        Held::create(size, memory).map(|held| Reserve(Some(held)))
+    }
+
+    /// Whether a pool of so many bytes can be at all, and in the given memory.
+    pub(crate) fn fits(size: usize, memory: *mut c_void) -> Checked {
         let start = memory as usize;
-        crate::guard::ensure(start.is_multiple_of(Pool::ALIGN) && size >= Pool::LEAST)?;
+        field(start.is_multiple_of(Pool::ALIGN), Field::PoolMemory)?;
+        field(size >= Pool::LEAST, Field::PoolBytes)?;
         // No memory that was given can be larger.
         let fits = isize::try_from(size).is_ok() && start.checked_add(size).is_some();
-        crate::guard::ensure(memory.is_null() || fits)?;
-        Held::create(size, memory).map(|held| Reserve(Some(held)))
+        field(memory.is_null() || fits, Field::PoolBytes)
     }
 
     /// A copy for the time after the runtime, which holds the other one, is gone.

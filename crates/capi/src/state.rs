@@ -3,9 +3,13 @@
 //! The world is the kernel's; what is added here decides nothing about who runs when. A watchdog
 //! that runs out asks the world to cancel its task, as any caller could.
 
-use crate::abi::{AsxBody, AsxTask, AsxTransfer};
-use crate::config::{ASX_FLAG_GHOSTS, ASX_LOG_WARN, AsxConfig, Line};
+use crate::abi::{
+    ASX_NONE, ASX_WATCHDOG_CANCELLED, ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer,
+};
+use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, ASX_LOG_WARN, AsxConfig, Line};
+use crate::error::{Signature, Why};
 use crate::ghost::{Borrows, Ghosts};
+use crate::storage::Storage;
 use crate::store::Stores;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -21,7 +25,6 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, Ask, Offer, TaskError, World};
-use core::ffi::CStr;
 use core::time::Duration;
 
 /// A message: where its bytes are.
@@ -54,6 +57,9 @@ pub(crate) struct Core {
     pub(crate) choose: Seeded,
     pub(crate) random: DetRng,
     pub(crate) stores: Stores,
+    pub(crate) storage: Storage,
+    /// Memory of Closed regions may be kept for a while: there is no pool.
+    pub(crate) keeps_storage: bool,
     pub(crate) ghosts: Ghosts,
     pub(crate) borrows: Borrows,
     /// The task being polled, and the error it has set.
@@ -67,6 +73,8 @@ pub(crate) struct Core {
     pub(crate) releases: bool,
     /// An INTERNAL was answered: nothing may be called.
     pub(crate) broken: bool,
+    /// The argument that the call under way, which fails, has found wrong late.
+    pub(crate) blamed: Option<(&'static str, Why)>,
     /// The last time the runtime has changed hands.
     pub(crate) transfer: AsxTransfer,
     /// Those that were not released.
@@ -85,6 +93,11 @@ pub(crate) struct Core {
     pub(crate) external_wakes: u64,
     pub(crate) max_steps: u64,
     pub(crate) default_watchdog: u64,
+    pub(crate) default_grace: u64,
+    /// Somebody listens to watchdogs.
+    watches: bool,
+    /// What is to be told of them.
+    pub(crate) watched: VecDeque<(AsxTask, i32)>,
     logs: bool,
 }
 
@@ -96,6 +109,8 @@ impl Core {
             choose: Seeded::new(config.seed, 1),
             random: DetRng::new(config.seed, u64::MAX - 1),
             stores: Stores::default(),
+            storage: Storage::default(),
+            keeps_storage: config.flags & ASX_FLAG_POOL == 0,
             ghosts: Ghosts::new(config.flags & ASX_FLAG_GHOSTS != 0, config.ghost.is_some()),
             borrows: Borrows::default(),
             current: None,
@@ -104,6 +119,7 @@ impl Core {
             stepping: false,
             releases: true,
             broken: false,
+            blamed: None,
             transfer: AsxTransfer::NONE,
             witnesses: Arena::new(),
             most_witnesses: config.max_tasks.saturating_mul(Phase::ALL.len() as u64),
@@ -116,17 +132,20 @@ impl Core {
             external_wakes: 0,
             max_steps: config.max_steps,
             default_watchdog: config.watchdog_ns,
+            default_grace: config.watchdog_grace_ns,
+            watches: config.watchdog.is_some(),
+            watched: VecDeque::new(),
             logs: config.log.is_some(),
         })
     }
 
     /// The beginning of a call.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, call: &'static CStr) -> Answer {
+    pub(crate) fn admit(&mut self, call: Signature) -> Answer {
         if self.broken {
             return Err(Status::Internal);
         }
-        self.ghosts.call = if cfg!(feature = "names") { call } else { c"asx" };
+        self.ghosts.call = call;
         self.releases = true;
         Ok(())
     }
@@ -159,7 +178,9 @@ impl Core {
 
     #[inline(always)]
     fn has_effects(&self) -> bool {
-        self.dropped.len() | self.ghosts.reports() | self.lines.len() != 0
+        let due = self.storage.is_due(self.world.reclaims());
+        let told = self.ghosts.reports() | self.lines.len() | self.watched.len();
+        self.dropped.len() | told != 0 || due
     }
 
     /// The end of a poll, or of a run: as the end of a call that went well.
@@ -250,20 +271,25 @@ impl Core {
         }
     }
 
-    /// Arms or replaces a task's watchdog; `None` takes it away.
-    pub(crate) fn watch(&mut self, task: TaskId, span: Option<u64>) {
-        self.watchdogs.set(task, span, self.world.now());
+    /// Arms or replaces a task's watchdog; `None` takes it away. One that has run out goes its way.
+    pub(crate) fn watch(&mut self, task: TaskId, span: Option<u64>, grace: u64) {
+        if self.watchdogs.get(task).is_some_and(|watch| watch.stage != Stage::Awake) {
+            return;
+        }
+        let now = self.world.now();
+        let watch = |span| Watch { span, grace, due: after(now, span), stage: Stage::Awake };
+        self.watchdogs.set(task, span.map(watch));
     }
 
     /// The task shows that it is alive.
     pub(crate) fn kick(&mut self, task: TaskId) {
-        if let Some(span) = self.watchdogs.span(task) {
-            self.watchdogs.set(task, Some(span), self.world.now());
+        if let Some(watch) = self.watchdogs.get(task) {
+            self.watch(task, Some(watch.span), watch.grace);
         }
     }
 
-    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation. When the
-    /// cancel queue is full the rest stay due.
+    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation, and ends
+    /// by force those whose grace is over. When the cancel queue is full the rest stay due.
     #[inline(always)]
     pub(crate) fn expire_watchdogs(&mut self) {
         if !self.watchdogs.due.is_empty() {
@@ -273,26 +299,60 @@ impl Core {
 
     #[inline(never)]
     fn expire_due(&mut self) {
-        while let Some(task) = self.watchdogs.due(self.world.now()) {
-            if !self.is_over(task) {
-                let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
-                match self.world.cancel_task(task, ask) {
-                    Ok(_) => {
-                        self.watchdogs.expired += 1;
-                        let line = || format!("watchdog: {task} was not kicked in time");
-                        self.log(ASX_LOG_WARN, line);
-                    }
+        while let Some((task, watch)) = self.watchdogs.due(self.world.now()) {
+            let next = match watch.stage {
+                _ if self.is_over(task) => None,
+                Stage::Awake => match self.cancel_watched(task) {
                     Err(Status::ResourceExhausted) => return,
-                    Err(_) => {}
+                    Err(_) => None,
+                    Ok(()) => (watch.grace != ASX_NONE).then_some((Stage::Cancelled, watch.grace)),
+                },
+                Stage::Cancelled => {
+                    self.force_watched(task);
+                    // What cleans up without a time of its own has to be polled first.
+                    Some((Stage::Forced, watch.grace.max(1)))
                 }
-            }
-            self.watch(task, None);
+                Stage::Forced => {
+                    let _ = self.world.force_task(task);
+                    None
+                }
+            };
+            let next = next.filter(|_| !self.is_over(task));
+            let due = |span| after(self.world.now(), span);
+            let watch = next.map(|(stage, span)| Watch { stage, due: due(span), ..watch });
+            self.watchdogs.set(task, watch);
         }
+    }
+
+    fn cancel_watched(&mut self, task: TaskId) -> Answer {
+        let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
+        self.world.cancel_task(task, ask)?;
+        self.watchdogs.expired += 1;
+        self.tell_watchdog(task, ASX_WATCHDOG_CANCELLED, "was not kicked in time");
+        Ok(())
+    }
+
+    fn force_watched(&mut self, task: TaskId) {
+        self.tell_watchdog(task, ASX_WATCHDOG_FORCED, "did not stop in time and is ended by force");
+        self.watchdogs.forced += 1;
+        let _ = self.world.force_task(task);
+    }
+
+    fn tell_watchdog(&mut self, task: TaskId, stage: i32, line: &str) {
+        if self.watches {
+            self.watched.push_back((self.task_handle(task), stage));
+        }
+        self.log(ASX_LOG_WARN, || format!("watchdog: {task} {line}"));
     }
 
     /// Tasks cancelled by their watchdog so far.
     pub(crate) fn watchdogs_expired(&self) -> u64 {
         self.watchdogs.expired
+    }
+
+    /// Tasks ended by force by their watchdog so far.
+    pub(crate) fn watchdogs_forced(&self) -> u64 {
+        self.watchdogs.forced
     }
 
     /// The next instant at which something happens by itself.
@@ -314,7 +374,7 @@ impl Core {
         if !self.is_over(task) {
             return;
         }
-        self.watchdogs.set(task, None, Time::ZERO);
+        self.watchdogs.set(task, None);
         if self.auto_release.remove(&task) {
             let _ = self.world.release_task(task);
         }
@@ -332,28 +392,52 @@ impl Core {
     }
 }
 
-/// Who must be kicked until when.
+/// How far a watchdog has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The task must be kicked until then.
+    Awake,
+    /// It was cancelled, and must be over until then.
+    Cancelled,
+    /// It was ended by force, and its cleanup stack must be done until then.
+    Forced,
+}
+
+/// A task's watchdog.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    span: u64,
+    grace: u64,
+    due: Time,
+    stage: Stage,
+}
+
+fn after(now: Time, span: u64) -> Time {
+    now + Duration::from_nanos(span)
+}
+
+/// Who must be kicked, or be over, until when.
 #[derive(Default)]
 struct Watchdogs {
     due: Set<(Time, TaskId)>,
-    spans: Map<TaskId, (u64, Time)>,
+    all: Map<TaskId, Watch>,
     expired: u64,
+    forced: u64,
 }
 
 impl Watchdogs {
-    fn set(&mut self, task: TaskId, span: Option<u64>, now: Time) {
-        if let Some((_, due)) = self.spans.remove(&task) {
+    fn set(&mut self, task: TaskId, watch: Option<Watch>) {
+        if let Some(Watch { due, .. }) = self.all.remove(&task) {
             self.due.remove(&(due, task));
         }
-        if let Some(span) = span {
-            let due = now + Duration::from_nanos(span);
-            self.spans.insert(task, (span, due));
-            self.due.insert((due, task));
+        if let Some(watch) = watch {
+            self.all.insert(task, watch);
+            self.due.insert((watch.due, task));
         }
     }
 
-    fn span(&self, task: TaskId) -> Option<u64> {
-        self.spans.get(&task).map(|(span, _)| *span)
+    fn get(&self, task: TaskId) -> Option<Watch> {
+        self.all.get(&task).copied()
     }
 
     #[inline]
@@ -362,8 +446,8 @@ impl Watchdogs {
     }
 
     /// The first whose time is up.
-    fn due(&self, now: Time) -> Option<TaskId> {
+    fn due(&self, now: Time) -> Option<(TaskId, Watch)> {
         let (due, task) = *self.due.first()?;
-        (due <= now).then_some(task)
+        if due <= now { self.get(task).map(|watch| (task, watch)) } else { None }
     }
 }

@@ -13,8 +13,9 @@ use crate::abi::{
 };
 use crate::config::ASX_LOG_WARN;
 use crate::effects;
+use crate::error::{Checked, Fault, Signature, Why, check};
 use crate::ghost::ASX_GHOST_BORROW_ACROSS_POLL;
-use crate::guard::{AsxRuntime, Look, caught, ensure};
+use crate::guard::{AsxRuntime, Look, caught};
 use crate::mailbox::Mailbox;
 use crate::state::{Body, Core};
 use alloc::format;
@@ -24,7 +25,6 @@ use asx_kernel::lanes::Lane;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, Ask, PollEnd, Step, TaskError};
-use core::ffi::CStr;
 use core::time::Duration;
 
 /// How far a run may go.
@@ -63,34 +63,40 @@ enum Next {
 /// Polls up to `most` tasks at `now`. `whole`: reaching the profile's bound is an error.
 pub(crate) fn drive(
     rt: &AsxRuntime,
-    call: &'static CStr,
+    signature: Signature,
     now: u64,
     most: u64,
     whole: bool,
-    progress: Answer<Look<AsxProgress>>,
+    progress: Checked<Look<AsxProgress>>,
 ) -> Answer {
     let enter = || {
-        let progress = progress?;
+        let progress = progress.map_err(|bad| signature.fault("progress", bad))?;
         // An argument like any other: looked at before the thread is.
-        ensure(now != ASX_NOW || rt.hooks.clock.is_some())?;
+        check(now != ASX_NOW || rt.hooks.clock.is_some(), Why::Clock)
+            .map_err(|bad| signature.fault("now", bad))?;
         rt.check_thread()?;
         rt.occupy()?;
-        let idle = caught(|| inside(rt, call, now, most, progress));
+        let idle = caught(|| inside(rt, signature, now, most, progress));
         if idle == Err(Status::Internal) {
             // SAFETY: rule 3: whatever was broken, nothing is borrowed any more.
             unsafe { rt.with(|core| core.broken = true) }
         }
         rt.vacate();
-        idle
+        match idle? {
+            false if whole => Err(Fault::from(Status::ResourceExhausted)),
+            _ => Ok(()),
+        }
     };
-    let idle = enter().inspect_err(|status| rt.turned_away(*status))?;
-    if whole && !idle { Err(Status::ResourceExhausted) } else { Ok(()) }
+    enter().map_err(|fault| {
+        rt.turned_away(signature, fault);
+        fault.status
+    })
 }
 
 /// The same by who has gone inside: whether nothing can run any more.
 fn inside(
     rt: &AsxRuntime,
-    call: &'static CStr,
+    call: Signature,
     now: u64,
     most: u64,
     progress: Look<AsxProgress>,
@@ -109,7 +115,7 @@ fn inside(
 }
 
 /// The time a caller gave, or the clock's, which may call nothing meanwhile.
-fn instant(rt: &AsxRuntime, call: &'static CStr, now: u64) -> Answer<Time> {
+fn instant(rt: &AsxRuntime, call: Signature, now: u64) -> Answer<Time> {
     let clock = match rt.hooks.clock {
         Some(clock) if now == ASX_NOW => clock,
         _ => return Ok(Time::from_nanos(now)),
@@ -172,7 +178,7 @@ fn poll(rt: &AsxRuntime, task: AsxTask, body: AsxBody) -> i32 {
 
 impl Core {
     /// Refuses a run inside a run.
-    fn may_run(&mut self, call: &'static CStr) -> Answer {
+    fn may_run(&mut self, call: Signature) -> Answer {
         self.admit(call)?;
         if self.stepping || self.current.is_some() { Err(Status::Reentrant) } else { Ok(()) }
     }
@@ -180,7 +186,7 @@ impl Core {
     /// Begins a run of at most so many polls: how many, given the profile.
     fn begin_run(
         &mut self,
-        call: &'static CStr,
+        call: Signature,
         rt: &AsxRuntime,
         now: Time,
         most: u64,

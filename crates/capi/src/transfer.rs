@@ -121,9 +121,11 @@ pub unsafe extern "C" fn asx_runtime_transfer(
     to: u64,
     certificate: *mut AsxTransfer,
 ) -> AsxStatus {
+    let signature = signature!(asx_runtime_transfer(rt, to, certificate));
     let transfer = || {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-        let (rt, place) = unsafe { (AsxRuntime::of(rt)?, Look::new(certificate)?) };
+        let (rt, place) = unsafe { (AsxRuntime::of(rt)?, Look::new(certificate)) };
+        let place = place.map_err(|bad| signature.fault("certificate", bad))?;
         rt.check_thread()?;
         let from = guard::caller(&rt.hooks);
         rt.occupy()?;
@@ -136,7 +138,9 @@ pub unsafe extern "C" fn asx_runtime_transfer(
         rt.owner.set(to);
         Ok(())
     };
-    number(guard::caught(transfer))
+    let answer = guard::caught(transfer);
+    // SAFETY: rule 1 of `guard`: what the caller promises.
+    unsafe { guard::answered(rt, signature, answer) }
 }
 
 export! {
@@ -148,15 +152,16 @@ export! {
     /// one that was never given; ASX_AFFINITY_VIOLATION for who does not own the runtime;
     /// ASX_REENTRANT.
     fn asx_runtime_accept(rt, certificate: *const AsxTransfer) {
-        let least = size_of::<AsxTransfer>();
-        let given = guard::prefix(certificate, least, 4096)?.over(AsxTransfer::NONE);
+        let given = guard::prefix(certificate, size_of::<AsxTransfer>(), 4096)?;
+
         |core| {
-            let last = core.transfer;
+            let (given, last) = (given.over(AsxTransfer::NONE), core.transfer);
             guard::ensure(given.epoch > 0 && given.reserved == 0)?;
             if given.epoch != last.epoch {
                 return Err(Status::StaleHandle);
             }
-            guard::ensure((given.from, given.to) == (last.from, last.to))
+            guard::ensure((given.from, given.to) == (last.from, last.to))?;
+            Ok(())
         }
     }
 }
@@ -164,7 +169,7 @@ export! {
 impl Core {
     /// Writes a transfer down, if one can be made now.
     fn transfer(&mut self, from: u64, to: u64) -> Answer<AsxTransfer> {
-        self.admit(c"asx_runtime_transfer")?;
+        self.admit(signature!(asx_runtime_transfer(rt, to, certificate)))?;
         if self.stepping || self.current.is_some() {
             return Err(Status::Reentrant);
         }

@@ -5,14 +5,26 @@ use super::{abuse, answers, panics, sizes};
 use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
 use crate::{Result, apt};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A stripped program must be smaller.
-const MOST_BYTES: u64 = 200 * 1024;
+const MOST_BYTES: u64 = 208 * 1024;
 
-const TESTS: [&str; 9] =
-    ["basics", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools", "ghosts"];
+const TESTS: [&str; 12] = [
+    "basics",
+    "errors",
+    "storage",
+    "watchdogs",
+    "ends",
+    "quiet",
+    "handles",
+    "threads",
+    "hooks",
+    "profiles",
+    "pools",
+    "ghosts",
+];
 /// Those that say nothing about how large the pool of the full build is, and what it lacks.
 const EMBEDDED: [&str; 8] =
     ["embedded", "basics", "ends", "quiet", "handles", "threads", "hooks", "ghosts"];
@@ -218,7 +230,7 @@ fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
     install_from(built, &prefix)?;
     let example = sources().join("examples/c/pipeline.c");
     match have("pkg-config", &["pkg-config"]) {
-        Ok(()) => with_pkg_config(&prefix, &example, &folder.join("consumer"))?,
+        Ok(()) => with_pkg_config(&prefix, &folder.join("guide.c"), &folder.join("app"))?,
         Err(why) => skipped.push(format!("pkg-config: {why}")),
     }
     match have("cmake", &["cmake", "make"]) {
@@ -228,14 +240,18 @@ fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
     Ok(skipped)
 }
 
-fn with_pkg_config(prefix: &Path, example: &Path, to: &PathBuf) -> Result {
-    let packages = prefix.join("lib/pkgconfig");
-    let mut ask = command("pkg-config", &["--cflags", "--libs", "asx"]);
-    let flags = output(ask.env("PKG_CONFIG_PATH", packages))?;
-    let mut compile = command("cc", &["-std=c99", "-o"]);
-    compile.arg(to).arg(example).args(flags.split_whitespace());
-    sh(&mut compile)?;
-    sh(Command::new(to).env("LD_LIBRARY_PATH", prefix.join("lib")))
+/// The guide's own line, word by word, and the program it makes, with nothing set for either.
+fn with_pkg_config(prefix: &Path, program: &Path, folder: &Path) -> Result {
+    let io = |error: std::io::Error| error.to_string();
+    let text = fs::read_to_string(root().join("docs/C.md")).map_err(io)?;
+    let mut lines = text.lines().filter(|line| line.starts_with("cc app.c $(PKG_CONFIG_PATH="));
+    let line = lines.next().ok_or("docs/C.md has no line for pkg-config")?;
+    let line = line.replace("DIR", &prefix.to_string_lossy());
+    fs::create_dir_all(folder).map_err(io)?;
+    fs::copy(program, folder.join("app.c")).map_err(io)?;
+    let _ = fs::remove_file(folder.join("a.out"));
+    sh(command("sh", &["-ec", &line]).current_dir(folder))?;
+    sh(Command::new("./a.out").current_dir(folder).env_remove("LD_LIBRARY_PATH"))
 }
 
 fn with_cmake(prefix: &Path, example: &Path, folder: &Path) -> Result {

@@ -281,7 +281,7 @@ static void watchdogs(void)
         OK(asx_get_stats(rt, &stats));
         EQUAL(stats.watchdogs, 1);
         EQUAL(warnings, has(ASX_FEATURE_DUMP) ? i + 1 : 0);
-        OK(asx_task_set_watchdog(rt, kicked, ASX_NONE));
+        OK(asx_task_set_watchdog(rt, kicked, ASX_NONE, ASX_NONE));
         drain(rt, 1000 * MS);
         OK(asx_get_stats(rt, &stats));
         EQUAL(stats.watchdogs, 1);

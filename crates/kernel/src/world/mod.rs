@@ -108,6 +108,8 @@ record! {
         journal: Journal = config.new_journal(),
         /// Cleanup entries that were dropped before they were done.
         cleanups_cut: u64,
+        /// Closed regions whose storage was given back.
+        reclaims: u64,
         released: Vec<P>,
         dropped: Vec<V>,
         config: Config = config,
@@ -161,6 +163,9 @@ impl<P, V> World<P, V> {
         /// Whether there is something to take with [`World::take_released`] or
         /// [`World::take_dropped`].
         has_let_go(&self) -> bool = self.released.len() | self.dropped.len() != 0;
+        /// Closed regions whose storage was given back: a host that has memory of its own for them
+        /// looks for those when this has grown.
+        reclaims(&self) -> u64 = self.reclaims;
         /// The run queues.
         scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }

@@ -60,7 +60,9 @@ impl<P, V> RegionStore for World<P, V> {
         let outcome = record.fold.severity();
         let children = take(&mut record.closed_children);
         let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
-        self.usage.storage_bytes -= take(&mut record.storage);
+        let storage = take(&mut record.storage);
+        self.usage.storage_bytes -= storage;
+        self.reclaims += u64::from(storage > 0);
         self.usage.regions -= 1;
         self.note_region(region, EventKind::RegionOutcome { outcome });
         if keep {
