@@ -10,7 +10,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::audit::Owner;
-use crate::cell::{Activity, FREE, Header, Runnable, TaskRef, TimerToken};
+use crate::cell::{Activity, FREE, Header, Runnable, Seized, TaskRef, TimerToken, Woken};
 use crate::core::{Alarm, Core};
 use crate::cx::Wait;
 use crate::poll;
@@ -345,14 +345,14 @@ impl Region {
     pub(crate) fn force_task(&self, task: &TaskRef) -> bool {
         let host = &*self.core.host;
         let here = task.pin == FREE || host.here() == Some(task.pin);
-        if here && let Some(scheduled) = task.word.seize() {
-            if scheduled && host.unschedule(task.id()).is_none() {
+        if here && let Some(seized) = task.word.seize() {
+            if seized == Seized::Queued && host.unschedule(task.id()).is_none() {
                 host.dead_entries(task.lane(), 1);
             }
             poll::force(task);
             return true;
         }
-        if task.word.force() {
+        if task.word.force() == Woken::Enqueue {
             // SAFETY: `force` has counted a reference for it.
             host.schedule(unsafe { Runnable::new(task.as_ptr()) });
         }

@@ -17,7 +17,8 @@ use crate::audit::Owner;
 use crate::budget;
 use crate::cancel_wakers;
 use crate::cell::{
-    Complete, End, Header, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of, unsigned,
+    Complete, End, Header, PollEnd, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of,
+    unsigned,
 };
 use crate::channel::session::dropping_by_force;
 use crate::context::{self, PollContext};
@@ -172,7 +173,7 @@ fn settle(turn: &PollContext) {
     if woken {
         task.word.end_woken_poll(reserve);
     }
-    if woken || task.word.end_poll_with(reserve) {
+    if woken || task.word.end_poll(reserve) == PollEnd::Requeue {
         // SAFETY: it was scheduled during the poll, whose reference is the entry's now.
         task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
     }

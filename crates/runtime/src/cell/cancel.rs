@@ -13,7 +13,7 @@ use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::{TaskEffect, TaskState};
 
-use super::word::Requested;
+use super::word::{CancelRequest, Requested};
 use super::{Header, Runnable};
 use crate::footprint::{Object, Part};
 
@@ -110,10 +110,10 @@ impl Header {
             })
         };
         if !self.region.core.recording() {
-            return self.word.request_cancel(moves, true);
+            return self.word.request_cancel(CancelRequest { moves, unlock: true });
         }
         self.region.core.see_mark(mark);
-        let requested = self.word.request_cancel(moves, false);
+        let requested = self.word.request_cancel(CancelRequest { moves, unlock: false });
         if let Requested::Live { effect, .. } = requested {
             // SAFETY: as above.
             unsafe {

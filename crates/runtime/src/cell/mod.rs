@@ -102,7 +102,9 @@ pub(crate) use waker::task_number;
 pub(crate) use waker::{is_task_waker, task_of};
 pub use word::Activity;
 pub(crate) use word::Word;
-pub(crate) use word::{Begin, Complete, Ended, RESERVE, Requested, Snapshot, Woken, unsigned};
+pub(crate) use word::{
+    Begin, Complete, Ended, PollEnd, RESERVE, Requested, Seized, Snapshot, Woken, unsigned,
+};
 use word::{HANDLE, SCHEDULED};
 
 /// A task that may run on any worker.

@@ -60,7 +60,7 @@ fn plain_means_the_ready_lane_at_the_usual_priority() {
         assert!(word.body_ended());
         check(TaskState::Finalizing);
         // The request asked for one more poll, which ends it.
-        assert!(word.end_poll());
+        assert!(word.end_poll(0) == PollEnd::Requeue);
         // SAFETY: rule 1: what was the poll's.
         let again = unsafe { Runnable::new(entry.as_ptr()) };
         assert!(again.run());

@@ -7,23 +7,38 @@
 //! | references | mark |  |  | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
 //! +------------+------+--+--+-------+------+-----+------+-----+-----+------+-------+---------+
 //! ```
-//! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
+//! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says; the steps are
+//! those of [`begin`](Word::begin), [`start`](Word::start),
+//! [`request_cancel`](Word::request_cancel), [`acknowledge`](Word::acknowledge),
+//! [`body_ended`](Word::body_ended) and [`complete`](Word::complete).
 //!
-//! - `SCHEDULED`: the task is to be polled: an entry for it is in some queue, or, while `POLLING`,
-//!   will be put there by the poller. Set by wakes, cleared when a poll begins.
-//! - `POLLING`: one thread is inside the poll step. Set by whoever finds `SCHEDULED` without
-//!   `POLLING` in an entry it took from a queue; cleared by the same thread.
-//! - `HANDLE`: the task's handle lives.
-//! - `WAKER`: the join waker is set. While the task has not completed the handle may clear it to
-//!   get the waker back; once it has, the waker is the completer's.
-//! - `TAKEN`: somebody has claimed the result (or its destruction). Set once, by one.
-//! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
-//! - `CLEANING` (11): the body has ended by itself, and polls of what it left are bounded.
+//! - `SCHEDULED`: the task is to be polled. Without `POLLING` exactly one entry that counts is in
+//!   some queue; with it, the poller makes that entry when the poll ends. Set by wakes, requests
+//!   and force, by whichever of them finds it clear; cleared when a poll begins, and for good when
+//!   the task completes: a wake of a completed task sets nothing.
+//! - `POLLING`: one thread is inside the poll step, or is ending the task. Set by who takes an
+//!   entry from a queue and finds `SCHEDULED` without `POLLING`, or by who seizes a task that
+//!   nobody polls; cleared by the same thread. Never set in a completed task.
+//! - `HANDLE`: the task's handle lives. Set when the task is made, cleared by the handle's drop.
+//! - `WAKER`: the join waker is set. Set by the handle while the task has not completed, which may
+//!   also clear it to get the waker back; once the task has completed, the waker is the
+//!   completer's, and the flag stays.
+//! - `TAKEN`: somebody has claimed the result, or its destruction. Set once, by one: the handle,
+//!   the scope (only with `KEPT`), or the completer (only without `HANDLE`). Never before the task
+//!   has completed.
+//! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone. Set by the
+//!   completer, in the step that completes.
+//! - `FORCE`: patience is over: the next poll ends the task instead. Set by who runs out of
+//!   patience while the task has not completed. Never cleared.
+//! - `LOCK`: somebody reads or changes the cancel, for a few instructions. Set and cleared by one
+//!   thread at a time; nobody waits for anything else while it is set.
+//! - `CLEANING` (11): the body has ended by itself, and polls of what it left are bounded. Set by
+//!   the poller. Never cleared.
 //! - `FOREIGN` (12): an operation of the task has left a waker of somebody else's
-//!   ([`foreign`](crate::foreign)). Set before who leaves it looks for a request. Never cleared.
-//! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
+//!   ([`cancel_wakers`](crate::cancel_wakers)). Set before who leaves it looks for a request.
+//!   Never cleared.
 //! - *mark*: of the thread that recorded the task's last event; 0 if nothing is recorded.
-//! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
+//! - *references*: one for each owner (rule 1 of cells), counted in the step that makes it one.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -178,10 +193,11 @@ pub enum Activity {
     Waiting,
 }
 
-/// What a wake came to.
+/// What a wake came to, or a demand to end the task by force.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// The caller puts the task into a queue.
+    /// The caller puts the task into a queue. The reference of that entry was counted.
     Enqueue,
     /// Somebody else has done so, or the poller will.
     Pending,
@@ -189,7 +205,37 @@ pub(crate) enum Woken {
     Stale,
 }
 
+/// How a task that was not over after a poll goes on.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PollEnd {
+    /// It waits to be woken.
+    Idle,
+    /// It was woken meanwhile: the caller puts it into a queue, with the poll's reference.
+    Requeue,
+}
+
+/// What became of a task that somebody has seized, to end it.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seized {
+    /// It waited.
+    Idle,
+    /// It was scheduled: an entry of it, which is dead now, is in some queue.
+    Queued,
+}
+
+/// How a task is asked to stop.
+#[derive(Clone, Copy)]
+pub(crate) struct CancelRequest {
+    /// Its place in the cancel lane is another than before.
+    pub(crate) moves: bool,
+    /// The caller has the cancel lock and gives it back with the same step.
+    pub(crate) unlock: bool,
+}
+
 /// What a cancel request came to.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requested {
     /// The task is over: nothing happens.
@@ -227,6 +273,7 @@ pub(crate) fn unsigned(_before: Snapshot, after: Snapshot) -> Option<Snapshot> {
 }
 
 /// How a task ended.
+#[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) wake_joiner: bool,
@@ -235,6 +282,7 @@ pub(crate) struct Ended {
 }
 
 /// How a handle went.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parted {
     /// The caller has claimed the result and drops it.
@@ -322,40 +370,34 @@ impl Word {
         self.update(|word| word.step(TaskEvent::Poll));
     }
 
-    /// Takes over a task nobody polls, to end it: whether it was scheduled, so that an entry of it
-    /// is in some queue. The reference of the poll that this is was counted.
-    pub(crate) fn seize(&self) -> Option<bool> {
+    /// Takes over a task nobody polls, to end it. The reference of the poll that this is was
+    /// counted.
+    pub(crate) fn seize(&self) -> Option<Seized> {
         self.update(|word| {
-            let free = !word.is(POLLING) && !word.is_completed();
-            free.then(|| (Snapshot(plus(word.0 | POLLING, 1)), word.is(SCHEDULED)))
+            if word.is(POLLING) || word.is_completed() {
+                return None;
+            }
+            let seized = if word.is(SCHEDULED) { Seized::Queued } else { Seized::Idle };
+            Some((Snapshot(plus(word.0 | POLLING, 1)), seized))
         })
     }
 
-    /// Has the next poll end the task: whether the caller puts it into a queue for that. Then the
-    /// reference of that entry was counted.
-    pub(crate) fn force(&self) -> bool {
-        let forced = self.update(|word| {
-            if word.is_completed() {
-                return None;
-            }
-            let enqueue = !word.is(SCHEDULED | POLLING);
-            let next = word.0 | FORCE | SCHEDULED;
-            Some((Snapshot(plus(next, enqueue.into())), enqueue))
-        });
-        forced.unwrap_or(false)
+    /// Has the next poll end the task, which is woken for that.
+    pub(crate) fn force(&self) -> Woken {
+        self.schedule(FORCE)
     }
 
-    /// The caller's poll is over and the task is not: whether the caller puts it into a queue. Then
-    /// the poll's reference is that entry's; else it goes. What is left of the reserve goes.
+    /// The caller's poll is over and the task is not. The poll's reference is that of the entry the
+    /// caller makes, or goes; what is left of the reserve goes.
     #[inline]
-    pub(crate) fn end_poll_with(&self, reserve: u32) -> bool {
+    pub(crate) fn end_poll(&self, reserve: u32) -> PollEnd {
         let ended = self.update(|word| {
-            let again = word.is(SCHEDULED);
+            let end = if word.is(SCHEDULED) { PollEnd::Requeue } else { PollEnd::Idle };
             // Not the last one: until it completes the task has its region's.
-            let next = minus(word.0 & !POLLING, reserve + u32::from(!again));
-            Some((Snapshot(next), again))
+            let own = u32::from(end == PollEnd::Idle);
+            Some((Snapshot(minus(word.0 & !POLLING, reserve + own)), end))
         });
-        ended.unwrap_or(false)
+        ended.unwrap_or(PollEnd::Idle)
     }
 
     /// The same of a task that has woken itself in the poll, which is seen only now: the caller
@@ -365,21 +407,21 @@ impl Word {
         self.update(|word| Some((Snapshot(minus((word.0 | SCHEDULED) & !POLLING, reserve)), ())));
     }
 
-    /// [`end_poll_with`](Word::end_poll_with) nothing in reserve.
-    #[cfg(all(test, not(loom)))]
-    pub(crate) fn end_poll(&self) -> bool {
-        self.end_poll_with(0)
-    }
-
-    /// A waker of the task was used. The reference of an entry that is to be made was counted.
+    /// A waker of the task was used.
     #[inline]
     pub(crate) fn wake(&self) -> Woken {
+        self.schedule(0)
+    }
+
+    /// The task is to be polled, and has these flags from now on.
+    #[inline]
+    fn schedule(&self, flags: u64) -> Woken {
         let woken = self.update(|word| {
             if word.is_completed() {
                 return None;
             }
             // Written even if it is set already: the poll sees what came before the wake.
-            let next = word.0 | SCHEDULED;
+            let next = word.0 | SCHEDULED | flags;
             Some(if word.is(SCHEDULED | POLLING) {
                 (Snapshot(next), Woken::Pending)
             } else {
@@ -390,9 +432,8 @@ impl Word {
     }
 
     /// Asks the task to stop, for a reason that has been noted: who sees the request finds it.
-    /// `moves`: its place in the cancel lane is another than before. `unlock`: the caller has the
-    /// cancel lock and gives it back with the same step.
-    pub(crate) fn request_cancel(&self, moves: bool, unlock: bool) -> Requested {
+    pub(crate) fn request_cancel(&self, how: CancelRequest) -> Requested {
+        let CancelRequest { moves, unlock } = how;
         self.update(|word| {
             if word.is_completed() {
                 return None;

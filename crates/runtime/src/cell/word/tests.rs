@@ -125,12 +125,12 @@ fn marks_are_left_alone_by_all_other_steps() {
     word.sign(0xffff);
     assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 3));
     word.begin_unsigned(true, false);
-    word.wake();
-    word.end_poll();
+    let _ = word.wake();
+    let _ = word.end_poll(0);
     word.add_reference();
     word.drop_reference();
     word.lock_cancel();
-    word.request_cancel(false, true);
+    let _ = word.request_cancel(CancelRequest { moves: false, unlock: true });
     // The entry before the poll, that after it, and the one in the cancel lane.
     assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 4));
     word.sign(1);
@@ -193,10 +193,12 @@ fn only_an_acknowledgement_makes_a_task_end_cancelled() {
 #[test]
 fn a_request_is_the_law_s_and_makes_one_entry_at_most() {
     for word in every_word() {
-        let (requested, after) = on(word, |cell| cell.request_cancel(false, false));
+        let (requested, after) =
+            on(word, |cell| cell.request_cancel(CancelRequest { moves: false, unlock: false }));
         // With the lock given back it is the same step.
         let locked = Snapshot(word.0 | LOCK);
-        let (unlocking, unlocked) = on(locked, |cell| cell.request_cancel(false, true));
+        let (unlocking, unlocked) =
+            on(locked, |cell| cell.request_cancel(CancelRequest { moves: false, unlock: true }));
         assert_eq!((unlocking, unlocked.0), (requested, after.0 & !LOCK), "{:b}", word.0);
         if word.is_completed() {
             assert_eq!((requested, after.0), (Requested::Completed, word.0));
@@ -266,18 +268,25 @@ fn wakes_make_one_entry_and_no_step() {
 
         let (forced, after) = on(word, Word::force);
         let set = if word.is_completed() { 0 } else { SCHEDULED | FORCE };
-        assert_eq!((forced, after.0), (free, word.0 | set), "{:b}", word.0);
+        assert_eq!((forced, after.0), (expected, word.0 | set), "{:b}", word.0);
+        let forced = forced == Woken::Enqueue;
         assert_eq!(in_queue(after), in_queue(word) || forced, "{:b}", word.0);
 
         if !word.is(POLLING) || word.is_completed() {
             continue;
         }
-        let (again, after) = on(word, Word::end_poll);
+        let (end, after) = on(word, |cell| cell.end_poll(0));
+        let again = end == PollEnd::Requeue;
         assert_eq!((again, after.0), (word.is(SCHEDULED), word.0 & !POLLING), "{:b}", word.0);
         assert_eq!(in_queue(after), again, "{:b}", word.0);
         // A wake that only the poller knows of is one before the end of the poll.
         let ((), noted) = on(word, |cell| cell.end_woken_poll(0));
-        assert_eq!(noted.0, on(on(word, Word::wake).1, Word::end_poll).1.0, "{:b}", word.0);
+        assert_eq!(
+            noted.0,
+            on(on(word, Word::wake).1, |cell| cell.end_poll(0)).1.0,
+            "{:b}",
+            word.0
+        );
         assert!(in_queue(noted), "{:b}", word.0);
     }
 }
@@ -299,7 +308,7 @@ fn a_reserve_is_counted_from_the_begin_of_a_poll_to_its_end() {
         let again = Word(AtomicU64::new(cell.0.load(Relaxed)));
         let woken = Word(AtomicU64::new(cell.0.load(Relaxed)));
         woken.end_woken_poll(RESERVE - used);
-        assert!(!cell.end_poll_with(RESERVE - used));
+        assert_eq!(cell.end_poll(RESERVE - used), PollEnd::Idle);
         // The entry has what was the poll's own.
         assert_eq!(woken.load().0, (cell.load().0 | SCHEDULED) + REF);
         assert_eq!(references(&cell), 2 + u64::from(used));
@@ -317,10 +326,11 @@ fn every_entry_and_every_poll_has_one_reference() {
         let says = format!("{:b}", word.0);
         let (woken, _, more) = counted(word, Word::wake);
         assert_eq!(more, i64::from(woken == Woken::Enqueue), "{says}");
-        let (enqueue, _, more) = counted(word, Word::force);
-        assert_eq!(more, i64::from(enqueue), "{says}");
+        let (forced, _, more) = counted(word, Word::force);
+        assert_eq!(more, i64::from(forced == Woken::Enqueue), "{says}");
         for (moves, unlock) in [(false, false), (true, false), (false, true), (true, true)] {
-            let (requested, _, more) = counted(word, |cell| cell.request_cancel(moves, unlock));
+            let (requested, _, more) =
+                counted(word, |cell| cell.request_cancel(CancelRequest { moves, unlock }));
             let made = matches!(requested, Requested::Live { enqueue: true, .. });
             assert_eq!(more, i64::from(made), "{says}");
         }
@@ -329,8 +339,8 @@ fn every_entry_and_every_poll_has_one_reference() {
         let (begun, _, more) = counted(word, |cell| cell.begin_unsigned(true, false));
         assert!(more == 0, "the entry's: {says} {begun:?}", begun = begun.is_some());
         if word.is(POLLING) && !word.is_completed() {
-            let (again, _, more) = counted(word, Word::end_poll);
-            assert_eq!(more, if again { 0 } else { -1 }, "{says}");
+            let (end, _, more) = counted(word, |cell| cell.end_poll(0));
+            assert_eq!(more, if end == PollEnd::Requeue { 0 } else { -1 }, "{says}");
             assert_eq!(counted(word, |cell| cell.end_woken_poll(0)).2, 0, "{says}");
             assert_eq!(
                 counted(word, |cell| cell.complete(Complete { kept: false, reserve: 0 }, unsigned))
@@ -367,16 +377,16 @@ fn a_saturated_count_is_never_used_up() {
         }
         let full = Word(AtomicU64::new(word.0 | PINNED));
         let pinned = |cell: &Word| assert_eq!(cell.0.load(Relaxed) & !(REF - 1), PINNED);
-        full.wake();
+        let _ = full.wake();
         pinned(&full);
         if full.begin(Begin { starts: true, plain: false, reserve: RESERVE }, unsigned).is_some() {
             pinned(&full);
-            full.request_cancel(false, false);
-            full.end_poll_with(RESERVE);
+            let _ = full.request_cancel(CancelRequest { moves: false, unlock: false });
+            let _ = full.end_poll(RESERVE);
         }
-        full.force();
-        full.seize();
-        full.complete(Complete { kept: false, reserve: RESERVE }, unsigned);
+        let _ = full.force();
+        let _ = full.seize();
+        let _ = full.complete(Complete { kept: false, reserve: RESERVE }, unsigned);
         assert!(!full.drop_reference());
         pinned(&full);
     }
@@ -390,7 +400,9 @@ fn what_is_not_kept_is_claimed_by_nobody_but_the_handle() {
         let untouched = |after: Snapshot| assert!(!after.is(TAKEN), "{:b}", word.0);
         untouched(on(word, |cell| cell.complete(Complete { kept: false, reserve: 0 }, unsigned)).1);
         untouched(on(word, |cell| cell.begin_unsigned(true, false).is_some()).1);
-        untouched(on(word, |cell| cell.request_cancel(false, false)).1);
+        untouched(
+            on(word, |cell| cell.request_cancel(CancelRequest { moves: false, unlock: false })).1,
+        );
         untouched(on(word, Word::wake).1);
         let (claimed, after) = on(word, Word::claim_by_handle);
         assert!(claimed && after.0 == word.0);
@@ -442,10 +454,10 @@ fn nobody_asks_for_the_handle_of_a_result_that_was_taken() {
         same(both, |cell| cell.begin_unsigned(true, false).is_some());
         same(both, Word::force);
         if word.is(POLLING) {
-            same(both, Word::end_poll);
+            same(both, |cell| cell.end_poll(0));
         }
         same(both, Word::wake);
-        same(both, |cell| cell.request_cancel(false, false));
+        same(both, |cell| cell.request_cancel(CancelRequest { moves: false, unlock: false }));
         same(both, Word::acknowledge);
         same(both, Word::body_ended);
         same(both, |cell| cell.complete(Complete { kept: false, reserve: 0 }, unsigned));
