@@ -4,10 +4,10 @@
 //! what it does not have keeps the profile's default. One compiled against a newer header passes a
 //! larger one; that is refused if it asks for something this library does not know.
 
-use crate::abi::{ASX_NONE, AsxStatus, AsxTask};
+use crate::abi::{ASX_NONE, AsxStatus, AsxTask, AsxTransfer};
 use crate::guard;
-use alloc::string::String;
 use asx_kernel::cancel::ChainLimits;
+use asx_kernel::ids::TaskId;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::{SchedulerConfig, TieBreak};
 use asx_kernel::status::Status;
@@ -34,6 +34,10 @@ pub const ASX_FLAG_SEED_FROM_ENTROPY: u32 = 2;
 /// ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
 pub const ASX_FLAG_POOL: u32 = 4;
 
+/// What the pool cannot serve is refused: the allocator is not asked after the creation. Together
+/// with ASX_FLAG_POOL only, of which it is the default in the embedded and automotive profiles.
+/// Without it a pool that is used up is followed by the allocator (`pool_spills`).
+pub const ASX_FLAG_STRICT: u32 = 64;
 /// There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
 /// two runs were the same cannot be told; everything else is as with one.
 pub const ASX_FLAG_NO_JOURNAL: u32 = 16;
@@ -164,6 +168,12 @@ pub struct AsxConfig {
     pub thread: Option<AsxThreadFn>,
     /// Reports of misuse; may be NULL.
     pub ghost: Option<AsxGhostFn>,
+    /// Finalizers (asx_region_defer) whose region has not begun to run them.
+    pub max_finalizers: u64,
+    /// Entries of all tasks' cleanup stacks (asx_task_push_cleanup).
+    pub max_cleanups: u64,
+    /// Borrows (asx_borrow_begin) not ended.
+    pub max_borrows: u64,
 }
 
 /// The smallest configuration there was: struct_size, profile, seed.
@@ -211,6 +221,9 @@ impl AsxConfig {
             entropy: None,
             thread: None,
             ghost: None,
+            max_finalizers: ASX_NONE,
+            max_cleanups: ASX_NONE,
+            max_borrows: ASX_NONE,
         };
         let bounded = AsxConfig {
             max_tasks: 64,
@@ -223,7 +236,10 @@ impl AsxConfig {
             max_cancel: 128,
             max_trace: 256,
             max_steps: 64,
-            flags: ASX_FLAG_POOL,
+            flags: ASX_FLAG_POOL | ASX_FLAG_STRICT,
+            max_finalizers: 64,
+            max_cleanups: 128,
+            max_borrows: 64,
             ..core
         };
         match profile {
@@ -248,10 +264,14 @@ impl AsxConfig {
 
     /// The kernel's configuration, if every value is in its range.
     pub(crate) fn kernel(&self) -> Answer<Config> {
-        let known =
-            ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL | ASX_FLAG_NO_JOURNAL;
+        let known = ASX_FLAG_GHOSTS
+            | ASX_FLAG_SEED_FROM_ENTROPY
+            | ASX_FLAG_POOL
+            | ASX_FLAG_NO_JOURNAL
+            | ASX_FLAG_STRICT;
         guard::ensure(self.flags & !known == 0)?;
         guard::ensure(self.max_regions > 0 && self.max_steps > 0)?;
+        guard::ensure(!self.is_strict() || self.flags & ASX_FLAG_POOL != 0)?;
         let given = !self.pool_memory.is_null();
         let told = self.flags & ASX_FLAG_POOL != 0 && self.pool_bytes > 0;
         guard::ensure(!given || told)?;
@@ -305,29 +325,51 @@ impl AsxConfig {
         })
     }
 
-    /// Bytes that are enough for the limits. Measured, with room to spare: see the tests in C.
+    /// Whether nothing may be asked of the allocator once the runtime is there.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.flags & ASX_FLAG_STRICT != 0
+    }
+
+    /// Bytes of the pool: as many as were told, if they are enough, else as the limits need.
     pub(crate) fn pool_size(&self) -> Answer<usize> {
-        if self.pool_bytes > 0 {
-            return usize::try_from(self.pool_bytes).map_err(|_| Status::ResourceExhausted);
+        if self.pool_bytes == 0 {
+            return self.pool_need();
         }
+        let told = usize::try_from(self.pool_bytes).map_err(|_| Status::ResourceExhausted)?;
+        let enough = !self.is_strict() || self.pool_need()? <= told;
+        if enough { Ok(told) } else { Err(Status::ResourceExhausted) }
+    }
+
+    /// Bytes that are enough for the limits: what each thing weighs while it lives, and what must
+    /// be at hand then so that it can end.
+    pub(crate) fn pool_need(&self) -> Answer<usize> {
+        let regions = self.max_regions;
+        // Chains of causes, one for each region that is deep inside, both old and new.
+        let chain = regions.min(u64::from(self.chain_depth)).saturating_add(2);
         let weights = [
             (self.max_tasks, 3072),
-            (self.max_regions, 4096),
+            (regions, chain.saturating_mul(160).saturating_add(4096)),
             (self.max_obligations, 512),
             (self.max_channels, 2048),
-            (self.max_timers, 512),
-            (self.max_trace, 384),
+            (self.max_timers, 1024),
+            (self.max_finalizers, 2048),
+            (self.max_cleanups, 512),
+            (self.max_borrows, 64),
+            (self.max_trace, size_of::<asx_kernel::journal::Event>() as u64 * 5 / 4),
         ];
         let weigh =
             |sum: u64, (count, weight): (u64, u64)| sum.checked_add(count.checked_mul(weight)?);
-        let total = weights.into_iter().try_fold(128 * 1024, weigh);
+        let total = weights.into_iter().try_fold(POOL_BASE, weigh);
         let total = total.and_then(|total| usize::try_from(total).ok());
         total.ok_or(Status::InvalidArgument)
     }
 }
 
+/// Bytes of a pool whatever the limits: the runtime itself, what one call may need, and some texts.
+const POOL_BASE: u64 = 128 * 1024;
+
 /// A limit as the kernel has it.
-fn size(limit: u64) -> usize {
+pub(crate) fn size(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
@@ -358,7 +400,7 @@ pub unsafe extern "C" fn asx_config_init(
 }
 
 /// How many bytes a pool needs for the limits of a configuration: what a creation with
-/// ASX_FLAG_POOL and no `pool_bytes` reserves.
+/// ASX_FLAG_POOL and no `pool_bytes` reserves, and the least that one with ASX_FLAG_STRICT takes.
 ///
 /// Pre: `config` points to a configuration from asx_config_init; `out` is writable. Thread: any.
 /// Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, a value out of range, a
@@ -375,14 +417,21 @@ pub unsafe extern "C" fn asx_config_pool_size(
         // SAFETY: rule 2 of `guard`: what the caller promises.
         let (config, out) = unsafe { (AsxConfig::read(config)?, guard::Out::new(out)?) };
         config.kernel()?;
-        out.set(AsxConfig { pool_bytes: 0, ..config }.pool_size()? as u64);
+        out.set(config.pool_need()? as u64);
         Ok(())
     };
     guard::number(size())
 }
 
-/// Text for the log hook.
-pub(crate) type Line = (i32, String);
+/// Something for the log hook, made a text of when it is handed over.
+pub(crate) enum Line {
+    /// A task's watchdog has run out.
+    Watchdog(TaskId),
+    /// So many cleanup entries were not run at the end.
+    CutOff(u64),
+    /// The runtime changes hands.
+    Transfer(AsxTransfer),
+}
 
 /// Something broke, or was about to.
 pub const ASX_LOG_WARN: i32 = 1;

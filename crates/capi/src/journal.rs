@@ -77,8 +77,7 @@ export! {
         let size = Out::maybe(size)?;
         |core| {
             let event = core.world.journal().events().find(|event| event.seq == seq);
-            let line = alloc::format!("{}", event.ok_or(Status::Empty)?);
-            guard::put_text(text, &line, size)
+            guard::put_text(text, format_args!("{}", event.ok_or(Status::Empty)?), size)
         }
     }
 }

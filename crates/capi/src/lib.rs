@@ -25,6 +25,7 @@ extern crate alloc;
 mod guard;
 
 pub mod abi;
+mod ahead;
 pub mod channel;
 pub mod config;
 mod effects;

@@ -11,8 +11,9 @@ use std::process::Command;
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 200 * 1024;
 
-const TESTS: [&str; 9] =
-    ["basics", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools", "ghosts"];
+const TESTS: [&str; 10] = [
+    "basics", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools", "ghosts", "memory",
+];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 /// Programs that are made, not written.
 const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "guide"];
@@ -145,6 +146,9 @@ fn suite(built: &Built, folder: &Path, c: &str, cpp: &str) -> Result<usize> {
             compile(built, c, C99, way, &folder.join(format!("{name}.c")), &into(name))?;
             sh(&mut Command::new(into(name)))?;
             count += 1;
+            if name == "fixtures" {
+                count += faults(built, folder, c)?;
+            }
         }
         let source = sources().join("tests/c/owners.cpp");
         compile(built, cpp, CPP, way, &source, &into("owners"))?;
@@ -152,6 +156,15 @@ fn suite(built: &Built, folder: &Path, c: &str, cpp: &str) -> Result<usize> {
         count += TESTS.len() + EXAMPLES.len() + 1;
     }
     Ok(count)
+}
+
+/// The corpus again, with an allocator that fails.
+fn faults(built: &Built, folder: &Path, c: &str) -> Result<usize> {
+    let (from, to) = (folder.join("fixtures.c"), folder.join("faults"));
+    let way = Way { name: "faults", flags: &["-O0", "-DFAULTS"] };
+    compile(built, c, C99, &way, &from, &to)?;
+    sh(&mut Command::new(to))?;
+    Ok(1)
 }
 
 const C99: &str = "-std=c99";
@@ -170,7 +183,8 @@ fn compile(built: &Built, compiler: &str, std: &str, way: &Way, from: &Path, to:
 fn under_valgrind(folder: &Path) -> Result {
     for name in TESTS.iter().chain(&EXAMPLES).chain(&["abuse", "answers", "owners"]) {
         let mut check = command("valgrind", &VALGRIND.split(' ').collect::<Vec<_>>());
-        sh(check.arg(folder.join(format!("{name}-gcc-O0"))))?;
+        // What a program has to try often it then tries less often.
+        sh(check.arg(folder.join(format!("{name}-gcc-O0"))).arg("sampled"))?;
     }
     Ok(())
 }

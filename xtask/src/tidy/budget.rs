@@ -2,7 +2,7 @@
 
 use super::{Findings, Tree};
 
-const KERNEL_LINES: usize = 6600;
+const KERNEL_LINES: usize = 6900;
 
 /// The lines of code of the kernel: no tests, no comments, no blank lines.
 pub(super) fn kernel_lines(tree: &Tree, findings: &mut Findings) {
@@ -37,8 +37,8 @@ mod tests {
                 ],
             )
         };
-        let what = "the kernel has 6600 lines of code without tests and comments; less than 6600";
-        assert_eq!(count(5600), [format!("crates/kernel/src/lib.rs:1: {what}")]);
-        assert!(count(5599).is_empty());
+        let what = "the kernel has 6900 lines of code without tests and comments; less than 6900";
+        assert_eq!(count(5900), [format!("crates/kernel/src/lib.rs:1: {what}")]);
+        assert!(count(5899).is_empty());
     }
 }

@@ -33,6 +33,7 @@ mod tests;
 mod turn;
 mod types;
 
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
 use crate::queue::{Node, Queue};
@@ -195,7 +196,19 @@ impl<T> Wheel<T> {
         out.len() - before
     }
 
+    /// Makes room for one more timer's entry, and for all to be due or far away at once; the slots
+    /// grow by themselves. Nothing has changed when it fails.
+    pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
+        let most = self.refs() + 1;
+        self.run.try_reserve(most.saturating_sub(self.run.len() - self.taken))?;
+        self.heap.nodes.try_reserve(most.saturating_sub(self.heap.nodes.len()))?;
+        self.slab.try_reserve()
+    }
+
     getters! {
+        /// References to timers, living and cancelled, in slots, run and heap: what a turn of the
+        /// wheel may have to move.
+        refs(&self) -> usize = self.len() + self.dead;
         /// The current time.
         now(&self) -> Time = Time::from_nanos(self.now);
         /// How many timers live.

@@ -1,5 +1,6 @@
 //! One entry per live timer; freed entries are reused last in, first out.
 
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
 use super::level::Ref;
@@ -41,6 +42,14 @@ impl<T> Slab<T> {
     /// The live entry a slot refers to.
     pub(super) fn named(&self, (at, stamp): Ref) -> Option<&Body<T>> {
         self.get(at).filter(|body| body.generation as u32 == stamp)
+    }
+
+    /// Makes room for one more entry, and for all to be freed.
+    pub(super) fn try_reserve(&mut self) -> Result<(), TryReserveError> {
+        if self.free.is_empty() {
+            self.bodies.try_reserve(1)?;
+        }
+        self.free.try_reserve((self.bodies.len() + 1).saturating_sub(self.free.len()))
     }
 
     /// Makes an entry for a timer.

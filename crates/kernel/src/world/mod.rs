@@ -22,6 +22,7 @@ mod permits;
 mod polls;
 mod records;
 mod regions;
+mod reserve;
 mod store;
 mod tasks;
 mod timers;
@@ -57,8 +58,8 @@ use crate::session::{DropContext, PermitEffect, PermitEvent, PermitState, Resolu
 use crate::status::{Coded, Status};
 use crate::task::{Lifecycle, TaskState};
 use crate::time::Time;
-use crate::wheel::{RegisterError, TimerHandle, Wheel, WheelConfig};
-use alloc::collections::{BTreeMap, BTreeSet};
+use crate::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
+use alloc::collections::{BTreeMap, BTreeSet, TryReserveError, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -66,6 +67,7 @@ use alloc::vec::Vec;
 use config::with;
 use core::fmt::Write;
 use core::mem::take;
+use core::ops::Bound::{self, Excluded, Unbounded};
 use core::ops::Range;
 use core::task::Poll;
 use core::time::Duration;
@@ -107,8 +109,12 @@ record! {
         journal: Journal = config.new_journal(),
         /// Cleanup entries that were dropped before they were done.
         cleanups_cut: u64,
-        released: Vec<P>,
-        dropped: Vec<V>,
+        released: VecDeque<P>,
+        /// Lists that are empty between calls, and keep their room.
+        doomed: Vec<TaskId>,
+        due: Vec<Expired<TimerToken>>,
+        /// Queue by queue, as channels gave them up: nothing is copied.
+        dropped: Vec<VecDeque<V>>,
         config: Config = config,
     }
 }
@@ -173,12 +179,27 @@ impl<P, V> World<P, V> {
 
     /// Payloads nobody polls any more, for the host to drop.
     pub fn take_released(&mut self) -> Vec<P> {
-        take(&mut self.released)
+        take(&mut self.released).into()
+    }
+
+    /// The first of those, for hosts that must not allocate here.
+    #[inline]
+    pub fn next_released(&mut self) -> Option<P> {
+        self.released.pop_front()
     }
 
     /// Messages nobody will receive, for the host to drop.
     pub fn take_dropped(&mut self) -> Vec<V> {
-        take(&mut self.dropped)
+        let mut queues = take(&mut self.dropped).into_iter();
+        let mut all = queues.next().map(Vec::from).unwrap_or_default();
+        queues.for_each(|queue| all.extend(queue));
+        all
+    }
+
+    /// Messages nobody will receive, of one channel: as [`take_dropped`](World::take_dropped), for
+    /// hosts that must not allocate here.
+    pub fn pop_dropped(&mut self) -> Option<VecDeque<V>> {
+        self.dropped.pop()
     }
 
     /// Refuses, and says so in the journal, when `used` has reached `limit`.
