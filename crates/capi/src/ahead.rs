@@ -20,14 +20,12 @@ const TEXT: usize = 32;
 /// Calls that add a small thing, a wait or a permit, and do not look at all memory each time.
 const CREDIT: u8 = 8;
 /// Bytes for all of those.
-const SMALL_CALLS: usize = CREDIT as usize * 2048;
+pub(crate) const SMALL_CALLS: usize = CREDIT as usize * 2048;
 
 /// What the creation of a runtime needs before it can prepare anything: the runtime itself, the
 /// scheduler's buckets and the root.
-pub(crate) const CREATION: Aside = Aside {
-    bytes: size_of::<AsxRuntime>() * 5 / 4 + 24 * 1024,
-    piece: size_of::<AsxRuntime>(),
-};
+pub(crate) const CREATION: Aside =
+    Aside { bytes: size_of::<AsxRuntime>() * 5 / 4 + 24 * 1024, piece: size_of::<AsxRuntime>() };
 
 impl Core {
     /// Makes room for one thing more of each kind, and for a text of so many bytes.
@@ -47,10 +45,19 @@ impl Core {
         // Pieces are larger than what is asked for, by a quarter at most.
         let aside = Aside { bytes: bytes.saturating_add(bytes / 4), piece };
         rt.reserve.check(aside, promised)?;
+        self.world.keep_to_headroom();
         self.credit = CREDIT;
         // More than things that live there are only after the next such call.
         self.events_ahead = self.world.events_ahead();
         Ok(())
+    }
+
+    /// Makes room before much may be cancelled, if it can be had; else causes are cut.
+    #[inline]
+    pub(crate) fn refill(&mut self, rt: &AsxRuntime) {
+        if self.world.lacks_headroom() {
+            let _ = self.make_room(rt, 0, self.stores.promised());
+        }
     }
 
     /// Bytes that may be asked for until the next call that adds something is over.

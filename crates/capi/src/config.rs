@@ -5,14 +5,15 @@
 //! larger one; that is refused if it asks for something this library does not know.
 
 use crate::abi::{ASX_NONE, AsxStatus, AsxTask, AsxTransfer};
+use crate::ahead::SMALL_CALLS;
 use crate::guard;
 use asx_kernel::cancel::ChainLimits;
 use asx_kernel::ids::TaskId;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::{SchedulerConfig, TieBreak};
 use asx_kernel::status::Status;
-use asx_kernel::wheel::{Coalesce, WheelConfig};
-use asx_kernel::world::{Answer, Config, Limits};
+use asx_kernel::wheel::{Coalesce, WheelConfig, refs_of};
+use asx_kernel::world::{Answer, Config, Limits, Living};
 use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};
 use core::time::Duration;
@@ -340,33 +341,39 @@ impl AsxConfig {
         if enough { Ok(told) } else { Err(Status::ResourceExhausted) }
     }
 
-    /// Bytes that are enough for the limits: what each thing weighs while it lives, and what must
-    /// be at hand then so that it can end.
+    /// Bytes that are enough for the limits: what each thing weighs while it lives, and twice what
+    /// must be set aside then so that it can end, as free pieces are not all of the right size.
     pub(crate) fn pool_need(&self) -> Answer<usize> {
-        let regions = self.max_regions;
-        // Chains of causes, one for each region that is deep inside, both old and new.
-        let chain = regions.min(u64::from(self.chain_depth)).saturating_add(2);
         let weights = [
-            (self.max_tasks, 3072),
-            (regions, chain.saturating_mul(160).saturating_add(4096)),
-            (self.max_obligations, 512),
-            (self.max_channels, 2048),
-            (self.max_timers, 1024),
-            (self.max_finalizers, 2048),
-            (self.max_cleanups, 512),
+            (self.max_tasks, 1792),
+            (self.max_regions, 2560),
+            (self.max_obligations, 320),
+            (self.max_channels, 1536),
+            (self.max_timers, 512),
+            (self.max_finalizers, 768),
+            (self.max_cleanups, 256),
             (self.max_borrows, 64),
             (self.max_trace, size_of::<asx_kernel::journal::Event>() as u64 * 5 / 4),
         ];
         let weigh =
             |sum: u64, (count, weight): (u64, u64)| sum.checked_add(count.checked_mul(weight)?);
         let total = weights.into_iter().try_fold(POOL_BASE, weigh);
+        let all = Living {
+            tasks: size(self.max_tasks.saturating_add(self.max_finalizers)),
+            regions: size(self.max_regions),
+            small: size(self.max_obligations.saturating_add(self.max_channels)),
+            timers: refs_of(size(self.max_timers)),
+        };
+        let chain = self.kernel()?.chain;
+        let aside = all.headroom(chain).saturating_add(SMALL_CALLS) as u64;
+        let total = total.and_then(|total| total.checked_add(aside.checked_mul(5)? / 2));
         let total = total.and_then(|total| usize::try_from(total).ok());
         total.ok_or(Status::InvalidArgument)
     }
 }
 
-/// Bytes of a pool whatever the limits: the runtime itself, what one call may need, and some texts.
-const POOL_BASE: u64 = 128 * 1024;
+/// Bytes of a pool whatever the limits: the runtime itself and some texts.
+const POOL_BASE: u64 = 96 * 1024;
 
 /// A limit as the kernel has it.
 pub(crate) fn size(limit: u64) -> usize {

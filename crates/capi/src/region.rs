@@ -70,7 +70,7 @@ export! {
     /// (ASX_NONE: never) is completed by force; `first` is NULL or writable: whether it was the
     /// first request. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there is no memory for
-    /// a message or a force, without which it always goes; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// the message, without which it always goes; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_region_close(
         rt,
         region: AsxRegion,
@@ -84,8 +84,9 @@ export! {
         let message = guard::text(message)?;
         let first = Out::maybe(first)?;
         |core| {
-            if message.is_some() || force_ns != ASX_NONE {
-                core.prepare(rt, message.map_or(0, str::len))?;
+            core.refill(guard::runtime(rt)?);
+            if let Some(message) = message {
+                core.prepare(rt, message.len())?;
             }
             let ask = ask(kind, message);
             let force = (force_ns != ASX_NONE).then(|| Duration::from_nanos(force_ns));

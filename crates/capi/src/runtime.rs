@@ -332,6 +332,7 @@ export! {
                 core.prepare(rt, 0)?;
             }
             core.shut = true;
+            core.refill(guard::runtime(rt)?);
             let force = (force_ns != ASX_NONE).then(|| Duration::from_nanos(force_ns));
             core.world.shutdown(Duration::from_nanos(soft_ns), force)
         }

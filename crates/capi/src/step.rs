@@ -187,6 +187,7 @@ impl Core {
         self.may_run(call)?;
         self.stepping = true;
         self.note_strays(rt);
+        self.refill(rt);
         // The kernel looks at its timers before each poll anyway.
         if now > self.world.now() {
             self.world.set_now(now);

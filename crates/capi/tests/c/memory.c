@@ -5,13 +5,19 @@
 static int sampled;
 static unsigned long asked, failing, faults, given, taken;
 static int forever;
+/* If not 0: as many times of 100, at random. */
+static unsigned odds;
+static uint64_t draws;
 static char told[256];
+static char message[4000];
 
 static void *gives(void *hook, size_t size)
 {
     (void)hook;
     ++asked;
-    if (failing && (forever ? asked >= failing : asked == failing)) {
+    draws = draws * 6364136223846793005u + 1442695040888963407u;
+    if (odds ? (draws >> 40) % 100 < odds
+             : failing && (forever ? asked >= failing : asked == failing)) {
         ++faults;
         return NULL;
     }
@@ -131,8 +137,230 @@ static void sizes(void)
     EQUAL(given, taken);
 }
 
+static uint64_t min_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A strict pool of the size that is told holds as much of everything as its limits say, at once, in
+ * a tree as deep as it can be, and all of it can then be closed. The allocator has nothing. */
+static void filled(const asx_config *limits)
+{
+    asx_config config = *limits;
+    asx_runtime *rt;
+    asx_region region;
+    asx_task task = { 0, 0 };
+    asx_obligation obligation;
+    asx_channel channel;
+    asx_timer timer;
+    asx_progress progress;
+    uint64_t i, token, finalizers = 0, cleanups = 0, stops = 0;
+
+    OK(asx_config_pool_size(&config, &config.pool_bytes));
+    rt = runtime_of(&config);
+    asked = 0;
+    failing = forever = 1;
+    region = root(rt);
+    for (i = 1; i < config.max_regions; ++i) {
+        OK(asx_region_open(rt, region, NULL, &region));
+        if (finalizers < config.max_finalizers && ++finalizers)
+            OK(asx_region_defer(rt, region, asx_poll_with(ends, NULL)));
+    }
+    while (finalizers < config.max_finalizers && ++finalizers)
+        OK(asx_region_defer(rt, region, asx_poll_with(ends, NULL)));
+    for (i = 0; i < config.max_obligations; ++i)
+        OK(asx_obligation_reserve(rt, region, &obligation));
+    for (i = 0; i < config.max_channels; ++i)
+        OK(asx_channel_create(rt, &region, 1, sizeof i, &channel));
+    for (i = 0; i < min_of(config.max_tasks, config.max_ready); ++i) {
+        task = spawn(rt, region, waits, NULL);
+        if (cleanups < config.max_cleanups && ++cleanups)
+            OK(asx_task_push_cleanup(rt, task, asx_poll_with(ends, NULL)));
+        OK(asx_task_set_watchdog(rt, task, 1000 * MS));
+        ANSWERS(asx_task_stopping(rt, task), ASX_WOULD_BLOCK);
+    }
+    while (cleanups < config.max_cleanups && ++cleanups)
+        OK(asx_task_push_cleanup(rt, task, asx_poll_with(ends, NULL)));
+    for (i = 0; i < config.max_timers; ++i)
+        OK(asx_timer_arm(rt, region, asx_after((i % 7) * 300 * MS + MS), &task, &timer));
+    for (i = 0; i < config.max_borrows; ++i)
+        OK(asx_borrow_begin(rt, 0, &token));
+    ANSWERS(asx_timer_arm(rt, region, asx_after(MS), NULL, &timer), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_region_open(rt, region, NULL, &region), ASX_RESOURCE_EXHAUSTED);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    OK(asx_soft_stop(rt));
+    /* Stronger and stronger: each time all chains of causes are made anew. */
+    OK(asx_region_close(rt, root(rt), ASX_CANCEL_USER, NULL, ASX_NONE, NULL));
+    OK(asx_region_close(rt, root(rt), ASX_CANCEL_TIMEOUT, NULL, ASX_NONE, NULL));
+    OK(asx_region_close(rt, root(rt), ASX_CANCEL_SHUTDOWN, NULL, 500 * MS, NULL));
+    progress.struct_size = (uint32_t)sizeof progress;
+    do {
+        OK(asx_step(rt, ++stops * MS, 1000, &progress));
+    } while (!progress.idle || asx_quiescent(rt, NULL) != ASX_OK);
+    OK(asx_verify(rt, NULL, 0, NULL));
+    EQUAL(stats_of(rt).pool_spills, 0);
+    OK(asx_runtime_destroy(rt));
+    EQUAL(asked, 0);
+    failing = forever = 0;
+}
+
+enum { SOME = 64 };
+
+/* Random calls, as many as are asked for: with more things than there may be, which come and go.
+ * Whatever they answer, nothing is broken, and nothing was asked for in the middle of a call. */
+static void churn(const asx_config *config, long calls, int releases, unsigned refuses)
+{
+    static uint64_t seed = 1;
+    asx_region regions[SOME] = { { 0, 0 } };
+    asx_task tasks[SOME] = { { 0, 0 } };
+    asx_obligation obligations[SOME] = { { 0, 0 } };
+    asx_channel channels[SOME] = { { 0, 0 } };
+    asx_permit permits[SOME] = { { 0, 0 } };
+    asx_timer timers[SOME] = { { 0, 0 } };
+    asx_witness witness;
+    asx_runtime *rt = runtime_of(config);
+    uint64_t value = 0, now = 0, refused = 0, done = 0;
+    int32_t outcome;
+    unsigned long asked_before = asked;
+    long i;
+
+    failing = refuses ? 1 : 0;
+    odds = refuses;
+    for (i = 0; i < calls; ++i) {
+        asx_status got = ASX_OK;
+        unsigned a, b, c;
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        a = (unsigned)(seed >> 33) % SOME;
+        b = (unsigned)(seed >> 40) % SOME;
+        c = (unsigned)(seed >> 50) % 64;
+        switch (c) {
+        case 0: case 1: case 2:
+            got = asx_region_open(rt, a % 2 ? regions[b] : root(rt), NULL, &regions[a]);
+            break;
+        case 3: case 4: case 5: case 6: case 7: case 8:
+            got = asx_task_spawn(rt, a % 2 ? regions[b] : root(rt), asx_poll_with(waits, NULL), NULL,
+                &tasks[a]);
+            break;
+        case 9: case 10:
+            got = asx_region_defer(rt, regions[a], asx_poll_with(ends, NULL));
+            break;
+        case 11: case 12:
+            got = asx_task_push_cleanup(rt, tasks[a], asx_poll_with(ends, NULL));
+            break;
+        case 13: case 14: case 15:
+            got = asx_obligation_reserve(rt, regions[a], &obligations[b]);
+            break;
+        case 16: case 17:
+            got = asx_obligation_commit(rt, obligations[b]);
+            break;
+        case 18: case 19:
+            got = asx_channel_create(rt, a % 3 ? &regions[a] : NULL, 1 + b % 8, sizeof value,
+                &channels[b]);
+            break;
+        case 20: case 21: case 22:
+            got = asx_channel_try_send(rt, channels[b], &value, sizeof value);
+            break;
+        case 23: case 24:
+            got = asx_channel_recv(rt, channels[b], tasks[a], &value, sizeof value);
+            break;
+        case 25: case 26: case 27:
+            got = asx_channel_reserve(rt, channels[b], tasks[a], (int)(b % 2), &permits[a]);
+            break;
+        case 28:
+            got = asx_permit_send(rt, permits[a], &value, sizeof value);
+            break;
+        case 29:
+            got = asx_permit_abort(rt, permits[a]);
+            break;
+        case 30: case 31: case 32:
+            got = asx_timer_arm(rt, regions[a], asx_after((uint64_t)b * b * b * 300000), &tasks[b],
+                &timers[b]);
+            break;
+        case 33:
+            got = asx_timer_cancel(rt, timers[b], NULL);
+            break;
+        case 34:
+            got = asx_timer_update(rt, timers[b], regions[a], asx_after(b * MS), NULL, &timers[b]);
+            break;
+        case 35: case 36:
+            got = asx_task_sleep(rt, tasks[a], asx_after((uint64_t)b * MS), &timers[b]);
+            break;
+        case 37: case 38:
+            got = asx_task_join(rt, tasks[a], tasks[b], &outcome);
+            break;
+        case 39:
+            got = asx_region_wait(rt, regions[a], tasks[b], &outcome);
+            break;
+        case 40:
+            got = asx_task_set_watchdog(rt, tasks[a], b * MS);
+            break;
+        case 41: case 42:
+            got = asx_task_cancel(rt, tasks[a], ASX_CANCEL_USER, b % 2 ? message + b * 60 : NULL,
+                NULL);
+            break;
+        case 43: case 44:
+            got = asx_region_close(rt, regions[a], (int32_t)(b % 4), b % 3 ? NULL : message + b * 60,
+                b % 2 ? ASX_NONE : b * MS, NULL);
+            break;
+        case 45:
+            got = asx_task_witness(rt, tasks[a], &witness);
+            if (got == ASX_OK)
+                OK(asx_witness_release(rt, witness));
+            break;
+        case 46:
+            got = asx_channel_close_sender(rt, channels[b]);
+            break;
+        case 47:
+            got = asx_channel_close_receiver(rt, channels[b]);
+            break;
+        case 48:
+            got = asx_channel_release(rt, channels[b]);
+            break;
+        case 49:
+            got = asx_task_spawn_failed(rt, regions[a], -1, message + b * 60, &tasks[a]);
+            break;
+        case 50: case 51: case 52: case 53:
+            got = releases ? asx_task_release(rt, tasks[a]) : ASX_OK;
+            break;
+        case 54: case 55:
+            got = releases ? asx_region_release(rt, regions[a]) : ASX_OK;
+            break;
+        case 56:
+            got = asx_region_end(rt, regions[a]);
+            break;
+        case 57:
+            got = asx_task_wake(rt, tasks[a]);
+            break;
+        case 58:
+            got = asx_channel_evict(rt, channels[b], &value, sizeof value, NULL, 0, NULL);
+            break;
+        default:
+            now += (uint64_t)b * MS / 4;
+            OK(asx_step(rt, now, 1 + b, NULL));
+        }
+        EQUAL(got == ASX_INTERNAL, 0);
+        refused += got == ASX_RESOURCE_EXHAUSTED;
+        done += got == ASX_OK;
+        if (i % 20011 == 0)
+            OK(asx_verify(rt, NULL, 0, NULL));
+    }
+    OK(asx_verify(rt, NULL, 0, NULL));
+    EQUAL(stats_of(rt).pool_spills, 0);
+    EQUAL(refused > (uint64_t)calls / 1000 && done > (uint64_t)calls / 20, 1);
+    if (config->flags & ASX_FLAG_STRICT)
+        EQUAL(asked, asked_before);
+    OK(asx_region_close(rt, root(rt), ASX_CANCEL_SHUTDOWN, NULL, ASX_NONE, NULL));
+    for (i = 0; i < 1000; ++i)
+        OK(asx_step(rt, now, ASX_NONE, NULL));
+    /* But for what is in channels that no region has. */
+    EQUAL(asx_quiescent(rt, NULL) == ASX_OK || asx_quiescent(rt, NULL) == ASX_CHANNEL_NOT_DRAINED,
+        1);
+    OK(asx_runtime_destroy(rt));
+    failing = odds = 0;
+    EQUAL(given, taken);
+}
+
 enum { DEEP = 20, WIDE = 24 };
-static char message[4000];
 
 /* Much of everything, in a deep tree, and all of it closed at once. Answers are not looked at: they
  * may be refusals. */
@@ -227,6 +455,22 @@ int main(int argc, char **argv)
     limits(ASX_PROFILE_EMBEDDED);
     limits(ASX_PROFILE_AUTOMOTIVE);
     sizes();
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    filled(&config);
+    config.max_tasks = config.max_ready = config.max_timers = 700;
+    filled(&config);
+    config.max_regions = 300;
+    config.max_obligations = config.max_channels = 200;
+    filled(&config);
+    config.max_finalizers = config.max_cleanups = config.max_borrows = 900;
+    filled(&config);
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    churn(&config, sampled ? 20000 : 1000000, 1, 0);
+    /* Nothing is released: the pool is used up by what is over. */
+    churn(&config, sampled ? 20000 : 100000, 0, 0);
+    config = config_of(ASX_PROFILE_CORE);
+    config.max_tasks = config.max_regions = config.max_timers = 1000;
+    churn(&config, sampled ? 5000 : 100000, 1, 99);
     config = config_of(ASX_PROFILE_CORE);
     faulty(&config);
     /* A pool that may spill does, and is helped as the others are. */

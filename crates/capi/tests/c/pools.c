@@ -194,7 +194,7 @@ static void neighbours(void)
     at_creation = visits;
     EQUAL(at_creation > 0, 1);
     EQUAL(stats_of(rt).pool_spills > 0, 1);
-    for (i = 0; i < 100; ++i)
+    for (i = 0; i < 2000; ++i)
         OK(asx_task_spawn(rt, root(rt), asx_poll_with(idle, NULL), NULL, &task));
     memset(message, 'x', sizeof message - 1);
     OK(asx_region_close(rt, root(rt), ASX_CANCEL_USER, message, ASX_NONE, NULL));

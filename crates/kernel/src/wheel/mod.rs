@@ -40,6 +40,7 @@ use crate::queue::{Node, Queue};
 use crate::time::{Time, nanos};
 use level::{Levels, SLOTS};
 use slab::{Body, MAX_ENTRIES, Slab};
+pub use turn::refs_of;
 pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 

@@ -35,6 +35,7 @@ pub use config::{
 };
 pub use invariants::InvariantViolation;
 pub use records::PermitId;
+pub use reserve::Living;
 pub use views::{ChannelView, RegionView, TaskView};
 
 use crate::arena::{Arena, Key};
@@ -100,6 +101,8 @@ record! {
         /// Regions still to be told of a cancel, deepest last.
         cancels: Vec<(RegionId, Reason, Cleanup)>,
         delivering: bool,
+        /// Links of causes that may be made before a host makes room for more.
+        links_left: usize = usize::MAX,
         stopping: bool,
         /// Who waits for what happens once, in order of asking.
         watchers: BTreeMap<(Watched, u64), TaskId>,

@@ -147,8 +147,9 @@ impl<P, V> World<P, V> {
         let limits = self.config.chain;
         let Ok(record) = self.region_ref(region) else { return };
         let Some(cause) = record.reason.clone() else { return };
-        let reason = Reason::new(Kind::ParentCancelled, region, self.now).caused_by(cause, limits);
         let cleanup = record.cleanup.passed_on();
+        let reason = Reason::new(Kind::ParentCancelled, region, self.now);
+        let reason = reason.caused_within(cause, limits, &mut self.links_left);
         self.cancel_tasks(region, &reason, cleanup);
         if let Some(record) = self.regions.get(region.0) {
             // The list is worked off from its end: the last child goes in first.

@@ -11,15 +11,13 @@ use super::*;
 use core::mem::size_of;
 
 /// Nodes and lists that one operation may add: a node per level of every tree it touches.
-const ONE_CALL: usize = 12 * 1024;
-/// A task on its way: a node of the ended ones' tree, its error, a permit put back on its stack.
-const TASK: usize = 640;
-/// A region: the same, and the nodes of its trees.
+const ONE_CALL: usize = 8 * 1024;
+/// A task on its way: nodes of the trees it goes through, its error.
+const TASK: usize = 256;
+/// A region: the same, and trees that begin.
 const REGION: usize = 1024;
-/// An obligation or a permit: its place in lists of what is accounted.
-const SMALL: usize = 96;
-/// A channel: its place in lists, and lines that begin.
-const CHANNEL: usize = 384;
+/// An obligation, a permit or a channel on its way.
+const SMALL: usize = 32;
 /// A reference to a timer: in the lists of the slots it comes through, each of which may have
 /// doubled on the way.
 const TIMER: usize = 128;
@@ -31,6 +29,46 @@ const LARGEST: usize = 1024;
 const COUNTS: usize = 2 * size_of::<usize>();
 /// Events a thing may lead to on its way.
 const EVENTS: usize = 12;
+
+/// How much there is of what lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Living {
+    /// Tasks, and finalizers that will be some.
+    pub tasks: usize,
+    /// Regions.
+    pub regions: usize,
+    /// Obligations, permits and channels.
+    pub small: usize,
+    /// References to timers, of which there are up to [`refs_of`](crate::wheel::refs_of).
+    pub timers: usize,
+}
+
+impl Living {
+    /// Links of causes that are made when everything is cancelled.
+    fn links(&self, chain: ChainLimits) -> usize {
+        // A reason has one link more than that above it, until the chain is cut: then all are new.
+        let shared = self.regions.min(chain.depth);
+        (self.regions - shared).saturating_mul(chain.depth).saturating_add(shared)
+    }
+
+    /// Bytes it may ask for on its way to the end, tables and lists apart.
+    pub fn headroom(&self, chain: ChainLimits) -> usize {
+        let links = self.links(chain);
+        let weights = [
+            (self.tasks, TASK),
+            (self.regions, REGION),
+            (links, size_of::<Reason>() + COUNTS),
+            (self.small, SMALL),
+            (self.timers, TIMER),
+        ];
+        let weigh = |sum: usize, (count, weight): (usize, usize)| {
+            sum.saturating_add(count.saturating_mul(weight))
+        };
+        // The links of one chain are also put into a list.
+        let list = chain.depth.min(self.regions).saturating_mul(size_of::<Reason>());
+        weights.into_iter().fold(ONE_CALL.saturating_add(list), weigh)
+    }
+}
 
 impl<P, V> World<P, V> {
     /// Makes room in every table for one thing more of each kind, for a few obligations and
@@ -120,28 +158,34 @@ impl<P, V> World<P, V> {
 
     /// Bytes of the largest piece of that: a slot's list of all timers, which has doubled.
     pub fn largest_piece(&self) -> usize {
-        self.wheel.refs().saturating_mul(16).max(LARGEST)
+        let list = self.config.chain.depth.min(self.usage.regions) * size_of::<Reason>();
+        self.wheel.refs().saturating_mul(16).max(list).max(LARGEST)
     }
 
     /// Bytes that may be asked for beside the tables: see the module's text.
     pub fn headroom(&self, finalizers: usize) -> usize {
-        let tasks = self.usage.tasks.saturating_add(finalizers);
-        let regions = self.usage.regions;
-        // A region deep inside may have a chain of its own, cut to the limit.
-        let chain = regions.min(self.config.chain.depth).saturating_add(2);
-        let reasons = chain.saturating_mul(size_of::<Reason>() + COUNTS);
-        let weights = [
-            (tasks, TASK),
-            (regions, reasons.saturating_add(REGION)),
-            (self.usage.obligations, SMALL),
-            (self.permits.len(), SMALL),
-            (self.usage.channels, CHANNEL),
-            (self.wheel.refs(), TIMER),
-        ];
-        let weigh = |sum: usize, (count, weight): (usize, usize)| {
-            sum.saturating_add(count.saturating_mul(weight))
-        };
-        weights.into_iter().fold(ONE_CALL, weigh)
+        self.living(finalizers).headroom(self.config.chain)
+    }
+
+    /// There are as many bytes: from now on no more is asked for. Chains of causes are cut rather.
+    pub fn keep_to_headroom(&mut self) {
+        self.links_left = self.living(0).links(self.config.chain);
+    }
+
+    /// Whether chains of causes might be cut that need not be, were there room.
+    #[inline]
+    pub fn lacks_headroom(&self) -> bool {
+        self.links_left < self.living(0).links(self.config.chain)
+    }
+
+    fn living(&self, finalizers: usize) -> Living {
+        Living {
+            tasks: self.usage.tasks.saturating_add(finalizers),
+            // One may be about to be opened.
+            regions: self.usage.regions + 1,
+            small: self.usage.obligations + self.permits.len() + self.usage.channels,
+            timers: self.wheel.refs(),
+        }
     }
 
     /// Events that may come before a host can make room for more.
