@@ -429,6 +429,19 @@ mod imp {
         true
     }
 
+    /// A piece that is a block of so many bytes, or null.
+    ///
+    /// # Safety
+    /// As for [`grow`].
+    #[cold]
+    unsafe fn take_own(seat: &Seat, pool: NonNull<Pool>, size: usize) -> *mut u8 {
+        match NonNull::new(seat.outside(|| system_alloc(size))) {
+            // SAFETY: the caller's promise; the block has `size` bytes, aligned, and is the pool's.
+            Some(block) => unsafe { (*pool.as_ptr()).own(block, size) },
+            None => null_mut(),
+        }
+    }
+
     /// The pool this thread is inside of, and its seat.
     #[inline]
     fn current() -> Option<(&'static Seat, NonNull<Pool>)> {
@@ -462,19 +475,28 @@ mod imp {
             };
             // SAFETY: rule 1: this thread is inside.
             unsafe {
-                let piece = pool.as_mut().alloc(size, align);
-                if piece.is_null() && align <= Pool::ALIGN && grow(seat, pool, size) {
-                    return pool.as_mut().alloc(size, align);
+                let own = pool.as_ref().own_size(size);
+                if own.is_none() || pool.as_ref().is_fixed() {
+                    let piece = pool.as_mut().alloc(size, align);
+                    if !piece.is_null() || align > Pool::ALIGN {
+                        return piece;
+                    }
                 }
-                piece
+                match own {
+                    Some(own) => take_own(seat, pool, own),
+                    None if grow(seat, pool, size) => pool.as_mut().alloc(size, align),
+                    None => null_mut(),
+                }
             }
         }
 
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            match current() {
-                None => system_free(block),
-                // SAFETY: rules 1 and 2: this thread is inside.
-                Some((_, mut pool)) => unsafe { pool.as_mut() }.free(block, layout.size()),
+            let Some((seat, mut pool)) = current() else { return system_free(block) };
+            // SAFETY: rules 1 and 2: this thread is inside.
+            let pool = unsafe { pool.as_mut() };
+            match pool.disown(block, layout.size()) {
+                Some(own) => seat.outside(|| system_free(own.as_ptr())),
+                None => pool.free(block, layout.size()),
             }
         }
 

@@ -10,7 +10,8 @@
 //! number of classes; nothing is searched.
 //!
 //! A pool of a fixed size has one block. One that grows is given more of them, and keeps them until
-//! the end; what was not yet cut of the block before becomes free pieces.
+//! the end; what was not yet cut of the block before becomes free pieces. Large pieces that may be
+//! refused, tables and the elements of channels, are blocks of their own there, and given back.
 //!
 //! Some of what is free is *set aside*: a call that may be refused does not get it (`careful`), one
 //! that is on its way does.
@@ -32,6 +33,8 @@ const SMALL: usize = 64;
 const SMALL_MOST: usize = SMALL * Pool::ALIGN;
 /// Powers of two above that, four classes each.
 const LARGE: usize = 4 * 22;
+/// A piece is large from here on.
+const LARGE_PIECE: usize = 32 * 1024;
 /// All classes.
 const CLASSES: usize = SMALL + LARGE;
 
@@ -48,8 +51,10 @@ pub(crate) struct Aside {
 pub(crate) struct Pool {
     next: *mut u8,
     end: *mut u8,
-    /// Blocks after the first.
+    /// Where the first block ends; those after it; those that are one piece.
+    first_end: *mut u8,
     blocks: *mut Block,
+    large: *mut Block,
     /// Bytes of the first block's pieces, if the pool has a size, and of all blocks.
     fixed: usize,
     whole: usize,
@@ -68,8 +73,12 @@ pub(crate) struct Pool {
 }
 
 /// What lies in front of a further block's pieces.
-pub(crate) struct Block {
+struct Block {
     next: *mut Block,
+    /// Of a block that is one piece.
+    prev: *mut Block,
+    /// Bytes in all.
+    size: usize,
 }
 
 impl Pool {
@@ -103,7 +112,9 @@ impl Pool {
             pool.as_ptr().write(Pool {
                 next: start,
                 end,
+                first_end: end,
                 blocks: null_mut(),
+                large: null_mut(),
                 fixed: if fixed { whole } else { 0 },
                 whole,
                 used: 0,
@@ -140,7 +151,7 @@ impl Pool {
         let head = block.cast::<Block>();
         // SAFETY: the caller's promise: header and pieces lie in the block.
         unsafe {
-            head.write(Block { next: self.blocks });
+            head.write(Block { next: self.blocks, prev: null_mut(), size });
             self.next = block.as_ptr().add(Pool::BLOCK);
             self.end = block.as_ptr().add(size);
         }
@@ -151,10 +162,71 @@ impl Pool {
 
     /// Takes a further block out, to give it back. At the end only.
     pub(crate) fn pop_block(&mut self) -> Option<NonNull<u8>> {
-        let block = NonNull::new(self.blocks)?;
-        // SAFETY: rule 1: written by `add`.
-        self.blocks = unsafe { block.as_ref() }.next;
+        let list = if self.blocks.is_null() { &mut self.large } else { &mut self.blocks };
+        let block = NonNull::new(*list)?;
+        // SAFETY: rule 1: written by `add` or `own`.
+        *list = unsafe { block.as_ref() }.next;
         Some(block.cast())
+    }
+
+    /// Bytes of a block that is one piece of `size` bytes, if it is to be one.
+    pub(crate) fn own_size(&self, size: usize) -> Option<usize> {
+        let own = self.grows && self.careful && size >= LARGE_PIECE;
+        let bytes = size.checked_add(Pool::BLOCK)?.checked_next_multiple_of(Pool::ALIGN);
+        bytes.filter(|_| own)
+    }
+
+    /// Takes a block that is one piece: that.
+    ///
+    /// # Safety
+    /// As for [`add`](Pool::add), with the size that [`own_size`](Pool::own_size) says.
+    pub(crate) unsafe fn own(&mut self, block: NonNull<u8>, size: usize) -> *mut u8 {
+        let head = block.cast::<Block>();
+        // SAFETY: the caller's promise; rule 1 for the block that was first.
+        unsafe {
+            head.write(Block { next: self.large, prev: null_mut(), size });
+            if let Some(next) = self.large.as_mut() {
+                next.prev = head.as_ptr();
+            }
+            self.large = head.as_ptr();
+            self.spills += usize::from(self.fixed > 0);
+            block.as_ptr().add(Pool::BLOCK)
+        }
+    }
+
+    /// Takes the block out of the list that is this piece of `size` bytes, if one is.
+    pub(crate) fn disown(&mut self, piece: *mut u8, size: usize) -> Option<NonNull<u8>> {
+        if size < LARGE_PIECE || self.has_cut(piece) {
+            return None;
+        }
+        // SAFETY: rule 1: a large piece that was not cut has a header, which `own` has written, and
+        // so have those before and after it.
+        unsafe {
+            let head = NonNull::new(piece.sub(Pool::BLOCK).cast::<Block>())?;
+            let Block { next, prev, .. } = head.read();
+            if let Some(next) = next.as_mut() {
+                next.prev = prev;
+            }
+            match prev.as_mut() {
+                Some(prev) => prev.next = next,
+                None => self.large = next,
+            }
+            Some(head.cast())
+        }
+    }
+
+    /// Whether a piece was cut from a block.
+    fn has_cut(&self, piece: *mut u8) -> bool {
+        let at = piece as usize;
+        let start = core::ptr::from_ref(self) as usize;
+        let mut block = self.blocks;
+        let mut found = (start..self.first_end as usize).contains(&at);
+        // SAFETY: rule 1: written by `add`.
+        while let (false, Some(head)) = (found, unsafe { block.as_ref() }) {
+            found = (block as usize..block as usize + head.size).contains(&at);
+            block = head.next;
+        }
+        found
     }
 
     /// A piece of at least `size` bytes, or null.
@@ -198,7 +270,20 @@ impl Pool {
     /// Gives back what a piece no longer needs of the size it was asked for with.
     pub(crate) fn shrink(&mut self, piece: *mut u8, from: usize, to: usize) {
         let (Some(old), Some(new)) = (class_of(from), class_of(to)) else { return };
-        let (old, new) = (size_of_class(old), size_of_class(new));
+        let (mut old, new) = (size_of_class(old), size_of_class(new));
+        let own = if to < LARGE_PIECE { self.disown(piece, from) } else { None };
+        if let Some(head) = own.map(NonNull::cast::<Block>) {
+            // It is no large piece any more, and its block one like others.
+            // SAFETY: rule 1: written by `own`.
+            unsafe {
+                (*head.as_ptr()).next = self.blocks;
+                old = head.as_ref().size - Pool::BLOCK;
+            }
+            self.blocks = head.as_ptr();
+            self.used += old;
+        } else if from >= LARGE_PIECE && !self.has_cut(piece) {
+            return;
+        }
         self.used -= old - new;
         // SAFETY: rule 1: behind what is kept, and inside the piece.
         self.cut(unsafe { piece.add(new) }, old - new);
@@ -221,6 +306,11 @@ impl Pool {
         };
         let uncut = if uncut < wanted.piece { 0 } else { uncut };
         parts.fold(uncut, spare) / 2 >= wanted.bytes
+    }
+
+    /// Whether it has a size.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.fixed > 0
     }
 
     pub(crate) fn stats(&self) -> PoolStats {
@@ -483,5 +573,37 @@ mod tests {
         assert_eq!((pool.used, pool.stats().size), (0, 0));
         let back: Vec<_> = core::iter::from_fn(|| pool.pop_block()).collect();
         assert_eq!(back, [place(3), place(2), place(1)]);
+    }
+
+    #[test]
+    fn large_pieces_are_blocks_of_their_own_until_they_are_small() {
+        let first = vec![0_u128; 2048];
+        let blocks: Vec<Vec<u128>> = (0..3).map(|_| vec![0; 4096]).collect();
+        let place = |from: &Vec<u128>| NonNull::new(from.as_ptr().cast_mut().cast::<u8>()).unwrap();
+        // SAFETY: the blocks are aligned, large enough and only the pool's.
+        let mut pool = unsafe { Pool::place(place(&first), 2048 * 16, false, true) };
+        // SAFETY: rule 1 of `memory`: one thread.
+        let pool = unsafe { pool.as_mut() };
+        assert_eq!(pool.own_size(40_000), None);
+        pool.careful = true;
+        let size = pool.own_size(40_000).unwrap();
+        assert_eq!((size, pool.own_size(LARGE_PIECE - 1)), (40_000 + Pool::BLOCK, None));
+        // SAFETY: as above.
+        let own = |pool: &mut Pool, n: usize| unsafe { pool.own(place(&blocks[n]), 65_536) };
+        let pieces = [0, 1, 2].map(|n| own(pool, n));
+        assert_eq!(pool.disown(pieces[1], 40_000), Some(place(&blocks[1])));
+        assert_eq!(pool.disown(pieces[2], 40_000), Some(place(&blocks[2])));
+        // Shorter, but still large; then small, with the rest for others.
+        pool.shrink(pieces[0], 60_000, 40_000);
+        assert_eq!(pool.used, 0);
+        pool.shrink(pieces[0], 40_000, 100);
+        assert_eq!((pool.used, pool.disown(pieces[0], 40_000)), (112, None));
+        pool.careful = false;
+        let piece = pool.alloc(34_000, 8);
+        assert!(!piece.is_null() && pool.has_cut(piece) && pool.disown(piece, 34_000).is_none());
+        pool.free(piece, 34_000);
+        pool.free(pieces[0], 100);
+        assert_eq!((pool.used, pool.pop_block()), (0, Some(place(&blocks[0]))));
+        assert_eq!(pool.pop_block(), None);
     }
 }

@@ -80,8 +80,8 @@ static void judge(const char *where, const char *call, asx_status got, asx_statu
         while (tries_-- && refused(got_, faults_, events(rt) != events_))                          \
             got_ = (call);                                                                         \
         judge(__func__, #call, got_, wanted);                                                      \
-        /* The pool may refuse before a limit does, which is then not journaled. */                \
-        if (home == STRICT && got_ == ASX_RESOURCE_EXHAUSTED && events(rt) == events_)             \
+        /* Memory may be refused before a limit is reached, which is then not journaled. */        \
+        if (home != GROWS && got_ == ASX_RESOURCE_EXHAUSTED && events(rt) == events_)             \
             untold = 1;                                                                            \
     } while (0)
 
