@@ -15,6 +15,8 @@ use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::mem::size_of;
 
+/// Things of each kind for which room is made at once.
+const ADDS: usize = 8;
 /// What a text needs beside its bytes.
 const TEXT: usize = 32;
 /// Calls that add a small thing, a wait or a permit, and do not look at all memory each time.
@@ -32,21 +34,40 @@ impl Core {
     ///
     /// # Safety
     /// Rule 1 of `guard`, and on the owner's thread.
+    #[inline]
     pub(crate) unsafe fn prepare(&mut self, rt: *const AsxRuntime, text: usize) -> Answer {
+        if text == 0 && self.adds > 0 {
+            self.adds -= 1;
+            return Ok(());
+        }
         // SAFETY: rule 1.
         self.make_room(unsafe { AsxRuntime::of(rt)? }, text, self.stores.promised())
     }
 
-    /// The same for who has the runtime. What is promised to channels is left to them.
+    /// The same for who has the runtime: for some more if that can be had, so that not every call
+    /// has to look. What is promised to channels is left to them.
+    #[inline(never)]
     pub(crate) fn make_room(&mut self, rt: &AsxRuntime, text: usize, promised: usize) -> Answer {
-        rt.reserve.strictly(|| self.grow(rt))?;
-        let bytes = self.bytes_ahead().saturating_add(text).saturating_add(TEXT);
+        let some = self.make_room_for(ADDS, rt, text, promised);
+        some.or_else(|_| self.make_room_for(1, rt, text, promised))
+    }
+
+    fn make_room_for(
+        &mut self,
+        more: usize,
+        rt: &AsxRuntime,
+        text: usize,
+        promised: usize,
+    ) -> Answer {
+        rt.reserve.strictly(|| self.grow(more, rt))?;
+        let bytes = self.world.headroom(more, self.count(Role::Finalizer));
+        let bytes = bytes.saturating_add(SMALL_CALLS).saturating_add(text).saturating_add(TEXT);
         let piece = self.world.largest_piece().max(text.saturating_add(TEXT));
         // Pieces are larger than what is asked for, by a quarter at most.
         let aside = Aside { bytes: bytes.saturating_add(bytes / 4), piece };
         rt.reserve.check(aside, promised)?;
-        self.world.keep_to_headroom();
-        self.credit = CREDIT;
+        self.world.keep_to_headroom(more);
+        (self.credit, self.adds) = (CREDIT, more - 1);
         // More than things that live there are only after the next such call.
         self.events_ahead = self.world.events_ahead();
         Ok(())
@@ -60,18 +81,13 @@ impl Core {
         }
     }
 
-    /// Bytes that may be asked for until the next call that adds something is over.
-    fn bytes_ahead(&self) -> usize {
-        self.world.headroom(self.count(Role::Finalizer)).saturating_add(SMALL_CALLS)
-    }
-
-    /// Gives every table room for one thing more.
-    fn grow(&mut self, rt: &AsxRuntime) -> Answer {
+    /// Gives every table room for so many things more.
+    fn grow(&mut self, more: usize, rt: &AsxRuntime) -> Answer {
         let finalizers = self.count(Role::Finalizer);
-        let slots = self.world.task_slots().saturating_add(finalizers).saturating_add(1);
+        let slots = self.world.task_slots().saturating_add(finalizers).saturating_add(more);
         let refused = |_| Status::ResourceExhausted;
-        self.world.prepare(finalizers, self.bodies() + 1).map_err(refused)?;
-        self.reserve_bodies().map_err(refused)?;
+        self.world.prepare(more, finalizers, self.bodies() + more).map_err(refused)?;
+        self.reserve_bodies(more).map_err(refused)?;
         rt.mailbox.try_reserve(slots).map_err(refused)
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Core {
     roles: [usize; 3],
     /// How many finalizers and cleanup entries there may be.
     most: [usize; 3],
+    /// Things that can be added before memory is looked at again.
+    pub(crate) adds: usize,
     /// Small calls until memory is looked at again.
     pub(crate) credit: u8,
     /// Events that may come before memory is looked at again.
@@ -111,6 +113,7 @@ impl Core {
             bodies: Arena::new(),
             roles: [0; 3],
             most: [usize::MAX, size(config.max_finalizers), size(config.max_cleanups)],
+            adds: 0,
             credit: 0,
             events_ahead: 0,
             choose: Seeded::new(config.seed, 1),
@@ -235,10 +238,10 @@ impl Core {
         self.most.get(role as usize).is_some_and(|most| self.count(role) >= *most)
     }
 
-    /// Makes room for one body more, and for all of them to be let go of at once.
-    pub(crate) fn reserve_bodies(&mut self) -> Result<(), TryReserveError> {
-        self.bodies.try_reserve(1)?;
-        let all = self.bodies.len() + 1;
+    /// Makes room for so many bodies more, and for all of them to be let go of at once.
+    pub(crate) fn reserve_bodies(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.bodies.try_reserve(more)?;
+        let all = self.bodies.len() + more;
         self.dropped.try_reserve(all.saturating_sub(self.dropped.len()))
     }
 

@@ -390,4 +390,22 @@ mod tests {
         let expected = [("task", None), ("region", Some(2)), ("timer", None), ("channel", Some(4))];
         assert_eq!(shown, expected);
     }
+    #[test]
+    fn a_journal_that_is_given_room_keeps_to_it_and_its_digest_does_not_tell() {
+        let mut free = Journal::new(1000, WhenFull::Overwrite);
+        let mut fixed = free.clone();
+        fixed.try_reserve(4).unwrap();
+        let room = fixed.room();
+        assert!((4..1000).contains(&room));
+        for n in 0..room as u64 + 3 {
+            for journal in [&mut free, &mut fixed] {
+                journal.record(Time::from_nanos(n), Subject::default(), EventKind::SoftStop {});
+            }
+        }
+        assert_eq!((fixed.lost(), free.lost()), (3, 0));
+        assert_eq!((fixed.room(), fixed.digest()), (0, free.digest()));
+        fixed.try_reserve(1).unwrap();
+        assert!(fixed.room() > 0);
+        assert_eq!(Journal::new(0, WhenFull::Refuse).room(), usize::MAX);
+    }
 }

@@ -197,13 +197,14 @@ impl<T> Wheel<T> {
         out.len() - before
     }
 
-    /// Makes room for one more timer's entry, and for all to be due or far away at once; the slots
-    /// grow by themselves. Nothing has changed when it fails.
-    pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
-        let most = self.refs() + 1;
+    /// Makes room for this many more timers' entries, and for all to be due or far away at once; the
+    /// slots grow by themselves. Nothing has changed when it fails.
+    pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let more = more.min(self.config.limit.saturating_sub(self.len()));
+        let most = self.refs() + more;
         self.run.try_reserve(most.saturating_sub(self.run.len() - self.taken))?;
         self.heap.nodes.try_reserve(most.saturating_sub(self.heap.nodes.len()))?;
-        self.slab.try_reserve()
+        self.slab.try_reserve(more)
     }
 
     getters! {

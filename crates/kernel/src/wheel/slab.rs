@@ -44,12 +44,11 @@ impl<T> Slab<T> {
         self.get(at).filter(|body| body.generation as u32 == stamp)
     }
 
-    /// Makes room for one more entry, and for all to be freed.
-    pub(super) fn try_reserve(&mut self) -> Result<(), TryReserveError> {
-        if self.free.is_empty() {
-            self.bodies.try_reserve(1)?;
-        }
-        self.free.try_reserve((self.bodies.len() + 1).saturating_sub(self.free.len()))
+    /// Makes room for this many more entries, and for all to be freed.
+    pub(super) fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let fresh = more.saturating_sub(self.free.len());
+        self.bodies.try_reserve(fresh)?;
+        self.free.try_reserve((self.bodies.len() + fresh).saturating_sub(self.free.len()))
     }
 
     /// Makes an entry for a timer.

@@ -47,7 +47,7 @@ impl Living {
     /// Links of causes that are made when everything is cancelled.
     fn links(&self, chain: ChainLimits) -> usize {
         // A reason has one link more than that above it, until the chain is cut: then all are new.
-        let shared = self.regions.min(chain.depth);
+        let shared = self.regions.min(chain.depth.saturating_sub(1));
         (self.regions - shared).saturating_mul(chain.depth).saturating_add(shared)
     }
 
@@ -71,28 +71,37 @@ impl Living {
 }
 
 impl<P, V> World<P, V> {
-    /// Makes room in every table for one thing more of each kind, for a few obligations and
+    /// Makes room in every table for so many things more of each kind, for a few obligations and
     /// permits, and for tasks that this many finalizers may become; and for all that lives to be
     /// cancelled, fire and be let go of at once, which are so many payloads.
-    pub fn prepare(&mut self, finalizers: usize, payloads: usize) -> Result<(), TryReserveError> {
+    pub fn prepare(
+        &mut self,
+        more: usize,
+        finalizers: usize,
+        payloads: usize,
+    ) -> Result<(), TryReserveError> {
         fn room<T>(list: &mut Vec<T>, most: usize) -> Result<(), TryReserveError> {
             list.try_reserve(most.saturating_sub(list.len()))
         }
-        let tasks = finalizers.saturating_add(1);
+        let limits = self.config.limits;
+        let tasks =
+            finalizers.saturating_add(more.min(limits.tasks.saturating_sub(self.usage.tasks)));
+        let regions = more.min(limits.regions.saturating_sub(self.usage.regions));
+        let channels = more.min(limits.channels.saturating_sub(self.usage.channels));
         let all = self.usage.tasks.saturating_add(tasks);
         room(&mut self.doomed, all)?;
-        room(&mut self.due, self.wheel.len() + 1)?;
+        room(&mut self.due, self.wheel.len() + more)?;
         // Whoever cancels, and each region told by the one above.
-        room(&mut self.cancels, self.usage.regions + 2)?;
-        room(&mut self.dropped, self.usage.channels + 1)?;
+        room(&mut self.cancels, self.usage.regions + regions + 1)?;
+        room(&mut self.dropped, self.usage.channels + channels)?;
         self.released.try_reserve(payloads.saturating_sub(self.released.len()))?;
         self.tasks.try_reserve(tasks)?;
-        self.regions.try_reserve(1)?;
+        self.regions.try_reserve(regions)?;
         self.obligations.try_reserve(FEW)?;
-        self.channels.try_reserve(1)?;
+        self.channels.try_reserve(channels)?;
         self.permits.try_reserve(FEW)?;
         self.scheduler.try_reserve(all)?;
-        self.wheel.try_reserve()
+        self.wheel.try_reserve(more)
     }
 
     /// Slots there are for tasks.
@@ -162,14 +171,17 @@ impl<P, V> World<P, V> {
         self.wheel.refs().saturating_mul(16).max(list).max(LARGEST)
     }
 
-    /// Bytes that may be asked for beside the tables: see the module's text.
-    pub fn headroom(&self, finalizers: usize) -> usize {
-        self.living(finalizers).headroom(self.config.chain)
+    /// Bytes that may be asked for beside the tables, so many things more of each kind and tasks
+    /// that finalizers may become included: see the module's text.
+    pub fn headroom(&self, more: usize, finalizers: usize) -> usize {
+        let mut living = self.living(more);
+        living.tasks = living.tasks.saturating_add(finalizers);
+        living.headroom(self.config.chain)
     }
 
     /// There are as many bytes: from now on no more is asked for. Chains of causes are cut rather.
-    pub fn keep_to_headroom(&mut self) {
-        self.links_left = self.living(0).links(self.config.chain);
+    pub fn keep_to_headroom(&mut self, more: usize) {
+        self.links_left = self.living(more).links(self.config.chain);
     }
 
     /// Whether chains of causes might be cut that need not be, were there room.
@@ -178,13 +190,17 @@ impl<P, V> World<P, V> {
         self.links_left < self.living(0).links(self.config.chain)
     }
 
-    fn living(&self, finalizers: usize) -> Living {
+    /// What lives, and so much more of each kind as the limits admit.
+    fn living(&self, more: usize) -> Living {
+        let Usage { tasks, regions, obligations, channels, .. } = self.usage;
+        let limits = self.config.limits;
         Living {
-            tasks: self.usage.tasks.saturating_add(finalizers),
-            // One may be about to be opened.
-            regions: self.usage.regions + 1,
-            small: self.usage.obligations + self.permits.len() + self.usage.channels,
-            timers: self.wheel.refs(),
+            tasks: tasks.saturating_add(more).min(limits.tasks.max(tasks)),
+            regions: regions.saturating_add(more).min(limits.regions),
+            small: obligations.saturating_add(more).min(limits.obligations)
+                + channels.saturating_add(more).min(limits.channels)
+                + self.permits.len().saturating_add(more),
+            timers: self.wheel.refs().saturating_add(more),
         }
     }
 
@@ -198,7 +214,91 @@ impl<P, V> World<P, V> {
             self.usage.channels,
             self.wheel.len(),
         ];
-        let all = things.into_iter().fold(4_usize, usize::saturating_add);
+        let all = things.into_iter().fold(8_usize, usize::saturating_add);
         all.saturating_mul(EVENTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Plain = World<u8, u8>;
+
+    /// A tree of so many regions, each in the one before it, and a task in the last.
+    fn deep(regions: usize) -> (Plain, TaskId) {
+        let mut world = Plain::new(Config::default());
+        let mut region = world.root();
+        for _ in 0..regions {
+            region = world.open_region(region, RegionOptions::default()).unwrap();
+        }
+        let task = world.spawn(region, TaskOptions::default(), 0).unwrap();
+        (world, task)
+    }
+
+    fn chain(world: &Plain, task: TaskId) -> (usize, bool) {
+        let reason = world.task(task).unwrap().witness.unwrap().reason;
+        (reason.chain().count(), reason.chain().any(|link| link.truncated))
+    }
+
+    #[test]
+    fn causes_are_cut_when_no_more_links_were_set_aside() {
+        for regions in [3, 20] {
+            let (mut world, task) = deep(regions);
+            assert!(!world.lacks_headroom());
+            world.keep_to_headroom(0);
+            assert!(!world.lacks_headroom());
+            let root = world.root();
+            world.close_region(root, Ask::new(Kind::User), None).unwrap();
+            assert_eq!(chain(&world, task), ((regions + 2).min(16), regions > 14));
+            // All that was set aside is used up.
+            assert!(world.links_left == 0 && world.lacks_headroom());
+            world.close_region(root, Ask::new(Kind::Shutdown), None).unwrap();
+            let child = *world.region_ref(root).unwrap().children.first().unwrap();
+            let reason = world.region(child).unwrap().reason.unwrap();
+            assert_eq!(reason.chain().count(), 2, "as strong as the one it had, which stays");
+            world.keep_to_headroom(0);
+            assert!(!world.lacks_headroom());
+        }
+    }
+
+    #[test]
+    fn what_lives_and_what_may_come_weighs_more_up_to_the_limits() {
+        let (world, _) = deep(3);
+        let (none, one, two) = (world.headroom(0, 0), world.headroom(1, 0), world.headroom(1, 1));
+        assert!(none > ONE_CALL && none < one && one < two);
+        let limits =
+            Limits { tasks: 1, regions: 4, obligations: 0, channels: 0, ..world.config.limits };
+        let config = Config { limits, ..world.config.clone() };
+        let limited = World { config, ..world };
+        let small = limited.headroom(9, 0) - limited.headroom(0, 0);
+        assert_eq!(small, 9 * (SMALL + TIMER));
+        let most = Living { tasks: usize::MAX, regions: usize::MAX, small: 0, timers: 0 };
+        assert_eq!(most.headroom(ChainLimits::default()), usize::MAX);
+    }
+
+    #[test]
+    fn what_was_prepared_finds_its_room() {
+        let mut world = Plain::new(Config::default());
+        world.prepare(4, 2, 9).unwrap();
+        let room = |world: &Plain| {
+            (world.doomed.capacity(), world.due.capacity(), world.cancels.capacity())
+        };
+        let before = room(&world);
+        assert!(before.0 >= 6 && before.1 >= 4 && before.2 >= 6);
+        assert!(world.released.capacity() >= 9 && world.dropped.capacity() >= 4);
+        world.prepare(4, 2, 9).unwrap();
+        assert_eq!(room(&world), before);
+        assert!(world.prepare(usize::MAX / 64, 0, 0).is_err());
+        let task = world.spawn(world.root(), TaskOptions::default(), 0).unwrap();
+        assert!(!world.can_wait(task));
+        world.prepare_task(task).unwrap();
+        assert!(world.can_wait(task));
+        let channel = world.channel(None, 2).unwrap();
+        assert!(!world.is_prepared(channel) && !world.can_reserve(channel));
+        world.prepare_channel(channel).unwrap();
+        assert!(world.is_prepared(channel) && world.can_reserve(channel));
+        assert_eq!(world.may_defer(world.root()), Ok(()));
+        assert_eq!((world.task_slots(), world.channel_slots()), (1, 1));
     }
 }
