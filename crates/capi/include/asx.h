@@ -1267,7 +1267,7 @@ asx_status asx_region_end(asx_runtime *rt, asx_region region);
  * (ASX_NONE: never) is completed by force; `first` is NULL or writable: whether it was the
  * first request. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there is no memory for
- * a message or a force, without which it always goes; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * the message, without which it always goes; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_close(
     asx_runtime *rt,

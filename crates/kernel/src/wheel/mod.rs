@@ -197,8 +197,8 @@ impl<T> Wheel<T> {
         out.len() - before
     }
 
-    /// Makes room for this many more timers' entries, and for all to be due or far away at once; the
-    /// slots grow by themselves. Nothing has changed when it fails.
+    /// Makes room for this many more timers' entries, and for all to be due or far away at once;
+    /// the slots grow by themselves. Nothing has changed when it fails.
     pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         let more = more.min(self.config.limit.saturating_sub(self.len()));
         let most = self.refs() + more;
