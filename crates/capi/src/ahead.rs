@@ -67,7 +67,8 @@ impl Core {
         let aside = Aside { bytes: bytes.saturating_add(bytes / 4), piece };
         rt.reserve.check(aside, promised)?;
         self.world.keep_to_headroom(more);
-        (self.credit, self.adds) = (CREDIT, more - 1);
+        self.credit = CREDIT;
+        self.adds = more - 1;
         // More than things that live there are only after the next such call.
         self.events_ahead = self.world.events_ahead();
         Ok(())
@@ -187,8 +188,9 @@ impl Core {
         // What was left in the middle of a change is not to be touched.
         if self.world.journal().room() < self.events_ahead && !self.broken {
             // What finds no room is visible as lost.
-            let (world, events) = (&mut self.world, self.events_ahead);
-            let _ = rt.reserve.strictly(|| world.journal_mut().try_reserve(events));
+            let events = self.events_ahead;
+            let journal = self.world.journal_mut();
+            let _ = rt.reserve.strictly(|| journal.try_reserve(events));
         }
     }
 }

@@ -600,7 +600,8 @@ pub(crate) fn put_text(
     let mut cut = Cut::new(head);
     // It takes everything.
     let _ = fmt::Write::write_fmt(&mut cut, text);
-    let (written, whole) = (cut.written(), cut.size);
+    let written = cut.written();
+    let whole = cut.size;
     let fits = whole <= room && !tail.is_empty();
     let end = if written < room { head.get_mut(written) } else { tail.first_mut() };
     if let Some(end) = end {

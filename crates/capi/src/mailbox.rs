@@ -169,7 +169,8 @@ impl Mailbox {
     /// Owner only: makes the segment.
     fn segment_for(&self, segment: usize) -> Result<(), TryReserveError> {
         let Some(slot) = self.segments.get(segment) else { return Ok(()) };
-        let (mut words, mut home) = (Vec::new(), Vec::new());
+        let mut words = Vec::new();
+        let mut home = Vec::new();
         words.try_reserve_exact(1 << segment)?;
         home.try_reserve_exact(1)?;
         words.resize_with(1 << segment, Word::new);

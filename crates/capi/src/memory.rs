@@ -281,8 +281,12 @@ mod imp {
             let new = new.ok_or(Status::ResourceExhausted)?;
             // SAFETY: the block has so many bytes, and is aligned.
             unsafe { new.write(EMPTY_ROW) };
-            let (none, order) = (null_mut(), Ordering::AcqRel);
-            let put = self.next.compare_exchange(none, new.as_ptr(), order, Ordering::Acquire);
+            let put = self.next.compare_exchange(
+                null_mut(),
+                new.as_ptr(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
             if put.is_err() {
                 system_free(new.as_ptr().cast());
             }

@@ -270,7 +270,8 @@ impl Pool {
     /// Gives back what a piece no longer needs of the size it was asked for with.
     pub(crate) fn shrink(&mut self, piece: *mut u8, from: usize, to: usize) {
         let (Some(old), Some(new)) = (class_of(from), class_of(to)) else { return };
-        let (mut old, new) = (size_of_class(old), size_of_class(new));
+        let mut old = size_of_class(old);
+        let new = size_of_class(new);
         let own = if to < LARGE_PIECE { self.disown(piece, from) } else { None };
         if let Some(head) = own.map(NonNull::cast::<Block>) {
             // It is no large piece any more, and its block one like others.

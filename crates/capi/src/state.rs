@@ -197,7 +197,8 @@ impl Core {
     /// Takes over what the world has let go of.
     #[inline(always)]
     pub(crate) fn collect(&mut self) {
-        let (messages, body) = (self.world.pop_dropped(), self.world.next_released());
+        let messages = self.world.pop_dropped();
+        let body = self.world.next_released();
         if messages.is_some() | body.is_some() {
             self.let_go(messages, body);
         }

@@ -108,7 +108,8 @@ impl<P, V> World<P, V> {
                 TimerOwner::Region(_, None) => {}
             }
         }
-        (self.worker, self.due) = (worker, due);
+        self.worker = worker;
+        self.due = due;
         fired
     }
 
