@@ -665,7 +665,7 @@ typedef struct asx_stats {
     uint64_t pool_used;
     /* The most bytes of the pool that were in use. */
     uint64_t pool_peak;
-    /* Blocks the allocator gave beyond the pool's size; without one, and in a strict pool, always 0. */
+    /* Blocks the allocator gave beyond the pool's size; always 0 without one, and in a strict one. */
     uint64_t pool_spills;
     /* Cleanup entries that were dropped before they were done, because the allowance or the grace
      * of their task was used up.
