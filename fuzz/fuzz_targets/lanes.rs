@@ -19,18 +19,16 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn place(ops: &mut Ops<'_>) -> Place {
     match ops.below(3) {
-        0 => Place::Cancel(Priority(ops.byte())),
-        1 => Place::Timed(Time::from_nanos(ops.number())),
-        _ => Place::Ready(Priority(ops.byte())),
+        0 => Place::cancel(Priority(ops.byte())),
+        1 => Place::timed(Time::from_nanos(ops.number())),
+        _ => Place::ready(Priority(ops.byte())),
     }
 }
 
 /// Where an entry stands in its lane: smaller is earlier.
 fn rank(place: Place) -> u64 {
-    match place {
-        Place::Cancel(Priority(p)) | Place::Ready(Priority(p)) => u64::from(255 - p),
-        Place::Timed(deadline) => deadline.as_nanos(),
-    }
+    let by_priority = u64::from(u8::MAX - place.priority().0);
+    place.deadline().map_or(by_priority, Time::as_nanos)
 }
 
 fn queues(ops: &mut Ops<'_>) {

@@ -13,8 +13,11 @@ use std::path::Path;
 /// 32 bits, no operating system.
 const TARGET: &str = "thumbv7em-none-eabi";
 
-/// What is built.
-const WHAT: &str = "-p asx-kernel -p asx-trace -p asx-capi --no-default-features --lib";
+/// What is built: with everything, and with nothing that can be left out.
+const WHAT: [&str; 2] = [
+    "-p asx-kernel -p asx-trace -p asx-capi --no-default-features --features asx-capi/full --lib",
+    "-p asx-kernel -p asx-capi --no-default-features --lib",
+];
 
 /// Debian's compiler and the matching sources of the standard library.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
@@ -31,8 +34,8 @@ pub(crate) fn run(args: &[String]) -> Result {
 /// The build as a section: skipped only when no suitable compiler can be had.
 pub(crate) fn section() -> Verdict {
     if has_target(TARGET) {
-        let build = format!("build {WHAT} --target {TARGET}");
-        return with_note(sh(&mut cargo(&build)), "rustup's target");
+        let build = |what| sh(&mut cargo(&format!("build {what} --target {TARGET}")));
+        return with_note(WHAT.into_iter().try_for_each(build), "rustup's target");
     }
     if let Err(why) = debian_compiler() {
         println!("Debian's compiler can't be used yet: {why}");
@@ -43,7 +46,7 @@ pub(crate) fn section() -> Verdict {
             ));
         }
     }
-    with_note(build_with_core(), "core and alloc built from source")
+    with_note(WHAT.into_iter().try_for_each(build_with_core), "core and alloc built from source")
 }
 
 fn with_note(result: Result, how: &str) -> Verdict {
@@ -53,8 +56,8 @@ fn with_note(result: Result, how: &str) -> Verdict {
     }
 }
 
-fn build_with_core() -> Result {
-    let mut build = cargo(&format!("build {WHAT} -Z build-std=core,alloc --target"));
+fn build_with_core(what: &str) -> Result {
+    let mut build = cargo(&format!("build {what} -Z build-std=core,alloc --target"));
     build.arg(TARGET).arg("--target-dir").arg(target_dir().join("bare"));
     build.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1");
     sh(&mut build)

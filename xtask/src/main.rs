@@ -97,8 +97,8 @@ const CHORES: &[Chore] = &[
     Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
     Chore {
         name: "capi",
-        usage: "[header | install --prefix DIR | test]",
-        about: "the C library: build, make its header, install, test",
+        usage: "[header | install --prefix DIR | sizes | test] [--embedded]",
+        about: "the C library: build, make its header, install, measure, test",
         run: capi::run,
     },
     Chore {

@@ -56,7 +56,7 @@ pub(crate) fn tsan_section(seconds: u32) -> Verdict {
 }
 
 /// Tests of the task core and what is beside it: where the `unsafe` blocks are.
-const CORE: &str = "cell:: foreign:: grace:: cx:: blocking:: combine:: channel::line \
+const CORE: &str = "cell:: cancel_wakers:: grace:: cx:: blocking:: combine:: channel::line \
                     channel::oneshot";
 /// Those of them with threads, which are run with several seeds: each is another schedule.
 const SCHEDULES: &str = "cell::memory";

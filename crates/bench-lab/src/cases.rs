@@ -115,7 +115,8 @@ impl Cases<'_> {
             let each = |nanos: f64, runs: u64| Seen::new(nanos / runs as f64, runs);
             let mut add = |peer, mut run: Box<dyn FnMut(u64, u64) -> (f64, u64)>| {
                 let run = move |seed| {
-                    let (mut nanos, mut runs) = (0.0, 0);
+                    let mut nanos = 0.0;
+                    let mut runs = 0;
                     // A space that is done before is begun again.
                     while runs < count {
                         let (took, done) = run(seed, count - runs);
@@ -209,7 +210,9 @@ impl Cases<'_> {
         peer: &'static str,
         mut run: impl FnMut(u64) -> Option<Seen> + 'static,
     ) -> Case {
-        let (notes, mut seed, mut is_out) = (self.notes.clone(), 0, false);
+        let notes = self.notes.clone();
+        let mut seed = 0;
+        let mut is_out = false;
         let run = move || {
             seed += 1;
             let seen = if is_out { None } else { run(seed) };

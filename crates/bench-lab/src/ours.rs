@@ -132,7 +132,8 @@ async fn handle(cx: &Cx, rx: &mut Receiver<u32>, sum: &mut u32) -> bool {
 }
 
 async fn drop_the_loser(cx: &Cx, mut rx: Receiver<u32>, mut ticks: Receiver<()>) -> u32 {
-    let (mut sum, mut more) = (0, true);
+    let mut sum = 0;
+    let mut more = true;
     while more {
         let mut work = Box::pin(handle(cx, &mut rx, &mut sum));
         let mut tick = Box::pin(ticks.recv(cx));
@@ -151,7 +152,9 @@ async fn drop_the_loser(cx: &Cx, mut rx: Receiver<u32>, mut ticks: Receiver<()>)
 }
 
 async fn keep_the_loser(cx: &Cx, mut rx: Receiver<u32>, mut ticks: Receiver<()>) -> u32 {
-    let (mut sum, mut more, mut ticking) = (0, true, true);
+    let mut sum = 0;
+    let mut more = true;
+    let mut ticking = true;
     while more {
         select! {
             number = rx.recv(cx) => match number {

@@ -15,7 +15,8 @@ pub(crate) fn plain(rows: &[Row], out: &[Row], notes: &Notes) -> String {
     );
     for row in rows {
         let note = notes.of(row.workload, row.peer);
-        let (runs, rate) = (note.median_runs(), rate(row, notes));
+        let runs = note.median_runs();
+        let rate = rate(row, notes);
         let mut said = Vec::new();
         said.extend(note.classes.map(|classes| format!("{classes} classes")));
         said.extend(note.forced.map(|forced| format!("{forced} forced")));

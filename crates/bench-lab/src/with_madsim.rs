@@ -34,7 +34,8 @@ impl Madsim {
             .stderr(Stdio::null())
             .spawn();
         let mut child = start.map_err(|error| format!("{}: {error}", program.display()))?;
-        let (asks, answers) = (child.stdin.take(), child.stdout.take());
+        let asks = child.stdin.take();
+        let answers = child.stdout.take();
         let answers = BufReader::new(answers.ok_or("it has no output")?);
         Ok(Madsim(Rc::new(RefCell::new(Inner { child, asks, answers }))))
     }

@@ -103,7 +103,8 @@ fn lossy_select<const BUG: bool>() {
 
 /// Takes messages and ticks, whichever comes; with the bug it drops the one half-way for the other.
 async fn consume<const BUG: bool>(rx: Pipe<u32>, ticks: Pipe<()>) -> u32 {
-    let (mut sum, mut ticking) = (0, true);
+    let mut sum = 0;
+    let mut ticking = true;
     loop {
         let mut work = Box::pin(async {
             let number = rx.recv().await;

@@ -3,7 +3,9 @@
 //! Both sides make the same calls in the same order, on one thread, with journals of the same size;
 //! the peer `kernel` calls the world directly. In the `c_quiet` workloads neither has a journal.
 //! There the peer `bare` is the one structure behind the operation, with nothing around it: a
-//! channel's law, or the run queues.
+//! channel's law, or the run queues. `copied` is the least that does what a channel of C does: the
+//! law, a table that finds it and tells stale handles, and elements of any size, whose bytes are
+//! copied; each operation is a call.
 
 use std::ffi::c_void;
 use std::hint::black_box;
@@ -20,6 +22,7 @@ use asx_capi::{
     ASX_POLL_PENDING, ASX_POLL_READY, ASX_WHEN_AFTER, AsxBody, AsxChannel, AsxRegion, AsxRuntime,
     AsxTask, AsxTimer, AsxWhen,
 };
+use asx_kernel::arena::{Arena, Key};
 use asx_kernel::channel::Channel;
 use asx_kernel::choose::Seeded;
 use asx_kernel::ids::TaskId;
@@ -59,6 +62,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let bare = [
         Case::new("c_quiet_wake", "bare", bare_wake),
         Case::new("c_quiet_channel", "bare", bare_channel),
+        Case::new("c_quiet_channel", "copied", Copied::channel),
     ];
     runs.into_iter().flat_map(both).chain(bare).collect()
 }
@@ -67,7 +71,7 @@ pub(crate) fn cases() -> Vec<Case> {
 fn bare_wake() -> f64 {
     let mut scheduler = Scheduler::new(SchedulerConfig::default());
     let mut choose = Seeded::new(0, 1);
-    let place = Place::Ready(Priority::DEFAULT);
+    let place = Place::ready(Priority::DEFAULT);
     timed(OPS, || {
         for op in 0..OPS {
             let _ = black_box(scheduler.enqueue(Source::Global, place, op, false));
@@ -90,6 +94,66 @@ fn bare_channel() -> f64 {
             }
         }
     })
+}
+
+/// A channel's law, and the bytes of its elements.
+struct Copied {
+    law: Channel<u32, TaskId>,
+    element: usize,
+    bytes: Vec<u8>,
+    free: Vec<u32>,
+}
+
+impl Copied {
+    fn new(capacity: usize, element: usize) -> Option<Copied> {
+        let law = Channel::new(capacity).ok()?;
+        let free = (0..=capacity as u32).rev().collect();
+        Some(Copied { law, element, bytes: vec![0; (capacity + 1) * element], free })
+    }
+
+    #[inline(never)]
+    fn send(table: &mut Arena<Copied>, channel: Key, data: &[u8]) -> Option<()> {
+        let Copied { law, element, bytes, free } = table.get_mut(channel)?;
+        (data.len() == *element).then_some(())?;
+        let slot = free.pop()?;
+        let at = slot as usize * *element;
+        bytes.get_mut(at..)?.get_mut(..data.len())?.copy_from_slice(data);
+        match law.try_send(slot) {
+            Ok(wake) => drop(black_box(wake)),
+            Err(_) => free.push(slot),
+        }
+        Some(())
+    }
+
+    #[inline(never)]
+    fn recv(table: &mut Arena<Copied>, channel: Key, to: &mut [u8]) -> Option<()> {
+        let Copied { law, element, bytes, free } = table.get_mut(channel)?;
+        (to.len() == *element).then_some(())?;
+        let (slot, wake) = law.try_recv().ok()?;
+        let at = slot as usize * *element;
+        to.copy_from_slice(bytes.get(at..)?.get(..to.len())?);
+        free.push(slot);
+        black_box(wake);
+        Some(())
+    }
+
+    fn channel() -> f64 {
+        let mut table = Arena::new();
+        let made = Copied::new(BATCH, 8).and_then(|one| table.insert(one).ok());
+        let Some(channel) = made else { return f64::NAN };
+        timed(OPS, || {
+            for _ in 0..OPS as usize / BATCH {
+                for message in 0..BATCH as u64 {
+                    black_box(Copied::send(&mut table, channel, &message.to_ne_bytes()));
+                }
+                for _ in 0..BATCH {
+                    let mut message = [0; 8];
+                    black_box(Copied::recv(&mut table, channel, &mut message));
+                    black_box(message);
+                }
+            }
+        })
+    }
 }
 
 /// Nanoseconds per operation of `ops` of them.
@@ -124,7 +188,8 @@ impl Kernel {
 
     fn spawn() -> f64 {
         let mut own = Kernel::new(WITH_JOURNAL);
-        let (root, mut tasks) = (own.world.root(), Vec::with_capacity(BATCH));
+        let root = own.world.root();
+        let mut tasks = Vec::with_capacity(BATCH);
         timed(OPS, || {
             for _ in 0..OPS as usize / BATCH {
                 for _ in 0..BATCH {
@@ -218,7 +283,8 @@ impl C {
 
     fn spawn_one(&self, answer: i32) -> AsxTask {
         let ctx = std::ptr::without_provenance_mut(answer as usize);
-        let (body, mut task) = (AsxBody { poll: Some(poll), ctx, drop: None }, NO_TASK);
+        let body = AsxBody { poll: Some(poll), ctx, drop: None };
+        let mut task = NO_TASK;
         // SAFETY: the runtime lives; the pointers are to locals.
         unsafe { asx_task_spawn(self.rt, self.root, body, null(), &mut task) };
         task
@@ -230,7 +296,8 @@ impl C {
     }
 
     fn spawn() -> f64 {
-        let (own, mut tasks) = (C::new(WITH_JOURNAL), Vec::with_capacity(BATCH));
+        let own = C::new(WITH_JOURNAL);
+        let mut tasks = Vec::with_capacity(BATCH);
         timed(OPS, || {
             for _ in 0..OPS as usize / BATCH {
                 tasks.extend((0..BATCH).map(|_| own.spawn_one(ASX_POLL_READY)));

@@ -29,7 +29,8 @@ impl Case {
         peer: &'static str,
         run: impl FnMut() -> f64 + 'static,
     ) -> Case {
-        let (unit, flavour) = (Unit::Wall, Flavour::Bare);
+        let unit = Unit::Wall;
+        let flavour = Flavour::Bare;
         Case { workload, peer, unit, flavour, run: Box::new(run) }
     }
 
@@ -213,7 +214,8 @@ fn summarise(peers: &[&mut Case], mut samples: Vec<Vec<f64>>) -> Vec<Row> {
 /// The quantile of a sorted, non-empty sample, interpolated.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let at = part * (sorted.len() - 1) as f64;
-    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    let low = sorted[at.floor() as usize];
+    let high = sorted[at.ceil() as usize];
     low + (high - low) * at.fract()
 }
 
@@ -237,7 +239,8 @@ mod tests {
     fn repetitions_interleave_and_the_first_does_not_count() {
         let log = Rc::new(RefCell::new(String::new()));
         let logged = |mut case: Case| {
-            let (log, peer) = (log.clone(), case.peer);
+            let log = log.clone();
+            let peer = case.peer;
             case.run = Box::new(move || {
                 log.borrow_mut().push_str(peer);
                 (case.run)()

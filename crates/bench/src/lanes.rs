@@ -67,7 +67,7 @@ fn to_cancel<Q: Remove>() -> f64 {
             let token = queue.remove(ids[victim]);
             cancelled[victim] = !cancelled[victim];
             let place =
-                if cancelled[victim] { Place::Cancel(Priority::DEFAULT) } else { places[victim] };
+                if cancelled[victim] { Place::cancel(Priority::DEFAULT) } else { places[victim] };
             ids[victim] = queue.push(place, token);
         }
         black_box(&queue);
@@ -107,10 +107,8 @@ impl Remove for Lanes<u64> {
 type Key = (u8, u64, u64);
 
 fn key(place: Place, seq: u64) -> Key {
-    let primary = match place {
-        Place::Cancel(priority) | Place::Ready(priority) => u64::from(u8::MAX - priority.0),
-        Place::Timed(deadline) => deadline.as_nanos(),
-    };
+    let by_priority = u64::from(u8::MAX - place.priority().0);
+    let primary = place.deadline().map_or(by_priority, Time::as_nanos);
     (place.lane() as u8, primary, seq)
 }
 
@@ -164,9 +162,9 @@ impl Remove for Tree {
 fn places(count: usize) -> Vec<Place> {
     let mut rng = DetRng::new(1, 0);
     let place = |n: usize| match rng.below(3) {
-        0 => Place::Cancel(Priority(rng.below(8) as u8 * 32)),
-        1 => Place::Timed(Time::from_nanos((n * 1000 + rng.below(10_000_000)) as u64)),
-        _ => Place::Ready(Priority(rng.below(8) as u8 * 32)),
+        0 => Place::cancel(Priority(rng.below(8) as u8 * 32)),
+        1 => Place::timed(Time::from_nanos((n * 1000 + rng.below(10_000_000)) as u64)),
+        _ => Place::ready(Priority(rng.below(8) as u8 * 32)),
     };
     (0..count).map(place).collect()
 }

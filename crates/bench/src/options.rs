@@ -21,7 +21,9 @@ pub struct Options {
 
 /// Reads a command line; an error says what would have been right.
 pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
-    let (only, peers, reps) = (Vec::new(), Vec::new(), 11);
+    let only = Vec::new();
+    let peers = Vec::new();
+    let reps = 11;
     let mut options = Options { only, peers, reps, smoke: false, json: false, help: false };
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or(format!("{flag} needs a value"));

@@ -82,7 +82,8 @@ fn churn<P: Timers>(live: u32) -> f64 {
     for timer in 0..live {
         timers.register(timer, far(rng.next_u64()));
     }
-    let (mut now, mut fired) = (0, Vec::new());
+    let mut now = 0;
+    let mut fired = Vec::new();
     let mut turn = |ops: u64| {
         for op in 1..=ops {
             let bits = rng.next_u64();
@@ -204,7 +205,8 @@ struct HeapLazy {
 
 impl Timers for HeapLazy {
     fn new(count: u32) -> Self {
-        let (heap, live) = (BinaryHeap::new(), HashMap::new());
+        let heap = BinaryHeap::new();
+        let live = HashMap::new();
         HeapLazy { heap, live, keys: vec![0; count as usize], next: 0 }
     }
 
@@ -319,7 +321,8 @@ impl Timers for Delay {
         let builder = &mut tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
         let entered = runtime.enter();
-        let (queue, start) = (DelayQueue::new(), tokio::time::Instant::now());
+        let queue = DelayQueue::new();
+        let start = tokio::time::Instant::now();
         drop(entered);
         Delay { queue, keys: vec![None; count as usize], start, runtime }
     }

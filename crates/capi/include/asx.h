@@ -377,7 +377,17 @@ typedef struct asx_task_options {
     uint32_t flags;
     /* Zero. */
     uint32_t reserved;
+    /* Completed by force if it lives so long after its watchdog has cancelled it; its cleanup
+     * stack has as long again. ASX_NONE: never. With ASX_TASK_DEFAULT_WATCHDOG the configured one.
+     */
+    uint64_t watchdog_grace_ns;
 } asx_task_options;
+
+/* A watchdog has cancelled its task. */
+#define ASX_WATCHDOG_CANCELLED 0
+
+/* A watchdog has ended its task by force. */
+#define ASX_WATCHDOG_FORCED 1
 
 /* The state of a region. */
 typedef struct asx_region_info {
@@ -656,7 +666,7 @@ typedef struct asx_stats {
     /* External wakes delivered. */
     uint64_t external_wakes;
     /* Misuses counted by the ghost monitors, one number for each ASX_GHOST_ kind. */
-    uint64_t ghosts[8];
+    uint64_t ghosts[9];
     /* The kernel's estimate of the memory in use. */
     uint64_t memory;
     /* Bytes of the pool; 0 without one. */
@@ -671,6 +681,8 @@ typedef struct asx_stats {
      * of their task was used up.
      */
     uint64_t cleanups_cut;
+    /* Tasks completed by force by their watchdog. */
+    uint64_t watchdogs_forced;
 } asx_stats;
 
 /* Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
@@ -716,7 +728,8 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
 #define ASX_FLAG_STRICT 64u
 
 /* There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
- * two runs were the same cannot be told; everything else is as with one.
+ * two runs were the same cannot be told; everything else is as with one. A build without
+ * ASX_FEATURE_JOURNAL does as if it were always set.
  */
 #define ASX_FLAG_NO_JOURNAL 16u
 
@@ -759,7 +772,7 @@ typedef struct asx_ghost {
     uint64_t generation;
     /* The task that was being polled, zero if none. */
     asx_task task;
-    /* The function that was called. */
+    /* The function that was called; "asx" in a build without ASX_FEATURE_NAMES. */
     const char *call;
     /* The caller's file as given to asx_set_location, or NULL. */
     const char *file;
@@ -771,6 +784,9 @@ typedef struct asx_ghost {
 
 /* Takes a report of a misuse, which is not kept. */
 typedef void (*asx_ghost_fn)(void *hook, const asx_ghost *ghost);
+
+/* Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_. */
+typedef void (*asx_watchdog_fn)(void *hook, asx_runtime *rt, asx_task task, int32_t stage);
 
 /* How a runtime is set up: filled by asx_config_init, then changed. */
 typedef struct asx_config {
@@ -840,7 +856,7 @@ typedef struct asx_config {
      * answers ASX_CAPABILITY_DENIED, and nothing has happened.
      */
     asx_clock_fn clock;
-    /* Lines for people; may be NULL. */
+    /* Lines for people; may be NULL. A build without ASX_FEATURE_DUMP has none. */
     asx_log_fn log;
     /* Seeds; may be NULL. */
     asx_entropy_fn entropy;
@@ -856,6 +872,12 @@ typedef struct asx_config {
     uint64_t max_cleanups;
     /* Borrows (asx_borrow_begin) not ended. */
     uint64_t max_borrows;
+    /* Reports of watchdogs; may be NULL. */
+    asx_watchdog_fn watchdog;
+    /* A task that lives so long after its watchdog has cancelled it is completed by force;
+     * ASX_NONE: never.
+     */
+    uint64_t watchdog_grace_ns;
 } asx_config;
 
 /* Something broke, or was about to. */
@@ -888,8 +910,44 @@ typedef struct asx_config {
 /* Something was used through a handle whose thing is gone. */
 #define ASX_GHOST_STALE 7
 
+/* A region's memory was written to behind its end or after the region was Closed, or asked for
+ * then.
+ */
+#define ASX_GHOST_STORAGE 8
+
 /* The version of the interface: major * 1000000 + minor * 1000 + patch. */
 #define ASX_VERSION 1000u
+
+/* There is a journal. Without it every runtime is as with ASX_FLAG_NO_JOURNAL. */
+#define ASX_FEATURE_JOURNAL 1u
+
+/* Statuses, events and values have names, and reports of misuse name the call. */
+#define ASX_FEATURE_NAMES 2u
+
+/* There are texts about what goes on: asx_dump, asx_verify, lines for the log hook. */
+#define ASX_FEATURE_DUMP 4u
+
+/* What was wrong with the last call that failed. */
+typedef struct asx_error_info {
+    /* Set by the caller: sizeof(asx_error_info). */
+    uint32_t struct_size;
+    /* What the call answered. */
+    asx_status status;
+    /* The function that was called. */
+    const char *function;
+    /* The argument that was refused, by its name in this header; NULL if it was none. */
+    const char *argument;
+    /* Of an argument that is a struct the field that was refused; NULL if it was none. */
+    const char *field;
+    /* A sentence for people. */
+    const char *text;
+    /* The place of the argument, from 1; 0 if it was none. */
+    uint32_t position;
+    /* Zero. */
+    uint32_t reserved;
+    /* How many calls have failed so far. */
+    uint64_t count;
+} asx_error_info;
 
 /* Cancel, timed, ready. */
 #define ASX_SUGGEST_NONE 0
@@ -902,6 +960,9 @@ typedef struct asx_config {
 
 /* As usual, with the limit of cancels in a row doubled. */
 #define ASX_SUGGEST_DRAIN_REGIONS 3
+
+/* The largest alignment of a region's memory. */
+#define ASX_ALIGN_MOST 4096
 
 /* The error or panic a task ended with. */
 #define ASX_TEXT_OUTCOME 0
@@ -961,25 +1022,36 @@ typedef struct asx_witness_info {
  */
 uint32_t asx_version(void);
 
-/* The name of a status, as "STALE_HANDLE"; "UNKNOWN" for a number that is none.
+/* What this build of the library has: ASX_FEATURE_. The embedded build has nothing of it; all
+ * functions are there nonetheless, and say what they answer then.
+ *
+ * Pre: none. Thread: any. Owns: nothing. Answers: the features, as bits.
+ */
+uint32_t asx_features(void);
+
+/* The name of a status, as "STALE_HANDLE"; "UNKNOWN" for a number that is none, and for all of
+ * them in a build without names.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
 const char *asx_status_name(asx_status status);
 
-/* A sentence about a status; one that says so for a number that is none.
+/* A sentence about a status; one that says so for a number that is none, or in a build without
+ * names.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
 const char *asx_status_str(asx_status status);
 
-/* The name of an event's kind; "unknown" for a number that is none.
+/* The name of an event's kind; "unknown" for a number that is none, and for all of them in a build
+ * without names.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
 const char *asx_event_name(uint32_t kind);
 
-/* The name of the value that a field of an event has; "unknown" for a number that is none.
+/* The name of the value that a field of an event has; "unknown" for a number that is none, and for
+ * all of them in a build without names.
  *
  * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
  */
@@ -1131,7 +1203,8 @@ asx_status asx_quiescent(asx_runtime *rt, asx_diagnosis *diagnosis);
  *
  * Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
  * text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when it was cut;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
 
@@ -1139,7 +1212,8 @@ asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
  * after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
  *
  * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
- * is broken; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * is broken; ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_verify(asx_runtime *rt, char *text, size_t room, size_t *size);
 
@@ -1156,6 +1230,13 @@ asx_status asx_random(asx_runtime *rt, uint64_t *out);
  * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_get_queues(asx_runtime *rt, asx_queues_info *info);
+
+/* The runtime's counters.
+ *
+ * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
 
 /* Says where the next call is made, for ghost reports: ASX_CALL does.
  *
@@ -1180,12 +1261,30 @@ asx_status asx_borrow_begin(asx_runtime *rt, int32_t exclusive, uint64_t *out);
  */
 asx_status asx_borrow_end(asx_runtime *rt, uint64_t borrow);
 
-/* The runtime's counters.
+/* ---- What went wrong. ---- */
+
+/* What was wrong with the last call of this runtime that failed, on the owner's thread: which
+ * function, which argument, and why. Answers below ASX_INVALID_ARGUMENT, which say how things
+ * stand, are no failures. It stays until the next failure; a failure of this call itself, of
+ * asx_external_wake and of asx_thread_number is not kept. May be called from hooks and drop
+ * callbacks too. Without a runtime there is asx_config_check.
  *
- * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `error` leads with its size. Thread: the owner's. Owns: texts are the library's and live
+ * forever. Answers: ASX_OK; ASX_EMPTY when no call has failed; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION.
  */
-asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
+asx_status asx_last_error(asx_runtime *rt, asx_error_info *error);
+
+/* What asx_runtime_create would say of a configuration, without creating anything, and which field
+ * is the one that it refuses. Whether there is enough memory is not looked at.
+ *
+ * Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
+ * size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
+ * the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
+ * asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have, or
+ * with ASX_FLAG_STRICT for one that is too small for the limits (asx_config_pool_size).
+ */
+asx_status asx_config_check(const asx_config *config, asx_error_info *error);
 
 /* ---- After a callback that did not return. ---- */
 
@@ -1379,6 +1478,26 @@ asx_status asx_region_wait(asx_runtime *rt, asx_region region, asx_task task, in
  * ASX_UNRESOLVED_OBLIGATIONS; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_check(asx_runtime *rt, asx_region region, int32_t state);
+
+/* ---- Memory of regions. ---- */
+
+/* Memory of a region's own: `size` bytes of zeros, aligned to `align`. It is the program's
+ * until the region is Closed, and all of it is given back then, after the drop callbacks of
+ * what was inside; nothing is freed alone. Counts as asx_region_use_storage does, rounded up
+ * to the alignment. With ASX_FLAG_GHOSTS it is overwritten when it is given back, and whoever
+ * writes behind its end, or into it afterwards, is reported (ASX_GHOST_STORAGE).
+ *
+ * Pre: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is writable.
+ * Thread: the owner's. Owns: the memory is the region's. Answers: ASX_OK;
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED when the
+ * memory limit, the pool or the allocator has no more; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ */
+asx_status asx_region_alloc(
+    asx_runtime *rt,
+    asx_region region,
+    size_t size,
+    size_t align,
+    void **out);
 
 /* ---- Tasks. ---- */
 
@@ -1607,13 +1726,20 @@ asx_status asx_task_stopping(asx_runtime *rt, asx_task task);
 asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, const char *message);
 
 /* Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
- * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away.
+ * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away. If it lives `grace_ns` later
+ * (ASX_NONE: however long) it is completed by force: its body is dropped, and its cleanup
+ * stack runs for as long again. The watchdog hook is told of both. One that has run out stays
+ * as it is.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
  * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
  * without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
-asx_status asx_task_set_watchdog(asx_runtime *rt, asx_task task, uint64_t span_ns);
+asx_status asx_task_set_watchdog(
+    asx_runtime *rt,
+    asx_task task,
+    uint64_t span_ns,
+    uint64_t grace_ns);
 
 /* Shows that the task is alive: its watchdog starts again.
  *
@@ -1926,7 +2052,8 @@ asx_status asx_journal_get_info(asx_runtime *rt, asx_journal_info *info);
 /* The digest of every event recorded so far. Takes as long as events are retained.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY with
- * ASX_FLAG_NO_JOURNAL; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_INVALID_ARGUMENT;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_journal_digest(asx_runtime *rt, uint64_t *out);
 
@@ -2001,7 +2128,7 @@ asx_status asx_witness_release(asx_runtime *rt, asx_witness witness);
       { ASX_NONE, ASX_NONE, ASX_NONE }, 0, 0 }
 #define ASX_TASK_OPTIONS_INIT                                                                      \
     { (uint32_t)sizeof(asx_task_options), ASX_PRIORITY_DEFAULT,                                    \
-      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0 }
+      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0, ASX_NONE }
 
 /* So many nanoseconds from now. */
 static inline asx_when asx_after(uint64_t ns)

@@ -12,6 +12,7 @@
 
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -238,6 +239,14 @@ public:
     {
         check(detail::give(std::forward<F>(f),
             [&](asx_body body) { return asx_region_defer(rt_, region, body); }));
+    }
+    // A T in the region's own memory, which is gone when that is Closed; no destructor is called.
+    template <class T, class... Args> T *make(asx_region region, Args &&...args)
+    {
+        static_assert(std::is_trivially_destructible<T>::value, "nobody calls its destructor");
+        void *memory = nullptr;
+        check(asx_region_alloc(rt_, region, sizeof(T), alignof(T), &memory));
+        return new (memory) T(std::forward<Args>(args)...);
     }
     template <class T> channel<T> make_channel(size_t capacity, const asx_region *region = nullptr)
     {

@@ -221,7 +221,15 @@ pub struct AsxTaskOptions {
     pub flags: u32,
     /// Zero.
     pub reserved: u32,
+    /// Completed by force if it lives so long after its watchdog has cancelled it; its cleanup
+    /// stack has as long again. ASX_NONE: never. With ASX_TASK_DEFAULT_WATCHDOG the configured one.
+    pub watchdog_grace_ns: u64,
 }
+
+/// A watchdog has cancelled its task.
+pub const ASX_WATCHDOG_CANCELLED: i32 = 0;
+/// A watchdog has ended its task by force.
+pub const ASX_WATCHDOG_FORCED: i32 = 1;
 
 /// The state of a region.
 #[repr(C)]
@@ -518,7 +526,7 @@ pub struct AsxStats {
     /// External wakes delivered.
     pub external_wakes: u64,
     /// Misuses counted by the ghost monitors, one number for each ASX_GHOST_ kind.
-    pub ghosts: [u64; 8],
+    pub ghosts: [u64; 9],
     /// The kernel's estimate of the memory in use.
     pub memory: u64,
     /// Bytes of the pool; 0 without one.
@@ -532,4 +540,6 @@ pub struct AsxStats {
     /// Cleanup entries that were dropped before they were done, because the allowance or the grace
     /// of their task was used up.
     pub cleanups_cut: u64,
+    /// Tasks completed by force by their watchdog.
+    pub watchdogs_forced: u64,
 }

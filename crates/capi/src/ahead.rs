@@ -62,7 +62,7 @@ impl Core {
         rt.reserve.strictly(|| self.grow(more, rt))?;
         let bytes = self.world.headroom(more, self.count(Role::Finalizer));
         let bytes = bytes.saturating_add(SMALL_CALLS).saturating_add(text).saturating_add(TEXT);
-        let piece = self.world.largest_piece().max(text.saturating_add(TEXT));
+        let piece = self.world.largest_piece(more).max(text.saturating_add(TEXT));
         // Pieces are larger than what is asked for, by a quarter at most.
         let aside = Aside { bytes: bytes.saturating_add(bytes / 4), piece };
         rt.reserve.check(aside, promised)?;
@@ -89,6 +89,7 @@ impl Core {
         let refused = |_| Status::ResourceExhausted;
         self.world.prepare(more, finalizers, self.bodies() + more).map_err(refused)?;
         self.reserve_bodies(more).map_err(refused)?;
+        self.reserve_watchdogs(more).map_err(refused)?;
         rt.mailbox.try_reserve(slots).map_err(refused)
     }
 

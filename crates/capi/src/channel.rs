@@ -3,6 +3,7 @@
 //! Elements are copied in and out; the bytes lie in the channel's block (`store`).
 
 use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
+use crate::error::Why;
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
 use crate::guard::{self, Look, Out, bytes, room};
 use crate::state::{Core, Kernel, Message};
@@ -50,7 +51,8 @@ export! {
         out: *mut AsxChannel,
     ) {
         let region = guard::maybe(region, AsxRegion::id)?;
-        let () = guard::ensure(capacity > 0 && element_size <= ASX_ELEMENT_MOST)?;
+        let () = guard::ensure(capacity > 0)?;
+        let () = guard::ensure(element_size <= ASX_ELEMENT_MOST)?;
         let out = Out::new(out)?;
         |core| {
             let runtime = guard::runtime(rt)?;
@@ -81,7 +83,8 @@ export! {
         tracked: i32,
         out: *mut AsxPermit,
     ) {
-        let (id, task) = (channel.id()?, task.id()?);
+        let id = channel.id()?;
+        let task = task.id()?;
         let out = Out::new(out)?;
         |core| {
             core.prepare_permit(rt, id, Some(task))?;
@@ -226,8 +229,10 @@ export! {
         let old = room(old.cast::<u8>(), old_size)?;
         let evicted = Out::maybe(evicted)?;
         |core| {
-            if let Ok(block) = core.stores.block(id) {
-                guard::ensure(old.is_empty() || old.len() == block.element())?;
+            let wrong = |block: &mut Block| !old.is_empty() && old.len() != block.element();
+            if core.stores.block(id).is_ok_and(wrong) {
+                core.blamed = Some(("old_size", Why::Element));
+                return Err(Status::InvalidArgument);
             }
             core.prepare_send(rt, id)?;
             let sent = core.put(id, data, |world, message| world.evict(id, message));
@@ -258,7 +263,8 @@ export! {
         data: *mut c_void,
         size: usize,
     ) {
-        let (id, task) = (channel.id()?, task.id()?);
+        let id = channel.id()?;
+        let task = task.id()?;
         let data = room(data.cast::<u8>(), size)?;
         |core| {
             let core = core.keeps_all();
@@ -292,7 +298,8 @@ export! {
     /// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
     /// ASX_REENTRANT.
     fn asx_channel_abandon(rt, channel: AsxChannel, task: AsxTask, waited: *mut i32) {
-        let (channel, task) = (channel.id()?, task.id()?);
+        let channel = channel.id()?;
+        let task = task.id()?;
         let waited = Out::maybe(waited)?;
         |core| {
             waited.set(i32::from(core.world.abandon(task, channel)?));
@@ -380,6 +387,9 @@ export! {
     }
 }
 
+/// An element has another size than the channel's.
+const WRONG_SIZE: Option<(&str, Why)> = Some(("size", Why::Element));
+
 impl Core {
     /// Copies an element in and offers it to the world; a refused one is forgotten.
     #[inline]
@@ -394,7 +404,8 @@ impl Core {
             self.world.channel_view(channel)?;
             return Err(Status::Disconnected);
         };
-        let message = Message { channel: channel.0.index, slot: block.put(data)? };
+        let slot = block.put(data).inspect_err(|_| self.blamed = WRONG_SIZE)?;
+        let message = Message { channel: channel.0.index, slot };
         offer(&mut self.world, message).map_err(|(status, message)| {
             block.free(message.slot);
             status
@@ -404,7 +415,10 @@ impl Core {
     fn send_permit(&mut self, permit: PermitId, data: &[u8]) -> Answer {
         let (_, channel) = self.world.permit_of(permit)?;
         let message = match self.stores.block(channel) {
-            Ok(block) => Message { channel: channel.0.index, slot: block.put(data)? },
+            Ok(block) => {
+                let slot = block.put(data).inspect_err(|_| self.blamed = WRONG_SIZE)?;
+                Message { channel: channel.0.index, slot }
+            }
             // Its bytes are gone because both sides are: nothing can be queued, but the permit is
             // the kernel's to resolve.
             Err(_) => Message { channel: u32::MAX, slot: 0 },
@@ -424,8 +438,9 @@ impl Core {
         ask: impl FnOnce(&mut Kernel) -> Answer<Message>,
     ) -> Answer {
         let block = self.stores.block(channel);
-        if let Ok(block) = &block {
-            guard::ensure(to.len() == block.element())?;
+        if block.as_ref().is_ok_and(|block| to.len() != block.element()) {
+            self.blamed = WRONG_SIZE;
+            return Err(Status::InvalidArgument);
         }
         let message = ask(&mut self.world)?;
         if let Ok(block) = block {

@@ -6,6 +6,7 @@
 
 use crate::abi::{ASX_NONE, AsxStatus, AsxTask, AsxTransfer};
 use crate::ahead::SMALL_CALLS;
+use crate::error::{Bad, Checked, Field, field};
 use crate::guard;
 use asx_kernel::cancel::ChainLimits;
 use asx_kernel::ids::TaskId;
@@ -40,7 +41,8 @@ pub const ASX_FLAG_POOL: u32 = 4;
 /// Without it a pool that is used up is followed by the allocator (`pool_spills`).
 pub const ASX_FLAG_STRICT: u32 = 64;
 /// There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
-/// two runs were the same cannot be told; everything else is as with one.
+/// two runs were the same cannot be told; everything else is as with one. A build without
+/// ASX_FEATURE_JOURNAL does as if it were always set.
 pub const ASX_FLAG_NO_JOURNAL: u32 = 16;
 
 /// The oldest event makes room.
@@ -79,7 +81,7 @@ pub struct AsxGhost {
     pub generation: u64,
     /// The task that was being polled, zero if none.
     pub task: AsxTask,
-    /// The function that was called.
+    /// The function that was called; "asx" in a build without ASX_FEATURE_NAMES.
     pub call: *const c_char,
     /// The caller's file as given to asx_set_location, or NULL.
     pub file: *const c_char,
@@ -91,6 +93,10 @@ pub struct AsxGhost {
 
 /// Takes a report of a misuse, which is not kept.
 pub type AsxGhostFn = unsafe extern "C" fn(hook: *mut c_void, ghost: *const AsxGhost);
+
+/// Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_.
+pub type AsxWatchdogFn =
+    unsafe extern "C" fn(hook: *mut c_void, rt: *mut crate::AsxRuntime, task: AsxTask, stage: i32);
 
 /// How a runtime is set up: filled by asx_config_init, then changed.
 #[repr(C)]
@@ -160,7 +166,7 @@ pub struct AsxConfig {
     /// The clock for ASX_NOW; may be NULL. One that answers ASX_NONE has no time to give: the call
     /// answers ASX_CAPABILITY_DENIED, and nothing has happened.
     pub clock: Option<AsxClockFn>,
-    /// Lines for people; may be NULL.
+    /// Lines for people; may be NULL. A build without ASX_FEATURE_DUMP has none.
     pub log: Option<AsxLogFn>,
     /// Seeds; may be NULL.
     pub entropy: Option<AsxEntropyFn>,
@@ -175,6 +181,11 @@ pub struct AsxConfig {
     pub max_cleanups: u64,
     /// Borrows (asx_borrow_begin) not ended.
     pub max_borrows: u64,
+    /// Reports of watchdogs; may be NULL.
+    pub watchdog: Option<AsxWatchdogFn>,
+    /// A task that lives so long after its watchdog has cancelled it is completed by force;
+    /// ASX_NONE: never.
+    pub watchdog_grace_ns: u64,
 }
 
 /// The smallest configuration there was: struct_size, profile, seed.
@@ -225,6 +236,8 @@ impl AsxConfig {
             max_finalizers: ASX_NONE,
             max_cleanups: ASX_NONE,
             max_borrows: ASX_NONE,
+            watchdog: None,
+            watchdog_grace_ns: ASX_NONE,
         };
         let bounded = AsxConfig {
             max_tasks: 64,
@@ -256,26 +269,28 @@ impl AsxConfig {
     ///
     /// # Safety
     /// If not NULL, the pointer is readable for the `struct_size` it leads with.
-    pub(crate) unsafe fn read(from: *const AsxConfig) -> Answer<AsxConfig> {
+    pub(crate) unsafe fn read(from: *const AsxConfig) -> Checked<AsxConfig> {
         // SAFETY: the caller's promise; `prefix` reads no further than `struct_size`.
         let given = unsafe { guard::prefix(from, SMALLEST, LARGEST)? };
-        let head = AsxConfig::of_profile(given.profile()?)?;
+        let head = AsxConfig::of_profile(given.profile()?);
+        let head = head.map_err(|_| Bad::field(Field::Profile))?;
         Ok(AsxConfig { struct_size: size_of::<AsxConfig>() as u32, ..given.over(head) })
     }
 
     /// The kernel's configuration, if every value is in its range.
-    pub(crate) fn kernel(&self) -> Answer<Config> {
+    pub(crate) fn kernel(&self) -> Checked<Config> {
         let known = ASX_FLAG_GHOSTS
             | ASX_FLAG_SEED_FROM_ENTROPY
             | ASX_FLAG_POOL
             | ASX_FLAG_NO_JOURNAL
             | ASX_FLAG_STRICT;
-        guard::ensure(self.flags & !known == 0)?;
-        guard::ensure(self.max_regions > 0 && self.max_steps > 0)?;
-        guard::ensure(!self.is_strict() || self.flags & ASX_FLAG_POOL != 0)?;
+        field(self.flags & !known == 0, Field::Flags)?;
+        field(!self.is_strict() || self.flags & ASX_FLAG_POOL != 0, Field::Flags)?;
+        field(self.max_regions > 0, Field::MaxRegions)?;
+        field(self.max_steps > 0, Field::MaxSteps)?;
         let given = !self.pool_memory.is_null();
-        let told = self.flags & ASX_FLAG_POOL != 0 && self.pool_bytes > 0;
-        guard::ensure(!given || told)?;
+        field(!given || self.flags & ASX_FLAG_POOL != 0, Field::PoolMemory)?;
+        field(!given || self.pool_bytes > 0, Field::PoolBytes)?;
         let coalesce = (self.coalesce_ns > 0).then(|| Coalesce {
             window: Duration::from_nanos(self.coalesce_ns),
             min_group_size: size(self.coalesce_group),
@@ -288,7 +303,7 @@ impl AsxConfig {
                     ASX_TIE_FIFO => TieBreak::Fifo,
                     ASX_TIE_SEEDED => TieBreak::Seeded,
                     ASX_TIE_TASK_KEY => TieBreak::TaskKey,
-                    _ => return Err(Status::InvalidArgument),
+                    _ => return Err(Bad::field(Field::TieBreak)),
                 },
             },
             wheel: WheelConfig {
@@ -313,12 +328,12 @@ impl AsxConfig {
                 cancel_queue: size(self.max_cancel),
                 memory: size(self.max_memory).min(usize::MAX - 1),
             },
-            journal: self.flags & ASX_FLAG_NO_JOURNAL == 0,
+            journal: self.has_journal(),
             journal_capacity: size(self.max_trace),
             when_full: match self.trace_full {
                 ASX_TRACE_OVERWRITE => WhenFull::Overwrite,
                 ASX_TRACE_REFUSE => WhenFull::Refuse,
-                _ => return Err(Status::InvalidArgument),
+                _ => return Err(Bad::field(Field::TraceFull)),
             },
             // A body in C has no destructor: what has to be undone is on the stack.
             forced_cleanup: true,
@@ -329,6 +344,11 @@ impl AsxConfig {
     /// Whether nothing may be asked of the allocator once the runtime is there.
     pub(crate) fn is_strict(&self) -> bool {
         self.flags & ASX_FLAG_STRICT != 0
+    }
+
+    /// Whether a runtime records what happens.
+    pub(crate) fn has_journal(&self) -> bool {
+        cfg!(feature = "journal") && self.flags & ASX_FLAG_NO_JOURNAL == 0
     }
 
     /// Bytes of the pool: as many as were told, if they are enough, else as the limits need.
@@ -353,7 +373,7 @@ impl AsxConfig {
             (self.max_finalizers, 768),
             (self.max_cleanups, 256),
             (self.max_borrows, 64),
-            (self.max_trace, size_of::<asx_kernel::journal::Event>() as u64 * 5 / 4),
+            (if self.has_journal() { self.max_trace } else { 0 }, EVENT),
         ];
         let weigh =
             |sum: u64, (count, weight): (u64, u64)| sum.checked_add(count.checked_mul(weight)?);
@@ -374,6 +394,8 @@ impl AsxConfig {
 
 /// Bytes of a pool whatever the limits: the runtime itself and some texts.
 const POOL_BASE: u64 = 96 * 1024;
+/// An event of the journal.
+const EVENT: u64 = size_of::<asx_kernel::journal::Event>() as u64 * 5 / 4;
 
 /// A limit as the kernel has it.
 pub(crate) fn size(limit: u64) -> usize {
@@ -401,7 +423,8 @@ pub unsafe extern "C" fn asx_config_init(
         let defaults = AsxConfig::of_profile(profile)?;
         let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };
         // SAFETY: rule 2 of `guard`: the caller promises so many bytes.
-        unsafe { guard::write_prefix(config, struct_size, &defaults) }
+        unsafe { guard::write_prefix(config, struct_size, &defaults)? };
+        Ok(())
     };
     guard::number(fill())
 }
@@ -432,8 +455,8 @@ pub unsafe extern "C" fn asx_config_pool_size(
 
 /// Something for the log hook, made a text of when it is handed over.
 pub(crate) enum Line {
-    /// A task's watchdog has run out.
-    Watchdog(TaskId),
+    /// A task's watchdog has run out, or has ended it by force.
+    Watchdog(TaskId, i32),
     /// So many cleanup entries were not run at the end.
     CutOff(u64),
     /// The runtime changes hands.
@@ -453,11 +476,12 @@ pub(crate) struct Hooks {
     pub(crate) log: Option<AsxLogFn>,
     pub(crate) thread: Option<AsxThreadFn>,
     pub(crate) ghost: Option<AsxGhostFn>,
+    pub(crate) watchdog: Option<AsxWatchdogFn>,
 }
 
 impl Hooks {
     pub(crate) fn of(config: &AsxConfig) -> Hooks {
-        let AsxConfig { hook, clock, log, thread, ghost, .. } = *config;
-        Hooks { hook, clock, log, thread, ghost }
+        let AsxConfig { hook, clock, log, thread, ghost, watchdog, .. } = *config;
+        Hooks { hook, clock, log, thread, ghost, watchdog }
     }
 }

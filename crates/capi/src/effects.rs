@@ -6,7 +6,7 @@
 //! The unsafe code follows rule 3 of `guard`: the core is taken for one effect at a time and is
 //! free while the program runs. Callbacks get the pointers that were given together with them.
 
-use crate::abi::{AsxBody, AsxTransfer};
+use crate::abi::{ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer};
 use crate::config::{ASX_LOG_INFO, ASX_LOG_WARN, AsxGhost, Hooks, Line};
 use crate::guard::{AsxRuntime, Cut};
 use crate::state::Core;
@@ -15,6 +15,7 @@ use core::fmt::{self, Write as _};
 use core::mem::MaybeUninit;
 
 enum Effect {
+    Watchdog(AsxTask, i32),
     Drop(AsxBody),
     Ghost(AsxGhost),
     Line(Line),
@@ -22,13 +23,20 @@ enum Effect {
 
 impl Core {
     fn next_effect(&mut self) -> Option<Effect> {
+        if let Some((task, stage)) = self.watched.pop_front() {
+            return Some(Effect::Watchdog(task, stage));
+        }
         if let Some(body) = self.dropped.pop_front() {
             return Some(Effect::Drop(body));
         }
         if let Some(ghost) = self.ghosts.take_report() {
             return Some(Effect::Ghost(ghost));
         }
-        self.lines.pop_front().map(Effect::Line)
+        if let Some(line) = self.lines.pop_front() {
+            return Some(Effect::Line(line));
+        }
+        // Last: drop callbacks may use the memory of their region.
+        if self.reclaim() { self.ghosts.take_report().map(Effect::Ghost) } else { None }
     }
 }
 
@@ -46,14 +54,25 @@ fn do_one(rt: &AsxRuntime, effect: &Effect) {
             // SAFETY: given together by the program; this is the one call.
             unsafe { drop(*ctx) }
         }
+        Effect::Watchdog(task, stage) => {
+            if let Some(hook) = rt.hooks.watchdog {
+                let own = core::ptr::from_ref(rt).cast_mut();
+                // SAFETY: given together by the program.
+                unsafe { hook(rt.hooks.hook, own, *task, *stage) }
+            }
+        }
         Effect::Ghost(ghost) => {
             if let Some(hook) = rt.hooks.ghost {
                 // SAFETY: given together by the program; the report lives through the call.
                 unsafe { hook(rt.hooks.hook, ghost) }
             }
         }
-        Effect::Line(Line::Watchdog(task)) => {
-            log(rt, ASX_LOG_WARN, format_args!("watchdog: {task} was not kicked in time"));
+        Effect::Line(Line::Watchdog(task, stage)) => {
+            let what = match *stage {
+                ASX_WATCHDOG_FORCED => "did not stop in time and is ended by force",
+                _ => "was not kicked in time",
+            };
+            log(rt, ASX_LOG_WARN, format_args!("watchdog: {task} {what}"));
         }
         Effect::Line(Line::CutOff(cut)) => {
             log(rt, ASX_LOG_WARN, format_args!("destroyed: {cut} cleanup entries were cut off"));
@@ -72,7 +91,7 @@ pub(crate) fn log(rt: &AsxRuntime, level: i32, text: fmt::Arguments<'_>) {
 
 /// The same where there is no runtime yet.
 pub(crate) fn tell(hooks: &Hooks, level: i32, text: fmt::Arguments<'_>) {
-    let Some(hook) = hooks.log else { return };
+    let Some(hook) = hooks.log.filter(|_| cfg!(feature = "dump")) else { return };
     let mut line = [MaybeUninit::new(0_u8); 256];
     let room = line.len() - 1;
     let mut cut = Cut::new(line.get_mut(..room).unwrap_or_default());

@@ -6,11 +6,12 @@
 
 use crate::abi::{AsxStatus, AsxTask};
 use crate::config::AsxGhost;
+use crate::error::Signature;
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
-use core::ffi::{CStr, c_char};
+use core::ffi::c_char;
 use core::ptr::null;
 
 /// A timer or task was cancelled that already was, or is over.
@@ -29,6 +30,9 @@ pub const ASX_GHOST_BORROW_EPOCH: i32 = 5;
 pub const ASX_GHOST_AFFINITY: i32 = 6;
 /// Something was used through a handle whose thing is gone.
 pub const ASX_GHOST_STALE: i32 = 7;
+/// A region's memory was written to behind its end or after the region was Closed, or asked for
+/// then.
+pub const ASX_GHOST_STORAGE: i32 = 8;
 
 /// Reports beyond this many in one call are counted only.
 const MOST_REPORTS: usize = 16;
@@ -37,8 +41,8 @@ const MOST_REPORTS: usize = 16;
 pub(crate) struct Ghosts {
     on: bool,
     reports_wanted: bool,
-    pub(crate) counts: [u64; 8],
-    pub(crate) call: &'static CStr,
+    pub(crate) counts: [u64; 9],
+    pub(crate) call: Signature,
     site: (*const c_char, u32),
     /// For how many calls the place still is that of the call: that which told it, and the next.
     placed: u8,
@@ -50,8 +54,8 @@ impl Ghosts {
         Ghosts {
             on,
             reports_wanted,
-            counts: [0; 8],
-            call: c"asx",
+            counts: [0; 9],
+            call: Signature("asx\0"),
             site: (null(), 0),
             placed: 0,
             reports: Vec::new(),
@@ -62,6 +66,11 @@ impl Ghosts {
     pub(crate) fn try_reserve(&mut self) -> Result<(), TryReserveError> {
         let wanted = self.on && self.reports_wanted;
         self.reports.try_reserve_exact(if wanted { MOST_REPORTS } else { 0 })
+    }
+
+    /// Whether anybody watches.
+    pub(crate) fn is_on(&self) -> bool {
+        self.on
     }
 
     /// Where the next call comes from.
@@ -104,7 +113,7 @@ impl Ghosts {
                 bits: handle.0,
                 generation: handle.1,
                 task,
-                call: self.call.as_ptr(),
+                call: self.call.name().as_ptr(),
                 file: self.site.0,
                 line: self.site.1,
                 reserved: 0,

@@ -1,7 +1,8 @@
 //! The boundary: pointers, handles and threads are looked at here, before anything else is.
 //!
-//! `export!` declares a function of the library. Its `let` lines look at the arguments; then the
-//! thread is looked at; then the rest runs with the runtime's core. The order of refusals is thus:
+//! `export!` declares a function of the library. Its `let` lines look at the arguments, each at
+//! those it names, which is what asx_last_error says of a refusal (`error`); then the thread is
+//! looked at; then the rest runs with the runtime's core. The order of refusals is thus:
 //! arguments and the type of handles, affinity, and whatever the kernel finds (staleness, states,
 //! limits). Staleness comes after affinity because looking it up from a wrong thread would be the
 //! very race that affinity forbids.
@@ -20,6 +21,7 @@
 use crate::abi::{AsxBody, AsxBudget, AsxStatus, AsxWhen};
 use crate::config::{AsxConfig, Hooks};
 use crate::effects;
+use crate::error::{Bad, Checked, Fault, Field, LastError, Named, Signature, Why, check, field};
 use crate::mailbox::Mailbox;
 use crate::memory::Reserve;
 use crate::state::Core;
@@ -30,10 +32,12 @@ use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, SleepUntil};
 use core::cell::{Cell, UnsafeCell};
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{c_char, c_void};
 use core::fmt;
-use core::mem::{MaybeUninit, align_of, size_of};
+use core::mem::{MaybeUninit, size_of};
 use core::time::Duration;
+
+pub(crate) use crate::structs::{Look, options, prefix, write_prefix};
 
 /// Declares functions of the library: see the module's text.
 macro_rules! export {
@@ -52,25 +56,38 @@ macro_rules! export {
         pub unsafe extern "C" fn $name(
             $rt: *mut $crate::AsxRuntime, $($arg: $type),*
         ) -> $crate::AsxStatus {
-            const NAME: &core::ffi::CStr = {
-                match core::ffi::CStr::from_bytes_with_nul(
-                    concat!(stringify!($name), "\0").as_bytes()
-                ) {
-                    Ok(name) => name,
-                    Err(_) => c"asx",
-                }
-            };
+            const SIGNATURE: $crate::error::Signature = signature!($name($rt $(, $arg)*));
             // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
             unsafe {
-                $crate::guard::enter($rt, NAME, |entry| {
+                $crate::guard::enter($rt, SIGNATURE.kept(), |entry| {
                     #[allow(unused_imports, reason = "not every function has other arguments")]
                     use $crate::handles::Claims as _;
-                    let claims: &[$crate::handles::Raw] =
-                        &[$($crate::handles::Argument($arg).raw()),*];
-                    $(let $pattern = $check;)*
+                    let later = false $(| $crate::handles::Argument($arg).is_later())*;
+                    let claims = || [(0, 0), $($crate::handles::Argument($arg).raw()),*];
+                    let stale = |core: &$crate::state::Core| {
+                        let (at, found, _) = (1_u8, 0_u8, core);
+                        $(
+                            let at = at + 1;
+                            let stale = found == 0
+                                && $crate::handles::Argument($arg).is_stale(core);
+                            let found = if stale { at } else { found };
+                        )*
+                        _ = at;
+                        found
+                    };
+                    $(let $pattern = {
+                        const NAMED: $crate::error::Named = $crate::error::Named::in_check(
+                            stringify!($check),
+                            SIGNATURE,
+                        );
+                        $crate::guard::look(NAMED, || Ok($check))?
+                    };)*
                     let $core = entry.core()?;
-                    $core.check_claims(claims)?;
-                    $body
+                    if later {
+                        $core.check_claims(&claims())?;
+                    }
+                    let answer = $crate::guard::body(|| $body);
+                    answer.map_err(|status| entry.blame($core, status, stale))
                 })
             }
         }
@@ -86,6 +103,8 @@ pub struct AsxRuntime {
     /// Calls from wrong threads that were not reported yet.
     pub(crate) strays: AtomicU32,
     pub(crate) reserve: Reserve,
+    /// The owner's.
+    pub(crate) last_error: LastError,
     /// The core is borrowed, or a hook or a drop callback runs: nothing may be called. The owner's.
     busy: Cell<bool>,
     /// Of those the core is free: a hook or a drop callback runs. The owner's.
@@ -109,6 +128,7 @@ impl AsxRuntime {
             mailbox,
             strays: AtomicU32::new(0),
             reserve,
+            last_error: LastError::default(),
             busy: Cell::new(false),
             hooked: Cell::new(false),
             lost: Cell::new(false),
@@ -197,13 +217,33 @@ impl AsxRuntime {
 
     /// A call was refused before it came to the core: it is over all the same.
     #[cold]
-    pub(crate) fn turned_away(&self, status: Status) {
-        let owned = || self.owner.is(caller(&self.hooks)) && self.occupy().is_ok();
-        if status != Status::AffinityViolation && owned() {
+    pub(crate) fn turned_away(&self, signature: Signature, fault: Fault) {
+        if self.failed(signature, fault) && self.occupy().is_ok() {
             // SAFETY: rule 3: inside.
             unsafe { self.with(|core| core.ghosts.end_call()) }
             self.vacate();
         }
+    }
+
+    /// A call has failed: before it came to the core, or inside.
+    #[cold]
+    #[inline(never)]
+    fn refused(&self, signature: Signature, fault: Fault, inside: bool) -> AsxStatus {
+        match inside {
+            true => self.last_error.keep(signature, fault),
+            false => self.turned_away(signature, fault),
+        }
+        fault.status.number()
+    }
+
+    /// Keeps a failure, if the caller is the owner: whether it is.
+    pub(crate) fn failed(&self, signature: Signature, fault: Fault) -> bool {
+        let stray = fault.status == Status::AffinityViolation;
+        let owned = !stray && self.owner.is(caller(&self.hooks));
+        if owned {
+            self.last_error.keep(signature, fault);
+        }
+        owned
     }
 
     /// Runs something with the core, which is not borrowed now.
@@ -220,23 +260,71 @@ impl AsxRuntime {
 /// A call under way.
 pub(crate) struct Entry<'a> {
     rt: &'a AsxRuntime,
-    call: &'static CStr,
+    signature: Signature,
     inside: Cell<bool>,
 }
 
 impl<'a> Entry<'a> {
     /// The core, if the caller may have it. Once per call.
     #[allow(clippy::mut_from_ref, reason = "rule 3; handed out once")]
-    #[inline(always)]
+    #[cfg_attr(feature = "inline", inline(always))]
+    #[cfg_attr(not(feature = "inline"), inline(never))]
     pub(crate) fn core(&self) -> Answer<&'a mut Core> {
         self.rt.check_thread()?;
         self.rt.occupy()?;
         self.inside.set(true);
         // SAFETY: rule 3: this is the owner's thread, and it has just gone inside.
         let core = unsafe { &mut *self.rt.core.get() };
-        core.admit(self.call)?;
+        core.admit(self.signature)?;
         Ok(core)
     }
+
+    /// The end of the call: its answer as a number.
+    ///
+    /// # Safety
+    /// Rule 3: the core is not borrowed any more.
+    #[cfg_attr(feature = "inline", inline(always))]
+    #[cfg_attr(not(feature = "inline"), inline(never))]
+    unsafe fn leave(&self, result: Result<(), Fault>) -> AsxStatus {
+        if self.inside.get() {
+            // SAFETY: rule 3: what the caller promises.
+            let core = unsafe { &mut *self.rt.core.get() };
+            let effects = core.settle(&result.map_err(Status::from));
+            core.feed_journal(self.rt);
+            if effects {
+                effects::perform(self.rt);
+            }
+            self.rt.vacate();
+        }
+        match result {
+            Ok(()) => Status::Ok.number(),
+            Err(fault) => self.rt.refused(self.signature, fault, self.inside.get()),
+        }
+    }
+
+    /// Whose fault it is that the call has failed after all.
+    #[cold]
+    pub(crate) fn blame(
+        &self,
+        core: &mut Core,
+        status: Status,
+        stale: impl FnOnce(&Core) -> u8,
+    ) -> Fault {
+        let stale = if status == Status::StaleHandle { stale(core) } else { 0 };
+        core.blame(status, self.signature, stale)
+    }
+}
+
+/// Looks at arguments: a refusal is about those that are named.
+#[inline(always)]
+pub(crate) fn look<T>(named: Named, check: impl FnOnce() -> Checked<T>) -> Result<T, Fault> {
+    check().map_err(|bad| named.fault(bad))
+}
+
+/// Runs what a call does once its arguments are good.
+#[inline(always)]
+pub(crate) fn body(run: impl FnOnce() -> Answer) -> Answer {
+    run()
 }
 
 /// Runs a call: the core is free again, and effects are done, before it answers.
@@ -246,41 +334,49 @@ impl<'a> Entry<'a> {
 #[inline(always)]
 pub(crate) unsafe fn enter<'a>(
     rt: *mut AsxRuntime,
-    call: &'static CStr,
-    body: impl FnOnce(&Entry<'a>) -> Answer,
+    signature: Signature,
+    body: impl FnOnce(&Entry<'a>) -> Result<(), Fault>,
 ) -> AsxStatus {
     // SAFETY: rule 1.
     let Ok(rt) = (unsafe { AsxRuntime::of(rt) }) else {
         return number(Err(Status::InvalidArgument));
     };
-    let entry = Entry { rt, call, inside: Cell::new(false) };
-    let answer = caught(|| body(&entry));
-    if entry.inside.get() {
-        // SAFETY: rule 3: the closure is over, and with it the borrow.
-        let core = unsafe { &mut *rt.core.get() };
-        let effects = core.settle(&answer);
-        core.feed_journal(rt);
-        if effects {
-            effects::perform(rt);
-        }
-        rt.vacate();
-    } else if let Err(status) = answer {
-        rt.turned_away(status);
+    let entry = Entry { rt, signature, inside: Cell::new(false) };
+    let result = caught(|| body(&entry));
+    // SAFETY: rule 3: the closure is over, and with it the borrow.
+    unsafe { entry.leave(result) }
+}
+
+/// The answer of a call that has looked at everything itself: a failure is kept, if the caller is
+/// the owner.
+///
+/// # Safety
+/// Rule 1, if it is a failure.
+pub(crate) unsafe fn answered(
+    rt: *mut AsxRuntime,
+    signature: Signature,
+    answer: Result<(), Fault>,
+) -> AsxStatus {
+    if let Err(fault) = answer {
+        // SAFETY: the caller's promise.
+        let rt = unsafe { AsxRuntime::of(rt) };
+        let _ = rt.map(|rt| rt.failed(signature, fault));
     }
-    number(answer)
+    number(answer.map_err(Status::from))
 }
 
 /// Catches panics where there is unwinding: a law was broken inside asx.
 #[cfg(any(feature = "std", test))]
 #[inline(always)]
-pub(crate) fn caught<T>(body: impl FnOnce() -> Answer<T>) -> Answer<T> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(Err(Status::Internal))
+pub(crate) fn caught<T, E: From<Status>>(body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+    caught.unwrap_or_else(|_| Err(Status::Internal.into()))
 }
 
 /// Without unwinding a panic ends the process: there is nothing to catch.
 #[cfg(not(any(feature = "std", test)))]
 #[inline(always)]
-pub(crate) fn caught<T>(body: impl FnOnce() -> Answer<T>) -> Answer<T> {
+pub(crate) fn caught<T, E: From<Status>>(body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     body()
 }
 
@@ -312,8 +408,21 @@ pub(crate) fn number(answer: Answer) -> AsxStatus {
 
 /// INVALID_ARGUMENT unless it holds.
 #[inline(always)]
-pub(crate) fn ensure(holds: bool) -> Answer {
-    if holds { Ok(()) } else { Err(Status::InvalidArgument) }
+pub(crate) fn ensure(holds: bool) -> Checked {
+    check(holds, Why::Range)
+}
+
+/// INVALID_ARGUMENT for a pointer that is misaligned, or NULL.
+#[inline(always)]
+pub(crate) fn is_there<T>(pointer: *const T) -> Checked {
+    check(!pointer.is_null(), Why::Null)?;
+    check(pointer.is_aligned(), Why::Misaligned)
+}
+
+/// CAPABILITY_DENIED unless this build has it.
+#[inline(always)]
+pub(crate) fn has(feature: bool) -> Answer {
+    if feature { Ok(()) } else { Err(Status::CapabilityDenied) }
 }
 
 /// Who calls.
@@ -367,8 +476,8 @@ impl<T> Out<T> {
     ///
     /// # Safety
     /// Rule 2, for as long as the value is used.
-    pub(crate) unsafe fn new(pointer: *mut T) -> Answer<Out<T>> {
-        ensure(!pointer.is_null() && pointer.is_aligned())?;
+    pub(crate) unsafe fn new(pointer: *mut T) -> Checked<Out<T>> {
+        is_there(pointer)?;
         Ok(Out(pointer))
     }
 
@@ -376,8 +485,8 @@ impl<T> Out<T> {
     ///
     /// # Safety
     /// Rule 2, for as long as the value is used.
-    pub(crate) unsafe fn maybe(pointer: *mut T) -> Answer<Out<T>> {
-        ensure(pointer.is_aligned() || pointer.is_null())?;
+    pub(crate) unsafe fn maybe(pointer: *mut T) -> Checked<Out<T>> {
+        check(pointer.is_aligned() || pointer.is_null(), Why::Misaligned)?;
         Ok(Out(pointer))
     }
 
@@ -389,128 +498,6 @@ impl<T> Out<T> {
     }
 }
 
-/// A place for a struct that leads with its size.
-pub(crate) struct Look<T>(*mut T, usize);
-
-impl<T> Look<T> {
-    /// A place that must be there.
-    ///
-    /// # Safety
-    /// Rule 2: `struct_size` is readable, and as many bytes are writable.
-    pub(crate) unsafe fn new(pointer: *mut T) -> Answer<Look<T>> {
-        ensure(!pointer.is_null())?;
-        // SAFETY: the caller's promise.
-        unsafe { Look::maybe(pointer) }
-    }
-
-    /// A place that may be NULL.
-    ///
-    /// # Safety
-    /// As [`new`](Look::new), if not NULL.
-    pub(crate) unsafe fn maybe(pointer: *mut T) -> Answer<Look<T>> {
-        if pointer.is_null() {
-            return Ok(Look(pointer, 0));
-        }
-        ensure(pointer.is_aligned())?;
-        // SAFETY: rule 2; every such struct leads with a u32.
-        let size = unsafe { pointer.cast::<u32>().read() } as usize;
-        ensure((8..=4096).contains(&size) && size.is_multiple_of(align_of::<T>()))?;
-        Ok(Look(pointer, size))
-    }
-
-    /// Whether somebody wants to know.
-    pub(crate) fn is_wanted(&self) -> bool {
-        !self.0.is_null()
-    }
-
-    /// Writes as much of the value as the caller has room for; the rest of the room is zero.
-    pub(crate) fn set(self, value: T) -> Answer {
-        if self.0.is_null() {
-            return Ok(());
-        }
-        // SAFETY: rule 2, promised at `new`.
-        unsafe { write_prefix(self.0, self.1, &value)? };
-        // SAFETY: as above; the size stays what the caller said.
-        unsafe { self.0.cast::<u32>().write(self.1 as u32) };
-        Ok(())
-    }
-}
-
-/// Writes the first `size` bytes of a value, or all of it and zeros behind.
-///
-/// # Safety
-/// Rule 2: `size` bytes are writable, if not NULL.
-pub(crate) unsafe fn write_prefix<T>(to: *mut T, size: usize, value: &T) -> Answer {
-    ensure(!to.is_null() && to.is_aligned())?;
-    let own = size_of::<T>();
-    let from = core::ptr::from_ref(value).cast::<u8>();
-    // SAFETY: `size` bytes are writable; no more than `own` of the value are read.
-    unsafe {
-        core::ptr::copy_nonoverlapping(from, to.cast::<u8>(), size.min(own));
-        to.cast::<u8>().add(size.min(own)).write_bytes(0, size.saturating_sub(own));
-    }
-    Ok(())
-}
-
-/// The part of a struct that a caller has given.
-pub(crate) struct Prefix {
-    from: *const u8,
-    size: usize,
-}
-
-/// Looks at a struct that leads with its size: at least `least` bytes; what is behind our own
-/// struct must be zero.
-///
-/// # Safety
-/// Rule 2: as many bytes are readable as the first field says.
-pub(crate) unsafe fn prefix<T>(from: *const T, least: usize, most: usize) -> Answer<Prefix> {
-    ensure(!from.is_null() && from.is_aligned())?;
-    // SAFETY: rule 2; every such struct leads with a u32.
-    let size = unsafe { from.cast::<u32>().read() } as usize;
-    // A struct's size is a multiple of its alignment: other sizes would cut a field in two.
-    ensure((least..=most).contains(&size) && size.is_multiple_of(align_of::<T>()))?;
-    let from = from.cast::<u8>();
-    let unknown = size_of::<T>().min(size)..size;
-    for at in unknown {
-        // SAFETY: rule 2: `at` is less than `size`.
-        ensure(unsafe { from.add(at).read() } == 0)?;
-    }
-    Ok(Prefix { from, size })
-}
-
-impl Prefix {
-    /// The second field of a configuration.
-    pub(crate) fn profile(&self) -> Answer<i32> {
-        ensure(self.size >= 8)?;
-        // SAFETY: rule 2: the first eight bytes were given.
-        Ok(unsafe { self.from.add(4).cast::<i32>().read_unaligned() })
-    }
-
-    /// The given fields in place of the defaults'.
-    pub(crate) fn over<T: Copy>(&self, defaults: T) -> T {
-        let mut value = MaybeUninit::new(defaults);
-        let to = value.as_mut_ptr().cast::<u8>();
-        // SAFETY: rule 2 for the source; `value` has its own size. All such structs are plain
-        // integers and pointers, for which every pattern of bits is a value.
-        unsafe {
-            core::ptr::copy_nonoverlapping(self.from, to, self.size.min(size_of::<T>()));
-            value.assume_init()
-        }
-    }
-}
-
-/// Options, or the defaults for NULL.
-///
-/// # Safety
-/// Rule 2.
-pub(crate) unsafe fn options<T: Copy>(from: *const T, defaults: T) -> Answer<T> {
-    if from.is_null() {
-        return Ok(defaults);
-    }
-    // SAFETY: rule 2.
-    Ok(unsafe { prefix(from, 8, 4096)? }.over(defaults))
-}
-
 /// The longest text that is taken from a caller.
 pub(crate) const LONGEST_TEXT: usize = 4096;
 
@@ -518,17 +505,17 @@ pub(crate) const LONGEST_TEXT: usize = 4096;
 ///
 /// # Safety
 /// Rule 2: readable up to a NUL, or for [`LONGEST_TEXT`] bytes.
-pub(crate) unsafe fn text<'a>(from: *const c_char) -> Answer<Option<&'a str>> {
+pub(crate) unsafe fn text<'a>(from: *const c_char) -> Checked<Option<&'a str>> {
     if from.is_null() {
         return Ok(None);
     }
     let from = from.cast::<u8>();
     // SAFETY: rule 2: no further than the NUL.
     let end = (0..LONGEST_TEXT).find(|at| unsafe { from.add(*at).read() } == 0);
-    let end = end.ok_or(Status::InvalidArgument)?;
+    let end = end.ok_or(Bad::new(Why::Text))?;
     // SAFETY: rule 2: all of these were read.
     let bytes = unsafe { core::slice::from_raw_parts(from, end) };
-    core::str::from_utf8(bytes).map(Some).map_err(|_| Status::InvalidArgument)
+    core::str::from_utf8(bytes).map(Some).map_err(|_| Bad::new(Why::Text))
 }
 
 /// Bytes to read.
@@ -536,11 +523,12 @@ pub(crate) unsafe fn text<'a>(from: *const c_char) -> Answer<Option<&'a str>> {
 /// # Safety
 /// Rule 2: `size` bytes are readable.
 #[inline(always)]
-pub(crate) unsafe fn bytes<'a>(from: *const c_void, size: usize) -> Answer<&'a [u8]> {
+pub(crate) unsafe fn bytes<'a>(from: *const c_void, size: usize) -> Checked<&'a [u8]> {
     if size == 0 {
         return Ok(&[]);
     }
-    ensure(!from.is_null() && isize::try_from(size).is_ok())?;
+    is_count(isize::try_from(size).is_ok())?;
+    check(!from.is_null(), Why::Null)?;
     // SAFETY: rule 2.
     Ok(unsafe { core::slice::from_raw_parts(from.cast(), size) })
 }
@@ -550,14 +538,22 @@ pub(crate) unsafe fn bytes<'a>(from: *const c_void, size: usize) -> Answer<&'a [
 /// # Safety
 /// Rule 2: `count` elements are writable.
 #[inline(always)]
-pub(crate) unsafe fn room<'a, T>(to: *mut T, count: usize) -> Answer<&'a mut [MaybeUninit<T>]> {
+pub(crate) unsafe fn room<'a, T>(to: *mut T, count: usize) -> Checked<&'a mut [MaybeUninit<T>]> {
     if count == 0 {
         return Ok(&mut []);
     }
     let fits = count.checked_mul(size_of::<T>()).is_some_and(|size| isize::try_from(size).is_ok());
-    ensure(!to.is_null() && to.is_aligned() && fits)?;
+    is_count(fits)?;
+    is_there(to)?;
     // SAFETY: rule 2.
     Ok(unsafe { core::slice::from_raw_parts_mut(to.cast(), count) })
+}
+
+/// INVALID_ARGUMENT because of how many there are, the second argument, unless it holds.
+#[inline(always)]
+fn is_count(holds: bool) -> Checked {
+    let bad = Bad { second: true, ..Bad::new(Why::Overflow) };
+    if holds { Ok(()) } else { Err(bad) }
 }
 
 /// Takes a text as far as it fits, and counts all of it: nothing is allocated for one that is made
@@ -613,20 +609,20 @@ pub(crate) fn put_text(
 
 impl AsxBody {
     /// The body, if it can be polled.
-    pub(crate) fn checked(self) -> Answer<AsxBody> {
-        ensure(self.poll.is_some())?;
+    pub(crate) fn checked(self) -> Checked<AsxBody> {
+        field(self.poll.is_some(), Field::Poll)?;
         Ok(self)
     }
 }
 
 impl AsxWhen {
     /// The kernel's way to say it.
-    pub(crate) fn checked(self) -> Answer<SleepUntil> {
-        ensure(self.reserved == 0)?;
+    pub(crate) fn checked(self) -> Checked<SleepUntil> {
+        field(self.reserved == 0, Field::Reserved)?;
         match self.mode {
             crate::abi::ASX_WHEN_AFTER => Ok(SleepUntil::After(Duration::from_nanos(self.ns))),
             crate::abi::ASX_WHEN_AT => Ok(SleepUntil::At(Time::from_nanos(self.ns))),
-            _ => Err(Status::InvalidArgument),
+            _ => Err(Bad::field(Field::Mode)),
         }
     }
 }
@@ -646,12 +642,12 @@ impl AsxBudget {
 /// Rule 2.
 pub(crate) unsafe fn maybe<T: Copy, I>(
     from: *const T,
-    id: impl FnOnce(T) -> Answer<I>,
-) -> Answer<Option<I>> {
+    id: impl FnOnce(T) -> Checked<I>,
+) -> Checked<Option<I>> {
     if from.is_null() {
         return Ok(None);
     }
-    ensure(from.is_aligned())?;
+    check(from.is_aligned(), Why::Misaligned)?;
     // SAFETY: rule 2.
     id(unsafe { from.read() }).map(Some)
 }

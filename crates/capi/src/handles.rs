@@ -6,16 +6,20 @@
 //! never cancelled (looked at by the owner's thread only, and only if the mask is not that of a new
 //! thing, which all have been).
 
-use crate::abi::{AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxTask, AsxTimer, AsxTransfer};
-use crate::guard::{self, ensure};
+use crate::abi::{
+    AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxTask, AsxTimer, AsxTransfer, AsxWitness,
+};
+use crate::error::{Bad, Checked, Fault, Why, check};
+use crate::guard;
 use crate::state::Core;
 use asx_kernel::arena::Key;
 use asx_kernel::handle::{Handle, Tag};
 use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
 use asx_kernel::region::RegionState;
+use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::wheel::TimerHandle;
-use asx_kernel::world::{Answer, PermitId};
+use asx_kernel::world::PermitId;
 
 /// Word and generation of a handle; zero of what is none.
 pub(crate) type Raw = (u64, u64);
@@ -31,9 +35,39 @@ pub(crate) trait Claims {
     unsafe fn raw(&self) -> Raw {
         (0, 0)
     }
+
+    /// Whether it claims more than the first state.
+    ///
+    /// # Safety
+    /// As `raw`.
+    #[inline(always)]
+    unsafe fn is_later(&self) -> bool {
+        false
+    }
+
+    /// Whether it is a handle, of whatever type, and stale.
+    ///
+    /// # Safety
+    /// As `raw`.
+    #[inline(always)]
+    unsafe fn is_stale(&self, _: &Core) -> bool {
+        false
+    }
 }
 
 impl<T> Claims for Argument<T> {}
+
+macro_rules! stale {
+    ($($type:ident),*) => {$(
+        impl Argument<$type> {
+            /// # Safety
+            /// None is needed.
+            pub(crate) unsafe fn is_stale(&self, core: &Core) -> bool {
+                core.is_stale((self.0.bits, self.0.generation))
+            }
+        }
+    )*};
+}
 
 /// Of handles the method found first is this one.
 macro_rules! claims {
@@ -45,7 +79,16 @@ macro_rules! claims {
             pub(crate) unsafe fn raw(&self) -> Raw {
                 (self.0.bits, self.0.generation)
             }
+
+            /// # Safety
+            /// None is needed.
+            #[inline(always)]
+            pub(crate) unsafe fn is_later(&self) -> bool {
+                is_later(&(self.0.bits, 0))
+            }
         }
+
+        stale!($type);
 
         impl Argument<*const $type> {
             /// # Safety
@@ -56,11 +99,27 @@ macro_rules! claims {
                 let handle = unsafe { guard::maybe(self.0, Ok) };
                 handle.ok().flatten().map_or((0, 0), |handle| (handle.bits, handle.generation))
             }
+
+            /// # Safety
+            /// Rule 2 of `guard`.
+            #[inline(always)]
+            pub(crate) unsafe fn is_later(&self) -> bool {
+                // SAFETY: rule 2.
+                is_later(&unsafe { self.raw() })
+            }
+
+            /// # Safety
+            /// Rule 2 of `guard`.
+            pub(crate) unsafe fn is_stale(&self, core: &Core) -> bool {
+                // SAFETY: rule 2.
+                core.is_stale(unsafe { self.raw() })
+            }
         }
     )*};
 }
 
 claims!(AsxRegion, AsxTask);
+stale!(AsxObligation, AsxChannel, AsxPermit, AsxWitness);
 
 /// Whether a handle claims more than the first state.
 #[inline(always)]
@@ -69,7 +128,8 @@ fn is_later(raw: &Raw) -> bool {
 }
 
 /// Whether a word has this tag and one of the states up to `last`.
-#[inline(always)]
+#[cfg_attr(feature = "inline", inline(always))]
+#[cfg_attr(not(feature = "inline"), inline(never))]
 fn is_snapshot(word: u64, tag: Tag, last: u16) -> bool {
     let mask = (word >> 32) as u16;
     word >> 48 == tag as u64 && mask.is_power_of_two() && mask <= last
@@ -82,8 +142,8 @@ macro_rules! handles {
             /// comparisons, unlike the kernel's own way, which looks for the tag among all there
             /// are.
             #[inline(always)]
-            pub(crate) fn id(self) -> Answer<$id> {
-                ensure(is_snapshot(self.bits, Tag::$tag, $last))?;
+            pub(crate) fn id(self) -> Checked<$id> {
+                check(is_snapshot(self.bits, Tag::$tag, $last), Why::Handle)?;
                 Ok($id(Handle::from_raw(self.bits, self.generation).key()))
             }
         }
@@ -93,37 +153,43 @@ macro_rules! handles {
 handles! {
     AsxRegion => RegionId, Region, RegionState::Closed.mask();
     AsxTask => TaskId, Task, TaskState::Completed.mask();
-    // These are handed out once, when they are made.
-    AsxObligation => ObligationId, Obligation, NEW;
-    AsxChannel => ChannelId, Channel, NEW;
+}
+
+/// Things whose handles are made once, with the first state: one comparison.
+macro_rules! stateless {
+    ($($type:ident => $id:ident, $tag:ident;)*) => {$(
+        impl $type {
+            /// The kernel's id, if the handle is of this type.
+            #[inline(always)]
+            pub(crate) fn id(self) -> Checked<$id> {
+                check(self.bits >> 32 == (Tag::$tag as u64) << 16 | NEW as u64, Why::Handle)?;
+                Ok($id(Key { generation: self.generation, index: self.bits as u32 }))
+            }
+
+            /// The handle of an id.
+            pub(crate) fn of(id: $id) -> $type {
+                let handle = id.handle(NEW);
+                $type { bits: handle.word(), generation: handle.generation() }
+            }
+        }
+    )*};
+}
+
+stateless! {
+    AsxObligation => ObligationId, Obligation;
+    AsxChannel => ChannelId, Channel;
 }
 
 /// The mask of the first state.
 const NEW: u16 = 1;
-
-impl AsxObligation {
-    /// The handle of a new one.
-    pub(crate) fn of(id: ObligationId) -> AsxObligation {
-        let handle = id.handle(NEW);
-        AsxObligation { bits: handle.word(), generation: handle.generation() }
-    }
-}
-
-impl AsxChannel {
-    /// The handle of a new one.
-    pub(crate) fn of(id: ChannelId) -> AsxChannel {
-        let handle = id.handle(NEW);
-        AsxChannel { bits: handle.word(), generation: handle.generation() }
-    }
-}
 
 /// The tag of permits, which the kernel's handles do not have.
 const PERMIT: u64 = (Tag::Channel as u64) + 1;
 
 impl AsxPermit {
     /// The kernel's id, if the handle is of this type.
-    pub(crate) fn id(self) -> Answer<PermitId> {
-        ensure(self.bits >> 32 == PERMIT << 16)?;
+    pub(crate) fn id(self) -> Checked<PermitId> {
+        check(self.bits >> 32 == PERMIT << 16, Why::Handle)?;
         Ok(PermitId(Key { generation: self.generation, index: self.bits as u32 }))
     }
 
@@ -162,25 +228,43 @@ impl AsxTask {
 }
 
 impl Core {
-    /// Refuses masks that the things cannot have had. Of a thing that is gone nothing is known: the
-    /// call itself says so.
-    #[inline(always)]
-    pub(crate) fn check_claims(&self, claims: &[Raw]) -> Answer {
-        if claims.iter().any(is_later) { self.check_later(claims) } else { Ok(()) }
-    }
-
+    /// Refuses masks that the things cannot have had, of which those of arguments are, in their
+    /// places. Of a thing that is gone nothing is known: the call itself says so.
+    #[cold]
     #[inline(never)]
-    fn check_later(&self, claims: &[Raw]) -> Answer {
-        let can_have_been = |(word, generation): &Raw| {
-            let handle = Handle::from_raw(*word, *generation);
+    pub(crate) fn check_claims(&self, claims: &[Raw]) -> Result<(), Fault> {
+        let cannot_have_been = |raw: &Raw| {
+            let handle = Handle::from_raw(raw.0, raw.1);
             let (key, mask) = (handle.key(), handle.mask());
-            match handle.tag() {
+            let reached = match handle.tag() {
                 Some(Tag::Region) => self.world.region_reached(RegionId(key), mask),
                 _ => self.world.task_reached(TaskId(key), mask),
-            }
+            };
+            is_later(raw) && reached == Some(false)
         };
-        let later = claims.iter().filter(|raw| is_later(raw));
-        later.map(can_have_been).try_for_each(|reached| ensure(reached.unwrap_or(true)))
+        match claims.iter().position(cannot_have_been) {
+            None => Ok(()),
+            Some(at) => Err(Fault::at(at as u8 + 1, Bad::new(Why::State))),
+        }
+    }
+
+    /// Whether a handle names something that is gone or was never there.
+    #[inline(never)]
+    pub(crate) fn is_stale(&self, (word, generation): Raw) -> bool {
+        let handle = Handle::from_raw(word, generation);
+        let key = handle.key();
+        match handle.tag() {
+            Some(Tag::Region) => self.world.region_handle(RegionId(key)).is_err(),
+            Some(Tag::Task) => self.world.task_handle(TaskId(key)).is_err(),
+            Some(Tag::Obligation) => {
+                self.world.obligation(ObligationId(key)) == Err(Status::StaleHandle)
+            }
+            Some(Tag::Channel) => self.world.channel_view(ChannelId(key)).is_err(),
+            Some(Tag::CancelWitness) => self.witnesses.get(key).is_none(),
+            _ => {
+                word >> 48 == PERMIT && self.world.permit(PermitId(key)) == Err(Status::StaleHandle)
+            }
+        }
     }
 
     /// A task's handle, as it is now.

@@ -1,6 +1,7 @@
 //! The kernel's views as the structs that cross the boundary.
 
 use crate::abi::{ASX_NONE, AsxReason, AsxRegionInfo, AsxTask, AsxTaskInfo};
+use crate::error::{Bad, Checked, Why};
 use crate::guard::{self, Look, Out};
 use crate::state::Core;
 use asx_kernel::cancel::Reason;
@@ -11,9 +12,9 @@ use asx_kernel::world::{Answer, RegionView, TaskView};
 use core::mem::MaybeUninit;
 
 /// The value an enum's number stands for.
-pub(crate) fn nth<T: Copy>(all: &[T], number: i32) -> Answer<T> {
-    let at = usize::try_from(number).map_err(|_| Status::InvalidArgument)?;
-    all.get(at).copied().ok_or(Status::InvalidArgument)
+pub(crate) fn nth<T: Copy>(all: &[T], number: i32) -> Checked<T> {
+    let at = usize::try_from(number).ok();
+    at.and_then(|at| all.get(at)).copied().ok_or(Bad::new(Why::Range))
 }
 
 /// A number, or -1.

@@ -32,7 +32,8 @@ export! {
     /// The digest of every event recorded so far. Takes as long as events are retained.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY with
-    /// ASX_FLAG_NO_JOURNAL; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_INVALID_ARGUMENT;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_journal_digest(rt, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
@@ -53,6 +54,10 @@ export! {
         let events = guard::room(events, room)?;
         let count = Out::new(count)?;
         |core| {
+            if core.world.journal().is_off() {
+                count.set(0);
+                return Ok(());
+            }
             let found = core.world.journal().events();
             // Numbers are consecutive, so the place of the first one is known.
             let first = core.world.journal().events().next().map_or(0, |event| event.seq);
@@ -76,6 +81,9 @@ export! {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
         |core| {
+            if core.world.journal().is_off() {
+                return Err(Status::Empty);
+            }
             let event = core.world.journal().events().find(|event| event.seq == seq);
             guard::put_text(text, format_args!("{}", event.ok_or(Status::Empty)?), size)
         }

@@ -13,14 +13,16 @@
 //!  asx_external_wake: any thread, any signal handler -> mailbox -> drained by asx_step
 //! ```
 //!
-//! `unsafe` beside the declarations is in `guard`, `handles`, `step`, `effects`, `recover`,
-//! `transfer`, `mailbox`, `pool` and `memory`; each block cites a numbered rule of its module or of
-//! `guard`. Functions are declared with `export!`, which makes the checks.
+//! `unsafe` beside the declarations is in `guard`, `structs`, `handles`, `step`, `effects`,
+//! `recover`, `transfer`, `mailbox`, `storage`, `pool` and `memory`; each block cites a numbered
+//! rule of its module or of `guard`. Functions are declared with `export!`, which makes the checks.
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 extern crate alloc;
 
+#[macro_use]
+pub mod error;
 #[macro_use]
 mod guard;
 
@@ -43,7 +45,9 @@ pub mod runtime;
 mod state;
 pub mod status;
 mod step;
+pub mod storage;
 mod store;
+mod structs;
 mod sync;
 pub mod task;
 pub mod timer;

@@ -29,6 +29,7 @@
 //! 3. The program's functions are written before the state says that they are set, and never again.
 //! 4. Seats are never freed: who has come upon one may look at it for ever.
 
+use crate::error::{Checked, Field, field};
 use crate::pool::{Aside, Pool};
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
@@ -62,17 +63,23 @@ impl Reserve {
     /// A pool of so many bytes, in the given memory or in some of its own. A strict one is all
     /// there is.
     pub(crate) fn pool(size: usize, memory: *mut c_void, strict: bool) -> Answer<Reserve> {
-        let start = memory as usize;
-        crate::guard::ensure(start.is_multiple_of(Pool::ALIGN) && size >= Pool::LEAST)?;
-        // No memory that was given can be larger.
-        let fits = isize::try_from(size).is_ok() && start.checked_add(size).is_some();
-        crate::guard::ensure(memory.is_null() || fits)?;
+        Reserve::fits(size, memory)?;
         Held::create(size, memory, strict).map(|held| Reserve(Some(held)))
     }
 
     /// A pool that grows, and begins with so many bytes.
     pub(crate) fn growing(first: usize) -> Answer<Reserve> {
         Held::growing(first).map(Reserve)
+    }
+
+    /// Whether a pool of so many bytes can be at all, and in the given memory.
+    pub(crate) fn fits(size: usize, memory: *mut c_void) -> Checked {
+        let start = memory as usize;
+        field(start.is_multiple_of(Pool::ALIGN), Field::PoolMemory)?;
+        field(size >= Pool::LEAST, Field::PoolBytes)?;
+        // No memory that was given can be larger.
+        let fits = isize::try_from(size).is_ok() && start.checked_add(size).is_some();
+        field(memory.is_null() || fits, Field::PoolBytes)
     }
 
     /// A copy for the time after the runtime, which holds the other one, is gone.

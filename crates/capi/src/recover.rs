@@ -12,7 +12,8 @@
 
 use crate::abi::{ASX_POLL_PANICKED, AsxStatus};
 use crate::effects;
-use crate::guard::{self, AsxRuntime, number};
+use crate::error::Fault;
+use crate::guard::{self, AsxRuntime};
 use crate::state::Core;
 use asx_kernel::status::Status;
 use asx_kernel::world::{Answer, TaskError};
@@ -51,7 +52,9 @@ pub unsafe extern "C" fn asx_runtime_recover(rt: *mut AsxRuntime) -> AsxStatus {
         rt.vacate();
         answer
     };
-    number(guard::caught(recover))
+    let answer = guard::caught(recover);
+    // SAFETY: rule 1 of `guard`: what the caller promises.
+    unsafe { guard::answered(rt, signature!(asx_runtime_recover(rt)), answer.map_err(Fault::from)) }
 }
 
 impl Core {

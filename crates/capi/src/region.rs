@@ -4,6 +4,7 @@ use crate::abi::{
     ASX_NONE, ASX_POLICY_COLLECT_ALL, ASX_POLICY_FAIL_FAST, AsxBody, AsxBudget, AsxReason,
     AsxRegion, AsxRegionInfo, AsxRegionOptions, AsxTask,
 };
+use crate::error::{Bad, Checked, Field, field};
 use crate::guard::{self, Look, Out};
 use crate::info;
 use crate::state::{Kernel, Role};
@@ -13,7 +14,7 @@ use asx_kernel::lanes::Priority;
 use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
-use asx_kernel::world::{Answer, Ask, Policy, RegionOptions};
+use asx_kernel::world::{Ask, Policy, RegionOptions};
 use core::ffi::c_char;
 use core::mem::size_of;
 use core::task::Poll;
@@ -245,7 +246,8 @@ export! {
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
     /// ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_region_wait(rt, region: AsxRegion, task: AsxTask, outcome: *mut i32) {
-        let (region, task) = (region.id()?, task.id()?);
+        let region = region.id()?;
+        let task = task.id()?;
         let outcome = Out::new(outcome)?;
         |core| {
             core.prepare_wait(rt, task)?;
@@ -280,8 +282,8 @@ const NO_OPTIONS: AsxRegionOptions = AsxRegionOptions {
     reserved: 0,
 };
 
-fn region_options(options: AsxRegionOptions) -> Answer<RegionOptions> {
-    guard::ensure(options.reserved == 0)?;
+fn region_options(options: AsxRegionOptions) -> Checked<RegionOptions> {
+    field(options.reserved == 0, Field::Reserved)?;
     let max_children = match options.max_children {
         ASX_NONE => None,
         most => Some(usize::try_from(most).unwrap_or(usize::MAX)),
@@ -289,19 +291,19 @@ fn region_options(options: AsxRegionOptions) -> Answer<RegionOptions> {
     let policy = match options.policy {
         ASX_POLICY_COLLECT_ALL => Policy::CollectAll,
         ASX_POLICY_FAIL_FAST => Policy::FailFast,
-        _ => return Err(Status::InvalidArgument),
+        _ => return Err(Bad::field(Field::Policy)),
     };
     Ok(RegionOptions { budget: budget(options.budget, options.priority)?, max_children, policy })
 }
 
 /// A budget as the kernel has it.
-pub(crate) fn budget(budget: AsxBudget, priority: u32) -> Answer<Budget> {
+pub(crate) fn budget(budget: AsxBudget, priority: u32) -> Checked<Budget> {
     let maybe = |value: u64| (value != ASX_NONE).then_some(value);
     Ok(Budget {
         deadline: maybe(budget.deadline).map(Time::from_nanos),
         poll_quota: budget.polls,
         cost_quota: maybe(budget.cost),
-        priority: Priority(u8::try_from(priority).map_err(|_| Status::InvalidArgument)?),
+        priority: Priority(u8::try_from(priority).map_err(|_| Bad::field(Field::Priority))?),
     })
 }
 

@@ -6,6 +6,7 @@ use crate::abi::{
 use crate::ahead::CREATION;
 use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, ASX_LOG_WARN, AsxConfig, Hooks};
 use crate::effects;
+use crate::error::{Bad, Checked, Field, Why};
 use crate::ghost::{ASX_GHOST_AFFINITY, ASX_GHOST_BORROW_EPOCH};
 use crate::guard::{self, AsxRuntime, Look, Out, number};
 use crate::mailbox::Mailbox;
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn asx_runtime_create(
         // SAFETY: rule 2 of `guard`: what the caller promises.
         let (mut config, out) = unsafe { (AsxConfig::read(config)?, Out::new(out)?) };
         if config.flags & ASX_FLAG_SEED_FROM_ENTROPY != 0 {
-            let entropy = config.entropy.ok_or(Status::InvalidArgument)?;
+            let entropy = config.entropy.ok_or(Bad::field(Field::Entropy))?;
             // SAFETY: rule 2: given together by the program.
             config.seed = unsafe { entropy(config.hook) };
         }
@@ -169,13 +170,18 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
         // SAFETY: rule 3 of `guard`: the last cleanup entry has returned.
         unsafe { runtime.with(Core::end) };
         effects::perform(runtime);
+        // SAFETY: rule 3 of `guard`: the last drop callback has returned.
+        unsafe { runtime.with(Core::end_storage) };
+        effects::perform(runtime);
         let outside = runtime.reserve.alias();
         // SAFETY: made by `Box::into_raw` in `create`; the caller gives it up.
         drop(unsafe { Box::from_raw(rt) });
         outside.release();
         Ok(())
     };
-    number(guard::caught(destroy))
+    let answer = guard::caught(destroy);
+    // SAFETY: rule 1 of `guard`: a runtime that was refused its end is still there.
+    unsafe { guard::answered(rt, signature!(asx_runtime_destroy(rt)), answer) }
 }
 
 /// Polls up to `max_steps` runnable tasks at the time `now`, after timers, deadlines and wakes
@@ -196,10 +202,11 @@ pub unsafe extern "C" fn asx_step(
     max_steps: u64,
     progress: *mut AsxProgress,
 ) -> AsxStatus {
+    let signature = signature!(asx_step(rt, now, max_steps, progress));
     number(guard::caught(|| {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
         let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)) };
-        step::drive(rt, c"asx_step", now, max_steps, false, progress)
+        step::drive(rt, signature, now, max_steps, false, progress)
     }))
 }
 
@@ -218,10 +225,11 @@ pub unsafe extern "C" fn asx_run_until_idle(
     now: u64,
     progress: *mut AsxProgress,
 ) -> AsxStatus {
+    let signature = signature!(asx_run_until_idle(rt, now, progress));
     number(guard::caught(|| {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
         let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)) };
-        step::drive(rt, c"asx_run_until_idle", now, u64::MAX, true, progress)
+        step::drive(rt, signature, now, u64::MAX, true, progress)
     }))
 }
 
@@ -369,22 +377,31 @@ export! {
     ///
     /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
     /// text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when it was cut;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_dump(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
-        |core| guard::put_text(text, format_args!("{}", Dump(&core.world)), size)
+        |core| {
+            guard::has(cfg!(feature = "dump"))?;
+            guard::put_text(text, format_args!("{}", Dump(&core.world)), size)
+        }
     }
 
     /// Checks every invariant; a broken one is named in the text, by its id and what was found. As
     /// after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
     ///
     /// Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
-    /// is broken; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// is broken; ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_verify(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
-        |core| verified(core.world.check(), text, size)
+        |core| {
+            guard::has(cfg!(feature = "dump"))?;
+            core.look_at_kept(usize::MAX);
+            verified(core.world.check(), text, size)
+        }
     }
 
     /// A number from the runtime's own stream, which the seed decides.
@@ -425,6 +442,35 @@ export! {
                 effective_exceedances: certificate.effective_exceedances,
                 max_limit: certificate.max_effective_limit,
                 certificate: certificate.witness_hash(),
+            })
+        }
+    }
+
+    /// The runtime's counters.
+    ///
+    /// Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    fn asx_get_stats(rt, stats: *mut AsxStats) {
+        let stats = Look::new(stats)?;
+        |core| {
+            let rt = AsxRuntime::of(rt)?;
+            core.note_strays(rt);
+            let pool = rt.reserve.stats();
+            stats.set(AsxStats {
+                struct_size: 0,
+                reserved: 0,
+                polls: core.polls,
+                overruns: core.overruns,
+                watchdogs: core.watchdogs_expired(),
+                external_wakes: core.external_wakes,
+                ghosts: core.ghosts.counts,
+                memory: core.world.memory() as u64,
+                pool_size: pool.size,
+                pool_used: pool.used,
+                pool_peak: pool.peak,
+                pool_spills: pool.spills,
+                cleanups_cut: core.world.cleanups_cut(),
+                watchdogs_forced: core.watchdogs_forced(),
             })
         }
     }
@@ -473,42 +519,6 @@ export! {
     }
 }
 
-/// The runtime's counters.
-///
-/// Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-/// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-///
-/// # Safety
-/// As said under Pre.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn asx_get_stats(rt: *mut AsxRuntime, stats: *mut AsxStats) -> AsxStatus {
-    // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-    unsafe {
-        guard::enter(rt, c"asx_get_stats", |entry| {
-            let stats = Look::new(stats)?;
-            let core = entry.core()?;
-            let rt = AsxRuntime::of(rt)?;
-            core.note_strays(rt);
-            let pool = rt.reserve.stats();
-            stats.set(AsxStats {
-                struct_size: 0,
-                reserved: 0,
-                polls: core.polls,
-                overruns: core.overruns,
-                watchdogs: core.watchdogs_expired(),
-                external_wakes: core.external_wakes,
-                ghosts: core.ghosts.counts,
-                memory: core.world.memory() as u64,
-                pool_size: pool.size,
-                pool_used: pool.used,
-                pool_peak: pool.peak,
-                pool_spills: pool.spills,
-                cleanups_cut: core.world.cleanups_cut(),
-            })
-        })
-    }
-}
-
 /// The tree of what lives, written where it is wanted.
 struct Dump<'a>(&'a Kernel);
 
@@ -532,13 +542,13 @@ fn verified(
     found.map_err(|broken| broken.status())
 }
 
-fn suggestion(mode: i32) -> Answer<Suggestion> {
+fn suggestion(mode: i32) -> Checked<Suggestion> {
     match mode {
         ASX_SUGGEST_NONE => Ok(Suggestion::NoPreference),
         ASX_SUGGEST_MEET_DEADLINES => Ok(Suggestion::MeetDeadlines),
         ASX_SUGGEST_DRAIN_OBLIGATIONS => Ok(Suggestion::DrainObligations),
         ASX_SUGGEST_DRAIN_REGIONS => Ok(Suggestion::DrainRegions),
-        _ => Err(Status::InvalidArgument),
+        _ => Err(Bad::new(Why::Range)),
     }
 }
 

@@ -3,21 +3,25 @@
 //! The world is the kernel's; what is added here decides nothing about who runs when. A watchdog
 //! that runs out asks the world to cancel its task, as any caller could.
 
-use crate::abi::{AsxBody, AsxTask, AsxTransfer};
-use crate::config::{ASX_FLAG_GHOSTS, AsxConfig, Line, size};
+use crate::abi::{
+    ASX_NONE, ASX_WATCHDOG_CANCELLED, ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer,
+};
+use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, AsxConfig, Line, size};
+use crate::error::{Signature, Why};
 use crate::ghost::{Borrows, Ghosts};
+use crate::storage::Storage;
 use crate::store::Stores;
-use alloc::collections::{BTreeMap, BTreeSet, TryReserveError, VecDeque};
+use alloc::collections::{TryReserveError, VecDeque};
 use asx_kernel::arena::{Arena, Key};
 use asx_kernel::cancel::{Kind, Phase, Witness};
 use asx_kernel::choose::Seeded;
 use asx_kernel::ids::TaskId;
 use asx_kernel::rng::DetRng;
+use asx_kernel::sorted::{Map, Set};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, Ask, Offer, TaskError, World};
-use core::ffi::CStr;
 use core::time::Duration;
 
 /// A message: where its bytes are.
@@ -70,6 +74,9 @@ pub(crate) struct Core {
     pub(crate) choose: Seeded,
     pub(crate) random: DetRng,
     pub(crate) stores: Stores,
+    pub(crate) storage: Storage,
+    /// Memory of Closed regions may be kept for a while: there is no pool.
+    pub(crate) keeps_storage: bool,
     pub(crate) ghosts: Ghosts,
     pub(crate) borrows: Borrows,
     /// The task being polled, and the error it has set.
@@ -85,6 +92,8 @@ pub(crate) struct Core {
     pub(crate) shut: bool,
     /// An INTERNAL was answered: nothing may be called.
     pub(crate) broken: bool,
+    /// The argument that the call under way, which fails, has found wrong late.
+    pub(crate) blamed: Option<(&'static str, Why)>,
     /// The last time the runtime has changed hands.
     pub(crate) transfer: AsxTransfer,
     /// Those that were not released.
@@ -92,7 +101,7 @@ pub(crate) struct Core {
     /// How many there may be: one for each phase of as many tasks as may live.
     pub(crate) most_witnesses: u64,
     /// Tasks whose slot is freed when they are over.
-    pub(crate) auto_release: BTreeSet<TaskId>,
+    pub(crate) auto_release: Set<TaskId>,
     watchdogs: Watchdogs,
     /// Lines for the log hook.
     pub(crate) lines: VecDeque<Line>,
@@ -103,6 +112,11 @@ pub(crate) struct Core {
     pub(crate) external_wakes: u64,
     pub(crate) max_steps: u64,
     pub(crate) default_watchdog: u64,
+    pub(crate) default_grace: u64,
+    /// Somebody listens to watchdogs.
+    watches: bool,
+    /// What is to be told of them.
+    pub(crate) watched: VecDeque<(AsxTask, i32)>,
     logs: bool,
 }
 
@@ -119,6 +133,8 @@ impl Core {
             choose: Seeded::new(config.seed, 1),
             random: DetRng::new(config.seed, u64::MAX - 1),
             stores: Stores::default(),
+            storage: Storage::default(),
+            keeps_storage: config.flags & ASX_FLAG_POOL == 0,
             ghosts: Ghosts::new(config.flags & ASX_FLAG_GHOSTS != 0, config.ghost.is_some()),
             borrows: Borrows::new(size(config.max_borrows)),
             current: None,
@@ -128,10 +144,11 @@ impl Core {
             releases: true,
             shut: false,
             broken: false,
+            blamed: None,
             transfer: AsxTransfer::NONE,
             witnesses: Arena::new(),
             most_witnesses: config.max_tasks.saturating_mul(Phase::ALL.len() as u64),
-            auto_release: BTreeSet::new(),
+            auto_release: Set::new(),
             watchdogs: Watchdogs::default(),
             lines: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -140,13 +157,16 @@ impl Core {
             external_wakes: 0,
             max_steps: config.max_steps,
             default_watchdog: config.watchdog_ns,
+            default_grace: config.watchdog_grace_ns,
+            watches: config.watchdog.is_some(),
+            watched: VecDeque::new(),
             logs: config.log.is_some(),
         })
     }
 
     /// The beginning of a call.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, call: &'static CStr) -> Answer {
+    pub(crate) fn admit(&mut self, call: Signature) -> Answer {
         if self.broken {
             return Err(Status::Internal);
         }
@@ -156,7 +176,7 @@ impl Core {
     }
 
     /// This call lets go of nothing: there is nothing to collect after it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keeps_all(&mut self) -> &mut Core {
         self.releases = false;
         self
@@ -183,7 +203,9 @@ impl Core {
 
     #[inline(always)]
     fn has_effects(&self) -> bool {
-        self.dropped.len() | self.ghosts.reports() | self.lines.len() != 0
+        let due = self.storage.is_due(self.world.reclaims());
+        let told = self.ghosts.reports() | self.lines.len() | self.watched.len();
+        self.dropped.len() | told != 0 || due
     }
 
     /// The end of a poll, or of a run: as the end of a call that went well.
@@ -197,25 +219,21 @@ impl Core {
     /// Takes over what the world has let go of.
     #[inline(always)]
     pub(crate) fn collect(&mut self) {
-        let messages = self.world.pop_dropped();
-        let body = self.world.next_released();
-        if messages.is_some() | body.is_some() {
-            self.let_go(messages, body);
+        if self.world.has_let_go() {
+            self.let_go();
         }
     }
 
     #[inline(never)]
-    fn let_go(&mut self, mut messages: Option<VecDeque<Message>>, mut body: Option<Body>) {
-        while let Some(queue) = messages {
+    fn let_go(&mut self) {
+        while let Some(queue) = self.world.pop_dropped() {
             queue.into_iter().for_each(|message| self.stores.free(message));
-            messages = self.world.pop_dropped();
         }
-        while let Some(unused) = body {
+        while let Some(unused) = self.world.next_released() {
             // What was completed by force was not noticed after a poll.
             if let Some(task) = self.drop_body(unused) {
                 self.after_poll(task);
             }
-            body = self.world.next_released();
         }
     }
 
@@ -244,6 +262,13 @@ impl Core {
         self.bodies.try_reserve(more)?;
         let all = self.bodies.len() + more;
         self.dropped.try_reserve(all.saturating_sub(self.dropped.len()))
+    }
+
+    /// Makes room for what is to be told of all watchdogs, and of so many more: each may cancel
+    /// and end by force at the same instant.
+    pub(crate) fn reserve_watchdogs(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let told = if self.watches { 2 * (self.watchdogs.all.len() + more) } else { 0 };
+        self.watched.try_reserve(told.saturating_sub(self.watched.len()))
     }
 
     /// A body has taken a role, or left it.
@@ -300,7 +325,7 @@ impl Core {
 
     /// Has a line told to whoever listens, if there is memory for it.
     pub(crate) fn tell(&mut self, line: Line) {
-        if self.logs && self.lines.try_reserve(1).is_ok() {
+        if cfg!(feature = "dump") && self.logs && self.lines.try_reserve(1).is_ok() {
             self.lines.push_back(line);
         }
     }
@@ -312,20 +337,25 @@ impl Core {
         }
     }
 
-    /// Arms or replaces a task's watchdog; `None` takes it away.
-    pub(crate) fn watch(&mut self, task: TaskId, span: Option<u64>) {
-        self.watchdogs.set(task, span, self.world.now());
+    /// Arms or replaces a task's watchdog; `None` takes it away. One that has run out goes its way.
+    pub(crate) fn watch(&mut self, task: TaskId, span: Option<u64>, grace: u64) {
+        if self.watchdogs.get(task).is_some_and(|watch| watch.stage != Stage::Awake) {
+            return;
+        }
+        let now = self.world.now();
+        let watch = |span| Watch { span, grace, due: after(now, span), stage: Stage::Awake };
+        self.watchdogs.set(task, span.map(watch));
     }
 
     /// The task shows that it is alive.
     pub(crate) fn kick(&mut self, task: TaskId) {
-        if let Some(span) = self.watchdogs.span(task) {
-            self.watchdogs.set(task, Some(span), self.world.now());
+        if let Some(watch) = self.watchdogs.get(task) {
+            self.watch(task, Some(watch.span), watch.grace);
         }
     }
 
-    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation. When the
-    /// cancel queue is full the rest stay due.
+    /// Cancels the tasks whose watchdog has run out, in order of time, then of creation, and ends
+    /// by force those whose grace is over. When the cancel queue is full the rest stay due.
     #[inline(always)]
     pub(crate) fn expire_watchdogs(&mut self) {
         if !self.watchdogs.due.is_empty() {
@@ -335,27 +365,61 @@ impl Core {
 
     #[inline(never)]
     fn expire_due(&mut self) {
-        while let Some(task) = self.watchdogs.due(self.world.now()) {
-            if !self.is_over(task) {
-                let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
-                match self.world.cancel_task(task, ask) {
-                    Ok(_) => {
-                        self.watchdogs.expired += 1;
-                        if self.logs {
-                            self.lines.push_back(Line::Watchdog(task));
-                        }
-                    }
+        while let Some((task, watch)) = self.watchdogs.due(self.world.now()) {
+            let next = match watch.stage {
+                _ if self.is_over(task) => None,
+                Stage::Awake => match self.cancel_watched(task) {
                     Err(Status::ResourceExhausted) => return,
-                    Err(_) => {}
+                    Err(_) => None,
+                    Ok(()) => (watch.grace != ASX_NONE).then_some((Stage::Cancelled, watch.grace)),
+                },
+                Stage::Cancelled => {
+                    self.force_watched(task);
+                    // What cleans up without a time of its own has to be polled first.
+                    Some((Stage::Forced, watch.grace.max(1)))
                 }
-            }
-            self.watch(task, None);
+                Stage::Forced => {
+                    let _ = self.world.force_task(task);
+                    None
+                }
+            };
+            let next = next.filter(|_| !self.is_over(task));
+            let due = |span| after(self.world.now(), span);
+            let watch = next.map(|(stage, span)| Watch { stage, due: due(span), ..watch });
+            self.watchdogs.set(task, watch);
         }
+    }
+
+    fn cancel_watched(&mut self, task: TaskId) -> Answer {
+        let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
+        self.world.cancel_task(task, ask)?;
+        self.watchdogs.expired += 1;
+        self.tell_watchdog(task, ASX_WATCHDOG_CANCELLED);
+        Ok(())
+    }
+
+    fn force_watched(&mut self, task: TaskId) {
+        self.tell_watchdog(task, ASX_WATCHDOG_FORCED);
+        self.watchdogs.forced += 1;
+        let _ = self.world.force_task(task);
+    }
+
+    fn tell_watchdog(&mut self, task: TaskId, stage: i32) {
+        if self.watches {
+            // Room was made when the watchdog was.
+            self.watched.push_back((self.task_handle(task), stage));
+        }
+        self.tell(Line::Watchdog(task, stage));
     }
 
     /// Tasks cancelled by their watchdog so far.
     pub(crate) fn watchdogs_expired(&self) -> u64 {
         self.watchdogs.expired
+    }
+
+    /// Tasks ended by force by their watchdog so far.
+    pub(crate) fn watchdogs_forced(&self) -> u64 {
+        self.watchdogs.forced
     }
 
     /// The next instant at which something happens by itself.
@@ -377,7 +441,7 @@ impl Core {
         if !self.is_over(task) {
             return;
         }
-        self.watchdogs.set(task, None, Time::ZERO);
+        self.watchdogs.set(task, None);
         if self.auto_release.remove(&task) {
             let _ = self.world.release_task(task);
         }
@@ -395,28 +459,52 @@ impl Core {
     }
 }
 
-/// Who must be kicked until when.
+/// How far a watchdog has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The task must be kicked until then.
+    Awake,
+    /// It was cancelled, and must be over until then.
+    Cancelled,
+    /// It was ended by force, and its cleanup stack must be done until then.
+    Forced,
+}
+
+/// A task's watchdog.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    span: u64,
+    grace: u64,
+    due: Time,
+    stage: Stage,
+}
+
+fn after(now: Time, span: u64) -> Time {
+    now + Duration::from_nanos(span)
+}
+
+/// Who must be kicked, or be over, until when.
 #[derive(Default)]
 struct Watchdogs {
-    due: BTreeSet<(Time, TaskId)>,
-    spans: BTreeMap<TaskId, (u64, Time)>,
+    due: Set<(Time, TaskId)>,
+    all: Map<TaskId, Watch>,
     expired: u64,
+    forced: u64,
 }
 
 impl Watchdogs {
-    fn set(&mut self, task: TaskId, span: Option<u64>, now: Time) {
-        if let Some((_, due)) = self.spans.remove(&task) {
+    fn set(&mut self, task: TaskId, watch: Option<Watch>) {
+        if let Some(Watch { due, .. }) = self.all.remove(&task) {
             self.due.remove(&(due, task));
         }
-        if let Some(span) = span {
-            let due = now + Duration::from_nanos(span);
-            self.spans.insert(task, (span, due));
-            self.due.insert((due, task));
+        if let Some(watch) = watch {
+            self.all.insert(task, watch);
+            self.due.insert((watch.due, task));
         }
     }
 
-    fn span(&self, task: TaskId) -> Option<u64> {
-        self.spans.get(&task).map(|(span, _)| *span)
+    fn get(&self, task: TaskId) -> Option<Watch> {
+        self.all.get(&task).copied()
     }
 
     #[inline]
@@ -425,8 +513,8 @@ impl Watchdogs {
     }
 
     /// The first whose time is up.
-    fn due(&self, now: Time) -> Option<TaskId> {
+    fn due(&self, now: Time) -> Option<(TaskId, Watch)> {
         let (due, task) = *self.due.first()?;
-        (due <= now).then_some(task)
+        if due <= now { self.get(task).map(|watch| (task, watch)) } else { None }
     }
 }

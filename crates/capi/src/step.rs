@@ -13,8 +13,9 @@ use crate::abi::{
 };
 use crate::config::Line;
 use crate::effects;
+use crate::error::{Checked, Fault, Signature, Why, check};
 use crate::ghost::ASX_GHOST_BORROW_ACROSS_POLL;
-use crate::guard::{AsxRuntime, Look, caught, ensure};
+use crate::guard::{AsxRuntime, Look, caught};
 use crate::mailbox::Mailbox;
 use crate::state::{Body, Core};
 use asx_kernel::cancel::Kind;
@@ -23,7 +24,6 @@ use asx_kernel::lanes::Lane;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, Ask, PollEnd, Step, TaskError};
-use core::ffi::CStr;
 use core::time::Duration;
 
 /// How far a run may go.
@@ -62,34 +62,40 @@ enum Next {
 /// Polls up to `most` tasks at `now`. `whole`: reaching the profile's bound is an error.
 pub(crate) fn drive(
     rt: &AsxRuntime,
-    call: &'static CStr,
+    signature: Signature,
     now: u64,
     most: u64,
     whole: bool,
-    progress: Answer<Look<AsxProgress>>,
+    progress: Checked<Look<AsxProgress>>,
 ) -> Answer {
     let enter = || {
-        let progress = progress?;
+        let progress = progress.map_err(|bad| signature.fault("progress", bad))?;
         // An argument like any other: looked at before the thread is.
-        ensure(now != ASX_NOW || rt.hooks.clock.is_some())?;
+        check(now != ASX_NOW || rt.hooks.clock.is_some(), Why::Clock)
+            .map_err(|bad| signature.fault("now", bad))?;
         rt.check_thread()?;
         rt.occupy()?;
-        let idle = caught(|| inside(rt, call, now, most, progress));
+        let idle = caught(|| inside(rt, signature, now, most, progress));
         if idle == Err(Status::Internal) {
             // SAFETY: rule 3: whatever was broken, nothing is borrowed any more.
             unsafe { rt.with(|core| core.broken = true) }
         }
         rt.vacate();
-        idle
+        match idle? {
+            false if whole => Err(Fault::from(Status::ResourceExhausted)),
+            _ => Ok(()),
+        }
     };
-    let idle = enter().inspect_err(|status| rt.turned_away(*status))?;
-    if whole && !idle { Err(Status::ResourceExhausted) } else { Ok(()) }
+    enter().map_err(|fault| {
+        rt.turned_away(signature, fault);
+        fault.status
+    })
 }
 
 /// The same by who has gone inside: whether nothing can run any more.
 fn inside(
     rt: &AsxRuntime,
-    call: &'static CStr,
+    call: Signature,
     now: u64,
     most: u64,
     progress: Look<AsxProgress>,
@@ -108,7 +114,7 @@ fn inside(
 }
 
 /// The time a caller gave, or the clock's, which may call nothing meanwhile.
-fn instant(rt: &AsxRuntime, call: &'static CStr, now: u64) -> Answer<Time> {
+fn instant(rt: &AsxRuntime, call: Signature, now: u64) -> Answer<Time> {
     let clock = match rt.hooks.clock {
         Some(clock) if now == ASX_NOW => clock,
         _ => return Ok(Time::from_nanos(now)),
@@ -171,7 +177,7 @@ fn poll(rt: &AsxRuntime, task: AsxTask, body: AsxBody) -> i32 {
 
 impl Core {
     /// Refuses a run inside a run.
-    fn may_run(&mut self, call: &'static CStr) -> Answer {
+    fn may_run(&mut self, call: Signature) -> Answer {
         self.admit(call)?;
         if self.stepping || self.current.is_some() { Err(Status::Reentrant) } else { Ok(()) }
     }
@@ -179,7 +185,7 @@ impl Core {
     /// Begins a run of at most so many polls: how many, given the profile.
     fn begin_run(
         &mut self,
-        call: &'static CStr,
+        call: Signature,
         rt: &AsxRuntime,
         now: Time,
         most: u64,
@@ -239,7 +245,9 @@ impl Core {
         })
     }
 
-    /// Whom to poll next.
+    /// Whom to poll next. Part of the loop that asks, so that the answer is not written and read
+    /// again.
+    #[cfg_attr(feature = "inline", inline(always))]
     fn begin_poll(&mut self, rt: &AsxRuntime) -> Next {
         self.feed_journal(rt);
         let mailbox = &rt.mailbox;
@@ -255,6 +263,7 @@ impl Core {
         }
     }
 
+    #[cfg_attr(feature = "inline", inline(always))]
     fn turn(&mut self, mailbox: &Mailbox, task: TaskId, lane: Lane) -> Option<Turn> {
         let kept = self.world.take_payload(task)?;
         let (body, known) = self.body(kept)?;
@@ -283,9 +292,18 @@ impl Core {
     }
 
     /// The callback has answered; whether effects are due.
+    #[inline]
     pub(crate) fn end_poll(&mut self, task: TaskId, body: Body, end: i32) -> bool {
+        match end {
+            ASX_POLL_PENDING => self.polled(task, body, PollEnd::Pending),
+            end => self.end_part(task, body, end),
+        }
+    }
+
+    /// It has answered that it is over.
+    #[inline(never)]
+    fn end_part(&mut self, task: TaskId, body: Body, end: i32) -> bool {
         let end = match end {
-            ASX_POLL_PENDING => PollEnd::Pending,
             ASX_POLL_READY => PollEnd::Ready,
             ASX_POLL_CANCELLED => PollEnd::Cancelled,
             ASX_POLL_FAILED => PollEnd::Failed(
@@ -295,6 +313,11 @@ impl Core {
             ),
             _ => PollEnd::Panicked(self.error.take().map_or("panicked".into(), |e| e.message)),
         };
+        self.polled(task, body, end)
+    }
+
+    #[cfg_attr(feature = "inline", inline(always))]
+    fn polled(&mut self, task: TaskId, body: Body, end: PollEnd) -> bool {
         let left = self.borrows.poll_ended();
         for _ in 0..left {
             let (handle, task) = (self.task_handle(task), self.current_handle());

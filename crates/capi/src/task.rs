@@ -5,6 +5,7 @@ use crate::abi::{
     AsxBudget, AsxReason, AsxRegion, AsxTask, AsxTaskEntry, AsxTaskInfo, AsxTaskOptions, AsxTimer,
     AsxWhen,
 };
+use crate::error::{Bad, Checked, Field, Why, field};
 use crate::ghost::{ASX_GHOST_DOUBLE_CANCEL, ASX_GHOST_STALE};
 use crate::guard::{self, Look, Out};
 use crate::info;
@@ -44,17 +45,17 @@ export! {
     ) {
         let region = region.id()?;
         let body = body.checked()?;
-        let given = guard::options(options, NO_OPTIONS)?;
-        let options = task_options(&given)?;
+        let options = guard::options(options, NO_OPTIONS)?;
+        let kernels = task_options(&options)?;
         let out = Out::new(out)?;
         |core| {
             core.prepare(rt, 0)?;
             let spawn = |world: &mut Kernel, body| {
-                world.spawn(region, options, body).map(|task| (task, body))
+                world.spawn(region, kernels, body).map(|task| (task, body))
             };
             let (task, body) = core.offer(body, Role::Task, spawn)?;
             core.belongs(body, task);
-            core.spawned(task, &given);
+            core.spawned(task, &options);
             guard::publish(rt, task)?;
             out.set(core.task_handle(task));
             Ok(())
@@ -74,7 +75,8 @@ export! {
         out: *mut AsxTask,
     ) {
         let region = region.id()?;
-        let (status, message) = (error_status(status)?, guard::text(message)?);
+        let status = error_status(status)?;
+        let message = guard::text(message)?;
         let out = Out::new(out)?;
         |core| {
             core.prepare(rt, message.map_or(0, str::len))?;
@@ -392,7 +394,8 @@ export! {
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
     /// ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_join(rt, task: AsxTask, target: AsxTask, outcome: *mut i32) {
-        let (task, target) = (task.id()?, target.id()?);
+        let task = task.id()?;
+        let target = target.id()?;
         let outcome = Out::new(outcome)?;
         |core| {
             core.prepare_wait(rt, task)?;
@@ -432,7 +435,8 @@ export! {
     /// ASX_RESOURCE_EXHAUSTED without memory for it; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_set_error(rt, task: AsxTask, status: i32, message: *const c_char) {
         let task = task.id()?;
-        let (status, message) = (error_status(status)?, guard::text(message)?);
+        let status = error_status(status)?;
+        let message = guard::text(message)?;
         |core| {
             if core.current != Some(task) {
                 return Err(Status::InvalidTransition);
@@ -444,17 +448,20 @@ export! {
     }
 
     /// Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
-    /// ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away.
+    /// ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away. If it lives `grace_ns` later
+    /// (ASX_NONE: however long) it is completed by force: its body is dropped, and its cleanup
+    /// stack runs for as long again. The watchdog hook is told of both. One that has run out stays
+    /// as it is.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
     /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
     /// without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_set_watchdog(rt, task: AsxTask, span_ns: u64) {
+    fn asx_task_set_watchdog(rt, task: AsxTask, span_ns: u64, grace_ns: u64) {
         let task = task.id()?;
         |core| {
             core.living(task)?;
             core.prepare(rt, 0)?;
-            core.watch(task, (span_ns != ASX_NONE).then_some(span_ns));
+            core.watch(task, (span_ns != ASX_NONE).then_some(span_ns), grace_ns);
             Ok(())
         }
     }
@@ -502,20 +509,22 @@ const NO_OPTIONS: AsxTaskOptions = AsxTaskOptions {
     watchdog_ns: ASX_NONE,
     flags: ASX_TASK_DEFAULT_WATCHDOG,
     reserved: 0,
+    watchdog_grace_ns: ASX_NONE,
 };
 
-fn task_options(options: &AsxTaskOptions) -> Answer<TaskOptions> {
+fn task_options(options: &AsxTaskOptions) -> Checked<TaskOptions> {
     let known = ASX_TASK_AUTO_RELEASE | ASX_TASK_DEFAULT_WATCHDOG;
-    guard::ensure(options.flags & !known == 0 && options.reserved == 0)?;
+    field(options.flags & !known == 0, Field::Flags)?;
+    field(options.reserved == 0, Field::Reserved)?;
     let budget = budget(options.budget, options.priority)?;
     Ok(TaskOptions { budget, priority: Some(budget.priority.0), pinned: false })
 }
 
 /// The status of an error: none, or one that is not a success.
-fn error_status(status: i32) -> Answer<Option<Status>> {
+fn error_status(status: i32) -> Checked<Option<Status>> {
     match (status, Status::from_number(status)) {
         (-1, _) => Ok(None),
-        (_, None | Some(Status::Ok)) => Err(Status::InvalidArgument),
+        (_, None | Some(Status::Ok)) => Err(Bad::new(Why::Range)),
         (_, known) => Ok(known),
     }
 }
@@ -531,12 +540,12 @@ impl Core {
         if options.flags & ASX_TASK_AUTO_RELEASE != 0 {
             self.auto_release.insert(task);
         }
-        let span = match options.flags & ASX_TASK_DEFAULT_WATCHDOG {
-            0 => options.watchdog_ns,
-            _ => self.default_watchdog,
+        let (span, grace) = match options.flags & ASX_TASK_DEFAULT_WATCHDOG {
+            0 => (options.watchdog_ns, options.watchdog_grace_ns),
+            _ => (self.default_watchdog, self.default_grace),
         };
         if span != ASX_NONE {
-            self.watch(task, Some(span));
+            self.watch(task, Some(span), grace);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The owner's number is written by the owner alone, as the last thing of the call that gives the
 //! runtime away; whoever finds its own number there comes after everything the old owner has done.
-//! The number has two halves, because not every machine writes 64 bits at once, and a count around
+//! Where a machine does not write 64 bits at once the number has two halves, and a count around
 //! them: odd while they are being written, another one afterwards.
 
 use crate::abi::{AsxStatus, AsxTransfer};
@@ -10,44 +10,78 @@ use crate::config::Line;
 use crate::effects;
 use crate::guard::{self, AsxRuntime, Look, Out, number};
 use crate::state::Core;
-use crate::sync::{AtomicU32, Ordering};
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::mem::size_of;
 
-/// Who owns a runtime.
-pub(crate) struct Owner {
-    count: AtomicU32,
-    low: AtomicU32,
-    high: AtomicU32,
+#[cfg(not(target_has_atomic = "64"))]
+pub(crate) use halves::Owner;
+#[cfg(target_has_atomic = "64")]
+pub(crate) use whole::Owner;
+
+#[cfg(target_has_atomic = "64")]
+mod whole {
+    use crate::sync::{AtomicU64, Ordering};
+
+    /// Who owns a runtime.
+    pub(crate) struct Owner(AtomicU64);
+
+    impl Owner {
+        pub(crate) fn new(owner: u64) -> Owner {
+            Owner(AtomicU64::new(owner))
+        }
+
+        /// Whether this thread is it.
+        #[inline(always)]
+        pub(crate) fn is(&self, thread: u64) -> bool {
+            self.0.load(Ordering::Acquire) == thread
+        }
+
+        /// By the owner, which it is no longer.
+        pub(crate) fn set(&self, owner: u64) {
+            self.0.store(owner, Ordering::Release);
+        }
+    }
 }
 
-impl Owner {
-    pub(crate) fn new(owner: u64) -> Owner {
-        let half = |part: u64| AtomicU32::new(part as u32);
-        Owner { count: AtomicU32::new(0), low: half(owner), high: half(owner >> 32) }
+#[cfg(any(not(target_has_atomic = "64"), all(test, not(loom))))]
+mod halves {
+    use crate::sync::{AtomicU32, Ordering};
+
+    /// Who owns a runtime.
+    pub(crate) struct Owner {
+        count: AtomicU32,
+        low: AtomicU32,
+        high: AtomicU32,
     }
 
-    /// Whether this thread is it. Another one that asks while the owner changes is not.
-    #[inline(always)]
-    pub(crate) fn is(&self, thread: u64) -> bool {
-        // Each load is ordered before the next: the count is looked at on both sides.
-        let order = Ordering::Acquire;
-        let before = self.count.load(order);
-        let low = self.low.load(order);
-        let high = self.high.load(order);
-        let whole = before.is_multiple_of(2) && self.count.load(order) == before;
-        (u64::from(high) << 32 | u64::from(low)) == thread && whole
-    }
+    impl Owner {
+        pub(crate) fn new(owner: u64) -> Owner {
+            let half = |part: u64| AtomicU32::new(part as u32);
+            Owner { count: AtomicU32::new(0), low: half(owner), high: half(owner >> 32) }
+        }
 
-    /// By the owner, which it is no longer.
-    fn set(&self, owner: u64) {
-        let count = self.count.load(Ordering::Relaxed);
-        self.count.store(count.wrapping_add(1), Ordering::Relaxed);
-        // Whoever sees one of these sees the odd count too.
-        self.low.store(owner as u32, Ordering::Release);
-        self.high.store((owner >> 32) as u32, Ordering::Release);
-        self.count.store(count.wrapping_add(2), Ordering::Release);
+        /// Whether this thread is it. Another one that asks while the owner changes is not.
+        #[inline(always)]
+        pub(crate) fn is(&self, thread: u64) -> bool {
+            // Each load is ordered before the next: the count is looked at on both sides.
+            let order = Ordering::Acquire;
+            let before = self.count.load(order);
+            let low = self.low.load(order);
+            let high = self.high.load(order);
+            let whole = before.is_multiple_of(2) && self.count.load(order) == before;
+            (u64::from(high) << 32 | u64::from(low)) == thread && whole
+        }
+
+        /// By the owner, which it is no longer.
+        pub(crate) fn set(&self, owner: u64) {
+            let count = self.count.load(Ordering::Relaxed);
+            self.count.store(count.wrapping_add(1), Ordering::Relaxed);
+            // Whoever sees one of these sees the odd count too.
+            self.low.store(owner as u32, Ordering::Release);
+            self.high.store((owner >> 32) as u32, Ordering::Release);
+            self.count.store(count.wrapping_add(2), Ordering::Release);
+        }
     }
 }
 
@@ -86,9 +120,11 @@ pub unsafe extern "C" fn asx_runtime_transfer(
     to: u64,
     certificate: *mut AsxTransfer,
 ) -> AsxStatus {
+    let signature = signature!(asx_runtime_transfer(rt, to, certificate));
     let transfer = || {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-        let (rt, place) = unsafe { (AsxRuntime::of(rt)?, Look::new(certificate)?) };
+        let (rt, place) = unsafe { (AsxRuntime::of(rt)?, Look::new(certificate)) };
+        let place = place.map_err(|bad| signature.fault("certificate", bad))?;
         rt.check_thread()?;
         let from = guard::caller(&rt.hooks);
         rt.occupy()?;
@@ -101,7 +137,9 @@ pub unsafe extern "C" fn asx_runtime_transfer(
         rt.owner.set(to);
         Ok(())
     };
-    number(guard::caught(transfer))
+    let answer = guard::caught(transfer);
+    // SAFETY: rule 1 of `guard`: what the caller promises.
+    unsafe { guard::answered(rt, signature, answer) }
 }
 
 export! {
@@ -113,15 +151,16 @@ export! {
     /// one that was never given; ASX_AFFINITY_VIOLATION for who does not own the runtime;
     /// ASX_REENTRANT.
     fn asx_runtime_accept(rt, certificate: *const AsxTransfer) {
-        let least = size_of::<AsxTransfer>();
-        let given = guard::prefix(certificate, least, 4096)?.over(AsxTransfer::NONE);
+        let given = guard::prefix(certificate, size_of::<AsxTransfer>(), 4096)?;
+
         |core| {
-            let last = core.transfer;
+            let (given, last) = (given.over(AsxTransfer::NONE), core.transfer);
             guard::ensure(given.epoch > 0 && given.reserved == 0)?;
             if given.epoch != last.epoch {
                 return Err(Status::StaleHandle);
             }
-            guard::ensure((given.from, given.to) == (last.from, last.to))
+            guard::ensure((given.from, given.to) == (last.from, last.to))?;
+            Ok(())
         }
     }
 }
@@ -129,7 +168,7 @@ export! {
 impl Core {
     /// Writes a transfer down, if one can be made now.
     fn transfer(&mut self, from: u64, to: u64) -> Answer<AsxTransfer> {
-        self.admit(c"asx_runtime_transfer")?;
+        self.admit(signature!(asx_runtime_transfer(rt, to, certificate)))?;
         if self.stepping || self.current.is_some() {
             return Err(Status::Reentrant);
         }
@@ -142,29 +181,37 @@ impl Core {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::*;
+    /// Both ways to write the number.
+    macro_rules! owners {
+        ($($way:ident),*) => {$(mod $way {
+            use super::super::$way::Owner;
 
-    #[test]
-    fn every_number_is_one_owners() {
-        let owner = Owner::new(u64::MAX);
-        assert!(owner.is(u64::MAX) && !owner.is(u64::from(u32::MAX)));
-        for next in [0, 1, 1 << 32, 7 | (9 << 32)] {
-            owner.set(next);
-            assert!(owner.is(next) && !owner.is(next + 1) && !owner.is(u64::MAX));
-        }
-    }
-
-    #[test]
-    fn nobody_is_the_owner_by_halves() {
-        let (one, other) = (1_u64 << 32 | 2, 3_u64 << 32 | 4);
-        let owner = Owner::new(one);
-        let mixed = [1_u64 << 32 | 4, 3 << 32 | 2];
-        std::thread::scope(|scope| {
-            let torn = scope.spawn(|| (0..200_000).any(|_| mixed.iter().any(|m| owner.is(*m))));
-            for turn in 0..100_000 {
-                owner.set(if turn % 2 == 0 { other } else { one });
+            #[test]
+            fn every_number_is_one_owners() {
+                let owner = Owner::new(u64::MAX);
+                assert!(owner.is(u64::MAX) && !owner.is(u64::from(u32::MAX)));
+                for next in [0, 1, 1 << 32, 7 | (9 << 32)] {
+                    owner.set(next);
+                    assert!(owner.is(next) && !owner.is(next + 1) && !owner.is(u64::MAX));
+                }
             }
-            assert!(!torn.join().unwrap());
-        });
+
+            #[test]
+            fn nobody_is_the_owner_by_halves() {
+                let (one, other) = (1_u64 << 32 | 2, 3_u64 << 32 | 4);
+                let owner = Owner::new(one);
+                let mixed = [1_u64 << 32 | 4, 3 << 32 | 2];
+                let is_mixed = || mixed.iter().any(|mixed| owner.is(*mixed));
+                std::thread::scope(|scope| {
+                    let torn = scope.spawn(|| (0..200_000).any(|_| is_mixed()));
+                    for turn in 0..100_000 {
+                        owner.set(if turn % 2 == 0 { other } else { one });
+                    }
+                    assert!(!torn.join().unwrap());
+                });
+            }
+        })*};
     }
+
+    owners!(halves, whole);
 }

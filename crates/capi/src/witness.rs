@@ -4,6 +4,7 @@
 //! and epoch, phase and severity not lower, looked at in this order.
 
 use crate::abi::{AsxRegion, AsxTask, AsxWitness};
+use crate::error::{Bad, Checked, Field, Why, check, field};
 use crate::guard::{self, Look, Out};
 use crate::info;
 use crate::state::Core;
@@ -67,6 +68,7 @@ export! {
         let key = witness.key()?;
         let info = Look::new(info)?;
         |core| {
+            core.check_phase(key, witness, "witness")?;
             let found = core.witness(key, witness)?;
             info.set(AsxWitnessInfo {
                 struct_size: 0,
@@ -88,8 +90,13 @@ export! {
     /// ASX_WITNESS_PHASE_REGRESSION or ASX_WITNESS_REASON_WEAKENED, the first in this order;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_witness_validate(rt, witness: AsxWitness, next: AsxWitness) {
-        let (key, next_key) = (witness.key()?, next.key()?);
-        |core| core.witness(key, witness)?.validate(core.witness(next_key, next)?)
+        let key = witness.key()?;
+        let next_key = next.key()?;
+        |core| {
+            core.check_phase(key, witness, "witness")?;
+            core.check_phase(next_key, next, "next")?;
+            core.witness(key, witness)?.validate(core.witness(next_key, next)?)
+        }
     }
 
     /// Whether a statement that came from elsewhere, a log or another process, may follow a
@@ -101,7 +108,10 @@ export! {
         let key = witness.key()?;
         let next = guard::prefix(next, size_of::<AsxWitnessInfo>(), 4096)?.over(NOTHING);
         let next = next.statement()?;
-        |core| core.witness(key, witness)?.validate(&next)
+        |core| {
+            core.check_phase(key, witness, "witness")?;
+            core.witness(key, witness)?.validate(&next)
+        }
     }
 
     /// Gives a witness back; its handle is stale from then on.
@@ -131,11 +141,12 @@ const NOTHING: AsxWitnessInfo = AsxWitnessInfo {
 
 impl AsxWitnessInfo {
     /// As the kernel has it. The reason has no message and no causes: only its kind counts.
-    fn statement(&self) -> Answer<Witness> {
-        guard::ensure(self.reserved == 0)?;
-        let (task, region) = (self.task.id()?, self.region.id()?);
-        let phase = info::nth(&Phase::ALL, self.phase)?;
-        let kind = info::nth(&Kind::ALL, self.kind)?;
+    fn statement(&self) -> Checked<Witness> {
+        field(self.reserved == 0, Field::Reserved)?;
+        let task = self.task.id().map_err(|bad| Bad { field: Field::Task, ..bad })?;
+        let region = self.region.id().map_err(|bad| Bad { field: Field::Region, ..bad })?;
+        let phase = info::nth(&Phase::ALL, self.phase).map_err(|_| Bad::field(Field::Phase))?;
+        let kind = info::nth(&Kind::ALL, self.kind).map_err(|_| Bad::field(Field::Kind))?;
         let reason = Reason::new(kind, region, Time::from_nanos(self.time));
         Ok(Witness { task, region, epoch: self.epoch, phase, reason })
     }
@@ -152,10 +163,10 @@ impl AsxWitness {
     }
 
     /// Where it is kept, if the handle is of this type.
-    fn key(self) -> Answer<Key> {
+    fn key(self) -> Checked<Key> {
         let mask = self.handle().mask();
         let known = mask.is_power_of_two() && mask <= Phase::Completed.mask();
-        guard::ensure(self.bits >> 48 == Tag::CancelWitness as u64 && known)?;
+        check(self.bits >> 48 == Tag::CancelWitness as u64 && known, Why::Handle)?;
         Ok(self.handle().key())
     }
 }
@@ -169,7 +180,14 @@ impl Core {
     /// A witness: refused if its handle claims another phase.
     fn witness(&self, key: Key, handle: AsxWitness) -> Answer<&Witness> {
         let witness = self.witnesses.get(key).ok_or(Status::StaleHandle)?;
-        guard::ensure(handle.handle().mask() == witness.phase.mask())?;
+        check(handle.handle().mask() == witness.phase.mask(), Why::State)?;
         Ok(witness)
+    }
+
+    /// The same, with the argument it is refused by.
+    fn check_phase(&mut self, key: Key, handle: AsxWitness, argument: &'static str) -> Answer {
+        let wrong = self.witness(key, handle).err();
+        self.blamed = wrong.map(|_| (argument, Why::State));
+        wrong.map_or(Ok(()), Err)
     }
 }

@@ -14,7 +14,7 @@ use core::ffi::CStr;
 pub(crate) struct Packed<const N: usize>([u8; N]);
 
 impl<const N: usize> Packed<N> {
-    const fn new(words: &[&str]) -> Packed<N> {
+    pub(crate) const fn new(words: &[&str]) -> Packed<N> {
         let mut bytes = [0; N];
         let (mut word, mut at) = (0, 0);
         while word < words.len() {
@@ -29,18 +29,26 @@ impl<const N: usize> Packed<N> {
         Packed(bytes)
     }
 
-    /// The n-th word.
+    /// The n-th word, in a build that has names.
     pub(crate) fn nth(&self, n: usize) -> Option<&CStr> {
-        let mut rest = self.0.as_slice();
-        for _ in 0..n {
-            let word = CStr::from_bytes_until_nul(rest).ok()?;
-            rest = rest.get(word.count_bytes() + 1..)?;
+        if cfg!(not(feature = "names")) {
+            return None;
         }
-        CStr::from_bytes_until_nul(rest).ok()
+        nth_of(&self.0, n)
     }
 }
 
-const fn size(words: &[&str]) -> usize {
+/// The n-th of words with a NUL behind each.
+pub(crate) fn nth_of(mut rest: &[u8], n: usize) -> Option<&CStr> {
+    for _ in 0..n {
+        let word = CStr::from_bytes_until_nul(rest).ok()?;
+        rest = rest.get(word.count_bytes() + 1..)?;
+    }
+    CStr::from_bytes_until_nul(rest).ok()
+}
+
+/// The bytes that words take.
+pub(crate) const fn size(words: &[&str]) -> usize {
     let (mut word, mut size) = (0, 0);
     while word < words.len() {
         size += words[word].len() + 1;

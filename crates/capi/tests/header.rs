@@ -15,18 +15,20 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Where types come from, in the order in which C must see them.
-const TYPES: [&str; 10] = [
-    "abi", "memory", "config", "ghost", "status", "runtime", "task", "channel", "journal",
-    "witness",
+const TYPES: [&str; 12] = [
+    "abi", "memory", "config", "ghost", "status", "error", "runtime", "storage", "task", "channel",
+    "journal", "witness",
 ];
 /// Where functions come from, with the words above them.
-const FUNCTIONS: [(&str, &str); 12] = [
+const FUNCTIONS: [(&str, &str); 14] = [
     ("status", "Names and the version: no runtime is needed."),
     ("config", "Configuration."),
     ("runtime", "The runtime."),
+    ("error", "What went wrong."),
     ("recover", "After a callback that did not return."),
     ("transfer", "Handing a runtime over."),
     ("region", "Regions."),
+    ("storage", "Memory of regions."),
     ("task", "Tasks."),
     ("obligation", "Obligations."),
     ("channel", "Channels and permits."),

@@ -80,7 +80,8 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
 fn twins(fixtures: &[Fixture]) -> Vec<Option<String>> {
     let mut first = BTreeMap::new();
     let twin = |fixture: &Fixture| {
-        let (file, id) = (fixture.file.clone(), fixture.stem().to_owned());
+        let file = fixture.file.clone();
+        let id = fixture.stem().to_owned();
         let other = first.insert(id, file.clone())?;
         Some(format!("{file}:1: id: expected an id of its own, not that of {other}"))
     };
@@ -111,7 +112,8 @@ fn progress(total: usize, json: bool) -> ProgressBar {
 }
 
 fn judge(host: &mut dyn Host, fixture: &Fixture, folder: Option<&Path>) -> Verdict {
-    let (id, area) = (fixture.stem().to_owned(), area_of(&fixture.file));
+    let id = fixture.stem().to_owned();
+    let area = area_of(&fixture.file);
     let mut verdict = Verdict {
         id,
         area,
@@ -224,7 +226,8 @@ fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Res
 /// `*` is any run of letters, `?` any one.
 pub(crate) fn matches(glob: &str, text: &str) -> bool {
     let (glob, text): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
-    let (mut g, mut t) = (0, 0);
+    let mut g = 0;
+    let mut t = 0;
     // Where to go on after the last `*`: one letter later each time.
     let mut star = None;
     while t < text.len() {

@@ -107,7 +107,8 @@ pub(crate) struct Explore {
 fn shard(text: &str) -> Result<(u64, u64), String> {
     let parts = text.split_once('/').ok_or("expected I/N, as in 0/4")?;
     let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
-    let (i, n) = (number(parts.0)?, number(parts.1)?);
+    let i = number(parts.0)?;
+    let n = number(parts.1)?;
     if i < n { Ok((i, n)) } else { Err(format!("{i} is not below {n}")) }
 }
 
@@ -154,8 +155,12 @@ fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Re
 
 /// Every built-in scenario that the lab can run.
 fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
-    let (mut runs, mut distinct, mut skipped, mut failed) = (0, 0, 0, Vec::new());
-    let (mut scenarios, mut fingerprint) = (0, 0u64);
+    let mut runs = 0;
+    let mut distinct = 0;
+    let mut skipped = 0;
+    let mut failed = Vec::new();
+    let mut scenarios = 0;
+    let mut fingerprint = 0u64;
     for fixture in corpus() {
         let Some(scenario) = scenario(&fixture.file) else { return Ok(ExitCode::from(2)) };
         match search(options, &scenario) {

@@ -184,7 +184,8 @@ impl Command {
 /// What a shell needs, made from the same table as the command line itself.
 fn completions(shell: Shell, out: &mut impl Write) -> io::Result<ExitCode> {
     let mut script = Vec::new();
-    let (command, name) = (&mut Cli::command(), "asx");
+    let command = &mut Cli::command();
+    let name = "asx";
     match shell {
         Shell::Bash => clap_complete::generate(shells::Bash, command, name, &mut script),
         Shell::Zsh => clap_complete::generate(shells::Zsh, command, name, &mut script),

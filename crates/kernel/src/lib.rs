@@ -53,6 +53,7 @@ pub mod quiescence;
 pub mod region;
 pub mod rng;
 pub mod session;
+pub mod sorted;
 pub mod status;
 pub mod task;
 pub mod time;

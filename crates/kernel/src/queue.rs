@@ -25,9 +25,10 @@ impl Node {
     }
 }
 
-/// Orders nodes; in a page, where every byte is sent to somebody, by a method that takes few.
+/// Orders nodes; where every byte counts (in a page it is sent to somebody) by a method that takes
+/// few.
 pub(crate) fn sort(nodes: &mut [Node]) {
-    if cfg!(target_family = "wasm") {
+    if cfg!(target_family = "wasm") || cfg!(not(feature = "trees")) {
         sort_small(nodes);
     } else {
         nodes.sort_unstable_by_key(Node::key);

@@ -132,7 +132,8 @@ where
     F: Fn(Cx) -> B,
     B: Future<Output: Judged>,
 {
-    let (runs, steps) = (1000, 10_000);
+    let runs = 1000;
+    let steps = 10_000;
     Check {
         program,
         name: None,

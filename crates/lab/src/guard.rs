@@ -46,7 +46,8 @@ impl Seen {
         again: &Seen,
         name: impl Fn(TaskPath) -> String,
     ) -> Option<Difference> {
-        let (first, second) = (self.log.list(), again.log.list());
+        let first = self.log.list();
+        let second = again.log.list();
         let most = first.len().max(second.len());
         let at = (0..most).find(|at| first.get(*at) != second.get(*at))?;
         let is_task = |decision: &&Decision| matches!(decision, Decision::Task { .. });

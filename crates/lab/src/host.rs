@@ -3,7 +3,7 @@
 
 mod by_law;
 mod step;
-mod who;
+mod task_names;
 
 use std::cell::RefMut;
 use std::mem;
@@ -22,11 +22,11 @@ use asx_runtime::{Host, Runnable, footprint};
 use crate::coverage::Coverage;
 use crate::explore::{Access, Decision, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
-use crate::own::Own;
+use crate::thread_bound::Own;
 use crate::watch::Pulse;
 use crate::workers::Lanes;
 pub(crate) use step::{Pause, Stepped};
-use who::{Born, Known};
+use task_names::{Born, Known};
 
 /// What moves time on, as if it were a task: it can run when nothing else can.
 const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
@@ -262,7 +262,8 @@ impl LabHost {
 
     /// Whether the time is told late.
     pub(crate) fn is_late(&self) -> bool {
-        let (mut state, now) = (self.state(), self.now.load(Relaxed));
+        let mut state = self.state();
+        let now = self.now.load(Relaxed);
         state.plan.late_clocks && state.fault("a late clock", (CLOCK.0, now), true)
     }
 
@@ -471,7 +472,8 @@ impl State {
     /// Takes a task out of the list.
     fn remove(&mut self, id: u64) -> Option<Runnable> {
         let known = self.known(id);
-        let (path, entry) = (TaskPath(known.path), known.entry.take()?);
+        let path = TaskPath(known.path);
+        let entry = known.entry.take()?;
         self.enabled.retain(|other| *other != path);
         self.old = 0;
         Some(entry)
@@ -586,7 +588,8 @@ mod tests {
         let trail = |uses: &[(u64, bool)]| {
             uses.iter().fold(5, |hash, (object, write)| trail(hash, *object, *write))
         };
-        let (one, two) = ((16, false), (17, false));
+        let one = (16, false);
+        let two = (17, false);
         let trails = [
             trail(&[]),
             trail(&[one]),

@@ -10,27 +10,27 @@
 
 #![deny(unsafe_code)]
 
-mod again;
 mod check;
 mod coverage;
-mod everywhere;
 pub mod explore;
 mod failure;
+mod fault_sweep;
 mod found;
 mod guard;
 #[allow(unsafe_code, reason = "it polls pinned tasks, on its thread")]
 mod host;
 #[allow(unsafe_code, reason = "it promises to keep pinned tasks on its thread")]
 mod machine;
-#[allow(unsafe_code, reason = "only one thread gets in")]
-mod own;
-mod quiet;
+mod panic_hook;
 mod recording;
+mod replay_choices;
 pub mod report;
 mod search;
 #[allow(unsafe_code, reason = "a waker without a count")]
 mod signal;
 mod stuck;
+#[allow(unsafe_code, reason = "only one thread gets in")]
+mod thread_bound;
 mod watch;
 mod words;
 #[allow(unsafe_code, reason = "they poll pinned tasks, on one thread")]

@@ -33,7 +33,7 @@ use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
 use crate::guard::Seen;
 use crate::host::{LabHost, Pause, Stepped, Trouble};
-use crate::quiet::{self, Heard};
+use crate::panic_hook::{self, Heard};
 use crate::signal::Signal;
 use crate::stuck::{self, Standstill, Watch};
 
@@ -118,8 +118,10 @@ impl Machine {
         let core = Core::new(host.clone(), settings);
         let root = core.root();
         let parts = Parts { host, core, root };
-        let (signal, patience) = (Signal::new(), Duration::from_millis(200));
-        let (moments, closed) = (Vec::new(), None);
+        let signal = Signal::new();
+        let patience = Duration::from_millis(200);
+        let moments = Vec::new();
+        let closed = None;
         Machine { parts, signal, moments, closed, patience, _here: PhantomData }
     }
 
@@ -141,8 +143,8 @@ impl Machine {
         // SAFETY: the program before has ended, with all of its tasks.
         unsafe { parts.core.renumber() };
         moments.clear();
-        if quiet::has_heard() {
-            quiet::heard();
+        if panic_hook::has_heard() {
+            panic_hook::heard();
         }
         waits::clear();
         let before = parts.root.health();
@@ -199,7 +201,8 @@ impl Machine {
     /// What there is to compare of the last run.
     pub(crate) fn seen(&self, failure: Option<&Failure>) -> Seen {
         let mut state = self.parts.host.state();
-        let (log, trail) = (state.decided(), state.trail.clone());
+        let log = state.decided();
+        let trail = state.trail.clone();
         Seen { log, trail, failure: failure.map(Failure::id) }
     }
 
@@ -252,7 +255,8 @@ impl Parts {
     /// What is wrong with a program that is over, though it has not said so.
     #[inline]
     fn aftermath(&self, before: Health, rare: Option<&Rare>) -> Option<Finding> {
-        let (timers, health) = (self.core.live_timers(), self.root.health());
+        let timers = self.core.live_timers();
+        let health = self.root.health();
         let is_clean = timers == 0 && health == before && waits::is_clean();
         if is_clean { None } else { self.left_behind(before, rare) }
     }
@@ -272,7 +276,8 @@ impl Parts {
 
     /// A panic that did not come out of the program, in a line.
     fn told(&self, Panicked { heard: Heard { message, place }, step, task }: &Panicked) -> String {
-        let (task, message) = (self.host.state().called(*task), message.as_deref().unwrap_or("?"));
+        let task = self.host.state().called(*task);
+        let message = message.as_deref().unwrap_or("?");
         format!("step {step}: `{task}` panicked at {place}: {message}\n")
     }
 
@@ -539,8 +544,10 @@ impl<'a> Run<'a> {
 
     /// Takes in what there is to a step.
     fn hear(&mut self, over: bool, stepped: Stepped) {
-        if quiet::has_heard() {
-            let (panics, step, task) = (quiet::heard().into_iter(), self.steps, stepped.task);
+        if panic_hook::has_heard() {
+            let panics = panic_hook::heard().into_iter();
+            let step = self.steps;
+            let task = stepped.task;
             self.rare().panics.extend(panics.map(|heard| Panicked { heard, step, task }));
         }
         self.stepped(over, stepped);
@@ -601,7 +608,8 @@ impl<'a> Run<'a> {
     fn is_closed(&mut self) -> bool {
         // SAFETY: rule 1.
         let waiters = unsafe { waits::waiters(&self.parts.root) };
-        let (parts, steps) = (self.parts, self.steps);
+        let parts = self.parts;
+        let steps = self.steps;
         let ends = self.until.is_some_and(|until| steps >= until);
         let watch = &mut self.rare().watch;
         watch.look(waiters, steps, |waiters| parts.named(waiters));

@@ -37,7 +37,8 @@ impl Trace {
         failure: Option<&Failure>,
     ) -> Option<Trace> {
         let (recorded, moments) = machine.recorded()?;
-        let (log, tasks) = (machine.log(), machine.tasks());
+        let log = machine.log();
+        let tasks = machine.tasks();
         let mark = failure.and_then(|failure| {
             let seq = moment(&recorded, moments, failure)?;
             let text = format!("{}: {}", failure.finding.kind.name(), failure.finding.message);
@@ -73,7 +74,8 @@ fn choices(
     moments: &[(u64, u64)],
     number: impl Fn(crate::explore::TaskPath) -> Option<u64>,
 ) -> Vec<(u64, Choice)> {
-    let (mut found, mut moment) = (Vec::new(), (0, 0));
+    let mut found = Vec::new();
+    let mut moment = (0, 0);
     let mut moments = moments.iter();
     for decision in log.list() {
         let (before, point, subject, picked, count) = match *decision {
@@ -86,7 +88,9 @@ fn choices(
             }
         };
         if count >= 2 {
-            let (index, count, picked) = (found.len() as u64, count.into(), picked.into());
+            let index = found.len() as u64;
+            let count = count.into();
+            let picked = picked.into();
             found.push((before, Choice { index, point: point.into(), subject, count, picked }));
         }
     }

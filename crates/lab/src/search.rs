@@ -13,19 +13,19 @@ use asx_kernel::journal::WhenFull;
 use asx_runtime::{Cx, Recording, Settings};
 use asx_trace::Header;
 
-use crate::again::Again;
 use crate::check::{Check, How, Judged};
-use crate::everywhere::Everywhere;
 use crate::explore::{
     Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Grain, Limits, Pct, Pos, Random, Replay,
     Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
+use crate::fault_sweep::Everywhere;
 use crate::found::{Found, Report};
 use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
-use crate::quiet;
+use crate::panic_hook;
 use crate::recording::{MOST_EVENTS, Trace, short};
+use crate::replay_choices::Again;
 use crate::words::{namer, words};
 
 /// Runs that shrinking may take.
@@ -75,10 +75,18 @@ where
     B: Future<Output: Judged>,
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
-        let (end, how) = (None, check.how);
-        let (first, proof, coverage, grain) = (None, None, [None; 2], Grain::Poll);
+        let end = None;
+        let how = check.how;
+        let first = None;
+        let proof = None;
+        let coverage = [None; 2];
+        let grain = Grain::Poll;
         let machine = machine(check.name.as_deref(), None, grain);
-        let (cancels, faults, runs, until, brief) = (false, false, 0, None, false);
+        let cancels = false;
+        let faults = false;
+        let runs = 0;
+        let until = None;
+        let brief = false;
         Search {
             check,
             machine,
@@ -142,7 +150,8 @@ where
             let strategy = String::from("replay");
             Found { run: 1, strategy, ..self.on_record(failure, schedule, 0) }
         });
-        let (cancels, faults) = (None, None);
+        let cancels = None;
+        let faults = None;
         Report { runs: 1, failure, proof: None, cancels, faults, is_replay: true, unused }
     }
 
@@ -175,7 +184,8 @@ where
     /// Polls are atomic, which on several threads they are not: two locks in a row are two things,
     /// and others may go in between. So some runs let them, unless the program is the same then.
     fn explore_operations(&mut self) -> Option<Failure> {
-        let (runs, proof) = (self.check.runs, self.proof);
+        let runs = self.check.runs;
+        let proof = self.proof;
         let usual = std::mem::take(&mut self.first)?;
         let machine = machine(self.check.name.as_deref(), None, Grain::Operation);
         let machine = std::mem::replace(&mut self.machine, machine);
@@ -293,7 +303,9 @@ where
         let Check { workers, tie_break, steps, latency, transparent, late_clocks, .. } =
             *self.check;
         let program = &self.check.program;
-        let (cancels, faults, until) = (self.cancels, self.faults, self.until);
+        let cancels = self.cancels;
+        let faults = self.faults;
+        let until = self.until;
         let brief = self.brief;
         let with = Plan { workers, tie_break, steps, latency, cancels, faults, ..Plan::default() };
         let plan = Plan { late_clocks, transparent, trail, brief, until, ..with };
@@ -301,7 +313,8 @@ where
             true => value.judge_disturbed(),
             false => value.judge(),
         };
-        quiet::during(|| self.machine.run(strategy, plan, program, judge)).map(|failure| *failure)
+        panic_hook::during(|| self.machine.run(strategy, plan, program, judge))
+            .map(|failure| *failure)
     }
 
     /// What was decided in the last run, which is made again if it was not written down.
@@ -432,7 +445,8 @@ where
                 self.not_deterministic(difference, Some(&failure))
             }
         };
-        let (log, token) = (self.machine.log(), schedule.token_of(self.grain));
+        let log = self.machine.log();
+        let token = schedule.token_of(self.grain);
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
         let failure = self.up_to_the_circle(failure, &schedule);
         let strategy = match self.grain {
@@ -443,7 +457,8 @@ where
         let header = self.header(seed, &[("token", &token), ("strategy", &strategy)]);
         let trace = Trace::of(&self.machine, header, Some(&failure));
         self.machine = usual;
-        let (name, run) = (self.check.name.clone(), self.runs);
+        let name = self.check.name.clone();
+        let run = self.runs;
         Found { failure, name, run, strategy, seed, token, words, schedule, shrunk_by, trace }
     }
 

@@ -73,7 +73,8 @@ mod tests {
     #[test]
     fn a_wake_is_seen_once_and_a_late_one_harms_nobody() {
         let signal = Signal::new();
-        let (one, two) = (signal.waker().clone(), signal.waker().clone());
+        let one = signal.waker().clone();
+        let two = signal.waker().clone();
         assert!(!signal.take());
         one.wake_by_ref();
         one.wake();

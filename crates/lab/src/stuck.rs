@@ -214,7 +214,8 @@ fn lines(all: &Standstill) -> String {
     let mut text = String::new();
     for waiter in &all.waiters {
         for on in waiter.on() {
-            let (from, to) = (all.name(waiter.task.id), all.name(on.task()));
+            let from = all.name(waiter.task.id);
+            let to = all.name(on.task());
             let _ = match on {
                 On::End(_) => writeln!(text, "{from} waits for the end of {to}"),
                 On::Close(_) => writeln!(text, "{from} waits for a scope with {to} in it to close"),

@@ -31,7 +31,8 @@ pub(crate) struct Pulse {
 impl Pulse {
     /// Starts to watch a check.
     pub(crate) fn new(name: &str) -> Arc<Pulse> {
-        let (beats, task) = (AtomicU64::new(0), AtomicU64::new(0));
+        let beats = AtomicU64::new(0);
+        let task = AtomicU64::new(0);
         let pulse = Arc::new(Pulse { name: name.into(), beats, task });
         checks().push(Watched { pulse: Arc::downgrade(&pulse), beats: 0, looks: 0 });
         static START: Once = Once::new();
@@ -123,7 +124,8 @@ fn watch() {
 /// Past what a test harness keeps to itself until the test is over, which it never is.
 fn say(pulse: &Pulse, looks: u32, more: &str) {
     let Pulse { name, task, .. } = pulse;
-    let (task, seconds) = (task.load(Relaxed), u64::from(looks) * LOOK.as_secs());
+    let task = task.load(Relaxed);
+    let seconds = u64::from(looks) * LOOK.as_secs();
     let _ = writeln!(
         std::io::stderr(),
         "asx lab: {name}: a poll of task {task} has not ended for {seconds} s: it goes round \

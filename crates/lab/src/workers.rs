@@ -19,7 +19,7 @@ use asx_kernel::lanes::{
     Certificate, Decision, Lane, Scheduler, SchedulerConfig, Source, Suggestion, Ticket, Token,
 };
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Dispatch, Host, Region, Runnable, Settings, footprint};
+use asx_runtime::{Begun, Core, Dispatch, Host, Region, RunContext, Runnable, Settings, footprint};
 
 /// Workers without threads.
 ///
@@ -68,7 +68,8 @@ impl Workers {
     /// A runtime with nothing in it, at time 0.
     pub fn new(setup: Setup, choose: Box<dyn Choose>) -> Workers {
         let lanes = Lanes::new(setup.scheduler);
-        let (now, owner) = (AtomicU64::new(0), footprint::this_thread());
+        let now = AtomicU64::new(0);
+        let owner = footprint::this_thread();
         let host = Arc::new(Bench { now, owner, lanes: Mutex::new(lanes) });
         let core = Core::new(host.clone(), setup.settings);
         let root = core.root();
@@ -136,7 +137,8 @@ impl Workers {
                 let mut lanes = self.host.lock();
                 lanes.next_among(among.clone(), self.suggestion, &mut *self.choose)?
             };
-            let (task, lane) = (decision.token.word(), decision.lane);
+            let task = decision.token.word();
+            let lane = decision.lane;
             let polled = self.poll(decision);
             self.host.lock().worker = None;
             if polled {
@@ -147,16 +149,12 @@ impl Workers {
 
     fn poll(&self, decision: Decision<Entry>) -> bool {
         let Decision { worker, lane, streak, limit, fallback, token: Entry(entry), .. } = decision;
-        // Whoever was asked to stop while it waited is in the cancel lane by now.
-        let plain = lane != Lane::Cancel;
-        if !self.core.recording() {
-            // SAFETY: rule 1.
-            return unsafe { entry.run_from(plain) };
-        }
         let worker = u16::try_from(worker).unwrap_or(u16::MAX);
-        let dispatch = Dispatch::new(worker, lane, streak, limit).fallback(fallback);
+        let dispatch = || Dispatch::new(worker, lane, streak, limit).fallback(fallback);
+        let dispatch = self.core.recording().then(dispatch);
         // SAFETY: rule 1.
-        unsafe { entry.run_recorded(plain, dispatch) }
+        let begun = unsafe { entry.begin(RunContext::from_lane(lane).recorded(dispatch)) };
+        begun.is_some_and(Begun::run)
     }
 
     /// Has workers advised so from now on.
@@ -260,7 +258,8 @@ impl Lanes {
         };
         let pin = entry.pin().map(usize::from);
         let source = pin.map_or(source, Source::Local);
-        let (id, place) = (entry.id(), entry.place());
+        let id = entry.id();
+        let place = entry.place();
         let ticket = self.scheduler.enqueue(source, place, Entry(entry), pin.is_some());
         self.tickets.insert(id, ticket);
     }

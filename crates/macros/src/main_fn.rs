@@ -24,8 +24,10 @@ fn try_expand(settings: TokenStream, function: ItemFn) -> Result<TokenStream> {
     let settings = Settings::parse(settings)?;
     let entry = Entry::new(function, "#[asx::main]")?;
     let ItemFn { attrs, vis, sig, block, .. } = &entry.function;
-    let (name, output) = (&sig.ident, entry.output());
-    let (builder, closure) = (settings.builder(), entry.closure());
+    let name = &sig.ident;
+    let output = entry.output();
+    let builder = settings.builder();
+    let closure = entry.closure();
     Ok(quote! {
         #(#attrs)*
         #vis fn #name() #output {

@@ -74,6 +74,7 @@ pub(crate) fn value<T: Parse>(key: &Ident, example: &str, input: ParseStream<'_>
 
 pub(crate) fn parse_workers(literal: LitInt) -> Result<usize> {
     let workers = literal.base10_parse().ok().filter(|workers| WORKERS.contains(workers));
-    let (least, most) = (WORKERS.start(), WORKERS.end());
+    let least = WORKERS.start();
+    let most = WORKERS.end();
     workers.ok_or_else(|| Error::new(literal.span(), format!("from {least} to {most} workers")))
 }

@@ -100,7 +100,8 @@ impl<J: Job> Pool<J> {
 
     /// Starts a thread if the system has one to spare.
     fn start(self: &Arc<Self>, state: &mut State<J>) {
-        let (id, pool) = (state.started, self.clone());
+        let id = state.started;
+        let pool = self.clone();
         let thread = thread::Builder::new().name(format!("{}-{id}", self.name));
         // The new thread waits for the lock first, so that it is known before it can end.
         if let Ok(handle) = thread.spawn(move || pool.serve(id)) {

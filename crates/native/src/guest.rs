@@ -14,8 +14,8 @@
 //!
 //! A guest polls what is pinned to it (its program's body, what was started there to stay there)
 //! and nothing else. What it makes runnable besides goes to the global lanes. With nothing to poll
-//! it parks, until something is sent to its [`Seat`], the place of worker 0 gets free, or a timer
-//! is late.
+//! it parks, until something is sent to its [`BlockOnSlot`], the place of worker 0 gets free, or a
+//! timer is late.
 //!
 //! It then takes the place, and keeps it until its program is over: what is not pinned needs a
 //! thread, and timers somebody who looks at them. As worker 0 it polls in turn what is pinned to
@@ -36,16 +36,16 @@ use std::sync::Arc;
 use asx_kernel::lanes::{
     Fairness, FairnessConfig, Lane, Pending, Queues, Stolen, Taken, Verdict, dispatch,
 };
-use asx_runtime::{Core, Dispatch, Host, Runnable};
+use asx_runtime::{Core, Dispatch, Host, RunContext, Runnable};
 
+use crate::block_on_slots::BlockOnSlots;
 use crate::idle::Idle;
 use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
 use crate::parker::Parker;
-use crate::places::Places;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
-use crate::shared::{self, Shared};
+use crate::shared::Shared;
 use crate::worker::{LATE, Worker};
 
 /// How many guests there can be at a time.
@@ -58,7 +58,7 @@ thread_local! {
 
 /// What others see of a guest.
 #[derive(Default)]
-pub(crate) struct Seat {
+pub(crate) struct BlockOnSlot {
     /// What only this guest polls.
     pub(crate) lanes: SharedLanes,
     pub(crate) parker: Parker,
@@ -69,7 +69,7 @@ pub(crate) struct Seat {
     pub(crate) counters: Counters,
 }
 
-impl Seat {
+impl BlockOnSlot {
     /// Something was sent here.
     pub(crate) fn call(&self, idle: &Idle) {
         fence(SeqCst);
@@ -83,10 +83,10 @@ impl Seat {
 /// One guest, on its thread.
 pub(crate) struct Guest<'a> {
     pub(crate) pin: u16,
-    seat: &'a Seat,
+    seat: &'a BlockOnSlot,
     shared: &'a Arc<Shared>,
     core: &'a Core,
-    places: &'a Places,
+    places: &'a BlockOnSlots,
     fairness: RefCell<Fairness>,
     /// Worker 0, once this thread is that.
     worker: OnceCell<Box<Worker>>,
@@ -115,14 +115,15 @@ impl<'a> Guest<'a> {
         pin: u16,
         shared: &'a Arc<Shared>,
         core: &'a Core,
-        places: &'a Places,
+        places: &'a BlockOnSlots,
     ) -> Option<Guest<'a>> {
         let cancel_streak_limit = shared.rules.cancel_streak_limit;
         let fairness = RefCell::new(Fairness::new(FairnessConfig {
             cancel_streak_limit,
             ..FairnessConfig::default()
         }));
-        let (seat, worker) = (shared.seat(pin)?, OnceCell::new());
+        let seat = shared.seat(pin)?;
+        let worker = OnceCell::new();
         let _here = Here::enter(shared, pin);
         Some(Guest { pin, seat, shared, core, places, fairness, worker, _here })
     }
@@ -154,7 +155,8 @@ impl<'a> Guest<'a> {
             } else if !self.step() {
                 self.fairness.borrow_mut().parked();
                 self.seat.counters.parks.add(1);
-                let (next, now) = (self.core.next_timer(), self.shared.now());
+                let next = self.core.next_timer();
+                let now = self.shared.now();
                 let late = next.map(|next| next + LATE - now);
                 self.places.wait(self.pin, || self.seat.parker.park(late));
                 self.fire_late_timers();
@@ -204,13 +206,12 @@ impl<'a> Guest<'a> {
         if entry.is_outdated(chosen.place) {
             return discard();
         }
-        let plain = lane != Lane::Cancel;
         let recording = self.core.recording();
         let dispatch =
             recording.then(|| Dispatch::new(self.pin, lane, streak, limit).fallback(fallback));
         // SAFETY: only what is pinned to this seat is in its lanes, and only the thread that sits
         // there polls it, until nothing that is pinned to it lives.
-        let begun = unsafe { shared::begin(entry, plain, dispatch) };
+        let begun = unsafe { entry.begin(RunContext::from_lane(lane).recorded(dispatch)) };
         let Some(begun) = begun else { return discard() };
         self.seat.counters.dispatched(chosen, streak, view.fairness.base_limit());
         self.fairness.borrow_mut().dispatched(chosen);

@@ -4,15 +4,15 @@ use asx_kernel::lanes::{Lane, Pending, Place, Taken};
 use asx_kernel::time::Time;
 use asx_runtime::Runnable;
 
+use crate::lane_queue::{LaneQueue, leads};
 use crate::prim::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::prim::atomic::{AtomicU64, AtomicUsize};
 use crate::prim::{Mutex, lock};
-use crate::waiting::{Waiting, leads};
 
 /// The kernel's lanes behind a short lock, with counts to look at without it.
 #[derive(Default)]
 pub(crate) struct SharedLanes {
-    waiting: Mutex<Waiting<Runnable>>,
+    waiting: Mutex<LaneQueue<Runnable>>,
     /// Entries of all lanes.
     total: AtomicUsize,
     /// Entries of each lane.
@@ -28,7 +28,7 @@ pub(crate) struct SharedLanes {
 impl SharedLanes {
     /// Lanes of entries that are not pinned, in which plain ones stand in line.
     pub(crate) fn in_line() -> SharedLanes {
-        SharedLanes { waiting: Mutex::new(Waiting::in_line()), ..SharedLanes::default() }
+        SharedLanes { waiting: Mutex::new(LaneQueue::in_line()), ..SharedLanes::default() }
     }
 
     pub(crate) fn push(&self, entry: Runnable) {
@@ -46,25 +46,29 @@ impl SharedLanes {
     }
 
     /// Only under the lock.
-    fn add(&self, waiting: &mut Waiting<Runnable>, entry: Runnable) -> Place {
-        let (place, pinned) = (entry.place(), entry.pin().is_some());
+    fn add(&self, waiting: &mut LaneQueue<Runnable>, entry: Runnable) -> Place {
+        let place = entry.place();
+        let pinned = entry.pin().is_some();
         self.leading.store(self.leading.load(Acquire) + usize::from(leads(place)), Release);
         waiting.push(place, entry, pinned);
         place
     }
 
-    fn left(&self, waiting: &Waiting<Runnable>, place: Place) {
+    fn left(&self, waiting: &LaneQueue<Runnable>, place: Place) {
         self.leading.store(self.leading.load(Acquire) - usize::from(leads(place)), Release);
         self.count(waiting, place.lane());
     }
 
     /// Tells how many there are in a lane; only under the lock.
-    fn count(&self, waiting: &Waiting<Runnable>, lane: Lane) {
-        let (len, told) = (waiting.len(lane), &self.len[lane as usize]);
+    fn count(&self, waiting: &LaneQueue<Runnable>, lane: Lane) {
+        let len = waiting.len(lane);
+        let told = &self.len[lane as usize];
         self.total.store(self.total.load(Relaxed) - told.load(Relaxed) + len, Release);
         told.store(len, Release);
         self.stealable[lane as usize].store(waiting.stealable(lane), Release);
-        if let (Lane::Timed, Some(Place::Timed(first))) = (lane, waiting.lanes().peek(lane)) {
+        if lane == Lane::Timed
+            && let Some(first) = waiting.lanes().peek(lane).and_then(Place::deadline)
+        {
             self.nearest.store(first.as_nanos(), Relaxed);
         }
     }

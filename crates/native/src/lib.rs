@@ -66,6 +66,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod block_on_slots;
 mod blocking;
 mod clock;
 #[cfg(all(test, not(loom)))]
@@ -73,10 +74,10 @@ mod entries;
 mod governor;
 mod guest;
 pub mod idle;
+mod lane_queue;
 mod lanes;
 mod metrics;
 pub mod parker;
-mod places;
 mod prim;
 mod program;
 mod queue;
@@ -85,7 +86,6 @@ mod runtime;
 mod shared;
 pub mod stepped;
 mod wait;
-mod waiting;
 mod worker;
 
 pub use governor::{Adaptive, Governor, View};

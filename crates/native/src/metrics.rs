@@ -81,7 +81,8 @@ impl Counters {
     /// The dispatches so far. What is not from another lane is from the ready one: plain work is
     /// counted as polls only.
     pub(crate) fn certificate(&self) -> Certificate {
-        let (cancel, timed) = (self.cancel.get(), self.timed.get());
+        let cancel = self.cancel.get();
+        let timed = self.timed.get();
         let fallback = self.fallbacks.get();
         Certificate {
             cancel,
@@ -158,7 +159,8 @@ pub struct WorkerMetrics {
 
 impl WorkerMetrics {
     pub(crate) fn plus(self, more: WorkerMetrics) -> WorkerMetrics {
-        let (one, other) = (self.certificate, more.certificate);
+        let one = self.certificate;
+        let other = more.certificate;
         let certificate = Certificate {
             cancel: one.cancel + other.cancel,
             timed: one.timed + other.timed,
@@ -225,8 +227,10 @@ mod tests {
             (Lane::Ready, false),
         ] {
             let verdict = Verdict { lane, fallback, limit: 32 };
-            let (origin, pending, turn) = (Origin::Local, Pending::default(), Turn::default());
-            let place = Place::Ready(Priority::DEFAULT);
+            let origin = Origin::Local;
+            let pending = Pending::default();
+            let turn = Turn::default();
+            let place = Place::ready(Priority::DEFAULT);
             counters.dispatched(Chosen { verdict, place, origin, pending, turn }, 0, 16);
             counters.polled();
         }

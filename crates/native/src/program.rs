@@ -10,8 +10,8 @@ use std::task::{Wake, Waker};
 use asx_kernel::status::Status;
 use asx_runtime::{Cancelled, Cx, Host, Outcome, Panic, Root, Stop, Unheeded};
 
+use crate::block_on_slots::Place;
 use crate::guest::Guest;
-use crate::places::Place;
 use crate::prim::atomic::AtomicBool;
 use crate::prim::atomic::Ordering::{Acquire, Release, SeqCst};
 use crate::runtime::Runtime;

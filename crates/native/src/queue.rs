@@ -45,7 +45,8 @@ pub(crate) struct Queue {
 impl Queue {
     /// The queue of one of so many workers.
     pub(crate) fn of(workers: usize) -> (Queue, Shared) {
-        let (ring, alone) = (Owner::new(), workers == 1);
+        let ring = Owner::new();
+        let alone = workers == 1;
         let shared = Shared { alone, ring: ring.stealer(), backlog: Backlog::default() };
         (Queue { ring, own: RefCell::default() }, shared)
     }

@@ -13,12 +13,12 @@ use asx_kernel::wheel::Coalesce;
 use asx_runtime::audit::End;
 use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
 
+use crate::block_on_slots::BlockOnSlots;
 use crate::blocking::Pool;
 use crate::clock::Clock;
 use crate::governor::{Adaptive, Governor};
 use crate::idle::MAX_WORKERS;
 use crate::metrics::{Metrics, WorkerMetrics};
-use crate::places::Places;
 use crate::prim::atomic::Ordering::Release;
 use crate::queue::Queue;
 use crate::shared::{Remote, Rules, Shared};
@@ -261,7 +261,7 @@ impl Builder {
         let mut runtime = Runtime {
             root: core.root(),
             core: core.clone(),
-            places: Places::new(shared.clone(), first),
+            places: BlockOnSlots::new(shared.clone(), first),
             threads: Vec::new(),
             shared: shared.clone(),
             denies_unheeded: self.denies_unheeded,
@@ -296,7 +296,7 @@ pub struct Runtime {
     pub(crate) root: Arc<Region>,
     pub(crate) core: Arc<Core>,
     /// For the threads that call `block_on`.
-    pub(crate) places: Places,
+    pub(crate) places: BlockOnSlots,
     threads: Vec<JoinHandle<()>>,
     pub(crate) shared: Arc<Shared>,
     /// Whether programs fail whose cancels are unheeded.

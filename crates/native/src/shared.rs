@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use asx_kernel::lanes::{Lane, Pending, SchedulerConfig, Suggestion, TieBreak};
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
-use asx_runtime::{Begun, Core, Dispatch, Host, Runnable, Settings};
+use asx_runtime::{Core, Host, Runnable, Settings};
 
 use crate::blocking::Pool;
 use crate::clock::Clock;
 use crate::governor::{Governor, View};
-use crate::guest::{GUESTS, Guest, Seat};
+use crate::guest::{BlockOnSlot, GUESTS, Guest};
 use crate::idle::Idle;
 use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
@@ -27,10 +27,10 @@ pub(crate) struct Shared {
     pub(crate) blocking: Arc<Pool>,
     pub(crate) rules: Rules,
     /// Where guests sit, each made when it is first taken.
-    pub(crate) seats: Box<[OnceLock<Box<Seat>>]>,
+    pub(crate) seats: Box<[OnceLock<Box<BlockOnSlot>>]>,
     /// When, at the latest, one gets up by itself to look at the timers: of those that sleep until
     /// woken, and the one that sleeps until the next timer. Nanoseconds; `u64::MAX`: none does.
-    pub(crate) relief: [AtomicU64; 2],
+    pub(crate) backstops: [AtomicU64; 2],
     clock: Clock,
     /// Random numbers drawn by threads that are no workers.
     drawn: AtomicU64,
@@ -84,7 +84,8 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(crate) fn new(queue: queue::Shared) -> Arc<Remote> {
-        let (lanes, counters) = (SharedLanes::default(), Counters::default());
+        let lanes = SharedLanes::default();
+        let counters = Counters::default();
         let [pins, pinned] = [(); 2].map(|()| AtomicUsize::new(0));
         Arc::new(Remote { queue, lanes, counters, pins, pinned })
     }
@@ -94,26 +95,6 @@ impl Remote {
     /// How many entries others may take.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.lanes.stealable()
-    }
-}
-
-/// Begins the poll of a task, and has the record say how that came about. `None`: the entry is
-/// dead.
-///
-/// # Safety
-/// As [`Runnable::run_from`]: the calling thread is the worker or guest the task is pinned to.
-#[inline(always)]
-pub(crate) unsafe fn begin(
-    entry: Runnable,
-    plain: bool,
-    dispatch: Option<Dispatch>,
-) -> Option<Begun> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match dispatch {
-            None => entry.begin_from(plain),
-            Some(dispatch) => entry.begin_recorded(plain, dispatch),
-        }
     }
 }
 
@@ -141,7 +122,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             rules,
             seats: (0..GUESTS).map(|_| OnceLock::new()).collect(),
-            relief: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
+            backstops: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
             drawn: AtomicU64::new(0),
@@ -204,13 +185,13 @@ impl Shared {
     }
 
     /// The seats that were ever taken.
-    pub(crate) fn seats(&self) -> impl Iterator<Item = &Seat> {
+    pub(crate) fn seats(&self) -> impl Iterator<Item = &BlockOnSlot> {
         // Those that are made first are taken first.
         self.seats.iter().map_while(|seat| seat.get()).map(|seat| &**seat)
     }
 
     /// The seat of a guest; guests are numbered after the workers.
-    pub(crate) fn seat(&self, pin: u16) -> Option<&Seat> {
+    pub(crate) fn seat(&self, pin: u16) -> Option<&BlockOnSlot> {
         let at = usize::from(pin).checked_sub(self.remotes.len())?;
         self.seats.get(at)?.get().map(|seat| &**seat)
     }
@@ -220,7 +201,7 @@ impl Shared {
     pub(crate) fn back_up_timer(&self, deadline: Time) {
         fence(SeqCst);
         let late = (deadline + LATE).as_nanos();
-        if self.relief.iter().all(|relief| relief.load(Relaxed) > late) {
+        if self.backstops.iter().all(|backstop| backstop.load(Relaxed) > late) {
             self.idle.notify_local();
         }
     }

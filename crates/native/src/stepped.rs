@@ -41,7 +41,8 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let settings = Settings { operations: u32::MAX, ..Settings::default() };
-        let (tie_break, cancel_streak_limit) = (TieBreak::Fifo, 16);
+        let tie_break = TieBreak::Fifo;
+        let cancel_streak_limit = 16;
         Setup { workers: 1, seed: 0, tie_break, cancel_streak_limit, settings }
     }
 }
@@ -118,7 +119,8 @@ impl Stepped {
             governor: Some(advice.clone()),
             governs_all: true,
         };
-        let (pool, clock) = (Pool::new(1, "asx"), Clock::manual());
+        let pool = Pool::new(1, "asx");
+        let clock = Clock::manual();
         let shared = Shared::new(remotes.into(), pool, rules, clock);
         let core = shared.core(setup.settings);
         let workers = queues.into_iter().zip(0..);

@@ -23,15 +23,15 @@ use asx_kernel::lanes::{
 };
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Dispatch, Host, Runnable};
+use asx_runtime::{Core, Dispatch, Host, RunContext, Runnable};
 
 use crate::idle::{ParkKind, Sources};
 use crate::parker::Woken;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
-use crate::shared::{self, Remote, Shared};
+use crate::shared::{Remote, Shared};
 use choose::IsWorth;
-use timing::{Due, POLLS_PER_LOOK, Pace, StandBy, get_up};
+use timing::{Due, POLLS_PER_LOOK, Pace, TimerBackstop, park_deadline};
 
 /// How late a timer may be when the workers that are awake are held up by polls that do not return,
 /// and another sleeps.
@@ -355,11 +355,10 @@ impl Worker {
             return self.discard(lane);
         }
         let streak = self.fairness.borrow().streak();
-        // A task that was asked to stop while it waited has another entry in the cancel lane.
-        let plain = lane != Lane::Cancel;
         let dispatch = || Dispatch::new(self.index, lane, streak, limit).fallback(fallback);
+        let context = RunContext::from_lane(lane).recorded(self.recording.then(dispatch));
         // SAFETY: rule 2.
-        let begun = unsafe { shared::begin(entry, plain, self.recording.then(dispatch)) };
+        let begun = unsafe { entry.begin(context) };
         let Some(begun) = begun else { return self.discard(lane) };
         if let Origin::Stolen(_) = chosen.origin {
             self.remote.counters.steals.add(1);
@@ -380,7 +379,7 @@ impl Worker {
     fn poll_plain(&self, entry: Runnable) -> Option<bool> {
         let dispatch = self.recording.then(|| self.plain_dispatch());
         // SAFETY: rule 2.
-        let begun = unsafe { shared::begin(entry, true, dispatch) };
+        let begun = unsafe { entry.begin(RunContext::from_lane(Lane::Ready).recorded(dispatch)) };
         let Some(begun) = begun else { return self.discard(Lane::Ready) };
         let polled = begun.run();
         self.polled();
@@ -427,7 +426,8 @@ impl Worker {
 
     /// The next entry of those this worker sees.
     fn next(&self) -> Option<Found> {
-        let (global, local) = (&self.shared.global, &self.remote.lanes);
+        let global = &self.shared.global;
+        let local = &self.remote.lanes;
         if global.total() + local.total() > 0 || self.governed {
             return self.decide(None);
         }
@@ -485,7 +485,8 @@ impl Worker {
     fn wait(&self, done: &impl Fn() -> bool) {
         let idle = &self.shared.idle;
         self.pace.pause();
-        let (mut watch, mut timers) = (WATCH.0, false);
+        let mut watch = WATCH.0;
+        let mut timers = false;
         idle.start_search();
         loop {
             let kind = match self
@@ -498,9 +499,10 @@ impl Worker {
                 Look::Found(None) | Look::Closed => return,
                 Look::Parked(kind) => kind,
             };
-            let (next, now) = (self.core.next_timer(), self.shared.now());
+            let next = self.core.next_timer();
+            let now = self.shared.now();
             let slack = self.due.slack();
-            let timer = next.map(|next| get_up(next, now, slack) - now);
+            let timer = next.map(|next| park_deadline(next, now, slack) - now);
             // Where there were timers just now there will be some again.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
             let counters = &self.remote.counters;
@@ -514,7 +516,7 @@ impl Worker {
                     idle.park(self.index.into(), Some(span));
                 }
                 ParkKind::Last => {
-                    let until = StandBy::at(&self.shared.relief[1], next);
+                    let until = TimerBackstop::at(&self.shared.backstops[1], next);
                     idle.park(self.index.into(), timer);
                     drop(until);
                 }
@@ -528,7 +530,8 @@ impl Worker {
     /// others, and nothing that came meanwhile was missed. `is_worth` tells whether it pays to move
     /// work of another worker that has so much waiting.
     fn look_around(&self, done: &impl Fn() -> bool, is_worth: IsWorth<'_>) -> Look {
-        let (idle, me) = (&self.shared.idle, usize::from(self.index));
+        let idle = &self.shared.idle;
+        let me = usize::from(self.index);
         loop {
             self.fire_timers();
             let entry = self.decide(Some(is_worth));
@@ -555,9 +558,10 @@ impl Worker {
     /// Sleeps until woken, or until a timer is late: then whoever looks at the timers is held up.
     /// As long as none is, this one stays asleep in the eyes of the others.
     fn sleep(&self, mut next: Option<Time>) {
-        let (idle, me) = (&self.shared.idle, usize::from(self.index));
+        let idle = &self.shared.idle;
+        let me = usize::from(self.index);
         loop {
-            let by = StandBy::at(&self.shared.relief[0], next);
+            let by = TimerBackstop::at(&self.shared.backstops[0], next);
             let span = by.as_ref().map(|by| by.until - self.shared.now());
             let woken = idle.rest(me, span);
             drop(by);

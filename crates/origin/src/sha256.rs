@@ -36,7 +36,8 @@ fn mix(state: [u32; 8], block: &[u8], rounds: &[u32; 64]) -> [u32; 8] {
         *word = bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
     }
     for at in 16..64 {
-        let (two, fifteen) = (words[at - 2], words[at - 15]);
+        let two = words[at - 2];
+        let fifteen = words[at - 15];
         let low = fifteen.rotate_right(7) ^ fifteen.rotate_right(18) ^ fifteen >> 3;
         let high = two.rotate_right(17) ^ two.rotate_right(19) ^ two >> 10;
         words[at] = words[at - 16].wrapping_add(low).wrapping_add(words[at - 7]).wrapping_add(high);
@@ -64,7 +65,8 @@ fn rounds() -> [u32; 64] {
 
 /// The whole part of a cube root.
 fn cube_root(of: u128) -> u128 {
-    let (mut low, mut high) = (0_u128, 1 << 40);
+    let mut low = 0_u128;
+    let mut high = 1 << 40;
     while high - low > 1 {
         let middle = low.midpoint(high);
         if middle * middle * middle <= of { low = middle } else { high = middle }

@@ -73,12 +73,14 @@ struct Entry<'a> {
 
 impl Export<'_> {
     fn write_slices(&mut self) {
-        let (run, story) = (self.run, self.story);
+        let run = self.run;
+        let story = self.story;
         for poll in &story.polls {
             let Some(task) = poll.task.and_then(|number| story.tasks.find(number)) else {
                 continue;
             };
-            let (lane, range) = (poll.lane.name(), [poll.from, poll.to]);
+            let lane = poll.lane.name();
+            let range = [poll.from, poll.to];
             self.slice(&format!("poll ({lane})"), "poll", TASKS, task as u64 + 1, range);
             let name = run.name(Class::Task, story.tasks.items[task].number);
             // A worker's poll ends at its next decision, which is never before this.
@@ -141,7 +143,8 @@ impl Export<'_> {
         for mark in &self.run.marks {
             let Some(at) = self.run.index_of(mark.seq) else { continue };
             let name = format!("{}: {}", mark.severity, mark.text);
-            let (process, thread) = (TASKS, 0);
+            let process = TASKS;
+            let thread = 0;
             let entry = Entry { phase: "i", name: &name, category: "mark", process, thread, at };
             self.add(&entry, 0, |json| {
                 json.key("s").text("g");
@@ -247,7 +250,8 @@ impl Export<'_> {
 
     /// The names of processes and threads.
     fn names(&self) -> Vec<String> {
-        let (run, story) = (self.run, self.story);
+        let run = self.run;
+        let story = self.story;
         let mut names = vec![
             meta("process_name", TASKS, 0, &format!("{}: tasks", run.header.program)),
             meta("thread_name", TASKS, 0, "outside"),
@@ -287,7 +291,8 @@ fn meta(kind: &str, process: u64, thread: u64, name: &str) -> String {
 
 /// Nanoseconds as the microseconds the format wants.
 fn micros(nanos: u64) -> String {
-    let (whole, rest) = (nanos / 1000, nanos % 1000);
+    let whole = nanos / 1000;
+    let rest = nanos % 1000;
     if rest == 0 { format!("{whole}") } else { format!("{whole}.{rest:03}") }
 }
 

@@ -35,8 +35,11 @@ impl Run {
     pub fn read<S: Source>(mut reader: Reader<S>, most: usize) -> Result<Run, TooLong> {
         let header = reader.header().clone();
         let mut checker = Checker::new(&header, reader.place(), true);
-        let (mut events, mut choices, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut marks, mut labels) = (Vec::new(), BTreeMap::new());
+        let mut events = Vec::new();
+        let mut choices = Vec::new();
+        let mut hosts = Vec::new();
+        let mut marks = Vec::new();
+        let mut labels = BTreeMap::new();
         while let Some(record) = reader.next() {
             let record = match record {
                 Ok(record) => record,
@@ -58,7 +61,8 @@ impl Run {
                 Record::End(_) => {}
             }
         }
-        let (codec, verdict) = (reader.codec(), checker.finish());
+        let codec = reader.codec();
+        let verdict = checker.finish();
         Ok(Run { header, codec, events, choices, hosts, marks, labels, verdict })
     }
 

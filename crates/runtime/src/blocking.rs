@@ -14,8 +14,8 @@ use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 
-use crate::ambient;
 use crate::cell::BLOCKING;
+use crate::context;
 use crate::region::{Policy, Region};
 use crate::scope::{Scope, TaskBuilder};
 use crate::spawn::{Plan, make, refused};
@@ -101,7 +101,7 @@ where
     let (entry, task) = unsafe {
         make(region, plan, |_| async move {
             // The one poll there is: there would be no other to go on with.
-            ambient::allow_any_number();
+            context::allow_any_number();
             job()
         })
     };
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
     use crate::core::{Core, Settings};
-    use crate::loose::Timeless;
+    use crate::test_util::Timeless;
     use crate::{Cancelled, Runnable, Stop};
 
     /// Has no thread for jobs, and keeps what is scheduled.
@@ -142,7 +142,8 @@ mod tests {
         let host = Arc::new(NoThreads::default());
         let region = Core::new(host.clone(), Settings::default()).root();
         let held = Arc::new(());
-        let (job, plan) = (held.clone(), Plan { pin: BLOCKING, ..Plan::default() });
+        let job = held.clone();
+        let plan = Plan { pin: BLOCKING, ..Plan::default() };
         let job = move || -> Result<(), Cancelled> { unreachable!("{job:?}") };
         let (spawned, mut task) = spawn_blocking(&region, plan, job);
         assert_eq!(spawned, Err(Status::ResourceExhausted));

@@ -8,7 +8,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::audit::Owner;
-use crate::cell::{Armed, TaskRef};
+use crate::cell::{TaskRef, TimerToken};
 use crate::core::{Alarm, Core};
 use crate::prim::{Mutex, lock_unseen};
 
@@ -84,7 +84,7 @@ impl Limits {
     /// Has the task cancelled when its deadline comes.
     pub(crate) fn watch(&self, core: &Core, task: impl FnOnce() -> TaskRef) {
         if let Some(deadline) = self.deadline() {
-            let alarm = Armed::alarm(Alarm::Deadline(task().given_to(Owner::Alarm)));
+            let alarm = TimerToken::alarm(Alarm::Deadline(task().given_to(Owner::Alarm)));
             let alarm = core.alarms.register(&*core.host, deadline, alarm);
             lock_unseen(&self.left).alarm = alarm.ok();
         }

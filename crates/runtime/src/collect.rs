@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::{Poll, ready};
 
 use crate::Cx;
-use crate::foreign::Ticket;
+use crate::cancel_wakers::Registration;
 use crate::outcome::{Cancelled, Outcome};
 use crate::proceed;
 use crate::task::Task;
@@ -41,9 +41,9 @@ impl Cx {
         // Each is awaited in turn: all of them run meanwhile, whoever looks.
         let tasks: Vec<_> = tasks.into_iter().collect();
         for mut task in tasks {
-            let mut ticket = Ticket::NONE;
+            let mut registration = Registration::NONE;
             let outcome =
-                poll_fn(|context| match ready!(self.poll_proceed(context, &mut ticket)) {
+                poll_fn(|context| match ready!(self.poll_proceed(context, &mut registration)) {
                     Err(cancelled) => Poll::Ready(Err(cancelled)),
                     Ok(()) => task.poll_charged_end(context.waker()).map(Ok),
                 });

@@ -15,15 +15,15 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
 use crate::audit::{Registry, Seal};
-use crate::cell::{Armed, Runnable, TaskRef};
+use crate::cell::{Runnable, TaskRef, TimerToken};
 use crate::grace::GraceAlarm;
 use crate::guard;
 use crate::journal::{Recorder, Recording};
 use crate::latency::Latency;
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
-use crate::region::straight::Straight;
-use crate::region::{Few, Region};
+use crate::region::empty_close::EmptyCloseFastPath;
+use crate::region::{InlineMap, Region};
 use crate::time::Timers;
 
 /// Where and when things run: threads, queues, the clock.
@@ -211,13 +211,13 @@ impl Alarm {
 pub struct Core {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) recorder: Option<Recorder>,
-    pub(crate) timers: Timers<Armed>,
+    pub(crate) timers: Timers<TimerToken>,
     /// When budgets and graces run out: no timers of anybody's, so that they count for no limit.
-    pub(crate) alarms: Timers<Armed>,
+    pub(crate) alarms: Timers<TimerToken>,
     /// How many operations a poll may do before it lets others run; `u32::MAX`: any number.
     pub(crate) operations: u32,
     /// Those who wait for a soft stop.
-    stop_waiters: Mutex<Few<Waker>>,
+    stop_waiters: Mutex<InlineMap<Waker>>,
     /// Tasks, regions and other things are numbered from 1, each kind on its own.
     next_task: AtomicU64,
     next_region: AtomicU64,
@@ -229,7 +229,7 @@ pub struct Core {
     pub(crate) chain: ChainLimits,
     pub(crate) cleanup_polls: u32,
     pub(crate) cleanup_time: Option<Duration>,
-    pub(crate) straight: Straight,
+    pub(crate) straight: EmptyCloseFastPath,
     pub(crate) quota: Option<Quota>,
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
@@ -260,7 +260,8 @@ impl Drop for Core {
 impl Core {
     /// The shared part over a host.
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
-        let (now, passes) = (host.now(), host.time_passes());
+        let now = host.now();
+        let passes = host.time_passes();
         let endless = Settings::default().wheel;
         let first = || AtomicU64::new(1);
         let core = Arc::new(Core {
@@ -279,7 +280,7 @@ impl Core {
             chain: settings.chain,
             cleanup_polls: settings.cleanup_polls,
             cleanup_time: settings.cleanup_time,
-            straight: Straight::new(),
+            straight: EmptyCloseFastPath::new(),
             quota: settings.limits.map(Quota::new),
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
@@ -523,7 +524,7 @@ impl Core {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::loose::loose_region;
+    use crate::test_util::loose_region;
 
     /// Panics when it is dropped.
     struct Bomb(Arc<AtomicU64>);
@@ -547,9 +548,9 @@ mod tests {
         let core = &region.core;
         for n in 0..3 {
             let waker = || Waker::from(Arc::new(Bomb(blown.clone())));
-            let alarm = Armed::alarm(Alarm::Wake(waker()));
+            let alarm = TimerToken::alarm(Alarm::Wake(waker()));
             core.alarms.register(&*core.host, Time::from_nanos(n), alarm).unwrap();
-            let timer = Armed::boxed(crate::time::Owner::Task(1), Some(waker()));
+            let timer = TimerToken::boxed(crate::time::Owner::Task(1), Some(waker()));
             core.timers.register(&*core.host, Time::from_nanos(n), timer).unwrap();
         }
         drop(region);

@@ -13,18 +13,18 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::status::{Coded, Status};
-use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 
 use crate::CancelSafe;
-use crate::ambient;
 use crate::audit::Owner;
 use crate::budget::Limits;
+use crate::cancel_view::{CancelView, Check};
+use crate::cancel_wakers::Registration;
 use crate::cell::TaskRef;
+use crate::context;
 use crate::core::Core;
-use crate::foreign::Ticket;
 use crate::guard;
-use crate::node::{self, Node, Verdict};
+use crate::node;
 use crate::outcome::Cancelled;
 use crate::poll;
 use crate::region::Region;
@@ -109,7 +109,7 @@ impl Cx {
     /// The context of the task that is being polled on this thread, for adapters whose traits have
     /// no room for one.
     pub fn current() -> Option<Cx> {
-        ambient::with_current(|task| Cx::of(task.clone()))
+        context::with_current(|task| Cx::of(task.clone()))
     }
 
     /// The id of the task.
@@ -122,27 +122,24 @@ impl Cx {
     ///
     /// Inside a [shield](Cx::shield) it is never an error.
     pub fn checkpoint(&self) -> Result<(), Cancelled> {
-        self.look().map_or(Ok(()), Err)
+        self.cancel_view().check(Check::IN_TIME).map_or(Ok(()), Err)
     }
 
     /// Whether the task, or the part of it this is called in, was asked to stop. It counts as seen
     /// then, as with [`checkpoint`](Cx::checkpoint).
     pub fn is_cancelled(&self) -> bool {
-        self.look().is_some()
+        self.cancel_view().check(Check::IN_TIME).is_some()
     }
 
+    /// The cancels that reach the caller.
     #[inline]
-    fn look(&self) -> Option<Cancelled> {
-        if is_bare(&self.task) {
-            crate::footprint::breathe();
-            return None;
-        }
-        look_in_time(&self.task)
+    pub(crate) fn cancel_view(&self) -> CancelView<'_> {
+        CancelView::of(&self.task)
     }
 
     /// An operation that [`poll_proceed`](Cx::poll_proceed) has let go on waits: notes for what,
     /// and where, and gives back what it was charged. A cancel wakes `waker`, also if it is not the
-    /// task's own, for as long as the ticket lives.
+    /// task's own, for as long as the registration lives.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn waits(
@@ -150,10 +147,10 @@ impl Cx {
         on: Wait,
         at: &'static Location<'static>,
         waker: &Waker,
-        ticket: &mut Ticket,
+        registration: &mut Registration,
     ) {
-        ambient::return_operation();
-        self.note_wait(on, at, waker, ticket);
+        context::return_operation();
+        self.note_wait(on, at, waker, registration);
     }
 
     /// [`waits`](Cx::waits), of an operation that was charged nothing.
@@ -163,10 +160,10 @@ impl Cx {
         on: Wait,
         at: &'static Location<'static>,
         waker: &Waker,
-        ticket: &mut Ticket,
+        registration: &mut Registration,
     ) {
         self.task.set_wait(on, at);
-        ticket.wait(&self.task, waker);
+        registration.wait(&self.task, waker);
     }
 
     /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
@@ -175,17 +172,11 @@ impl Cx {
     ///
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
-        let quiet = is_bare(&self.task) || self.is_quiet_around();
-        let goes = quiet && ambient::take_operation();
+        let goes = self.cancel_view().is_quiet() && context::take_operation();
         if goes {
-            crate::footprint::breathe();
+            crate::footprint::lab_step();
         }
         goes
-    }
-
-    #[inline(never)]
-    fn is_quiet_around(&self) -> bool {
-        is_quiet(&self.task, |_| true)
     }
 
     /// The region that work started here belongs to: the innermost scope around the caller.
@@ -196,7 +187,7 @@ impl Cx {
     /// The same, for a look at it.
     pub(crate) fn with_region<R>(&self, look: impl FnOnce(&Arc<Region>) -> R) -> R {
         let mut look = Some(look);
-        let inner = ambient::find(&self.task, |node| match &node.kind {
+        let inner = context::find(&self.task, |node| match &node.kind {
             node::Kind::Scope(region) => look.take().map(|look| look(region)),
             _ => None,
         });
@@ -210,7 +201,7 @@ impl Cx {
     /// What work started here is bounded by: the deadlines around the caller.
     pub(crate) fn inherited(&self) -> Budget {
         let mut budget = Budget::INFINITE;
-        let _ = ambient::find(&self.task, |node| {
+        let _ = context::find(&self.task, |node| {
             let deadline = node.deadline();
             budget = budget.meet(Budget { deadline, ..Budget::INFINITE });
             None::<()>
@@ -351,80 +342,6 @@ impl Cx {
     }
 }
 
-/// Whether the task, or the part of it that is being polled here, is to stop. `observe`: it counts
-/// as seen.
-#[inline]
-pub(crate) fn look(task: &TaskRef, observe: bool) -> Option<Cancelled> {
-    crate::footprint::breathe();
-    if is_bare(task) || is_quiet(task, |_| true) { None } else { look_closely(task, observe) }
-}
-
-/// Shortcut: whether the task [is quiet](is_quiet) and no part of it is being polled here; most
-/// are, and this takes no calls.
-#[inline]
-fn is_bare(task: &TaskRef) -> bool {
-    ambient::is_bare(task) && task.extra.is_none() && !task.word.load().state().in_cancel_lane()
-}
-
-/// [`look`] that looks at the clock too, where a part of the task is bounded by time.
-#[inline(never)]
-pub(crate) fn look_in_time(task: &TaskRef) -> Option<Cancelled> {
-    // Shortcut: where no part is bounded by time, the clock has no say.
-    if is_quiet(task, |node| node.deadline().is_none()) {
-        crate::footprint::breathe();
-        return None;
-    }
-    let _ = ambient::find(task, |node| {
-        node.expire(&task.region);
-        None::<()>
-    });
-    look(task, true)
-}
-
-/// Whether nobody asked anything of the task, or the part of it that is being polled here; it has
-/// no deadline either. `more` is to hold of each such part, too.
-#[inline]
-fn is_quiet(task: &TaskRef, more: impl Fn(&Node) -> bool) -> bool {
-    let asked = ambient::find(task, |node| (!node.is_quiet() || !more(node)).then_some(()));
-    matches!(asked, Ok(None)) && task.extra.is_none() && !task.word.load().state().in_cancel_lane()
-}
-
-fn look_closely(task: &TaskRef, observe: bool) -> Option<Cancelled> {
-    let here = match ambient::find(task, |node| node.check(observe)) {
-        Ok(Some(Verdict::Shielded)) => return None,
-        Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),
-        Ok(None) => true,
-        Err(ambient::Elsewhere) => false,
-    };
-    if task.is_finalizer() {
-        return None;
-    }
-    let mut state = task.word.load().state();
-    if here && !state.in_cancel_lane() && misses_deadline(task) {
-        state = TaskState::CancelRequested;
-    }
-    if !state.in_cancel_lane() {
-        return None;
-    }
-    if observe && here && state == TaskState::CancelRequested {
-        return task.region.acknowledge(task);
-    }
-    Some(Cancelled::from(task.region.reason_of(task)))
-}
-
-/// Whether the task's deadline has passed; it is asked to stop then.
-#[inline]
-fn misses_deadline(task: &TaskRef) -> bool {
-    let Some(limits) = task.limits() else { return false };
-    let core = &task.region.core;
-    let missed = limits.deadline().is_some_and(|deadline| deadline <= core.host.now());
-    if missed {
-        limits.forget(core);
-        task.region.exhausted(task, Exhausted::Deadline);
-    }
-    missed
-}
-
 impl fmt::Debug for Cx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cx({})", self.id())
@@ -442,7 +359,7 @@ const _: () = assert!(size_of::<UntilCancelled<'_>>() == 2 * size_of::<usize>())
 #[derive(Debug)]
 enum Watch<'a> {
     Plain(&'a Cx, &'static Location<'static>),
-    Ticketed(Box<(&'a Cx, &'static Location<'static>, Ticket)>),
+    Registered(Box<(&'a Cx, &'static Location<'static>, Registration)>),
 }
 
 impl Future for UntilCancelled<'_> {
@@ -451,24 +368,24 @@ impl Future for UntilCancelled<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Cancelled> {
         let (cx, at) = match &self.0 {
             Watch::Plain(cx, at) => (*cx, *at),
-            Watch::Ticketed(watch) => (watch.0, watch.1),
+            Watch::Registered(watch) => (watch.0, watch.1),
         };
-        let mut first = Ticket::NONE;
-        let ticket = match &mut self.0 {
+        let mut first = Registration::NONE;
+        let registration = match &mut self.0 {
             Watch::Plain(..) => &mut first,
-            Watch::Ticketed(watch) => &mut watch.2,
+            Watch::Registered(watch) => &mut watch.2,
         };
-        let proceeds = cx.poll_proceed(context, ticket);
+        let proceeds = cx.poll_proceed(context, registration);
         match proceeds {
             Poll::Ready(Err(cancelled)) => return Poll::Ready(cancelled),
             // A request wakes the task.
-            Poll::Ready(Ok(())) => cx.waits(Wait::Cancel, at, context.waker(), ticket),
+            Poll::Ready(Ok(())) => cx.waits(Wait::Cancel, at, context.waker(), registration),
             Poll::Pending => {}
         }
         if first.take_none() {
-            ambient::note_wait(ptr::from_ref(&*self).addr());
+            context::note_wait(ptr::from_ref(&*self).addr());
         } else {
-            self.0 = Watch::Ticketed(Box::new((cx, at, first)));
+            self.0 = Watch::Registered(Box::new((cx, at, first)));
         }
         Poll::Pending
     }
@@ -476,7 +393,7 @@ impl Future for UntilCancelled<'_> {
 
 impl Drop for UntilCancelled<'_> {
     fn drop(&mut self) {
-        ambient::end_wait(ptr::from_ref(self).addr());
+        context::end_wait(ptr::from_ref(self).addr());
     }
 }
 
@@ -521,74 +438,25 @@ fn wake_other(waker: &Waker) {
 mod tests {
     use super::*;
     use crate::channel::testing;
-    use crate::loose::loose_region;
     use crate::node::Inside;
     use crate::node::{Branch, Kind as Node};
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
-
-    /// What is quiet sees nothing when it looks closely: in a poll, with a node of each kind
-    /// around, with and without a cancel of that and of the task. And it is quiet if it can be.
-    #[test]
-    fn a_quiet_task_is_one_that_sees_nothing() {
-        let cases = [(false, false), (false, true), (true, false), (true, true)];
-        for (task_told, node_told) in cases {
-            let region = loose_region();
-            let reason = region.reason(Kind::User);
-            let branch = Branch::default();
-            let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
-            if node_told {
-                branch.cancel(reason.clone().into());
-                child.close_as(Kind::User);
-            }
-            // Else the two regions keep each other.
-            child.end();
-            let sees = |cx: &Cx| {
-                let quiet = is_quiet(cx.task(), |_| true);
-                let bare = is_bare(cx.task());
-                assert_eq!(bare, quiet && !ambient::is_inside_any(cx.task()));
-                let seen = look_closely(cx.task(), false);
-                assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
-                (quiet, seen.is_some())
-            };
-            let body = async move |cx: Cx| {
-                let inside = async |kind| Inside::new(kind, async { sees(&cx) }).await;
-                let either = task_told || node_told;
-                assert_eq!(sees(&cx), (!task_told, task_told));
-                assert_eq!(inside(Node::Branch(branch)).await, (!either, either));
-                assert_eq!(inside(Node::Scope(child)).await, (!either, either));
-                assert_eq!(inside(Node::Shield(Default::default())).await, (false, false));
-                Ok::<(), ()>(())
-            };
-            // SAFETY: Send and 'static.
-            let (entry, task) = unsafe { make(&region, Plan::default(), body) };
-            if task_told {
-                task.cancel_with(reason);
-            }
-            assert!(entry.unwrap().unwrap().run() && task.is_finished());
-            let limited = Plan {
-                budget: Some(Budget { poll_quota: 1, ..Budget::INFINITE }),
-                ..Plan::default()
-            };
-            let body = async move |cx: Cx| Ok::<_, ()>(is_quiet(cx.task(), |_| true));
-            // SAFETY: as above.
-            let (entry, mut task) = unsafe { make(&region, limited, body) };
-            assert!(entry.unwrap().unwrap().run() && matches!(task.outcome(), Some(Ok(false))));
-        }
-    }
+    use crate::test_util::loose_region;
 
     /// What a scope that is opened there has from around it is what a look at all parts tells: in
     /// a poll, inside a part of the task, and where it is not polled.
     #[test]
     fn where_no_part_of_a_task_is_around_its_region_is() {
-        let (region, told) = (loose_region(), Arc::new(std::sync::Mutex::new(None)));
+        let region = loose_region();
+        let told = Arc::new(std::sync::Mutex::new(None));
         let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
         child.end();
         let from_region = |cx: &Cx| {
             let own = Arc::ptr_eq(&cx.region(), &cx.task().region);
             own && cx.inherited() == Budget::INFINITE && cx.locals().is_none()
         };
-        let sees = move |cx: &Cx| (ambient::is_inside_any(cx.task()), from_region(cx));
+        let sees = move |cx: &Cx| (context::is_inside_any(cx.task()), from_region(cx));
         let lent = told.clone();
         let body = async move |cx: Cx| {
             assert_eq!(sees(&cx), (false, true));
@@ -610,9 +478,9 @@ mod tests {
     fn what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations() {
         let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
         // As it is while it is polled.
-        assert!(cx.task().word.begin(true, false).is_some());
+        assert!(cx.task().word.begin_unsigned(true, false).is_some());
         let within = |operations, check: &dyn Fn()| {
-            ambient::as_if_polled(cx.task(), operations, check);
+            context::as_if_polled(cx.task(), operations, check);
         };
         assert!(!cx.goes_ahead(), "nobody polls it");
         within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
@@ -620,15 +488,15 @@ mod tests {
             [(Node::Shield(Default::default()), false), (Node::Branch(Branch::default()), true)]
         {
             let node = node::Node::new(kind);
-            within(9, &|| assert_eq!(ambient::enter(&node, || cx.goes_ahead()), goes));
+            within(9, &|| assert_eq!(context::enter(&node, || cx.goes_ahead()), goes));
         }
         within(2, &|| {
             assert_eq!([(); 3].map(|()| cx.goes_ahead()), [true, true, false]);
-            assert!(!ambient::take_operation(), "each has taken one");
+            assert!(!context::take_operation(), "each has taken one");
         });
         within(1, &|| {
             assert!(!other.goes_ahead());
-            assert!(ambient::take_operation(), "what does not go ahead takes none");
+            assert!(context::take_operation(), "what does not go ahead takes none");
         });
         within(9, &|| assert!(cx.goes_ahead() && cx.checkpoint().is_ok()));
         cancel(testing::reason());

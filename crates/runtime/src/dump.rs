@@ -66,7 +66,7 @@ impl TaskInfo {
         let word = task.word.load();
         TaskInfo {
             id: task.id(),
-            name: task.extra.as_ref().and_then(|extra| extra.name.clone()),
+            name: task.attrs.as_ref().and_then(|attrs| attrs.name.clone()),
             state: word.state(),
             activity: word.activity(),
             blocking: task.is_blocking(),

@@ -12,12 +12,12 @@ pub use on::{
     take_endless, take_yielded, this_thread, touch,
 };
 #[cfg(feature = "lab")]
-pub(crate) use on::{breathe, is_on, yields};
+pub(crate) use on::{is_on, lab_step, yields};
 
 /// A place where a poll that goes on for ever can be stopped.
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
-pub(crate) fn breathe() {}
+pub(crate) fn lab_step() {}
 
 /// The task that is polled lets others go first.
 #[cfg(not(feature = "lab"))]
@@ -243,7 +243,7 @@ mod on {
     /// A look counts as a use. Ends a poll that has used more than one that ends: by a panic, where
     /// no lock is held.
     #[inline]
-    pub(crate) fn breathe() {
+    pub(crate) fn lab_step() {
         let uses = POLL.with(|poll| poll.uses.replace(poll.uses.get().wrapping_add(1)));
         if uses >= ENDLESS {
             stop();

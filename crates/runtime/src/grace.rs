@@ -10,7 +10,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::audit::Owner;
-use crate::cell::{Activity, Armed, FREE, Header, Runnable, TaskRef};
+use crate::cell::{Activity, FREE, Header, Runnable, TaskRef, TimerToken};
 use crate::core::{Alarm, Core};
 use crate::cx::Wait;
 use crate::poll;
@@ -60,7 +60,7 @@ impl Graces {
     }
 
     /// The region has closed: nothing of it happens any more.
-    pub(crate) fn cancel(self, core: &Core) -> Vec<Armed> {
+    pub(crate) fn cancel(self, core: &Core) -> Vec<TimerToken> {
         let mut gone = Vec::new();
         for Pending { alarm, .. } in self.pending {
             gone.extend(alarm.and_then(|alarm| core.alarms.cancel(alarm)));
@@ -143,7 +143,8 @@ impl Region {
     pub(crate) fn shutdown_after(self: &Arc<Self>, soft: Duration, force: Option<Duration>) {
         self.stop();
         if !soft.is_zero() {
-            let (kind, stated) = (Kind::Shutdown, false);
+            let kind = Kind::Shutdown;
+            let stated = false;
             return self.cancel_after(soft, Step::Cancel { kind, force, stated });
         }
         self.close_as(Kind::Shutdown);
@@ -190,9 +191,11 @@ impl Region {
 
     #[cfg(feature = "lab")]
     fn with_number(&self, number: u64, act: &dyn Fn(&Region, &TaskRef) -> bool) -> bool {
-        let (mut found, mut answer) = (false, false);
+        let mut found = false;
+        let mut answer = false;
         self.each_inside(&mut |region| {
-            let (mut task, mut children) = (None, Vec::new());
+            let mut task = None;
+            let mut children = Vec::new();
             if !found {
                 let inner = region.lock();
                 inner.each_task(|each| {
@@ -261,7 +264,7 @@ impl Region {
     /// Arms the alarm of this number, which is noted already.
     fn arm_grace(self: &Arc<Self>, when: Time, number: u64, step: Step) {
         let alarm = GraceAlarm { region: Arc::downgrade(self), number, step };
-        let alarm = Armed::alarm(Alarm::Grace(alarm));
+        let alarm = TimerToken::alarm(Alarm::Grace(alarm));
         let Ok(alarm) = self.core.alarms.register(&*self.core.host, when, alarm) else { return };
         let mut inner = self.lock();
         // If it is gone it has rung by now, was replaced, or the region has closed.
@@ -488,9 +491,11 @@ pub(crate) mod tests {
         let root = core.root();
         let budget = asx_kernel::budget::Budget::INFINITE;
         let open = || root.open_child(crate::Policy::CollectAll, budget, None).unwrap();
-        let (busy, quick) = (open(), open());
+        let busy = open();
+        let quick = open();
         let scope: Scope<Cancelled> = Scope::over(quick.clone(), PhantomData);
-        let (host2, finalizer_lives) = (host.clone(), quick.clone());
+        let host2 = host.clone();
+        let finalizer_lives = quick.clone();
         scope.defer(|_| pending::<()>()).unwrap();
         // SAFETY: Send and 'static.
         let deaf = unsafe { make(&quick, Plan::default(), |_| pending::<Result<(), Cancelled>>()) };

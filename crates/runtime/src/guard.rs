@@ -140,7 +140,7 @@ mod imp {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::task::Waker;
 
-    use crate::ambient;
+    use crate::context;
     use crate::core::Core;
     use crate::outcome::{Panic, message_of};
     use crate::spans;
@@ -225,7 +225,7 @@ mod imp {
         match INSIDE.get() {
             Some(before) => INSIDE.set(Some(before + panics)),
             None => {
-                ambient::with_current(|task| task.region.core.callbacks_panicked(panics));
+                context::with_current(|task| task.region.core.callbacks_panicked(panics));
             }
         }
     }
@@ -236,8 +236,8 @@ mod tests {
     use std::panic::panic_any;
 
     use super::*;
-    use crate::loose::loose_region;
     use crate::outcome::Panic;
+    use crate::test_util::loose_region;
 
     /// Panics when it is dropped, with another one of one less.
     struct Chain(u32);
@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn the_core_at_hand_counts_what_panics_and_what_panics_inside() {
-        let (outer, inner) = (loose_region(), loose_region());
+        let outer = loose_region();
+        let inner = loose_region();
         let counted = || [&outer, &inner].map(|region| region.health().callback_panics);
         assert_eq!(outer.core.contain(|| 7), Some(7));
         assert_eq!(counted(), [0, 0]);

@@ -71,7 +71,7 @@ impl Core {
             return;
         }
         self.latency.count.fetch_add(1, Relaxed);
-        let name = task.extra.as_ref().and_then(|extra| extra.name.as_deref()).map(str::to_owned);
+        let name = task.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()).map(str::to_owned);
         let unheeded = Unheeded { task: task.id(), name, polls: polls.into() };
         self.latency.first().get_or_insert(unheeded);
         task.span.unheeded(polls.into());

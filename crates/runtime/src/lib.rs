@@ -3,18 +3,19 @@
 //! Every law (who may step where, who wakes, who goes next) is a call into `asx-kernel`; this crate
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures.
 
-mod ambient;
 #[doc(hidden)]
 pub mod audit;
-mod begun;
 mod blocking;
 mod budget;
 mod cancel_safe;
+mod cancel_view;
+mod cancel_wakers;
 mod cell;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod channel;
 mod collect;
 mod combine;
+mod context;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod core;
 mod cx;
@@ -23,18 +24,13 @@ mod dump;
 pub mod footprint;
 #[cfg(not(feature = "lab"))]
 mod footprint;
-mod foreign;
 mod grace;
 mod guard;
-#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
-mod holdings;
 mod journal;
 mod latency;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod limits;
 mod local;
-#[cfg(test)]
-mod loose;
 #[cfg(all(test, loom))]
 mod model;
 mod node;
@@ -48,18 +44,23 @@ mod prim;
 pub mod probe;
 mod proceed;
 mod region;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
+mod resources;
 mod root;
+mod run;
 mod scope;
 mod select;
 mod shield;
-mod short;
 mod spans;
 mod spawn;
+mod spinlock;
 mod start;
 mod stop;
 mod supervise;
 pub mod sync;
 mod task;
+#[cfg(test)]
+mod test_util;
 pub mod time;
 #[cfg(feature = "lab")]
 pub mod waits;
@@ -69,7 +70,6 @@ mod why;
 
 pub use self::core::{Core, Health, Host, Settings};
 #[doc(hidden)]
-pub use begun::Begun;
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
 pub use combine::{
@@ -78,7 +78,6 @@ pub use combine::{
 };
 pub use cx::{Cx, UntilCancelled, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
-pub use holdings::Obligation;
 pub use journal::{Dispatch, Recorded, Recording};
 pub use latency::Unheeded;
 pub use limits::Limits;
@@ -86,7 +85,9 @@ pub use local::Local;
 pub use operation::Operation;
 pub use outcome::{Cancelled, Outcome, Panic, Stop};
 pub use region::{Policy, Region};
+pub use resources::Obligation;
 pub use root::Root;
+pub use run::{Begun, RunContext};
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
 pub use start::{NotReady, Ready, Starting};
 pub use stop::{Grace, Stopping};

@@ -238,11 +238,11 @@ mod tests {
     use asx_kernel::time::Time;
 
     use super::*;
-    use crate::cell::Armed;
+    use crate::cell::TimerToken;
     use crate::core::Settings;
     use crate::journal::Recording;
-    use crate::loose::Timeless;
     use crate::region::{Policy, Region};
+    use crate::test_util::Timeless;
     use crate::time::Owner;
     use crate::{Runnable, channel};
 
@@ -268,7 +268,7 @@ mod tests {
 
     /// One of each that may be refused.
     fn one_of_each(core: &Arc<Core>, root: &Arc<Region>) -> [Result<(), Status>; 5] {
-        let armed = Armed::boxed(Owner::Region(root.clone()), None);
+        let armed = TimerToken::boxed(Owner::Region(root.clone()), None);
         [
             core.room_for_task(Lane::Ready),
             root.open_child(Policy::CollectAll, Budget::INFINITE, None).map(drop),
@@ -314,7 +314,7 @@ mod tests {
         let core = core(Limits { memory: 256 + 64 + 512, ..Limits::default() }, 0);
         let root = core.root();
         let arm = |wait| {
-            let armed = Armed::boxed(Owner::Region(root.clone()), None);
+            let armed = TimerToken::boxed(Owner::Region(root.clone()), None);
             core.arm(Time::ZERO + Duration::from_millis(wait), armed)
         };
         let timer = arm(1).unwrap();
@@ -340,7 +340,7 @@ mod tests {
             let root = core.root();
             std::thread::scope(|s| {
                 s.spawn(|| root.oblige());
-                let armed = Armed::boxed(Owner::Region(root.clone()), None);
+                let armed = TimerToken::boxed(Owner::Region(root.clone()), None);
                 let _ = core.arm(Time::from_millis(1), armed);
             });
             let [.., memory] = counts(&core);

@@ -1,9 +1,9 @@
 //! Values that belong to a part of the tree: set around a body, seen by it and by everything that
 //! is started inside.
 //!
-//! Within one task a value is a node of the chain of [`ambient`]. A region keeps the values that
-//! were seen where it was opened ([`Locals`]), and its tasks begin with them. So a task costs
-//! nothing for them, and a region one pointer.
+//! Within one task a value is a node of the chain of [`context`](crate::context). A region keeps
+//! the values that were seen where it was opened ([`Locals`]), and its tasks begin with them. So a
+//! task costs nothing for them, and a region one pointer.
 
 use std::any::Any;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use crate::Cx;
-use crate::ambient;
+use crate::context;
 #[cfg(not(any(loom, target_family = "wasm")))]
 use crate::core::Core;
 use crate::node::{Inside, Kind, Node};
@@ -93,7 +93,7 @@ impl Cx {
     /// The value of the innermost [`with_local`](Cx::with_local) around the caller, or around the
     /// scope its task was started in.
     pub fn local<T: Send + Sync + 'static>(&self, key: &'static Local<T>) -> Option<Arc<T>> {
-        let near = ambient::find(self.task(), |node| given(node)?.get(key.key()));
+        let near = context::find(self.task(), |node| given(node)?.get(key.key()));
         let value = match near {
             Ok(Some(value)) => value,
             _ => inherited(self.task().region.locals.as_ref(), key.key())?,
@@ -104,7 +104,7 @@ impl Cx {
     /// Everything that is seen here, for a region that is about to be opened.
     pub(crate) fn locals(&self) -> Option<Arc<Locals>> {
         let mut near = Vec::new();
-        let _ = ambient::find(self.task(), |node| {
+        let _ = context::find(self.task(), |node| {
             near.extend(given(node).cloned());
             None::<()>
         });

@@ -12,20 +12,20 @@ use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
-use crate::ambient;
-use crate::foreign;
+use crate::cancel_wakers;
+use crate::context;
 use crate::local::Given;
 use crate::outcome::Cancelled;
 use crate::region::Region;
 
-/// One cancel scope; see [`ambient`].
+/// One cancel scope; see [`context`].
 pub(crate) struct Node {
     outer: Cell<*const Node>,
     pub(crate) kind: Kind,
 }
 
 // SAFETY: `outer` is written and read only while the node is entered, by the one thread that polls
-// the task it is in; see the rules of `ambient`. The rest is Send.
+// the task it is in; see the rules of `context`. The rest is Send.
 unsafe impl Send for Node {}
 
 pub(crate) enum Kind {
@@ -57,7 +57,7 @@ impl Branch {
         let first = !self.is_cancelled();
         self.cancel.borrow_mut().get_or_insert(cancelled);
         if first {
-            foreign::rouse_current();
+            cancel_wakers::notify_current();
         }
     }
 
@@ -68,7 +68,7 @@ impl Branch {
     /// The cancel, if nothing inside can hear of it: the task of the context is not polled here.
     pub(crate) fn unheard(&self, cx: &Cx) -> Option<Cancelled> {
         let task = cx.task().as_ptr();
-        let polled = ambient::with_current(|current| current.as_ptr() == task);
+        let polled = context::with_current(|current| current.as_ptr() == task);
         self.cancel.borrow().clone().filter(|_| polled != Some(true))
     }
 
@@ -173,6 +173,6 @@ impl<F: Future> Future for Inside<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        ambient::enter(this.node, || this.future.poll(cx))
+        context::enter(this.node, || this.future.poll(cx))
     }
 }

@@ -5,9 +5,9 @@ use std::future::poll_fn;
 use std::panic::Location;
 use std::task::{Context, Poll, ready};
 
-use crate::ambient;
+use crate::cancel_wakers::Registration;
+use crate::context;
 use crate::cx::{Cx, Wait};
-use crate::foreign::Ticket;
 use crate::outcome::Cancelled;
 
 /// An operation that is not implemented in this crate: a host's, for example, which waits for a
@@ -22,7 +22,7 @@ use crate::outcome::Cancelled;
 pub struct Operation<'c> {
     cx: &'c Cx,
     at: &'static Location<'static>,
-    ticket: Ticket,
+    registration: Registration,
     /// Whether this poll was charged for it, so that it gets that back if it waits.
     charged: bool,
 }
@@ -78,7 +78,7 @@ impl<'c> Operation<'c> {
     /// waits.
     #[track_caller]
     pub fn new(cx: &'c Cx) -> Operation<'c> {
-        Operation { cx, at: Location::caller(), ticket: Ticket::NONE, charged: false }
+        Operation { cx, at: Location::caller(), registration: Registration::NONE, charged: false }
     }
 
     /// The first step of every poll. `Pending`: the task is to let others run first, or to end, and
@@ -87,7 +87,7 @@ impl<'c> Operation<'c> {
     /// # Errors
     /// The operation is to end with this.
     pub fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Result<(), Cancelled>> {
-        let proceeds = self.cx.poll_proceed(context, &mut self.ticket);
+        let proceeds = self.cx.poll_proceed(context, &mut self.registration);
         self.charged = proceeds.is_ready();
         proceeds
     }
@@ -96,9 +96,9 @@ impl<'c> Operation<'c> {
     /// already.
     pub fn pending<T>(&mut self, context: &Context<'_>) -> Poll<T> {
         if std::mem::take(&mut self.charged) {
-            ambient::return_operation();
+            context::return_operation();
         }
-        self.cx.note_wait(Wait::Signal, self.at, context.waker(), &mut self.ticket);
+        self.cx.note_wait(Wait::Signal, self.at, context.waker(), &mut self.registration);
         Poll::Pending
     }
 }

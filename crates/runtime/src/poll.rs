@@ -13,15 +13,15 @@ use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
-use crate::ambient::{self, Turn};
 use crate::audit::Owner;
-use crate::begun::Begun;
 use crate::budget;
-use crate::cell::{Header, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of};
+use crate::cancel_wakers;
+use crate::cell::{
+    Complete, End, Header, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of, unsigned,
+};
 use crate::channel::session::dropping_by_force;
+use crate::context::{self, PollContext};
 use crate::footprint::{Object, Part};
-use crate::foreign;
-use crate::journal::Dispatch;
 use crate::outcome::{Cancelled, Panic};
 use crate::region::Region;
 
@@ -37,7 +37,7 @@ fn rewoken(_task: &TaskRef) {
 pub(crate) fn wake(task: &TaskRef) {
     Object::of_task(task.id(), Part::Turn).write();
     // Shortcut: whoever polls the task puts it into a queue, so that the word need not say so.
-    if !ambient::note_wake(task.as_ptr()) {
+    if !context::note_wake(task.as_ptr()) {
         wake_another(task);
     }
 }
@@ -56,78 +56,20 @@ fn wake_another(task: &TaskRef) {
 /// Notes that the task that is polled here was woken, if the waker is its own: whether it is.
 #[inline]
 pub(crate) fn wake_own(waker: &Waker) -> bool {
-    let Some(task) = task_of(waker).filter(|task| ambient::note_wake(*task)) else { return false };
+    let Some(task) = task_of(waker).filter(|task| context::note_wake(*task)) else { return false };
     // SAFETY: the waker keeps it alive.
     Object::of_task(unsafe { task.as_ref() }.id(), Part::Turn).write();
     true
 }
 
 impl Runnable {
-    /// Polls the task once, if this entry is the one that counts and the task may be polled:
-    /// whether it did.
-    ///
-    /// The record does not say how it came about: jobs are not chosen.
-    ///
-    /// # Panics
-    /// If the task is [pinned](Runnable::pin) and the calling thread is not that worker.
-    pub fn run(self) -> bool {
-        let header = self.header();
-        let here = self.pin().is_none_or(|pin| header.region.core.here() == Some(pin));
-        assert!(here, "a pinned task is polled by the worker it is pinned to");
-        if header.region.core.recording() {
-            let begun = header.begin_unchosen();
-            return self.run_begun(begun);
-        }
-        // SAFETY: looked at above.
-        unsafe { self.run_from(false) }
-    }
-
-    /// [`run`](Runnable::run). `plain`: the entry waited in another lane than that of cancels, so
-    /// that one whose task was asked to stop meanwhile is not the one that counts.
-    ///
-    /// # Safety
-    /// The calling thread is the worker the task is [pinned](Runnable::pin) to, if it is: such a
-    /// task need not be `Send`.
-    #[inline]
-    pub unsafe fn run_from(self, plain: bool) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.begin_from(plain) }.is_some_and(Begun::run)
-    }
-
-    /// [`run`](Runnable::run), in one piece with the caller: for a host that does little else.
-    ///
-    /// # Safety
-    /// As [`run_from`](Runnable::run_from).
-    #[cfg(feature = "lab")]
+    /// Polls the task once, whose poll has begun with this word: whether it did.
     #[inline(always)]
-    pub unsafe fn run_inline(self) -> bool {
-        let header = self.header();
-        let begun = header.word.begin_with(header.extra.is_none(), false, RESERVE);
-        self.run_on(begun)
-    }
-
-    /// [`run`](Runnable::run), and has the record say how it came about.
-    ///
-    /// # Safety
-    /// As [`run_from`](Runnable::run_from).
-    #[inline]
-    pub unsafe fn run_recorded(self, plain: bool, dispatch: Dispatch) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.begin_recorded(plain, dispatch) }.is_some_and(Begun::run)
-    }
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    pub(crate) fn run_begun(self, begun: Option<Snapshot>) -> bool {
-        self.run_on(begun)
-    }
-
-    #[inline(always)]
-    fn run_on(self, begun: Option<Snapshot>) -> bool {
-        let Some(begun) = begun else { return false };
+    pub(crate) fn poll_begun(self, begun: Snapshot) -> bool {
         // From here on its reference is the poll's.
         let task = self.into_task();
         let operations = task.region.core.operations;
-        let turn = Turn::new(task, operations, RESERVE);
+        let turn = PollContext::new(task, operations, RESERVE);
         let go = is_plain(turn.task(), begun) || turn.is_allowed(begun);
         if go {
             turn.poll();
@@ -136,7 +78,7 @@ impl Runnable {
     }
 }
 
-impl Turn {
+impl PollContext {
     /// Whether a task may be polled now that may not be as often as it likes. If not, it is put
     /// where it belongs, or ends.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
@@ -144,7 +86,7 @@ impl Turn {
         match may_poll(self.task(), begun) {
             May::Go => {
                 if begun.state().in_cancel_lane() {
-                    foreign::rouse(self.task());
+                    cancel_wakers::notify(self.task());
                     #[cfg(not(target_family = "wasm"))]
                     self.is_asked.set(begun.state() == TaskState::CancelRequested);
                 }
@@ -215,13 +157,14 @@ impl Turn {
 /// The poll is over and the task is not.
 #[cfg_attr(target_arch = "wasm32", inline(always))]
 #[cfg_attr(not(target_arch = "wasm32"), inline)]
-fn settle(turn: &Turn) {
+fn settle(turn: &PollContext) {
     let task = turn.task();
     #[cfg(not(target_family = "wasm"))]
     if turn.is_asked.get() {
         unheeded(task);
     }
-    let (woken, reserve) = (turn.is_woken(), turn.left_in_reserve());
+    let woken = turn.is_woken();
+    let reserve = turn.left_in_reserve();
     if !cfg!(target_family = "wasm") && !turn.has_wait() {
         task.age_wait();
     }
@@ -258,7 +201,7 @@ enum May {
 /// Whether a task may be polled as often as it likes.
 #[inline]
 fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
-    task.extra.is_none() && begun.goes_on()
+    task.attrs.is_none() && begun.goes_on()
 }
 
 /// Takes a poll from what the task is allowed.
@@ -289,7 +232,7 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     if task.is_blocking() && task.region.acknowledge(task).is_some() {
         return May::Never;
     }
-    if task.extra.is_some() && state == TaskState::Created {
+    if task.attrs.is_some() && state == TaskState::Created {
         task.start();
     }
     May::Go
@@ -314,14 +257,15 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     unsafe { task.finish(verdict) };
     task.span.end(Severity::Cancelled);
     task.books.end_poll(&task.word, 0);
-    task.word.complete(false, 0);
+    task.word.complete(Complete { kept: false, reserve: 0 }, unsigned);
 }
 
 /// A task that has its result before anybody polled it ends with that. Whoever was faster, because
 /// it was asked to stop meanwhile, has done so.
 pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
     if entry.header().word.seize().is_some() {
-        let (own, now) = (entry.header().own_lane(), entry.header().lane());
+        let own = entry.header().own_lane();
+        let now = entry.header().lane();
         if now != own {
             // A cancel has made another entry, and counted this one as dead, which is in no queue.
             entry.header().region.core.host.dead_entries(own, -1);
@@ -329,7 +273,7 @@ pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
         }
         // SAFETY: rule 1 of cells: `seize` has counted the poll's.
         let task = unsafe { seized(entry.as_ptr()) };
-        finish(&Turn::new(task, 0, 0), severity, None);
+        finish(&PollContext::new(task, 0, 0), severity, None);
     }
 }
 
@@ -344,7 +288,7 @@ fn discard(task: &TaskRef) -> Option<Panic> {
 pub(crate) fn force(task: &TaskRef) {
     // SAFETY: rule 1 of cells: `seize` has counted the poll's.
     let poll = unsafe { seized(task.as_ptr()) };
-    end_by_force(&Turn::new(poll, 0, 0));
+    end_by_force(&PollContext::new(poll, 0, 0));
 }
 
 /// The task for who ends it.
@@ -359,7 +303,7 @@ unsafe fn seized(task: NonNull<Header>) -> ManuallyDrop<TaskRef> {
 }
 
 /// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
-fn end_by_force(turn: &Turn) {
+fn end_by_force(turn: &PollContext) {
     let task = turn.task();
     let polls = match task.limits() {
         Some(limits) if task.is_finalizer() => limits.polls(),
@@ -396,7 +340,7 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 
 /// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
 #[cold]
-fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
+fn finish(turn: &PollContext, mut severity: Severity, mut verdict: Option<Verdict>) {
     let task = turn.task();
     let word = task.word.load();
     if word.state().acknowledged() && verdict.is_none() && severity != Severity::Panicked {
@@ -419,14 +363,15 @@ fn finish(turn: &Turn, mut severity: Severity, mut verdict: Option<Verdict>) {
 }
 
 /// Completes the task, whose result is in its cell, and lets its region go on.
-fn end(turn: &Turn, severity: Severity, forced: bool) {
+fn end(turn: &PollContext, severity: Severity, forced: bool) {
     let task = turn.task();
     task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
     let kept = failed && task.region.note_failure(task);
     Object::of_task(task.id(), Part::End).write();
     task.books.end_poll(&task.word, turn.left_in_reserve());
-    let (ended, stamp) = task.complete(kept, severity, forced, turn.left_in_reserve());
+    let how = Complete { kept, reserve: turn.left_in_reserve() };
+    let (ended, stamp) = task.complete(End { severity, forced, how });
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
         limits.forget(&task.region.core);

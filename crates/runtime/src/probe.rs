@@ -24,15 +24,15 @@ use asx_kernel::wheel::{Placement, TimerHandle};
 
 pub use crate::dump::quoted;
 
-use crate::ambient;
 use crate::audit::Owner;
-use crate::cell::{Activity, Extra, Runnable, TaskRef};
+use crate::cell::{Activity, Runnable, TaskAttrs, TaskRef};
 use crate::channel::OwnedPermit;
 use crate::channel::session::TrackedPermit;
 #[cfg(not(loom))]
 use crate::channel::{
     Recv, RecvError, ReserveOwned, SendError, Sender, Shared, TryRecvError, tagged,
 };
+use crate::context;
 use crate::cx::Cx;
 use crate::region::{Policy, Region};
 use crate::scope::Scope;
@@ -124,7 +124,7 @@ impl TaskProbe {
     pub fn wake(&self) -> Result<(), Status> {
         let word = self.0.word.load();
         let idle = word.activity() == Activity::Waiting && !word.is_completed();
-        if idle && ambient::with_current(|_| ()).is_none() {
+        if idle && context::with_current(|_| ()).is_none() {
             let lane = match (word.state().in_cancel_lane(), self.0.deadline()) {
                 (true, _) => Lane::Cancel,
                 (false, Some(_)) => Lane::Timed,
@@ -143,9 +143,9 @@ impl TaskProbe {
 }
 
 fn finalizing(region: &Region) -> Plan {
-    let extra = Some(Box::new(Extra { finalizer: true, ..Extra::default() }));
+    let attrs = Some(Box::new(TaskAttrs { finalizer: true, ..TaskAttrs::default() }));
     let budget = Some(region.finalizer_budget());
-    Plan { operation: Operation::SpawnFinalizer, extra, budget, ..Plan::default() }
+    Plan { operation: Operation::SpawnFinalizer, attrs, budget, ..Plan::default() }
 }
 
 /// The body of a task is over, and what it left to be done comes next.
@@ -174,7 +174,7 @@ pub fn cleanup_error(cx: &Cx) {
 
 /// A reason as somebody asks for it here and now.
 fn asked(region: &Region, kind: Kind, message: Option<Arc<str>>) -> Reason {
-    let asker = ambient::with_current(|task| Cx::of(task.clone()).id());
+    let asker = context::with_current(|task| Cx::of(task.clone()).id());
     let mut reason = region.reason(kind);
     (reason.origin_task, reason.message) = (asker, message);
     reason

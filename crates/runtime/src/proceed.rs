@@ -16,12 +16,12 @@ use std::task::{Context, Poll, Waker};
 use asx_kernel::cancel::Kind;
 use pin_project_lite::pin_project;
 
-use crate::ambient;
+use crate::cancel_wakers::Registration;
 use crate::cell::{TaskRef, task_of};
 use crate::channel::session::is_dropping_by_force;
 use crate::combine::is_child_waker;
+use crate::context;
 use crate::cx::Cx;
-use crate::foreign::Ticket;
 use crate::guard;
 use crate::outcome::Cancelled;
 
@@ -33,21 +33,22 @@ impl Cx {
     /// task or the part of it that asks is to stop.
     ///
     /// It is charged one of the operations a poll may complete, whatever it then answers;
-    /// [`waits`](Cx::waits) gives that back. If none is left, it is `Pending` once, as the ticket
-    /// notes, and the task is polled again after others: so a loop over operations that need not
-    /// wait starves nobody, and no other part of the same task can starve the operation.
+    /// [`waits`](Cx::waits) gives that back. If none is left, it is `Pending` once, as the
+    /// registration notes, and the task is polled again after others: so a loop over operations
+    /// that need not wait starves nobody, and no other part of the same task can starve the
+    /// operation.
     ///
     /// A task that is to end by force is not let go on at all: its poll ends, and so does it.
     #[inline]
     pub(crate) fn poll_proceed(
         &self,
         context: &Context<'_>,
-        ticket: &mut Ticket,
+        registration: &mut Registration,
     ) -> Poll<Result<(), Cancelled>> {
         if self.goes_ahead() {
             return Poll::Ready(Ok(()));
         }
-        self.poll_proceed_slowly(context, ticket)
+        self.poll_proceed_slowly(context, registration)
     }
 
     #[cold]
@@ -55,9 +56,9 @@ impl Cx {
     fn poll_proceed_slowly(
         &self,
         context: &Context<'_>,
-        ticket: &mut Ticket,
+        registration: &mut Registration,
     ) -> Poll<Result<(), Cancelled>> {
-        if is_forced_here(self.task(), context.waker()) || !takes_operation(context, ticket) {
+        if is_forced_here(self.task(), context.waker()) || !takes_operation(context, registration) {
             return Poll::Pending;
         }
         Poll::Ready(self.check_owner().and_then(|()| self.checkpoint()))
@@ -69,7 +70,7 @@ impl Cx {
     pub(crate) fn check_owner(&self) -> Result<(), Cancelled> {
         let is_another =
             |polled: &TaskRef| polled.as_ptr() != self.task().as_ptr() && !polled.is_blocking();
-        match ambient::with_current(is_another) {
+        match context::with_current(is_another) {
             Some(true) => Err(self.wrong_owner()),
             _ => Ok(()),
         }
@@ -86,10 +87,10 @@ impl Cx {
 /// Takes one of the operations that the poll of this thread may complete. If none is left the
 /// caller is `Pending`, once, and is polled again after others.
 #[inline]
-pub(crate) fn takes_operation(context: &Context<'_>, ticket: &mut Ticket) -> bool {
-    let takes = ambient::take_operation() || ticket.take_yield();
+pub(crate) fn takes_operation(context: &Context<'_>, registration: &mut Registration) -> bool {
+    let takes = context::take_operation() || registration.take_yield();
     if !takes {
-        ticket.note_yield();
+        registration.note_yield();
         guard::wake_by_ref(context.waker());
     }
     takes
@@ -103,10 +104,10 @@ pub(crate) fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
     if std::mem::replace(begun, true) {
         return true;
     }
-    if ambient::with_current(|task| is_forced_here(task, context.waker())) == Some(true) {
+    if context::with_current(|task| is_forced_here(task, context.waker())) == Some(true) {
         return false;
     }
-    let begins = ambient::has_operation();
+    let begins = context::has_operation();
     if !begins {
         guard::wake_by_ref(context.waker());
     }
@@ -116,7 +117,7 @@ pub(crate) fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
 /// An operation that is made of others has ended: it is charged, if something is left.
 #[inline]
 pub(crate) fn ends() {
-    ambient::take_operation();
+    context::take_operation();
 }
 
 pin_project! {
@@ -173,5 +174,5 @@ fn is_poll_to_end(task: &TaskRef, waker: &Waker) -> bool {
         return false;
     }
     let own = task_of(waker) == Some(task.as_ptr()) || is_child_waker(waker);
-    own && ambient::with_current(|current| current.as_ptr() == task.as_ptr()).unwrap_or(false)
+    own && context::with_current(|current| current.as_ptr() == task.as_ptr()).unwrap_or(false)
 }

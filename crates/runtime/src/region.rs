@@ -8,16 +8,16 @@
 //! [`cascade`]: asx_kernel::cascade
 
 mod allowed;
-mod departed;
+mod completion_buffer;
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod discard;
-mod few;
-pub(crate) mod home;
+pub(crate) mod empty_close;
+mod inline_map;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
 mod parent;
-mod spare;
-pub(crate) mod straight;
+mod region_pool;
+pub(crate) mod region_ref;
 mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -43,25 +43,25 @@ use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
 use crate::audit::{HomeBooks, Members, Owner, Seal};
+use crate::cancel_wakers;
 use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
 use crate::footprint::Object;
-use crate::foreign;
 use crate::grace::Graces;
-use crate::holdings::Holdings;
 use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::short::ShortLock;
+use crate::resources::Resources;
 use crate::spans::Span;
+use crate::spinlock::SpinLock;
 use crate::stop::Grace;
-use departed::Departed;
-pub(crate) use few::Few;
-use home::Kept;
+use completion_buffer::CompletionBuffer;
+pub(crate) use inline_map::InlineMap;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use overdue::Cleaning;
 use parent::Parent;
+use region_ref::CoreRef;
 use tree::Tree;
 #[cfg(target_family = "wasm")]
 pub(crate) use untimed::Cleaning;
@@ -73,7 +73,7 @@ pub(crate) use untimed::Cleaning;
 /// that spawn and end tasks of one region do not take these places from each other.
 #[repr(C)]
 pub struct Region {
-    pub(crate) core: Kept,
+    pub(crate) core: CoreRef,
     pub(crate) id: u64,
     /// What the tasks inside inherit from around it.
     pub(crate) locals: Option<Arc<Locals>>,
@@ -99,8 +99,8 @@ pub struct Region {
     /// What everything inside is bounded by.
     pub(crate) budget: Budget,
     pub(crate) span: Span,
-    departed: Departed,
-    inner: ShortLock<Inner>,
+    departed: CompletionBuffer,
+    inner: SpinLock<Inner>,
     stamp: Stamp,
     /// Goes last: it keeps the core (rule 2 of [`home`]).
     parent: Parent,
@@ -122,7 +122,7 @@ pub enum Policy {
 /// What changes; what does with every task lies at the end, beside the lock.
 #[repr(C)]
 pub(crate) struct Inner {
-    pub(crate) children: Few<Arc<Region>>,
+    pub(crate) children: InlineMap<Arc<Region>>,
     finalizers: Vec<Finalizer>,
     pub(crate) cancel: Option<(Arc<Reason>, Cleanup)>,
     failure: Option<TaskRef>,
@@ -133,10 +133,10 @@ pub(crate) struct Inner {
     /// What happens when patience is over, while the region is not closed.
     pub(crate) graces: Graces,
     /// Who waits for the close, in the order of asking.
-    waiters: Few<Waker>,
+    waiters: InlineMap<Waker>,
     /// Who is told when the body is to stop.
     body: Option<Waker>,
-    pub(crate) holdings: Option<Box<Holdings>>,
+    pub(crate) resources: Option<Box<Resources>>,
     /// How many children may live at once.
     pub(crate) max_children: Option<usize>,
     first: Option<NonNull<Header>>,
@@ -161,8 +161,11 @@ pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + S
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
-        let (core, policy, budget) = (Kept::first(core), Policy::CollectAll, Budget::INFINITE);
-        let (polls, time) = (core.cleanup_polls, core.cleanup_time);
+        let core = CoreRef::first(core);
+        let policy = Policy::CollectAll;
+        let budget = Budget::INFINITE;
+        let polls = core.cleanup_polls;
+        let time = core.cleanup_time;
         let root = Region::made(core.next_region(), core, None, policy, budget, None);
         root.set_cleanup_polls(polls);
         root.set_cleanup_time(time);
@@ -176,7 +179,7 @@ impl Region {
     #[inline(never)]
     fn made(
         id: u64,
-        core: Kept,
+        core: CoreRef,
         parent: Option<Arc<Region>>,
         policy: Policy,
         budget: Budget,
@@ -187,7 +190,7 @@ impl Region {
             first: None,
             last: None,
             members: Members::open(),
-            children: Few::default(),
+            children: InlineMap::default(),
             finalizers: Vec::new(),
             cancel: None,
             targeted: false,
@@ -197,10 +200,10 @@ impl Region {
             failed: None,
             shut: false,
             max_children: None,
-            holdings: None,
+            resources: None,
             fold: Severity::Ok,
             graces: Graces::default(),
-            waiters: Few::default(),
+            waiters: InlineMap::default(),
             body: None,
         };
         let region = Arc::new(Region {
@@ -221,8 +224,8 @@ impl Region {
             object: Object::new(),
             span: Span::default(),
             homes: AtomicUsize::new(0),
-            departed: Departed::new(),
-            inner: ShortLock::new(inner),
+            departed: CompletionBuffer::new(),
+            inner: SpinLock::new(inner),
             stamp: Stamp::default(),
             books: HomeBooks::open(id),
             seal: Seal::open(),
@@ -270,9 +273,9 @@ impl Region {
         }
         let polls = self.cleanup_polls.load(Ordering::Relaxed);
         let time = self.cleanup_time.load(Ordering::Relaxed);
-        let kept = spare::renewed(|region| {
+        let kept = region_pool::renewed(|region| {
             region.id = id;
-            region.core = Kept::inside(self);
+            region.core = CoreRef::inside(self);
             region.parent = Parent(Some(self.clone()));
             region.policy = policy;
             region.unbounded = budget == Budget::INFINITE;
@@ -281,7 +284,8 @@ impl Region {
             region.object = Object::new();
         });
         let child = kept.unwrap_or_else(|| {
-            let (core, parent) = (Kept::inside(self), Some(self.clone()));
+            let core = CoreRef::inside(self);
+            let parent = Some(self.clone());
             Region::made(id, core, parent, policy, budget, locals)
         });
         child.cleanup_polls.store(polls, Ordering::Relaxed);
@@ -377,7 +381,8 @@ impl Region {
     /// open until its author is done.
     pub(crate) fn fail(self: &Arc<Self>, kind: Kind, task: u64) {
         let reason = self.reason(kind).with_task(TaskId(Key { generation: task, index: 0 }));
-        let (reason, cleanup) = (Arc::new(reason), kind.cleanup());
+        let reason = Arc::new(reason);
+        let cleanup = kind.cleanup();
         self.span.cancel_requested(&reason);
         let body = {
             let mut inner = self.lock();
@@ -428,7 +433,8 @@ impl Region {
                     (reason, cleanup, true)
                 }
                 Some((old, allowed)) => {
-                    let (stronger, combined) = (old.weaker_than(&reason), allowed.combine(cleanup));
+                    let stronger = old.weaker_than(&reason);
+                    let combined = allowed.combine(cleanup);
                     let news = stronger || combined != allowed;
                     (if stronger { reason } else { old }, combined, news)
                 }
@@ -438,7 +444,8 @@ impl Region {
             let first = inner.word.close();
             self.note(EventKind::RegionCancelled { kind, strengthened: !first });
             if first {
-                let (from, to) = (RegionState::Open, RegionState::Closing);
+                let from = RegionState::Open;
+                let to = RegionState::Closing;
                 self.note(EventKind::RegionMoved { from, to });
             }
             let state = inner.word.state();
@@ -538,7 +545,7 @@ impl Region {
             self.core.host.schedule(entry);
         }
         if task.is_blocking() {
-            foreign::rouse(task);
+            cancel_wakers::notify(task);
         }
         first
     }
@@ -586,14 +593,16 @@ impl Region {
         };
         let limits = self.core.chain;
         let inherited = self.reason(Kind::ParentCancelled).caused_by((*reason).clone(), limits);
-        let (inherited, passed_on) = (Arc::new(inherited), cleanup.passed_on());
+        let inherited = Arc::new(inherited);
+        let passed_on = cleanup.passed_on();
         let tasks = if targeted { (&reason, cleanup) } else { (&inherited, passed_on) };
         self.cancel_all(tasks, (&inherited, passed_on));
     }
 
     /// Asks all tasks and then all child regions to stop, each for its reason.
     fn cancel_all(&self, tasks: (&Arc<Reason>, Cleanup), regions: (&Arc<Reason>, Cleanup)) {
-        let (mut entries, mut jobs) = (Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        let mut jobs = Vec::new();
         let allowed = self.allowed(tasks.1);
         let children: Vec<_> = {
             let inner = self.lock();
@@ -605,7 +614,7 @@ impl Region {
                     }
                     // A page refuses jobs.
                     let job = !cfg!(target_family = "wasm") && task.as_ref().is_blocking();
-                    if job && foreign::any() {
+                    if job && task.as_ref().word.load().has_foreign() {
                         jobs.push(task.addr().get());
                     }
                 }
@@ -614,7 +623,7 @@ impl Region {
         };
         self.core.host.schedule_all(entries);
         // What runs on a thread of its own is not polled for the request.
-        jobs.into_iter().for_each(|job| foreign::rouse_at(&self.core, job));
+        jobs.into_iter().for_each(|job| cancel_wakers::notify_at(&self.core, job));
         walk::close_all(children, regions.0, regions.1);
     }
 }

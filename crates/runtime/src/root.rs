@@ -16,7 +16,7 @@ use asx_kernel::wheel::TimerHandle;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
-use crate::cell::Armed;
+use crate::cell::TimerToken;
 use crate::core::Alarm;
 use crate::dump::Dump;
 use crate::outcome::Outcome;
@@ -105,7 +105,7 @@ impl Watch<'_> {
         match self.armed {
             None => {
                 let due = core.host.now() + HELD_UP;
-                let wake = Armed::alarm(Alarm::Wake(waker.clone()));
+                let wake = TimerToken::alarm(Alarm::Wake(waker.clone()));
                 let handle = core.alarms.register(&*core.host, due, wake);
                 self.armed = handle.ok().map(|handle| (due, handle));
             }

@@ -19,10 +19,11 @@ use asx_kernel::time::Time;
 
 use pin_project_lite::pin_project;
 
-use crate::ambient;
-use crate::cell::{Extra, TaskRef, claim_stop};
-use crate::cx::{Cx, Wait, look};
-use crate::foreign::{self, Ticket};
+use crate::cancel_view::Check;
+use crate::cancel_wakers::{self, Registration};
+use crate::cell::{TaskAttrs, TaskRef, claim_stop};
+use crate::context;
+use crate::cx::{Cx, Wait};
 use crate::node::{self, Inside};
 use crate::outcome::{Cancelled, Outcome, Panic, Stop};
 use crate::proceed;
@@ -72,17 +73,19 @@ impl Cx {
     ) -> Result<Arc<Region>, Status> {
         let task = self.task();
         // Shortcut: nothing in the task is around the caller, so that the task's region is.
-        if !ambient::is_inside_any(task) {
+        if !context::is_inside_any(task) {
             return task.region.open_child(policy, budget, task.region.locals.clone());
         }
-        let (budget, locals) = (self.inherited().meet(budget), self.locals());
+        let budget = self.inherited().meet(budget);
+        let locals = self.locals();
         self.with_region(|region| region.open_child(policy, budget, locals))
     }
 
     /// A scope with settings.
     #[track_caller]
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
-        let (budget, at) = (Budget::INFINITE, Location::caller());
+        let budget = Budget::INFINITE;
+        let at = Location::caller();
         ScopeBuilder { cx: self, policy, budget, cleanup_polls: None, cleanup_time: None, at }
     }
 }
@@ -149,7 +152,10 @@ impl<'a> ScopeBuilder<'a> {
                 // The region around is closing: whoever runs in it is being cancelled. Or there is
                 // no room for another one.
                 proceed::ends();
-                let reason = look(cx.task(), true).unwrap_or_else(|| cx.region().refusal(status));
+                let reason = cx
+                    .cancel_view()
+                    .check(Check::SEEN)
+                    .unwrap_or_else(|| cx.region().refusal(status));
                 return Err(Stop::Cancelled(reason));
             }
         };
@@ -167,7 +173,7 @@ impl<'a> ScopeBuilder<'a> {
             Ok(body) => Body::new(&region, body).await,
             Err(payload) => Err(Stop::Panicked(Panic::new(payload))),
         };
-        match (&result, look(cx.task(), true)) {
+        match (&result, cx.cancel_view().check(Check::SEEN)) {
             (Ok(_), _) if !region.has_failed() => region.end(),
             (Err(_), Some(cancelled)) => close_for(cx, &region, &cancelled),
             _ => region.close_failed(),
@@ -276,7 +282,7 @@ where
         }
         if !*this.told && this.region.is_body_cancelled() {
             *this.told = true;
-            foreign::rouse_current();
+            cancel_wakers::notify_current();
         }
         let inside = this.inside;
         let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));
@@ -293,12 +299,12 @@ struct Drained<'a> {
     region: &'a Arc<Region>,
     at: &'static Location<'static>,
     seen: Option<Cancelled>,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 impl<'a> Drained<'a> {
     fn new(cx: &'a Cx, region: &'a Arc<Region>, at: &'static Location<'static>) -> Self {
-        Drained { cx, region, at, seen: None, ticket: Ticket::NONE }
+        Drained { cx, region, at, seen: None, registration: Registration::NONE }
     }
 }
 
@@ -323,8 +329,8 @@ impl Future for Drained<'_> {
                 return Poll::Ready(self.seen.take());
             }
         }
-        let Drained { cx: context, at, ticket, .. } = &mut *self;
-        context.note_wait(Wait::Scope, at, cx.waker(), ticket);
+        let Drained { cx: context, at, registration, .. } = &mut *self;
+        context.note_wait(Wait::Scope, at, cx.waker(), registration);
         Poll::Pending
     }
 }
@@ -385,7 +391,7 @@ impl<E: Send + 'static> Scope<E> {
     /// A task with a name.
     pub fn task(&self, name: impl Into<Arc<str>>) -> TaskBuilder<'_, E> {
         let mut plan = self.plan();
-        plan.extra().name = Some(name.into());
+        plan.attrs().name = Some(name.into());
         plan
     }
 
@@ -403,10 +409,10 @@ impl<E: Send + 'static> Scope<E> {
         B: Future<Output = ()> + Send + 'static,
     {
         self.region.defer(Box::new(move |region| {
-            let extra = Some(Box::new(Extra { finalizer: true, ..Extra::default() }));
+            let attrs = Some(Box::new(TaskAttrs { finalizer: true, ..TaskAttrs::default() }));
             let budget = Some(region.finalizer_budget());
             let operation = Operation::SpawnFinalizer;
-            let plan = Plan { operation, extra, budget, ..Plan::default() };
+            let plan = Plan { operation, attrs, budget, ..Plan::default() };
             let body = |cx| {
                 let body = body(cx);
                 async move {
@@ -422,7 +428,9 @@ impl<E: Send + 'static> Scope<E> {
     /// Asks everything in the scope to stop, its body too. See [`Task::cancel`].
     pub fn cancel(&self, why: impl Into<Why>) {
         let why = why.into();
-        let (cleanup, polls, time) = (why.kind.cleanup(), why.polls, why.time);
+        let cleanup = why.kind.cleanup();
+        let polls = why.polls;
+        let time = why.time;
         self.region.close_within(Arc::new(why.reason(&self.region)), cleanup, polls, time);
     }
 }
@@ -441,8 +449,8 @@ impl<'a, E> TaskBuilder<'a, E> {
 }
 
 impl<E: Send + 'static> TaskBuilder<'_, E> {
-    fn extra(&mut self) -> &mut Extra {
-        self.plan.extra.get_or_insert_default()
+    fn attrs(&mut self) -> &mut TaskAttrs {
+        self.plan.attrs.get_or_insert_default()
     }
 
     fn budget(&mut self) -> &mut Budget {

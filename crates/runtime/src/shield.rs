@@ -17,10 +17,10 @@ use asx_kernel::wheel::TimerHandle;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
-use crate::cell::Armed;
+use crate::cancel_view::{CancelView, Check};
+use crate::cancel_wakers;
+use crate::cell::TimerToken;
 use crate::core::Alarm;
-use crate::cx::look;
-use crate::foreign;
 use crate::node::{Inside, Kind};
 use crate::proceed::Charged;
 
@@ -97,7 +97,7 @@ impl<F: Future> Future for Shield<'_, F> {
                 task.region.shield_is_open(task);
             }
             // What waits inside with wakers of its own is to look, too.
-            foreign::rouse_current();
+            cancel_wakers::notify_current();
         }
     }
 }
@@ -112,7 +112,7 @@ fn is_over<'a>(
     let task = cx.task();
     let now = match patience {
         Some(patience) => patience.is_over(waker),
-        None if look(task, false).is_none() => return false,
+        None if CancelView::of(task).check(Check::UNSEEN).is_none() => return false,
         None => {
             let limit = time.or_else(|| cx.with_region(|region| region.cleanup_time()));
             let Some(limit) = limit else { return false };
@@ -148,7 +148,7 @@ impl<'a> Patience<'a> {
     fn arm(&mut self) {
         let core = self.cx.core();
         let Some(waker) = self.waker.clone() else { return };
-        let alarm = Armed::alarm(Alarm::Wake(waker));
+        let alarm = TimerToken::alarm(Alarm::Wake(waker));
         self.alarm = core.alarms.register(&*core.host, self.end, alarm).ok();
     }
 

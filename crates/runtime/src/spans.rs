@@ -81,7 +81,8 @@ mod on {
             let set = || {
                 let span = span();
                 let Some(id) = span.id() else { return };
-                let (span, ended) = (Mutex::new(Some(span)), AtomicBool::new(false));
+                let span = Mutex::new(Some(span));
+                let ended = AtomicBool::new(false);
                 let core = Arc::downgrade(core);
                 let _ = self.0.set(Box::new(Open { id, span, ended, core }));
             };
@@ -102,9 +103,11 @@ mod on {
 
         /// The span of a task about to be made.
         pub(crate) fn of_task(plan: &Blueprint) -> Span {
-            let (id, parent, extra) = (plan.id, plan.region.span.id(), plan.extra.as_ref());
-            let name = extra.and_then(|extra| extra.name.as_deref());
-            let priority = extra.map_or(Priority::DEFAULT, |extra| extra.priority).0;
+            let id = plan.id;
+            let parent = plan.region.span.id();
+            let attrs = plan.attrs.as_ref();
+            let name = attrs.and_then(|attrs| attrs.name.as_deref());
+            let priority = attrs.map_or(Priority::DEFAULT, |attrs| attrs.priority).0;
             let span = Span::default();
             span.set(&plan.region.core, || {
                 info_span!(
@@ -120,7 +123,8 @@ mod on {
                 let around = tracing::Span::current().id();
                 let parent = region.parent();
                 let around = around.or_else(|| parent.and_then(|parent| parent.span.id()));
-                let (id, parent) = (region.id, parent.map(|parent| parent.id));
+                let id = region.id;
+                let parent = parent.map(|parent| parent.id);
                 info_span!(
                     target: "asx", parent: around, "region",
                     id, parent, policy = ?region.policy, outcome = Empty
@@ -161,7 +165,8 @@ mod on {
             if self.0.get().is_some_and(|open| open.ended.load(Relaxed)) {
                 return;
             }
-            let (kind, reason) = (reason.kind.name(), reason.message.as_deref());
+            let kind = reason.kind.name();
+            let reason = reason.message.as_deref();
             self.tell(
                 || debug!(target: "asx", parent: self.id(), kind, reason, "cancel requested"),
             );

@@ -11,11 +11,11 @@ use asx_kernel::status::Status;
 
 use crate::Cx;
 use crate::budget::Limits;
-use crate::cell::{BLOCKING, Blueprint, Extra, FREE, Fresh, Joint, Runnable};
+use crate::cell::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, TaskAttrs, UninitTask};
 use crate::outcome::{Cancelled, Stop};
 use crate::poll;
 use crate::region::Region;
-use crate::region::home::Home;
+use crate::region::region_ref::RegionRef;
 use crate::task::Task;
 
 /// How a task is to be.
@@ -25,12 +25,12 @@ pub(crate) struct Plan {
     pub(crate) pin: u16,
     /// What bounds it, besides its region; `None`: nothing.
     pub(crate) budget: Option<Budget>,
-    pub(crate) extra: Option<Box<Extra>>,
+    pub(crate) attrs: Option<Box<TaskAttrs>>,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { operation: Operation::Create, pin: FREE, budget: None, extra: None }
+        Plan { operation: Operation::Create, pin: FREE, budget: None, attrs: None }
     }
 }
 
@@ -67,15 +67,15 @@ where
 {
     region.precheck(None)?;
     let plan = Blueprint {
-        region: Home::of(region),
+        region: RegionRef::of(region),
         id: region.core.next_task(),
         pin: FREE,
-        extra: budgeted(region, None, None),
+        attrs: budgeted(region, None, None),
     };
-    let fresh = Fresh::<Pending<Result<T, E>>, T, E>::new(plan);
+    let fresh = UninitTask::<Pending<Result<T, E>>, T, E>::new(plan);
     let (header, handle) = fresh.with_result(Err(Stop::Err(error)));
     // SAFETY: the cell was made for these types, and this is its handle.
-    let task = Task::new(unsafe { Joint::new(handle) });
+    let task = Task::new(unsafe { JoinInner::new(handle) });
     // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
     let entry = unsafe { Runnable::new(header) };
     match region.adopt(header, Operation::Create) {
@@ -90,45 +90,49 @@ where
 
 /// A task that never was: over at once, cancelled for this reason.
 pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> {
-    let (header, handle) = Fresh::<Pending<Result<T, E>>, T, E>::new(Blueprint {
-        region: Home::of(region),
+    let (header, handle) = UninitTask::<Pending<Result<T, E>>, T, E>::new(Blueprint {
+        region: RegionRef::of(region),
         id: region.core.next_task(),
         pin: FREE,
-        extra: None,
+        attrs: None,
     })
     .done();
     // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
     poll::refuse(unsafe { Runnable::new(header) }, why);
     // SAFETY: the cell was made for these types, and this is its handle.
-    Task::new(unsafe { Joint::new(handle) })
+    Task::new(unsafe { JoinInner::new(handle) })
 }
 
 /// With a task's effective priority, and its limits if it has any.
-fn budgeted(region: &Region, own: Option<Budget>, extra: Option<Box<Extra>>) -> Option<Box<Extra>> {
+fn budgeted(
+    region: &Region,
+    own: Option<Budget>,
+    attrs: Option<Box<TaskAttrs>>,
+) -> Option<Box<TaskAttrs>> {
     if own.is_none() && region.unbounded {
-        return extra;
+        return attrs;
     }
-    if extra.as_ref().is_some_and(|extra| extra.finalizer) {
-        return finalizing(own.unwrap_or_default(), extra);
+    if attrs.as_ref().is_some_and(|attrs| attrs.finalizer) {
+        return finalizing(own.unwrap_or_default(), attrs);
     }
     let default = Budget { priority: Priority::DEFAULT, ..Budget::INFINITE };
     let budget = region.budget.meet(own.unwrap_or(default));
     let free = Budget { priority: budget.priority, ..Budget::INFINITE };
     if budget == default {
-        return extra;
+        return attrs;
     }
-    let mut extra = extra.unwrap_or_default();
-    extra.priority = budget.priority;
-    extra.limits = (budget != free).then(|| Limits::new(budget));
-    Some(extra)
+    let mut attrs = attrs.unwrap_or_default();
+    attrs.priority = budget.priority;
+    attrs.limits = (budget != free).then(|| Limits::new(budget));
+    Some(attrs)
 }
 
 /// The same for a finalizer, which has the allowance of its region's close and nothing else.
-fn finalizing(allowed: Budget, extra: Option<Box<Extra>>) -> Option<Box<Extra>> {
-    let mut extra = extra.unwrap_or_default();
-    extra.priority = allowed.priority;
-    extra.limits = Some(Limits::new(allowed));
-    Some(extra)
+fn finalizing(allowed: Budget, attrs: Option<Box<TaskAttrs>>) -> Option<Box<TaskAttrs>> {
+    let mut attrs = attrs.unwrap_or_default();
+    attrs.priority = allowed.priority;
+    attrs.limits = Some(Limits::new(allowed));
+    Some(attrs)
 }
 
 /// Makes a task in a region: its first entry, unless it is over already, and its handle.
@@ -144,20 +148,20 @@ where
     F: FnOnce(Cx) -> B,
     B: Future<Output = Result<T, E>>,
 {
-    let extra = match plan.budget {
-        None if region.unbounded => plan.extra,
-        own => budgeted(region, own, plan.extra),
+    let attrs = match plan.budget {
+        None if region.unbounded => plan.attrs,
+        own => budgeted(region, own, plan.attrs),
     };
-    let mut fresh = Fresh::<B, T, E>::new(Blueprint {
-        region: Home::of(region),
+    let mut fresh = UninitTask::<B, T, E>::new(Blueprint {
+        region: RegionRef::of(region),
         id: region.core.next_task(),
         pin: plan.pin,
-        extra,
+        attrs,
     });
     let panicked = fresh.fill(body);
     let (header, handle) = fresh.done();
     // SAFETY: the cell was made for these types, and this is its handle.
-    let task = Task::new(unsafe { Joint::new(handle) });
+    let task = Task::new(unsafe { JoinInner::new(handle) });
     // Checked before anything changes: a task nobody can poll would keep its region open for ever.
     let adopted = match plan.pin < BLOCKING && !region.core.host.has_worker(plan.pin) {
         true => Err(Status::AffinityViolation),

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Kind;
 
-use crate::ambient;
+use crate::context;
 use crate::cx::Wait;
 use crate::guard;
 use crate::outcome::{Cancelled, Outcome};
@@ -180,7 +180,7 @@ impl<V, T, E> Future for Starting<V, T, E> {
             None => {}
         }
         if task.watch_end(context.waker()) {
-            ambient::return_operation();
+            context::return_operation();
             task.await_in_current(Wait::Signal, self.at, context.waker());
             self.task = Some(task);
             return Poll::Pending;
@@ -235,13 +235,14 @@ mod tests {
     use super::*;
     use crate::Runnable;
     use crate::channel::testing::Count;
-    use crate::loose::loose_region;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
 
     /// A task that ends with 3 when its entry is run, and what waits for it to be ready.
     fn started() -> (Runnable, Ready<u32>, Starting<u32, u32, Cancelled>) {
         let word = Arc::new(Mutex::new(Word::new()));
-        let (ready, region) = (Ready { word: word.clone() }, loose_region());
+        let ready = Ready { word: word.clone() };
+        let region = loose_region();
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), |_| async { Ok(3) }) };
         let starting = Starting { word, task: Some(task), at: Location::caller() };
@@ -251,7 +252,8 @@ mod tests {
     #[test]
     fn saying_so_wakes_who_waits_once() {
         let (entry, ready, starting) = started();
-        let (count, mut starting) = (Arc::new(Count::default()), pin!(starting));
+        let count = Arc::new(Count::default());
+        let mut starting = pin!(starting);
         let waker = Waker::from(count.clone());
         let mut context = Context::from_waker(&waker);
         assert!(starting.as_mut().poll(&mut context).is_pending());
@@ -268,7 +270,8 @@ mod tests {
     #[test]
     fn the_end_wakes_who_waits_once() {
         let (entry, _ready, starting) = started();
-        let (count, mut starting) = (Arc::new(Count::default()), pin!(starting));
+        let count = Arc::new(Count::default());
+        let mut starting = pin!(starting);
         let waker = Waker::from(count.clone());
         let mut context = Context::from_waker(&waker);
         assert!(starting.as_mut().poll(&mut context).is_pending());

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
 
+use crate::cancel_wakers::Registration;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx, Scope};
 
 /// How long each step of a gentle stop may take.
@@ -40,7 +40,7 @@ impl Cx {
     /// to finish what is begun and begin nothing new.
     #[track_caller]
     pub fn stopping(&self) -> Stopping<'_> {
-        Stopping { cx: self, place: None, ticket: Ticket::NONE, at: Location::caller() }
+        Stopping { cx: self, place: None, registration: Registration::NONE, at: Location::caller() }
     }
 
     /// Whether the task was told that it is about to be stopped.
@@ -69,7 +69,7 @@ impl<E: Send + 'static> Scope<E> {
 pub struct Stopping<'a> {
     cx: &'a Cx,
     place: Option<u64>,
-    ticket: Ticket,
+    registration: Registration,
     at: &'static Location<'static>,
 }
 
@@ -77,13 +77,13 @@ impl Future for Stopping<'_> {
     type Output = Result<(), Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Stopping { cx: context, place, ticket, at } = &mut *self;
-        ready!(context.poll_proceed(cx, ticket))?;
+        let Stopping { cx: context, place, registration, at } = &mut *self;
+        ready!(context.poll_proceed(cx, registration))?;
         context.core().watch_stop(place, cx.waker());
         if context.is_stopping() {
             return Poll::Ready(Ok(()));
         }
-        context.waits(Wait::Signal, at, cx.waker(), ticket);
+        context.waits(Wait::Signal, at, cx.waker(), registration);
         Poll::Pending
     }
 }

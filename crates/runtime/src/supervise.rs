@@ -122,7 +122,8 @@ where
 impl Cx {
     /// The task ends cancelled, for this reason, whatever it returns.
     fn cancel_self(&self, reason: &Reason) {
-        let (task, cleanup) = (self.task(), reason.kind.cleanup());
+        let task = self.task();
+        let cleanup = reason.kind.cleanup();
         task.region.cancel_task(task, &Arc::new(reason.clone()), cleanup);
         let _ = self.checkpoint();
     }
@@ -172,7 +173,8 @@ mod tests {
 
     #[test]
     fn only_restarts_of_the_same_span_count() {
-        let (restart, at) = (Restart::times(2, Duration::from_millis(10)), Time::from_millis);
+        let restart = Restart::times(2, Duration::from_millis(10));
+        let at = Time::from_millis;
         let mut recent = Recent::default();
         let counts = [0, 5, 9, 10, 14, 15].map(|ms| recent.count(at(ms), restart));
         assert_eq!(counts, [Some(0), Some(1), None, Some(1), None, Some(1)]);

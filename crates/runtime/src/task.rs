@@ -11,9 +11,10 @@ use asx_kernel::arena::Key;
 use asx_kernel::cancel::{Kind, Reason};
 use asx_kernel::ids::TaskId;
 
-use crate::ambient;
-use crate::cell::{Joint, TaskRef};
-use crate::cx::{self, Wait};
+use crate::cancel_view::{CancelView, Check};
+use crate::cell::{JoinInner, TaskRef};
+use crate::context;
+use crate::cx::Wait;
 use crate::footprint::{self, Object, Part};
 use crate::outcome::{Cancelled, Outcome, Stop};
 use crate::proceed;
@@ -26,11 +27,11 @@ use crate::{CancelSafe, Why};
 /// the await ends with its cancel, and the awaited task goes on.
 #[must_use = "the scope waits for the task in any case; await the handle for its outcome"]
 pub struct Task<T, E> {
-    joint: Joint<T, E>,
+    joint: JoinInner<T, E>,
 }
 
 impl<T, E> Task<T, E> {
-    pub(crate) fn new(joint: Joint<T, E>) -> Self {
+    pub(crate) fn new(joint: JoinInner<T, E>) -> Self {
         Task { joint }
     }
 
@@ -69,7 +70,7 @@ impl<T, E> Task<T, E> {
     /// Whether the task has ended.
     pub fn is_finished(&self) -> bool {
         let task = self.joint.task();
-        footprint::breathe();
+        footprint::lab_step();
         Object::of_task(task.id(), Part::End).read();
         task.word.load().is_completed()
     }
@@ -86,12 +87,12 @@ impl<T, E> Task<T, E> {
     /// [`Cx::poll_proceed`] of the task that awaits: what was said to it.
     #[inline]
     pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Option<Cancelled>> {
-        if !proceed::takes_operation(context, &mut self.joint.ticket) {
+        if !proceed::takes_operation(context, &mut self.joint.registration) {
             return Poll::Pending;
         }
         let cancelled = self.awaiter_cancelled();
         let forced = |task: &TaskRef| proceed::is_forced_here(task, context.waker());
-        if cancelled.is_some() && ambient::with_current(forced) == Some(true) {
+        if cancelled.is_some() && context::with_current(forced) == Some(true) {
             return Poll::Pending;
         }
         Poll::Ready(cancelled)
@@ -100,7 +101,7 @@ impl<T, E> Task<T, E> {
     /// What was said to the task that awaits, unless it is that this one failed: then the outcome
     /// tells more.
     fn awaiter_cancelled(&self) -> Option<Cancelled> {
-        let cancelled = ambient::with_current(cx::look_in_time)??;
+        let cancelled = context::with_current(|task| CancelView::of(task).check(Check::IN_TIME))??;
         let reason = cancelled.reason();
         let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id());
         (!own).then_some(cancelled)
@@ -133,9 +134,9 @@ impl<T, E> Task<T, E> {
         at: &'static Location<'static>,
         waker: &Waker,
     ) {
-        ambient::with_current(|task| {
+        context::with_current(|task| {
             task.set_wait(on, at);
-            self.joint.ticket.wait(task, waker);
+            self.joint.registration.wait(task, waker);
         });
     }
 
@@ -144,7 +145,7 @@ impl<T, E> Task<T, E> {
     pub(crate) fn poll_charged_end(&mut self, waker: &Waker) -> Poll<Outcome<T, E>> {
         let polled = self.poll_end(waker);
         if polled.is_pending() {
-            ambient::return_operation();
+            context::return_operation();
         }
         polled
     }
@@ -154,7 +155,7 @@ impl<T, E> Task<T, E> {
     pub(crate) fn poll_end(&mut self, waker: &Waker) -> Poll<Outcome<T, E>> {
         loop {
             if let Some(outcome) = self.joint.try_take() {
-                self.joint.ticket.end();
+                self.joint.registration.end();
                 return Poll::Ready(outcome);
             }
             if self.joint.is_done() {

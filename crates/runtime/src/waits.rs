@@ -69,7 +69,7 @@ mod on {
 
     use crate::dump::TaskInfo;
     use crate::region::Region;
-    use crate::{ambient, cell, footprint};
+    use crate::{cell, context, footprint};
 
     /// A task that lives, and what keeps it.
     #[derive(Clone, Debug)]
@@ -236,7 +236,7 @@ mod on {
         }
 
         fn enter(pool: usize, at: Option<&'static Location<'static>>, what: What) -> Note {
-            let task = ambient::with_current(|task| task.id()).unwrap_or(0);
+            let task = context::with_current(|task| task.id()).unwrap_or(0);
             LIST.with_borrow_mut(|list| {
                 list.numbers += 1;
                 let number = list.numbers;

@@ -101,20 +101,24 @@ impl Books {
             return Err(first.clone().unwrap_or_default());
         }
         let get = |count: &AtomicUsize| count.load(Relaxed);
-        let (spawned, ended) = (get(&self.tasks_spawned), get(&self.tasks_ended));
+        let spawned = get(&self.tasks_spawned);
+        let ended = get(&self.tasks_ended);
         if spawned != ended {
             return Err(format!("{spawned} tasks were spawned and {ended} have ended"));
         }
-        let (opened, closed) = (get(&self.scopes_opened), get(&self.scopes_closed));
+        let opened = get(&self.scopes_opened);
+        let closed = get(&self.scopes_closed);
         if opened != closed {
             return Err(format!("{opened} scopes were opened and {closed} have closed"));
         }
-        let (sent, received, reported) =
-            (get(&self.sent), get(&self.received), get(&self.reported));
+        let sent = get(&self.sent);
+        let received = get(&self.received);
+        let reported = get(&self.reported);
         if !leaks && !self.bombs && sent != received + reported {
             return Err(format!("{sent} messages sent, {received} received, {reported} reported"));
         }
-        let (made, dropped) = (get(&self.made), get(&self.dropped));
+        let made = get(&self.made);
+        let dropped = get(&self.dropped);
         let may_leak = if self.bombs { get(&self.returned) } else { 0 };
         if (leaks && dropped <= made) || (dropped..=dropped + may_leak).contains(&made) {
             return Ok(());
@@ -195,7 +199,8 @@ mod tests {
     #[test]
     fn the_books_show_what_is_left_and_what_was_forgotten() {
         let books = Books::new(false);
-        let (one, two) = (books.value(), books.value());
+        let one = books.value();
+        let two = books.value();
         drop(one.clone());
         drop(one);
         assert!(books.balance(false).unwrap_err().contains("3 values were made and 2 dropped"));

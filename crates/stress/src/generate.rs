@@ -342,10 +342,8 @@ impl Generator {
                 Op::Set(self.pick(&how))
             }
             21 => {
-                let (waits, looks) = (
-                    [WatchHow::Changed, WatchHow::WaitFor],
-                    [WatchHow::Borrow, WatchHow::Subscribe],
-                );
+                let waits = [WatchHow::Changed, WatchHow::WaitFor];
+                let looks = [WatchHow::Borrow, WatchHow::Subscribe];
                 Op::Watch(if self.chance(50) { self.pick(&waits) } else { self.pick(&looks) })
             }
             22 => Op::RegionChannel(self.below(3) + 1),

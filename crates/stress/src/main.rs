@@ -111,7 +111,8 @@ fn stress(options: &Options) -> Result<(), String> {
     silence();
     let watch = Watch::start(options.patience);
     let end = Instant::now() + Duration::from_secs(options.seconds);
-    let (mut rounds, mut memory) = (0, Memory::default());
+    let mut rounds = 0;
+    let mut memory = Memory::default();
     for nth in 0..options.rounds {
         if options.program.is_none() && Instant::now() >= end {
             break;

@@ -108,7 +108,8 @@ impl Memory {
             self.unclean = true;
             return Ok(());
         }
-        let (left, in_all) = (after - before, after - self.warm);
+        let left = after - before;
+        let in_all = after - self.warm;
         if left > SLACK || (!self.unclean && in_all > SLACK) {
             return Err(format!("{left} bytes are left of the program, {in_all} of all of them"));
         }

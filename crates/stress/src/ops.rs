@@ -110,7 +110,8 @@ impl Env {
             Op::Supervise(times, body) => self.supervise(*times, body),
             Op::Start(sets, body) => self.start(*sets, body).await,
             Op::CxJob(time) => {
-                let (value, time) = (world.books.value(), micros(*time));
+                let value = world.books.value();
+                let time = micros(*time);
                 let counted = world.books.task();
                 let job = cx.spawn_blocking(move || {
                     let _counted = counted;
@@ -131,7 +132,8 @@ impl Env {
         match op {
             Op::CancelScope(Where::Here, time) => scope.cancel(why(*time)),
             Op::CancelScope(Where::Thread, time) => {
-                let (scope, why) = (scope.clone(), why(*time));
+                let scope = scope.clone();
+                let why = why(*time);
                 world.thread(move |_| scope.cancel(why));
             }
             Op::StopScope => scope.stop(),

@@ -16,7 +16,8 @@ use crate::world::{Fail, World, quietly};
 
 /// Runs a program: what is wrong with what it came to.
 pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
-    let (books, panics) = (Books::new(program.bombs), PANICS.load(Relaxed));
+    let books = Books::new(program.bombs);
+    let panics = PANICS.load(Relaxed);
     let builder = Runtime::builder().workers(program.workers).blocking_threads(3);
     let builder = builder.seed(program.seed).operations_per_poll(program.operations);
     let builder = builder.cancel_streak_limit(program.cancel_streak).name("stress");

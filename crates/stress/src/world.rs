@@ -84,7 +84,8 @@ impl World {
     pub(crate) fn new(program: &Program, runtime: &Arc<Runtime>, books: &Arc<Books>) -> Arc<World> {
         let inbox = |receiver| Slot::new(Inbox { receiver, books: books.clone() });
         let channels = std::array::from_fn::<_, EACH, _>(|_| bounded(program.capacity));
-        let (mut senders, mut receivers) = (Vec::new(), Vec::new());
+        let mut senders = Vec::new();
+        let mut receivers = Vec::new();
         for (sender, receiver) in channels {
             senders.push(sender);
             receivers.push(inbox(receiver));

@@ -43,7 +43,8 @@ impl fmt::Display for Violation {
 
 impl From<Error> for Violation {
     fn from(error: Error) -> Violation {
-        let (code, text) = (error.kind.code(), error.kind.to_string());
+        let code = error.kind.code();
+        let text = error.kind.to_string();
         Violation { code, text, place: error.place, record: error.record }
     }
 }
@@ -185,7 +186,8 @@ impl Checker {
     }
 
     fn look_at_event(&mut self, event: &Event) {
-        let (seq, next) = (event.seq, self.next_seq);
+        let seq = event.seq;
+        let next = self.next_seq;
         let first = self.first.is_none();
         self.first.get_or_insert(seq);
         let (code, text) = match () {
@@ -256,7 +258,8 @@ impl Checker {
         if let Some(Err(breach)) = left.map(Refinement::finish) {
             self.ensure(false, breach.code, breach.text);
         }
-        let (mentions, here) = (core::mem::take(&mut self.mentions), (self.record, self.place));
+        let mentions = core::mem::take(&mut self.mentions);
+        let here = (self.record, self.place);
         for (mention, place, record) in mentions {
             (self.record, self.place) = (record, place);
             self.look_for(mention, recorded);
@@ -297,7 +300,8 @@ impl Checker {
 
     fn ensure(&mut self, holds: bool, code: &'static str, text: impl Into<String>) {
         if !holds {
-            let (place, record) = (self.place, self.record);
+            let place = self.place;
+            let record = self.record;
             self.keep(Violation { code, text: text.into(), place, record });
         }
     }

@@ -52,12 +52,14 @@ where
     L: IntoIterator<Item = Result<Record, Error>>,
     R: IntoIterator<Item = Result<Record, Error>>,
 {
-    let (mut left, mut right) = (Side::new(left), Side::new(right));
+    let mut left = Side::new(left);
+    let mut right = Side::new(right);
     let unread = |side| move |error| Unread { side, error };
     let mut before = VecDeque::new();
     let mut common = 0;
     let difference = loop {
-        let (l, r) = (left.next().map_err(unread(0))?, right.next().map_err(unread(1))?);
+        let l = left.next().map_err(unread(0))?;
+        let r = right.next().map_err(unread(1))?;
         match (l, r) {
             (None, None) => break None,
             (Some(l), Some(r)) if l == r => {

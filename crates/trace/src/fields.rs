@@ -127,9 +127,11 @@ pub(crate) fn take(tag: Tag, from: &mut impl Take) -> Result<Item, ErrorKind> {
             Event { seq, time, subject, kind }.into()
         }
         Tag::Choice => {
-            let (index, point) = (from.number("index")?, from.text("point")?.into());
+            let index = from.number("index")?;
+            let point = from.text("point")?.into();
             let subject = from.maybe("subject")?;
-            let (count, picked) = (from.number("count")?, from.number("picked")?);
+            let count = from.number("count")?;
+            let picked = from.number("picked")?;
             Choice { index, point, subject, count, picked }.into()
         }
         Tag::Label => {
@@ -137,15 +139,18 @@ pub(crate) fn take(tag: Tag, from: &mut impl Take) -> Result<Item, ErrorKind> {
             Label { class, number: from.number("number")?, text: from.text("text")?.into() }.into()
         }
         Tag::Host => {
-            let (seq, kind) = (from.number("seq")?, from.text("kind")?.into());
+            let seq = from.number("seq")?;
+            let kind = from.text("kind")?.into();
             HostEvent { seq, kind, fields: from.pairs("fields")? }.into()
         }
         Tag::Mark => {
-            let (seq, severity) = (from.number("seq")?, from.text("severity")?.into());
+            let seq = from.number("seq")?;
+            let severity = from.text("severity")?.into();
             Mark { seq, severity, text: from.text("text")?.into() }.into()
         }
         Tag::End => {
-            let (recorded, lost) = (from.number("recorded")?, from.number("lost")?);
+            let recorded = from.number("recorded")?;
+            let lost = from.number("lost")?;
             let digest = from.hash("digest")?;
             End { recorded, lost, digest, choices: from.number("choices")? }.into()
         }
@@ -158,8 +163,10 @@ fn take_header(from: &mut impl Take) -> Result<Header, ErrorKind> {
     if contract != asx_kernel::CONTRACT {
         return Err(ErrorKind::Contract { contract });
     }
-    let (program, host) = (from.text("program")?.into(), from.text("host")?.into());
-    let (seed, workers) = (from.number("seed")?, from.number("workers")?);
+    let program = from.text("program")?.into();
+    let host = from.text("host")?.into();
+    let seed = from.number("seed")?;
+    let workers = from.number("workers")?;
     let complete = from.flag("complete")?;
     let text = |(name, value)| match value {
         Value::Text(text) => Ok((name, text)),

@@ -96,7 +96,8 @@ impl<S: Source> Monitor<S> {
         }
         match self.end {
             Some(end) if end.digest != digest => {
-                let (seq, place) = (end.recorded, self.reader.place());
+                let seq = end.recorded;
+                let place = self.reader.place();
                 let digests = [end.digest, digest];
                 Err(Mismatch { seq, place, recorded: None, got: None, digests }.into())
             }
@@ -149,7 +150,8 @@ pub struct Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Mismatch { seq, place, recorded, got, digests: [before, now] } = self;
-        let (recorded, got) = (Side(recorded), Side(got));
+        let recorded = Side(recorded);
+        let got = Side(got);
         write!(f, "{}: event {seq} ({place}): ", self.status().name())?;
         write!(f, "recorded {recorded}, digest {before:016x}; now {got}, digest {now:016x}")
     }

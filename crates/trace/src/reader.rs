@@ -110,7 +110,8 @@ impl<S: Source> Iterator for Reader<S> {
             Stage::Ended => self.inner.finish().map(|()| None),
             Stage::Done => return None,
         };
-        let (number, place) = (self.records, self.inner.place());
+        let number = self.records;
+        let place = self.inner.place();
         self.stage = match item {
             Ok(Some(Record::End(_))) => Stage::Ended,
             Ok(Some(_)) => Stage::Open,

@@ -32,7 +32,8 @@ pub struct Header {
 impl Header {
     /// A header of a complete trace of one worker under seed 0.
     pub fn new(program: impl Into<String>, host: impl Into<String>) -> Header {
-        let (program, host) = (program.into(), host.into());
+        let program = program.into();
+        let host = host.into();
         let contract = asx_kernel::CONTRACT.into();
         Header { contract, program, host, seed: 0, workers: 1, complete: true, meta: Vec::new() }
     }
@@ -112,7 +113,8 @@ impl Choice {
             Point::ReadyTie(worker) => ("ready_tie", Some(worker as u64)),
             Point::StealStart(worker) => ("steal_start", Some(worker as u64)),
         };
-        let (count, picked) = (count as u64, picked as u64);
+        let count = count as u64;
+        let picked = picked as u64;
         Choice { index, point: point.into(), subject, count, picked }
     }
 }

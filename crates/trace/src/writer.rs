@@ -124,7 +124,8 @@ impl<S: Sink> Writer<S> {
     pub fn finish(mut self) -> Result<S, ErrorKind> {
         match self.stage {
             Stage::Open => {
-                let (recorded, digest) = (self.events, self.digest.value());
+                let recorded = self.events;
+                let digest = self.digest.value();
                 self.write(&End { recorded, lost: 0, digest, choices: self.choices }.into())?;
             }
             Stage::Ended => {}

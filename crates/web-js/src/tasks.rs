@@ -171,7 +171,8 @@ impl Tasks {
 
     fn with<R>(&self, at: u32, f: impl FnOnce(&mut Slot) -> R) -> R {
         let slots = &mut *self.slots.borrow_mut();
-        let (chunk, at) = (at as usize / CHUNK, at as usize % CHUNK);
+        let chunk = at as usize / CHUNK;
+        let at = at as usize % CHUNK;
         while slots.len() <= chunk {
             slots.push(Box::new(std::array::from_fn(|_| Slot::default())));
         }
@@ -195,8 +196,11 @@ async fn run(cx: Cx, mut told: Told, body: Body) -> Result<(), Rejected> {
 
 /// Runs the body; what it started has ended when this has.
 async fn function(cx: &Cx, told: &Told) -> Result<Settled, Cancelled> {
-    let (tasks, at) = (&told.tasks, told.at);
-    let (mut operation, mut begun, mut cancelled) = (Operation::new(cx), false, None);
+    let tasks = &told.tasks;
+    let at = told.at;
+    let mut operation = Operation::new(cx);
+    let mut begun = false;
+    let mut cancelled = None;
     let settled = poll_fn(|context| {
         if cancelled.is_none()
             && let Err(why) = ready!(operation.poll_proceed(context))
@@ -234,7 +238,8 @@ async fn drained(
     inside: Inside,
     settled: Result<Settled, Cancelled>,
 ) -> Result<Settled, Cancelled> {
-    let (mut operation, mut settled) = (Operation::new(cx), settled);
+    let mut operation = Operation::new(cx);
+    let mut settled = settled;
     inside.region.end();
     let region = CloseOnDrop(inside.region);
     poll_fn(|context| {

@@ -50,7 +50,8 @@ impl Demo {
         let slot: Rc<RefCell<Option<Scope<Cancelled>>>> = Rc::default();
         let to = slot.clone();
         let names = Names::default();
-        let (show, named) = (Start { name: "show".into(), ..Start::default() }, names.clone());
+        let show = Start { name: "show".into(), ..Start::default() };
+        let named = names.clone();
         let program = runtime.start_as(&show, async move |cx: Cx| {
             named.add(cx.id(), "show");
             let _: Result<(), Cancelled> = cx
@@ -65,7 +66,8 @@ impl Demo {
         // The first drain opens the scope.
         runtime.pump().map_err(|error| js_error(&error))?;
         let scope = slot.borrow_mut().take().ok_or("the show did not open")?;
-        let (tasks, count) = (Rc::default(), Cell::default());
+        let tasks = Rc::default();
+        let count = Cell::default();
         Ok(Demo { runtime, _program: program, scope, tasks, names, count })
     }
 
@@ -109,7 +111,8 @@ impl Demo {
 
     /// Starts a family: a task with children that sleep and compute by turns, for a while.
     pub fn family(&self, children: u32, rounds: u32) {
-        let (family, names) = (self.next(Made::Parent), self.names.clone());
+        let family = self.next(Made::Parent);
+        let names = self.names.clone();
         let body = move |cx: Cx| async move {
             let inside = cx.clone();
             inside
@@ -163,7 +166,8 @@ impl Demo {
     pub fn stats(&self) -> String {
         self.tasks.borrow_mut().retain(|task| !task.is_finished());
         let [cancel, timed, ready] = Lane::ALL.map(|lane| self.runtime.queued(lane));
-        let (info, certificate) = (self.runtime.pump_info(), self.runtime.certificate());
+        let info = self.runtime.pump_info();
+        let certificate = self.runtime.certificate();
         format!(
             "{{\"cancel\":{cancel},\"timed\":{timed},\"ready\":{ready},\"turn\":{},\"batch\":{},\
              \"state\":\"{:?}\",\"done\":[{},{},{},{}],\"timers\":{},\"events\":{}}}",

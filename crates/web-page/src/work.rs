@@ -77,7 +77,8 @@ fn spawn_local(tasks: u32, polls: u32, rounds: u32) -> Promise {
     let to = resolve.clone();
     let promise = Promise::new(&mut |done, _| *to.borrow_mut() = Some(done));
     for _ in 0..tasks {
-        let (left, resolve) = (left.clone(), resolve.clone());
+        let left = left.clone();
+        let resolve = resolve.clone();
         wasm_bindgen_futures::spawn_local(async move {
             for _ in 0..polls {
                 spin(rounds);

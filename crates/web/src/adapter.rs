@@ -134,7 +134,8 @@ impl Adapter {
             seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
         };
         let clock = AtomicBool::new(granted.has(Capability::Clock));
-        let (last, state) = (AtomicU64::new(0), Mutex::new(state));
+        let last = AtomicU64::new(0);
+        let state = Mutex::new(state);
         let clock_told = AtomicBool::new(false);
         Adapter { calls, last, clock, clock_told, owner: this_thread(), records, state }
     }
@@ -356,7 +357,8 @@ impl State {
         error_class: Option<Status>,
         detail: Vec<(&'static str, String)>,
     ) {
-        let (turn, batch) = (self.pump.host_turn_id(), self.pump.microtask_batch_id());
+        let turn = self.pump.host_turn_id();
+        let batch = self.pump.microtask_batch_id();
         let fairness = self.scheduler.fairness(0);
         let now = fairness.map_or((0, 0), |it| (it.streak(), it.limit(self.suggestion)));
         let (cancel_streak, cancel_streak_limit) = self.step.map_or(now, |step| step.streak);

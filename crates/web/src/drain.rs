@@ -9,7 +9,7 @@ use asx_kernel::lanes::{Decision, Lane};
 use asx_kernel::pump::{Enter, HostCall, Leave, Limit};
 use asx_kernel::status::Coded;
 use asx_kernel::time::Time;
-use asx_runtime::{Dispatch, Host, Runnable};
+use asx_runtime::{Begun, Dispatch, Host, RunContext, Runnable};
 
 use crate::adapter::{Entry, State};
 use crate::log::Decided;
@@ -28,7 +28,8 @@ impl Inner {
 
     fn drain(&self) {
         self.collect_timers();
-        let (mut now, mut ended) = (None, None);
+        let mut now = None;
+        let mut ended = None;
         let plainly = !self.every_step && !self.adapter.records;
         loop {
             // Shortcut: the way of nearly every poll.
@@ -62,7 +63,9 @@ impl Inner {
             let next = self.adapter.lock_quickly().next_plain();
             let Some(entry) = next else { return };
             // SAFETY: as in `poll`.
-            unsafe { entry.run_from(true) };
+            if let Some(begun) = unsafe { entry.begin(RunContext::from_lane(Lane::Ready)) } {
+                begun.run();
+            }
         }
     }
 
@@ -83,7 +86,8 @@ impl Inner {
     /// entry that finds nothing to poll is a step all the same.
     pub(crate) fn step(&self) -> Option<(u64, Lane, bool)> {
         let (decision, decided) = self.adapter.lock().decide()?;
-        let (task, lane) = (decision.token.0.id(), decision.lane);
+        let task = decision.token.0.id();
+        let lane = decision.lane;
         let polled = self.poll(decision);
         self.adapter.lock().polled(decided);
         Some((task, lane, polled))
@@ -91,16 +95,11 @@ impl Inner {
 
     fn poll(&self, decision: Decision<Entry>) -> bool {
         let Decision { lane, streak, limit, fallback, token: Entry(entry), .. } = decision;
-        // Whoever was asked to stop while it waited has another entry in the cancel lane.
-        let plain = lane != Lane::Cancel;
+        let dispatch = || Dispatch::new(0, lane, streak, limit).fallback(fallback);
+        let dispatch = self.core.recording().then(dispatch);
         // SAFETY: worker 0 is the thread that made this, which is not `Send`.
-        unsafe {
-            if self.core.recording() {
-                entry.run_recorded(plain, Dispatch::new(0, lane, streak, limit).fallback(fallback))
-            } else {
-                entry.run_from(plain)
-            }
-        }
+        let begun = unsafe { entry.begin(RunContext::from_lane(lane).recorded(dispatch)) };
+        begun.is_some_and(Begun::run)
     }
 
     fn leave(&self) {

@@ -148,7 +148,8 @@ impl Runtime {
         task: Task<(), Infallible>,
         shared: Rc<RefCell<Shared<T>>>,
     ) {
-        let (watched, lost) = (region.clone(), shared.clone());
+        let watched = region.clone();
+        let lost = shared.clone();
         let over = async move {
             let outcome = task.await;
             watched.end();

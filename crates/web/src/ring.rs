@@ -65,7 +65,8 @@ impl<T> Ring<T> {
         self.places.resize_with((2 * before).max(4), || None);
         // Half of the entries go to a new place, whichever those are.
         for number in (0..before).map(|n| self.first.wrapping_add(n)) {
-            let (from, to) = (number & (before - 1), self.place(number));
+            let from = number & (before - 1);
+            let to = self.place(number);
             self.places.swap(from, to);
         }
     }

@@ -123,7 +123,8 @@ impl Runtime {
             core.deny_time(true);
         }
         let root = core.root();
-        let (watches, every_step) = (RefCell::default(), config.pump.clock_check_every <= 1);
+        let watches = RefCell::default();
+        let every_step = config.pump.clock_check_every <= 1;
         Runtime { inner: Rc::new(Inner { adapter, core, root, watches, every_step }) }
     }
 

@@ -83,7 +83,8 @@ impl Inner {
             let told = watches.told.clone();
             let adapter = self.adapter.clone();
             let signal = Arc::new(Signal { adapter, at, told, set: AtomicBool::new(false) });
-            let (future, trapped) = (Box::pin(future), Box::new(trapped));
+            let future = Box::pin(future);
+            let trapped = Box::new(trapped);
             watches.places[at] = Some(Watch { future, trapped, signal: signal.clone() });
             signal
         };

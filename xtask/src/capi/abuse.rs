@@ -2,8 +2,9 @@
 //! bad argument, and wants the right status and an unchanged digest.
 //!
 //! For each parameter the header's type, name and comment say what can be wrong with it; the other
-//! arguments are good ones. Then every function is called where it may not be: from a wrong thread,
-//! from inside a drop callback, and from inside the program's own allocator.
+//! arguments are good ones. What asx_last_error says must be that parameter, by name and place.
+//! Then every function is called where it may not be: from a wrong thread, from inside a drop
+//! callback, and from inside the program's own allocator.
 
 use super::build::sources;
 use crate::Result;
@@ -35,6 +36,8 @@ struct Case {
     what: String,
     call: String,
     status: &'static str,
+    /// What is said of it afterwards: the function, and the argument's name and place.
+    told: String,
 }
 
 /// Writes the program; how many cases it has.
@@ -51,13 +54,18 @@ pub(super) fn generate(to: &Path) -> Result<usize> {
     let template = fs::read_to_string(sources().join("tests/c/abuse.c.in"));
     let template = template.map_err(|error| error.to_string())?;
     let mut bad = String::new();
-    for Case { what, call, status } in &cases {
-        let _ = writeln!(bad, "    BAD(\"{what}\", {call}, {status});");
+    for Case { what, call, status, told } in &cases {
+        let _ = writeln!(bad, "    BAD(\"{what}\", {call}, {status}, {told});");
     }
     let mut all = String::new();
     for function in &calls {
-        let call = call(function, None);
-        let _ = writeln!(all, "    BAD(\"{} where it may not\", {call}, wanted);", function.name);
+        let (name, call) = (&function.name, call(function, None));
+        let (wanted, told) = match name.as_str() {
+            // To ask what has gone wrong is allowed in hooks.
+            LAST_ERROR => ("wanted == ASX_REENTRANT ? ASX_OK : wanted", UNTOLD.to_owned()),
+            _ => ("wanted", format!("\"{name}\", NULL, 0")),
+        };
+        let _ = writeln!(all, "    BAD(\"{name} where it may not\", {call}, {wanted}, {told});");
     }
     let text = template.replace("@BAD@", bad.trim_end()).replace("@ALL@", all.trim_end());
     fs::write(to, text.replace("@COUNT@", &count.to_string()))
@@ -76,6 +84,25 @@ fn is_owned(function: &Function) -> bool {
 
 /// What every thread may call at any time.
 const ANYWHERE: [&str; 2] = ["asx_external_wake", "asx_thread_number"];
+
+/// It tells of failures, its own not among them.
+const LAST_ERROR: &str = "asx_last_error";
+
+/// Nothing is told of a call.
+const UNTOLD: &str = "NULL, NULL, 0";
+
+/// What asx_last_error says after a refusal because of one argument.
+fn told(function: &Function, at: usize, status: &str) -> String {
+    let kept = is_owned(function) && function.name != LAST_ERROR;
+    let name = &function.name;
+    match status {
+        _ if !kept || at == 0 || status == "ASX_OK" => UNTOLD.to_owned(),
+        "ASX_INVALID_ARGUMENT" | "ASX_STALE_HANDLE" => {
+            format!("\"{name}\", \"{}\", {}", function.params[at].name, at + 1)
+        }
+        _ => format!("\"{name}\", NULL, 0"),
+    }
+}
 
 /// Every function the header declares.
 pub(super) fn functions(header: &str) -> Vec<Function> {
@@ -162,7 +189,8 @@ fn good(param: &Param) -> String {
 const HANDLES: [&str; 6] =
     ["asx_region", "asx_task", "asx_obligation", "asx_channel", "asx_permit", "asx_witness"];
 /// Structs that lead with their size.
-const SIZED: [&str; 16] = [
+const SIZED: [&str; 17] = [
+    "asx_error_info",
     "asx_config",
     "asx_region_options",
     "asx_task_options",
@@ -192,7 +220,8 @@ fn cases(function: &Function, all: &[Function]) -> Vec<Case> {
         for (what, value, status) in wrongs(function, param, all) {
             let what = format!("{}: {} {what}", function.name, param.name);
             let status = expected(&function.name, &param.name, status);
-            cases.push(Case { what, call: call(function, Some((at, &value))), status });
+            let told = told(function, at, status);
+            cases.push(Case { what, call: call(function, Some((at, &value))), status, told });
         }
     }
     cases
@@ -268,21 +297,7 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
             wrongs.push(("is not UTF-8", String::from("\"\\xff\\xfe\""), BAD));
             wrongs.push(("does not end", String::from("endless"), BAD));
         }
-        ("size_t", "size" | "old_size") => {
-            wrongs.push(("is not the element's", String::from("3"), BAD));
-            wrongs.push(("overflows", String::from("SIZE_MAX"), BAD));
-        }
-        ("size_t", "room") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
-        ("size_t", "element_size") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
-        ("size_t", "capacity") => {
-            wrongs.push(("is zero", String::from("0"), BAD));
-            wrongs.push(("is giant", String::from("SIZE_MAX"), "ASX_RESOURCE_EXHAUSTED"));
-        }
-        ("size_t", "struct_size") => {
-            for value in ["0", "12", "20", "SIZE_MAX"] {
-                wrongs.push(("never was", value.to_owned(), BAD));
-            }
-        }
+        ("size_t", name) => wrongs.extend(wrong_sizes(&function.name, name)),
         ("asx_alloc_fn" | "asx_free_fn", _) => {
             wrongs.push(("is NULL", String::from("NULL"), BAD));
         }
@@ -292,6 +307,42 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
         ("asx_when", _) => {
             for value in ["(asx_when){ 1, 9, 0 }", "(asx_when){ 1, ASX_WHEN_AT, 1 }"] {
                 wrongs.push(("is none of its values", value.to_owned(), BAD));
+            }
+        }
+        _ => {}
+    }
+    wrongs
+}
+
+/// What can be wrong with a number of bytes or of things.
+fn wrong_sizes(function: &str, name: &str) -> Vec<Wrong> {
+    const BAD: &str = "ASX_INVALID_ARGUMENT";
+    let mut wrongs: Vec<Wrong> = Vec::new();
+    match (function, name) {
+        ("asx_region_alloc", "size") => {
+            wrongs.push(("is zero", String::from("0"), BAD));
+            for giant in ["SIZE_MAX", "SIZE_MAX / 2"] {
+                wrongs.push(("is giant", giant.to_owned(), "ASX_RESOURCE_EXHAUSTED"));
+            }
+        }
+        (_, "align") => {
+            for value in ["0", "3", "ASX_ALIGN_MOST * 2", "SIZE_MAX"] {
+                wrongs.push(("is none", value.to_owned(), BAD));
+            }
+        }
+        (_, "size" | "old_size") => {
+            wrongs.push(("is not the element's", String::from("3"), BAD));
+            wrongs.push(("overflows", String::from("SIZE_MAX"), BAD));
+        }
+        (_, "room") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
+        (_, "element_size") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
+        (_, "capacity") => {
+            wrongs.push(("is zero", String::from("0"), BAD));
+            wrongs.push(("is giant", String::from("SIZE_MAX"), "ASX_RESOURCE_EXHAUSTED"));
+        }
+        (_, "struct_size") => {
+            for value in ["0", "12", "20", "SIZE_MAX"] {
+                wrongs.push(("never was", value.to_owned(), BAD));
             }
         }
         _ => {}

@@ -117,7 +117,7 @@ fn argument(param: &Param) -> String {
         ("uint64_t", "now") => "any_time()",
         ("uint64_t", "max_steps") => "any(6)",
         ("uint64_t", "soft_ns") => "40 + any(400)",
-        ("uint64_t", "force_ns" | "span_ns") => "any(2) ? ASX_NONE : any(20)",
+        ("uint64_t", "force_ns" | "span_ns" | "grace_ns") => "any(2) ? ASX_NONE : any(20)",
         ("uint64_t", _) => "any(4)",
         ("uint32_t", _) => "(uint32_t)any(3)",
         ("int32_t", "kind") => "(int32_t)any(12)",

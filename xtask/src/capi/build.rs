@@ -14,12 +14,63 @@ use std::path::{Path, PathBuf};
 pub(super) const SONAME: &str = "libasx.so.0";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Nothing unwinds: the tables would only take room. For size, but not without inlining: the short
-/// ways through the boundary are worth their bytes.
-const FLAGS: &str = "-C force-unwind-tables=no -C llvm-args=-inline-threshold=120";
+/// One way to build the library.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Build {
+    /// As it is shipped.
+    Full,
+    /// For small machines: without journal, names and dumps.
+    Embedded,
+}
+
+impl Build {
+    pub(super) const ALL: [Build; 2] = [Build::Full, Build::Embedded];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Build::Full => "full",
+            Build::Embedded => "embedded",
+        }
+    }
+
+    fn features(self) -> &'static str {
+        match self {
+            Build::Full => "full",
+            Build::Embedded => "",
+        }
+    }
+
+    /// The profile of cargo, which is also its folder.
+    fn profile(self) -> &'static str {
+        match self {
+            Build::Full => "capi",
+            Build::Embedded => "capi-embedded",
+        }
+    }
+
+    fn folder(self) -> &'static str {
+        match self {
+            Build::Full => "lib",
+            Build::Embedded => "lib-embedded",
+        }
+    }
+
+    /// Nothing unwinds: the tables would only take room. The full build is for size, but not
+    /// without inlining: the short ways through the boundary are worth their bytes. In the embedded
+    /// one nothing is, and code that is the same in several places becomes a function.
+    fn flags(self) -> &'static str {
+        match self {
+            Build::Full => "-C force-unwind-tables=no -C llvm-args=-inline-threshold=120",
+            Build::Embedded => {
+                "-C force-unwind-tables=no -C llvm-args=-enable-machine-outliner=always"
+            }
+        }
+    }
+}
 
 /// The library, built.
 pub(super) struct Built {
+    pub(super) build: Build,
     pub(super) folder: PathBuf,
     /// Every function, sorted.
     pub(super) functions: Vec<String>,
@@ -27,12 +78,20 @@ pub(super) struct Built {
     pub(super) shared_size: u64,
 }
 
+impl Built {
+    /// The one object that is both libraries.
+    pub(super) fn object(&self) -> PathBuf {
+        self.folder.join("asx.o")
+    }
+}
+
 impl fmt::Display for Built {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kib = |size: u64| size.div_ceil(1024);
         write!(
             f,
-            "{} functions, static library {} KiB, shared library (stripped) {} KiB",
+            "{}: {} functions, static library {} KiB, shared library (stripped) {} KiB",
+            self.build.name(),
             self.functions.len(),
             kib(self.static_size),
             kib(self.shared_size)
@@ -46,14 +105,15 @@ pub(super) fn sources() -> PathBuf {
 }
 
 /// Builds both libraries.
-pub(super) fn library() -> Result<Built> {
+pub(super) fn library(how: Build) -> Result<Built> {
     let target = target_dir().join("capi");
-    let mut build = cargo("rustc --quiet -p asx-capi --no-default-features --profile capi --lib");
+    let mut build = cargo("rustc --quiet -p asx-capi --no-default-features --lib");
+    build.args(["--features", how.features(), "--profile", how.profile()]);
     build.args(["--crate-type", "staticlib", "--target-dir"]).arg(&target);
-    sh(build.env("RUSTFLAGS", FLAGS))?;
-    let folder = target.join("lib");
+    sh(build.env("RUSTFLAGS", how.flags()))?;
+    let folder = target.join(how.folder());
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let archive = target.join("capi/libasx_capi.a");
+    let archive = target.join(how.profile()).join("libasx_capi.a");
     let functions = exported(&archive)?;
     let object = folder.join("asx.o");
     let mut link = command("ld", &["-r", "--gc-sections", "-o"]);
@@ -63,6 +123,10 @@ pub(super) fn library() -> Result<Built> {
     }
     sh(link.arg(&archive))?;
     sh(command("objcopy", &["-w", "--keep-global-symbol=asx_*"]).arg(&object))?;
+    if how == Build::Embedded {
+        // The precompiled `core` has tables for unwinding all the same.
+        sh(command("objcopy", &["-R", ".eh_frame", "-R", ".rela.eh_frame"]).arg(&object))?;
+    }
     let (fixed, shared) = (folder.join("libasx.a"), folder.join(SONAME));
     let _ = fs::remove_file(&fixed);
     sh(command("ar", &["rcsD"]).arg(&fixed).arg(&object))?;
@@ -72,7 +136,7 @@ pub(super) fn library() -> Result<Built> {
     sh(command("strip", &["--strip-unneeded"]).arg(&shared))?;
     let size = |path: &Path| fs::metadata(path).map(|data| data.len()).unwrap_or(0);
     let (static_size, shared_size) = (size(&fixed), size(&shared));
-    Ok(Built { folder, functions, static_size, shared_size })
+    Ok(Built { build: how, folder, functions, static_size, shared_size })
 }
 
 fn exported(archive: &Path) -> Result<Vec<String>> {
@@ -89,8 +153,8 @@ fn exported(archive: &Path) -> Result<Vec<String>> {
 }
 
 /// Builds, and copies what a program needs below `prefix`.
-pub(super) fn install(prefix: &Path) -> Result {
-    let built = library()?;
+pub(super) fn install(prefix: &Path, how: Build) -> Result {
+    let built = library(how)?;
     println!("{built}");
     install_from(&built, prefix)
 }

@@ -4,19 +4,30 @@ mod abuse;
 mod answers;
 mod build;
 mod panics;
+mod sizes;
 mod test;
 
+use self::build::Build;
 use crate::Result;
 use crate::report::Verdict;
 use crate::shell::{cargo, run as sh};
 use std::path::PathBuf;
 
+const USAGE: &str = "usage: capi [--embedded] | capi install --prefix DIR [--embedded] | \
+                     capi (header | sizes | test)";
+
 pub(crate) fn run(args: &[String]) -> Result {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let (how, words) = match words[..] {
+        [ref rest @ .., "--embedded"] => (Build::Embedded, rest.to_vec()),
+        _ => (Build::Full, words),
+    };
     match words[..] {
-        [] => build::library().map(|built| println!("{built}")),
+        [] => build::library(how).map(|built| println!("{built}")),
+        ["install", "--prefix", prefix] => build::install(&PathBuf::from(prefix), how),
+        _ if how == Build::Embedded => Err(String::from(USAGE)),
         ["header"] => header(),
-        ["install", "--prefix", prefix] => build::install(&PathBuf::from(prefix)),
+        ["sizes"] => sizes::run(),
         ["test"] => match test::run() {
             Ok(told) => {
                 println!("{told}");
@@ -24,7 +35,7 @@ pub(crate) fn run(args: &[String]) -> Result {
             }
             Err(why) => Err(why),
         },
-        _ => Err(String::from("usage: capi [header | install --prefix DIR | test]")),
+        _ => Err(String::from(USAGE)),
     }
 }
 

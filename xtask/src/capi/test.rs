@@ -1,18 +1,44 @@
 //! The tests in C: two compilers, two levels of optimisation, sanitizers, valgrind, consumers.
 
-use super::build::{Built, SONAME, install_from, library, sources};
-use super::{abuse, answers, panics};
+use super::build::{Build, Built, SONAME, install_from, library, sources};
+use super::{abuse, answers, panics, sizes};
 use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
 use crate::{Result, apt};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 216 * 1024;
 
-const TESTS: [&str; 10] = [
-    "basics", "ends", "quiet", "handles", "threads", "hooks", "profiles", "pools", "ghosts",
+const TESTS: [&str; 13] = [
+    "basics",
+    "errors",
+    "storage",
+    "watchdogs",
+    "ends",
+    "quiet",
+    "handles",
+    "threads",
+    "hooks",
+    "profiles",
+    "pools",
+    "ghosts",
+    "memory",
+];
+/// Those that say nothing about what the full build has and this one lacks.
+const EMBEDDED: [&str; 12] = [
+    "embedded",
+    "basics",
+    "watchdogs",
+    "ends",
+    "quiet",
+    "handles",
+    "threads",
+    "hooks",
+    "profiles",
+    "pools",
+    "ghosts",
     "memory",
 ];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
@@ -37,10 +63,10 @@ const WAYS: [Way; 3] = [
 
 /// Everything; answers a line about what was done and what was not.
 pub(super) fn run() -> Result<String> {
-    let built = library()?;
+    let built = library(Build::Full)?;
     println!("{built}");
     symbols(&built)?;
-    let reviewed = panics::check(&built.folder.join("asx.o"))?;
+    let reviewed = panics::check(&built.object())?;
     let folder = target_dir().join("capi/tests");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let cases = abuse::generate(&folder.join("abuse.c"))?;
@@ -61,6 +87,7 @@ pub(super) fn run() -> Result<String> {
         Err(why) => skipped.push(format!("valgrind: {why}")),
     }
     let consumer = consumer_size(&folder)?;
+    let embedded = embedded(&folder)?;
     skipped.extend(consumers(&built, &folder)?);
     let skipped = match skipped.is_empty() {
         true => String::new(),
@@ -68,9 +95,27 @@ pub(super) fn run() -> Result<String> {
     };
     Ok(format!(
         "{built}; {programs} programs ran, {cases} abuse cases, {reviewed} functions reviewed for \
-         panics, stripped consumer {} KiB{skipped}",
+         panics, stripped consumer {} KiB; {embedded}{skipped}",
         consumer.div_ceil(1024)
     ))
+}
+
+/// The embedded build: it has every function, its programs are small, and they run.
+fn embedded(folder: &Path) -> Result<String> {
+    let built = library(Build::Embedded)?;
+    println!("{built}");
+    symbols(&built)?;
+    panics::check(&built.object())?;
+    for way in &WAYS {
+        for name in EMBEDDED {
+            let source = sources().join(format!("tests/c/{name}.c"));
+            let program = folder.join(format!("{name}-{}-embedded", way.name));
+            compile(&built, "gcc", C99, way, &source, &program)?;
+            sh(&mut Command::new(program))?;
+        }
+    }
+    let (program, library) = sizes::check(&built)?;
+    Ok(format!("embedded: programs up to {program} bytes of text, all of it {library}"))
 }
 
 const CLANG: [&str; 2] = ["clang", "libclang-rt-dev"];
@@ -147,7 +192,7 @@ fn suite(built: &Built, folder: &Path, c: &str, cpp: &str) -> Result<usize> {
             compile(built, c, C99, way, &folder.join(format!("{name}.c")), &into(name))?;
             sh(&mut Command::new(into(name)))?;
             count += 1;
-            if name == "fixtures" && way.name == "O2" {
+            if name == "fixtures" {
                 count += faults(built, folder, c)?;
             }
         }
@@ -211,7 +256,7 @@ fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
     install_from(built, &prefix)?;
     let example = sources().join("examples/c/pipeline.c");
     match have("pkg-config", &["pkg-config"]) {
-        Ok(()) => with_pkg_config(&prefix, &example, &folder.join("consumer"))?,
+        Ok(()) => with_pkg_config(&prefix, &folder.join("guide.c"), &folder.join("app"))?,
         Err(why) => skipped.push(format!("pkg-config: {why}")),
     }
     match have("cmake", &["cmake", "make"]) {
@@ -221,14 +266,18 @@ fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
     Ok(skipped)
 }
 
-fn with_pkg_config(prefix: &Path, example: &Path, to: &PathBuf) -> Result {
-    let packages = prefix.join("lib/pkgconfig");
-    let mut ask = command("pkg-config", &["--cflags", "--libs", "asx"]);
-    let flags = output(ask.env("PKG_CONFIG_PATH", packages))?;
-    let mut compile = command("cc", &["-std=c99", "-o"]);
-    compile.arg(to).arg(example).args(flags.split_whitespace());
-    sh(&mut compile)?;
-    sh(Command::new(to).env("LD_LIBRARY_PATH", prefix.join("lib")))
+/// The guide's own line, word by word, and the program it makes, with nothing set for either.
+fn with_pkg_config(prefix: &Path, program: &Path, folder: &Path) -> Result {
+    let io = |error: std::io::Error| error.to_string();
+    let text = fs::read_to_string(root().join("docs/C.md")).map_err(io)?;
+    let mut lines = text.lines().filter(|line| line.starts_with("cc app.c $(PKG_CONFIG_PATH="));
+    let line = lines.next().ok_or("docs/C.md has no line for pkg-config")?;
+    let line = line.replace("DIR", &prefix.to_string_lossy());
+    fs::create_dir_all(folder).map_err(io)?;
+    fs::copy(program, folder.join("app.c")).map_err(io)?;
+    let _ = fs::remove_file(folder.join("a.out"));
+    sh(command("sh", &["-ec", &line]).current_dir(folder))?;
+    sh(Command::new("./a.out").current_dir(folder).env_remove("LD_LIBRARY_PATH"))
 }
 
 fn with_cmake(prefix: &Path, example: &Path, folder: &Path) -> Result {

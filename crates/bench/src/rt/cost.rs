@@ -32,7 +32,8 @@ where
     N: Tasks + Service,
 {
     let case = |workload, peer, run| Case { workload, peer, unit: Unit::Wall, flavour, run };
-    let (tasks, requests) = (scale.of(100_000), scale.of(20_000));
+    let tasks = scale.of(100_000);
+    let requests = scale.of(20_000);
     let asx = flavour.asx();
     [
         case("journal_spawn", asx, Box::new(move || A::spawn_join(tasks))),
@@ -46,7 +47,8 @@ where
 
 /// Counting a poll against a poll, which counts itself.
 fn metrics(scale: Scale) -> [Case; 2] {
-    let (unit, flavour) = (Unit::Wall, Flavour::Single);
+    let unit = Unit::Wall;
+    let flavour = Flavour::Single;
     let times = scale.of(1000);
     let looping = move |count| {
         let clock = Clock::wall();

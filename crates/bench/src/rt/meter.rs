@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn the_waiter_is_woken_by_the_last_hit_and_only_by_it() {
-        let (tally, woken) = (Tally::new(2), Tally::new(1));
+        let tally = Tally::new(2);
+        let woken = Tally::new(1);
         let waker = Waker::from(woken.clone());
         let mut cx = Context::from_waker(&waker);
         let mut zero = pin!(tally.zero());

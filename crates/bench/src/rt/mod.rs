@@ -180,7 +180,8 @@ impl Roster {
         };
         add("timer_churn", Unit::Wall, Box::new(churn));
         add("timer_fire", Unit::Cpu, Box::new(move || R::fire(delays(scale))));
-        let (sleepers, nap) = (scale.of(10_000), Duration::from_millis(10));
+        let sleepers = scale.of(10_000);
+        let nap = Duration::from_millis(10);
         let wall = move || R::sleeps(sleepers, nap, Clock::wall);
         let cpu = move || R::sleeps(sleepers, nap, Clock::cpu);
         add("sleep_10k_wall", Unit::Wall, Box::new(wall));
@@ -190,7 +191,8 @@ impl Roster {
     fn service<R: Service>(&mut self, peer: &'static str, flavour: Flavour) {
         let requests = self.scale.of(20_000);
         let run = Box::new(move || R::mixed(requests));
-        let (workload, unit) = ("mixed_service", Unit::Wall);
+        let workload = "mixed_service";
+        let unit = Unit::Wall;
         self.cases.push(Case { workload, peer, unit, flavour, run });
     }
 }
@@ -208,7 +210,8 @@ fn swaps(live: u32, swaps: u32) -> (Vec<Duration>, Vec<Swap>) {
 /// Deadlines within 1 s at full size, none before all timers are registered.
 fn delays(scale: Scale) -> Vec<Duration> {
     let mut rng = DetRng::new(3, 0);
-    let (first, span) = (100_000 / scale.0, u64::from(900_000 / scale.0));
+    let first = 100_000 / scale.0;
+    let span = u64::from(900_000 / scale.0);
     let far = |_| Duration::from_micros(u64::from(first) + rng.next_u64() % span);
     (0..scale.of(100_000)).map(far).collect()
 }

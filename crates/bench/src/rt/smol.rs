@@ -103,9 +103,11 @@ impl<const THREADS: usize> Tasks for Smol<THREADS> {
 
     fn cancel(tasks: u32) -> f64 {
         Self::run(async move {
-            let (running, gone) = (Tally::new(tasks), Tally::new(tasks));
+            let running = Tally::new(tasks);
+            let gone = Tally::new(tasks);
             let spawn = |_| {
-                let (running, gone) = (running.clone(), Gone(gone.clone()));
+                let running = running.clone();
+                let gone = Gone(gone.clone());
                 EXECUTOR.spawn(async move {
                     let _gone = gone;
                     running.hit();

@@ -1,7 +1,8 @@
 /*
  * A burst of orders with deadlines: each order is a task that must be done within 50 us of its
  * arrival. Under the hft profile a call never does more than its bound; the governor is told to
- * meet deadlines while the burst lasts; what comes too late is cancelled, and says so.
+ * meet deadlines while the burst lasts; what comes too late is cancelled, and says so. The orders
+ * lie in memory of their region, which is gone when that is Closed: nobody frees them.
  */
 #include <asx.h>
 #include <stdio.h>
@@ -15,7 +16,6 @@ struct order {
     int filled;
 };
 
-static struct order orders[ORDERS];
 static asx_task tasks[ORDERS];
 
 static int32_t fill(asx_runtime *rt, asx_task task, void *ctx)
@@ -35,9 +35,11 @@ int main(void)
 {
     asx_config config;
     asx_runtime *rt = NULL;
-    asx_region root;
+    asx_region root, burst;
     asx_stats stats;
     asx_progress progress;
+    struct order *orders;
+    void *memory = NULL;
     uint64_t now = 0;
     int i, filled = 0, late = 0;
 
@@ -45,13 +47,17 @@ int main(void)
         || asx_runtime_create(&config, &rt) != ASX_OK)
         return 1;
     asx_region_root(rt, &root);
+    if (asx_region_open(rt, root, NULL, &burst) != ASX_OK
+        || asx_region_alloc(rt, burst, ORDERS * sizeof *orders, sizeof(int), &memory) != ASX_OK)
+        return 1;
+    orders = (struct order *)memory;
     asx_set_governor_mode(rt, ASX_SUGGEST_MEET_DEADLINES);
     for (i = 0; i < ORDERS; ++i) {
         asx_task_options options = ASX_TASK_OPTIONS_INIT;
         orders[i].work = (uint32_t)(i % 7);
         /* Every hundredth of the burst arrives a microsecond later. */
         options.budget.deadline = (uint64_t)(i / 20) * US + 50 * US;
-        asx_task_spawn(rt, root, asx_poll_with(fill, &orders[i]), &options, &tasks[i]);
+        asx_task_spawn(rt, burst, asx_poll_with(fill, &orders[i]), &options, &tasks[i]);
     }
     /* A call every two microseconds, each bounded by the profile. */
     progress.struct_size = (uint32_t)sizeof progress;

@@ -133,6 +133,28 @@ static void left_by_an_exception()
     EQUAL(rt.outcome(task), ASX_OUTCOME_PANICKED);
 }
 
+struct point {
+    point(double x, double y) : x(x), y(y) {}
+    double x, y;
+};
+
+static void in_the_memory_of_a_region()
+{
+    asx::runtime rt;
+    asx_region region = rt.open(rt.root());
+    point *made = rt.make<point>(region, 3.0, 4.0);
+    EQUAL(made->x + made->y, 7);
+    EQUAL(reinterpret_cast<uintptr_t>(made) % alignof(point), 0);
+    OK(asx_region_end(rt.get(), region));
+    asx_status refused = ASX_OK;
+    try {
+        rt.make<point>(region, 3.0, 4.0);
+    } catch (const asx::error &thrown) {
+        refused = thrown.status();
+    }
+    EQUAL(refused, ASX_REGION_CLOSED);
+}
+
 int main()
 {
     pipeline();
@@ -140,6 +162,7 @@ int main()
     owners();
     owned_by_a_task();
     left_by_an_exception();
+    in_the_memory_of_a_region();
     puts("owners: ok");
     return 0;
 }

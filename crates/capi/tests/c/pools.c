@@ -204,7 +204,7 @@ static void neighbours(void)
     EQUAL(visits > in_calls, 1);
     neighbour = NULL;
     EQUAL(stats_of(kept).pool_spills, 0);
-    OK(asx_verify(kept, NULL, 0, NULL));
+    verify(kept);
     OK(asx_runtime_destroy(kept));
 }
 

@@ -161,7 +161,7 @@ static void limits(void)
     for (i = 0; i < made; ++i)
         OK(asx_task_release(rt, tasks[i]));
     OK(asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), NULL, &task));
-    OK(asx_verify(rt, NULL, 0, NULL));
+    verify(rt);
     stats.struct_size = (uint32_t)sizeof stats;
     OK(asx_get_stats(rt, &stats));
     EQUAL(stats.pool_spills, 0);
@@ -190,7 +190,7 @@ static void small_pools(void)
             break;
     }
     EQUAL(made > 100 && made < 10000, 1);
-    OK(asx_verify(rt, NULL, 0, NULL));
+    verify(rt);
     OK(asx_runtime_destroy(rt));
 }
 
@@ -290,8 +290,8 @@ static void watchdogs(void)
         stats.struct_size = (uint32_t)sizeof stats;
         OK(asx_get_stats(rt, &stats));
         EQUAL(stats.watchdogs, 1);
-        EQUAL(warnings, i + 1);
-        OK(asx_task_set_watchdog(rt, kicked, ASX_NONE));
+        EQUAL(warnings, has(ASX_FEATURE_DUMP) ? i + 1 : 0);
+        OK(asx_task_set_watchdog(rt, kicked, ASX_NONE, ASX_NONE));
         drain(rt, 1000 * MS);
         OK(asx_get_stats(rt, &stats));
         EQUAL(stats.watchdogs, 1);
@@ -339,8 +339,9 @@ static void watchdogs_degrade_in_order(void)
     drain(rt, 100 * MS);
     for (i = 0; i < 3; ++i)
         EQUAL(outcome(rt, tasks[i]), ASX_OUTCOME_CANCELLED);
-    EQUAL(lines, 3);
-    EQUAL(strcmp(logged[0], logged[1]) < 0 && strcmp(logged[1], logged[2]) < 0, 1);
+    EQUAL(lines, has(ASX_FEATURE_DUMP) ? 3 : 0);
+    if (lines > 0)
+        EQUAL(strcmp(logged[0], logged[1]) < 0 && strcmp(logged[1], logged[2]) < 0, 1);
     OK(asx_runtime_destroy(rt));
 }
 

@@ -6,7 +6,7 @@
       { ASX_NONE, ASX_NONE, ASX_NONE }, 0, 0 }
 #define ASX_TASK_OPTIONS_INIT                                                                      \
     { (uint32_t)sizeof(asx_task_options), ASX_PRIORITY_DEFAULT,                                    \
-      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0 }
+      { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0, ASX_NONE }
 
 /* So many nanoseconds from now. */
 static inline asx_when asx_after(uint64_t ns)

@@ -151,8 +151,10 @@ pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let (before, after) = (schedule.deviations.len(), shrunk.schedule.deviations.len());
-    let (token, words) = (shrunk.schedule.token(), shrunk.log.words(|task| format!("{task:?}")));
+    let before = schedule.deviations.len();
+    let after = shrunk.schedule.deviations.len();
+    let token = shrunk.schedule.token();
+    let words = shrunk.log.words(|task| format!("{task:?}"));
     if options.json {
         let value = serde_json::json!({
             "id": scenario.id, "token": token, "before": before, "after": after,

@@ -43,7 +43,8 @@ impl Difference {
         let longest = one.journal.len().max(other.journal.len());
         let sides = |at: usize| [one, other].map(|run| run.journal.get(at).cloned());
         let first = (0..longest).map(|at| (at, sides(at))).find(|(_, [one, other])| one != other);
-        let (hosts, logs) = (hosts.map(str::to_owned), [one.log(), other.log()]);
+        let hosts = hosts.map(str::to_owned);
+        let logs = [one.log(), other.log()];
         let delta = delta(&hosts, [one, other]);
         Some(Difference { which, hosts, delta, what, first, logs })
     }

@@ -77,7 +77,8 @@ type Shop = BoxFuture<'static, Result<(), Cancelled>>;
 fn on_threads() -> Result<(Books, Duration), String> {
     let served = Arc::new(AtomicU64::new(0));
     let runtime = Runtime::builder().workers(2).build().map_err(|error| error.to_string())?;
-    let (total, over) = (u64::from(LARGE.customers * LARGE.orders), AtomicBool::new(false));
+    let total = u64::from(LARGE.customers * LARGE.orders);
+    let over = AtomicBool::new(false);
     let bar = bar(total);
     std::thread::scope(|threads| {
         threads.spawn(|| {
@@ -133,7 +134,8 @@ fn found(out: &mut impl Write) -> io::Result<ExitCode> {
             if let Some(violation) = verified.violations.first() {
                 return stop(out, &violation.to_string());
             }
-            let (events, digest) = (verified.events, verified.digest);
+            let events = verified.events;
+            let digest = verified.digest;
             writeln!(out, "     {events} events, digest {digest:016x}, as the laws allow")?;
         }
     }

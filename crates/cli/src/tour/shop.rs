@@ -51,7 +51,8 @@ pub(crate) async fn run(cx: &Cx, plan: Plan, served: &Arc<AtomicU64>) -> Result<
     let bought = cx
         .scope(async |s: Scope<Cancelled>| {
             for n in 0..plan.clerks {
-                let (queue, stock) = (queue.clone(), stock.clone());
+                let queue = queue.clone();
+                let stock = stock.clone();
                 drop(s.task(format!("clerk {n}")).spawn(async move |cx: Cx| {
                     while let Some(order) = next(&cx, &queue).await? {
                         let sold = sell(&cx, &stock, plan.careless).await?;
@@ -63,7 +64,8 @@ pub(crate) async fn run(cx: &Cx, plan: Plan, served: &Arc<AtomicU64>) -> Result<
             }
             let mut customers = Vec::new();
             for n in 0..plan.customers {
-                let (counter, served) = (counter.clone(), served.clone());
+                let counter = counter.clone();
+                let served = served.clone();
                 let customer = s.task(format!("customer {n}"));
                 customers.push(customer.spawn(async move |cx: Cx| {
                     let mut bought = 0;

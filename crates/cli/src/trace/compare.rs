@@ -10,7 +10,8 @@ use std::path::PathBuf;
 const CONTEXT: usize = 5;
 
 pub(super) fn compare(paths: [&PathBuf; 2], json: bool, out: &mut impl Write) -> Done {
-    let (left, right) = (file::open(paths[0])?, file::open(paths[1])?);
+    let left = file::open(paths[0])?;
+    let right = file::open(paths[1])?;
     let compared = asx_trace::diff(left, right, CONTEXT);
     let compared = compared.map_err(|unread| file::unusable(paths[unread.side], &unread.error))?;
     if json {

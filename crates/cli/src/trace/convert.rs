@@ -15,7 +15,8 @@ pub(super) fn convert(
 ) -> Done {
     let codec = file::codec(output, to)?;
     let reader = file::open(input)?;
-    let (from, header) = (reader.codec(), reader.header().clone());
+    let from = reader.codec();
+    let header = reader.header().clone();
     let (draft, sink) = file::Draft::new(output, input)?;
     let unwritable = |error| file::unusable(output, &error);
     let mut writer = Writer::new(sink, codec, &header).map_err(unwritable)?;

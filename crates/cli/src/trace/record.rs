@@ -117,11 +117,13 @@ fn fill(
     }
     if let Some(last) = record.events.last() {
         for failure in failures {
-            let (severity, text) = ("failure".to_owned(), clipped(failure));
+            let severity = "failure".to_owned();
+            let text = clipped(failure);
             writer.write(&Mark { seq: last.seq, severity, text }.into())?;
         }
     }
-    let (recorded, digest) = (record.recorded, record.digest);
+    let recorded = record.recorded;
+    let digest = record.digest;
     let lost = recorded - record.events.len() as u64;
     writer.write(&End { recorded, lost, digest, choices: 0 }.into())?;
     writer.finish().map(drop)

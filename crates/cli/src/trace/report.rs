@@ -40,8 +40,10 @@ pub(super) fn tell(
     json: bool,
     out: &mut impl Write,
 ) -> Result<(), Failed> {
-    let (verdict, path) = (&run.verdict, path.display());
-    let (events, marks) = (verdict.events, run.marks.len());
+    let verdict = &run.verdict;
+    let path = path.display();
+    let events = verdict.events;
+    let marks = run.marks.len();
     if json {
         let object = serde_json::json!({
             "file": path.to_string(),

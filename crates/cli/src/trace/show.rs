@@ -65,7 +65,8 @@ impl Show {
 
 fn write_header(header: &Header, out: &mut impl Write) -> io::Result<()> {
     let Header { contract, program, host, seed, workers, complete, meta } = header;
-    let (program, host) = (plain(program), plain(host));
+    let program = plain(program);
+    let host = plain(host);
     writeln!(out, "{program} on {host}, seed {seed}, workers {workers}, {contract}")?;
     if !complete {
         writeln!(out, "its first events are missing")?;
@@ -83,7 +84,9 @@ impl Names {
             Record::Event(event) => self.write_event(event, out),
             Record::Choice(choice) => {
                 let subject = choice.subject.map(|of| format!(" of {of}")).unwrap_or_default();
-                let (point, picked, count) = (plain(&choice.point), choice.picked, choice.count);
+                let point = plain(&choice.point);
+                let picked = choice.picked;
+                let count = choice.count;
                 writeln!(out, "  choice {}: {point}{subject}: {picked} of {count}", choice.index)
             }
             Record::Label(label) => {
@@ -104,11 +107,13 @@ impl Names {
                 writeln!(out)
             }
             Record::Mark(mark) => {
-                let (severity, text) = (plain(&mark.severity), plain(&mark.text));
+                let severity = plain(&mark.severity);
+                let text = plain(&mark.text);
                 writeln!(out, "  {severity} at event {}: {text}", mark.seq)
             }
             Record::End(end) => {
-                let (recorded, lost) = (end.recorded, end.lost);
+                let recorded = end.recorded;
+                let lost = end.lost;
                 writeln!(out, "{recorded} events, {lost} lost, digest {:016x}", end.digest)
             }
         }

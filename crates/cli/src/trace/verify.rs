@@ -7,7 +7,8 @@ use std::path::Path;
 pub(super) fn verify(path: &Path, strict: bool, json: bool, out: &mut impl Write) -> Done {
     let mut reader = file::open(path)?;
     let report = asx_trace::verify(&mut reader, strict);
-    let (codec, digest) = (reader.codec().name(), format!("{:016x}", report.digest));
+    let codec = reader.codec().name();
+    let digest = format!("{:016x}", report.digest);
     if json {
         let violations: Vec<_> = report
             .violations
@@ -37,7 +38,8 @@ pub(super) fn verify(path: &Path, strict: bool, json: bool, out: &mut impl Write
     for violation in &report.violations {
         writeln!(out, "{}: {}", path.display(), plain(&violation.to_string()))?;
     }
-    let (events, choices) = (report.events, report.choices);
+    let events = report.events;
+    let choices = report.choices;
     let verdict = match (report.holds(), strict) {
         (true, true) => "lawful",
         (true, false) => "whole",

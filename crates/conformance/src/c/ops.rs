@@ -158,6 +158,7 @@ impl Shared {
                     watchdog_ns: ASX_NONE,
                     flags: 0,
                     reserved: 0,
+                    watchdog_grace_ns: ASX_NONE,
                 };
                 let body = self.body(runner, own);
                 let mut task = blank!(AsxTask);

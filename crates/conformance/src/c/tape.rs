@@ -220,7 +220,7 @@ impl Show for &AsxTaskOptions {
         let budget = self.budget;
         format!(
             "&(asx_task_options){{ sizeof(asx_task_options), {}u, {{ {}u, {}u, {}u }}, ASX_NONE, \
-             0, 0 }}",
+             0, 0, ASX_NONE }}",
             self.priority, budget.deadline, budget.polls, budget.cost
         )
     }

@@ -328,7 +328,15 @@ impl<T, W> Channel<T, W> {
     }
 
     /// Whether a slot can be had at once.
+    #[inline]
     fn admit(&self) -> Result<(), TryReserveError> {
+        let free = self.senders > 0 && self.waiters.line.is_empty() && self.has_room();
+        if free && !self.receiver_closed { Ok(()) } else { self.refusal() }
+    }
+
+    /// The same, where it is not obvious.
+    #[cold]
+    fn refusal(&self) -> Result<(), TryReserveError> {
         if self.is_disconnected() {
             Err(TryReserveError::Disconnected)
         } else if !self.waiters.line.is_empty() || !self.has_room() {

@@ -114,26 +114,22 @@ fn find<Q: Queues>(
     let limit = fairness.limit(suggestion);
     let may_go = fairness.cancel_may_go(suggestion);
     let own = fairness.decide(pending, suggestion);
-    match own {
-        Some(verdict) if !verdict.fallback || !Q::STEALS => take(queues, verdict, pending),
-        None if !Q::STEALS => None,
+    if Q::STEALS && own.is_none_or(|own| own.fallback) {
         // Nothing the worker sees may go as it is: see the module's points 2 and 3.
-        _ => {
-            let wanted = if may_go { &Lane::ALL[..] } else { &Lane::ALL[1..] };
-            let stolen = |Stolen { entry, place, victim }: Stolen<Q::Entry>, fallback| {
-                let verdict = Verdict { lane: place.lane(), fallback, limit };
-                let (origin, turn) = (Origin::Stolen(victim), Turn::default());
-                (Chosen { verdict, place, origin, pending, turn }, entry)
-            };
-            if let Some(other) = queues.steal(wanted) {
-                return Some(stolen(other, false));
-            }
-            match own {
-                Some(fallback) => take(queues, fallback, pending),
-                None => queues.steal(&[Lane::Cancel]).map(|cancel| stolen(cancel, true)),
-            }
+        let wanted = if may_go { &Lane::ALL[..] } else { &Lane::ALL[1..] };
+        let stolen = |Stolen { entry, place, victim }: Stolen<Q::Entry>, fallback| {
+            let verdict = Verdict { lane: place.lane(), fallback, limit };
+            let (origin, turn) = (Origin::Stolen(victim), Turn::default());
+            (Chosen { verdict, place, origin, pending, turn }, entry)
+        };
+        if let Some(other) = queues.steal(wanted) {
+            return Some(stolen(other, false));
+        }
+        if own.is_none() {
+            return queues.steal(&[Lane::Cancel]).map(|cancel| stolen(cancel, true));
         }
     }
+    take(queues, own?, pending)
 }
 
 /// Takes from what the worker sees: global, then local, unless that has been passed as often as is

@@ -81,9 +81,9 @@ record! {
     /// ```
     /// use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
     /// let mut lanes = Lanes::new();
-    /// let low = lanes.push(Place::Ready(Priority(1)), "low", false);
-    /// lanes.push(Place::Ready(Priority(9)), "high", false);
-    /// assert_eq!(lanes.pop(Lane::Ready), Some((Place::Ready(Priority(9)), "high")));
+    /// let low = lanes.push(Place::ready(Priority(1)), "low", false);
+    /// lanes.push(Place::ready(Priority(9)), "high", false);
+    /// assert_eq!(lanes.pop(Lane::Ready), Some((Place::ready(Priority(9)), "high")));
     /// assert_eq!((lanes.remove(low), lanes.remove(low)), (Some("low"), None));
     /// ```
     #[derive(Clone, Debug)]
@@ -121,10 +121,10 @@ impl<T> Lanes<T> {
     pub fn push(&mut self, place: Place, token: T, pinned: bool) -> EntryId {
         let id = self.admit(place, token, pinned);
         let links = &mut self.links[..];
-        match place {
-            Place::Cancel(priority) => self.cancel.push(links, id.slot, priority),
-            Place::Timed(deadline) => self.push_timed(id.slot, deadline, id.seq),
-            Place::Ready(priority) => self.ready.push(links, id.slot, priority),
+        match place.lane() {
+            Lane::Cancel => self.cancel.push(links, id.slot, place.priority()),
+            Lane::Timed => self.push_timed(id.slot, place, id.seq),
+            Lane::Ready => self.ready.push(links, id.slot, place.priority()),
         }
         id
     }
@@ -147,10 +147,11 @@ impl<T> Lanes<T> {
             other.is_none_or(|other| other.word() <= word)
         };
         let links = &mut self.links[..];
-        match place {
-            Place::Cancel(level) => self.cancel.insert(links, id.slot, level, goes_first),
-            Place::Timed(deadline) => self.push_timed(id.slot, deadline, word),
-            Place::Ready(level) => self.ready.insert(links, id.slot, level, goes_first),
+        let level = place.priority();
+        match place.lane() {
+            Lane::Cancel => self.cancel.insert(links, id.slot, level, goes_first),
+            Lane::Timed => self.push_timed(id.slot, place, word),
+            Lane::Ready => self.ready.insert(links, id.slot, level, goes_first),
         }
         id
     }
@@ -165,9 +166,10 @@ impl<T> Lanes<T> {
         EntryId { seq, slot }
     }
 
-    fn push_timed(&mut self, slot: u32, deadline: Time, seq: u64) {
+    fn push_timed(&mut self, slot: u32, place: Place, seq: u64) {
         let links = &mut self.links[..];
-        let node = Node { deadline: deadline.as_nanos(), seq, at: slot };
+        let deadline = place.deadline().map_or(u64::MAX, Time::as_nanos);
+        let node = Node { deadline, seq, at: slot };
         self.timed.push(node, |at, position| links[at as usize].prev = position);
     }
 
@@ -316,13 +318,13 @@ impl<T> Lanes<T> {
         self.len[place.lane() as usize] -= 1;
         self.stealable[place.lane() as usize] -= usize::from(!entry.pinned);
         let links = &mut self.links[..];
-        match place {
-            Place::Cancel(priority) => self.cancel.remove(links, slot, priority),
-            Place::Timed(_) => {
+        match place.lane() {
+            Lane::Cancel => self.cancel.remove(links, slot, place.priority()),
+            Lane::Timed => {
                 let position = links[slot as usize].prev;
                 self.timed.remove(position, |at, position| links[at as usize].prev = position);
             }
-            Place::Ready(priority) => self.ready.remove(links, slot, priority),
+            Lane::Ready => self.ready.remove(links, slot, place.priority()),
         }
         self.links[slot as usize].next = self.free;
         self.free = slot;
@@ -334,7 +336,7 @@ impl<T> Lanes<T> {
 mod tests {
     use super::*;
 
-    const READY: Place = Place::Ready(Priority::DEFAULT);
+    const READY: Place = Place::ready(Priority::DEFAULT);
 
     #[test]
     fn an_id_goes_stale_with_its_entry_though_the_slot_lives_on() {
@@ -364,9 +366,9 @@ mod tests {
     #[test]
     fn by_word_equals_go_in_the_order_of_their_words() {
         let places: [fn(u8) -> Place; 3] = [
-            |level| Place::Cancel(Priority(level)),
-            |level| Place::Timed(Time::from_millis(255 - u64::from(level))),
-            |level| Place::Ready(Priority(level)),
+            |level| Place::cancel(Priority(level)),
+            |level| Place::timed(Time::from_millis(255 - u64::from(level))),
+            |level| Place::ready(Priority(level)),
         ];
         for place in places {
             let lane = place(0).lane();
@@ -390,9 +392,9 @@ mod tests {
     fn the_oldest_is_the_oldest_whatever_its_word() {
         let mut lanes: Lanes<u64> = Lanes::new();
         for (level, word) in [(1, 9), (2, 1), (1, 3)] {
-            lanes.push_by_word(Place::Ready(Priority(level)), word, false);
+            lanes.push_by_word(Place::ready(Priority(level)), word, false);
         }
-        assert_eq!(lanes.pop_oldest(), Some((Place::Ready(Priority(1)), 9)));
+        assert_eq!(lanes.pop_oldest(), Some((Place::ready(Priority(1)), 9)));
     }
 
     #[test]
@@ -403,7 +405,7 @@ mod tests {
         for token in 0..3 {
             lanes.push(READY, token, false);
         }
-        lanes.push(Place::Ready(Priority(127)), 9, false);
+        lanes.push(Place::ready(Priority(127)), 9, false);
         let mut take = |answer| {
             lanes.pop_ready_tied(|count| {
                 assert_eq!(count, if answer == 1 { 3 } else { 2 });
@@ -413,14 +415,14 @@ mod tests {
         assert_eq!(take(1), Some((READY, 1)));
         assert_eq!(take(usize::MAX), Some((READY, 2)), "too large counts as the last");
         assert_eq!(lanes.pop_ready_tied(unasked), Some((READY, 0)));
-        assert_eq!(lanes.pop_ready_tied(unasked), Some((Place::Ready(Priority(127)), 9)));
+        assert_eq!(lanes.pop_ready_tied(unasked), Some((Place::ready(Priority(127)), 9)));
     }
 
     #[test]
     fn check_names_what_is_broken() {
         let broken = |harm: fn(&mut Lanes<u8>)| {
             let mut lanes = Lanes::new();
-            for place in [Place::Cancel(Priority(1)), Place::Timed(Time::ZERO), READY] {
+            for place in [Place::cancel(Priority(1)), Place::timed(Time::ZERO), READY] {
                 lanes.push(place, 1, true);
                 lanes.push(place, 2, false);
             }

@@ -25,23 +25,56 @@ impl Priority {
 }
 
 /// A lane with its primary key; among equals the insertion sequence decides.
+///
+/// Two plain numbers rather than an enum of keys of two sizes: those a compiler passes in
+/// registers, which a worker does with every entry it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// The cancel lane: highest priority first.
-    Cancel(Priority),
-    /// The timed lane: earliest deadline first. The deadline orders, it does not delay.
-    Timed(Time),
-    /// The ready lane: highest priority first.
-    Ready(Priority),
+pub struct Place {
+    lane: Lane,
+    /// A priority, or in the timed lane a deadline in nanoseconds.
+    key: u64,
 }
 
 impl Place {
+    /// The cancel lane: highest priority first.
+    #[inline]
+    pub const fn cancel(priority: Priority) -> Place {
+        Place { lane: Lane::Cancel, key: priority.0 as u64 }
+    }
+
+    /// The timed lane: earliest deadline first. The deadline orders, it does not delay.
+    #[inline]
+    pub const fn timed(deadline: Time) -> Place {
+        Place { lane: Lane::Timed, key: deadline.as_nanos() }
+    }
+
+    /// The ready lane: highest priority first.
+    #[inline]
+    pub const fn ready(priority: Priority) -> Place {
+        Place { lane: Lane::Ready, key: priority.0 as u64 }
+    }
+
     /// The lane.
+    #[inline]
     pub const fn lane(self) -> Lane {
-        match self {
-            Place::Cancel(_) => Lane::Cancel,
-            Place::Timed(_) => Lane::Timed,
-            Place::Ready(_) => Lane::Ready,
+        self.lane
+    }
+
+    /// The deadline, in the timed lane.
+    #[inline]
+    pub const fn deadline(self) -> Option<Time> {
+        match self.lane {
+            Lane::Timed => Some(Time::from_nanos(self.key)),
+            Lane::Cancel | Lane::Ready => None,
+        }
+    }
+
+    /// The priority; the usual one in the timed lane, where it has no say.
+    #[inline]
+    pub const fn priority(self) -> Priority {
+        match self.lane {
+            Lane::Timed => Priority::DEFAULT,
+            Lane::Cancel | Lane::Ready => Priority(self.key as u8),
         }
     }
 }
@@ -56,7 +89,10 @@ mod tests {
         assert_eq!(Lane::ALL.map(Lane::name), ["cancel", "timed", "ready"]);
         assert_eq!(Priority::DEFAULT, Priority(128));
         let places =
-            [Place::Cancel(Priority(1)), Place::Timed(Time::ZERO), Place::Ready(Priority(1))];
+            [Place::cancel(Priority(1)), Place::timed(Time::ZERO), Place::ready(Priority(1))];
         assert_eq!(places.map(Place::lane), Lane::ALL);
+        assert_eq!(places.map(Place::deadline), [None, Some(Time::ZERO), None]);
+        let usual = Priority::DEFAULT;
+        assert_eq!(places.map(Place::priority), [Priority(1), usual, Priority(1)]);
     }
 }

@@ -65,8 +65,8 @@ record! {
     /// use asx_kernel::choose::First;
     /// use asx_kernel::lanes::*;
     /// let mut scheduler = Scheduler::new(SchedulerConfig::default());
-    /// scheduler.enqueue(Source::Local(0), Place::Ready(Priority::DEFAULT), 7u64, false);
-    /// scheduler.enqueue(Source::Global, Place::Cancel(Priority::DEFAULT), 8, false);
+    /// scheduler.enqueue(Source::Local(0), Place::ready(Priority::DEFAULT), 7u64, false);
+    /// scheduler.enqueue(Source::Global, Place::cancel(Priority::DEFAULT), 8, false);
     /// let mut next = || scheduler.next(0, Suggestion::NoPreference, &mut First).map(|d| d.token);
     /// assert_eq!([next(), next(), next()], [Some(8), Some(7), None]);
     /// ```
@@ -147,6 +147,7 @@ impl<T: Token> Scheduler<T> {
 
     /// Decides and dispatches for a worker. `None`: nothing it could run, back off. Entries that
     /// turn out to be dead are [set aside](Scheduler::set_aside): they are no dispatches.
+    #[inline]
     pub fn next(
         &mut self,
         worker: usize,
@@ -166,6 +167,7 @@ impl<T: Token> Scheduler<T> {
         self.dispatch::<false>(0, suggestion, choose)
     }
 
+    #[inline]
     fn dispatch<const STEALS: bool>(
         &mut self,
         worker: usize,
@@ -196,7 +198,7 @@ impl<T: Token> Scheduler<T> {
         suggestion: Suggestion,
     ) -> Decision<T> {
         debug_assert!(self.is_empty() && self.workers[0].fairness.streak() == 0);
-        let (lane, place) = (Lane::Ready, Place::Ready(Priority::DEFAULT));
+        let (lane, place) = (Lane::Ready, Place::ready(Priority::DEFAULT));
         let limit = self.workers[0].fairness.limit(suggestion);
         let verdict = Verdict { lane, fallback: false, limit };
         let (pending, turn) = (Pending::of(|other| other == lane), Turn::default());
@@ -204,6 +206,7 @@ impl<T: Token> Scheduler<T> {
     }
 
     /// Counts a dispatch and writes it down.
+    #[inline]
     fn decided(&mut self, worker: usize, chosen: Chosen, token: T) -> Decision<T> {
         let Worker { fairness, certificate, .. } = &mut self.workers[worker];
         let Chosen { verdict, origin: source, pending, .. } = chosen;
@@ -288,8 +291,8 @@ mod tests {
         let mut plain = Scheduler::new(SchedulerConfig::default());
         plain.unchained = true;
         for scheduler in [&mut chained, &mut plain] {
-            scheduler.enqueue(Source::Local(0), Place::Ready(Priority::DEFAULT), 1, false);
-            scheduler.enqueue(Source::Global, Place::Cancel(Priority::DEFAULT), 2, false);
+            scheduler.enqueue(Source::Local(0), Place::ready(Priority::DEFAULT), 1, false);
+            scheduler.enqueue(Source::Global, Place::cancel(Priority::DEFAULT), 2, false);
         }
         for token in [2, 1] {
             let a = chained.next(0, Suggestion::NoPreference, &mut First).unwrap();
@@ -310,9 +313,9 @@ mod tests {
         for token in 0..200_u64 {
             let source = if token % 3 == 0 { Source::Global } else { Source::Local(0) };
             let place = match token % 7 {
-                0 => Place::Timed(Time::from_nanos(token)),
-                1 => Place::Ready(Priority((token % 5) as u8)),
-                _ => Place::Cancel(Priority::DEFAULT),
+                0 => Place::timed(Time::from_nanos(token)),
+                1 => Place::ready(Priority((token % 5) as u8)),
+                _ => Place::cancel(Priority::DEFAULT),
             };
             for scheduler in [&mut a, &mut b] {
                 scheduler.enqueue(source, place, token, false);
@@ -364,10 +367,10 @@ mod tests {
     fn whatever_yields_for_ever_the_rest_has_its_turns() {
         use crate::time::Time;
         let places = [
-            Place::Timed(Time::from_nanos(9)),
-            Place::Ready(Priority(200)),
-            Place::Ready(Priority::DEFAULT),
-            Place::Ready(Priority(3)),
+            Place::timed(Time::from_nanos(9)),
+            Place::ready(Priority(200)),
+            Place::ready(Priority::DEFAULT),
+            Place::ready(Priority(3)),
         ];
         let kinds = [Source::Global, Source::Local(0)]
             .into_iter()
@@ -401,12 +404,12 @@ mod tests {
         let config = SchedulerConfig { cancel_streak_limit: 2, ..SchedulerConfig::default() };
         let mut scheduler = Scheduler::new(config);
         for token in 0..10 {
-            let ready = Place::Ready(Priority::DEFAULT);
+            let ready = Place::ready(Priority::DEFAULT);
             scheduler.enqueue(Source::Local(0), ready, Task(token, false), false);
-            let cancel = Place::Cancel(Priority::DEFAULT);
+            let cancel = Place::cancel(Priority::DEFAULT);
             scheduler.enqueue(Source::Local(0), cancel, Task(token, true), false);
         }
-        let last = Place::Ready(Priority::DEFAULT);
+        let last = Place::ready(Priority::DEFAULT);
         scheduler.enqueue(Source::Local(0), last, Task(99, true), false);
         let mut next =
             || scheduler.next(0, Suggestion::NoPreference, &mut First).map(|d| d.token.0);
@@ -420,7 +423,7 @@ mod tests {
         let tie_break = TieBreak::TaskKey;
         let config = SchedulerConfig { tie_break, ..SchedulerConfig::default() };
         let mut scheduler: Scheduler<u64> = Scheduler::new(config);
-        let ready = Place::Ready(crate::lanes::Priority::DEFAULT);
+        let ready = Place::ready(crate::lanes::Priority::DEFAULT);
         scheduler.enqueue(Source::Local(0), ready, 9, false);
         let mut passed = 0;
         loop {

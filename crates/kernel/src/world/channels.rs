@@ -12,8 +12,7 @@ impl<P, V> World<P, V> {
         self.room("channels", self.usage.channels, self.config.limits.channels)?;
         let bytes = capacity.saturating_mul(SMALL_BYTES).saturating_add(OBJECT_BYTES);
         self.room_for(bytes)?;
-        let record =
-            ChannelRecord { law, scope, permits: BTreeSet::new(), bytes, senders_gone: false };
+        let record = ChannelRecord { law, scope, permits: Set::new(), bytes, senders_gone: false };
         let key = self.channels.insert(record).map_err(|_| Status::ResourceExhausted)?;
         let channel = ChannelId(key);
         if let Some(region) = scope {
@@ -27,11 +26,11 @@ impl<P, V> World<P, V> {
     }
 
     /// Sends if there is room and nobody waits; hands the value back otherwise.
+    #[inline]
     pub fn try_send(&mut self, channel: ChannelId, value: V) -> Offer<V> {
         let (value, record) = with(value, self.usable(channel))?;
         let wake = record.law.try_send(value).map_err(refused)?;
-        self.note_channel(channel, None, EventKind::Sent { permit: None });
-        self.wake_all(wake);
+        self.passed(channel, None, EventKind::Sent { permit: None }, wake);
         Ok(())
     }
 
@@ -64,18 +63,44 @@ impl<P, V> World<P, V> {
         }
         self.forget_wait(task, wait);
         let Recv::Message { value, wake } = received else { return Err(Status::Disconnected) };
-        self.note_channel(channel, Some(task), EventKind::Received {});
-        self.wake_all(wake);
+        self.passed(channel, Some(task), EventKind::Received {}, wake);
         Ok(Poll::Ready(value))
     }
 
     /// Receives if there is a message.
+    #[inline]
     pub fn try_recv(&mut self, channel: ChannelId) -> Answer<V> {
         let received = self.usable(channel)?.law.try_recv();
         let (value, wake) = received.map_err(|error| error.status())?;
-        self.note_channel(channel, None, EventKind::Received {});
-        self.wake_all(wake);
+        self.passed(channel, None, EventKind::Received {}, wake);
         Ok(value)
+    }
+
+    /// A message went in or out: that is told, and who waited is woken. Nothing is left to do where
+    /// there is neither a journal nor somebody who waits.
+    #[inline]
+    fn passed(
+        &mut self,
+        channel: ChannelId,
+        task: Option<TaskId>,
+        kind: EventKind,
+        wake: Option<TaskId>,
+    ) {
+        if !self.journal.is_off() || wake.is_some() {
+            self.tell_passed(channel, task, kind, wake);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_passed(
+        &mut self,
+        channel: ChannelId,
+        task: Option<TaskId>,
+        kind: EventKind,
+        wake: Option<TaskId>,
+    ) {
+        self.note_channel(channel, task, kind);
+        self.wake_all(wake);
     }
 
     /// One more sender; DISCONNECTED once the last is gone.
@@ -180,11 +205,15 @@ impl<P, V> World<P, V> {
     }
 
     /// The channel, if its region still lets it be used.
+    #[inline]
     pub(super) fn usable(&mut self, channel: ChannelId) -> Answer<&mut ChannelRecord<V>> {
-        if let Some(region) = self.channel_ref(channel)?.scope {
-            self.admit(region, Operation::UseChannel)?;
+        let record = self.channels.get_mut(channel.0).ok_or(Status::StaleHandle)?;
+        if let Some(region) = record.scope {
+            let known = self.regions.get(region.0).filter(|record| !record.retired);
+            let state = known.ok_or(Status::StaleHandle)?.word.state();
+            state.admit(Operation::UseChannel)?;
         }
-        self.channel_mut(channel)
+        Ok(record)
     }
 
     pub(super) fn wake_all(&mut self, tasks: impl IntoIterator<Item = TaskId>) {

@@ -45,7 +45,7 @@ settings! {
 
 impl Config {
     pub(super) fn new_journal(&self) -> Journal {
-        match self.journal {
+        match self.journal && cfg!(feature = "journal") {
             true => Journal::new(self.journal_capacity, self.when_full),
             false => Journal::off(),
         }

@@ -68,10 +68,20 @@ impl<P, V> World<P, V> {
         again.is_zero() && self.tasks_below(region).any(goes_on)
     }
 
+    /// Ends one task by force, as the end of a grace of its region's would: where the host wants
+    /// that its cleanup stack runs first, a second call cuts that off too. One that is over stays
+    /// as it is.
+    pub fn force_task(&mut self, task: TaskId) -> Answer {
+        self.task_ref(task)?;
+        self.end_by_grace(task);
+        Ok(())
+    }
+
     /// The live tasks of a region and below, parents first, in creation order.
     fn tasks_below(&self, region: RegionId) -> impl Iterator<Item = TaskId> {
         let regions = core::iter::successors(Some(region), move |at| self.below(region, *at));
-        regions.filter_map(|at| self.region_ref(at).ok()).flat_map(|record| &record.tasks).copied()
+        let tasks = |at| self.region_ref(at).ok().map(|record| record.tasks.iter().copied());
+        regions.filter_map(tasks).flatten()
     }
 
     /// Quiescent, or everything that stands in the way.
@@ -111,7 +121,7 @@ impl<P, V> World<P, V> {
                 let _ = write!(text, " obligations={}", record.word.outstanding());
             }
             let _ = text.write_char('\n');
-            for task in &record.tasks {
+            for task in record.tasks.iter() {
                 self.dump_task(text, *task, depth + 2);
             }
             debug_assert!(state != RegionState::Closed || record.tasks.is_empty());

@@ -79,7 +79,7 @@ impl<P, V> World<P, V> {
         hold!("INV-RG-01", empty, "{region} is Closed with something alive in it");
         let settled = state != RegionState::Closing || self.delivering;
         hold!("INV-RG-02", settled, "{region} is left in Closing");
-        for child in &record.children {
+        for child in record.children.iter() {
             let own = self.region_ref(*child).is_ok_and(|c| c.parent == Some(region));
             hold!("INV-TK-01", own, "{child} has another parent");
         }
@@ -298,7 +298,7 @@ mod tests {
     fn entries_belong_to_live_tasks() {
         let (mut world, _, task, _) = sound();
         let other = world.spawn(world.root(), TaskOptions::default(), ()).unwrap();
-        let place = Place::Ready(Priority::DEFAULT);
+        let place = Place::ready(Priority::DEFAULT);
         let stray = world.scheduler.enqueue(Source::Global, place, TaskId(NOWHERE), false);
         let (ticket, _) = world.tasks.get_mut(other.0).unwrap().queued.unwrap();
         world.scheduler.remove(ticket);

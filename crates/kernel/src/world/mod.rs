@@ -56,11 +56,12 @@ use crate::outcome::{Fold, Lattice, Outcome, Severity, Stop};
 use crate::quiescence::{Census, NotQuiescent};
 use crate::region::{Operation, RegionState, RegionWord};
 use crate::session::{DropContext, PermitEffect, PermitEvent, PermitState, Resolution};
+use crate::sorted::{Map, Set};
 use crate::status::{Coded, Status};
 use crate::task::{Lifecycle, TaskState};
 use crate::time::Time;
 use crate::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
-use alloc::collections::{BTreeMap, BTreeSet, TryReserveError, VecDeque};
+use alloc::collections::{TryReserveError, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -90,8 +91,8 @@ record! {
         /// How many timers may still fire before the host says so again.
         timer_allowance: usize = usize::MAX,
         /// Live budget deadlines not yet noticed; they are no timers.
-        deadlines: BTreeSet<(Time, TaskId)>,
-        graces: BTreeMap<(Time, u64), (RegionId, Grace)>,
+        deadlines: Set<(Time, TaskId)>,
+        graces: Map<(Time, u64), (RegionId, Grace)>,
         scheduler: Scheduler<TaskId> = Scheduler::new(config.scheduler),
         suggestion: Suggestion,
         /// The poll under way.
@@ -105,13 +106,15 @@ record! {
         links_left: usize = usize::MAX,
         stopping: bool,
         /// Who waits for what happens once, in order of asking.
-        watchers: BTreeMap<(Watched, u64), TaskId>,
+        watchers: Map<(Watched, u64), TaskId>,
         /// Counts watchers and graces, so that they keep the order of asking.
         asked: u64,
         usage: Usage = Usage { regions: 1, ..Usage::default() },
         journal: Journal = config.new_journal(),
         /// Cleanup entries that were dropped before they were done.
         cleanups_cut: u64,
+        /// Closed regions whose storage was given back.
+        reclaims: u64,
         released: VecDeque<P>,
         /// Lists that are empty between calls, and keep their room.
         doomed: Vec<TaskId>,
@@ -166,6 +169,12 @@ impl<P, V> World<P, V> {
         /// Cleanup entries that were dropped before they were done: of tasks whose allowance or
         /// grace was used up.
         cleanups_cut(&self) -> u64 = self.cleanups_cut;
+        /// Whether there is something to take with [`World::take_released`] or
+        /// [`World::take_dropped`].
+        has_let_go(&self) -> bool = self.released.len() | self.dropped.len() != 0;
+        /// Closed regions whose storage was given back: a host that has memory of its own for them
+        /// looks for those when this has grown.
+        reclaims(&self) -> u64 = self.reclaims;
         /// The run queues.
         scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }

@@ -4,6 +4,7 @@ use super::*;
 
 impl<P, V> World<P, V> {
     /// Says what to do at `now`. Which worker steps is asked of `choose` when there is a choice.
+    #[inline]
     pub fn next(&mut self, now: Time, choose: &mut impl Choose) -> Answer<Step> {
         self.step(0..self.scheduler.workers(), now, choose)
     }
@@ -14,6 +15,7 @@ impl<P, V> World<P, V> {
         self.step(worker..worker + 1, now, choose)
     }
 
+    #[inline]
     fn step(&mut self, workers: Range<usize>, now: Time, choose: &mut impl Choose) -> Answer<Step> {
         ensure(self.current.is_none(), Status::Reentrant)?;
         self.set_now(now);
@@ -71,10 +73,10 @@ impl<P, V> World<P, V> {
             self.deadlines.pop_first();
             self.exhaust(task, Exhausted::Deadline);
         }
-        while let Some(entry) = self.graces.first_entry()
-            && entry.key().0 <= self.now
+        while let Some((&(due, _), &(region, grace))) = self.graces.first_key_value()
+            && due <= self.now
         {
-            let (region, grace) = entry.remove();
+            self.graces.pop_first();
             match grace {
                 Grace::Close(force) => {
                     let _ = self.close_region(region, Ask::new(Kind::Shutdown), force);
@@ -114,6 +116,7 @@ impl<P, V> World<P, V> {
     }
 
     /// One decision; nothing if the task it fell on has no poll left to run.
+    #[inline]
     fn dispatch(&mut self, worker: usize, choose: &mut impl Choose) -> Option<Step> {
         let decision = self.scheduler.next(worker, self.suggestion, choose)?;
         let task = decision.token;
@@ -139,6 +142,7 @@ impl<P, V> World<P, V> {
     }
 
     /// Consumes the poll and starts it; false if none is left and the task was dealt with instead.
+    #[inline]
     fn begin_poll(&mut self, task: TaskId, worker: usize) -> bool {
         let Some(record) = self.tasks.get_mut(task.0) else { return false };
         record.queued = None;
@@ -176,12 +180,14 @@ impl<P, V> World<P, V> {
     }
 
     /// What the host is to poll: the payload of the poll under way.
+    #[inline]
     pub fn take_payload(&mut self, task: TaskId) -> Option<P> {
         self.current.filter(|current| *current == task)?;
         self.tasks.get_mut(task.0)?.payload.take()
     }
 
     /// The poll is over. Hands the payload back when nobody will poll it again.
+    #[inline]
     pub fn polled(&mut self, task: TaskId, payload: P, end: PollEnd) -> Offer<P, Option<P>> {
         if self.current != Some(task) {
             return Err((Status::InvalidArgument, payload));
@@ -192,6 +198,7 @@ impl<P, V> World<P, V> {
         Ok(unused)
     }
 
+    #[inline]
     fn settle_poll(&mut self, task: TaskId, payload: P, end: PollEnd) -> Option<P> {
         let Some(record) = self.tasks.get_mut(task.0) else { return Some(payload) };
         record.polling = false;
@@ -214,6 +221,7 @@ impl<P, V> World<P, V> {
         None
     }
 
+    #[inline(never)]
     fn part_ended(&mut self, task: TaskId, end: PollEnd) {
         let Some(record) = self.tasks.get(task.0) else { return };
         let (state, part) = (record.life.state(), record.part);

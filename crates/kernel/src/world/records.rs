@@ -17,18 +17,18 @@ record! {
         pub(super) gate_open: bool = true,
         pub(super) reason: Option<Reason>,
         pub(super) cleanup: Cleanup = Kind::User.cleanup(),
-        pub(super) tasks: BTreeSet<TaskId>,
-        pub(super) children: BTreeSet<RegionId>,
+        pub(super) tasks: Set<TaskId>,
+        pub(super) children: Set<RegionId>,
         /// Ended tasks and closed child regions, whose slots live until they are released, this
         /// region's is freed (tasks) or this region closes (regions). With `keep_ended` the latter
         /// stay here, retired.
-        pub(super) ended_tasks: BTreeSet<TaskId>,
-        pub(super) closed_children: BTreeSet<RegionId>,
+        pub(super) ended_tasks: Set<TaskId>,
+        pub(super) closed_children: Set<RegionId>,
         pub(super) finalizers: Vec<P>,
-        pub(super) obligations: BTreeSet<ObligationId>,
-        pub(super) channels: BTreeSet<ChannelId>,
+        pub(super) obligations: Set<ObligationId>,
+        pub(super) channels: Set<ChannelId>,
         /// In order of arming.
-        pub(super) timers: BTreeMap<u64, TimerHandle>,
+        pub(super) timers: Map<u64, TimerHandle>,
         pub(super) fold: Fold<(), TaskError>,
         pub(super) first_cause: Option<TaskOutcome>,
         pub(super) next_order: u64,
@@ -106,7 +106,7 @@ record! {
         pub(super) shields: u32,
         pub(super) waits: Vec<Wait>,
         /// In order of arming.
-        pub(super) timers: BTreeMap<u64, TimerHandle>,
+        pub(super) timers: Map<u64, TimerHandle>,
         pub(super) polls: u64,
         pub(super) polls_since_request: u64,
         pub(super) cleanup_polls: u64,
@@ -127,7 +127,7 @@ record! {
 pub(super) struct ChannelRecord<V> {
     pub(super) law: Channel<V, TaskId>,
     pub(super) scope: Option<RegionId>,
-    pub(super) permits: BTreeSet<PermitId>,
+    pub(super) permits: Set<PermitId>,
     /// Bytes counted in the memory estimate; 0 once fully closed.
     pub(super) bytes: usize,
     /// Journaled that the last sender is gone.

@@ -12,8 +12,9 @@ use core::mem::size_of;
 
 /// Nodes and lists that one operation may add: a node per level of every tree it touches.
 const ONE_CALL: usize = 8 * 1024;
-/// A task on its way: nodes of the trees it goes through, its error.
-const TASK: usize = 256;
+/// A task on its way: nodes of the trees it goes through, a watchdog's too, or its part of vectors
+/// that double; its error.
+const TASK: usize = 288;
 /// A region: the same, and trees that begin.
 const REGION: usize = 1024;
 /// An obligation, a permit or a channel on its way.
@@ -25,6 +26,8 @@ const TIMER: usize = 128;
 const FEW: usize = 16;
 /// The largest node of a tree is not larger.
 const LARGEST: usize = 1024;
+/// A task, region or timer in a sorted vector that has doubled; trees have nodes.
+const ENTRY: usize = if cfg!(feature = "trees") { 0 } else { 2 * 64 };
 /// What an `Arc` adds.
 const COUNTS: usize = 2 * size_of::<usize>();
 /// Events a thing may lead to on its way.
@@ -165,10 +168,13 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Bytes of the largest piece of that: a slot's list of all timers, which has doubled.
-    pub fn largest_piece(&self) -> usize {
+    /// Bytes of the largest piece of that, so many things more of each kind included: a slot's list
+    /// of all timers or, without trees, a vector of all things of a kind, which has doubled.
+    pub fn largest_piece(&self, more: usize) -> usize {
+        let Living { tasks, regions, small, timers } = self.living(more);
         let list = self.config.chain.depth.min(self.usage.regions) * size_of::<Reason>();
-        self.wheel.refs().saturating_mul(16).max(list).max(LARGEST)
+        let vector = tasks.max(regions).max(small).max(timers).saturating_mul(ENTRY);
+        self.wheel.refs().saturating_mul(16).max(list).max(vector).max(LARGEST)
     }
 
     /// Bytes that may be asked for beside the tables, so many things more of each kind and tasks

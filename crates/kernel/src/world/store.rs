@@ -53,7 +53,7 @@ impl<P, V> RegionStore for World<P, V> {
     fn account_leaks(&mut self, region: RegionId) {
         let Ok(record) = self.region_mut(region) else { return };
         let outstanding = take(&mut record.obligations);
-        for id in &outstanding {
+        for id in outstanding.iter() {
             self.resolved(region, *id, ObligationState::Leaked);
         }
         let count = outstanding.len() as u64;
@@ -66,7 +66,9 @@ impl<P, V> RegionStore for World<P, V> {
         let outcome = record.fold.severity();
         let children = take(&mut record.closed_children);
         let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
-        self.usage.storage_bytes -= take(&mut record.storage);
+        let storage = take(&mut record.storage);
+        self.usage.storage_bytes -= storage;
+        self.reclaims += u64::from(storage > 0);
         self.usage.regions -= 1;
         self.note_region(region, EventKind::RegionOutcome { outcome });
         if keep {
@@ -88,14 +90,22 @@ impl<P, V> RegionStore for World<P, V> {
 }
 
 impl<P, V> World<P, V> {
+    #[inline(always)]
     pub(super) fn region_ref(&self, region: RegionId) -> Answer<&RegionRecord<P>> {
-        let record = self.regions.get(region.0).filter(|record| !record.retired);
-        record.ok_or(Status::StaleHandle)
+        self.known_region(region).ok_or(Status::StaleHandle)
     }
 
+    #[inline(always)]
     pub(super) fn region_mut(&mut self, region: RegionId) -> Answer<&mut RegionRecord<P>> {
-        let record = self.regions.get_mut(region.0).filter(|record| !record.retired);
-        record.ok_or(Status::StaleHandle)
+        self.known_region_mut(region).ok_or(Status::StaleHandle)
+    }
+
+    fn known_region(&self, region: RegionId) -> Option<&RegionRecord<P>> {
+        self.regions.get(region.0).filter(|record| !record.retired)
+    }
+
+    fn known_region_mut(&mut self, region: RegionId) -> Option<&mut RegionRecord<P>> {
+        self.regions.get_mut(region.0).filter(|record| !record.retired)
     }
 
     /// The region, if its state and gate admit the operation.
@@ -172,7 +182,7 @@ impl<P, V> World<P, V> {
         for channel in take(&mut record.channels) {
             self.channels.remove(channel.0);
         }
-        for task in &record.ended_tasks {
+        for task in record.ended_tasks.iter() {
             if let Some(task) = self.tasks.get_mut(task.0) {
                 task.retired = true;
             }

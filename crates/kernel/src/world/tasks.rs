@@ -85,10 +85,14 @@ impl<P, V> World<P, V> {
             return Err(Status::StaleHandle);
         };
         let idle = record.queued.is_none() && !record.polling;
-        if idle && record.life.state() != TaskState::Completed && self.current.is_none() {
+        if !idle || record.life.state() == TaskState::Completed {
+            self.wake_task(task);
+            return Ok(());
+        }
+        if self.current.is_none() {
             self.room_in(place(record).lane())?;
         }
-        self.wake_task(task);
+        self.enqueue(task, self.source());
         Ok(())
     }
 
@@ -129,12 +133,22 @@ impl<P, V> World<P, V> {
         self.task_ref(task)?.life.state().check(to)
     }
 
+    #[inline(always)]
     pub(super) fn task_ref(&self, task: TaskId) -> Answer<&TaskRecord<P>> {
-        self.tasks.get(task.0).filter(|record| !record.retired).ok_or(Status::StaleHandle)
+        self.known_task(task).ok_or(Status::StaleHandle)
     }
 
+    #[inline(always)]
     pub(super) fn task_mut(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
-        self.tasks.get_mut(task.0).filter(|record| !record.retired).ok_or(Status::StaleHandle)
+        self.known_task_mut(task).ok_or(Status::StaleHandle)
+    }
+
+    fn known_task(&self, task: TaskId) -> Option<&TaskRecord<P>> {
+        self.tasks.get(task.0).filter(|record| !record.retired)
+    }
+
+    fn known_task_mut(&mut self, task: TaskId) -> Option<&mut TaskRecord<P>> {
+        self.tasks.get_mut(task.0).filter(|record| !record.retired)
     }
 
     pub(super) fn reason_for(&self, region: RegionId, ask: Ask) -> Reason {
@@ -399,7 +413,7 @@ impl<P, V> World<P, V> {
 pub(super) fn place<P>(record: &TaskRecord<P>) -> Place {
     let own = record.budget.priority;
     match record.life.cancel() {
-        Some(cancel) => Place::Cancel(Priority(own.0.max(cancel.cleanup.priority))),
-        None => record.budget.deadline.map_or(Place::Ready(own), Place::Timed),
+        Some(cancel) => Place::cancel(Priority(own.0.max(cancel.cleanup.priority))),
+        None => record.budget.deadline.map_or(Place::ready(own), Place::timed),
     }
 }

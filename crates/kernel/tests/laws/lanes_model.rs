@@ -118,10 +118,8 @@ struct Item {
 
 impl Item {
     fn order(&self) -> (Lane, Reverse<u8>, u64, u64) {
-        let (priority, deadline) = match self.place {
-            Place::Cancel(Priority(priority)) | Place::Ready(Priority(priority)) => (priority, 0),
-            Place::Timed(deadline) => (0, deadline.as_nanos()),
-        };
+        let deadline = self.place.deadline().map_or(0, Time::as_nanos);
+        let priority = self.place.priority().0;
         (self.place.lane(), Reverse(priority), deadline, self.seq)
     }
 }
@@ -167,9 +165,9 @@ impl Sorted {
 fn any_place(rng: &mut DetRng) -> Place {
     let priority = Priority([0, 64, 128, 255][rng.below(4)]);
     match rng.below(3) {
-        0 => Place::Cancel(priority),
-        1 => Place::Timed(Time::from_nanos(rng.below(5) as u64)),
-        _ => Place::Ready(priority),
+        0 => Place::cancel(priority),
+        1 => Place::timed(Time::from_nanos(rng.below(5) as u64)),
+        _ => Place::ready(priority),
     }
 }
 
@@ -424,7 +422,7 @@ fn compare(scheduler: &Scheduler<u64>, naive: &Naive) {
 }
 
 fn ready(priority: u8) -> Place {
-    Place::Ready(Priority(priority))
+    Place::ready(Priority(priority))
 }
 
 fn fleet(workers: usize) -> Scheduler<u64> {
@@ -438,7 +436,7 @@ fn drain(scheduler: &mut Scheduler<u64>, worker: usize, by: Suggestion) -> Vec<u
 /// Every set of non-empty queues under every suggestion: 64 x 4 cases.
 #[test]
 fn the_lane_dominates_the_source() {
-    let places = [Place::Cancel(Priority(1)), Place::Timed(Time::ZERO), ready(1)];
+    let places = [Place::cancel(Priority(1)), Place::timed(Time::ZERO), ready(1)];
     for suggestion in Suggestion::ALL {
         for bits in 0..64u32 {
             let mut scheduler = Scheduler::new(SchedulerConfig::default());
@@ -514,8 +512,8 @@ fn the_same_seed_gives_the_same_steal_scans() {
 #[test]
 fn stealing_takes_cancel_timed_ready_oldest_first_and_nothing_pinned() {
     let mut scheduler = fleet(2);
-    let timed = |at| Place::Timed(Time::from_nanos(at));
-    let cancel = Place::Cancel(Priority(1));
+    let timed = |at| Place::timed(Time::from_nanos(at));
+    let cancel = Place::cancel(Priority(1));
     let all = [(ready(1), 7), (ready(1), 8), (timed(9), 5), (timed(3), 3), (timed(3), 4)];
     for (place, token) in all.into_iter().chain([(cancel, 1), (cancel, 2), (ready(2), 6)]) {
         scheduler.enqueue(Source::Local(1), place, 100 + token, true);
@@ -532,7 +530,7 @@ fn stealing_takes_cancel_timed_ready_oldest_first_and_nothing_pinned() {
 fn at_the_limit() -> Scheduler<u64> {
     let mut scheduler = fleet(2);
     for token in 0..4 {
-        scheduler.enqueue(Source::Local(0), Place::Cancel(Priority(1)), token, false);
+        scheduler.enqueue(Source::Local(0), Place::cancel(Priority(1)), token, false);
     }
     for token in 0..2 {
         let decision = scheduler.next(0, Suggestion::default(), &mut First).unwrap();
@@ -547,7 +545,7 @@ fn at_the_limit() -> Scheduler<u64> {
 #[test]
 fn at_the_limit_other_work_is_stolen_before_cancel_work_falls_back() {
     let mut scheduler = at_the_limit();
-    scheduler.enqueue(Source::Local(1), Place::Cancel(Priority(9)), 20, false);
+    scheduler.enqueue(Source::Local(1), Place::cancel(Priority(9)), 20, false);
     scheduler.enqueue(Source::Local(1), ready(1), 21, false);
     let decision = scheduler.next(0, Suggestion::default(), &mut First).unwrap();
     assert_eq!((decision.token, decision.source), (21, Origin::Stolen(1)));
@@ -559,7 +557,7 @@ fn at_the_limit_other_work_is_stolen_before_cancel_work_falls_back() {
 #[test]
 fn at_the_limit_own_cancel_work_falls_back_when_only_cancel_or_pinned_work_is_elsewhere() {
     let mut scheduler = at_the_limit();
-    scheduler.enqueue(Source::Local(1), Place::Cancel(Priority(9)), 20, false);
+    scheduler.enqueue(Source::Local(1), Place::cancel(Priority(9)), 20, false);
     scheduler.enqueue(Source::Local(1), ready(1), 21, true);
     let decision = scheduler.next(0, Suggestion::default(), &mut First).unwrap();
     assert_eq!((decision.token, decision.source), (2, Origin::Local));
@@ -574,7 +572,7 @@ fn at_the_limit_own_cancel_work_falls_back_when_only_cancel_or_pinned_work_is_el
 fn at_the_limit_with_nothing_own_stolen_cancel_work_is_a_fallback() {
     let mut scheduler = at_the_limit();
     while scheduler.next(1, Suggestion::default(), &mut First).is_some() {}
-    scheduler.enqueue(Source::Local(1), Place::Cancel(Priority(9)), 20, false);
+    scheduler.enqueue(Source::Local(1), Place::cancel(Priority(9)), 20, false);
     let decision = scheduler.next(0, Suggestion::default(), &mut First).unwrap();
     assert_eq!((decision.token, decision.source), (20, Origin::Stolen(1)));
     assert_eq!((decision.lane, decision.fallback), (Lane::Cancel, true));
@@ -583,7 +581,7 @@ fn at_the_limit_with_nothing_own_stolen_cancel_work_is_a_fallback() {
 #[test]
 fn a_stolen_cancel_entry_lengthens_the_streak_and_a_park_ends_it() {
     let mut scheduler = fleet(2);
-    scheduler.enqueue(Source::Local(1), Place::Cancel(Priority(9)), 20, false);
+    scheduler.enqueue(Source::Local(1), Place::cancel(Priority(9)), 20, false);
     let decision = scheduler.next(0, Suggestion::DrainRegions, &mut First).unwrap();
     assert_eq!((decision.fallback, decision.limit), (false, 4));
     assert_eq!(scheduler.fairness(0).unwrap().streak(), 1);
@@ -614,7 +612,7 @@ fn equal_traces_give_equal_certificates_and_chains_and_others_do_not() {
     let run = |suggestion, ready_work: bool| {
         let mut scheduler = fleet(1);
         for token in 0..5 {
-            scheduler.enqueue(Source::Global, Place::Cancel(Priority(1)), token, false);
+            scheduler.enqueue(Source::Global, Place::cancel(Priority(1)), token, false);
         }
         if ready_work {
             scheduler.enqueue(Source::Global, ready(1), 5, false);

@@ -39,7 +39,8 @@ impl Limits {
     pub(super) const ZERO: Limits = Limits { preemptions: 0, yields: 0, cancels: 0 };
 
     fn at_level(self, level: usize) -> Limits {
-        let (preemptions, cancels) = (level.min(self.preemptions), level.min(self.cancels));
+        let preemptions = level.min(self.preemptions);
+        let cancels = level.min(self.cancels);
         Limits { preemptions, cancels, ..self }
     }
 }
@@ -111,7 +112,9 @@ impl<S: Levels> Strategy for Bounded<S> {
             return false;
         }
         while !self.search.start() {
-            let (limits, refused, most) = (self.limits(), self.search.refused(), self.most);
+            let limits = self.limits();
+            let refused = self.search.refused();
+            let most = self.most;
             let more_switches = refused.preemptions > 0 && limits.preemptions < most.preemptions;
             let more_cancels = refused.cancels > 0 && limits.cancels < most.cancels;
             if !more_switches && !more_cancels {

@@ -104,7 +104,8 @@ impl Decisions {
 
     /// Adds the decision for one of these tasks.
     pub fn push_task(&mut self, enabled: &[TaskPath], picked: usize) {
-        let (path, count) = (enabled[picked], enabled.len() as u32);
+        let path = enabled[picked];
+        let count = enabled.len() as u32;
         self.list.push(Decision::Task { path, picked: picked as u32, count });
         self.enabled.extend_from_slice(enabled);
     }
@@ -112,7 +113,8 @@ impl Decisions {
     /// The same without what else could have run: the log can be compared and replayed, and has no
     /// [`schedule`](Decisions::schedule).
     pub(crate) fn push_briefly(&mut self, enabled: &[TaskPath], picked: usize) {
-        let (path, count) = (enabled[picked], enabled.len() as u32);
+        let path = enabled[picked];
+        let count = enabled.len() as u32;
         self.list.push(Decision::Task { path, picked: picked as u32, count });
     }
 
@@ -161,7 +163,9 @@ impl Decisions {
             if taken.option == place.default {
                 return;
             }
-            let (of, option, count) = (place.of.map(&name), taken.option, place.count);
+            let of = place.of.map(&name);
+            let option = taken.option;
+            let count = place.count;
             let inside = match &of {
                 Some(of) => format!("in step {} (`{of}`)", place.at),
                 None => String::from("before step 1"),
@@ -174,7 +178,8 @@ impl Decisions {
                     format!("{inside} {} takes {option} of 0..{count}", point.name())
                 }
                 (None, path) => {
-                    let (of, path) = (of.unwrap_or_default(), path.map_or_else(String::new, &name));
+                    let of = of.unwrap_or_default();
+                    let path = path.map_or_else(String::new, &name);
                     format!("at step {} run `{path}` instead of `{of}`", place.at + 1)
                 }
             });

@@ -128,7 +128,8 @@ impl Levels for Dfs {
     }
 
     fn finish(&mut self) {
-        let (limits, refused) = (self.limits, self.refused);
+        let limits = self.limits;
+        let refused = self.refused;
         let real = |limit, refused| if refused == 0 { usize::MAX } else { limit };
         self.tally.exhaust(Limits {
             preemptions: real(limits.preemptions, refused.preemptions),
@@ -226,7 +227,8 @@ impl Strategy for Dfs {
     fn progress(&self) -> Progress {
         let mut progress = self.tally.progress;
         // The share of the tree that lies behind, if all branches of a decision were equal.
-        let (mut share, mut left) = (0.0, 1.0);
+        let mut share = 0.0;
+        let mut left = 1.0;
         for branch in &self.path {
             left /= f64::from(branch.count);
             share += left * f64::from(branch.value);

@@ -69,7 +69,8 @@ impl Pct {
         // Of those who could run the last time nobody is above who went, who may still be there.
         let mut from = if self.step == 0 { 0 } else { self.roster.old().min(self.last) };
         loop {
-            let (mut best, mut highest) = (0, 0);
+            let mut best = 0;
+            let mut highest = 0;
             for (at, number) in numbers.iter().enumerate().skip(from) {
                 let priority = &mut self.priorities[*number as usize];
                 if *priority == 0 {
@@ -158,15 +159,18 @@ mod tests {
     fn what_is_known_of_the_list_makes_no_difference() {
         let mut same_again = 0;
         for seed in 0..40 {
-            let (mut one, mut two) = (Pct::new(seed, 4), Pct::new(seed, 4));
+            let mut one = Pct::new(seed, 4);
+            let mut two = Pct::new(seed, 4);
             let mut rng = DetRng::new(seed, 1);
             for _ in 0..20 {
                 assert!(one.begin() && two.begin());
-                let (mut enabled, mut old) = (vec![TaskPath(1)], 0);
+                let mut enabled = vec![TaskPath(1)];
+                let mut old = 0;
                 for step in 0..50 {
                     let picked = one.pick_next(&enabled, old);
                     assert_eq!(picked, two.pick_task(&enabled), "seed {seed}, step {step}");
-                    let (before, task) = (enabled.clone(), enabled.remove(picked));
+                    let before = enabled.clone();
+                    let task = enabled.remove(picked);
                     old = enabled.len();
                     let others = (2..9).map(TaskPath).filter(|it| !before.contains(it));
                     let others: Vec<_> = others.filter(|_| rng.below(12) == 0).collect();
@@ -193,7 +197,8 @@ mod tests {
     /// Whoever comes and goes: the list changes a little from step to step, or altogether.
     #[test]
     fn who_goes_is_the_highest_of_all_who_can() {
-        let (mut pct, mut rng) = (Pct::new(7, 4), DetRng::new(7, 1));
+        let mut pct = Pct::new(7, 4);
+        let mut rng = DetRng::new(7, 1);
         for _ in 0..50 {
             assert!(pct.begin());
             let mut enabled: Vec<TaskPath> = (1..=9).map(TaskPath).collect();

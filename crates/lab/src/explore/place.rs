@@ -32,7 +32,9 @@ impl Place {
         if taken.option == self.default {
             return None;
         }
-        let (of, step, nth) = (self.of.map_or(0, TaskPath::tag), self.step, self.nth);
+        let of = self.of.map_or(0, TaskPath::tag);
+        let step = self.step;
+        let nth = self.nth;
         Some(match (self.point, taken.path) {
             (Some(point), _) => Deviation::Pick { of, step, nth, point, picked: taken.option },
             (None, path) => Deviation::Task { of, step, task: path?.tag() },
@@ -41,7 +43,9 @@ impl Place {
 
     /// The option that a deviation asks for here, if it is meant for this place.
     pub(super) fn asked(self, deviation: Deviation, enabled: &[TaskPath]) -> Option<usize> {
-        let (own_of, own_step, own_nth) = (self.of.map_or(0, TaskPath::tag), self.step, self.nth);
+        let own_of = self.of.map_or(0, TaskPath::tag);
+        let own_step = self.step;
+        let own_nth = self.nth;
         match deviation {
             Deviation::Task { of, step, task } => {
                 let is_here = self.point.is_none() && (of, step) == (own_of, own_step);
@@ -77,14 +81,19 @@ impl Counts {
     /// The place of a decision for a task.
     pub(super) fn task(&mut self, decision: usize, enabled: &[TaskPath]) -> Place {
         let default = default_task(enabled, self.last);
-        let (of, at) = (enabled[default], self.total);
-        let (step, default, count) = (*self.of(of), default as u32, enabled.len() as u32);
+        let of = enabled[default];
+        let at = self.total;
+        let step = *self.of(of);
+        let default = default as u32;
+        let count = enabled.len() as u32;
         Place { decision, at, of: Some(of), step, nth: 0, point: None, default, count }
     }
 
     /// The place of another decision.
     pub(super) fn pick(&mut self, decision: usize, point: Point, count: u32) -> Place {
-        let (of, at, nth) = (self.last, self.total, self.picks[point as usize]);
+        let of = self.last;
+        let at = self.total;
+        let nth = self.picks[point as usize];
         let step = of.map_or(0, |of| self.of(of).saturating_sub(1));
         self.picks[point as usize] += 1;
         Place { decision, at, of, step, nth, point: Some(point), default: 0, count }

@@ -57,7 +57,8 @@ impl Strategy for Pos {
     }
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
-        let (mut best, mut highest) = (0, 0);
+        let mut best = 0;
+        let mut highest = 0;
         for (at, number) in self.roster.of(enabled).iter().copied().enumerate() {
             if self.tasks.len() <= number as usize {
                 self.tasks.resize_with(number as usize + 1, Task::default);

@@ -132,7 +132,8 @@ impl fmt::Display for Diverged {
                 format!("{} {picked} of 0..{count}", point.name())
             }
         };
-        let (expected, found) = (name(self.expected), name(self.found));
+        let expected = name(self.expected);
+        let found = name(self.found);
         write!(f, "decision {}: the log has {expected}, the run has {found}", self.at)
     }
 }

@@ -82,7 +82,8 @@ impl Schedule {
         for deviation in &self.deviations {
             match *deviation {
                 Deviation::Task { of, step, task } => {
-                    let (of, task) = (index(of), index(task));
+                    let of = index(of);
+                    let task = index(task);
                     put(&mut body, pair(of, task) * 2);
                     put(&mut body, u64::from(step));
                 }
@@ -138,7 +139,8 @@ impl Schedule {
             } else {
                 let point = Point::ALL[(code / 2 % 8) as usize];
                 let of = tag(code / 16)?;
-                let (step, nth) = (number(&mut rest)?, number(&mut rest)?);
+                let step = number(&mut rest)?;
+                let nth = number(&mut rest)?;
                 Deviation::Pick { of, step, nth, point, picked: number(&mut rest)? }
             });
         }

@@ -64,7 +64,8 @@ impl Print {
 
     #[inline]
     fn add(&mut self, object: u32, write: bool) {
-        let (word, bit) = ((object / 64 % 2) as usize, 1 << (object % 64));
+        let word = (object / 64 % 2) as usize;
+        let bit = 1 << (object % 64);
         self.touched[word] |= bit;
         self.written[word] |= if write { bit } else { 0 };
     }
@@ -213,7 +214,8 @@ impl Trace {
         if number as usize >= self.width * 64 {
             self.widen();
         }
-        let (touched, races) = (self.touched.len() as u32, self.races.len() as u32);
+        let touched = self.touched.len() as u32;
+        let races = self.races.len() as u32;
         let mut print = Print::default();
         let mut hash = mix64(task.0 ^ picks.rotate_left(17));
         self.direct.clear();
@@ -229,7 +231,8 @@ impl Trace {
         let task = self.names.index.of(task.0);
         hash = hash.wrapping_add(self.touch(number, task, own, &mut print));
         let class = self.class().wrapping_add(mix64(hash));
-        let (has_picks, check) = (picks != 0, check(footprint));
+        let has_picks = picks != 0;
+        let check = check(footprint);
         self.steps.push(Step { task, has_picks, print, hash, check, class, touched, races });
         self.order(number);
     }
@@ -288,7 +291,8 @@ impl Trace {
             return 0;
         }
         print.add(object, access.write);
-        let (mut writer, mut readers) = (0, 0u64);
+        let mut writer = 0;
+        let mut readers = 0u64;
         for touch in touches.iter().rev().skip(usize::from(known)) {
             let hash = self.steps[touch.step as usize].hash;
             if touch.write {
@@ -323,7 +327,8 @@ impl Trace {
         self.before.extend_from_slice(&self.past);
         let task = self.steps[number as usize].task;
         for earlier in self.direct.iter().copied() {
-            let (word, bit) = (earlier as usize / 64, 1 << (earlier % 64));
+            let word = earlier as usize / 64;
+            let bit = 1 << (earlier % 64);
             let is_new = self.before[start + word] & bit == 0;
             self.before[start + word] |= bit;
             if is_new && self.steps[earlier as usize].task != task {
@@ -348,7 +353,8 @@ impl Trace {
 
     /// Doubles the room for steps in each set.
     fn widen(&mut self) {
-        let (old, new) = (self.width, self.width * 2);
+        let old = self.width;
+        let new = self.width * 2;
         let mut wide = vec![0; self.steps.len() * new];
         for (from, to) in self.before.chunks(old).zip(wide.chunks_mut(new)) {
             to[..old].copy_from_slice(from);

@@ -53,7 +53,8 @@ impl Uniform {
     /// A task is seen for the first time in this run.
     fn meet(&mut self, task: u32) {
         if self.tasks.len() <= task as usize {
-            let (parent, total) = (self.last, 0);
+            let parent = self.last;
+            let total = 0;
             let new = Task { parent, total, runs: 0, usual: 1, left: 1, steps: None };
             self.tasks.resize(task as usize + 1, new);
         }

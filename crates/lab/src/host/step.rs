@@ -7,13 +7,12 @@
 use std::cell::{RefCell, RefMut};
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::lanes::Lane;
-use asx_runtime::{Dispatch, Runnable, footprint};
+use asx_runtime::{Dispatch, RunContext, Runnable, footprint};
 
 use super::{Known, LabHost, State, Trouble};
 use crate::explore::TaskPath;
 use crate::machine::Plan;
-use crate::quiet;
+use crate::panic_hook;
 use crate::signal::Signal;
 
 /// Why plain steps go no further.
@@ -56,7 +55,7 @@ impl LabHost {
         let mut state = cell.borrow_mut();
         self.listen(&mut state);
         state.asks = true;
-        footprint::set_alarm(state.alarm || footprint::is_endless() || quiet::has_heard());
+        footprint::set_alarm(state.alarm || footprint::is_endless() || panic_hook::has_heard());
         self.pulse.begin(0);
         let (walked, mut state) = match state.told || state.plan.trail {
             true => self.walk_on::<true>(cell, state, signal, most),
@@ -92,7 +91,9 @@ impl LabHost {
             footprint::begin(path.0, made, notes);
             self.pulse.go_on(id);
             // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
-            unsafe { entry.run_inline() };
+            if let Some(begun) = unsafe { entry.begin(RunContext::UNCHOSEN) } {
+                begun.run();
+            }
             state = cell.borrow_mut();
             self.listen(&mut state);
             let made_now = if WATCHED {
@@ -147,7 +148,8 @@ impl LabHost {
         let is_unheeding = entry.is_unheeding();
         let known = state.known(id);
         known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
-        let (made, unheeded) = (known.made, known.unheeding);
+        let made = known.made;
+        let unheeded = known.unheeding;
         state.current = id;
         state.faults.asked = 0;
         let notes = ask && state.is_of_interest();
@@ -182,16 +184,17 @@ impl LabHost {
     /// `dispatch`: if it was the law that chose.
     fn poll(&self, entry: Runnable, dispatch: Option<Dispatch>) {
         let lane = entry.place().lane();
-        // Whoever was asked to stop while it waited by law is in the cancel lane by now.
-        let plain = dispatch.is_some() && lane != Lane::Cancel;
+        // Whoever was asked to stop while it waited by law is in the cancel lane by now. Without
+        // the law there are no streaks: the strategy chooses across all lanes.
+        let context = match dispatch {
+            Some(_) => RunContext::from_lane(lane),
+            None => RunContext::UNCHOSEN,
+        };
+        let dispatch = dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0));
+        let context = context.recorded(self.is_recorded.then_some(dispatch));
         // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
-        unsafe {
-            if self.is_recorded {
-                // Without it there are no streaks: the strategy chooses across all lanes.
-                entry.run_recorded(plain, dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0)));
-            } else {
-                entry.run_from(plain);
-            }
+        if let Some(begun) = unsafe { entry.begin(context) } {
+            begun.run();
         }
     }
 }

@@ -198,13 +198,18 @@ fn shutdown_wakes_everybody_and_lets_nobody_park() {
 #[test]
 fn all_global_work_is_done_by_threads_that_park() {
     const ITEMS: usize = if cfg!(miri) { 100 } else { 20_000 };
-    let (idle, left) = (Idle::new(3), AtomicUsize::new(0));
+    let idle = Idle::new(3);
+    let left = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
     let take = || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
     let stopped = AtomicBool::new(false);
     thread::scope(|scope| {
         for me in 0..3 {
-            let (idle, left, done, take, stopped) = (&idle, &left, &done, &take, &stopped);
+            let idle = &idle;
+            let left = &left;
+            let done = &done;
+            let take = &take;
+            let stopped = &stopped;
             scope.spawn(move || {
                 idle.start_search();
                 loop {

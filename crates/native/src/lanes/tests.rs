@@ -40,10 +40,7 @@ impl Model {
         let [cancel, timed, ready] = Lane::ALL.map(|lane| len(lane) > 0);
         assert_eq!(lanes.pending(), Pending { cancel, timed, ready });
         assert_eq!(lanes.leading.load(Acquire), self.count(|place, _| leads(place)));
-        let deadline = |(_, place, _): &(u64, Place, bool)| match place {
-            Place::Timed(deadline) => Some(*deadline),
-            _ => None,
-        };
+        let deadline = |(_, place, _): &(u64, Place, bool)| place.deadline();
         assert_eq!(lanes.nearest(), self.0.iter().filter_map(deadline).min());
     }
 }
@@ -96,8 +93,10 @@ fn take_of_all(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(
 
 /// A random history: how many entries were taken.
 fn history(seed: u64, lanes: &SharedLanes, in_line: bool) -> usize {
-    let (mut model, mut taken) = (Model::default(), 0);
-    let (mut rng, plan) = (DetRng::new(seed, 0), RefCell::new(DetRng::new(seed, 1)));
+    let mut model = Model::default();
+    let mut taken = 0;
+    let mut rng = DetRng::new(seed, 0);
+    let plan = RefCell::new(DetRng::new(seed, 1));
     let tasks = RefCell::default();
     let drive = |host: &Keeps| {
         let mut coming = host.take();

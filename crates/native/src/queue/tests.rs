@@ -18,7 +18,8 @@ fn leave_in_the_order_they_came(workers: usize) {
     let (queue, shared) = Queue::of(workers);
     let mut model = VecDeque::new();
     let mut rng = DetRng::new(3, 0);
-    let (mut longest, mut emptied) = (0, 0);
+    let mut longest = 0;
+    let mut emptied = 0;
     with_tasks(4 * CAPACITY, |host| {
         let incoming = host.take();
         for entry in incoming {
@@ -73,7 +74,8 @@ fn what_comes_after_the_end_is_given_up_at_once() {
     use std::collections::BTreeSet;
 
     let (_queue, ends) = Queue::of(2);
-    let (pool, clock) = (Pool::new(1, "late"), Clock::machine());
+    let pool = Pool::new(1, "late");
+    let clock = Clock::machine();
     let over = shared::Shared::new([Remote::new(ends)].into(), pool, Rules::default(), clock);
     over.closed.store(true, Release);
 
@@ -90,7 +92,9 @@ fn what_comes_after_the_end_is_given_up_at_once() {
         cancelled.await.unwrap();
     };
     // The first entry of each task is run, the other one comes too late.
-    let (mut late, mut root, mut seen) = (Vec::new(), None, BTreeSet::new());
+    let mut late = Vec::new();
+    let mut root = None;
+    let mut seen = BTreeSet::new();
     let drive = || {
         let entry = lock(&host.0).pop_front().expect("something to run");
         let id = entry.id();

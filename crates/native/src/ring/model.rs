@@ -93,11 +93,13 @@ fn an_owner_and_two_thieves_share_without_doubles() {
 fn stolen_entries_can_be_stolen_again() {
     for swap in [false, true] {
         loom::model(move || {
-            let (owner, middle) = (Owner::new(), Owner::new());
+            let owner = Owner::new();
+            let middle = Owner::new();
             for n in 0..CAPACITY {
                 owner.push(entry(n)).unwrap();
             }
-            let (first, second) = (owner.stealer(), middle.stealer());
+            let first = owner.stealer();
+            let second = middle.stealer();
             let move_on = move || (first.steal_into(&middle), middle);
             let ((oldest, middle), stolen) = race(swap, move_on, move || steal(&second));
             let delivered = oldest.into_iter().chain(stolen);

@@ -34,7 +34,8 @@ fn sees_a_bounded_queue(pop: fn(&Owner<()>) -> Option<NonNull<()>>) {
     let mut rng = DetRng::new(1, 0);
     let ring = Owner::new();
     let mut model = VecDeque::new();
-    let (mut full, mut empty) = (0, 0);
+    let mut full = 0;
+    let mut empty = 0;
     for n in 0..100_000 {
         // Long runs of one kind, so that both ends are met.
         let pushes = if (n / (4 * CAPACITY)).is_multiple_of(2) { 7 } else { 1 };
@@ -61,7 +62,8 @@ fn sees_a_bounded_queue(pop: fn(&Owner<()>) -> Option<NonNull<()>>) {
 #[test]
 fn a_thief_takes_the_older_half_in_order() {
     for count in 0..=CAPACITY {
-        let (victim, thief) = (Owner::new(), Owner::new());
+        let victim = Owner::new();
+        let thief = Owner::new();
         for n in 0..count {
             victim.push(entry(n)).unwrap();
         }
@@ -77,7 +79,8 @@ fn a_thief_takes_the_older_half_in_order() {
 #[test]
 fn a_thief_takes_no_more_than_it_has_room_for() {
     for room in 0..4 {
-        let (victim, thief) = (Owner::new(), Owner::new());
+        let victim = Owner::new();
+        let thief = Owner::new();
         for n in 0..CAPACITY {
             victim.push(entry(n)).unwrap();
         }
@@ -113,7 +116,8 @@ fn with_thieves_each_entry_is_delivered_once() {
         for _ in 0..3 {
             let victim = owner.stealer();
             scope.spawn(|| {
-                let (victim, own) = (victim, Owner::new());
+                let victim = victim;
+                let own = Owner::new();
                 // The order matters: what is pushed before `done` is seen after it.
                 while !done.load(Acquire) || !victim.is_empty() {
                     match victim.steal_into(&own) {

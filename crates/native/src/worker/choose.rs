@@ -6,8 +6,8 @@ use asx_kernel::lanes::{
 use asx_runtime::Runnable;
 
 use super::{Found, Worker};
+use crate::lane_queue::PLAIN;
 use crate::shared::Remote;
-use crate::waiting::PLAIN;
 
 impl Worker {
     /// The law with all three lanes. `None`: nothing waits that this worker may take. `is_worth`
@@ -65,7 +65,8 @@ impl Worker {
 
     /// Takes an entry that waits in one of these lanes of another worker, where that `is_worth` it.
     fn steal(&self, lanes: &[Lane], is_worth: IsWorth<'_>) -> Option<Stolen<Runnable>> {
-        let (me, remotes) = (usize::from(self.index), &self.shared.remotes);
+        let me = usize::from(self.index);
+        let remotes = &self.shared.remotes;
         let ready = lanes.contains(&Lane::Ready);
         let has = |remote: &Remote| {
             remote.lanes.has_stealable(lanes) || (ready && remote.queue.len() > 0)
@@ -110,7 +111,8 @@ impl Queues for View<'_> {
     }
 
     fn pending(&self) -> Pending {
-        let (global, local) = (&self.worker.shared.global, &self.worker.remote.lanes);
+        let global = &self.worker.shared.global;
+        let local = &self.worker.remote.lanes;
         let plain = self.worker.has_plain();
         Pending::of(|lane| {
             global.len(lane) > 0 || local.len(lane) > 0 || (lane == Lane::Ready && plain)

@@ -82,29 +82,29 @@ impl Due {
 
 /// When one that lies down now gets up for a timer: at a multiple of `slack`, and not before it has
 /// slept for that long. The timer is late by as much at most: it was not due yet.
-pub(super) fn get_up(timer: Time, now: Time, slack: u64) -> Time {
+pub(super) fn park_deadline(timer: Time, now: Time, slack: u64) -> Time {
     let round = timer.as_nanos().div_ceil(slack).saturating_mul(slack);
     Time::from_nanos(round).max(now + Duration::from_nanos(slack))
 }
 
 /// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
 /// so, for as long as this lives, unless another does already.
-pub(super) struct StandBy<'a> {
-    relief: &'a AtomicU64,
+pub(super) struct TimerBackstop<'a> {
+    backstop: &'a AtomicU64,
     pub(super) until: Time,
 }
 
-impl<'a> StandBy<'a> {
-    pub(super) fn at(relief: &'a AtomicU64, next: Option<Time>) -> Option<StandBy<'a>> {
+impl<'a> TimerBackstop<'a> {
+    pub(super) fn at(backstop: &'a AtomicU64, next: Option<Time>) -> Option<TimerBackstop<'a>> {
         let until = next? + LATE;
-        let before = relief.fetch_min(until.as_nanos(), Relaxed);
-        (before > until.as_nanos()).then_some(StandBy { relief, until })
+        let before = backstop.fetch_min(until.as_nanos(), Relaxed);
+        (before > until.as_nanos()).then_some(TimerBackstop { backstop, until })
     }
 }
 
-impl Drop for StandBy<'_> {
+impl Drop for TimerBackstop<'_> {
     fn drop(&mut self) {
-        let _ = self.relief.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
+        let _ = self.backstop.compare_exchange(self.until.as_nanos(), u64::MAX, Relaxed, Relaxed);
     }
 }
 
@@ -124,7 +124,10 @@ mod tests {
 
     /// The polls between looks when each poll takes so many nanoseconds, after some fast ones.
     fn looks(poll: u64) -> Vec<u64> {
-        let (pace, mut now, mut last, mut between) = (Pace::default(), 0, 0, Vec::new());
+        let pace = Pace::default();
+        let mut now = 0;
+        let mut last = 0;
+        let mut between = Vec::new();
         for polls in 1..2000 {
             now += if polls <= 256 { 100 } else { poll };
             if pace.is_due(polls) {
@@ -151,18 +154,20 @@ mod tests {
     #[test]
     fn sleepers_get_up_seldom_and_never_early_and_late_by_the_slack_at_most() {
         for unit in [SLACK, SLACK_IF_MANY] {
-            let (slack, end) = (unit as i64, i64::MAX / 2);
+            let slack = unit as i64;
+            let end = i64::MAX / 2;
             let spans = [0, 1, slack / 2, slack - 1, slack, slack + 1, 9 * slack + 3, 10 * slack];
             for now in [0, 1, slack - 1, slack, 7 * slack + 60_000, end] {
                 for ahead in spans {
                     let timer = Time::from_nanos((now + ahead) as u64);
-                    let up = get_up(timer, Time::from_nanos(now as u64), unit).as_nanos() as i64;
+                    let up =
+                        park_deadline(timer, Time::from_nanos(now as u64), unit).as_nanos() as i64;
                     assert!((now + ahead..=now + ahead + slack).contains(&up), "{now} {ahead}");
                     assert!(up >= now + slack, "{now} {ahead}");
                     assert!(up % slack == 0 || up == now + slack, "{now} {ahead}");
                 }
             }
-            assert_eq!(get_up(Time::MAX, Time::ZERO, unit), Time::MAX);
+            assert_eq!(park_deadline(Time::MAX, Time::ZERO, unit), Time::MAX);
         }
     }
 }

@@ -77,7 +77,8 @@ impl Interned {
 
 fn write_events(json: &mut Json, run: &Run, story: &Story) {
     let events = &run.events;
-    let (mut kinds, mut samples) = (Interned::default(), Vec::new());
+    let mut kinds = Interned::default();
+    let mut samples = Vec::new();
     json.key("kind").list(events, |json, event| {
         let place = kinds.place(event.kind.name());
         if place == samples.len() {

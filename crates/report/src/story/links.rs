@@ -46,7 +46,8 @@ struct Queue {
 
 impl Links {
     pub(super) fn look(&mut self, at: usize, event: &Event) {
-        let (task, region) = (event.subject.task, event.subject.region);
+        let task = event.subject.task;
+        let region = event.subject.region;
         if let Some(channel) = event.subject.channel {
             self.look_at_channel(at, channel, event);
         }

@@ -92,7 +92,8 @@ pub(crate) struct Story {
 impl Story {
     pub(crate) fn of(run: &Run) -> Story {
         let mut story = Story::default();
-        let (mut polls, mut links) = (polls::Polls::default(), links::Links::default());
+        let mut polls = polls::Polls::default();
+        let mut links = links::Links::default();
         for (at, event) in run.events.iter().enumerate() {
             story.mention(event);
             story.follow(at, event);

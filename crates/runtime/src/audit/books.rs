@@ -46,7 +46,7 @@ const SINGLE: [Owner; 3] = [Owner::List, Owner::Handle, Owner::Poll];
 /// Those that the runtime has, and not the program: none are left when it has ended.
 const OWN: [Owner; 7] = [
     Owner::List,
-    Owner::Joiner,
+    Owner::JoinWaker,
     Owner::Entry,
     Owner::Poll,
     Owner::Reserve,
@@ -109,7 +109,7 @@ impl Books {
             at: at.addr().get(),
             id: plan.id,
             region: plan.region.id,
-            name: plan.extra.as_ref().and_then(|extra| extra.name.as_deref()).map(String::from),
+            name: plan.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()).map(String::from),
             body: type_name::<F>(),
             account,
             listed: AtomicBool::new(false),

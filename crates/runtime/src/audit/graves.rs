@@ -116,7 +116,8 @@ impl Grave {
         // SAFETY: the rule: written by `dig`, of that size.
         let bytes = unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.size) };
         if let Some(byte) = bytes.iter().position(|byte| *byte != POISON) {
-            let (what, size) = (&self.epitaph.what, self.size);
+            let what = &self.epitaph.what;
+            let size = self.size;
             fail(&format!("{what}: written to after it was freed: byte {byte} of {size}"));
         }
     }

@@ -89,7 +89,7 @@ pub(crate) enum Owner {
     /// A waker.
     Waker,
     /// The place in the cell of another task that this one awaits.
-    Joiner,
+    JoinWaker,
     /// An entry of a queue.
     Entry,
     /// Who polls the task.

@@ -12,12 +12,12 @@ use asx_kernel::budget::Budget;
 
 use super::account::Account;
 use super::{HomeOwner, Owner};
-use crate::ambient::Turn;
-use crate::cell::{Extra, Header, Runnable, TaskRef};
-use crate::loose::{loose_region, scheduled};
-use crate::region::home::{self, Home};
+use crate::cell::{Header, Runnable, TaskAttrs, TaskRef};
+use crate::context::PollContext;
+use crate::region::region_ref::{self, RegionRef};
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make};
+use crate::test_util::{loose_region, scheduled};
 use crate::{Cancelled, Cx, Task};
 
 type Made = (Runnable, Task<(), Cancelled>, NonNull<Header>);
@@ -25,10 +25,10 @@ type Made = (Runnable, Task<(), Cancelled>, NonNull<Header>);
 /// A task that ends when it is first polled, its entry, and where it is.
 fn made(region: &Arc<Region>) -> Made {
     let name = Some(Arc::from("forged"));
-    let extra = Some(Box::new(Extra { name, ..Extra::default() }));
+    let attrs = Some(Box::new(TaskAttrs { name, ..TaskAttrs::default() }));
     let body = |_: Cx| std::future::ready(Ok::<(), Cancelled>(()));
     // SAFETY: Send and 'static.
-    let (entry, task) = unsafe { make(region, Plan { extra, ..Plan::default() }, body) };
+    let (entry, task) = unsafe { make(region, Plan { attrs, ..Plan::default() }, body) };
     let at = task.to_ref().as_ptr();
     (entry.unwrap().unwrap(), task, at)
 }
@@ -122,18 +122,18 @@ fn reserve_that_is_not_the_polls() {
     let region = loose_region();
     let (entry, _task, _at) = made(&region);
     let word = &entry.header().word;
-    assert!(word.begin(true, false).is_some());
+    assert!(word.begin_unsigned(true, false).is_some());
     (0..5).for_each(|_| word.add_reference());
-    let turn = Turn::new(entry.into_task(), 1, 5);
+    let turn = PollContext::new(entry.into_task(), 1, 5);
     let task = turn.task();
     task.books.end_poll(&task.word, turn.left_in_reserve() - 1);
 }
 
 fn home_that_is_not_counted() {
     let region = loose_region();
-    let home = Home::of(&region);
+    let home = RegionRef::of(&region);
     // SAFETY: none, which is the point: there is one.
-    unsafe { home::remove(Arc::as_ptr(&region), HomeOwner::Reserve, 1) };
+    unsafe { region_ref::remove(Arc::as_ptr(&region), HomeOwner::Reserve, 1) };
     drop(home);
 }
 

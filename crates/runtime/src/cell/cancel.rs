@@ -13,10 +13,9 @@ use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::{TaskEffect, TaskState};
 
-use super::word::{Ended, RESERVE, Requested, Snapshot};
+use super::word::Requested;
 use super::{Header, Runnable};
 use crate::footprint::{Object, Part};
-use crate::journal::Dispatch;
 
 /// What cleanup a task is allowed, in polls. Its priority is in the header.
 #[derive(Clone, Copy, Default)]
@@ -55,7 +54,7 @@ impl Header {
 
     /// [`with_cancel`](Header::with_cancel) for what is recorded in there: in order with what else
     /// is recorded of the task.
-    fn with_cancel_on_record<R>(
+    pub(super) fn with_cancel_on_record<R>(
         &self,
         f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R,
     ) -> R {
@@ -244,116 +243,6 @@ impl Header {
         });
     }
 
-    /// Nothing is left to run, and the result is in the cell. `forced`: not by the task itself.
-    /// What is left of the poller's reserve goes. Also the stamp under which it is recorded, if it
-    /// is.
-    #[inline]
-    pub(crate) fn complete(
-        &self,
-        kept: bool,
-        severity: Severity,
-        forced: bool,
-        reserve: u32,
-    ) -> (Ended, u64) {
-        if !self.region.core.recording() {
-            return (self.word.complete(kept, reserve), 0);
-        }
-        if !kept
-            && !forced
-            && let Some(ended) = self.region.core.complete_quickly(self, severity, reserve)
-        {
-            return ended;
-        }
-        self.complete_on_record(kept, severity, forced, reserve)
-    }
-
-    #[inline(never)]
-    fn complete_on_record(
-        &self,
-        kept: bool,
-        severity: Severity,
-        forced: bool,
-        reserve: u32,
-    ) -> (Ended, u64) {
-        if forced {
-            return self.complete_cancelled(kept, severity, true, reserve);
-        }
-        let plainly = self.region.core.note_ended(self, severity, |signer| {
-            let (before, ended) =
-                self.word.complete_signed(kept, reserve, |mark| signer.sign(mark))?;
-            Some((ended, before.state()))
-        });
-        plainly.unwrap_or_else(|| self.complete_cancelled(kept, severity, false, reserve))
-    }
-
-    #[cold]
-    fn complete_cancelled(
-        &self,
-        kept: bool,
-        severity: Severity,
-        forced: bool,
-        reserve: u32,
-    ) -> (Ended, u64) {
-        self.with_cancel_on_record(|reason, allowance| {
-            let from = self.word.load().state();
-            let ended = self.word.complete(kept, reserve);
-            let witnessed = from.acknowledged() || forced;
-            let witness = self.witness(reason, allowance, Phase::Completed, false);
-            let events = [
-                self.moved(from),
-                witness.filter(|_| witnessed),
-                Some(EventKind::TaskEnded { outcome: severity }),
-            ];
-            events.into_iter().flatten().for_each(|kind| self.note(kind));
-            (ended, self.region.core.clock())
-        })
-    }
-
-    /// [`Word::begin_with`](super::word::Word::begin_with), on the record.
-    pub(crate) fn begin_on_record(
-        &self,
-        step: bool,
-        plain: bool,
-        dispatch: Dispatch,
-    ) -> Option<Snapshot> {
-        let plainly = self.region.core.note_begun(self, &dispatch, |signer| {
-            let (before, after) = self.word.begin_signed(step, plain, |mark| signer.sign(mark))?;
-            Some((before, before.state(), after.state()))
-        });
-        plainly.or_else(|| self.begin_cancelled(step, plain, Some(dispatch)))
-    }
-
-    /// [`begin_on_record`](Header::begin_on_record) of what no worker has chosen: a job.
-    pub(crate) fn begin_unchosen(&self) -> Option<Snapshot> {
-        self.begin_cancelled(self.extra.is_none(), false, None)
-    }
-
-    #[cold]
-    fn begin_cancelled(
-        &self,
-        step: bool,
-        plain: bool,
-        dispatch: Option<Dispatch>,
-    ) -> Option<Snapshot> {
-        self.with_cancel_on_record(|_, _| {
-            let before = self.word.begin_with(step, plain, RESERVE)?;
-            let moved = self.moved(before.state());
-            dispatch.into_iter().for_each(|dispatch| self.note(dispatch.into()));
-            moved.into_iter().for_each(|moved| self.note(moved));
-            Some(before)
-        })
-    }
-
-    /// [`Word::start`](super::word::Word::start), on the record.
-    #[cold]
-    pub(crate) fn start(&self) {
-        self.with_cancel_on_record(|_, _| {
-            let from = self.word.load().state();
-            self.word.start();
-            self.note_moved(from);
-        });
-    }
-
     #[inline]
     pub(crate) fn ids(&self) -> (u64, u64) {
         (self.id(), self.region.id)
@@ -380,18 +269,18 @@ impl Header {
     }
 
     /// Records something about the task, under the bit.
-    fn note(&self, kind: EventKind) {
+    pub(super) fn note(&self, kind: EventKind) {
         self.region.core.note(self.subject(), kind);
     }
 
     /// That the state is another than before, if it is.
-    fn moved(&self, from: TaskState) -> Option<EventKind> {
+    pub(super) fn moved(&self, from: TaskState) -> Option<EventKind> {
         let to = self.word.load().state();
         (from != to).then_some(EventKind::TaskMoved { from, to })
     }
 
     /// Records that the state is another than before; whether it is.
-    fn note_moved(&self, from: TaskState) -> bool {
+    pub(super) fn note_moved(&self, from: TaskState) -> bool {
         self.moved(from).inspect(|moved| self.note(*moved)).is_some()
     }
 
@@ -411,14 +300,15 @@ impl Header {
     }
 
     /// How far the cancel has come, if there is one.
-    fn witness(
+    pub(super) fn witness(
         &self,
         reason: &Option<Arc<Reason>>,
         allowance: &Allowance,
         phase: Phase,
         strengthened: bool,
     ) -> Option<EventKind> {
-        let (kind, polls) = (reason.as_ref()?.kind, allowance.polls.into());
+        let kind = reason.as_ref()?.kind;
+        let polls = allowance.polls.into();
         Some(EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened })
     }
 

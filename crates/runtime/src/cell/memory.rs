@@ -259,7 +259,9 @@ mod reused {
         /// as it is.
         #[test]
         fn blocks_are_used_again_by_their_own_class() {
-            let (small, large, live) = (made::<40>(1), made::<3000>(2), made::<36>(3));
+            let small = made::<40>(1);
+            let large = made::<3000>(2);
+            let live = made::<36>(3);
             // SAFETY: made above, and freed once.
             unsafe {
                 free(small);
@@ -289,7 +291,8 @@ mod reused {
                 NonNull::new(block.cast::<Block>()).unwrap()
             };
             let fits = ALLOWANCE / LARGEST;
-            let (one, other) = (Lists::new(&LEFT), Lists::new(&LEFT));
+            let one = Lists::new(&LEFT);
+            let other = Lists::new(&LEFT);
             let fill = |lists: &Lists, count: usize| {
                 (0..count).for_each(|_| assert!(lists.put(CLASSES - 1, block())));
             };

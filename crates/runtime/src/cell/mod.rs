@@ -49,16 +49,17 @@
 //!     (each keeps the core, which keeps the host) until the call returns, or runs on a thread of
 //!     the host. An entry is no such reference: it can be gone as soon as it is in a queue.
 
-mod armed;
 mod cancel;
 mod discard;
-mod joiner;
-mod joint;
+mod join_inner;
+mod join_waker;
+mod life;
 mod memory;
 mod runnable;
 mod stage;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod timer_token;
 mod waker;
 mod word;
 
@@ -78,29 +79,30 @@ use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::outcome::Severity;
 use asx_kernel::time::Time;
 
-use crate::ambient;
 use crate::audit::{Books, Owner, Tag};
 use crate::budget::Limits;
+use crate::cancel_wakers;
+use crate::context;
 use crate::cx::Wait;
-use crate::foreign;
 use crate::outcome::{Outcome, Panic, Stop};
 use crate::prim::UnsafeCell;
-use crate::region::home::Home;
+use crate::region::region_ref::RegionRef;
 use crate::spans::Span;
 use crate::waits::Wakers;
 use crate::{Cancelled, Cx};
-pub(crate) use armed::Armed;
 use cancel::Allowance;
-use joiner::Joiner;
-pub(crate) use joint::{Joint, claim_stop};
+pub(crate) use join_inner::{JoinInner, claim_stop};
+use join_waker::JoinWaker;
+pub(crate) use life::End;
 pub use runnable::Runnable;
 use stage::{Holds, Slot, Stage};
+pub(crate) use timer_token::TimerToken;
 #[cfg(feature = "lab")]
 pub(crate) use waker::task_number;
 pub(crate) use waker::{is_task_waker, task_of};
 pub use word::Activity;
 pub(crate) use word::Word;
-pub(crate) use word::{Ended, RESERVE, Requested, Snapshot, Woken};
+pub(crate) use word::{Begin, Complete, Ended, RESERVE, Requested, Snapshot, Woken, unsigned};
 use word::{HANDLE, SCHEDULED};
 
 /// A task that may run on any worker.
@@ -113,7 +115,7 @@ pub(crate) const BLOCKING: u16 = u16::MAX - 1;
 pub(crate) struct Header {
     pub(crate) word: Word,
     vtable: &'static Vtable,
-    pub(crate) region: Home,
+    pub(crate) region: RegionRef,
     links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
@@ -127,10 +129,10 @@ pub(crate) struct Header {
     cleanup_priority: AtomicU8,
     /// What the stage holds (rule 8).
     holds: std::cell::UnsafeCell<Holds>,
-    joiner: UnsafeCell<Joiner>,
+    joiner: UnsafeCell<JoinWaker>,
     /// Where it waits (a `Location`) and for what (in the lowest three bits).
     wait: AtomicU64,
-    pub(crate) extra: Option<Box<Extra>>,
+    pub(crate) attrs: Option<Box<TaskAttrs>>,
     pub(crate) span: Span,
     pub(crate) wakers: Wakers,
     pub(crate) books: Books,
@@ -147,16 +149,16 @@ unsafe impl Send for Header {}
 
 /// What few tasks have.
 #[derive(Debug)]
-pub(crate) struct Extra {
+pub(crate) struct TaskAttrs {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) priority: Priority,
     pub(crate) finalizer: bool,
     pub(crate) limits: Option<Limits>,
 }
 
-impl Default for Extra {
+impl Default for TaskAttrs {
     fn default() -> Self {
-        Extra { name: None, priority: Priority::DEFAULT, finalizer: false, limits: None }
+        TaskAttrs { name: None, priority: Priority::DEFAULT, finalizer: false, limits: None }
     }
 }
 
@@ -191,20 +193,20 @@ struct Cell<F, T, E> {
 
 /// How a cell is made.
 pub(crate) struct Blueprint {
-    pub(crate) region: Home,
+    pub(crate) region: RegionRef,
     pub(crate) id: u64,
     pub(crate) pin: u16,
-    pub(crate) extra: Option<Box<Extra>>,
+    pub(crate) attrs: Option<Box<TaskAttrs>>,
 }
 
 /// A cell whose future is not there yet.
-pub(crate) struct Fresh<F, T, E> {
+pub(crate) struct UninitTask<F, T, E> {
     cell: NonNull<Cell<F, T, E>>,
     /// Whether its context was made.
     lent: bool,
 }
 
-impl<F, T, E> Fresh<F, T, E>
+impl<F, T, E> UninitTask<F, T, E>
 where
     F: Future<Output = Result<T, E>>,
 {
@@ -236,9 +238,9 @@ where
             id_high: (plan.id >> 32) as u16,
             cleanup_priority: AtomicU8::new(0),
             holds: std::cell::UnsafeCell::new(Holds::Nothing),
-            joiner: UnsafeCell::new(Joiner::default()),
+            joiner: UnsafeCell::new(JoinWaker::default()),
             wait: AtomicU64::new(0),
-            extra: plan.extra,
+            attrs: plan.attrs,
             span,
             wakers: Wakers::NONE,
             books,
@@ -248,7 +250,7 @@ where
             (&raw mut (*at).header).write(header);
             (&raw mut (*at).slot).write(UnsafeCell::new(Slot::EMPTY));
         }
-        Fresh { cell, lent: false }
+        UninitTask { cell, lent: false }
     }
 
     /// Makes the future where it is to be, or the task's result if that panics: whether it did.
@@ -293,7 +295,7 @@ where
     }
 }
 
-impl<F, T, E> Fresh<F, T, E> {
+impl<F, T, E> UninitTask<F, T, E> {
     fn header(&self) -> NonNull<Header> {
         self.cell.cast()
     }
@@ -306,7 +308,7 @@ impl<F, T, E> Fresh<F, T, E> {
     }
 }
 
-impl<F, T, E> Drop for Fresh<F, T, E> {
+impl<F, T, E> Drop for UninitTask<F, T, E> {
     fn drop(&mut self) {
         let header: NonNull<Header> = self.cell.cast();
         // Rule 1: the references of a cell that became nothing, its context's if it was not made.
@@ -404,7 +406,7 @@ unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
 unsafe fn free<F, T, E>(header: NonNull<Header>) {
     // SAFETY: the caller's promise.
     unsafe {
-        foreign::abandon(&header.as_ref().region.core, header.addr().get());
+        cancel_wakers::abandon(header.as_ref());
         header.as_ref().books.close(&header.as_ref().word);
         memory::free(header.cast::<Cell<F, T, E>>());
     }
@@ -441,13 +443,13 @@ impl Header {
 
     #[inline]
     pub(crate) fn priority(&self) -> Priority {
-        self.extra.as_ref().map_or(Priority::DEFAULT, |extra| extra.priority)
+        self.attrs.as_ref().map_or(Priority::DEFAULT, |attrs| attrs.priority)
     }
 
     /// What bounds the task, if anything does.
     #[inline]
     pub(crate) fn limits(&self) -> Option<&Limits> {
-        self.extra.as_ref()?.limits.as_ref()
+        self.attrs.as_ref()?.limits.as_ref()
     }
 
     #[inline]
@@ -473,7 +475,7 @@ impl Header {
 
     #[inline]
     pub(crate) fn is_finalizer(&self) -> bool {
-        self.extra.as_ref().is_some_and(|extra| extra.finalizer)
+        self.attrs.as_ref().is_some_and(|attrs| attrs.finalizer)
     }
 
     #[inline]
@@ -558,7 +560,7 @@ impl TaskRef {
         // SAFETY: the caller's promise.
         let task = unsafe { header.as_ref() };
         // Rule 10.
-        if ambient::take_reference(header) {
+        if context::take_reference(header) {
             task.books.shift(Owner::Reserve, owner);
         } else {
             task.word.add_reference();
@@ -662,7 +664,7 @@ impl Drop for TaskRef {
     #[inline]
     fn drop(&mut self) {
         // Rule 10.
-        if ambient::return_reference(self.header) {
+        if context::return_reference(self.header) {
             return self.books.shift(self.tag.owner(), Owner::Reserve);
         }
         self.books.strike(&self.word, self.tag.owner());

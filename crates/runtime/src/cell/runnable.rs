@@ -62,7 +62,7 @@ impl Runnable {
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub fn is_plain(&self) -> bool {
         let header = self.header();
-        (header.extra.is_none() || header.is_unbounded())
+        (header.attrs.is_none() || header.is_unbounded())
             && !header.word.load().state().in_cancel_lane()
     }
 
@@ -71,11 +71,11 @@ impl Runnable {
         let header = self.header();
         let own = header.priority();
         if header.word.load().state().in_cancel_lane() {
-            return Place::Cancel(own.max(Priority(header.cleanup_priority.load(Relaxed))));
+            return Place::cancel(own.max(Priority(header.cleanup_priority.load(Relaxed))));
         }
         match header.deadline() {
-            Some(deadline) => Place::Timed(deadline),
-            None => Place::Ready(own),
+            Some(deadline) => Place::timed(deadline),
+            None => Place::ready(own),
         }
     }
 
@@ -93,7 +93,7 @@ impl Runnable {
     /// The name of the task, if it was given one.
     #[inline]
     pub fn name(&self) -> Option<Arc<str>> {
-        self.header().extra.as_ref()?.name.clone()
+        self.header().attrs.as_ref()?.name.clone()
     }
 
     /// The entry as a pointer, for a queue of pointers.

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::core::{Core, Settings};
-use crate::loose::{Timeless, keep_task, loose_region, scheduled};
 use crate::poll;
 use crate::spawn::{Plan, make};
+use crate::test_util::{Timeless, keep_task, loose_region, scheduled};
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Place;
@@ -23,9 +23,9 @@ fn task(budget: Budget) -> (Runnable, crate::Task<(), ()>) {
 /// Where the scheduler's law puts a task.
 fn law(state: TaskState, budget: Budget, cleanup: Priority) -> Place {
     match budget.deadline {
-        _ if state.in_cancel_lane() => Place::Cancel(budget.priority.max(cleanup)),
-        Some(deadline) => Place::Timed(deadline),
-        None => Place::Ready(budget.priority),
+        _ if state.in_cancel_lane() => Place::cancel(budget.priority.max(cleanup)),
+        Some(deadline) => Place::timed(deadline),
+        None => Place::ready(budget.priority),
     }
 }
 
@@ -45,13 +45,13 @@ fn plain_means_the_ready_lane_at_the_usual_priority() {
             assert_eq!(state, expected);
             let place = law(state, budget, cleanup);
             assert_eq!(entry.place(), place);
-            assert_eq!(entry.is_plain(), place == Place::Ready(Priority::DEFAULT), "{place:?}");
+            assert_eq!(entry.is_plain(), place == Place::ready(Priority::DEFAULT), "{place:?}");
         };
         check(TaskState::Created);
         // Rule 1: the poll's, which becomes the next entry's.
         entry.header().word.add_reference();
         let word = &entry.header().word;
-        assert!(word.begin(true, false).is_some());
+        assert!(word.begin_unsigned(true, false).is_some());
         check(TaskState::Running);
         assert!(handle.cancel_with(entry.header().region.reason(kind)));
         check(TaskState::CancelRequested);
@@ -72,8 +72,8 @@ fn named<B>(name: &Arc<str>, body: impl FnOnce(Cx) -> B) -> (Runnable, crate::Ta
 where
     B: Future<Output = Result<(), ()>>,
 {
-    let extra = Some(Box::new(Extra { name: Some(name.clone()), ..Extra::default() }));
-    let plan = Plan { extra, ..Plan::default() };
+    let attrs = Some(Box::new(TaskAttrs { name: Some(name.clone()), ..TaskAttrs::default() }));
+    let plan = Plan { attrs, ..Plan::default() };
     // SAFETY: polled and dropped on this thread only, and ended by the tests that make it.
     let (entry, task) = unsafe { make(&loose_region(), plan, body) };
     (entry.unwrap().unwrap(), task)
@@ -95,7 +95,8 @@ fn references_made_and_dropped_in_a_poll_keep_the_cell_no_less_and_no_longer() {
     ] {
         let name: Arc<str> = Arc::from("freed?");
         let kept = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let (own, mut first) = (kept.clone(), None);
+        let own = kept.clone();
+        let mut first = None;
         let (entry, task) = named(&name, |cx| {
             first = Some(cx.clone());
             let mut polls = 0;
@@ -132,7 +133,8 @@ fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
     let region = loose_region();
     let stale = || region.core.health().stale_wakes;
     for (times, by_value) in [(0, false), (1, false), (1, true), (3, false), (3, true)] {
-        let (kept, mut polls) = (Arc::new(std::sync::Mutex::new(None)), 0);
+        let kept = Arc::new(std::sync::Mutex::new(None));
+        let mut polls = 0;
         let own = kept.clone();
         let body = |_: Cx| {
             std::future::poll_fn(move |context| {
@@ -148,7 +150,8 @@ fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), body) };
         assert!(entry.unwrap().unwrap().run() && !task.is_finished());
-        let (task_ref, is_scheduled) = (task.to_ref(), times > 0);
+        let task_ref = task.to_ref();
+        let is_scheduled = times > 0;
         assert_eq!(task_ref.word.load().is(SCHEDULED), is_scheduled);
         poll::wake(&task_ref);
         let entry = scheduled(&task_ref).expect("one entry");
@@ -188,7 +191,8 @@ fn a_yield_inside_another_waker_wakes_that_one() {
             self.0.fetch_add(1, Relaxed);
         }
     }
-    let (region, count) = (loose_region(), Arc::new(Count::default()));
+    let region = loose_region();
+    let count = Arc::new(Count::default());
     let waker = std::task::Waker::from(count.clone());
     let body = |cx: Cx| {
         let mut inner = cx.yield_now();
@@ -233,7 +237,8 @@ impl Drop for AtOnce {
 
 impl Timeless for AtOnce {
     fn put(&self, entry: Runnable) {
-        let (gone, inside) = (self.gone.clone(), self.gone_inside.clone());
+        let gone = self.gone.clone();
+        let inside = self.gone_inside.clone();
         assert!(entry.run());
         // If it is, the host itself can't be looked at any more.
         inside.store(gone.load(SeqCst), SeqCst);
@@ -245,7 +250,8 @@ impl Timeless for AtOnce {
 #[test]
 fn a_wake_by_value_keeps_the_host_while_the_host_is_called() {
     for by_reply in [false, true] {
-        let (gone, gone_inside) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let gone = Arc::<AtomicBool>::default();
+        let gone_inside = Arc::<AtomicBool>::default();
         let host = AtOnce { gone: gone.clone(), gone_inside: gone_inside.clone() };
         let region = Core::new(Arc::new(host), Settings::default()).root();
         let (reply, mut answer) = crate::channel::oneshot::<u8>();

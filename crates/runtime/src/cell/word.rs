@@ -2,10 +2,10 @@
 //! of references.
 //!
 //! ```text
-//!  63        32 31  16 11 10   8    7     6     5     4      3      2       1         0
-//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
-//! | references | mark |  | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
-//! +------------+------+--+-------+------+-----+------+-----+-----+------+-------+---------+
+//!  63        32 31  16 12 11 10   8    7     6     5     4      3      2       1         0
+//! +------------+------+--+--+-------+------+-----+------+-----+-----+------+-------+---------+
+//! | references | mark |  |  | state | LOCK |FORCE| KEPT |TAKEN|WAKER|HANDLE|POLLING|SCHEDULED|
+//! +------------+------+--+--+-------+------+-----+------+-----+-----+------+-------+---------+
 //! ```
 //! *state* is a kernel [`TaskState`] and changes only as [`TaskState::step`] says.
 //!
@@ -18,7 +18,9 @@
 //!   get the waker back; once it has, the waker is the completer's.
 //! - `TAKEN`: somebody has claimed the result (or its destruction). Set once, by one.
 //! - `FORCE`: patience is over: the next poll ends the task instead. Never cleared.
-//! - `CLEANING`: the body has ended by itself, and polls of what it left are bounded.
+//! - `CLEANING` (11): the body has ended by itself, and polls of what it left are bounded.
+//! - `FOREIGN` (12): an operation of the task has left a waker of somebody else's
+//!   ([`foreign`](crate::foreign)). Set before who leaves it looks for a request. Never cleared.
 //! - `LOCK`: somebody reads or changes the cancel. Held for a few instructions.
 //! - *mark*: of the thread that recorded the task's last event; 0 if nothing is recorded.
 //! - `KEPT`: the scope wants the result: a handle that goes away leaves it alone.
@@ -40,6 +42,7 @@ const KEPT: u64 = 1 << 5;
 const FORCE: u64 = 1 << 6;
 const LOCK: u64 = 1 << 7;
 const CLEANING: u64 = 1 << 11;
+const FOREIGN: u64 = 1 << 12;
 const STATE_SHIFT: u32 = 8;
 const STATE: u64 = 0b111 << STATE_SHIFT;
 const MARK_SHIFT: u32 = 16;
@@ -62,8 +65,6 @@ const STATES: [TaskState; 8] = {
 const CREATED: u64 = (TaskState::Created as u64) << STATE_SHIFT;
 /// The state bits of a task that was polled and is not cancelled.
 const RUNNING: u64 = (TaskState::Running as u64) << STATE_SHIFT;
-/// Those of one that has ended.
-const COMPLETED: u64 = (TaskState::Completed as u64) << STATE_SHIFT;
 
 /// What is in a word at one moment.
 #[derive(Clone, Copy)]
@@ -93,6 +94,12 @@ impl Snapshot {
     #[inline]
     pub(crate) fn is_cleaning(self) -> bool {
         self.is(CLEANING)
+    }
+
+    /// Whether an operation of the task has ever left a waker of somebody else's.
+    #[inline]
+    pub(crate) fn has_foreign(self) -> bool {
+        self.is(FOREIGN)
     }
 
     /// Whether a poll that has begun may be a plain one: the task is not in the cancel lane, and
@@ -130,14 +137,22 @@ impl Snapshot {
     }
 
     #[inline]
-    fn with_mark(self, mark: u16) -> Snapshot {
+    pub(crate) fn with_mark(self, mark: u16) -> Snapshot {
         Snapshot(self.0 & !MARK | u64::from(mark) << MARK_SHIFT)
     }
 
-    /// Whether the cancel may have something to say about the next step.
+    /// Whether the task was polled, and is not cancelled.
     #[inline]
-    fn is_plain(self) -> bool {
-        !self.is(LOCK) && matches!(self.state(), TaskState::Created | TaskState::Running)
+    pub(crate) fn is_running(self) -> bool {
+        self.0 & STATE == RUNNING
+    }
+
+    /// Whether the cancel has nothing to say about the next step, which is recorded without its
+    /// lock.
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        // What runs, or has yet to, has no other bit in its state than the lowest.
+        self.0 & (STATE & !RUNNING | LOCK) == 0
     }
 
     #[inline]
@@ -184,8 +199,35 @@ pub(crate) enum Requested {
     Live { effect: TaskEffect, enqueue: bool, moved: bool },
 }
 
+/// How a poll begins.
+#[derive(Clone, Copy)]
+pub(crate) struct Begin {
+    /// The kernel's step is made now. Else the state stays, and [`Word::start`] is called later.
+    pub(crate) starts: bool,
+    /// The entry waited in another lane than that of cancels. A task that was asked to stop
+    /// meanwhile has another entry there, and that is the one that counts.
+    pub(crate) plain: bool,
+    /// How many references are added for those that are made in the poll.
+    pub(crate) reserve: u32,
+}
+
+/// How a task completes.
+#[derive(Clone, Copy)]
+pub(crate) struct Complete {
+    /// The scope wants the result.
+    pub(crate) kept: bool,
+    /// What is left of the poll's reserve.
+    pub(crate) reserve: u32,
+}
+
+/// A step that nobody records: the word after it is written as it is.
+#[inline(always)]
+pub(crate) fn unsigned(_before: Snapshot, after: Snapshot) -> Option<Snapshot> {
+    Some(after)
+}
+
 /// How a task ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) wake_joiner: bool,
     /// The result is of no use to anybody: the caller has claimed it and drops it.
@@ -238,66 +280,41 @@ impl Word {
         }
     }
 
-    /// The entry of a queue was taken: whether the task is now the caller's to poll, and the word
-    /// as it was. Without `step` the state stays, and [`start`](Word::start) is called later. The
-    /// entry's reference becomes the poll's, and so many are added for its `reserve`.
+    /// The entry of a queue was taken: the word as it was, if the task is now the caller's to poll.
+    /// The entry's reference becomes the poll's.
     ///
-    /// A task that was asked to stop while it waited in a queue of `plain` work has another entry
-    /// in the cancel lane, and that is the one that counts.
-    #[inline]
-    pub(crate) fn begin_with(&self, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
-        self.update(|word| Some((begun(word, step, plain, reserve)?, word)))
-    }
-
-    /// [`begin_with`](Word::begin_with) the usual reserve, signed: the words before and after.
-    /// `sign` has the mark to leave for the one that is there. `None` also where the cancel is to
-    /// be locked first.
-    #[inline]
-    pub(crate) fn begin_signed(
-        &self,
-        step: bool,
-        plain: bool,
-        mut sign: impl FnMut(u16) -> u16,
-    ) -> Option<(Snapshot, Snapshot)> {
-        // What who signed before has published is looked at before the step is made.
-        self.update_from(self.load().0, |word| {
-            let next = word.is_plain().then(|| begun(word, step, plain, RESERVE))??;
-            Some((next.with_mark(sign(word.mark())), (word, next)))
-        })
-    }
-
-    /// [`begin_signed`](Word::begin_signed) of a word that says nothing unusual, if nobody changes
-    /// it meanwhile: the word before. `sign` has the mark to leave for the one that is there, and
-    /// whether the task was not polled before.
+    /// `sign` is given the words before and after the step, and answers what is written: the
+    /// latter, with the mark of who records it, or nothing at all. It is asked again if the word
+    /// has changed meanwhile.
     #[inline(always)]
-    pub(crate) fn begin_plainly(
+    pub(crate) fn begin(
         &self,
-        step: bool,
-        sign: impl FnOnce(u16, bool) -> Option<u16>,
+        how: Begin,
+        mut sign: impl FnMut(Snapshot, Snapshot) -> Option<Snapshot>,
     ) -> Option<Snapshot> {
-        let word = self.load();
-        let turn = word.0 & (STATE | SCHEDULED | POLLING | LOCK);
-        let fresh = turn == CREATED | SCHEDULED;
-        // Shortcut: a task that nobody asked to stop runs, or goes on running.
-        if turn != RUNNING | SCHEDULED && !(step && fresh) {
-            return None;
-        }
-        let mark = u64::from(sign(word.mark(), fresh)?) << MARK_SHIFT;
-        let rest = word.0 & !(STATE | MARK | SCHEDULED);
-        let next = plus(rest | RUNNING | POLLING | mark, RESERVE);
-        self.0.compare_exchange(word.0, next, AcqRel, Relaxed).ok()?;
-        Some(word)
+        // What who signed before has published is looked at before the step is made.
+        self.update_from(self.load().0, |word| Some((sign(word, begun(word, how)?)?, word)))
     }
 
-    /// [`begin_with`](Word::begin_with) nothing in reserve.
+    /// [`begin`](Word::begin) with nothing in reserve, unrecorded.
     #[cfg(all(test, not(loom)))]
-    pub(crate) fn begin(&self, step: bool, plain: bool) -> Option<Snapshot> {
-        self.begin_with(step, plain, 0)
+    pub(crate) fn begin_unsigned(&self, starts: bool, plain: bool) -> Option<Snapshot> {
+        self.begin(Begin { starts, plain, reserve: 0 }, unsigned)
     }
 
     /// The body has ended by itself; what it left to be done is bounded.
     pub(crate) fn begin_cleaning(&self) {
         self.0.fetch_or(CLEANING, AcqRel);
+    }
+
+    /// An operation has left a waker of somebody else's: what is in the word after that.
+    ///
+    /// A request either sees the flag, or is seen here: both change the same word. If the flag was
+    /// there before, who sees it looks for wakers under a lock, and so comes before the one who has
+    /// left this one, and is seen, or after, and finds it.
+    pub(crate) fn note_foreign(&self) -> Snapshot {
+        let now = self.load();
+        if now.has_foreign() { now } else { Snapshot(self.0.fetch_or(FOREIGN, AcqRel)) }
     }
 
     /// The poll that has begun goes on: the kernel's step.
@@ -435,50 +452,19 @@ impl Word {
         .unwrap_or(false)
     }
 
-    /// Nothing is left to run, and the result is in the cell. A `kept` one is the scope's. The
-    /// poll's reference goes, and what is left of its reserve: from now on the region's reference
-    /// is the completer's (rule 1 of cells).
-    #[inline]
-    pub(crate) fn complete(&self, kept: bool, reserve: u32) -> Ended {
-        let ended = self.update(|word| ended(word, kept, reserve));
-        ended.unwrap_or(Ended { wake_joiner: false, discard: false })
-    }
-
-    /// [`complete`](Word::complete), signed: also the word before. `None` where the cancel is to be
-    /// locked first.
-    #[inline]
-    pub(crate) fn complete_signed(
-        &self,
-        kept: bool,
-        reserve: u32,
-        mut sign: impl FnMut(u16) -> u16,
-    ) -> Option<(Snapshot, Ended)> {
-        self.update_from(self.load().0, |word| {
-            let (next, ended) = word.is_plain().then(|| ended(word, kept, reserve))??;
-            Some((next.with_mark(sign(word.mark())), (word, ended)))
-        })
-    }
-
-    /// [`complete_signed`](Word::complete_signed) of a task that runs, and that the scope does not
-    /// want, if nobody changes the word meanwhile.
+    /// Nothing is left to run, and the result is in the cell. The poll's reference goes, and what
+    /// is left of its reserve: from now on the region's reference is the completer's (rule 1 of
+    /// cells). `None` if the task had ended, or `sign` answers nothing; see [`begin`](Word::begin).
     #[inline(always)]
-    pub(crate) fn complete_plainly(
+    pub(crate) fn complete(
         &self,
-        reserve: u32,
-        sign: impl FnOnce(u16) -> Option<u16>,
+        how: Complete,
+        mut sign: impl FnMut(Snapshot, Snapshot) -> Option<Snapshot>,
     ) -> Option<Ended> {
-        let word = self.load();
-        if word.0 & (STATE | LOCK) != RUNNING {
-            return None;
-        }
-        let mark = u64::from(sign(word.mark())?) << MARK_SHIFT;
-        let discard = !word.is(HANDLE);
-        let rest = word.0 & !(STATE | MARK | SCHEDULED | POLLING);
-        // Shortcut: what runs and was not asked to stop completes.
-        let taken = if discard { TAKEN } else { 0 };
-        let next = minus(rest | COMPLETED | mark | taken, reserve + 1);
-        self.0.compare_exchange(word.0, next, AcqRel, Relaxed).ok()?;
-        Some(Ended { wake_joiner: word.is(WAKER), discard })
+        self.update_from(self.load().0, |word| {
+            let (next, ended) = ended(word, how)?;
+            Some((sign(word, next)?, ended))
+        })
     }
 
     /// Leaves a mark, if another is there.
@@ -608,10 +594,11 @@ impl Word {
 
 /// The word of a task whose poll begins, if it may.
 #[inline]
-fn begun(word: Snapshot, step: bool, plain: bool, reserve: u32) -> Option<Snapshot> {
+fn begun(word: Snapshot, how: Begin) -> Option<Snapshot> {
+    let Begin { starts, plain, reserve } = how;
     // Shortcut: a task that nobody asked to stop runs, or goes on running.
     let turn = word.0 & (STATE | SCHEDULED | POLLING);
-    if turn == RUNNING | SCHEDULED || (step && turn == CREATED | SCHEDULED) {
+    if turn == RUNNING | SCHEDULED || (starts && turn == CREATED | SCHEDULED) {
         let next = (word.0 & !STATE | RUNNING) ^ (SCHEDULED | POLLING);
         return Some(Snapshot(plus(next, reserve)));
     }
@@ -622,13 +609,14 @@ fn begun(word: Snapshot, step: bool, plain: bool, reserve: u32) -> Option<Snapsh
         return None;
     }
     let (stepped, _) = word.step(TaskEvent::Poll)?;
-    let next = if step { stepped } else { word };
+    let next = if starts { stepped } else { word };
     Some(Snapshot(plus(next.0 ^ (SCHEDULED | POLLING), reserve)))
 }
 
 /// The word of a task that completes.
 #[inline]
-fn ended(word: Snapshot, kept: bool, reserve: u32) -> Option<(Snapshot, Ended)> {
+fn ended(word: Snapshot, how: Complete) -> Option<(Snapshot, Ended)> {
+    let Complete { kept, reserve } = how;
     // Shortcut: what runs and was not asked to stop completes.
     let next = match word.0 & STATE {
         RUNNING => word.with_state(TaskState::Completed),

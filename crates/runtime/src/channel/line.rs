@@ -107,7 +107,10 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "copies of a waker made of an `Arc` are not known as such there")]
     fn a_wait_keeps_its_place_and_its_waker_until_another_comes() {
-        let (state, mut place, first, second) = (Mutex::default(), None, waker(), waker());
+        let state = Mutex::default();
+        let mut place = None;
+        let first = waker();
+        let second = waker();
         let poll = |place: &mut Place, waker: &Waker| {
             poll_line(&state, |line: &mut Line| line, place, waker, |_| None::<()>)
         };
@@ -126,7 +129,8 @@ mod tests {
 
     #[test]
     fn who_was_taken_out_joins_at_the_end_again() {
-        let (mut line, mut place) = (Line::default(), None);
+        let mut line = Line::default();
+        let mut place = None;
         assert!(line.wait(&mut place, waker()).is_none());
         assert_eq!(line.wake_all().len(), 1);
         assert!(line.wait(&mut None, waker()).is_none());

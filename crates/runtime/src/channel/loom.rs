@@ -96,7 +96,8 @@ fn a_sender_that_leaves_as_it_is_granted_passes_its_slot_on() {
     model(|| {
         let (tx, mut rx) = bounded(1);
         tx.try_send(1).unwrap();
-        let (leaving, staying) = (tx.clone(), tx);
+        let leaving = tx.clone();
+        let staying = tx;
         let leaver = thread::spawn(move || {
             let cx = live_cx();
             // Granted or not: the slot is given back, or the place in line is given up.
@@ -118,7 +119,8 @@ fn a_sender_that_is_cancelled_as_it_is_granted_passes_its_slot_on() {
     model(|| {
         let (tx, mut rx) = bounded(1);
         tx.try_send(1).unwrap();
-        let (stopping, staying) = (tx.clone(), tx);
+        let stopping = tx.clone();
+        let staying = tx;
         let stopped = thread::spawn(move || {
             let (cx, cancel) = crate::Cx::loose();
             let mut reserve = pin!(stopping.reserve(&cx));

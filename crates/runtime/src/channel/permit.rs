@@ -33,7 +33,8 @@ impl<'a, T> Permit<'a, T> {
     /// Sends, and hands the value back if the receiver is gone.
     #[inline]
     pub fn try_send(self, value: T) -> Result<(), Disconnected<T>> {
-        let (shared, id) = (self.shared, self.id);
+        let shared = self.shared;
+        let id = self.id;
         // The slot is about to be filled: nothing is left to give back.
         mem::forget(self);
         shared.fill(id, value)

@@ -10,8 +10,8 @@ use asx_kernel::channel::{Channel, TryRecvError};
 
 use super::RecvError;
 use super::shared::{Shared, Taken};
+use crate::cancel_wakers::Registration;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::guard;
 use crate::{CancelSafe, Cancelled, Cx};
 
@@ -23,12 +23,12 @@ pub struct Recv<'a, T> {
     at: &'static Location<'static>,
     /// Whether a waker of ours may be registered.
     waits: bool,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 impl<'a, T> Recv<'a, T> {
     pub(super) fn new(shared: &'a Shared<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Recv { shared, cx, at, waits: false, ticket: Ticket::NONE }
+        Recv { shared, cx, at, waits: false, registration: Registration::NONE }
     }
 
     #[track_caller]
@@ -42,14 +42,14 @@ impl<'a, T> Recv<'a, T> {
         context: &mut Context<'_>,
         take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, RecvError>> {
-        if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.ticket)) {
+        if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.registration)) {
             self.forget();
             return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
         }
         let taken = self.shared.poll_recv(self.waits, context.waker(), take);
         self.waits = taken.is_pending();
         if self.waits {
-            self.cx.waits(Wait::Recv, self.at, context.waker(), &mut self.ticket);
+            self.cx.waits(Wait::Recv, self.at, context.waker(), &mut self.registration);
         }
         taken.map_err(|_| RecvError::Disconnected)
     }
@@ -125,7 +125,7 @@ impl<T> Future for RecvMany<'_, T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let RecvMany { recv, into, max } = &mut *self;
         if *max == 0 {
-            let proceeds = recv.cx.poll_proceed(context, &mut recv.ticket);
+            let proceeds = recv.cx.poll_proceed(context, &mut recv.registration);
             return proceeds.map(|proceeds| proceeds.map(|()| 0).map_err(RecvError::from));
         }
         let mut senders = Vec::new();

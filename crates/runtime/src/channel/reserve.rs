@@ -12,8 +12,8 @@ use asx_kernel::channel::WaiterId;
 use super::permit::{OwnedPermit, Permit};
 use super::shared::Shared;
 use super::{Disconnected, SendError};
+use crate::cancel_wakers::Registration;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::prim::Arc;
 use crate::{CancelSafe, Cx};
 
@@ -23,13 +23,13 @@ struct Place<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Option<WaiterId>,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 impl<'a, T> Place<'a, T> {
     #[inline]
     fn new(shared: &'a Arc<Shared<T>>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Place { shared, cx, at, place: None, ticket: Ticket::NONE }
+        Place { shared, cx, at, place: None, registration: Registration::NONE }
     }
 
     /// Reserves a slot whose permit gets a number, and makes `P` of it before anybody is woken, so
@@ -41,7 +41,7 @@ impl<'a, T> Place<'a, T> {
         number: impl Fn(&Shared<T>) -> N,
         permit: impl FnOnce(&'a Arc<Shared<T>>, N) -> P,
     ) -> Poll<Result<P, SendError<()>>> {
-        if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.ticket)) {
+        if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.registration)) {
             self.shared.leave(&mut self.place);
             return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
         }
@@ -49,7 +49,7 @@ impl<'a, T> Place<'a, T> {
             Poll::Ready(Ok(number)) => Poll::Ready(Ok(permit(self.shared, number))),
             Poll::Ready(Err(Disconnected(()))) => Poll::Ready(Err(SendError::Disconnected(()))),
             Poll::Pending => {
-                self.cx.waits(Wait::Reserve, self.at, context.waker(), &mut self.ticket);
+                self.cx.waits(Wait::Reserve, self.at, context.waker(), &mut self.registration);
                 Poll::Pending
             }
         }
@@ -155,11 +155,11 @@ impl<T> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Sending { place: Place { shared, cx, at, place, ticket }, value } = &mut *self;
+        let Sending { place: Place { shared, cx, at, place, registration }, value } = &mut *self;
         if value.is_none() {
             return Poll::Ready(Ok(()));
         }
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, ticket)) {
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
             shared.leave(place);
             return match value.take() {
                 Some(value) => Poll::Ready(Err(SendError::Cancelled(value, cancelled))),
@@ -168,7 +168,7 @@ impl<T> Future for Sending<'_, T> {
         }
         let sent = shared.poll_send(place, value, context.waker());
         if sent.is_pending() {
-            cx.waits(Wait::Reserve, at, context.waker(), ticket);
+            cx.waits(Wait::Reserve, at, context.waker(), registration);
         }
         sent.map_err(SendError::from)
     }

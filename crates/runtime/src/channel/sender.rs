@@ -57,14 +57,14 @@ impl<T> Sender<T> {
     /// Reserves a slot if one is free and nobody waits for one.
     #[inline]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TryReserveError> {
-        footprint::breathe();
+        footprint::lab_step();
         let id = self.shared.try_reserve(Shared::number)?;
         Ok(Permit::new(&self.shared, id))
     }
 
     /// [`try_reserve`](Sender::try_reserve), with a permit that borrows nothing.
     pub fn try_reserve_owned(&self) -> Result<OwnedPermit<T>, TryReserveError> {
-        footprint::breathe();
+        footprint::lab_step();
         let id = self.shared.try_reserve(Shared::number)?;
         Ok(OwnedPermit::new(self.shared.clone(), id))
     }
@@ -75,7 +75,7 @@ impl<T> Sender<T> {
     /// Sends if a slot is free and nobody waits for one.
     #[inline]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        footprint::breathe();
+        footprint::lab_step();
         self.shared.try_send(value)
     }
 

@@ -74,7 +74,7 @@ impl<T> TrackedSender<T> {
 
     /// Reserves a slot if one is free and nobody waits for one.
     pub fn try_reserve(&self) -> Result<TrackedPermit<T>, TryReserveError> {
-        footprint::breathe();
+        footprint::lab_step();
         let permit = TrackedPermit::try_reserve(&self.sender.shared);
         let mut permit = permit.map_err(|status| match status {
             Status::Full => TryReserveError::Full,

@@ -24,10 +24,10 @@ use crate::cell::is_task_waker;
 use crate::footprint::Object;
 use crate::guard;
 use crate::prim::Arc;
-use crate::short::ShortLock;
+use crate::spinlock::SpinLock;
 
 pub(crate) struct Shared<T> {
-    law: ShortLock<Channel<T, Waker>>,
+    law: SpinLock<Channel<T, Waker>>,
     object: Object,
     /// Who the channel is, if a runtime knows it.
     pub(super) tag: Option<Box<Tag>>,
@@ -41,14 +41,14 @@ pub(super) type Numbered<N> = Result<N, Disconnected>;
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
-        let law = ShortLock::new(Channel::new(capacity)?);
+        let law = SpinLock::new(Channel::new(capacity)?);
         Ok(Arc::new(Shared { law, object: Object::new(), tag: None }))
     }
 
     /// A channel that a runtime knows.
     #[cfg(not(loom))]
     pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {
-        Shared { law: ShortLock::new(law), object: Object::new(), tag: Some(Box::new(tag)) }
+        Shared { law: SpinLock::new(law), object: Object::new(), tag: Some(Box::new(tag)) }
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
@@ -73,7 +73,8 @@ impl<T> Shared<T> {
             self.leave(place);
             return Poll::Ready(Err(Disconnected(())));
         }
-        let (plain, new) = (is_task_waker(waker), place.is_none());
+        let plain = is_task_waker(waker);
+        let new = place.is_none();
         let (granted, spare) = self.with(|channel| match reserve_now(channel, place) {
             Poll::Pending if plain => {
                 let (granted, spare) = line_up(channel, place, waker.clone());

@@ -16,13 +16,13 @@ use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
 
 use super::shared::Shared;
-use crate::ambient;
+use crate::context;
 use crate::core::Core;
-use crate::holdings::Scoped;
 use crate::journal::Stamp;
 use crate::prim::atomic::AtomicBool;
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::Region;
+use crate::resources::Scoped;
 
 /// Who a channel is.
 pub(crate) struct Tag {
@@ -56,8 +56,9 @@ impl Tag {
 
     #[cold]
     fn note(&self, task: Option<u64>, kind: EventKind) {
-        let task = task.or_else(|| ambient::with_current(|task| task.id()));
-        let (region, channel) = (self.scope.as_ref().map(|scope| scope.id), Some(self.id));
+        let task = task.or_else(|| context::with_current(|task| task.id()));
+        let region = self.scope.as_ref().map(|scope| scope.id);
+        let channel = Some(self.id);
         self.core.note_of(&self.stamp, Subject { task, region, channel, timer: None }, kind);
     }
 
@@ -74,7 +75,7 @@ impl Tag {
 
     /// The region a permit is an obligation of: its holder's, else the channel's.
     fn obliged(&self) -> Option<Arc<Region>> {
-        let own = ambient::with_current(|task| task.region.clone());
+        let own = context::with_current(|task| task.region.clone());
         own.or_else(|| self.scope.clone()).or_else(|| self.home.clone())
     }
 }
@@ -85,7 +86,7 @@ impl Tag {
     /// A slot was reserved: the number of its permit.
     #[cold]
     fn number(&self, obligation: Option<(Arc<Region>, u64)>) -> u64 {
-        let task = ambient::with_current(|task| task.id());
+        let task = context::with_current(|task| task.id());
         let permit = self.core.next_permit.fetch_add(1, Relaxed);
         lock_unseen(&self.live).insert(permit, Holder { task, obligation });
         self.note(task, EventKind::SendReserved { permit });

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, RawWakerVTable, Wake, Waker};
 
 use super::Part;
 use crate::Cx;
-use crate::foreign::Ticket;
+use crate::cancel_wakers::Registration;
 use crate::guard;
 use crate::outcome::{Cancelled, Panic};
 use crate::prim::{Mutex, lock};
@@ -30,7 +30,7 @@ pub(super) struct Children<F: Future> {
     all: bool,
     /// Whether a cancel was noticed around the whole.
     cancelled: bool,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 struct Child<F: Future> {
@@ -41,9 +41,11 @@ struct Child<F: Future> {
 
 impl<F: Future> Children<F> {
     pub(super) fn new() -> Children<F> {
-        let (live, ready, round) = (BTreeMap::new(), Arc::default(), Vec::new());
-        let ticket = Ticket::NONE;
-        Children { live, ready, round, all: false, cancelled: false, ticket }
+        let live = BTreeMap::new();
+        let ready = Arc::default();
+        let round = Vec::new();
+        let registration = Registration::NONE;
+        Children { live, ready, round, all: false, cancelled: false, registration }
     }
 
     pub(super) fn ready(&self) -> &Arc<Ready> {
@@ -93,7 +95,7 @@ impl<F: Future> Children<F> {
     /// whether it is new.
     pub(super) fn watch(&mut self, cx: &Cx, waker: &Waker) -> bool {
         self.ready.watch(waker);
-        self.ticket.wait(cx.task(), waker);
+        self.registration.wait(cx.task(), waker);
         let before = std::mem::replace(&mut self.cancelled, cx.is_cancelled());
         let new = self.cancelled && !before;
         self.all |= new;

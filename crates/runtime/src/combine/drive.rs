@@ -83,7 +83,8 @@ where
     fn round(&mut self) -> bool {
         self.take_requests();
         let open = self.decision.is_open();
-        let (shared, decision) = (&*self.shared, &mut *self.decision);
+        let shared = &*self.shared;
+        let decision = &mut *self.decision;
         self.children.poll_round(|_, end| {
             let end = end.map_err(|panic| decision.hear::<C::Output, Never>(1, Err(panic)));
             shared.ended(end.ok());

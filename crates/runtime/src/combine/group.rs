@@ -14,8 +14,8 @@ use std::task::{Context, Poll, Waker, ready};
 
 use super::children::{Children, Ready};
 use super::drive::Drive;
+use crate::cancel_wakers::Registration;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::guard;
 use crate::outcome::Cancelled;
 use crate::prim::{Mutex, lock};
@@ -93,7 +93,12 @@ impl<'a, C: Future> Group<'a, C> {
     /// Cancel-checked, and cancel-safe.
     #[track_caller]
     pub fn next<'g>(&'g self, cx: &'g Cx) -> NextChild<'g, C> {
-        NextChild { cx, shared: &self.shared, ticket: Ticket::NONE, at: Location::caller() }
+        NextChild {
+            cx,
+            shared: &self.shared,
+            registration: Registration::NONE,
+            at: Location::caller(),
+        }
     }
 
     /// Children whose outputs have not been given out.
@@ -225,7 +230,7 @@ impl<C: Future> Shared<C> {
 pub struct NextChild<'g, C: Future> {
     cx: &'g Cx,
     shared: &'g Shared<C>,
-    ticket: Ticket,
+    registration: Registration,
     at: &'static Location<'static>,
 }
 
@@ -233,8 +238,8 @@ impl<C: Future> Future for NextChild<'_, C> {
     type Output = Result<Option<C::Output>, Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let NextChild { cx: context, shared, ticket, at } = &mut *self;
-        ready!(context.poll_proceed(cx, ticket))?;
+        let NextChild { cx: context, shared, registration, at } = &mut *self;
+        ready!(context.poll_proceed(cx, registration))?;
         // Cloned before the lock and, if it is not needed, dropped after it.
         let mut waker = Some(cx.waker().clone());
         let next = {
@@ -250,7 +255,7 @@ impl<C: Future> Future for NextChild<'_, C> {
         if let Some(output) = next {
             return Poll::Ready(Ok(output));
         }
-        context.waits(Wait::Join, at, cx.waker(), ticket);
+        context.waits(Wait::Join, at, cx.waker(), registration);
         Poll::Pending
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError};
 
-use super::brief;
+use super::delta;
 use super::slot::{self, Slot, Wide};
 use crate::prim::{Mutex, lock_unseen};
 
@@ -191,7 +191,7 @@ impl Chunk {
 
     /// How many events are written, and how many of them are dispatches.
     pub(super) fn counts(&self) -> (u64, u64) {
-        (self.filled() / EVENT, brief::dispatches(self.written()))
+        (self.filled() / EVENT, delta::dispatches(self.written()))
     }
 
     fn written(&self) -> impl Iterator<Item = u64> {
@@ -201,7 +201,7 @@ impl Chunk {
     /// Copies what is written to the end of what was read before.
     pub(super) fn read(&self, slots: &mut Vec<Slot>, wide: &mut Vec<Wide>) {
         let before = wide.len() as u64;
-        brief::read(&self.written().collect::<Vec<_>>(), |mut slot| {
+        delta::read(&self.written().collect::<Vec<_>>(), |mut slot| {
             slot::place(&mut slot).into_iter().for_each(|place| *place += before);
             slots.push(slot);
         });
@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn words_are_kept_up_to_a_bound() {
-        let (spare, words) = (Spare(Default::default()), |len| Chunk::new(len).words[..].len());
+        let spare = Spare(Default::default());
+        let words = |len| Chunk::new(len).words[..].len();
         assert!(spare.take(MOST).is_none());
         (0..SPARES + 3).for_each(|_| spare.keep(Box::new([const { AtomicU64::new(7) }; MOST])));
         spare.keep(Box::new([const { AtomicU64::new(7) }; FIRST]));

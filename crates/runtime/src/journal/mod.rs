@@ -25,15 +25,15 @@
 //! A worker looks at a clock that passes by itself when it begins a poll: at every one, or as often
 //! as keeps what it knows no older than some microseconds, if polls take about as long as before.
 
-mod brief;
 mod buffer;
+mod config;
+mod delta;
 mod fold;
-mod here;
 mod recorder;
 mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod wanted;
+mod thread_writer;
 
 use std::num::NonZero;
 use std::sync::atomic::AtomicU64;
@@ -41,16 +41,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use asx_kernel::journal::{Event, EventKind, Subject};
 use asx_kernel::lanes::Lane;
-use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::cell::{Ended, Header, Snapshot};
+use crate::cell::{Begin, End, Ended, Header, Snapshot};
 use crate::core::Core;
-use here::Here;
+pub use config::Recording;
 pub(crate) use recorder::Recorder;
-use slot::Told;
-pub use wanted::Recording;
+use slot::PackedEvent;
+use thread_writer::ThreadWriter;
 
 /// How a dispatch came about, as a worker knows it.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +135,7 @@ impl Core {
     /// time of its own.
     pub fn rest(&self) {
         if let Some(recorder) = self.recorder() {
-            recorder.with(Here::rest);
+            recorder.with(ThreadWriter::rest);
         }
     }
 
@@ -158,7 +157,7 @@ impl Core {
     pub(crate) fn note_of(&self, thing: &Stamp, subject: Subject, kind: EventKind) {
         if let Some(recorder) = self.recorder() {
             // Where the kind is known, so is most of what is to be told of it.
-            match Told::new(subject, kind) {
+            match PackedEvent::new(subject, kind) {
                 Some(told) if self.write_told(recorder, thing, &told) => {}
                 told => self.write_slowly(recorder, thing, told.is_some(), &(subject, kind)),
             }
@@ -167,7 +166,7 @@ impl Core {
 
     /// Gives an event its stamp, and writes it down if there is room for few words.
     #[inline(never)]
-    fn write_told(&self, recorder: &Recorder, thing: &Stamp, told: &Told) -> bool {
+    fn write_told(&self, recorder: &Recorder, thing: &Stamp, told: &PackedEvent) -> bool {
         recorder.with(|here| {
             here.look(&self.host);
             here.stamp_of(thing);
@@ -227,9 +226,10 @@ impl Core {
             task.word.sign(here.mark());
             here.look(&self.host);
             here.stamp_of(thing);
-            let (priority, finalizer) = (task.priority().0, task.is_finalizer());
+            let priority = task.priority().0;
+            let finalizer = task.is_finalizer();
             let (id, region) = task.ids();
-            let told = Told::spawned(id, region, priority, finalizer);
+            let told = PackedEvent::spawned(id, region, priority, finalizer);
             let kind = EventKind::TaskSpawned { priority, finalizer };
             here.write(recorder, told, task.subject(), [Some(kind), None]);
         });
@@ -258,7 +258,8 @@ impl Core {
 
     #[inline(never)]
     fn note_timer_slowly(&self, (task, region): (u64, u64), timer: u64, kind: &EventKind) {
-        let (task, region) = (task.checked_sub(1), region.checked_sub(1));
+        let task = task.checked_sub(1);
+        let region = region.checked_sub(1);
         let subject = Subject { task, region, timer: Some(timer), channel: None };
         self.note_of(&self.timers.stamp, subject, *kind);
     }
@@ -319,104 +320,89 @@ impl Core {
         }
     }
 
-    /// Begins a poll, on the record: the word before. Only if that is done in a few lines; else
-    /// nothing has happened.
+    /// Begins a poll, on the record: the word before. `None` if the task is not to be polled, or
+    /// the lock of its cancel is needed for it; then nothing has happened.
     #[inline(always)]
-    pub(crate) fn begin_quickly(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
+    pub(crate) fn note_begin(
+        &self,
+        task: &Header,
+        how: Begin,
+        dispatch: &Dispatch,
+    ) -> Option<Snapshot> {
         let recorder = self.recorder()?;
-        recorder.quickly(|here| {
+        let begun = recorder.quickly(|here| {
             here.goes_on()?;
-            here.begin(recorder, task, dispatch)
-        })
+            here.begin(recorder, task, how, dispatch)
+        });
+        begun.or_else(|| self.note_begin_slowly(recorder, task, how, dispatch))
     }
 
-    /// The same where it is time to look at the clock, and only there.
-    pub(crate) fn begin_after_look(&self, task: &Header, dispatch: &Dispatch) -> Option<Snapshot> {
-        let recorder = self.recorder()?;
+    #[inline(never)]
+    fn note_begin_slowly(
+        &self,
+        recorder: &Recorder,
+        task: &Header,
+        how: Begin,
+        dispatch: &Dispatch,
+    ) -> Option<Snapshot> {
         // Hosts may do anything to tell the time: not while a place is lent.
         let looked = recorder.with(|here| here.look_if_due(recorder, &self.host));
-        recorder.quickly(|here| looked.then(|| here.begin(recorder, task, dispatch))?)
-    }
-
-    /// Completes a task, on the record, as [`begin_quickly`](Core::begin_quickly): also the stamp.
-    #[inline(always)]
-    pub(crate) fn complete_quickly(
-        &self,
-        task: &Header,
-        outcome: Severity,
-        reserve: u32,
-    ) -> Option<(Ended, u64)> {
-        let recorder = self.recorder()?;
-        recorder.quickly(|here| {
-            let ended = task.word.complete_plainly(reserve, |mark| {
-                here.see_near(recorder, mark)?;
-                here.stamp();
-                here.draft(slot::ENDED, task.ids(), slot::ENDS | (outcome as u64) << 8)?;
-                Some(here.mark())
-            })?;
-            here.keep(2);
-            Some((ended, here.clock()))
-        })
-    }
-
-    /// Records that a poll begins, with the step of the task's word that `step` makes and signs, if
-    /// it does: what it answers, and the states before and after.
-    pub(crate) fn note_begun<R>(
-        &self,
-        task: &Header,
-        dispatch: &Dispatch,
-        step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState, TaskState)>,
-    ) -> Option<R> {
-        let recorder = self.recorder()?;
+        let begun =
+            |here: &mut ThreadWriter| looked.then(|| here.begin(recorder, task, how, dispatch))?;
+        if let Some(before) = recorder.quickly(begun) {
+            return Some(before);
+        }
         recorder.with(|here| {
             here.begin_poll(recorder, &self.host);
-            let (answer, from, to) = step(&mut Signer { here, recorder })?;
+            let mut to = TaskState::Created;
+            let before = task.word.begin(how, |before, after| {
+                to = after.state();
+                before.is_plain().then(|| here.sign(recorder, before, after))
+            })?;
             let (id, region) = task.ids();
-            let told = Told::dispatched(id, region, dispatch, from, to);
+            let from = before.state();
+            let told = PackedEvent::dispatched(id, region, dispatch, from, to);
             let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
             here.write(recorder, told, task.subject(), kinds);
-            Some(answer)
+            Some(before)
         })
     }
 
-    /// Records that a task ends, as [`note_begun`](Core::note_begun); also the stamp.
-    pub(crate) fn note_ended<R>(
-        &self,
-        task: &Header,
-        outcome: Severity,
-        step: impl FnOnce(&mut Signer<'_>) -> Option<(R, TaskState)>,
-    ) -> Option<(R, u64)> {
+    /// Completes a task, on the record, as [`note_begin`](Core::note_begin): also the stamp.
+    #[inline(always)]
+    pub(crate) fn note_end(&self, task: &Header, end: End) -> Option<(Ended, u64)> {
         let recorder = self.recorder()?;
+        let ended = recorder.quickly(|here| here.end(recorder, task, end));
+        ended.or_else(|| self.note_end_slowly(recorder, task, end))
+    }
+
+    #[inline(never)]
+    fn note_end_slowly(
+        &self,
+        recorder: &Recorder,
+        task: &Header,
+        end: End,
+    ) -> Option<(Ended, u64)> {
         recorder.with(|here| {
             here.look(&self.host);
-            let (answer, from) = step(&mut Signer { here, recorder })?;
-            let ((id, region), to) = (task.ids(), TaskState::Completed);
-            let told = Told::ended(id, region, outcome, from, to);
+            let mut from = TaskState::Created;
+            let ended = task.word.complete(end.how, |before, after| {
+                from = before.state();
+                before.is_plain().then(|| here.sign(recorder, before, after))
+            })?;
+            let (id, region) = task.ids();
+            let outcome = end.severity;
+            let to = TaskState::Completed;
+            let told = PackedEvent::ended(id, region, outcome, from, to);
             let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
             here.write(recorder, told, task.subject(), kinds);
-            Some((answer, here.clock()))
+            Some((ended, here.clock()))
         })
     }
 }
 
 fn moved(from: TaskState, to: TaskState) -> Option<EventKind> {
     (from != to).then_some(EventKind::TaskMoved { from, to })
-}
-
-/// Signs the word of a task.
-pub(crate) struct Signer<'a> {
-    here: &'a mut Here,
-    recorder: &'a Recorder,
-}
-
-impl Signer<'_> {
-    /// The mark for a step of a word that has this one.
-    #[inline]
-    pub(crate) fn sign(&mut self, mark: u16) -> u16 {
-        self.here.see_mark(self.recorder, mark);
-        self.here.stamp();
-        self.here.mark()
-    }
 }
 
 /// What decisions add up to is left open.

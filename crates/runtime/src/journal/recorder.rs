@@ -17,8 +17,8 @@ use asx_kernel::journal::{Event, EventKind, Subject, WhenFull};
 use super::Recorded;
 use super::buffer::{Buffer, Chunk};
 use super::fold::Fold;
-use super::here::Here;
 use super::slot::{Slot, Wide};
+use super::thread_writer::ThreadWriter;
 use crate::prim::{Mutex, lock_unseen};
 
 /// Of each recorder there ever was.
@@ -47,7 +47,7 @@ pub(crate) struct Recorder {
 
 thread_local! {
     /// The thread's place, while it is not used; null if it has none.
-    static HERE: Cell<*mut Here> = const { Cell::new(ptr::null_mut()) };
+    static HERE: Cell<*mut ThreadWriter> = const { Cell::new(ptr::null_mut()) };
     /// Gives it up when the thread ends.
     static LEAVE: Leave = const { Leave };
 }
@@ -62,7 +62,7 @@ impl Drop for Leave {
 
 /// The caller has taken this place, if it is one, out of [`HERE`].
 #[cold]
-fn give_up(here: *mut Here) {
+fn give_up(here: *mut ThreadWriter) {
     if !here.is_null() {
         // SAFETY: rule 1.
         drop(unsafe { Box::from_raw(here) });
@@ -86,7 +86,7 @@ impl Recorder {
 
     /// Calls `f` with the calling thread's place. It records nothing by other ways.
     #[inline(always)]
-    pub(super) fn with<R>(&self, f: impl FnOnce(&mut Here) -> R) -> R {
+    pub(super) fn with<R>(&self, f: impl FnOnce(&mut ThreadWriter) -> R) -> R {
         let mut at = HERE.replace(ptr::null_mut());
         // SAFETY: rule 1.
         if unsafe { at.as_ref() }.is_none_or(|here| here.recorder != self.id) {
@@ -106,7 +106,7 @@ impl Recorder {
     /// [`with`](Recorder::with), if the calling thread has a place and knows the time. `f` is a few
     /// lines of this crate.
     #[inline(always)]
-    pub(super) fn quickly<R>(&self, f: impl FnOnce(&mut Here) -> Option<R>) -> Option<R> {
+    pub(super) fn quickly<R>(&self, f: impl FnOnce(&mut ThreadWriter) -> Option<R>) -> Option<R> {
         // SAFETY: rule 1, and rule 2 for what `f` does.
         match unsafe { HERE.get().as_mut() } {
             Some(here) if here.knows(self) => f(here),
@@ -118,7 +118,7 @@ impl Recorder {
     /// before it is sought.
     #[cold]
     #[inline(never)]
-    fn enter(&self, other: *mut Here) -> *mut Here {
+    fn enter(&self, other: *mut ThreadWriter) -> *mut ThreadWriter {
         give_up(other);
         let mut here = Box::new(self.place());
         here.fleeting = LEAVE.try_with(|_| ()).is_err();
@@ -133,7 +133,7 @@ impl Recorder {
     }
 
     /// A place that no other thread has.
-    fn place(&self) -> Here {
+    fn place(&self) -> ThreadWriter {
         let mut buffers = lock_unseen(&self.buffers);
         let free = buffers.iter().find(|buffer| buffer.free.swap(false, AcqRel)).cloned();
         let buffer = free.unwrap_or_else(|| {
@@ -146,7 +146,7 @@ impl Recorder {
             buffer
         });
         self.make_known(&buffer.last());
-        Here::new(self, buffer)
+        ThreadWriter::new(self, buffer)
     }
 
     /// A chunk is about to be written to.
@@ -222,7 +222,8 @@ impl Recorder {
 
     /// What all buffers hold.
     fn slots(&self) -> (Vec<Slot>, Vec<Wide>) {
-        let (mut slots, mut wide) = (Vec::new(), Vec::new());
+        let mut slots = Vec::new();
+        let mut wide = Vec::new();
         let buffers = lock_unseen(&self.buffers).clone();
         for buffer in &buffers {
             let chunks = lock_unseen(&buffer.chunks);
@@ -252,7 +253,8 @@ impl Recorder {
         if self.passes {
             fold.skip(oldest.counts());
         } else {
-            let (mut slots, mut wide) = (Vec::new(), Vec::new());
+            let mut slots = Vec::new();
+            let mut wide = Vec::new();
             oldest.read(&mut slots, &mut wide);
             fold.add(slots, &wide, |_| ());
         }

@@ -57,7 +57,7 @@ pub(super) const CODE_SHIFT: u32 = 56;
 
 /// What a slot says, without when.
 #[derive(Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct PackedEvent {
     /// The code, where it belongs.
     pub(super) code: u64,
     pub(super) thing: u32,
@@ -65,7 +65,7 @@ pub(super) struct Told {
     pub(super) fields: u64,
 }
 
-impl Told {
+impl PackedEvent {
     /// How many events it is.
     #[inline]
     pub(super) fn events(&self) -> u64 {
@@ -73,9 +73,19 @@ impl Told {
     }
 
     /// A task that was spawned.
-    pub(super) fn spawned(task: u64, region: u64, priority: u8, finalizer: bool) -> Option<Told> {
+    pub(super) fn spawned(
+        task: u64,
+        region: u64,
+        priority: u8,
+        finalizer: bool,
+    ) -> Option<PackedEvent> {
         let fields = pack_spawned(priority, finalizer);
-        Some(Told { code: SPAWNED << CODE_SHIFT, thing: 0, ids: task_ids(task, region)?, fields })
+        Some(PackedEvent {
+            code: SPAWNED << CODE_SHIFT,
+            thing: 0,
+            ids: task_ids(task, region)?,
+            fields,
+        })
     }
 
     /// At this stamp and time, if there is room for both.
@@ -94,9 +104,9 @@ impl Told {
         dispatch: &Dispatch,
         from: TaskState,
         to: TaskState,
-    ) -> Option<Told> {
+    ) -> Option<PackedEvent> {
         let fields = dispatch.packed?.get() | pack_step(from, to);
-        Some(Told {
+        Some(PackedEvent {
             code: DISPATCHED << CODE_SHIFT,
             thing: 0,
             ids: task_ids(task, region)?,
@@ -112,15 +122,15 @@ impl Told {
         outcome: Severity,
         from: TaskState,
         to: TaskState,
-    ) -> Option<Told> {
+    ) -> Option<PackedEvent> {
         let ids = task_ids(task, region)?;
         let fields = pack_step(from, to) | (outcome as u64) << 8;
-        Some(Told { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
+        Some(PackedEvent { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
     }
 
     /// Any one event, if it can be told in few words.
     #[inline(always)]
-    pub(super) fn new(subject: Subject, kind: EventKind) -> Option<Told> {
+    pub(super) fn new(subject: Subject, kind: EventKind) -> Option<PackedEvent> {
         let (thing, ids) = pack_ids(subject)?;
         let (code, fields) = match kind {
             EventKind::TaskSpawned { priority, finalizer } => {
@@ -145,7 +155,7 @@ impl Told {
             EventKind::SendWaiting {} => (WAITING, 0),
             _ => return None,
         };
-        Some(Told { code: code << CODE_SHIFT, thing, ids, fields })
+        Some(PackedEvent { code: code << CODE_SHIFT, thing, ids, fields })
     }
 }
 
@@ -259,7 +269,8 @@ pub(super) fn is_dispatch(slot: &Slot) -> bool {
 
 /// Reads the events of a slot that is not [`WIDE`]. What decisions add up to is left open.
 pub(super) fn read(slot: &Slot, mut each: impl FnMut(Subject, EventKind)) {
-    let (code, fields) = (slot[0] >> CODE_SHIFT, slot[3]);
+    let code = slot[0] >> CODE_SHIFT;
+    let fields = slot[3];
     let timed = matches!(code, ARMED | FIRED | DISARMED);
     let thing = unpack_id(slot[1] >> 32);
     let subject = Subject {

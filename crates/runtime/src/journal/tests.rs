@@ -17,14 +17,19 @@ use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use super::brief::{self, Context};
-use super::slot::{self, Told};
+use super::delta::{self, Context};
+use super::slot::{self, PackedEvent};
 use super::*;
 use crate::core::{Host, Settings};
 use crate::prim::{Mutex, lock_unseen};
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make};
-use crate::{Cancelled, Cx, Runnable};
+use crate::{Begun, Cancelled, Cx, RunContext, Runnable};
+
+/// A ready entry that a worker has chosen like this.
+fn chosen(dispatch: Dispatch) -> RunContext {
+    RunContext::from_lane(Lane::Ready).recorded(Some(dispatch))
+}
 
 /// A host of no tasks, on which it is later at every look, or always the same time.
 struct Clock {
@@ -91,7 +96,9 @@ fn kinds() -> Vec<EventKind> {
     }
     for kind in Kind::ALL {
         for phase in Phase::ALL {
-            let (epoch, polls, strengthened) = (1, 1000, kind == Kind::User);
+            let epoch = 1;
+            let polls = 1000;
+            let strengthened = kind == Kind::User;
             kinds.push(EventKind::CancelWitness { epoch, phase, kind, polls, strengthened });
         }
     }
@@ -112,7 +119,7 @@ fn what_is_told_in_few_words_is_read_as_it_was() {
                 ..task(0)
             },
         ] {
-            let slot = Told::new(subject, kind).unwrap().at(1000, 900).unwrap();
+            let slot = PackedEvent::new(subject, kind).unwrap().at(1000, 900).unwrap();
             assert_eq!(
                 (slot::stamp(&slot), slot::time(&slot), slot::events(&slot)),
                 (1000, 900, 1)
@@ -127,10 +134,12 @@ fn what_is_told_in_few_words_is_read_as_it_was() {
 #[test]
 fn what_does_not_fit_is_not_told_in_few_words() {
     let sent = EventKind::Sent { permit: None };
-    assert!(Told::new(task(u64::from(u32::MAX)), sent).is_none());
-    assert!(Told::new(Subject { timer: Some(1), channel: Some(1), ..task(1) }, sent).is_none());
-    assert!(Told::new(task(1), EventKind::StaleWake {}).is_none());
-    let told = Told::new(task(1), sent).unwrap();
+    assert!(PackedEvent::new(task(u64::from(u32::MAX)), sent).is_none());
+    assert!(
+        PackedEvent::new(Subject { timer: Some(1), channel: Some(1), ..task(1) }, sent).is_none()
+    );
+    assert!(PackedEvent::new(task(1), EventKind::StaleWake {}).is_none());
+    let told = PackedEvent::new(task(1), sent).unwrap();
     assert!(told.at(5, 6).is_none(), "a time that is later than its stamp");
     assert!(told.at(1 << 40, 0).is_none(), "one that is too much earlier");
     assert!(Dispatch::new(1, Lane::Ready, 1 << 16, 1).packed.is_none());
@@ -138,31 +147,36 @@ fn what_does_not_fit_is_not_told_in_few_words() {
 
 #[test]
 fn two_events_in_a_slot_are_read_as_two() {
-    let (from, to) = (TaskState::Created, TaskState::Running);
+    let from = TaskState::Created;
+    let to = TaskState::Running;
     let dispatch = Dispatch::new(3, Lane::Cancel, 65_535, 16).fallback(true);
-    let read = |told: Option<Told>| {
-        let (mut read, slot) = (Vec::new(), told.unwrap().at(1, 1).unwrap());
+    let read = |told: Option<PackedEvent>| {
+        let mut read = Vec::new();
+        let slot = told.unwrap().at(1, 1).unwrap();
         slot::read(&slot, |subject, kind| read.push((subject, kind)));
         assert_eq!(slot::events(&slot), read.len() as u64);
         read
     };
     let decision = (task(4), EventKind::from(dispatch));
     let moved = (task(4), EventKind::TaskMoved { from, to });
-    assert_eq!(read(Told::dispatched(4, 1, &dispatch, from, to)), [decision, moved]);
-    assert_eq!(read(Told::dispatched(4, 1, &dispatch, to, to)), [decision]);
+    assert_eq!(read(PackedEvent::dispatched(4, 1, &dispatch, from, to)), [decision, moved]);
+    assert_eq!(read(PackedEvent::dispatched(4, 1, &dispatch, to, to)), [decision]);
     let ended = (task(4), EventKind::TaskEnded { outcome: Severity::Err });
-    assert_eq!(read(Told::ended(4, 1, Severity::Err, from, to)), [moved, ended]);
+    assert_eq!(read(PackedEvent::ended(4, 1, Severity::Err, from, to)), [moved, ended]);
 }
 
 /// The words that a chunk would have after these, each at its stamp and time, and how many of them
 /// are slots.
-fn written(told: &[(Told, u64, u64)]) -> (Vec<u64>, usize) {
+fn written(told: &[(PackedEvent, u64, u64)]) -> (Vec<u64>, usize) {
     written_by(told, false)
 }
 
 /// The same by a worker, which has words for the time, or by others.
-fn written_by(told: &[(Told, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
-    let (mut context, mut time, mut slots, mut words) = (Context::NONE, 0, 0, Vec::new());
+fn written_by(told: &[(PackedEvent, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
+    let mut context = Context::NONE;
+    let mut time = 0;
+    let mut slots = 0;
+    let mut words = Vec::new();
     for (told, stamp, now) in told {
         if std::mem::replace(&mut time, *now) != *now {
             let known = worker && context.is_known();
@@ -184,7 +198,7 @@ fn written_by(told: &[(Told, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
 
 fn read(words: &[u64]) -> Vec<slot::Slot> {
     let mut slots = Vec::new();
-    brief::read(words, |slot| slots.push(slot));
+    delta::read(words, |slot| slots.push(slot));
     slots
 }
 
@@ -193,9 +207,12 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
     let steps = [0, 1, 1, 2, 40, 1 << 14, 1 << 15, 1 << 16, 1 << 31, 1 << 33];
     let dispatches = [0, 1].map(|worker| Dispatch::new(worker, Lane::Ready, 0, 16));
     let [created, running] = [TaskState::Created, TaskState::Running];
-    let (mut all, mut stamp, mut now) = (Vec::new(), 0, 0);
+    let mut all = Vec::new();
+    let mut stamp = 0;
+    let mut now = 0;
     for (n, kind) in kinds().into_iter().enumerate().flat_map(|at| [at; 5]) {
-        let (task, region) = (n as u64 % 3, n as u64 / 2 % 7);
+        let task = n as u64 % 3;
+        let region = n as u64 / 2 % 7;
         let timed = matches!(kind.code(), 40..50);
         let thing = Some(5).filter(|_| kind.code() >= 40 && n % 2 == 0);
         let subject = Subject {
@@ -206,10 +223,10 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
         };
         let dispatch = &dispatches[n / 5 % 2];
         for told in [
-            Told::new(subject, kind),
-            Told::dispatched(task, region, dispatch, created, running),
-            Told::dispatched(task, region, dispatch, running, running),
-            Told::ended(task, region, Severity::Err, running, TaskState::Completed),
+            PackedEvent::new(subject, kind),
+            PackedEvent::dispatched(task, region, dispatch, created, running),
+            PackedEvent::dispatched(task, region, dispatch, running, running),
+            PackedEvent::ended(task, region, Severity::Err, running, TaskState::Completed),
         ] {
             stamp += steps[all.len() % steps.len()];
             if all.len() % 4 == 0 || stamp - now >= 1 << 32 {
@@ -227,13 +244,13 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
         assert!(0 < slots && slots < most, "{slots} of {}", all.len());
         most = slots;
         assert_eq!(read(&words), expected);
-        assert_eq!(brief::dispatches(words.into_iter()), dispatches as u64);
+        assert_eq!(delta::dispatches(words.into_iter()), dispatches as u64);
     }
 }
 
 #[test]
 fn a_word_says_how_late_it_is() {
-    let told = |task| Told::spawned(task, 1, 1, false).unwrap();
+    let told = |task| PackedEvent::spawned(task, 1, 1, false).unwrap();
     let after = |stamp, time| {
         let mut context = Context::NONE;
         context.wrote(&told(1).at(1000, 900).unwrap());
@@ -263,10 +280,10 @@ fn a_task_s_timer_leaves_the_place_of_its_region_alone() {
         for task in 0..10 {
             let timer = Subject { task: Some(task), timer: Some(task), ..Subject::default() };
             let told = [
-                Told::dispatched(task, region, &dispatch, from, to),
-                Told::new(timer, EventKind::TimerArmed { deadline: 1000 }),
-                Told::new(timer, EventKind::TimerCancelled {}),
-                Told::ended(task, region, Severity::Ok, to, end),
+                PackedEvent::dispatched(task, region, &dispatch, from, to),
+                PackedEvent::new(timer, EventKind::TimerArmed { deadline: 1000 }),
+                PackedEvent::new(timer, EventKind::TimerCancelled {}),
+                PackedEvent::ended(task, region, Severity::Ok, to, end),
             ];
             all.extend(told.map(|told| (told.unwrap(), 100 + all.len() as u64, 90)));
         }
@@ -284,7 +301,7 @@ fn timers_of_every_generation_are_on_the_record() {
     let (entry, task) =
         unsafe { make(&region, Plan::default(), |_: Cx| async { Ok::<(), ()>(()) }) };
     // SAFETY: not pinned.
-    assert!(unsafe { entry.unwrap().unwrap().run_recorded(true, dispatch) });
+    assert!(unsafe { entry.unwrap().unwrap().begin(chosen(dispatch)) }.is_some_and(Begun::run));
     drop(task);
     assert!(core.recorder.as_ref().unwrap().quickly(|_| Some(())).is_some());
     let all = [1, u64::from(u32::MAX) - 1, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
@@ -324,7 +341,9 @@ fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
     let turn = Barrier::new(3);
     std::thread::scope(|scope| {
         for thread in 0..3 {
-            let (core, entry, turn) = (&core, &entry, &turn);
+            let core = &core;
+            let entry = &entry;
+            let turn = &turn;
             scope.spawn(move || {
                 let header = entry.header();
                 core.note(Subject::default(), EventKind::SoftStop {});
@@ -349,13 +368,15 @@ fn who_only_looks_at_a_task_hides_nothing_from_who_comes_next() {
         });
     assert!(permits.eq(0..=100));
     // SAFETY: not pinned.
-    assert!(unsafe { entry.run_recorded(true, Dispatch::new(0, Lane::Ready, 0, 16)) });
+    let begun = unsafe { entry.begin(chosen(Dispatch::new(0, Lane::Ready, 0, 16))) };
+    assert!(begun.is_some_and(Begun::run));
 }
 
 /// What is recorded of tasks that come and go; some have a timer. Whether it was written quickly.
 fn lives(passes: bool) -> (Vec<(Subject, EventKind)>, bool) {
     let core = core(passes, 1 << 20, WhenFull::Refuse);
-    let (region, recorder) = (core.root(), core.recorder.as_ref().unwrap());
+    let region = core.root();
+    let recorder = core.recorder.as_ref().unwrap();
     let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
     let mut quick = 0;
     for n in 0..100 {
@@ -369,7 +390,7 @@ fn lives(passes: bool) -> (Vec<(Subject, EventKind)>, bool) {
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&region, Plan::default(), body) };
         // SAFETY: not pinned.
-        assert!(unsafe { entry.unwrap().unwrap().run_recorded(true, dispatch) });
+        assert!(unsafe { entry.unwrap().unwrap().begin(chosen(dispatch)) }.is_some_and(Begun::run));
         drop(task);
         quick += u64::from(recorder.quickly(|_| Some(())).is_some());
     }
@@ -396,9 +417,9 @@ fn a_task_that_comes_and_goes_is_three_words() {
     let mut all = Vec::new();
     for task in 0..10 {
         let told = [
-            Told::spawned(task, 3, 128, false),
-            Told::dispatched(task, 3, &dispatch, from, to),
-            Told::ended(task, 3, Severity::Ok, to, end),
+            PackedEvent::spawned(task, 3, 128, false),
+            PackedEvent::dispatched(task, 3, &dispatch, from, to),
+            PackedEvent::ended(task, 3, Severity::Ok, to, end),
         ];
         all.extend(told.map(|told| (told.unwrap(), 100 + all.len() as u64, 90)));
     }
@@ -409,7 +430,7 @@ fn a_task_that_comes_and_goes_is_three_words() {
 
 #[test]
 fn what_is_too_far_from_what_was_before_is_not_brief() {
-    let told = |task, region| Told::spawned(task, region, 1, false).unwrap();
+    let told = |task, region| PackedEvent::spawned(task, region, 1, false).unwrap();
     let mut context = Context::NONE;
     assert!(context.brief(&told(1, 1), 0).is_none(), "nothing was before");
     context.wrote(&told(1, 1).at(1000, 900).unwrap());
@@ -419,14 +440,14 @@ fn what_is_too_far_from_what_was_before_is_not_brief() {
     assert!(context.brief(&told(2, 5), 1001).is_none(), "a region");
     let running = TaskState::Running;
     let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
-    let dispatched = Told::dispatched(2, 1, &dispatch, running, running).unwrap();
+    let dispatched = PackedEvent::dispatched(2, 1, &dispatch, running, running).unwrap();
     assert!(context.brief(&dispatched, 1001).is_none(), "the first dispatch");
     context.wrote(&dispatched.at(1001, 900).unwrap());
     assert!(context.brief(&dispatched, 1002).is_some());
     let other = Dispatch::new(1, Lane::Ready, 0, 16);
-    let dispatched = Told::dispatched(2, 1, &other, running, running).unwrap();
+    let dispatched = PackedEvent::dispatched(2, 1, &other, running, running).unwrap();
     assert!(context.brief(&dispatched, 1002).is_none(), "another worker's");
-    let late = Told::new(task(1), EventKind::TimerFired { deadline: 1 << 50 }).unwrap();
+    let late = PackedEvent::new(task(1), EventKind::TimerFired { deadline: 1 << 50 }).unwrap();
     assert!(context.brief(&late, 1002).is_none(), "a deadline");
     context.is_over();
     assert!(context.brief(&told(2, 1), 1002).is_none(), "another time");
@@ -450,8 +471,8 @@ fn some_events(count: u64) -> impl Iterator<Item = (Subject, EventKind)> {
 fn one_thread_records_what_the_kernels_journal_does() {
     for when_full in [WhenFull::Overwrite, WhenFull::Refuse] {
         for (capacity, count) in [(4, 3), (4, 5), (10, 1000), (3000, 2999), (3000, 9000)] {
-            let (core, mut journal) =
-                (core(false, capacity, when_full), Journal::new(capacity, when_full));
+            let core = core(false, capacity, when_full);
+            let mut journal = Journal::new(capacity, when_full);
             let mut chain = asx_kernel::lanes::DecisionChain::default();
             for (n, (subject, mut kind)) in some_events(count).enumerate() {
                 core.note(subject, kind);

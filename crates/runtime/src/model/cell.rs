@@ -10,12 +10,14 @@ use super::*;
 use crate::cell::claim_stop;
 use crate::outcome::Stop;
 
-/// Guards the orderings of `wake`, `begin_with` and `end_poll_with`, and that a wake during a poll
+/// Guards the orderings of `wake`, `begin` and `end_poll_with`, and that a wake during a poll
 /// makes the poller enqueue the task again.
 #[test]
 fn a_wake_reaches_a_task_that_is_being_polled() {
     explore_race(|swap| {
-        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let place = Place::new();
+        let gate = Gate::new();
+        let name = name();
         let pass = gate.clone().pass();
         let mut task = place.spawn(&name, async move |_| {
             pass.await;
@@ -23,9 +25,11 @@ fn a_wake_reaches_a_task_that_is_being_polled() {
         });
         assert_eq!(place.line.run_one(), Some(true));
         // It waits. A first wake makes it run while the second one comes.
-        let (first, second) = (gate.waker(), gate.waker());
+        let first = gate.waker();
+        let second = gate.waker();
         first.wake();
-        let (line, other) = (place.line.clone(), place.line.clone());
+        let line = place.line.clone();
+        let other = place.line.clone();
         let poll = move || assert_ne!(line.run_one(), Some(false));
         race(swap, poll, move || {
             gate.open();
@@ -44,7 +48,9 @@ fn a_wake_reaches_a_task_that_is_being_polled() {
 #[test]
 fn two_wakes_at_once_make_one_entry() {
     explore(|| {
-        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let place = Place::new();
+        let gate = Gate::new();
+        let name = name();
         let pass = gate.clone().pass();
         let mut task = place.spawn(&name, async move |_| {
             pass.await;
@@ -67,7 +73,8 @@ fn two_wakes_at_once_make_one_entry() {
 #[test]
 fn a_join_is_woken_exactly_if_it_waits() {
     explore_race(|swap| {
-        let (place, name) = (Place::new(), name());
+        let place = Place::new();
+        let name = name();
         let mut task = place.spawn(&name, async |_| Ok(7));
         let line = place.line.clone();
         let ((first, one), (second, two)) = (Wakes::new(), Wakes::new());
@@ -104,8 +111,11 @@ fn a_join_is_woken_exactly_if_it_waits() {
 #[test]
 fn a_result_nobody_takes_is_dropped_once() {
     explore_race(|swap| {
-        let (place, name, drops) = (Place::new(), name(), Drops::default());
-        let (value, mut kept) = (drops.clone(), None);
+        let place = Place::new();
+        let name = name();
+        let drops = Drops::default();
+        let value = drops.clone();
+        let mut kept = None;
         let task = place.spawn(&name, |cx| {
             kept = Some(cx);
             async move { Ok(value) }
@@ -124,10 +134,12 @@ fn a_result_nobody_takes_is_dropped_once() {
 fn a_failure_goes_to_the_handle_or_to_the_scope() {
     explore_race(|swap| {
         let place = Place::new().child(Policy::FailFast);
-        let (name, drops) = (name(), Drops::default());
+        let name = name();
+        let drops = Drops::default();
         let error = drops.clone();
         let mut task = place.spawn(&name, async move |_| Err::<(), _>(Fault::Counted(error)));
-        let (line, region) = (place.line.clone(), place.region.clone());
+        let line = place.line.clone();
+        let region = place.region.clone();
         let handle = move || {
             let got = matches!(task.outcome(), Some(Err(Stop::Err(Fault::Counted(_)))));
             drop(task);
@@ -154,7 +166,9 @@ fn a_failure_goes_to_the_handle_or_to_the_scope() {
 #[test]
 fn a_cell_is_freed_once_after_all_have_let_go() {
     explore(|| {
-        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let place = Place::new();
+        let gate = Gate::new();
+        let name = name();
         let pass = gate.clone().pass();
         let task = place.spawn(&name, async move |_| {
             pass.await;
@@ -182,13 +196,15 @@ fn a_cell_is_freed_once_after_all_have_let_go() {
 #[test]
 fn a_cancel_finds_a_task_wherever_it_is() {
     explore_race(|swap| {
-        let (place, name) = (Place::new(), name());
+        let place = Place::new();
+        let name = name();
         let task = place.spawn(&name, async move |cx: Cx| {
             // Woken while it is polled.
             cx.yield_now().await;
             Ok(cx.checkpoint().is_err())
         });
-        let (line, again) = (place.line.clone(), place.line.clone());
+        let line = place.line.clone();
+        let again = place.line.clone();
         // Not the kind that is said where no reason was noted.
         let reason = place.region.reason(Kind::Shutdown);
         let cancel = move || {
@@ -221,10 +237,12 @@ fn a_cancel_of_a_scope_meets_the_only_entry_of_a_task() {
         [|region| region.close_as(Kind::User), |region| region.fail(Kind::FailFast, 0)];
     for cancel in cancels {
         explore_race(move |swap| {
-            let (place, name) = (Place::new(), name());
+            let place = Place::new();
+            let name = name();
             // Neither its handle nor its context is there any more.
             drop(place.spawn(&name, |_| async { Ok(()) }));
-            let (line, again) = (place.line.clone(), place.line.clone());
+            let line = place.line.clone();
+            let again = place.line.clone();
             let region = place.region.clone();
             let stop = move || {
                 cancel(&region);
@@ -240,7 +258,8 @@ fn a_cancel_of_a_scope_meets_the_only_entry_of_a_task() {
 
 /// A place with a task that waits, and its waker, the only one: when it is used the task ends.
 fn one_that_waits(name: &Arc<str>) -> (Place, Waker) {
-    let (place, gate) = (Place::new(), Gate::new());
+    let place = Place::new();
+    let gate = Gate::new();
     let pass = gate.clone().pass();
     drop(place.spawn(name, |_| async move {
         pass.await;
@@ -258,7 +277,8 @@ fn a_cancel_of_a_scope_meets_a_wake_by_the_only_waker() {
     explore_race(|swap| {
         let name = name();
         let (place, waker) = one_that_waits(&name);
-        let (line, region) = (place.line.clone(), place.region.clone());
+        let line = place.line.clone();
+        let region = place.region.clone();
         let wake = move || {
             waker.wake();
             line.run_one();
@@ -293,7 +313,8 @@ fn a_wake_by_value_is_out_of_the_host_before_that_is_gone() {
 fn wakers_from_the_reserve_of_a_poll_outlive_it() {
     for uses in [Waker::wake as fn(Waker), drop] {
         explore_race(move |swap| {
-            let (place, name) = (Place::new(), name());
+            let place = Place::new();
+            let name = name();
             let given = Arc::new(std::sync::Mutex::new(Vec::new()));
             let own = given.clone();
             let mut polls = 0;
@@ -307,7 +328,8 @@ fn wakers_from_the_reserve_of_a_poll_outlive_it() {
                 Poll::Pending
             });
             drop(place.spawn(&name, |_| body));
-            let (line, again) = (place.line.clone(), place.line.clone());
+            let line = place.line.clone();
+            let again = place.line.clone();
             let user = move || {
                 let wakers = std::mem::take(&mut *given.lock().unwrap());
                 wakers.into_iter().for_each(uses);
@@ -324,9 +346,11 @@ fn wakers_from_the_reserve_of_a_poll_outlive_it() {
 #[test]
 fn force_meets_the_only_entry_of_a_task() {
     explore_race(|swap| {
-        let (place, name) = (Place::new(), name());
+        let place = Place::new();
+        let name = name();
         drop(place.spawn(&name, |_| std::future::pending::<Result<(), Fault>>()));
-        let (line, region) = (place.line.clone(), place.region.clone());
+        let line = place.line.clone();
+        let region = place.region.clone();
         place.region.close_as(Kind::User);
         let force = move || {
             region.force_inside(true, false);
@@ -343,7 +367,9 @@ fn force_meets_the_only_entry_of_a_task() {
 #[test]
 fn a_cancel_and_a_wake_leave_no_entry_behind() {
     explore(|| {
-        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let place = Place::new();
+        let gate = Gate::new();
+        let name = name();
         let pass = gate.clone().pass();
         let mut task = place.spawn(&name, async move |cx: Cx| {
             pass.await;
@@ -376,7 +402,8 @@ fn a_cancel_and_a_wake_leave_no_entry_behind() {
 #[test]
 fn of_two_cancels_one_is_first_and_the_stronger_stays() {
     explore(|| {
-        let (place, name) = (Place::new(), name());
+        let place = Place::new();
+        let name = name();
         let task = Arc::new(place.spawn(&name, async move |cx: Cx| {
             let cancelled = cx.checkpoint().unwrap_err();
             assert!(cx.checkpoint().is_err(), "seen once, it stays");
@@ -385,7 +412,8 @@ fn of_two_cancels_one_is_first_and_the_stronger_stays() {
         }));
         let other = task.clone();
         let reason = |kind| place.region.reason(kind);
-        let (weak, strong) = (reason(Kind::User), reason(Kind::Shutdown));
+        let weak = reason(Kind::User);
+        let strong = reason(Kind::Shutdown);
         let cancels = thread::spawn(move || other.cancel_with(strong));
         let first = [task.cancel_with(weak), cancels.join().unwrap()];
         assert!(first[0] != first[1], "first: {first:?}");
@@ -406,7 +434,9 @@ fn of_two_cancels_one_is_first_and_the_stronger_stays() {
 #[test]
 fn a_task_that_was_cancelled_twice_can_still_be_woken() {
     explore_race(|swap| {
-        let (place, gate, name) = (Place::new(), Gate::new(), name());
+        let place = Place::new();
+        let gate = Gate::new();
+        let name = name();
         let pass = gate.clone().pass();
         let mut task = place.spawn(&name, async move |_| {
             pass.await;

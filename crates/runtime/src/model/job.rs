@@ -5,8 +5,8 @@ use std::sync::Arc;
 use asx_kernel::cancel::Kind;
 
 use super::*;
+use crate::cancel_wakers::{self, Registration};
 use crate::cell::BLOCKING;
-use crate::foreign::{self, Ticket};
 use crate::outcome::Stop;
 use crate::spawn::make;
 
@@ -15,9 +15,12 @@ use crate::spawn::make;
 #[test]
 fn a_job_runs_or_was_cancelled_before() {
     explore_race(|swap| {
-        let (place, name, runs) = (Place::new(), name(), Arc::new(AtomicUsize::new(0)));
-        let extra = Some(Box::new(Extra { name: Some(name.clone()), ..Extra::default() }));
-        let (plan, counted) = (Plan { pin: BLOCKING, extra, ..Plan::default() }, runs.clone());
+        let place = Place::new();
+        let name = name();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let attrs = Some(Box::new(TaskAttrs { name: Some(name.clone()), ..TaskAttrs::default() }));
+        let plan = Plan { pin: BLOCKING, attrs, ..Plan::default() };
+        let counted = runs.clone();
         let job = |_| async move { Ok::<_, Fault>(counted.fetch_add(1, Relaxed)) };
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&place.region, plan, job) };
@@ -43,13 +46,14 @@ fn a_job_runs_or_was_cancelled_before() {
 }
 
 /// Guards that a job which leaves a waker of its own as a request comes is woken, or has seen it:
-/// the fences between what each has written and what it looks at.
+/// both change the task's word.
 fn a_waker_that_a_job_leaves(request: fn(&Place, &Task<(), Fault>)) {
     let run = move |swap| {
         let (place, (wakes, waker)) = (Place::new(), Wakes::new());
         // Itself, if it has not seen the request, and what it left.
-        let found = Arc::new(std::sync::Mutex::new((None, Ticket::NONE)));
-        let (plan, own) = (Plan { pin: BLOCKING, ..Plan::default() }, found.clone());
+        let found = Arc::new(std::sync::Mutex::new((None, Registration::NONE)));
+        let plan = Plan { pin: BLOCKING, ..Plan::default() };
+        let own = found.clone();
         let job = |cx: Cx| async move {
             let mut found = own.lock().unwrap();
             found.0 = cx.checkpoint().is_ok().then(|| cx.clone());
@@ -58,17 +62,18 @@ fn a_waker_that_a_job_leaves(request: fn(&Place, &Task<(), Fault>)) {
         };
         // SAFETY: Send and 'static.
         let (entry, task) = unsafe { make(&place.region, plan, job) };
-        let (entry, asked) = (entry.unwrap_or_default().unwrap(), place.clone());
+        let entry = entry.unwrap_or_default().unwrap();
+        let asked = place.clone();
         let cancel = move || {
             request(&asked, &task);
             asked.line.run_one();
             task
         };
         let (task, _) = race(swap, cancel, move || entry.run());
-        let (waits, ticket) = std::mem::take(&mut *found.lock().unwrap());
+        let (waits, registration) = std::mem::take(&mut *found.lock().unwrap());
         let asked = waits.is_some_and(|cx| cx.task().reason().is_some());
         assert!(!asked || wakes.count() > 0, "it would wait for ever");
-        drop((ticket, task));
+        drop((registration, task));
         place.finish();
     };
     explore_race(run);
@@ -92,20 +97,22 @@ fn a_waker_that_two_operations_share_is_not_replaced_by_one() {
         let place = Place::new();
         let task = place.spawn(&name(), |_| std::future::pending::<Result<(), Fault>>());
         let ((one, old), (two, new)) = (Wakes::new(), Wakes::new());
-        let (task_ref, mine, other) = (task.to_ref(), task.to_ref(), task.to_ref());
-        let mut first = Ticket::NONE;
+        let task_ref = task.to_ref();
+        let mine = task.to_ref();
+        let other = task.to_ref();
+        let mut first = Registration::NONE;
         first.wait(&mine, &old);
         let moves = move || {
             first.wait(&mine, &new);
             first
         };
         let shares = move || {
-            let mut second = Ticket::NONE;
+            let mut second = Registration::NONE;
             second.wait(&other, &old);
             second
         };
         let tickets = race(swap, moves, shares);
-        foreign::rouse(&task_ref);
+        cancel_wakers::notify(&task_ref);
         assert!(one.count() == 1 && two.count() == 1, "{} {}", one.count(), two.count());
         drop((tickets, task_ref, task));
         place.region.close_as(Kind::User);

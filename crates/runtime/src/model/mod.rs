@@ -20,12 +20,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use asx_kernel::budget::Budget;
 use loom::thread;
 
-use crate::cell::Extra;
+use crate::cell::TaskAttrs;
 use crate::core::{Core, Settings};
-use crate::loose::Timeless;
 use crate::prim::{Mutex, atomic, lock};
 use crate::region::{Policy, Region};
+use crate::run::{Begun, RunContext};
 use crate::spawn::{Plan, spawn};
+use crate::test_util::Timeless;
 use crate::{Cancelled, Cx, Runnable, Task};
 
 /// Runs all interleavings in which threads are interrupted at most three times.
@@ -93,8 +94,9 @@ impl Line {
     /// Runs the first entry: whether it polled, or `None` if the line is empty.
     fn run_one(&self) -> Option<bool> {
         let (entry, plain) = lock(&self.entries).pop_front()?;
+        let context = RunContext { plain, ..RunContext::UNCHOSEN };
         // SAFETY: nothing is pinned here.
-        Some(unsafe { entry.run_from(plain) })
+        Some(unsafe { entry.begin(context) }.is_some_and(Begun::run))
     }
 
     /// Runs entries until none is left: how many found nothing to run.
@@ -129,8 +131,8 @@ impl Place {
         B: Future<Output = Result<T, Fault>> + Send + 'static,
         T: Send + 'static,
     {
-        let extra = Some(Box::new(Extra { name: Some(name.clone()), ..Extra::default() }));
-        let plan = Plan { extra, ..Plan::default() };
+        let attrs = Some(Box::new(TaskAttrs { name: Some(name.clone()), ..TaskAttrs::default() }));
+        let plan = Plan { attrs, ..Plan::default() };
         // SAFETY: Send and 'static.
         unsafe { spawn(&self.region, plan, body) }.1
     }

@@ -22,8 +22,10 @@ fn the_last_task_the_end_and_a_close_close_once() {
         let place = parent.child(Policy::CollectAll);
         let name = name();
         drop(place.spawn(&name, async |_| Ok(())));
-        let (closed, around) = (watch_close(&place.region), watch_close(&parent.region));
-        let (line, region) = (place.line.clone(), place.region.clone());
+        let closed = watch_close(&place.region);
+        let around = watch_close(&parent.region);
+        let line = place.line.clone();
+        let region = place.region.clone();
         let runs = thread::spawn(move || line.run_all());
         let closes = thread::spawn(move || region.close_as(Kind::User));
         place.region.end();
@@ -46,7 +48,8 @@ fn who_waits_for_a_close_is_told() {
         let name = name();
         drop(place.spawn(&name, async |_| Ok(())));
         place.region.end();
-        let (line, region) = (place.line.clone(), place.region.clone());
+        let line = place.line.clone();
+        let region = place.region.clone();
         let (wakes, waker) = Wakes::new();
         let wait = move || region.poll_closed(&waker);
         let (closed, _) = race(swap, wait, move || line.run_all());
@@ -61,7 +64,9 @@ fn a_task_is_refused_or_cancelled_when_its_region_closes() {
     explore_race(|swap| {
         let place = Place::new();
         let name = name();
-        let (closing, spawning, named) = (place.clone(), place.clone(), name.clone());
+        let closing = place.clone();
+        let spawning = place.clone();
+        let named = name.clone();
         let close = move || closing.region.close_as(Kind::User);
         let spawn = move || spawning.spawn(&named, async |cx: Cx| Ok(cx.checkpoint().is_err()));
         let ((), mut task) = race(swap, close, spawn);
@@ -104,7 +109,8 @@ fn whoever_looks_while_tasks_depart_takes_each_of_them_off_once() {
         place.region.meet();
         let names = [name(), name(), name(), name()];
         names.iter().for_each(|name| drop(place.spawn(name, async |_| Ok(()))));
-        let (one, other) = (place.clone(), place.clone());
+        let one = place.clone();
+        let other = place.clone();
         let run = move || {
             one.line.run_one();
             one.region.lock().word.live_tasks()
@@ -127,7 +133,8 @@ fn whoever_looks_while_tasks_depart_takes_each_of_them_off_once() {
 fn a_region_is_refused_or_closed_when_the_one_around_closes() {
     explore_race(|swap| {
         let place = Place::new();
-        let (closing, opening) = (place.clone(), place.clone());
+        let closing = place.clone();
+        let opening = place.clone();
         let close = move || closing.region.close_as(Kind::User);
         let open = move || opening.region.open_child(Policy::CollectAll, Budget::INFINITE, None);
         let ((), opened) = race(swap, close, open);
@@ -163,8 +170,11 @@ fn a_close_reaches_a_body_that_is_about_to_wait() {
 fn a_force_and_an_end_of_its_own_end_a_task_once() {
     explore_race(|swap| {
         let place = Place::new();
-        let (gate, name, drops) = (Gate::new(), name(), Drops::default());
-        let (pass, held) = (gate.clone().pass(), drops.clone());
+        let gate = Gate::new();
+        let name = name();
+        let drops = Drops::default();
+        let pass = gate.clone().pass();
+        let held = drops.clone();
         let mut task = place.spawn(&name, async move |_| {
             let _held = held;
             pass.await;
@@ -175,7 +185,8 @@ fn a_force_and_an_end_of_its_own_end_a_task_once() {
         place.line.run_all();
         let waker = gate.waker();
         gate.open();
-        let (line, forced) = (place.line.clone(), place.clone());
+        let line = place.line.clone();
+        let forced = place.clone();
         let end = move || {
             waker.wake();
             line.run_one();

@@ -8,7 +8,8 @@ use crate::local::Locals;
 /// all the same.
 impl Drop for Region {
     fn drop(&mut self) {
-        let (locals, inner) = (self.locals.take(), self.inner.get_mut());
+        let locals = self.locals.take();
+        let inner = self.inner.get_mut();
         let waits = inner.body.is_some() || !inner.waiters.is_empty();
         // A region kept for its memory has none of it, and its core may be gone (rule 2 of `home`).
         if locals.is_some() || waits || !inner.finalizers.is_empty() {
@@ -35,7 +36,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
-    use crate::loose::loose_region;
+    use crate::test_util::loose_region;
 
     /// Panics when it is dropped.
     struct Bomb;

@@ -124,7 +124,8 @@ impl Region {
     /// again, though it may never look.
     pub(crate) fn shield_is_open(self: &Arc<Self>, task: &TaskRef) {
         let Some(time) = self.cleanup_time() else { return };
-        let (task, end) = (task.id(), self.core.host.now() + time);
+        let task = task.id();
+        let end = self.core.host.now() + time;
         self.lock().graces.cleaning.add(Entry {
             task,
             end,
@@ -169,8 +170,10 @@ impl Region {
     pub(crate) fn end_overdue(self: &Arc<Self>) {
         // Who begins from now on has it looked at again.
         self.watched.store(false, Ordering::Release);
-        let (now, time) = (self.core.host.now(), self.cleanup_time());
-        let (mut over, mut next) = (Vec::new(), None::<Time>);
+        let now = self.core.host.now();
+        let time = self.cleanup_time();
+        let mut over = Vec::new();
+        let mut next = None::<Time>;
         let soon = now + self.between_looks();
         {
             let mut inner = self.lock();
@@ -267,7 +270,8 @@ mod tests {
             let root = core.root();
             root.set_cleanup_time(Some(time * MS));
             // The second one begins in the middle of the time of the first one.
-            let (first, second) = (stuck(&root), stuck(&root));
+            let first = stuck(&root);
+            let second = stuck(&root);
             first.cancel(Kind::User);
             host.pass(time / 2 * MS);
             second.cancel(Kind::User);

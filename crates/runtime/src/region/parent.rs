@@ -72,9 +72,9 @@ mod tests {
 
     use super::*;
     use crate::Dump;
-    use crate::loose::loose_region;
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
 
     fn open(parent: &Arc<Region>) -> Arc<Region> {
         parent.open_child(Policy::CollectAll, Budget::INFINITE, None).unwrap()
@@ -83,8 +83,11 @@ mod tests {
     #[test]
     fn parents_are_visited_before_children_and_older_before_younger() {
         let root = loose_region();
-        let (a, b) = (open(&root), open(&root));
-        let (a1, a2, b1) = (open(&a), open(&a), open(&b));
+        let a = open(&root);
+        let b = open(&root);
+        let a1 = open(&a);
+        let a2 = open(&a);
+        let b1 = open(&b);
         let a11 = open(&a1);
         let mut seen = Vec::new();
         root.each_inside(&mut |region| {

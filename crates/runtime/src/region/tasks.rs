@@ -13,7 +13,7 @@ use super::tree::Tree;
 use super::{Inner, Region};
 use crate::audit::Owner;
 use crate::cell::{Header, TaskRef};
-use crate::short::Held;
+use crate::spinlock::Held;
 
 impl Region {
     /// Takes a new task in; refused when the region is not open.

@@ -3,8 +3,8 @@
 use asx_kernel::outcome::{Fold, Outcome, Stop};
 
 use super::*;
-use crate::loose::loose_region;
 use crate::spawn::{Plan, make};
+use crate::test_util::loose_region;
 
 #[test]
 fn telling_again_what_was_told_changes_nothing() {
@@ -27,7 +27,7 @@ fn telling_again_what_was_told_changes_nothing() {
 
 #[test]
 fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
-    let root = crate::loose::loose_region();
+    let root = crate::test_util::loose_region();
     let outcomes: [Outcome<(), ()>; 4] = [
         Ok(()),
         Err(Stop::Err(())),
@@ -36,7 +36,8 @@ fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
     ];
     let severities = Severity::ALL;
     for picks in 0..4_usize.pow(4) {
-        let (mut fold, mut worst) = (Fold::default(), Severity::Ok);
+        let mut fold = Fold::default();
+        let mut worst = Severity::Ok;
         for (order, place) in [(2, 1), (1, 4), (4, 16), (3, 64)] {
             let pick = picks / place % 4;
             fold.add(order, outcomes[pick].clone());

@@ -81,8 +81,8 @@ mod tests {
     use asx_kernel::cancel::Kind;
 
     use super::*;
-    use crate::loose::loose_region;
     use crate::region::Policy;
+    use crate::test_util::loose_region;
 
     struct Bad;
 

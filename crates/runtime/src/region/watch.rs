@@ -119,7 +119,8 @@ impl Region {
                 let joined = Need { from: vec![On::End(id)], each: true };
                 into.needs.extend(header.joined_by().map(|by| (by, joined)));
                 ends.push(On::Close(id));
-                let (wakers, needs) = (header.wakers.count(), Vec::new());
+                let wakers = header.wakers.count();
+                let needs = Vec::new();
                 into.tasks.push(Waiter { task: TaskInfo::of(header), wakers, needs });
             });
             let closed = Need { from: ends, each: true };

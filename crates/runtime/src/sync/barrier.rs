@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::line::{Left, Line, Look, Place, Wakes};
+use crate::cancel_wakers::Registration;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::guard;
 use crate::prim::{Mutex, lock};
 use crate::{Cancelled, Cx};
@@ -46,8 +46,9 @@ impl Barrier {
     /// the next group if it waited again: that is why it is not [`CancelSafe`](crate::CancelSafe).
     #[track_caller]
     pub fn wait<'a, 'c>(&'a self, cx: &'c Cx) -> BarrierWait<'a, 'c> {
-        let (at, ticket) = (Location::caller(), Ticket::NONE);
-        BarrierWait { barrier: self, cx, place: None, ticket, at }
+        let at = Location::caller();
+        let registration = Registration::NONE;
+        BarrierWait { barrier: self, cx, place: None, registration, at }
     }
 
     fn arrive(&self, task: &mut Context<'_>, place: &mut Option<Place>) -> Option<BarrierPass> {
@@ -94,7 +95,7 @@ pub struct BarrierWait<'a, 'c> {
     barrier: &'a Barrier,
     cx: &'c Cx,
     place: Option<Place>,
-    ticket: Ticket,
+    registration: Registration,
     at: &'static Location<'static>,
 }
 
@@ -103,7 +104,7 @@ impl Future for BarrierWait<'_, '_> {
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if let Err(cancelled) = ready!(this.cx.poll_proceed(task, &mut this.ticket)) {
+        if let Err(cancelled) = ready!(this.cx.poll_proceed(task, &mut this.registration)) {
             this.withdraw();
             return Poll::Ready(Err(cancelled));
         }
@@ -114,7 +115,7 @@ impl Future for BarrierWait<'_, '_> {
         match pass {
             Some(pass) => Poll::Ready(Ok(pass)),
             None => {
-                this.cx.waits(Wait::Signal, this.at, task.waker(), &mut this.ticket);
+                this.cx.waits(Wait::Signal, this.at, task.waker(), &mut this.registration);
                 Poll::Pending
             }
         }

@@ -11,8 +11,8 @@ use std::task::{Context, Poll, ready};
 use super::AcquireError;
 use super::line::Place;
 use super::pool::{Answer, Pool, Refusal};
+use crate::cancel_wakers::Registration;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::waits::Note;
 use crate::{Cancelled, Cx};
 
@@ -23,10 +23,10 @@ pub(super) trait HasPool {
 
 /// How a claim and what it yields hold on to the owner of the pool: a borrow or an `Arc`, both of
 /// which lead to the same place however often they are followed.
-pub(super) trait Home: Deref<Target: HasPool> + Unpin {}
+pub(super) trait RegionRef: Deref<Target: HasPool> + Unpin {}
 
-impl<L: HasPool + ?Sized> Home for &L {}
-impl<L: HasPool + ?Sized> Home for Arc<L> {}
+impl<L: HasPool + ?Sized> RegionRef for &L {}
+impl<L: HasPool + ?Sized> RegionRef for Arc<L> {}
 
 impl HasPool for Pool {
     fn pool(&self) -> &Pool {
@@ -35,7 +35,7 @@ impl HasPool for Pool {
 }
 
 /// A wait for permits, from its first poll on.
-pub(super) struct Claim<'c, H: Home> {
+pub(super) struct Claim<'c, H: RegionRef> {
     cx: &'c Cx,
     /// Gone once the claim is answered.
     home: Option<H>,
@@ -44,21 +44,31 @@ pub(super) struct Claim<'c, H: Home> {
     /// While it is in the line.
     note: Note,
     on: Wait,
-    ticket: Ticket,
+    registration: Registration,
     at: &'static Location<'static>,
 }
 
-impl<'c, H: Home> Claim<'c, H> {
+impl<'c, H: RegionRef> Claim<'c, H> {
     #[track_caller]
     pub(super) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
-        let (note, at) = (Note::NOTHING, Location::caller());
-        Claim { cx, home: Some(home), wants, place: None, note, on, ticket: Ticket::NONE, at }
+        let note = Note::NOTHING;
+        let at = Location::caller();
+        Claim {
+            cx,
+            home: Some(home),
+            wants,
+            place: None,
+            note,
+            on,
+            registration: Registration::NONE,
+            at,
+        }
     }
 
     /// What comes first in every poll, as [`Cx::poll_proceed`]: leaves the line if the task is to
     /// stop.
     pub(super) fn poll_proceed(&mut self, task: &Context<'_>) -> Poll<Result<(), Cancelled>> {
-        let proceeds = self.cx.poll_proceed(task, &mut self.ticket);
+        let proceeds = self.cx.poll_proceed(task, &mut self.registration);
         if let Poll::Ready(Err(_)) = proceeds {
             self.withdraw();
         }
@@ -95,7 +105,7 @@ impl<'c, H: Home> Claim<'c, H> {
 
     /// Says what the task waits for, which is the last thing before it does.
     pub(super) fn pending<T>(&mut self, task: &Context<'_>) -> Poll<T> {
-        self.cx.waits(self.on, self.at, task.waker(), &mut self.ticket);
+        self.cx.waits(self.on, self.at, task.waker(), &mut self.registration);
         Poll::Pending
     }
 
@@ -113,7 +123,7 @@ impl<'c, H: Home> Claim<'c, H> {
 }
 
 /// How far a claim has come.
-pub(super) enum Step<H: Home> {
+pub(super) enum Step<H: RegionRef> {
     /// It has what it wanted, or was excused and has nothing.
     Has(Held<H>),
     /// It stands in the line.
@@ -122,7 +132,7 @@ pub(super) enum Step<H: Home> {
     Closed,
 }
 
-impl<H: Home> Future for Claim<'_, H> {
+impl<H: RegionRef> Future for Claim<'_, H> {
     type Output = Result<Held<H>, AcquireError>;
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
@@ -136,13 +146,13 @@ impl<H: Home> Future for Claim<'_, H> {
     }
 }
 
-impl<H: Home> Drop for Claim<'_, H> {
+impl<H: RegionRef> Drop for Claim<'_, H> {
     fn drop(&mut self) {
         self.withdraw();
     }
 }
 
-impl<H: Home> fmt::Debug for Claim<'_, H> {
+impl<H: RegionRef> fmt::Debug for Claim<'_, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim").field("wants", &self.wants).field("place", &self.place).finish()
     }
@@ -150,7 +160,7 @@ impl<H: Home> fmt::Debug for Claim<'_, H> {
 
 /// Permits taken out of their home's pool, given back when dropped. Only a claim and
 /// [`Held::try_new`] make one, and only from permits they took.
-pub(super) struct Held<H: Home> {
+pub(super) struct Held<H: RegionRef> {
     home: H,
     permits: usize,
     /// For as long as it is held.
@@ -158,7 +168,7 @@ pub(super) struct Held<H: Home> {
     note: Note,
 }
 
-impl<H: Home> Held<H> {
+impl<H: RegionRef> Held<H> {
     pub(super) fn try_new(home: H, count: usize) -> Result<Self, Refusal> {
         home.pool().try_take(count)?;
         let note = Note::holds(home.pool(), None);
@@ -186,7 +196,7 @@ impl<H: Home> Held<H> {
     }
 }
 
-impl<H: Home> Drop for Held<H> {
+impl<H: RegionRef> Drop for Held<H> {
     fn drop(&mut self) {
         if self.permits > 0 {
             self.home.pool().give(self.permits);

@@ -182,7 +182,8 @@ fn a_notification_reaches_who_joins_meanwhile() {
 fn a_dropped_notification_reaches_the_other() {
     explore_three(|| {
         let shared = Arc::new(Notify::new());
-        let (teller, waiter) = (shared.clone(), shared.clone());
+        let teller = shared.clone();
+        let waiter = shared.clone();
         let teller = thread::spawn(move || teller.notify_one());
         let leaver = thread::spawn(move || {
             let (cx, _) = Cx::loose();

@@ -106,7 +106,7 @@ impl Pool {
     /// Takes permits if nobody waits.
     #[inline]
     pub(super) fn try_take(&self, count: usize) -> Result<(), Refusal> {
-        footprint::breathe();
+        footprint::lab_step();
         self.object.write();
         // Acquire: what the last holders did is seen by this one; and where the pool is closed,
         // what was done before that.

@@ -37,7 +37,7 @@ use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use super::claim::{HasPool, Held, Home};
+use super::claim::{HasPool, Held, RegionRef};
 use super::pool::Pool;
 use super::{Mutex, RwLock};
 
@@ -86,12 +86,12 @@ impl<L: HasSlot + ?Sized> HasPool for L {
 }
 
 /// The value, for one.
-pub(super) struct Sole<H: Home<Target: HasSlot>> {
+pub(super) struct Sole<H: RegionRef<Target: HasSlot>> {
     held: Held<H>,
     value: PhantomData<<H::Target as HasSlot>::Value>,
 }
 
-impl<H: Home<Target: HasSlot>> Sole<H> {
+impl<H: RegionRef<Target: HasSlot>> Sole<H> {
     pub(super) fn new(held: Held<H>) -> Self {
         assert_eq!(held.permits(), FULL);
         Sole { held, value: PhantomData }
@@ -105,7 +105,7 @@ impl<H: Home<Target: HasSlot>> Sole<H> {
     }
 }
 
-impl<H: Home<Target: HasSlot>> Deref for Sole<H> {
+impl<H: RegionRef<Target: HasSlot>> Deref for Sole<H> {
     type Target = <H::Target as HasSlot>::Value;
 
     fn deref(&self) -> &Self::Target {
@@ -114,7 +114,7 @@ impl<H: Home<Target: HasSlot>> Deref for Sole<H> {
     }
 }
 
-impl<H: Home<Target: HasSlot>> DerefMut for Sole<H> {
+impl<H: RegionRef<Target: HasSlot>> DerefMut for Sole<H> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: rules 2 and 3: nobody else holds a permit, and the reference borrows this guard
         // mutably.
@@ -123,19 +123,19 @@ impl<H: Home<Target: HasSlot>> DerefMut for Sole<H> {
 }
 
 /// The value, for one of several.
-pub(super) struct Part<H: Home<Target: HasSlot>> {
+pub(super) struct Part<H: RegionRef<Target: HasSlot>> {
     held: Held<H>,
     value: PhantomData<<H::Target as HasSlot>::Value>,
 }
 
-impl<H: Home<Target: HasSlot>> Part<H> {
+impl<H: RegionRef<Target: HasSlot>> Part<H> {
     pub(super) fn new(held: Held<H>) -> Self {
         assert_eq!(held.permits(), 1);
         Part { held, value: PhantomData }
     }
 }
 
-impl<H: Home<Target: HasSlot>> Deref for Part<H> {
+impl<H: RegionRef<Target: HasSlot>> Deref for Part<H> {
     type Target = <H::Target as HasSlot>::Value;
 
     fn deref(&self) -> &Self::Target {

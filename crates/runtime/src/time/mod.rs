@@ -18,12 +18,12 @@ use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
-use crate::cell::Armed;
+use crate::cell::TimerToken;
 use crate::core::{Alarm, Core, Host};
 use crate::guard;
 use crate::journal::Stamp;
 use crate::region::Region;
-use crate::short::ShortLock;
+use crate::spinlock::SpinLock;
 
 pub use interval::{Interval, MissedTicks, Tick};
 pub use sleep::Sleep;
@@ -58,7 +58,7 @@ pub(crate) struct Timers<T> {
     start: Time,
     config: WheelConfig,
     /// Made with the first timer: it is large.
-    wheel: ShortLock<Option<Box<Wheel<T>>>>,
+    wheel: SpinLock<Option<Box<Wheel<T>>>>,
     /// Whether there is a wheel: most programs have no timers, and are asked about them often.
     made: AtomicBool,
     /// Whether no timer is taken ([`CLOSED`], [`DENIED`]); set under the lock.
@@ -72,11 +72,12 @@ pub(crate) struct Timers<T> {
 
 impl<T> Timers<T> {
     pub(crate) fn new(now: Time, config: WheelConfig) -> Timers<T> {
-        let (made, next) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
+        let made = AtomicBool::new(false);
+        let next = AtomicU64::new(u64::MAX);
         Timers {
             start: now,
             config,
-            wheel: ShortLock::new(None),
+            wheel: SpinLock::new(None),
             made,
             refusal: AtomicU8::new(OPEN),
             wheels: AtomicU64::new(0),
@@ -281,7 +282,7 @@ impl<T> Timers<T> {
 /// Timers of tasks and regions, which are on the record.
 impl Core {
     /// Arms a timer.
-    pub(crate) fn arm(&self, deadline: Time, armed: Armed) -> Result<TimerHandle, Status> {
+    pub(crate) fn arm(&self, deadline: Time, armed: TimerToken) -> Result<TimerHandle, Status> {
         let host = &*self.host;
         if !self.counts_timers() {
             let added = self.timers.register(host, deadline, armed);
@@ -315,7 +316,7 @@ impl Core {
         armed.map(|armed| armed.discard(self)).is_some()
     }
 
-    fn disarm(&self, handle: TimerHandle) -> Option<Armed> {
+    fn disarm(&self, handle: TimerHandle) -> Option<TimerToken> {
         if !self.recording() {
             return self.timers.cancel(handle);
         }
@@ -334,9 +335,10 @@ impl Core {
         &self,
         old: TimerHandle,
         deadline: Time,
-        armed: Armed,
+        armed: TimerToken,
     ) -> Result<TimerHandle, Status> {
-        let (host, mut before) = (&*self.host, None);
+        let host = &*self.host;
+        let mut before = None;
         let updated = self.timers.register_with(host, deadline, |wheel| {
             let owner = armed.owner();
             let (handle, replaced) = wheel.update(old, deadline, armed)?;
@@ -380,7 +382,7 @@ impl Core {
     /// Wakes those whose timers are due, at most so many: how many timers there were.
     pub(crate) fn fire(&self, now: Time, most: usize) -> usize {
         let mut fired = 0;
-        let fire = |Expired { handle, token, .. }: Expired<Armed>| {
+        let fire = |Expired { handle, token, .. }: Expired<TimerToken>| {
             fired += 1;
             token.fire(self, handle);
         };
@@ -394,7 +396,7 @@ impl Core {
     }
 
     #[cold]
-    fn note_fired(&self, Expired { handle, deadline, token }: &Expired<Armed>) {
+    fn note_fired(&self, Expired { handle, deadline, token }: &Expired<TimerToken>) {
         let deadline = deadline.as_nanos();
         self.note_timer(token.owner(), *handle, EventKind::TimerFired { deadline });
     }

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicUsize;
 
 /// Counts how often it is told of an earliest timer.
 #[derive(Default)]
-struct Told(AtomicUsize);
+struct PackedEvent(AtomicUsize);
 
 // SAFETY: it has no worker, and finds no entries.
-unsafe impl Host for Told {
+unsafe impl Host for PackedEvent {
     fn schedule(&self, _: Runnable) {}
 
     fn now(&self) -> Time {
@@ -42,9 +42,12 @@ fn earliest(model: &Model) -> Option<Time> {
 #[test]
 fn firing_by_the_hint_fires_what_is_due_in_order_and_nothing_else() {
     let mut rng = DetRng::new(7, 0);
-    let (host, timers) = (Told::default(), Timers::new(Time::ZERO, Settings::default().wheel));
-    let (mut model, mut now) = (Model::new(), 0);
-    let (mut skipped, mut fired_any) = (0, 0);
+    let host = PackedEvent::default();
+    let timers = Timers::new(Time::ZERO, Settings::default().wheel);
+    let mut model = Model::new();
+    let mut now = 0;
+    let mut skipped = 0;
+    let mut fired_any = 0;
     for n in 0..20_000 {
         match rng.next_u64() % 4 {
             0 | 1 => {
@@ -84,7 +87,8 @@ fn firing_by_the_hint_fires_what_is_due_in_order_and_nothing_else() {
 /// More than one batch, all due at once.
 #[test]
 fn many_due_at_once_all_fire_in_the_order_they_were_armed() {
-    let (host, timers) = (Told::default(), Timers::new(Time::ZERO, Settings::default().wheel));
+    let host = PackedEvent::default();
+    let timers = Timers::new(Time::ZERO, Settings::default().wheel);
     for n in 0..3 * BATCH {
         timers.register(&host, Time::from_nanos(5), n).unwrap();
     }

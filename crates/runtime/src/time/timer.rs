@@ -10,9 +10,9 @@ use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::cell::Armed;
+use crate::cancel_wakers::Registration;
+use crate::cell::TimerToken;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::{Cancelled, Cx};
 
 /// At most one timer of the wheel, which is taken out again when this is dropped.
@@ -23,7 +23,7 @@ pub(crate) struct Timer<'a> {
     /// the deadline was in the future when this was made, so that the clock need not be looked at.
     generation: u64,
     slot: u32,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 /// No timer: the wheel has fewer slots.
@@ -33,7 +33,7 @@ const AHEAD: u64 = 1;
 impl<'a> Timer<'a> {
     pub(crate) fn new(cx: &'a Cx, deadline: Time, ahead: bool) -> Timer<'a> {
         let generation = if ahead { AHEAD } else { 0 };
-        Timer { cx, deadline, generation, slot: NONE, ticket: Ticket::NONE }
+        Timer { cx, deadline, generation, slot: NONE, registration: Registration::NONE }
     }
 
     /// A timer that is armed at once, also for a time that has passed.
@@ -46,7 +46,7 @@ impl<'a> Timer<'a> {
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn arm(&mut self, waker: &Waker) -> Result<(), Status> {
         let core = self.cx.core();
-        let armed = Armed::by_task(self.cx.task(), waker.clone(), core.recording());
+        let armed = TimerToken::by_task(self.cx.task(), waker.clone(), core.recording());
         self.keep(Some(core.arm(self.deadline, armed)?));
         Ok(())
     }
@@ -59,7 +59,8 @@ impl<'a> Timer<'a> {
 
     #[inline]
     fn handle(&self) -> Option<TimerHandle> {
-        let (id, generation) = (self.slot.into(), self.generation);
+        let id = self.slot.into();
+        let generation = self.generation;
         (self.slot != NONE).then_some(TimerHandle { id, generation })
     }
 
@@ -73,7 +74,7 @@ impl<'a> Timer<'a> {
 
     /// The first step of a poll of whoever waits for nothing but this; see [`Cx::poll_proceed`].
     pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Result<(), Cancelled>> {
-        self.cx.poll_proceed(context, &mut self.ticket)
+        self.cx.poll_proceed(context, &mut self.registration)
     }
 
     /// Waits for the time to come: the waker is woken then. Only the last one is. An error if
@@ -153,7 +154,7 @@ impl<'a> Timer<'a> {
     /// Notes that the task waits for the timer, there, after a poll with this waker that
     /// [`poll_proceed`](Timer::poll_proceed) let go on.
     pub(crate) fn waits(&mut self, at: &'static Location<'static>, waker: &Waker) {
-        self.cx.waits(Wait::Time, at, waker, &mut self.ticket);
+        self.cx.waits(Wait::Time, at, waker, &mut self.registration);
     }
 }
 

@@ -34,7 +34,8 @@ impl Env {
                 }
             }
             ThreadDoes::Spawn => {
-                let (held, own) = ((world.books.task(), world.books.value()), world.clone());
+                let held = (world.books.task(), world.books.value());
+                let own = world.clone();
                 let task = scope.spawn(async move |cx: Cx| {
                     let _held = held;
                     cx.yield_now().await;
@@ -54,7 +55,8 @@ impl Env {
     /// A future of this task's that belongs to nobody.
     pub(super) fn loose(&self, half: Half) -> Loose {
         let Env { world, cx, .. } = self;
-        let (world, cx) = (world.clone(), cx.clone());
+        let world = world.clone();
+        let cx = cx.clone();
         match half {
             Half::Sleep => Box::pin(async move { drop(cx.sleep(micros(300)).await) }),
             Half::Send(nth) => Box::pin(async move {
@@ -180,7 +182,8 @@ pub(super) fn use_thing(world: &Arc<World>, thing: Thing) {
             0 => scope.cancel("found it"),
             1 => scope.stop(),
             _ => {
-                let (held, own) = ((world.books.task(), world.books.value()), world.clone());
+                let held = (world.books.task(), world.books.value());
+                let own = world.clone();
                 drop(scope.spawn(async move |cx: Cx| {
                     let _held = held;
                     cx.yield_now().await;
@@ -196,14 +199,16 @@ pub(super) fn use_thing(world: &Arc<World>, thing: Thing) {
 
 /// Waits for a thread that wakes by value, at about the time the wait is looked at.
 pub(super) async fn woken_by_hand(world: &Arc<World>) {
-    let (woken, mut told) = (Arc::new(AtomicBool::new(false)), false);
+    let woken = Arc::new(AtomicBool::new(false));
+    let mut told = false;
     poll_fn(|cx| {
         if woken.load(Ordering::SeqCst) {
             return Poll::Ready(());
         }
         if !told {
             told = true;
-            let (woken, waker) = (woken.clone(), cx.waker().clone());
+            let woken = woken.clone();
+            let waker = cx.waker().clone();
             world.thread(move |_| {
                 woken.store(true, Ordering::SeqCst);
                 waker.wake();

@@ -58,7 +58,8 @@ impl Env {
 
     pub(super) async fn send(&self, nth: usize, how: SendHow) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
-        let (tx, value) = (&world.senders[nth], world.books.value());
+        let tx = &world.senders[nth];
+        let value = world.books.value();
         match how {
             SendHow::Send => world.sent(tx.send(cx, value).await),
             SendHow::ReserveSend | SendHow::ReserveAbort | SendHow::ReserveDrop => {
@@ -168,7 +169,8 @@ impl Env {
                 world.thread(move |world| world.sent(reply.send(world.books.value())));
             }
             ReplyBy::Task => {
-                let (held, own) = (world.books.task(), world.clone());
+                let held = world.books.task();
+                let own = world.clone();
                 drop(scope.spawn(move |_| async move {
                     let _held = held;
                     own.sent(reply.send(own.books.value()));

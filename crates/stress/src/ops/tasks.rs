@@ -56,11 +56,15 @@ impl Env {
     pub(super) fn child(&self, child: &Child) -> Option<Task<Value, Fail>> {
         let Env { world, scope, .. } = self;
         let books = &world.books;
-        let (counted, capture) = (books.task(), books.value());
-        let (own, outer) = (world.clone(), scope.clone());
-        let (body, end) = (child.body.clone(), child.end);
+        let counted = books.task();
+        let capture = books.value();
+        let own = world.clone();
+        let outer = scope.clone();
+        let body = child.body.clone();
+        let end = child.end;
         let free = {
-            let (world, scope) = (own.clone(), outer.clone());
+            let world = own.clone();
+            let scope = outer.clone();
             move |cx: Cx| async move {
                 let _held = (counted, capture);
                 let env = Env { world, cx, scope };
@@ -83,7 +87,8 @@ impl Env {
             ChildKind::NoCx => {
                 // What it would have run counts as over.
                 drop(free);
-                let (counted, capture) = (books.task(), books.value());
+                let counted = books.task();
+                let capture = books.value();
                 scope.spawn(move |_| async move {
                     let _held = (counted, capture);
                     woken_by_hand(&own).await;
@@ -163,11 +168,16 @@ impl Env {
     }
 
     pub(super) fn supervise(&self, times: u32, body: &[Op]) {
-        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
-        let (counted, restart) = (world.books.task(), Restart::times(times, micros(100_000)));
+        let world = self.world.clone();
+        let scope = self.scope.clone();
+        let body = body.to_vec();
+        let counted = world.books.task();
+        let restart = Restart::times(times, micros(100_000));
         let mut life = 0;
         let task = self.scope.supervise("kept", restart, move || {
-            let (world, scope, body) = (world.clone(), scope.clone(), body.clone());
+            let world = world.clone();
+            let scope = scope.clone();
+            let body = body.clone();
             let task = world.books.task();
             let _ = &counted;
             life += 1;
@@ -186,7 +196,9 @@ impl Env {
     }
 
     pub(super) async fn start(&self, sets: bool, body: &[Op]) {
-        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
+        let world = self.world.clone();
+        let scope = self.scope.clone();
+        let body = body.to_vec();
         let counted = world.books.task();
         let starting = self.scope.start(async move |cx: Cx, ready: Ready<Value>| {
             let _held = (counted, world.books.value());
@@ -207,7 +219,9 @@ impl Env {
     }
 
     pub(super) fn defer(&self, body: &[Op]) {
-        let (world, scope, body) = (self.world.clone(), self.scope.clone(), body.to_vec());
+        let world = self.world.clone();
+        let scope = self.scope.clone();
+        let body = body.to_vec();
         let held = (world.books.task(), world.books.value());
         let _ = self.scope.defer(move |cx: Cx| async move {
             let _held = held;

@@ -139,7 +139,8 @@ struct Block {
 
 impl Block {
     fn new(limits: Limits) -> Block {
-        let (payload, texts) = (Vec::new(), Vec::new());
+        let payload = Vec::new();
+        let texts = Vec::new();
         Block { limits, payload, at: 0, base: 0, cut: false, texts, next_seq: 0, time: 0 }
     }
 

@@ -172,7 +172,8 @@ impl Give for BinaryWriter {
             bits |= if id.is_some() { bit } else { 0 };
             bit <<= 1;
         });
-        let (other_seq, other_time) = (event.seq != self.next_seq, time != self.time);
+        let other_seq = event.seq != self.next_seq;
+        let other_time = time != self.time;
         bits |= if other_seq { OTHER_SEQ } else { 0 } | if other_time { OTHER_TIME } else { 0 };
         self.payload.push(bits);
         if other_seq {

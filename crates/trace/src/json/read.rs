@@ -27,7 +27,8 @@ pub(crate) struct JsonReader<S> {
 
 impl<S: Source> JsonReader<S> {
     pub(crate) fn new(input: Input<S>, limits: Limits) -> JsonReader<S> {
-        let (line, members) = (Vec::new(), Members::default());
+        let line = Vec::new();
+        let members = Members::default();
         JsonReader { input, limits, line, members, lines: 0, at: 0 }
     }
 
@@ -224,11 +225,14 @@ impl Take for Line<'_> {
     }
 
     fn head(&mut self) -> Result<(u64, Time, Subject), ErrorKind> {
-        let (seq, time) = (self.number("seq")?, Time::from_nanos(self.number("time")?));
+        let seq = self.number("seq")?;
+        let time = Time::from_nanos(self.number("time")?);
         // The name between them has been read: it says which kind this is.
         self.next += 1;
-        let (task, region) = (self.maybe("task")?, self.maybe("region")?);
-        let (timer, channel) = (self.maybe("timer")?, self.maybe("channel")?);
+        let task = self.maybe("task")?;
+        let region = self.maybe("region")?;
+        let timer = self.maybe("timer")?;
+        let channel = self.maybe("channel")?;
         Ok((seq, time, Subject { task, region, timer, channel }))
     }
 }

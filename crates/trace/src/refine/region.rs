@@ -102,7 +102,8 @@ impl Refinement {
                 ensure(closed, "region_unclosed", "it is not closed")?;
                 ensure(!seen.told, "region_told", "its outcome was told before")?;
                 seen.told = true;
-                let (fold, parent) = (seen.fold, seen.parent);
+                let fold = seen.fold;
+                let parent = seen.parent;
                 let text = format!("what is inside came to {}", fold.name());
                 ensure(outcome == fold, "region_fold", text)?;
                 let parent = parent.and_then(|parent| self.regions.get_mut(&parent));

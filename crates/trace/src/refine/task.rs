@@ -109,7 +109,8 @@ impl Refinement {
         let home = region.and_then(|region| self.regions.get_mut(&region));
         let home = home.filter(|home| home.state == wanted);
         home.ok_or_else(|| breach("task_home", text()))?.tasks += 1;
-        let (state, region) = (TaskState::Created, region.unwrap_or(0));
+        let state = TaskState::Created;
+        let region = region.unwrap_or(0);
         let seen = TaskSeen {
             state,
             region,
@@ -130,7 +131,8 @@ impl Refinement {
             return Err(breach("decision_counts", "a streak or its limit is out of range"));
         };
         self.chain.extend(lane, task, streak, limit);
-        let (seq, hash) = (self.chain.seq, self.chain.hash);
+        let seq = self.chain.seq;
+        let hash = self.chain.hash;
         let text = || format!("the chain of decisions is broken: this is number {seq}");
         if told.seq != seq {
             return Err(breach("decision_seq", text()));

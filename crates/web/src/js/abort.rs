@@ -22,8 +22,10 @@ pub async fn abortable(
     handles: &Handles,
     begin: impl FnOnce(&AbortSignal) -> Result<Promise, JsValue>,
 ) -> Result<JsValue, PromiseError> {
-    let (mut operation, mut begin) = (Operation::new(cx), Some(begin));
-    let (mut begun, mut cancelled) = (None, None);
+    let mut operation = Operation::new(cx);
+    let mut begin = Some(begin);
+    let mut begun = None;
+    let mut cancelled = None;
     poll_fn(|context| {
         if cancelled.is_none()
             && let Err(why) = ready!(operation.poll_proceed(context))

@@ -146,7 +146,9 @@ pub(super) fn open(handles: &Handles, mut config: Config) -> Runtime {
         let inner = inner.clone();
         move || inner.borrow().upgrade().map(|inner| Runtime { inner })
     };
-    let (a, b, c) = (to(&inner), to(&inner), to(&inner));
+    let a = to(&inner);
+    let b = to(&inner);
+    let c = to(&inner);
     let called = Closure::<dyn Fn(u32)>::new(move |token| {
         let _ = a().map(|runtime| runtime.called(token));
     });

@@ -40,7 +40,8 @@ impl Events {
     /// Listens; at most `capacity` events wait (at least one).
     pub fn new(target: &EventTarget, kind: &str, capacity: usize, overflow: Overflow) -> Events {
         let queue: Rc<RefCell<Queue>> = Rc::default();
-        let (to, capacity) = (queue.clone(), capacity.max(1));
+        let to = queue.clone();
+        let capacity = capacity.max(1);
         let listener = Closure::<dyn Fn(JsValue)>::new(move |event| {
             let waker = {
                 let mut queue = to.borrow_mut();

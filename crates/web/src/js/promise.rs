@@ -58,7 +58,8 @@ impl Slot {
 /// A promise as a future, whatever was said to the task.
 pub fn settled(promise: &Promise) -> impl Future<Output = Result<JsValue, JsValue>> + use<> {
     let slot: Rc<RefCell<Slot>> = Rc::default();
-    let (ok, err) = (slot.clone(), slot.clone());
+    let ok = slot.clone();
+    let err = slot.clone();
     let done = Closure::once(move |value| Slot::settle(&ok, Ok(value)));
     let failed = Closure::once(move |error| Slot::settle(&err, Err(error)));
     // What `then` gives is the promise of nothing, and nobody's.

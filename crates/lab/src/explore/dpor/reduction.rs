@@ -315,7 +315,8 @@ impl Strategy for Reduction {
     fn progress(&self) -> Progress {
         let mut progress = self.tally.progress;
         // The share of the tree that lies behind, if all branches of a state were equal.
-        let (mut share, mut left) = (0.0, 1.0);
+        let mut share = 0.0;
+        let mut left = 1.0;
         for state in &self.states[..self.depth] {
             let done = state.sleep.len() - state.inherited;
             left /= (done + 1 + self.wakeups.count(state.wakeups)) as f64;

@@ -51,7 +51,7 @@ fn a_poll_begins_as_the_law_says_for_who_holds_the_only_entry() {
             Ok((_, TaskEffect::None)) | Err(_) => None,
             Ok(effect) => panic!("a poll has no effect: {effect:?}"),
         };
-        let (begun, after) = on(word, |cell| cell.begin(true, false));
+        let (begun, after) = on(word, |cell| cell.begin_unsigned(true, false));
         let before = expected.map(|_| word.0);
         assert_eq!(begun.map(|begun| begun.0 & !REFERENCES), before, "{:b}", word.0);
         assert_eq!(after.0, expected.unwrap_or(word.0), "{:b}", word.0);
@@ -68,95 +68,55 @@ fn a_poll_is_a_plain_one_outside_the_cancel_lane_if_nothing_bounds_the_end() {
     }
 }
 
-/// As the step without a mark, from any word that needs no lock; else nothing.
-fn signs<R>(
-    word: Snapshot,
-    plainly: impl Fn(&Word) -> R,
-    signed: impl Fn(&Word, &mut dyn FnMut(u16) -> u16) -> Option<R>,
-) -> bool {
-    let marked = Word(AtomicU64::new(word.0 | REFERENCES | 5 << MARK_SHIFT));
-    let mut asked = 0;
-    let answer = signed(&marked, &mut |mark| {
-        asked += 1;
-        assert_eq!(mark, 5);
-        9
-    });
-    let (_, after) = on(word, |cell| plainly(cell));
-    let (left, mark) = (marked.load().0, marked.load().mark());
-    let left = left & (REF - 1) & !MARK;
-    match answer {
-        Some(_) => assert_eq!((left, mark, asked), (after.0, 9, 1), "{:b}", word.0),
-        None => assert_eq!((left, mark), (word.0, 5), "{:b}", word.0),
-    }
-    answer.is_some()
-}
-
+/// A step that is signed is the one that nobody records, with the mark beside it; one that is
+/// refused leaves the word alone.
 #[test]
-fn a_signed_step_is_the_law_s_and_no_cancel_can_be_under_way() {
-    for word in every_word() {
-        let free = !word.is(LOCK) && !word.state().in_cancel_lane() && !word.is_completed();
-        let (begins, _) = on(word, |cell| cell.begin(true, false).is_some());
-        let begun = signs(
-            word,
-            |cell| cell.begin(true, false).is_some(),
-            |cell, sign| {
-                cell.begin_signed(true, false, sign).map(|(before, after)| {
-                    assert_eq!(before.state(), word.state());
-                    assert_eq!(after.state(), cell.load().state());
-                    true
-                })
-            },
-        );
-        assert_eq!(begun, free && begins, "{:b}", word.0);
-        for kept in [false, true] {
-            let ended = signs(
-                word,
-                |cell| cell.complete(kept, 0),
-                |cell, sign| cell.complete_signed(kept, 0, sign).map(|(_, ended)| ended),
-            );
-            assert_eq!(ended, free, "{:b}", word.0);
-        }
-    }
-}
-
-#[test]
-fn a_step_made_plainly_is_the_signed_one_or_none() {
-    fn on<R>(word: Snapshot, operation: impl FnOnce(&Word) -> R) -> (R, Snapshot) {
-        let cell = Word(AtomicU64::new(word.0));
-        (operation(&cell), cell.load())
-    }
-    let (mut begun, mut ended) = (0, 0);
-    for word in every_word() {
-        let word = Snapshot(word.0 | REFERENCES).with_mark(7);
-        for step in [false, true] {
-            let (signed, after) = on(word, |cell| cell.begin_signed(step, true, |mark| mark + 1));
-            let (plainly, left) = on(word, |cell| {
-                cell.begin_plainly(step, |mark, fresh| {
-                    assert_eq!(fresh, word.state() == TaskState::Created);
-                    Some(mark + 1)
-                })
-            });
-            let expected = if plainly.is_some() { after } else { word };
-            assert_eq!(left.0, expected.0, "{:b}", word.0);
-            if let Some(before) = plainly {
-                assert_eq!(Some(before.0), signed.map(|(before, _)| before.0));
-                begun += 1;
+fn a_signed_step_is_the_law_s_or_none() {
+    fn check<R: PartialEq + std::fmt::Debug>(
+        word: Snapshot,
+        step: impl Fn(&Word, &mut dyn FnMut(Snapshot, Snapshot) -> Option<Snapshot>) -> Option<R>,
+    ) {
+        let marked = || Word(AtomicU64::new((word.0 | REFERENCES) | 5 << MARK_SHIFT));
+        let as_is = marked();
+        let signed = marked();
+        let refused = marked();
+        let expected = step(&as_is, &mut unsigned);
+        let mut seen = None;
+        let answer = step(&signed, &mut |before, after| {
+            seen = Some((before.0, after.0));
+            Some(after.with_mark(9))
+        });
+        assert_eq!(answer, expected, "{:b}", word.0);
+        let before = marked().load();
+        let after = as_is.load();
+        match answer {
+            None => assert!(seen.is_none() && signed.load().0 == before.0, "{:b}", word.0),
+            Some(_) => {
+                assert_eq!(seen, Some((before.0, after.0)));
+                assert_eq!(signed.load().0, after.with_mark(9).0);
             }
-            let (refused, left) = on(word, |cell| cell.begin_plainly(step, |_, _| None));
-            assert!(refused.is_none() && left.0 == word.0);
         }
-        let (signed, after) = on(word, |cell| cell.complete_signed(false, 1, |mark| mark + 1));
-        let (plainly, left) = on(word, |cell| cell.complete_plainly(1, |mark| Some(mark + 1)));
-        let expected = if plainly.is_some() { after } else { word };
-        assert_eq!(left.0, expected.0, "{:b}", word.0);
-        if plainly.is_some() {
-            assert_eq!(plainly, signed.map(|(_, ended)| ended));
-            ended += 1;
-        }
-        let (refused, left) = on(word, |cell| cell.complete_plainly(1, |_| None));
-        assert!(refused.is_none() && left.0 == word.0);
+        assert_eq!(step(&refused, &mut |_, _| None), None);
+        assert_eq!(refused.load().0, before.0);
     }
-    assert!(begun > 0 && ended > 0);
+    for word in every_word() {
+        for (starts, plain) in [(false, false), (false, true), (true, false), (true, true)] {
+            let how = Begin { starts, plain, reserve: 1 };
+            check(word, |cell, sign| cell.begin(how, sign).map(|before| before.0));
+        }
+        for kept in [false, true] {
+            check(word, |cell, sign| cell.complete(Complete { kept, reserve: 1 }, sign));
+        }
+    }
+}
+
+/// What is recorded without the lock of the cancel is no step of a task that is being cancelled.
+#[test]
+fn a_word_is_plain_if_no_cancel_can_be_under_way() {
+    for word in every_word().filter(|word| !word.is_completed()) {
+        let free = !word.is(LOCK) && !word.state().in_cancel_lane();
+        assert_eq!(word.is_plain(), free, "{:b}", word.0);
+    }
 }
 
 #[test]
@@ -164,7 +124,7 @@ fn marks_are_left_alone_by_all_other_steps() {
     let word = Word::new(3, SCHEDULED | HANDLE, 0);
     word.sign(0xffff);
     assert_eq!((word.load().mark(), word.load().0 / REF), (0xffff, 3));
-    word.begin(true, false);
+    word.begin_unsigned(true, false);
     word.wake();
     word.end_poll();
     word.add_reference();
@@ -180,8 +140,8 @@ fn marks_are_left_alone_by_all_other_steps() {
 #[test]
 fn an_entry_of_plain_work_does_not_count_once_the_task_is_in_the_cancel_lane() {
     for word in every_word() {
-        let (counts, after) = on(word, |cell| cell.begin(true, false));
-        let (plain, unchanged) = on(word, |cell| cell.begin(true, true));
+        let (counts, after) = on(word, |cell| cell.begin_unsigned(true, false));
+        let (plain, unchanged) = on(word, |cell| cell.begin_unsigned(true, true));
         if word.state().in_cancel_lane() {
             assert!(plain.is_none() && unchanged.0 == word.0, "{:b}", word.0);
         } else {
@@ -193,9 +153,9 @@ fn an_entry_of_plain_work_does_not_count_once_the_task_is_in_the_cancel_lane() {
 #[test]
 fn a_poll_that_waits_for_its_step_takes_it_later() {
     for word in every_word() {
-        let (at_once, after) = on(word, |cell| cell.begin(true, false));
+        let (at_once, after) = on(word, |cell| cell.begin_unsigned(true, false));
         let (held, later) = on(word, |cell| {
-            let held = cell.begin(false, false);
+            let held = cell.begin_unsigned(false, false);
             if held.is_some() {
                 cell.start();
             }
@@ -274,14 +234,16 @@ fn a_request_is_acknowledged_as_the_law_says() {
 #[test]
 fn a_task_completes_once_as_the_law_says() {
     for (word, kept) in every_word().flat_map(|word| [(word, false), (word, true)]) {
-        let (ended, after) = on(word, |cell| cell.complete(kept, 0));
+        let (ended, after) =
+            on(word, |cell| cell.complete(Complete { kept, reserve: 0 }, unsigned));
         let Ok((state, _)) = law(word, TaskEvent::Complete) else {
-            assert_eq!(ended, Ended { wake_joiner: false, discard: false });
+            assert_eq!(ended, None);
             assert_eq!(after.0, word.0, "a second completion changes nothing");
             continue;
         };
         let discard = !kept && !word.is(HANDLE);
-        assert_eq!(ended, Ended { wake_joiner: word.is(WAKER), discard }, "{:b}", word.0);
+        let expected = Ended { wake_joiner: word.is(WAKER), discard };
+        assert_eq!(ended, Some(expected), "{:b}", word.0);
         let set = if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
         assert_eq!(after.0, with(word, state, set, POLLING | SCHEDULED), "{:b}", word.0);
     }
@@ -327,8 +289,9 @@ fn a_reserve_is_counted_from_the_begin_of_a_poll_to_its_end() {
     let references = |cell: &Word| cell.0.load(Relaxed) / REF;
     for (word, used) in every_word().flat_map(|word| [0, 1, RESERVE].map(|used| (word, used))) {
         let cell = Word(AtomicU64::new(word.0 | REFERENCES));
-        let begun = cell.begin_with(true, false, RESERVE).is_some();
-        assert_eq!(begun, on(word, |cell| cell.begin(true, false)).0.is_some());
+        let begun =
+            cell.begin(Begin { starts: true, plain: false, reserve: RESERVE }, unsigned).is_some();
+        assert_eq!(begun, on(word, |cell| cell.begin_unsigned(true, false)).0.is_some());
         assert_eq!(references(&cell), 3 + u64::from(if begun { RESERVE } else { 0 }));
         if !begun {
             continue;
@@ -341,7 +304,7 @@ fn a_reserve_is_counted_from_the_begin_of_a_poll_to_its_end() {
         assert_eq!(woken.load().0, (cell.load().0 | SCHEDULED) + REF);
         assert_eq!(references(&cell), 2 + u64::from(used));
         assert_eq!(cell.load().0 & (REF - 1) & !(word.0 | STATE), 0);
-        again.complete(false, RESERVE - used);
+        again.complete(Complete { kept: false, reserve: RESERVE - used }, unsigned);
         assert!(again.load().is_completed() && references(&again) == 2 + u64::from(used));
     }
 }
@@ -363,13 +326,18 @@ fn every_entry_and_every_poll_has_one_reference() {
         }
         let (seized, _, more) = counted(word, Word::seize);
         assert_eq!(more, i64::from(seized.is_some()), "{says}");
-        let (begun, _, more) = counted(word, |cell| cell.begin(true, false));
+        let (begun, _, more) = counted(word, |cell| cell.begin_unsigned(true, false));
         assert!(more == 0, "the entry's: {says} {begun:?}", begun = begun.is_some());
         if word.is(POLLING) && !word.is_completed() {
             let (again, _, more) = counted(word, Word::end_poll);
             assert_eq!(more, if again { 0 } else { -1 }, "{says}");
             assert_eq!(counted(word, |cell| cell.end_woken_poll(0)).2, 0, "{says}");
-            assert_eq!(counted(word, |cell| cell.complete(false, 0)).2, -1, "{says}");
+            assert_eq!(
+                counted(word, |cell| cell.complete(Complete { kept: false, reserve: 0 }, unsigned))
+                    .2,
+                -1,
+                "{says}"
+            );
         }
     }
 }
@@ -401,14 +369,14 @@ fn a_saturated_count_is_never_used_up() {
         let pinned = |cell: &Word| assert_eq!(cell.0.load(Relaxed) & !(REF - 1), PINNED);
         full.wake();
         pinned(&full);
-        if full.begin_with(true, false, RESERVE).is_some() {
+        if full.begin(Begin { starts: true, plain: false, reserve: RESERVE }, unsigned).is_some() {
             pinned(&full);
             full.request_cancel(false, false);
             full.end_poll_with(RESERVE);
         }
         full.force();
         full.seize();
-        full.complete(false, RESERVE);
+        full.complete(Complete { kept: false, reserve: RESERVE }, unsigned);
         assert!(!full.drop_reference());
         pinned(&full);
     }
@@ -420,8 +388,8 @@ fn a_saturated_count_is_never_used_up() {
 fn what_is_not_kept_is_claimed_by_nobody_but_the_handle() {
     for word in every_word().filter(|word| word.is(HANDLE) && !word.is(TAKEN | KEPT)) {
         let untouched = |after: Snapshot| assert!(!after.is(TAKEN), "{:b}", word.0);
-        untouched(on(word, |cell| cell.complete(false, 0)).1);
-        untouched(on(word, |cell| cell.begin(true, false).is_some()).1);
+        untouched(on(word, |cell| cell.complete(Complete { kept: false, reserve: 0 }, unsigned)).1);
+        untouched(on(word, |cell| cell.begin_unsigned(true, false).is_some()).1);
         untouched(on(word, |cell| cell.request_cancel(false, false)).1);
         untouched(on(word, Word::wake).1);
         let (claimed, after) = on(word, Word::claim_by_handle);
@@ -461,7 +429,8 @@ fn nobody_asks_for_the_handle_of_a_result_that_was_taken() {
     let taken = every_word().filter(|word| word.is_completed() && word.is(TAKEN));
     for word in taken {
         assert!(!on(word, Word::take_waker).0 && !on(word, Word::drop_handle).0);
-        let (with, without) = (Snapshot(word.0 | HANDLE), Snapshot(word.0 & !HANDLE));
+        let with = Snapshot(word.0 | HANDLE);
+        let without = Snapshot(word.0 & !HANDLE);
         fn same<R: PartialEq + std::fmt::Debug>(
             [with, without]: [Snapshot; 2],
             operation: impl Fn(&Word) -> R,
@@ -470,7 +439,7 @@ fn nobody_asks_for_the_handle_of_a_result_that_was_taken() {
             assert_eq!((a, left.0 & !HANDLE), (b, right.0 & !HANDLE), "{:b}", with.0);
         }
         let both = [with, without];
-        same(both, |cell| cell.begin(true, false).is_some());
+        same(both, |cell| cell.begin_unsigned(true, false).is_some());
         same(both, Word::force);
         if word.is(POLLING) {
             same(both, Word::end_poll);
@@ -479,8 +448,8 @@ fn nobody_asks_for_the_handle_of_a_result_that_was_taken() {
         same(both, |cell| cell.request_cancel(false, false));
         same(both, Word::acknowledge);
         same(both, Word::body_ended);
-        same(both, |cell| cell.complete(false, 0));
-        same(both, |cell| cell.complete(true, 0));
+        same(both, |cell| cell.complete(Complete { kept: false, reserve: 0 }, unsigned));
+        same(both, |cell| cell.complete(Complete { kept: true, reserve: 0 }, unsigned));
         same(both, Word::claim);
         same(both, Word::give_waker);
     }

@@ -20,8 +20,8 @@ use ring::Ring;
 
 use super::Disconnected;
 use super::line::{self, Place, leave_line, poll_line};
+use crate::cancel_wakers::Registration;
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::prim::{Arc, Mutex, lock};
 use crate::{CancelSafe, Cx, footprint};
 
@@ -128,8 +128,9 @@ impl<T> Subscriber<T> {
     /// Waits for the next message. Dropping the future takes none.
     #[track_caller]
     pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Listen<'a, T> {
-        let (at, ticket) = (Location::caller(), Ticket::NONE);
-        Listen { subscriber: self, cx, at, place: None, ticket }
+        let at = Location::caller();
+        let registration = Registration::NONE;
+        Listen { subscriber: self, cx, at, place: None, registration }
     }
 
     /// How many messages wait for this subscriber; those it missed are not counted.
@@ -147,7 +148,7 @@ impl<T> Subscriber<T> {
 impl<T: Clone> Subscriber<T> {
     /// Takes the next message if there is one.
     pub fn try_recv(&mut self) -> Result<T, TryListenError> {
-        footprint::breathe();
+        footprint::lab_step();
         let taken = lock(&self.ring).take(&mut self.next);
         taken.map(Shared::unwrap_or_clone)
     }
@@ -172,16 +173,16 @@ pub struct Listen<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 impl<T: Clone> Future for Listen<'_, T> {
     type Output = Result<T, ListenError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Listen { subscriber, cx, at, place, ticket } = &mut *self;
+        let Listen { subscriber, cx, at, place, registration } = &mut *self;
         let Subscriber { ring, next } = &mut **subscriber;
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, ticket)) {
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
             leave_line(ring, |ring| &mut ring.line, place);
             return Poll::Ready(Err(ListenError::Cancelled(cancelled)));
         }
@@ -201,7 +202,7 @@ impl<T: Clone> Future for Listen<'_, T> {
             }
             Poll::Ready(Err(_)) => Poll::Ready(Err(ListenError::Disconnected)),
             Poll::Pending => {
-                cx.waits(Wait::Recv, at, context.waker(), ticket);
+                cx.waits(Wait::Recv, at, context.waker(), registration);
                 Poll::Pending
             }
         }

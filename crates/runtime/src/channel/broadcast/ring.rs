@@ -30,7 +30,8 @@ struct Message<T> {
 impl<T> Ring<T> {
     /// A ring with one publisher and one subscriber.
     pub(super) fn new(capacity: usize) -> Self {
-        let (messages, line) = (VecDeque::new(), Line::default());
+        let messages = VecDeque::new();
+        let line = Line::default();
         Ring { capacity, messages, first: 0, publishers: 1, subscribers: 1, line }
     }
 

@@ -32,7 +32,8 @@ fn a_slow_subscriber_learns_exactly_what_it_missed_and_blocks_nobody() {
 fn a_message_wakes_all_who_wait_once_in_order() {
     let (cx, (tx, mut one)) = (live_cx(), broadcast(1));
     let mut two = tx.subscribe();
-    let (mut first, mut second) = (Polls::new(one.recv(&cx)), Polls::new(two.recv(&cx)));
+    let mut first = Polls::new(one.recv(&cx));
+    let mut second = Polls::new(two.recv(&cx));
     assert!(first.is_pending() && second.is_pending() && first.is_pending());
     tx.send(1).unwrap();
     assert_eq!((first.wakes(), second.wakes()), (1, 1));
@@ -42,7 +43,8 @@ fn a_message_wakes_all_who_wait_once_in_order() {
 #[test]
 fn the_last_sender_wakes_all_who_wait_and_the_rest_is_seen_first() {
     let (cx, (tx, mut one)) = (live_cx(), broadcast(1));
-    let (other, mut late) = (tx.clone(), tx.subscribe());
+    let other = tx.clone();
+    let mut late = tx.subscribe();
     let mut waiting = Polls::new(one.recv(&cx));
     assert!(waiting.is_pending());
     drop(tx);

@@ -21,7 +21,8 @@ fn evicting_gives_the_oldest_back_and_spares_permits() {
 #[test]
 fn a_missing_receiver_hands_every_value_back() {
     let (cx, (tx, rx)) = (live_cx(), bounded(2));
-    let (permit, owned) = (tx.try_reserve().unwrap(), tx.try_reserve_owned().unwrap());
+    let permit = tx.try_reserve().unwrap();
+    let owned = tx.try_reserve_owned().unwrap();
     assert!(!tx.is_closed());
     drop(rx);
     assert!(tx.is_closed());
@@ -37,7 +38,8 @@ fn a_missing_receiver_hands_every_value_back() {
 #[test]
 fn a_dropped_receiver_wakes_every_waiting_sender() {
     let (cx, (tx, mut rx)) = (live_cx(), full(1));
-    let (mut one, mut two) = (Polls::new(tx.send(&cx, 5)), Polls::new(tx.send(&cx, 6)));
+    let mut one = Polls::new(tx.send(&cx, 5));
+    let mut two = Polls::new(tx.send(&cx, 6));
     assert!(one.is_pending() && two.is_pending());
     rx.try_recv().unwrap();
     assert_eq!(one.wakes(), 1);

@@ -6,7 +6,8 @@ use crate::channel::testing::cancelled;
 /// Two slots full, two senders in line, and a receiver that takes all: both have a slot now.
 fn both_granted(run: impl FnOnce(&Sender<usize>, &mut Receiver<usize>, [Waiting<'_>; 2])) {
     let (cx, (tx, mut rx)) = (live_cx(), full(2));
-    let (mut one, mut two) = (Polls::new(tx.reserve(&cx)), Polls::new(tx.reserve(&cx)));
+    let mut one = Polls::new(tx.reserve(&cx));
+    let mut two = Polls::new(tx.reserve(&cx));
     assert!(one.is_pending() && two.is_pending());
     let mut taken = Vec::new();
     assert_eq!(Polls::new(rx.recv_many(&cx, &mut taken, 9)).ready(), Ok(2));

@@ -55,7 +55,8 @@ fn a_permit_aborted_or_dropped_frees_its_slot_and_wakes_the_head() {
     for give_back in give_backs {
         let (cx, (tx, _rx)) = (live_cx(), bounded(1));
         let permit = tx.try_reserve().unwrap();
-        let (mut head, mut next) = (Polls::new(tx.reserve(&cx)), Polls::new(tx.reserve(&cx)));
+        let mut head = Polls::new(tx.reserve(&cx));
+        let mut next = Polls::new(tx.reserve(&cx));
         assert!(head.is_pending() && next.is_pending());
         give_back(permit);
         assert_eq!((head.wakes(), next.wakes()), (1, 0));

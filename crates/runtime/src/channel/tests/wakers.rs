@@ -9,7 +9,7 @@ use super::*;
 use crate::Runnable;
 use crate::cell::{Activity, is_task_waker};
 use crate::channel::testing::Count;
-use crate::loose::{keep_task, scheduled};
+use crate::test_util::{keep_task, scheduled};
 
 /// Somebody who waits: by a task's waker or by any other.
 enum Who {
@@ -63,11 +63,14 @@ fn history(seed: u64, capacity: usize, who: impl Fn() -> Who) -> Vec<(Seen, [boo
     let people: [Who; 4] = std::array::from_fn(|_| who());
     let (tx, rx) = bounded::<u64>(capacity);
     let shared = &*tx.shared;
-    let (mut places, mut again, mut permits) = ([None; 3], false, 0);
+    let mut places = [None; 3];
+    let mut again = false;
+    let mut permits = 0;
     let mut seen = Vec::new();
     for n in 0..200 {
         let sender = (rng.next_u64() % 3) as usize;
-        let (place, waker) = (&mut places[sender], people[sender].waker());
+        let place = &mut places[sender];
+        let waker = people[sender].waker();
         let step = match rng.next_u64() % 7 {
             0 | 1 => Seen::Reserved(shared.poll_reserve(place, &waker, |_| ()).map(|granted| {
                 permits += usize::from(granted.is_ok());
@@ -102,7 +105,8 @@ fn history(seed: u64, capacity: usize, who: impl Fn() -> Who) -> Vec<(Seen, [boo
 
 #[test]
 fn tasks_and_others_are_served_and_woken_alike() {
-    let (mut waits, mut wakes) = (0, 0);
+    let mut waits = 0;
+    let mut wakes = 0;
     for (seed, capacity) in (0..100).flat_map(|seed| [(seed, 1), (seed, 2)]) {
         let tasks = history(seed, capacity, Who::task);
         let others = history(seed, capacity, || Who::Other(Arc::default()));

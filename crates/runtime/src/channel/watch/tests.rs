@@ -5,7 +5,8 @@ use crate::channel::testing::{Polls, cancelled_cx, live_cx};
 fn a_change_wakes_all_who_wait_and_the_latest_value_is_seen() {
     let (cx, (tx, mut one)) = (live_cx(), watch(0));
     let mut two = one.clone();
-    let (mut first, mut second) = (Polls::new(one.changed(&cx)), Polls::new(two.changed(&cx)));
+    let mut first = Polls::new(one.changed(&cx));
+    let mut second = Polls::new(two.changed(&cx));
     assert!(first.is_pending() && second.is_pending() && second.is_pending());
     tx.send(1).unwrap();
     tx.send(2).unwrap();
@@ -28,7 +29,8 @@ fn a_snapshot_stays_as_it_was_and_holds_nobody_up() {
 #[test]
 fn modifying_starts_over_when_another_setter_was_faster() {
     let (tx, rx) = watch(1);
-    let (other, mut calls) = (tx.clone(), 0);
+    let other = tx.clone();
+    let mut calls = 0;
     tx.send_modify(|value| {
         calls += 1;
         if calls == 1 {
@@ -68,7 +70,8 @@ fn a_value_nobody_watches_comes_back_unless_it_is_to_replace() {
 fn the_last_watcher_wakes_those_who_wait_for_the_close() {
     let (cx, (tx, rx)) = (live_cx(), watch(0));
     let other = rx.clone();
-    let (mut one, mut two) = (Polls::new(tx.closed(&cx)), Polls::new(tx.closed(&cx)));
+    let mut one = Polls::new(tx.closed(&cx));
+    let mut two = Polls::new(tx.closed(&cx));
     assert!(one.is_pending() && two.is_pending());
     drop(rx);
     assert_eq!((one.wakes(), two.wakes()), (0, 0));

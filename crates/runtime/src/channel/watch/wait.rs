@@ -5,10 +5,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::{Setter, Watcher};
+use crate::cancel_wakers::Registration;
 use crate::channel::RecvError;
 use crate::channel::line::{Place, leave_line, poll_line};
 use crate::cx::Wait;
-use crate::foreign::Ticket;
 use crate::{CancelSafe, Cancelled, Cx};
 
 /// The future of [`Watcher::changed`].
@@ -18,7 +18,7 @@ pub struct Changed<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 impl<'a, T> Changed<'a, T> {
@@ -27,7 +27,7 @@ impl<'a, T> Changed<'a, T> {
         cx: &'a Cx,
         at: &'static Location<'static>,
     ) -> Self {
-        Changed { watcher, cx, at, place: None, ticket: Ticket::NONE }
+        Changed { watcher, cx, at, place: None, registration: Registration::NONE }
     }
 }
 
@@ -35,9 +35,9 @@ impl<T> Future for Changed<'_, T> {
     type Output = Result<(), RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Changed { watcher, cx, at, place, ticket } = &mut *self;
+        let Changed { watcher, cx, at, place, registration } = &mut *self;
         let Watcher { state, seen } = &mut **watcher;
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, ticket)) {
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
             leave_line(state, |state| &mut state.changed, place);
             return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
         }
@@ -55,7 +55,7 @@ impl<T> Future for Changed<'_, T> {
             },
         );
         if found.is_pending() {
-            cx.waits(Wait::Signal, at, context.waker(), ticket);
+            cx.waits(Wait::Signal, at, context.waker(), registration);
         }
         found
     }
@@ -76,12 +76,12 @@ pub struct Closed<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Place,
-    ticket: Ticket,
+    registration: Registration,
 }
 
 impl<'a, T> Closed<'a, T> {
     pub(super) fn new(setter: &'a Setter<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Closed { setter, cx, at, place: None, ticket: Ticket::NONE }
+        Closed { setter, cx, at, place: None, registration: Registration::NONE }
     }
 }
 
@@ -89,12 +89,13 @@ impl<T> Future for Closed<'_, T> {
     type Output = Result<(), Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Closed { setter, cx, at, place, ticket } = &mut *self;
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, ticket)) {
+        let Closed { setter, cx, at, place, registration } = &mut *self;
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
             leave_line(&setter.state, |state| &mut state.closed, place);
             return Poll::Ready(Err(cancelled));
         }
-        let (state, waker) = (&setter.state, context.waker());
+        let state = &setter.state;
+        let waker = context.waker();
         let found = poll_line(
             state,
             |state| &mut state.closed,
@@ -103,7 +104,7 @@ impl<T> Future for Closed<'_, T> {
             |state| (state.watchers == 0).then_some(Ok(())),
         );
         if found.is_pending() {
-            cx.waits(Wait::Signal, at, context.waker(), ticket);
+            cx.waits(Wait::Signal, at, context.waker(), registration);
         }
         found
     }

@@ -38,7 +38,8 @@ struct Seen {
 
 /// A child that ends with its second poll.
 fn child(seen: &Rc<Seen>, id: usize, again: bool) -> impl Future<Output = ()> + use<> {
-    let (seen, mut polls) = (seen.clone(), 0);
+    let seen = seen.clone();
+    let mut polls = 0;
     poll_fn(move |context| {
         seen.polled.borrow_mut().push(id);
         seen.wakers.borrow_mut().push(context.waker().clone());
@@ -89,7 +90,8 @@ fn a_wake_of_a_child_wakes_the_last_waker_once() {
 #[test]
 fn a_child_that_wakes_itself_waits_for_the_next_round() {
     let (cx, _) = Cx::loose();
-    let (seen, count) = (Rc::<Seen>::default(), Arc::default());
+    let seen = Rc::<Seen>::default();
+    let count = Arc::default();
     let mut children = Children::new();
     children.insert(0, child(&seen, 0, true));
     assert_eq!(round(&mut children, &cx, &count, &seen), (vec![0], vec![]));
@@ -102,7 +104,8 @@ fn a_child_that_wakes_itself_waits_for_the_next_round() {
 #[test]
 fn a_cancel_around_the_whole_is_a_round_of_all_once() {
     let (cx, cancel) = Cx::loose();
-    let (seen, count) = (Rc::<Seen>::default(), Arc::default());
+    let seen = Rc::<Seen>::default();
+    let count = Arc::default();
     let mut children = Children::new();
     let endless = |id| {
         let seen = seen.clone();

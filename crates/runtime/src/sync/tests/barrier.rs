@@ -6,7 +6,8 @@ fn the_last_to_arrive_leads_and_all_pass() {
     let (cx, _) = loose();
     let barrier = Barrier::new(3);
     for _ in 0..2 {
-        let (mut first, mut second) = (waiting(barrier.wait(&cx)), waiting(barrier.wait(&cx)));
+        let mut first = waiting(barrier.wait(&cx));
+        let mut second = waiting(barrier.wait(&cx));
         assert!(now(barrier.wait(&cx)).unwrap().is_leader());
         assert_eq!((first.wakes(), second.wakes()), (1, 1));
         assert!(!first.ready().unwrap().is_leader());

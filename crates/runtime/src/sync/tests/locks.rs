@@ -53,7 +53,8 @@ fn a_granted_lock_of_a_cancelled_task_goes_to_the_next() {
 fn a_cancelled_task_gets_no_lock_even_if_it_is_free() {
     let (cx, cancel) = loose();
     cancel();
-    let (mutex, lock) = (Mutex::new(()), RwLock::new(()));
+    let mutex = Mutex::new(());
+    let lock = RwLock::new(());
     assert!(now(mutex.lock(&cx)).is_err());
     assert!(now(lock.read(&cx)).is_err());
     assert!(now(lock.write(&cx)).is_err());
@@ -189,7 +190,8 @@ fn guards_and_waits_go_where_their_values_may() {
     sync(&cells);
     send(cells.try_lock());
     let (cx, _) = loose();
-    let (mutex, lock) = (Mutex::new(0), RwLock::new(0));
+    let mutex = Mutex::new(0);
+    let lock = RwLock::new(0);
     send(safe(mutex.lock(&cx)));
     send(safe(lock.read(&cx)));
     send(safe(lock.write(&cx)));

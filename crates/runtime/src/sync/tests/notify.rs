@@ -16,7 +16,8 @@ fn one_notification_is_stored_for_who_comes_next() {
 fn each_notification_wakes_the_one_who_waited_longest() {
     let (cx, _) = loose();
     let notify = Notify::new();
-    let (mut first, mut second) = (waiting(notify.notified(&cx)), waiting(notify.notified(&cx)));
+    let mut first = waiting(notify.notified(&cx));
+    let mut second = waiting(notify.notified(&cx));
     notify.notify_one();
     assert_eq!((first.wakes(), second.wakes()), (1, 0));
     second.waits();
@@ -30,7 +31,8 @@ fn each_notification_wakes_the_one_who_waited_longest() {
 fn a_notification_of_a_dropped_wait_is_passed_on() {
     let (cx, _) = loose();
     let notify = Notify::new();
-    let (first, mut second) = (waiting(notify.notified(&cx)), waiting(notify.notified(&cx)));
+    let first = waiting(notify.notified(&cx));
+    let mut second = waiting(notify.notified(&cx));
     notify.notify_one();
     drop(first);
     assert_eq!(second.wakes(), 1);
@@ -46,7 +48,8 @@ fn a_notification_of_a_cancelled_wait_is_passed_on() {
     let (cx, _) = loose();
     let (other, cancel) = loose();
     let notify = Notify::new();
-    let (mut first, second) = (waiting(notify.notified(&other)), waiting(notify.notified(&cx)));
+    let mut first = waiting(notify.notified(&other));
+    let second = waiting(notify.notified(&cx));
     notify.notify_one();
     cancel();
     assert!(first.ready().is_err());
@@ -57,7 +60,8 @@ fn a_notification_of_a_cancelled_wait_is_passed_on() {
 fn notifying_all_reaches_those_made_before_and_stores_nothing() {
     let (cx, _) = loose();
     let notify = Notify::new();
-    let (mut first, mut second) = (waiting(notify.notified(&cx)), waiting(notify.notified(&cx)));
+    let mut first = waiting(notify.notified(&cx));
+    let mut second = waiting(notify.notified(&cx));
     let mut unpolled = Probe::new(notify.notified(&cx));
     notify.notify_waiters();
     assert_eq!((first.wakes(), second.wakes()), (1, 1));

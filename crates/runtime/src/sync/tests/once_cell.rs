@@ -20,7 +20,8 @@ impl From<Cancelled> for Failure {
 #[test]
 fn the_first_makes_the_value_for_all() {
     let (cx, _) = loose();
-    let (cell, gate) = (OnceCell::new(), crate::sync::Notify::new());
+    let cell = OnceCell::new();
+    let gate = crate::sync::Notify::new();
     let mut first = waiting(cell.get_or_init(&cx, async || {
         gate.notified(&cx).await.unwrap();
         1
@@ -38,7 +39,8 @@ fn the_first_makes_the_value_for_all() {
 #[test]
 fn after_a_failure_the_next_in_line_takes_over() {
     let (cx, _) = loose();
-    let (cell, gate) = (OnceCell::new(), crate::sync::Notify::new());
+    let cell = OnceCell::new();
+    let gate = crate::sync::Notify::new();
     let mut first = waiting(cell.get_or_try_init(&cx, async || {
         gate.notified(&cx).await?;
         Err(Failure::Mine)
@@ -67,7 +69,8 @@ fn after_a_dropped_maker_the_next_in_line_takes_over() {
 #[test]
 fn after_a_panic_the_next_in_line_takes_over() {
     let (cx, _) = loose();
-    let (cell, gate) = (OnceCell::new(), crate::sync::Notify::new());
+    let cell = OnceCell::new();
+    let gate = crate::sync::Notify::new();
     let mut first = waiting(cell.get_or_init(&cx, async || {
         gate.notified(&cx).await.unwrap();
         panic!("as planned")
@@ -84,7 +87,8 @@ fn a_cancel_ends_the_wait_but_not_a_running_init() {
     let (cx, cancel) = loose();
     let (other, cancel_other) = loose();
     let (inner, _) = loose();
-    let (cell, gate) = (OnceCell::new(), crate::sync::Notify::new());
+    let cell = OnceCell::new();
+    let gate = crate::sync::Notify::new();
     let mut first = waiting(cell.get_or_init(&cx, async || gate.notified(&inner).await.is_ok()));
     let mut second = waiting(cell.get_or_try_init(&other, async || Ok::<_, Failure>(false)));
     cancel();

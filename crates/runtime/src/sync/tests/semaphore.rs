@@ -59,8 +59,8 @@ fn one_that_gives_up_wanting_many_lets_those_behind_in() {
 fn closing_ends_waits_and_leaves_grants() {
     let (cx, _) = loose();
     let semaphore = Semaphore::new(0);
-    let (mut first, mut second) =
-        (waiting(semaphore.acquire(&cx)), waiting(semaphore.acquire(&cx)));
+    let mut first = waiting(semaphore.acquire(&cx));
+    let mut second = waiting(semaphore.acquire(&cx));
     semaphore.add_permits(1);
     semaphore.close();
     assert!(semaphore.is_closed());

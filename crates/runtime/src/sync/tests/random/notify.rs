@@ -10,7 +10,7 @@ use crate::{Cancelled, Cx};
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Call {
     /// Made but never polled, and no call to all since.
-    Fresh,
+    UninitTask,
     /// Never polled, but there was a call to all.
     Late,
     Waiting,
@@ -43,7 +43,7 @@ impl<'a> Run<'a> {
         self.notify.notify_waiters();
         for waiter in &mut self.waiters {
             waiter.state = match waiter.state {
-                Call::Fresh => Call::Late,
+                Call::UninitTask => Call::Late,
                 Call::Waiting => Call::All,
                 other => other,
             };
@@ -54,11 +54,11 @@ impl<'a> Run<'a> {
         let mut waiter = self.waiters.remove(index);
         match waiter.state {
             Call::Late | Call::One | Call::All => waiter.probe.ready().unwrap(),
-            Call::Fresh if self.stored => {
+            Call::UninitTask if self.stored => {
                 waiter.probe.ready().unwrap();
                 self.stored = false;
             }
-            Call::Fresh => {
+            Call::UninitTask => {
                 waiter.probe.waits();
                 waiter.state = Call::Waiting;
                 self.waiters.push(waiter);
@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
         match (rng.below(20), pick(rng, self.waiters.len())) {
             (0..=5, _) => {
                 let probe = Probe::new(self.notify.notified(cx));
-                self.waiters.push(Waiter { probe, cancel, state: Call::Fresh });
+                self.waiters.push(Waiter { probe, cancel, state: Call::UninitTask });
             }
             (6..=11, Some(index)) => self.poll(index, rng.below(2) == 0),
             (12..=14, Some(index)) => self.leave(index, rng.below(2) == 0),

@@ -257,7 +257,8 @@ impl<'a, S: Subject> Run<'a, S> {
 fn run<S: Subject>(make: impl Fn() -> (S, usize)) {
     runs(|mut rng, contexts| {
         let (subject, free) = make();
-        let (waiters, held) = (Vec::new(), Vec::new());
+        let waiters = Vec::new();
+        let held = Vec::new();
         let mut run = Run { subject: &subject, free, closed: false, waiters, held };
         for (cx, cancel) in contexts {
             run.step(&mut rng, cx, cancel);

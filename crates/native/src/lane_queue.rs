@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
 
 /// The usual place.
-pub(crate) const PLAIN: Place = Place::Ready(Priority::DEFAULT);
+pub(crate) const PLAIN: Place = Place::ready(Priority::DEFAULT);
 
 /// Whether an entry of the usual priority does not go before one at this place.
 pub(crate) fn leads(place: Place) -> bool {
-    matches!(place, Place::Ready(priority) if priority >= Priority::DEFAULT)
+    place.lane() == Lane::Ready && place.priority() >= Priority::DEFAULT
 }
 
-pub(crate) struct Waiting<T> {
+pub(crate) struct LaneQueue<T> {
     lanes: Lanes<T>,
     /// All entries at the usual place, if they stand in line; none of them is pinned.
     line: Option<VecDeque<T>>,
@@ -24,16 +24,16 @@ pub(crate) struct Waiting<T> {
     line_next: bool,
 }
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for LaneQueue<T> {
     fn default() -> Self {
-        Waiting { lanes: Lanes::default(), line: None, line_next: false }
+        LaneQueue { lanes: Lanes::default(), line: None, line_next: false }
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> LaneQueue<T> {
     /// Plain entries stand in line. None will be pinned.
-    pub(crate) fn in_line() -> Waiting<T> {
-        Waiting { line: Some(VecDeque::new()), ..Waiting::default() }
+    pub(crate) fn in_line() -> LaneQueue<T> {
+        LaneQueue { line: Some(VecDeque::new()), ..LaneQueue::default() }
     }
 
     /// What does not stand in line.
@@ -118,9 +118,9 @@ mod tests {
     fn place(rng: &mut DetRng) -> Place {
         let near = Priority(Priority::DEFAULT.0 - 1 + rng.below(3) as u8);
         match rng.below(6) {
-            0 => Place::Cancel(near),
-            1 => Place::Timed(Time::from_nanos(rng.below(4) as u64)),
-            2 => Place::Ready(near),
+            0 => Place::cancel(near),
+            1 => Place::timed(Time::from_nanos(rng.below(4) as u64)),
+            2 => Place::ready(near),
             _ => PLAIN,
         }
     }
@@ -129,7 +129,8 @@ mod tests {
     fn a_line_goes_as_the_lanes_would() {
         for seed in 0..200 {
             let mut rng = DetRng::new(seed, 0);
-            let (mut lanes, mut waiting) = (Lanes::default(), Waiting::in_line());
+            let mut lanes = Lanes::default();
+            let mut waiting = LaneQueue::in_line();
             for n in 0..400 {
                 let lane = Lane::ALL[rng.below(3)];
                 match rng.below(9) {

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use asx_kernel::journal::{EventKind, Subject};
 
-use super::brief::Context;
 use super::buffer::{Buffer, Chunk};
+use super::delta::Context;
 use super::recorder::Recorder;
-use super::slot::{self, Told};
+use super::slot::{self, PackedEvent};
 use super::{Dispatch, Stamp};
-use crate::cell::{Header, Snapshot};
+use crate::cell::{Begin, End, Ended, Header, Snapshot};
 use crate::core::Host;
 
 /// Nanoseconds from one look at the clock to the next, while polls take about as long as before.
@@ -22,11 +22,11 @@ const POLLS_PER_LOOK: u32 = 128;
 const AHEAD: u64 = 32;
 
 /// A thread that records.
-pub(super) struct Here {
+pub(super) struct ThreadWriter {
     /// Which one it records for.
     pub(super) recorder: u64,
-    /// The same, while events are written quickly: not [outside](Here::outside), and with a mark of
-    /// its own.
+    /// The same, while events are written quickly: not [outside](ThreadWriter::outside), and with a
+    /// mark of its own.
     inside: u64,
     buffer: Arc<Buffer>,
     chunk: Arc<Chunk>,
@@ -49,17 +49,18 @@ pub(super) struct Here {
     pub(super) fleeting: bool,
 }
 
-impl Drop for Here {
+impl Drop for ThreadWriter {
     fn drop(&mut self) {
         self.buffer.free.store(true, Release);
     }
 }
 
-impl Here {
+impl ThreadWriter {
     /// The place of who writes to this buffer, alone.
-    pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> Here {
-        let (chunk, clock) = (buffer.last(), buffer.clock.load(Relaxed));
-        Here {
+    pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> ThreadWriter {
+        let chunk = buffer.last();
+        let clock = buffer.clock.load(Relaxed);
+        ThreadWriter {
             recorder: recorder.id,
             inside: 0,
             filled: chunk.filled(),
@@ -131,7 +132,8 @@ impl Here {
 
     #[inline(never)]
     fn look_again(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
-        let (before, known) = (self.now, self.context.is_known());
+        let before = self.now;
+        let known = self.context.is_known();
         self.is_now(host.now().as_nanos());
         if !recorder.passes {
             return;
@@ -166,7 +168,7 @@ impl Here {
     }
 
     /// What the thing sees next comes after what was recorded here, which has
-    /// [seen](Here::see) it. The caller has the thing's lock.
+    /// [seen](ThreadWriter::see) it. The caller has the thing's lock.
     #[inline]
     pub(super) fn show(&self, thing: &Stamp) {
         thing.0.store(self.clock, Relaxed);
@@ -180,7 +182,7 @@ impl Here {
         }
     }
 
-    /// [`see_mark`](Here::see_mark), if that takes no lock.
+    /// [`see_mark`](ThreadWriter::see_mark), if that takes no lock.
     #[inline(always)]
     pub(super) fn see_near(&mut self, recorder: &Recorder, mark: u16) -> Option<()> {
         if mark != self.mark {
@@ -226,12 +228,24 @@ impl Here {
         self.mark
     }
 
-    /// [`stamp`](Here::stamp) for what is about a thing; see [`show`](Here::show).
+    /// [`stamp`](ThreadWriter::stamp) for what is about a thing; see [`show`](ThreadWriter::show).
     #[inline]
     pub(super) fn stamp_of(&mut self, thing: &Stamp) {
         self.see(thing);
         self.stamp();
         self.show(thing);
+    }
+
+    /// A step of a task is stamped: the word after it, with the mark of this thread.
+    pub(super) fn sign(
+        &mut self,
+        recorder: &Recorder,
+        before: Snapshot,
+        after: Snapshot,
+    ) -> Snapshot {
+        self.see_mark(recorder, before.mark());
+        self.stamp();
+        after.with_mark(self.mark)
     }
 
     /// Puts a word where the next one goes for what is told of a task at the last stamp, if one
@@ -242,7 +256,7 @@ impl Here {
         self.chunk.draft(self.filled, word)
     }
 
-    /// [`draft`](Here::draft) of a dispatch, and the step that the task makes.
+    /// [`draft`](ThreadWriter::draft) of a dispatch, and the step that the task makes.
     #[inline(always)]
     pub(super) fn draft_dispatch(
         &self,
@@ -269,19 +283,46 @@ impl Here {
         &mut self,
         recorder: &Recorder,
         task: &Header,
+        how: Begin,
         dispatch: &Dispatch,
     ) -> Option<Snapshot> {
-        let mut events = 1;
-        let begun = task.word.begin_plainly(task.extra.is_none(), |mark, fresh| {
-            self.see_near(recorder, mark)?;
+        let mut events = 0;
+        let begun = task.word.begin(how, |before, after| {
+            if !before.is_plain() || !after.is_running() {
+                return None;
+            }
+            self.see_near(recorder, before.mark())?;
             self.stamp();
-            events += u64::from(fresh);
+            let fresh = !before.is_running();
+            events = 1 + u64::from(fresh);
             let step = if fresh { slot::STARTS } else { slot::GOES_ON };
             self.draft_dispatch(task.ids(), dispatch, step)?;
-            Some(self.mark)
+            Some(after.with_mark(self.mark))
         })?;
         self.keep(events);
         Some(begun)
+    }
+
+    /// The same for the step of a task that ends: also the stamp.
+    #[inline(always)]
+    pub(super) fn end(
+        &mut self,
+        recorder: &Recorder,
+        task: &Header,
+        end: End,
+    ) -> Option<(Ended, u64)> {
+        let ended = task.word.complete(end.how, |before, after| {
+            if !before.is_plain() || !before.is_running() {
+                return None;
+            }
+            self.see_near(recorder, before.mark())?;
+            self.stamp();
+            let fields = slot::ENDS | (end.severity as u64) << 8;
+            self.draft(slot::ENDED, task.ids(), fields)?;
+            Some(after.with_mark(self.mark))
+        })?;
+        self.keep(2);
+        Some((ended, self.clock))
     }
 
     /// Writes down what is told of a thing at the last stamp, one event, if two words do. The ids
@@ -302,7 +343,7 @@ impl Here {
     pub(super) fn write(
         &mut self,
         recorder: &Recorder,
-        told: Option<Told>,
+        told: Option<PackedEvent>,
         subject: Subject,
         kinds: [Option<EventKind>; 2],
     ) {
@@ -313,7 +354,7 @@ impl Here {
 
     /// Writes down what was told, if there is room or some to be had.
     #[inline(always)]
-    pub(super) fn write_told(&mut self, recorder: &Recorder, told: &Told) -> bool {
+    pub(super) fn write_told(&mut self, recorder: &Recorder, told: &PackedEvent) -> bool {
         let written = match self.context.brief(told, self.clock) {
             Some((word, None)) => self.write_words([word], told.events()),
             Some((word, Some(tail))) => self.write_words([word, tail], told.events()),
@@ -322,14 +363,14 @@ impl Here {
         written || self.write_at_length(recorder, told)
     }
 
-    /// [`write_told`](Here::write_told) where fewer words than a slot do not do.
+    /// [`write_told`](ThreadWriter::write_told) where fewer words than a slot do not do.
     #[inline(never)]
-    fn write_at_length(&mut self, recorder: &Recorder, told: &Told) -> bool {
+    fn write_at_length(&mut self, recorder: &Recorder, told: &PackedEvent) -> bool {
         self.write_slot(told) || (self.make_room(recorder) && self.write_slot(told))
     }
 
     #[inline]
-    fn write_slot(&mut self, told: &Told) -> bool {
+    fn write_slot(&mut self, told: &PackedEvent) -> bool {
         let Some(slot) = told.at(self.clock, self.now) else { return false };
         let written = self.write_words(slot, told.events());
         if written {
@@ -359,7 +400,7 @@ impl Here {
                 recorder.lose(self.now, subject, kind);
                 continue;
             }
-            if !Told::new(subject, kind).is_some_and(|told| self.write_slot(&told)) {
+            if !PackedEvent::new(subject, kind).is_some_and(|told| self.write_slot(&told)) {
                 let place = self.chunk.keep((self.now, subject, kind));
                 self.write_words(slot::wide(self.clock, place), 1);
             }

@@ -24,7 +24,7 @@
 //!  +--+-------------+------------------------------+-----------------------+
 //! ```
 
-use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, Slot, Told};
+use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, PackedEvent, Slot};
 
 const BRIEF: u64 = 1 << 63;
 const CODE_AT: u32 = 59;
@@ -96,7 +96,7 @@ impl Context {
 
     /// What was told, in few words: the second is there for a thing.
     #[inline]
-    pub(super) fn brief(&self, told: &Told, stamp: u64) -> Option<(u64, Option<u64>)> {
+    pub(super) fn brief(&self, told: &PackedEvent, stamp: u64) -> Option<(u64, Option<u64>)> {
         let code = told.code >> CODE_SHIFT;
         let ids = (told.ids & LOW, told.ids >> 32);
         if code >= ARMED {
@@ -133,7 +133,8 @@ impl Context {
     /// A word for another time than the last known one, and stamps from this one on; the caller
     /// writes it.
     pub(super) fn later(&mut self, stamp: u64, time: u64) -> Option<u64> {
-        let (later, on) = (time.checked_sub(self.time)?, stamp.checked_sub(self.stamp)?);
+        let later = time.checked_sub(self.time)?;
+        let on = stamp.checked_sub(self.stamp)?;
         if (later | on) >> LATER_BITS != 0 || stamp < time {
             return None;
         }
@@ -195,7 +196,8 @@ fn code_of(word: u64) -> u64 {
 
 /// Gives each of the slots that the words of a chunk are.
 pub(super) fn read(words: &[u64], mut each: impl FnMut(Slot)) {
-    let (mut context, mut at) = (Context::NONE, 0);
+    let mut context = Context::NONE;
+    let mut at = 0;
     while let Some(word) = words.get(at) {
         if word & BRIEF == 0 {
             let Some(mut slot) = words[at..].first_chunk().copied() else { return };
@@ -221,7 +223,8 @@ pub(super) fn read(words: &[u64], mut each: impl FnMut(Slot)) {
 
 /// How many of the slots that the words of a chunk are tell of a dispatch.
 pub(super) fn dispatches(words: impl Iterator<Item = u64>) -> u64 {
-    let (mut words, mut count) = (words, 0);
+    let mut words = words;
+    let mut count = 0;
     while let Some(word) = words.next() {
         let brief = word & BRIEF != 0;
         let code = if brief { code_of(word) } else { word >> CODE_SHIFT };

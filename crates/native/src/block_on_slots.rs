@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use crate::guest::{GUESTS, Seat};
+use crate::guest::{BlockOnSlot, GUESTS};
 use crate::prim::atomic::AtomicBool;
 use crate::prim::atomic::Ordering::{Acquire, Release};
 use crate::shared::Shared;
@@ -15,7 +15,7 @@ pub(crate) enum Place {
     Guest(u16),
 }
 
-pub(crate) struct Places {
+pub(crate) struct BlockOnSlots {
     shared: Arc<Shared>,
     state: Mutex<State>,
     /// Whether `state.first` is there, to look at without the lock.
@@ -35,11 +35,11 @@ struct State {
     idle: Vec<u16>,
 }
 
-impl Places {
-    pub(crate) fn new(shared: Arc<Shared>, first: Option<Box<Worker>>) -> Places {
+impl BlockOnSlots {
+    pub(crate) fn new(shared: Arc<Shared>, first: Option<Box<Worker>>) -> BlockOnSlots {
         let free = AtomicBool::new(first.is_some());
         let state = State { first, made: 0, empty: Vec::new(), idle: Vec::new() };
-        Places { shared, state: Mutex::new(state), free, freed: Condvar::new() }
+        BlockOnSlots { shared, state: Mutex::new(state), free, freed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -76,7 +76,7 @@ impl Places {
 
     fn make(&self, state: &mut State) -> Option<u16> {
         let seat = self.shared.seats.get(state.made)?;
-        seat.get_or_init(Box::<Seat>::default);
+        seat.get_or_init(Box::<BlockOnSlot>::default);
         state.made += 1;
         debug_assert!(state.made <= GUESTS);
         u16::try_from(self.shared.remotes.len() + state.made - 1).ok()

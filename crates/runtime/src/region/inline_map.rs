@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Values by number, in the order of the numbers.
-pub(crate) struct Few<T> {
+pub(crate) struct InlineMap<T> {
     /// The only one, if there are not many.
     one: Option<T>,
     /// Its number.
@@ -53,13 +53,13 @@ mod kept {
     }
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for InlineMap<T> {
     fn default() -> Self {
-        Few { one: None, number: 0, many: None }
+        InlineMap { one: None, number: 0, many: None }
     }
 }
 
-impl<T> Few<T> {
+impl<T> InlineMap<T> {
     /// Adds a value: the one that had the number before.
     #[inline]
     pub(crate) fn insert(&mut self, number: u64, value: T) -> Option<T> {
@@ -117,9 +117,11 @@ mod tests {
     #[test]
     fn it_is_a_map_in_the_order_of_the_numbers() {
         for mut script in 0..6_u32.pow(5) {
-            let (mut few, mut map) = (Few::default(), BTreeMap::new());
+            let mut few = InlineMap::default();
+            let mut map = BTreeMap::new();
             for time in 0..5 {
-                let (number, inserts) = (u64::from(script % 3), script / 3 % 2 == 0);
+                let number = u64::from(script % 3);
+                let inserts = script / 3 % 2 == 0;
                 script /= 6;
                 match inserts {
                     true => assert_eq!(few.insert(number, time), map.insert(number, time)),

@@ -11,21 +11,21 @@ use super::{Inner, Region};
 
 /// The word of a region that ends with nothing left in it, and the one it comes to.
 #[derive(Debug)]
-pub(crate) struct Straight {
+pub(crate) struct EmptyCloseFastPath {
     ended: RegionWord,
     closed: RegionWord,
 }
 
-impl Straight {
+impl EmptyCloseFastPath {
     /// As the law says.
-    pub(crate) fn new() -> Straight {
+    pub(crate) fn new() -> EmptyCloseFastPath {
         let mut word = RegionWord::default();
         word.end();
         let ended = word;
         while word.advance() != Duty::Closed {
             word.released();
         }
-        Straight { ended, closed: word }
+        EmptyCloseFastPath { ended, closed: word }
     }
 
     /// Closes a region that ends with nothing left in it and holds nothing: whether it is one.
@@ -56,7 +56,7 @@ impl Region {
             return Duty::Wait;
         }
         // Shortcut: nobody wants to know of the steps, and nothing is held.
-        let is_quiet = !self.core.recording() && inner.holdings.is_none();
+        let is_quiet = !self.core.recording() && inner.resources.is_none();
         if is_quiet && self.core.straight.close(&mut inner.word) {
             return Duty::Closed;
         }
@@ -74,7 +74,7 @@ impl Region {
             match duty {
                 Duty::Moved => {}
                 // Shortcut: nothing is held.
-                Duty::Release if inner.holdings.is_none() => inner.word.released(),
+                Duty::Release if inner.resources.is_none() => inner.word.released(),
                 duty => return duty,
             }
         }
@@ -100,11 +100,14 @@ mod tests {
             |word| _ = word.close(),
             |word| _ = word.advance(),
         ];
-        let (straight, mut closed, mut waiting) = (Straight::new(), 0, 0);
+        let straight = EmptyCloseFastPath::new();
+        let mut closed = 0;
+        let mut waiting = 0;
         for history in 0..10_u32.pow(5) {
             let mut word = RegionWord::default();
             (0..5).for_each(|at| events[(history / 10_u32.pow(at) % 10) as usize](&mut word));
-            let (mut steps, mut at_once) = (word, word);
+            let mut steps = word;
+            let mut at_once = word;
             if waits(&word) {
                 waiting += 1;
                 assert_eq!((steps.advance(), steps), (Duty::Wait, word));

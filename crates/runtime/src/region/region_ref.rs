@@ -2,7 +2,7 @@
 //!
 //! Cells come and go by the thousand while their region stays. An `Arc` each would be two atomic
 //! steps per task on a word that all workers share. So the homes of a region are counted apart from
-//! its other references, and a poll takes or returns several at once (see `ambient`).
+//! its other references, and a poll takes or returns several at once (see `context`).
 //!
 //! # Rule
 //! 1. `Region::homes` counts the homes there are and those a poll has in reserve. While it is not
@@ -17,28 +17,28 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Region;
-use crate::ambient;
 use crate::audit::HomeOwner;
+use crate::context;
 use crate::core::Core;
 use crate::prim::atomic::Ordering::{AcqRel, Relaxed};
 
 /// A reference to a region that costs little to make and to drop while a task is polled.
-pub(crate) struct Home(ManuallyDrop<Arc<Region>>);
+pub(crate) struct RegionRef(ManuallyDrop<Arc<Region>>);
 
-impl Home {
+impl RegionRef {
     #[inline]
-    pub(crate) fn of(region: &Arc<Region>) -> Home {
-        if ambient::take_home(region) {
+    pub(crate) fn of(region: &Arc<Region>) -> RegionRef {
+        if context::take_home(region) {
             region.books.shift(HomeOwner::Reserve, HomeOwner::Cell);
         } else {
             add(region, HomeOwner::Cell, 1);
         }
         // SAFETY: rule 1: counted just now; a home never drops what it has here.
-        Home(ManuallyDrop::new(unsafe { Arc::from_raw(Arc::as_ptr(region)) }))
+        RegionRef(ManuallyDrop::new(unsafe { Arc::from_raw(Arc::as_ptr(region)) }))
     }
 }
 
-impl Deref for Home {
+impl Deref for RegionRef {
     type Target = Arc<Region>;
 
     #[inline]
@@ -48,11 +48,11 @@ impl Deref for Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for RegionRef {
     #[inline]
     fn drop(&mut self) {
         let region = Arc::as_ptr(&self.0);
-        if ambient::return_home(region) {
+        if context::return_home(region) {
             return self.books.shift(HomeOwner::Cell, HomeOwner::Reserve);
         }
         // SAFETY: rule 1: this one.
@@ -61,26 +61,26 @@ impl Drop for Home {
 }
 
 /// The core, as a region keeps it.
-pub(crate) struct Kept {
+pub(crate) struct CoreRef {
     core: ManuallyDrop<Arc<Core>>,
     counted: bool,
 }
 
-impl Kept {
+impl CoreRef {
     /// For a region without a parent.
-    pub(super) fn first(core: Arc<Core>) -> Kept {
-        Kept { core: ManuallyDrop::new(core), counted: true }
+    pub(super) fn first(core: Arc<Core>) -> CoreRef {
+        CoreRef { core: ManuallyDrop::new(core), counted: true }
     }
 
     /// For a region inside of `parent`, which the caller keeps as long as this.
-    pub(super) fn inside(parent: &Arc<Region>) -> Kept {
+    pub(super) fn inside(parent: &Arc<Region>) -> CoreRef {
         // SAFETY: rule 2: not counted, and never dropped.
         let core = unsafe { Arc::from_raw(Arc::as_ptr(&parent.core)) };
-        Kept { core: ManuallyDrop::new(core), counted: false }
+        CoreRef { core: ManuallyDrop::new(core), counted: false }
     }
 }
 
-impl Deref for Kept {
+impl Deref for CoreRef {
     type Target = Arc<Core>;
 
     #[inline]
@@ -90,7 +90,7 @@ impl Deref for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for CoreRef {
     fn drop(&mut self) {
         if self.counted {
             // SAFETY: rule 2: it is the one that counts, and is not used any more.
@@ -134,9 +134,9 @@ pub(crate) unsafe fn remove(region: *const Region, owner: HomeOwner, fewer: u32)
 mod tests {
     use super::*;
     use crate::Cx;
-    use crate::loose::loose_region;
     use crate::region::Policy;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
     use asx_kernel::budget::Budget;
     use asx_kernel::cancel::Kind;
 
@@ -148,14 +148,16 @@ mod tests {
     /// what there is, and one reference stands for all of it.
     #[test]
     fn homes_keep_their_region_as_long_as_there_is_one() {
-        let (one, two) = (loose_region(), loose_region());
+        let one = loose_region();
+        let two = loose_region();
         let alone = (Arc::strong_count(&one), Arc::strong_count(&two));
         let kept = Arc::new(std::sync::Mutex::new(Vec::new()));
         for (made, dropped) in [(1, 1), (1, 0), (2, 3), (3000, 10), (10, 3000), (40, 40)] {
-            let (regions, own) = ([one.clone(), two.clone()], kept.clone());
+            let regions = [one.clone(), two.clone()];
+            let own = kept.clone();
             let body = async move |_: Cx| {
                 let mut kept = own.lock().unwrap();
-                (0..made).for_each(|n| kept.push(Home::of(&regions[n / 7 % 2])));
+                (0..made).for_each(|n| kept.push(RegionRef::of(&regions[n / 7 % 2])));
                 let left = kept.len() - dropped;
                 kept.truncate(left);
                 Ok::<(), ()>(())
@@ -172,7 +174,8 @@ mod tests {
         }
         assert!(kept.lock().unwrap().is_empty());
         let core = Arc::downgrade(&one.core);
-        let (last, weak) = (Home::of(&one), Arc::downgrade(&one));
+        let last = RegionRef::of(&one);
+        let weak = Arc::downgrade(&one);
         drop(one);
         assert!(weak.upgrade().is_some());
         drop(last);

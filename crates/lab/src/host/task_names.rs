@@ -134,7 +134,8 @@ impl State {
         let parent = self.current;
         let spawner = self.known(parent);
         spawner.children += 1;
-        let (nth, from) = (spawner.children, spawner.path);
+        let nth = spawner.children;
+        let from = spawner.path;
         // Most are who had this number in the last run, and are noted already.
         let path = match self.born.get(entry.id() as usize) {
             Some(born) if (born.from, born.nth) == (from, nth) => born.path,
@@ -166,7 +167,8 @@ impl State {
     /// The name of an object: of what belongs to a task, by the task's path.
     #[inline]
     pub(super) fn object(&self, object: u64) -> u64 {
-        let (id, part) = ((object >> 2) as usize, object & 3);
+        let id = (object >> 2) as usize;
+        let part = object & 3;
         match self.tasks.get(id) {
             Some(known) if id > 0 && part > 0 && part < 3 => {
                 if part == 1 {

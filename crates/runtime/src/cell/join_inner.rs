@@ -7,26 +7,27 @@ use std::task::Waker;
 
 use super::TaskRef;
 use crate::audit::Owner;
+use crate::cancel_wakers::Registration;
 use crate::footprint::{Object, Part};
-use crate::foreign::Ticket;
 use crate::outcome::{Outcome, Stop};
 
 /// The handle's side of a cell whose result is an `Outcome<T, E>`.
-pub(crate) struct Joint<T, E> {
+pub(crate) struct JoinInner<T, E> {
     task: ManuallyDrop<TaskRef>,
     /// Whether the result was taken.
     done: bool,
     /// Of who waits.
-    pub(crate) ticket: Ticket,
+    pub(crate) registration: Registration,
     result: PhantomData<fn() -> Outcome<T, E>>,
 }
 
-impl<T, E> Joint<T, E> {
+impl<T, E> JoinInner<T, E> {
     /// # Safety
     /// Rule 5: the cell was made for `T` and `E`, and this is its handle.
     pub(crate) unsafe fn new(task: TaskRef) -> Self {
-        let (task, ticket) = (ManuallyDrop::new(task), Ticket::NONE);
-        Joint { task, done: false, ticket, result: PhantomData }
+        let task = ManuallyDrop::new(task);
+        let registration = Registration::NONE;
+        JoinInner { task, done: false, registration, result: PhantomData }
     }
 
     pub(crate) fn task(&self) -> &TaskRef {
@@ -77,7 +78,7 @@ impl<T, E> Joint<T, E> {
     }
 }
 
-impl<T, E> Drop for Joint<T, E> {
+impl<T, E> Drop for JoinInner<T, E> {
     fn drop(&mut self) {
         // SAFETY: rule 1: the handle's reference, which is not used again.
         let task = unsafe { ManuallyDrop::take(&mut self.task) };

@@ -27,7 +27,7 @@ use crate::cell::{Header, TaskRef};
 use crate::journal::Stamp;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::prim::atomic::{AtomicPtr, AtomicUsize};
-use crate::short::pause;
+use crate::spinlock::pause;
 
 /// How many tasks can be here: few enough for models to fill it. On a page there is one thread, and
 /// nothing to gain.
@@ -42,7 +42,7 @@ const UNUSED: usize = 1 << (usize::BITS - 2);
 const SHUT: usize = 1 << (usize::BITS - 1);
 
 /// The places.
-pub(super) struct Departed {
+pub(super) struct CompletionBuffer {
     claims: AtomicUsize,
     /// No end of one that is off the list is recorded later. Under the lock: who leaves a task here
     /// has left its mark in that.
@@ -62,10 +62,10 @@ impl Gone {
     }
 }
 
-impl Departed {
-    pub(super) fn new() -> Departed {
+impl CompletionBuffer {
+    pub(super) fn new() -> CompletionBuffer {
         let places = array::from_fn(|_| AtomicPtr::new(null_mut()));
-        Departed { claims: AtomicUsize::new(UNUSED), ended: Stamp::default(), places }
+        CompletionBuffer { claims: AtomicUsize::new(UNUSED), ended: Stamp::default(), places }
     }
 
     /// As if it was new, for who alone knows the region, which is closed.
@@ -131,7 +131,8 @@ impl Departed {
     /// Takes all tasks out. `shut`: none is left here from now on.
     pub(super) fn take(&self, shut: bool) -> Gone {
         let mut gone = Gone { tasks: [const { None }; ROOM] };
-        let (mut taken, mut claims) = (0, self.claims.load(Acquire));
+        let mut taken = 0;
+        let mut claims = self.claims.load(Acquire);
         while claims < UNUSED {
             taken = self.take_up_to(claims, taken, &mut gone);
             let left = if shut { SHUT } else { 0 };
@@ -175,18 +176,18 @@ mod tests {
     use asx_kernel::status::Status;
 
     use super::*;
-    use crate::cell::Extra;
-    use crate::loose::loose_region;
+    use crate::cell::TaskAttrs;
     use crate::region::Region;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
     use crate::{Cancelled, Cx, Runnable};
 
     /// Makes a task that ends at its first poll; its cell is gone when nobody else has the name.
     fn made(region: &Arc<Region>, name: &Arc<str>) -> Result<Runnable, Status> {
-        let extra = Some(Box::new(Extra { name: Some(name.clone()), ..Extra::default() }));
+        let attrs = Some(Box::new(TaskAttrs { name: Some(name.clone()), ..TaskAttrs::default() }));
         let body = async |_: Cx| Ok::<(), Cancelled>(());
         // SAFETY: Send and 'static.
-        let (entry, task) = unsafe { make(region, Plan { extra, ..Plan::default() }, body) };
+        let (entry, task) = unsafe { make(region, Plan { attrs, ..Plan::default() }, body) };
         drop(task);
         entry.map(|entry| entry.expect("it was made"))
     }
@@ -197,7 +198,8 @@ mod tests {
 
     #[test]
     fn tasks_depart_together_and_whoever_looks_sees_none_of_them() {
-        let (region, name) = (loose_region(), Arc::from("task"));
+        let region = loose_region();
+        let name = Arc::from("task");
         region.meet();
         for look in [1, 3, ROOM, ROOM + 1, 3 * ROOM] {
             let entries: Vec<_> = (0..look + 2).map(|_| made(&region, &name).unwrap()).collect();
@@ -219,7 +221,8 @@ mod tests {
 
     #[test]
     fn nobody_departs_before_two_have_met_nor_after_the_end() {
-        let (region, name) = (loose_region(), Arc::from("task"));
+        let region = loose_region();
+        let name = Arc::from("task");
         let entries = [(); 4].map(|()| made(&region, &name).unwrap());
         let [first, second, third, fourth] = entries;
         assert!(first.run());
@@ -239,7 +242,8 @@ mod tests {
 
     #[test]
     fn those_who_have_departed_do_not_count_against_a_limit() {
-        let (region, name) = (loose_region(), Arc::from("task"));
+        let region = loose_region();
+        let name = Arc::from("task");
         region.lock().max_children = Some(2);
         region.meet();
         for _ in 0..10 {
@@ -255,7 +259,8 @@ mod tests {
     fn threads_that_spawn_end_and_look_at_once_lose_nobody() {
         const THREADS: usize = 3;
         const TASKS: usize = 3000;
-        let (region, name) = (loose_region(), Arc::from("task"));
+        let region = loose_region();
+        let name = Arc::from("task");
         region.meet();
         std::thread::scope(|s| {
             let lines = [(); THREADS].map(|()| {

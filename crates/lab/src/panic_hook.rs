@@ -80,7 +80,7 @@ mod tests {
         assert!(has_heard());
         let [heard] = &heard()[..] else { panic!("one panic") };
         assert_eq!(heard.message.as_deref(), Some("not today"));
-        assert!(heard.place.contains(&format!("quiet.rs:{line}:")), "{heard:?}");
+        assert!(heard.place.contains(&format!("panic_hook.rs:{line}:")), "{heard:?}");
         assert!(!QUIET.get() && !has_heard() && super::heard().is_empty());
     }
 

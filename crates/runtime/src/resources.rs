@@ -19,19 +19,19 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::Cx;
-use crate::ambient;
-use crate::cell::Armed;
-use crate::region::{Few, Inner, Region};
+use crate::cell::TimerToken;
+use crate::context;
+use crate::region::{InlineMap, Inner, Region};
 use crate::time::Owner;
 
 /// What one region holds.
 #[derive(Default)]
-pub(crate) struct Holdings {
+pub(crate) struct Resources {
     /// Those that are reserved, and those that leaked; who was resolved is forgotten.
     obligations: BTreeMap<u64, ObligationState>,
     /// By generation: in the order of arming. Only probes arm timers of regions: they are few.
     timers: Vec<TimerHandle>,
-    channels: Few<Weak<dyn Scoped>>,
+    channels: InlineMap<Weak<dyn Scoped>>,
 }
 
 /// A channel of a region.
@@ -41,21 +41,21 @@ pub(crate) trait Scoped: Send + Sync {
 }
 
 impl Inner {
-    fn holdings(&mut self) -> &mut Holdings {
-        self.holdings.get_or_insert_default()
+    fn resources(&mut self) -> &mut Resources {
+        self.resources.get_or_insert_default()
     }
 
     /// Has a channel closed when the region closes.
     #[cfg(not(loom))]
     pub(crate) fn keep_channel(&mut self, id: u64, channel: Weak<dyn Scoped>) {
-        self.holdings().channels.insert(id, channel);
+        self.resources().channels.insert(id, channel);
     }
 
     /// How many obligations are reserved.
     pub(crate) fn outstanding(&self) -> usize {
         let reserved = |state: &&ObligationState| **state == ObligationState::Reserved;
-        let count = |held: &Holdings| held.obligations.values().filter(reserved).count();
-        self.holdings.as_deref().map_or(0, count)
+        let count = |held: &Resources| held.obligations.values().filter(reserved).count();
+        self.resources.as_deref().map_or(0, count)
     }
 }
 
@@ -68,7 +68,7 @@ impl Region {
         self.core.room_for_obligation()?;
         let id = self.core.next_obligation.fetch_add(1, Relaxed);
         inner.word.obligation_added();
-        inner.holdings().obligations.insert(id, ObligationState::Reserved);
+        inner.resources().obligations.insert(id, ObligationState::Reserved);
         self.note(EventKind::ObligationReserved { obligation: id });
         Ok(id)
     }
@@ -89,13 +89,13 @@ impl Region {
     }
 
     fn obligation_in(&self, inner: &Inner, id: u64) -> Result<ObligationState, Status> {
-        let held = inner.holdings.as_ref().and_then(|holdings| holdings.obligations.get(&id));
+        let held = inner.resources.as_ref().and_then(|resources| resources.obligations.get(&id));
         held.copied().ok_or(Status::ObligationAlreadyResolved)
     }
 
     /// The obligation no longer counts; only a leaked one stays on record.
     fn resolved(&self, inner: &mut Inner, id: u64, to: ObligationState) {
-        let obligations = &mut inner.holdings().obligations;
+        let obligations = &mut inner.resources().obligations;
         match to {
             // It is there: nothing is inserted, so that pages without obligations link no code
             // for that.
@@ -115,8 +115,8 @@ impl Region {
         let reserved = |(id, state): (&u64, &ObligationState)| {
             (*state == ObligationState::Reserved).then_some(*id)
         };
-        let outstanding: Vec<_> = match &inner.holdings {
-            Some(holdings) => holdings.obligations.iter().filter_map(reserved).collect(),
+        let outstanding: Vec<_> = match &inner.resources {
+            Some(resources) => resources.obligations.iter().filter_map(reserved).collect(),
             None => Vec::new(),
         };
         for id in &outstanding {
@@ -142,7 +142,7 @@ impl Region {
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
-        let armed = Armed::boxed(Owner::Region(self.clone()), wakes);
+        let armed = TimerToken::boxed(Owner::Region(self.clone()), wakes);
         let handle = self.core.arm(deadline, armed)?;
         self.keep_timer(handle)
     }
@@ -156,7 +156,7 @@ impl Region {
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
-        let armed = Armed::boxed(Owner::Region(self.clone()), wakes);
+        let armed = TimerToken::boxed(Owner::Region(self.clone()), wakes);
         let handle = match self.core.timers.look(old, |_| ()).is_some() {
             true => self.core.rearm(old, deadline, armed)?,
             false => self.core.arm(deadline, armed)?,
@@ -173,7 +173,7 @@ impl Region {
             self.core.cancel_timer(handle);
             return Err(Status::RegionNotOpen);
         }
-        let timers = &mut inner.holdings().timers;
+        let timers = &mut inner.resources().timers;
         let at = timers.partition_point(|timer| timer.generation < handle.generation);
         timers.insert(at, handle);
         Ok(handle)
@@ -181,8 +181,8 @@ impl Region {
 
     /// A timer of this region is over.
     pub(crate) fn forget_timer(&self, handle: TimerHandle) {
-        if let Some(holdings) = &mut self.lock().holdings {
-            holdings.timers.retain(|timer| *timer != handle);
+        if let Some(resources) = &mut self.lock().resources {
+            resources.timers.retain(|timer| *timer != handle);
         }
     }
 
@@ -191,15 +191,15 @@ impl Region {
         let channel = {
             let mut inner = self.lock();
             self.core.touch(self.stamp());
-            inner.holdings.as_mut().and_then(|held| held.channels.remove(id))
+            inner.resources.as_mut().and_then(|held| held.channels.remove(id))
         };
         drop(channel);
     }
 
     /// Cancels the region's timers.
     pub(crate) fn cancel_timers(&self) {
-        let timers = match &mut self.lock().holdings {
-            Some(holdings) => std::mem::take(&mut holdings.timers),
+        let timers = match &mut self.lock().resources {
+            Some(resources) => std::mem::take(&mut resources.timers),
             None => return,
         };
         for timer in timers {
@@ -209,8 +209,8 @@ impl Region {
 
     /// Closes the region's channels.
     pub(crate) fn release_channels(&self) {
-        let channels = match &mut self.lock().holdings {
-            Some(holdings) => std::mem::take(&mut holdings.channels),
+        let channels = match &mut self.lock().resources {
+            Some(resources) => std::mem::take(&mut resources.channels),
             None => return,
         };
         channels.take_each(|channel| {
@@ -223,7 +223,7 @@ impl Region {
 
 /// What arming a timer is to a region: finalizers may do more.
 fn timer_operation() -> Operation {
-    match ambient::with_current(|task| task.is_finalizer()) {
+    match context::with_current(|task| task.is_finalizer()) {
         Some(true) => Operation::ArmFinalizerTimer,
         _ => Operation::ArmTimer,
     }

@@ -6,9 +6,9 @@
 //! every cancel around it, whichever clone of the context it was given.
 //!
 //! # Rules
-//! 1. The pointer in [`CURRENT`] is set by [`Turn::run`], and the one in a turn by [`enter`], from
-//!    references that outlive the closure they run; both are restored before those end, by
-//!    unwinding too.
+//! 1. The pointer in [`CURRENT`] is set by [`PollContext::run`], and the one in a turn by
+//!    [`enter`], from references that outlive the closure they run; both are restored before those
+//!    end, by unwinding too.
 //! 2. They are read on the same thread only, while such a closure runs.
 //! 3. A turn's `homes` are counted in `home`, the region; if there are none, `home` may be gone and
 //!    is only compared.
@@ -22,10 +22,10 @@ use crate::audit::{HomeOwner, Owner};
 use crate::cell::{Header, TaskRef};
 use crate::node::Node;
 use crate::region::Region;
-use crate::region::home;
+use crate::region::region_ref;
 
 /// A poll of a task, on the stack of who polls it.
-pub(crate) struct Turn {
+pub(crate) struct PollContext {
     task: ManuallyDrop<TaskRef>,
     /// The innermost cancel scope.
     node: Cell<*const Node>,
@@ -54,16 +54,16 @@ const BATCH: u32 = 1 << 10;
 
 #[cfg(not(loom))]
 thread_local! {
-    static CURRENT: Cell<*const Turn> = const { Cell::new(ptr::null()) };
+    static CURRENT: Cell<*const PollContext> = const { Cell::new(ptr::null()) };
 }
 
 #[cfg(loom)]
 loom::thread_local! {
-    static CURRENT: Cell<*const Turn> = Cell::new(ptr::null());
+    static CURRENT: Cell<*const PollContext> = Cell::new(ptr::null());
 }
 
 /// Puts back what was current, and gives back the homes that are left.
-struct Restore<'a>(*const Turn, &'a Turn);
+struct Restore<'a>(*const PollContext, &'a PollContext);
 
 impl Drop for Restore<'_> {
     #[inline]
@@ -73,18 +73,22 @@ impl Drop for Restore<'_> {
     }
 }
 
-impl Turn {
+impl PollContext {
     /// A poll that may do so many operations at once, with so many references in reserve.
     #[inline]
-    pub(crate) fn new(task: ManuallyDrop<TaskRef>, operations: u32, reserve: u32) -> Turn {
+    pub(crate) fn new(task: ManuallyDrop<TaskRef>, operations: u32, reserve: u32) -> PollContext {
         task.books.enter(&task.word, Owner::Reserve, reserve);
-        let (left, reserve) = (Cell::new(operations), Cell::new(reserve));
-        let (node, home) = (Cell::new(ptr::null()), Cell::new(ptr::null()));
-        let (homes, batch) = (Cell::new(0), Cell::new(0));
-        let (woken, waits) = (Cell::new(false), Cell::new(0));
+        let left = Cell::new(operations);
+        let reserve = Cell::new(reserve);
+        let node = Cell::new(ptr::null());
+        let home = Cell::new(ptr::null());
+        let homes = Cell::new(0);
+        let batch = Cell::new(0);
+        let woken = Cell::new(false);
+        let waits = Cell::new(0);
         #[cfg(not(target_family = "wasm"))]
         let is_asked = Cell::new(false);
-        Turn {
+        PollContext {
             task,
             node,
             left,
@@ -135,7 +139,7 @@ impl Turn {
         let homes = self.homes.take();
         if homes > 0 {
             // SAFETY: rule 3.
-            unsafe { home::remove(self.home.get(), HomeOwner::Reserve, homes) };
+            unsafe { region_ref::remove(self.home.get(), HomeOwner::Reserve, homes) };
         }
     }
 
@@ -144,15 +148,16 @@ impl Turn {
     /// poll's books are done before, and may say something else afterwards.
     #[cold]
     fn move_to(&self, region: *const Region) {
-        let (left, homes) = (self.home.replace(region), self.homes.take());
+        let left = self.home.replace(region);
+        let homes = self.homes.take();
         self.batch.set(0);
         if homes > 0 {
             // SAFETY: rule 3.
-            unsafe { home::remove(left, HomeOwner::Reserve, homes) };
+            unsafe { region_ref::remove(left, HomeOwner::Reserve, homes) };
         }
     }
 
-    /// [`run`](Turn::run) with any number of operations.
+    /// [`run`](PollContext::run) with any number of operations.
     pub(crate) fn run_freely<R>(&self, f: impl FnOnce() -> R) -> R {
         self.free();
         self.run(f)
@@ -166,7 +171,7 @@ impl Turn {
 
 /// Runs `f` on the poll that this thread is at, if it is.
 #[inline]
-fn with_turn<R>(f: impl FnOnce(&Turn) -> R) -> Option<R> {
+fn with_turn<R>(f: impl FnOnce(&PollContext) -> R) -> Option<R> {
     #[cfg(not(loom))]
     let current = CURRENT.get();
     // Loom ends what a thread holds after its locals.
@@ -180,7 +185,7 @@ fn with_turn<R>(f: impl FnOnce(&Turn) -> R) -> Option<R> {
 /// are never used up.
 #[inline]
 pub(crate) fn take_operation() -> bool {
-    let take = |turn: &Turn| match turn.left.get() {
+    let take = |turn: &PollContext| match turn.left.get() {
         u32::MAX => true,
         0 => false,
         left => {
@@ -232,13 +237,13 @@ pub(crate) fn has_operation() -> bool {
 
 /// The poll of this thread may do any number of operations.
 pub(crate) fn allow_any_number() {
-    with_turn(Turn::free);
+    with_turn(PollContext::free);
 }
 
 /// Notes that this task was woken, if this thread is polling it: it is queued when the poll ends.
 #[inline]
 pub(crate) fn note_wake(task: NonNull<Header>) -> bool {
-    let note = |turn: &Turn| {
+    let note = |turn: &PollContext| {
         let mine = turn.task.as_ptr() == task;
         if mine {
             turn.woken.set(true);
@@ -252,7 +257,7 @@ pub(crate) fn note_wake(task: NonNull<Header>) -> bool {
 /// the caller then has it.
 #[inline]
 pub(crate) fn take_reference(task: NonNull<Header>) -> bool {
-    let take = |turn: &Turn| {
+    let take = |turn: &PollContext| {
         let left = turn.reserve.get();
         let mine = turn.task.as_ptr() == task && left > 0;
         if mine {
@@ -267,7 +272,7 @@ pub(crate) fn take_reference(task: NonNull<Header>) -> bool {
 /// longer has it then.
 #[inline]
 pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
-    let put = |turn: &Turn| {
+    let put = |turn: &PollContext| {
         let left = turn.reserve.get();
         let mine = turn.task.as_ptr() == task && left < u32::MAX;
         if mine {
@@ -282,7 +287,7 @@ pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
 /// the caller then has it.
 #[inline]
 pub(crate) fn take_home(region: &Arc<Region>) -> bool {
-    let take = |turn: &Turn| {
+    let take = |turn: &PollContext| {
         while turn.home.get() != Arc::as_ptr(region) {
             turn.move_to(Arc::as_ptr(region));
         }
@@ -291,7 +296,7 @@ pub(crate) fn take_home(region: &Arc<Region>) -> bool {
                 // Most polls spawn once or not at all; those that go on get more at a time.
                 let batch = (turn.batch.get() * 2).clamp(1, BATCH);
                 turn.batch.set(batch);
-                home::add(region, HomeOwner::Reserve, batch);
+                region_ref::add(region, HomeOwner::Reserve, batch);
                 batch
             }
             left => left,
@@ -316,8 +321,9 @@ pub(crate) fn leave_home(region: &Arc<Region>) {
 /// none of another: the caller no longer has it then.
 #[inline]
 pub(crate) fn return_home(region: *const Region) -> bool {
-    let put = |turn: &Turn| {
-        let (home, left) = (turn.home.get(), turn.homes.get());
+    let put = |turn: &PollContext| {
+        let home = turn.home.get();
+        let left = turn.homes.get();
         let fits = left < u32::MAX && (left == 0 || home == region);
         if fits {
             turn.home.set(region);
@@ -356,14 +362,16 @@ pub(crate) fn with_current<R>(f: impl FnOnce(&TaskRef) -> R) -> Option<R> {
 /// Whether this thread is polling `task`, inside a node.
 #[inline]
 pub(crate) fn is_inside_any(task: &Header) -> bool {
-    let inside = |turn: &Turn| ptr::eq(&raw const **turn.task, task) && !turn.node.get().is_null();
+    let inside =
+        |turn: &PollContext| ptr::eq(&raw const **turn.task, task) && !turn.node.get().is_null();
     with_turn(inside).unwrap_or(false)
 }
 
 /// Whether this thread is polling `task`, inside no node.
 #[inline]
 pub(crate) fn is_bare(task: &Header) -> bool {
-    let bare = |turn: &Turn| ptr::eq(&raw const **turn.task, task) && turn.node.get().is_null();
+    let bare =
+        |turn: &PollContext| ptr::eq(&raw const **turn.task, task) && turn.node.get().is_null();
     with_turn(bare).unwrap_or(false)
 }
 
@@ -373,7 +381,7 @@ pub(crate) fn find<R>(
     task: &Header,
     mut look: impl FnMut(&Node) -> Option<R>,
 ) -> Result<Option<R>, Elsewhere> {
-    let here = |turn: &Turn| ptr::eq(&raw const **turn.task, task).then(|| turn.node.get());
+    let here = |turn: &PollContext| ptr::eq(&raw const **turn.task, task).then(|| turn.node.get());
     let mut at = with_turn(here).flatten().ok_or(Elsewhere)?;
     // SAFETY: rules 1 and 2: the whole chain is made of nodes that are entered now.
     while let Some(node) = unsafe { at.as_ref() } {
@@ -391,7 +399,7 @@ pub(crate) struct Elsewhere;
 /// Runs `f` as if this thread were polling `task`, which may do so many operations at once.
 #[cfg(all(test, not(loom)))]
 pub(crate) fn as_if_polled<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
-    let turn = Turn::new(ManuallyDrop::new(task.clone()), operations, 0);
+    let turn = PollContext::new(ManuallyDrop::new(task.clone()), operations, 0);
     let answer = turn.run(f);
     if turn.is_woken() {
         crate::poll::wake(&turn.task);

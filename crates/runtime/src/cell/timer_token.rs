@@ -2,9 +2,9 @@
 //! pointer is put where a waker has its data, behind a vtable that only this file knows.
 //!
 //! # Rule
-//! 9. *Boxes*. A waker with the vtable [`BOXED`] is made by [`Armed::boxed`] only, from a box it
-//!    then owns. It never leaves its [`Armed`], so that nothing but its drop is ever called, and
-//!    not even that if the box is taken out.
+//! 9. *Boxes*. A waker with the vtable [`BOXED`] is made by [`TimerToken::boxed`] only, from a box
+//!    it then owns. It never leaves its [`TimerToken`], so that nothing but its drop is ever
+//!    called, and not even that if the box is taken out.
 
 use std::mem::ManuallyDrop;
 use std::ptr;
@@ -20,26 +20,26 @@ use crate::time::Owner;
 static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
 
 /// A timer of somebody's: whose it is, and who is woken.
-pub(crate) struct Armed(Waker);
+pub(crate) struct TimerToken(Waker);
 
 struct Boxed {
     owner: Owner,
     wakes: Option<Waker>,
 }
 
-impl Armed {
+impl TimerToken {
     /// A task's own wait. Whose it is need only be known if it will be `recorded`.
-    pub(crate) fn by_task(task: &TaskRef, waker: Waker, recorded: bool) -> Armed {
+    pub(crate) fn by_task(task: &TaskRef, waker: Waker, recorded: bool) -> TimerToken {
         if recorded && task_of(&waker) != Some(task.as_ptr()) {
-            return Armed::boxed(Owner::Task(task.id()), Some(waker));
+            return TimerToken::boxed(Owner::Task(task.id()), Some(waker));
         }
-        Armed(waker)
+        TimerToken(waker)
     }
 
-    pub(crate) fn boxed(owner: Owner, wakes: Option<Waker>) -> Armed {
+    pub(crate) fn boxed(owner: Owner, wakes: Option<Waker>) -> TimerToken {
         let data = Box::into_raw(Box::new(Boxed { owner, wakes })).cast_const().cast();
         // SAFETY: rule 9; the functions of the vtable may be called on any thread.
-        Armed(unsafe { Waker::from_raw(RawWaker::new(data, &BOXED)) })
+        TimerToken(unsafe { Waker::from_raw(RawWaker::new(data, &BOXED)) })
     }
 
     fn as_boxed(&self) -> Option<&Boxed> {
@@ -72,8 +72,8 @@ impl Armed {
     }
 
     /// What the runtime itself waits for: in a timer like all others, so that there is one kind.
-    pub(crate) fn alarm(alarm: Alarm) -> Armed {
-        Armed::boxed(Owner::Alarm(alarm), None)
+    pub(crate) fn alarm(alarm: Alarm) -> TimerToken {
+        TimerToken::boxed(Owner::Alarm(alarm), None)
     }
 
     /// The alarm, if it is one.

@@ -37,9 +37,9 @@ mod kept {
     use asx_kernel::outcome::Severity;
     use asx_kernel::region::{RegionState, RegionWord};
 
-    use super::super::few::Few;
+    use super::super::inline_map::InlineMap;
     use super::super::{Graces, Inner, Region, Span, Stamp};
-    use crate::ambient;
+    use crate::context;
     use crate::local::Locals;
 
     /// How many a thread keeps: scopes inside each other, or in tasks that run by turns.
@@ -100,7 +100,7 @@ mod kept {
         /// Gives up a region: it is kept, if it is over and nobody else knows it.
         #[inline]
         pub(crate) fn retire(region: Arc<Region>) {
-            ambient::leave_home(&region);
+            context::leave_home(&region);
             let parent = SPARE.try_with(|spare| spare.keep(region));
             // What it had of the core goes with the parent, and is not looked at any more.
             drop(parent);
@@ -139,8 +139,8 @@ mod kept {
             if locals.is_some() || kept || asked || !finalizers.is_empty() {
                 return true;
             }
-            let Inner { graces, waiters, holdings, .. } = inner.get_mut();
-            !graces.is_empty() || !waiters.is_empty() || holdings.is_some()
+            let Inner { graces, waiters, resources, .. } = inner.get_mut();
+            !graces.is_empty() || !waiters.is_empty() || resources.is_some()
         }
 
         /// Drops that, some of which may be the user's.
@@ -149,11 +149,11 @@ mod kept {
             Locals::discard(self.locals.take(), &self.core);
             let inner = self.inner.get_mut();
             inner.drop_callbacks(&self.core);
-            inner.children = Few::default();
+            inner.children = InlineMap::default();
             inner.cancel = None;
             (inner.failure, inner.broken, inner.failed) = (None, None, None);
             inner.graces = Graces::default();
-            inner.holdings = None;
+            inner.resources = None;
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
 
     use super::super::{Policy, Region};
     use super::kept::count;
-    use crate::loose::loose_region;
+    use crate::test_util::loose_region;
 
     fn open(parent: &Arc<Region>, policy: Policy) -> Arc<Region> {
         parent.open_child(policy, Budget::INFINITE, None).unwrap()
@@ -199,7 +199,7 @@ mod tests {
                 let inner = region.lock();
                 assert_eq!(inner.word.state(), RegionState::Open);
                 assert!(inner.admit(Operation::Create).is_ok() && inner.first.is_none());
-                assert!(inner.body.is_none() && inner.holdings.is_none() && !inner.targeted);
+                assert!(inner.body.is_none() && inner.resources.is_none() && !inner.targeted);
             }
             region.watch_body(Waker::noop());
             region.lock().max_children = Some(3);
@@ -221,7 +221,8 @@ mod tests {
         let known = open(&root, Policy::CollectAll);
         let live = open(&root, Policy::CollectAll);
         known.end();
-        let (knows, lives) = (known.clone(), Arc::as_ptr(&live));
+        let knows = known.clone();
+        let lives = Arc::as_ptr(&live);
         Region::retire(known);
         Region::retire(live);
         let next = open(&root, Policy::CollectAll);
@@ -231,7 +232,8 @@ mod tests {
         drop(knows);
         root.close_as(Kind::User);
         assert_eq!(Arc::strong_count(&root), alone, "who is kept has no parent");
-        let (core, weak) = (Arc::downgrade(&root.core), Arc::downgrade(&root));
+        let core = Arc::downgrade(&root.core);
+        let weak = Arc::downgrade(&root);
         Region::retire(root);
         assert!(weak.upgrade().is_none() && core.upgrade().is_none());
     }

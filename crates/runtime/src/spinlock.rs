@@ -13,7 +13,7 @@
 //!    false, through the guard, which cannot be sent to another thread.
 
 #[cfg(not(loom))]
-pub(crate) use here::{Held, ShortLock, pause};
+pub(crate) use thread_writer::{Held, SpinLock, pause};
 
 #[cfg(loom)]
 pub(crate) fn pause(_: u32) {
@@ -25,12 +25,12 @@ pub(crate) use crate::prim::MutexGuard as Held;
 
 /// Under loom the standard lock takes its place: loom cannot explore a spin.
 #[cfg(loom)]
-pub(crate) struct ShortLock<T>(crate::prim::Mutex<T>);
+pub(crate) struct SpinLock<T>(crate::prim::Mutex<T>);
 
 #[cfg(loom)]
-impl<T> ShortLock<T> {
+impl<T> SpinLock<T> {
     pub(crate) fn new(value: T) -> Self {
-        ShortLock(crate::prim::Mutex::new(value))
+        SpinLock(crate::prim::Mutex::new(value))
     }
 
     pub(crate) fn lock(&self) -> Held<'_, T> {
@@ -48,7 +48,7 @@ impl<T> ShortLock<T> {
 }
 
 #[cfg(not(loom))]
-mod here {
+mod thread_writer {
     use std::cell::UnsafeCell;
     use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
@@ -60,17 +60,17 @@ mod here {
     const YIELDS: u32 = 128;
     const NAP: Duration = Duration::from_micros(50);
 
-    pub(crate) struct ShortLock<T> {
+    pub(crate) struct SpinLock<T> {
         held: AtomicBool,
         value: UnsafeCell<T>,
     }
 
     // SAFETY: rule 1: the value is used by one thread at a time, as if it were sent there.
-    unsafe impl<T: Send> Sync for ShortLock<T> {}
+    unsafe impl<T: Send> Sync for SpinLock<T> {}
 
     /// The value, for as long as the lock is held.
     pub(crate) struct Held<'a, T> {
-        lock: &'a ShortLock<T>,
+        lock: &'a SpinLock<T>,
         /// Not for another thread.
         here: PhantomData<*mut ()>,
     }
@@ -100,9 +100,9 @@ mod here {
         }
     }
 
-    impl<T> ShortLock<T> {
+    impl<T> SpinLock<T> {
         pub(crate) const fn new(value: T) -> Self {
-            ShortLock { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
+            SpinLock { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
         }
 
         /// The value, for who alone knows of it.
@@ -164,7 +164,7 @@ mod here {
 
         #[test]
         fn threads_take_turns() {
-            let lock = ShortLock::new(0_u64);
+            let lock = SpinLock::new(0_u64);
             std::thread::scope(|s| {
                 for _ in 0..4 {
                     s.spawn(|| {
@@ -177,7 +177,7 @@ mod here {
 
         #[test]
         fn a_panic_inside_lets_go() {
-            let lock = ShortLock::new(1);
+            let lock = SpinLock::new(1);
             let panic = catch_unwind(AssertUnwindSafe(|| lock.with(|_| panic!("inside"))));
             assert!(panic.is_err());
             assert_eq!(lock.with(|n| *n), 1);
@@ -185,7 +185,7 @@ mod here {
 
         #[test]
         fn who_finds_it_held_waits_until_it_is_free() {
-            let lock = ShortLock::new(0);
+            let lock = SpinLock::new(0);
             let (entered, enter) = std::sync::mpsc::channel();
             std::thread::scope(|s| {
                 let holder = s.spawn(|| {

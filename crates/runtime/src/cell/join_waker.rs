@@ -14,19 +14,19 @@ const BOXED: usize = 1;
 
 /// Nobody, or somebody.
 #[derive(Default)]
-pub(super) struct Joiner(Option<NonNull<()>>);
+pub(super) struct JoinWaker(Option<NonNull<()>>);
 
 enum Kind {
     Task(ManuallyDrop<TaskRef>),
     Other(NonNull<Waker>),
 }
 
-impl Joiner {
+impl JoinWaker {
     fn kind(&self) -> Option<Kind> {
         let word = self.0?;
         if word.addr().get() & BOXED == 0 {
             // SAFETY: rule 1: the reference that `set` put here, which stays here.
-            let task = unsafe { TaskRef::from_raw(word.cast(), Owner::Joiner) };
+            let task = unsafe { TaskRef::from_raw(word.cast(), Owner::JoinWaker) };
             return Some(Kind::Task(ManuallyDrop::new(task)));
         }
         let address = word.as_ptr().map_addr(|address| address & !BOXED);
@@ -35,7 +35,7 @@ impl Joiner {
 
     /// Has `waker` woken in place of who was here before, whose waker the caller drops.
     #[must_use]
-    pub(super) fn set(&mut self, waker: &Waker) -> Joiner {
+    pub(super) fn set(&mut self, waker: &Waker) -> JoinWaker {
         let known = match self.kind() {
             Some(Kind::Task(task)) => is_task_waker(waker) && waker.data() == address(&task),
             // SAFETY: the box that `set` put here.
@@ -43,12 +43,12 @@ impl Joiner {
             None => false,
         };
         if known {
-            return Joiner(None);
+            return JoinWaker(None);
         }
         let new = if let Some(task) = task_of(waker) {
             let own = ManuallyDrop::new(waker.clone()).data().cast_mut();
             // SAFETY: rule 1: the waker keeps the cell alive.
-            unsafe { task.as_ref() }.books.shift(Owner::Waker, Owner::Joiner);
+            unsafe { task.as_ref() }.books.shift(Owner::Waker, Owner::JoinWaker);
             own
         } else {
             let other = waker.clone();
@@ -57,7 +57,7 @@ impl Joiner {
             unsafe { boxed.write(other) };
             boxed.as_ptr().cast::<()>().map_addr(|address| address | BOXED)
         };
-        std::mem::replace(self, Joiner(NonNull::new(new)))
+        std::mem::replace(self, JoinWaker(NonNull::new(new)))
     }
 
     /// The number of the task that waits, if it is one.
@@ -81,7 +81,7 @@ impl Joiner {
     }
 }
 
-impl Joiner {
+impl JoinWaker {
     /// Drops who is there; a panic in that is counted there.
     #[inline]
     pub(super) fn discard(self, core: &Core) {
@@ -91,7 +91,7 @@ impl Joiner {
     }
 }
 
-impl Drop for Joiner {
+impl Drop for JoinWaker {
     #[inline]
     fn drop(&mut self) {
         if self.0.is_some() {
@@ -100,7 +100,7 @@ impl Drop for Joiner {
     }
 }
 
-impl Joiner {
+impl JoinWaker {
     /// Drops who is there.
     fn end(&mut self) {
         match self.kind() {

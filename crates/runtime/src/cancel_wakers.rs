@@ -14,46 +14,40 @@
 //! ```
 //!
 //! So an operation that begins to wait with another waker than its task's own leaves it here, for
-//! as long as its [`Ticket`] lives; those that come with the same waker one after the other share
-//! one. All that is there of a task is woken when that is polled for the first time after a
+//! as long as its [`Registration`] lives; those that come with the same waker one after the other
+//! share one. All that is there of a task is woken when that is polled for the first time after a
 //! request, when a part of it is asked to stop by the task itself, and when the body of a scope is.
 //! To be woken in vain does no harm.
 
 use std::fmt;
+use std::ptr;
 use std::task::Waker;
 
-use crate::ambient;
-use crate::cell::{TaskRef, task_of};
+use crate::cell::{Header, TaskRef, task_of};
 use crate::combine::is_child_waker;
+use crate::context;
 use crate::core::Core;
 use crate::guard;
-use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
-use crate::prim::atomic::{AtomicUsize, fence};
-use crate::short::ShortLock;
+use crate::spinlock::SpinLock;
 
 /// What an operation has left here: nothing, or a waker, its own or one that others left too.
 #[derive(Default)]
-pub(crate) struct Ticket(u32);
+pub(crate) struct Registration(u32);
 
-/// A ticket of an operation that has let others run and has left nothing: no place leads to it.
+/// A registration of an operation that has let others run and has left nothing: no place leads to
+/// it.
 const YIELDED: u32 = u32::MAX;
 
-/// A ticket of an operation that waits with its task's own waker, and has left nothing.
+/// A registration of an operation that waits with its task's own waker, and has left nothing.
 const WAITS: u32 = u32::MAX - 1;
 
 /// Tasks are spread over these by their addresses.
 #[cfg(not(loom))]
-static SHARDS: [ShortLock<Shard>; SHARD_COUNT] =
-    [const { ShortLock::new(Shard::NEW) }; SHARD_COUNT];
-
-/// How many wakers there are in each: while there is none, nobody looks further.
-#[cfg(not(loom))]
-static COUNTS: [AtomicUsize; SHARD_COUNT] = [const { AtomicUsize::new(0) }; SHARD_COUNT];
+static SHARDS: [SpinLock<Shard>; SHARD_COUNT] = [const { SpinLock::new(Shard::NEW) }; SHARD_COUNT];
 
 #[cfg(loom)]
 loom::lazy_static! {
-    static ref SHARDS: [ShortLock<Shard>; SHARD_COUNT] = [ShortLock::new(Shard::NEW)];
-    static ref COUNTS: [AtomicUsize; SHARD_COUNT] = [AtomicUsize::new(0)];
+    static ref SHARDS: [SpinLock<Shard>; SHARD_COUNT] = [SpinLock::new(Shard::NEW)];
 }
 
 const SHARD_COUNT: usize = 1 << SHARD_BITS;
@@ -62,7 +56,7 @@ const SHARD_BITS: u32 = if cfg!(any(loom, target_family = "wasm")) { 0 } else { 
 
 /// No place.
 const NIL: u32 = u32::MAX;
-/// The most wakers there can be in a shard: a ticket tells its shard and its place.
+/// The most wakers there can be in a shard: a registration tells its shard and its place.
 const MOST: usize = (u32::MAX >> SHARD_BITS) as usize - 1;
 /// Room for as many survives emptiness.
 const KEEP: usize = 64;
@@ -101,8 +95,8 @@ enum Renewed {
     NotNeeded,
 }
 
-impl Ticket {
-    pub(crate) const NONE: Ticket = Ticket(0);
+impl Registration {
+    pub(crate) const NONE: Registration = Registration(0);
 
     /// An operation of this task begins to wait, or goes on, with this waker.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
@@ -113,12 +107,12 @@ impl Ticket {
         } else if self.0 == 0 && !cfg!(target_family = "wasm") {
             self.0 = WAITS;
         }
-        ambient::note_wait(self.address());
+        context::note_wait(self.address());
     }
 
     /// Which operation this is, as long as it is not moved.
     fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
+        ptr::from_ref(self).addr()
     }
 
     /// The operation lets others run first: it does so once, and then goes on.
@@ -139,7 +133,8 @@ impl Ticket {
     #[inline(never)]
     fn leave(&mut self, task: &TaskRef, waker: &Waker) {
         self.take_yield();
-        let (address, told) = (address(task), task.word.load().state().acknowledged());
+        let address = address(task);
+        let told = task.word.load().state().acknowledged();
         match self.renew(address, waker) {
             Renewed::NotNeeded => return,
             Renewed::Yes => {}
@@ -153,18 +148,16 @@ impl Ticket {
                 self.0 = ((at + 1) << SHARD_BITS) | index as u32;
             }
         }
+        let asked = task.word.note_foreign().state().in_cancel_lane();
         // A task that is polled here is polled again for a request that comes meanwhile. A job is
         // not.
-        let here = ambient::with_current(|current| current.as_ptr() == task.as_ptr());
-        if here != Some(true) || task.is_blocking() {
-            fence(SeqCst);
-            if task.word.load().state().in_cancel_lane() {
-                rouse(task);
-            }
+        let here = context::with_current(|current| current.as_ptr() == task.as_ptr());
+        if asked && (here != Some(true) || task.is_blocking()) {
+            notify(task);
         }
     }
 
-    /// Whether nothing was left, and nothing is to be remembered. Then the ticket may go.
+    /// Whether nothing was left, and nothing is to be remembered. Then the registration may go.
     pub(crate) fn take_none(&mut self) -> bool {
         if self.0 == WAITS {
             self.0 = 0;
@@ -219,7 +212,7 @@ impl Ticket {
 
     #[inline(never)]
     fn take_back(&mut self) {
-        ambient::end_wait(self.address());
+        context::end_wait(self.address());
         if self.take_yield() || self.take_none() {
             return;
         }
@@ -230,16 +223,16 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Registration {
     #[inline]
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl fmt::Debug for Ticket {
+impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0 == 0 { "Ticket" } else { "Ticket(..)" })
+        f.write_str(if self.0 == 0 { "Registration" } else { "Registration(..)" })
     }
 }
 
@@ -251,7 +244,7 @@ impl Shard {
         &mut self.firsts[spread(task) as usize % LISTS]
     }
 
-    /// Where the waker that came last is, if it is the same: there is one ticket more for it.
+    /// Where the waker that came last is, if it is the same: there is one registration more for it.
     fn share(&mut self, task: usize, waker: &Waker, told: bool) -> Option<u32> {
         let at = *self.first(task);
         let last = self.places.get_mut(at as usize)?;
@@ -283,15 +276,17 @@ impl Shard {
         Ok(at)
     }
 
-    /// Gives a ticket back. The last one takes the waker, if it was not woken before, out of its
-    /// task's list.
+    /// Gives a registration back. The last one takes the waker, if it was not woken before, out of
+    /// its task's list.
     fn take(&mut self, at: u32) -> Option<Waker> {
         let left = self.places.get_mut(at as usize)?;
         left.tickets -= 1;
         if left.tickets > 0 {
             return None;
         }
-        let (task, before, after) = (left.task, left.before, left.after);
+        let task = left.task;
+        let before = left.before;
+        let after = left.after;
         let waker = left.waker.take();
         left.after = std::mem::replace(&mut self.free, at);
         if let Some(next) = self.places.get_mut(after as usize) {
@@ -314,7 +309,8 @@ impl Shard {
 
     /// Takes out the wakers of a task that were not told, or `all` of them, in the order they came.
     fn take_each(&mut self, task: usize, all: bool) -> Vec<Waker> {
-        let (mut at, mut wakers) = (*self.first(task), Vec::new());
+        let mut at = *self.first(task);
+        let mut wakers = Vec::new();
         while let Some(left) = self.places.get_mut(at as usize) {
             if left.task == task && (all || !std::mem::replace(&mut left.told, true)) {
                 wakers.extend(left.waker.take());
@@ -341,44 +337,30 @@ fn put(index: usize, task: usize, waker: &Waker, told: bool) -> Option<u32> {
 
 /// The task was asked to stop: wakes what it left here that does not know yet.
 #[inline]
-pub(crate) fn rouse(task: &TaskRef) {
-    rouse_at(&task.region.core, address(task));
+pub(crate) fn notify(task: &TaskRef) {
+    if task.word.load().has_foreign() {
+        notify_at(&task.region.core, address(task));
+    }
 }
 
 /// The same, where only the address of the task is known.
-#[inline]
-pub(crate) fn rouse_at(core: &Core, address: usize) {
+pub(crate) fn notify_at(core: &Core, address: usize) {
     wake(core, address, false);
 }
 
 /// A part of the task that is polled here was asked to stop: wakes all it left here.
 #[inline]
-pub(crate) fn rouse_current() {
-    if any() {
-        ambient::with_current(|task| wake(&task.region.core, address(task), true));
-    }
-}
-
-/// Whether there is any waker here.
-#[inline]
-pub(crate) fn any() -> bool {
-    fence(SeqCst);
-    COUNTS.iter().any(|count| count.load(Relaxed) > 0)
-}
-
-#[inline]
-fn wake(core: &Core, address: usize, all: bool) {
-    // After the request, as who leaves a waker elsewhere looks for one after that: one sees the
-    // other.
-    fence(SeqCst);
-    if COUNTS[shard_of(address)].load(Relaxed) > 0 {
-        wake_there(core, address, all);
-    }
+pub(crate) fn notify_current() {
+    context::with_current(|task| {
+        if task.word.load().has_foreign() {
+            wake(&task.region.core, address(task), true);
+        }
+    });
 }
 
 #[cold]
 #[inline(never)]
-fn wake_there(core: &Core, address: usize, all: bool) {
+fn wake(core: &Core, address: usize, all: bool) {
     let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, all));
     wakers.into_iter().for_each(|waker| core.wake(waker));
 }
@@ -386,9 +368,9 @@ fn wake_there(core: &Core, address: usize, all: bool) {
 /// The task is gone: an operation that was forgotten may have left wakers here, which are dropped.
 /// Another task may have this address next, and is not to wake them.
 #[inline]
-pub(crate) fn abandon(core: &Core, address: usize) {
-    if COUNTS[shard_of(address)].load(Relaxed) > 0 {
-        abandon_there(core, address);
+pub(crate) fn abandon(task: &Header) {
+    if task.word.load().has_foreign() {
+        abandon_there(&task.region.core, ptr::from_ref(task).addr());
     }
 }
 
@@ -415,14 +397,7 @@ fn shard_of(address: usize) -> usize {
 }
 
 fn with_shard<R>(index: usize, f: impl FnOnce(&mut Shard) -> R) -> R {
-    SHARDS[index].with(|shard| {
-        let answer = f(shard);
-        // Most operations share what is there: who looks is not to be disturbed by them.
-        if COUNTS[index].load(Relaxed) != shard.count {
-            COUNTS[index].store(shard.count, Relaxed);
-        }
-        answer
-    })
+    SHARDS[index].with(f)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -434,8 +409,8 @@ mod tests {
     use super::*;
     use crate::Cx;
     use crate::channel::testing::{self, Count};
-    use crate::loose::loose_region;
     use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
 
     fn counting() -> (Arc<Count>, Waker) {
         let count = Arc::<Count>::default();
@@ -445,17 +420,18 @@ mod tests {
     #[test]
     fn a_request_wakes_each_waker_of_the_task_once_and_nobody_else() {
         let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
-        let (wakers, strangers) = ([(); 3].map(|()| counting()), counting());
-        let mut tickets = [const { Ticket::NONE }; 4];
-        for (ticket, (_, waker)) in tickets.iter_mut().zip(&wakers) {
-            ticket.wait(cx.task(), waker);
-            ticket.wait(cx.task(), waker);
+        let wakers = [(); 3].map(|()| counting());
+        let strangers = counting();
+        let mut tickets = [const { Registration::NONE }; 4];
+        for (registration, (_, waker)) in tickets.iter_mut().zip(&wakers) {
+            registration.wait(cx.task(), waker);
+            registration.wait(cx.task(), waker);
         }
         tickets[3].wait(other.task(), &strangers.1);
         tickets[2].end();
         cancel(testing::reason());
-        rouse(cx.task());
-        rouse(cx.task());
+        notify(cx.task());
+        notify(cx.task());
         assert_eq!(wakers.each_ref().map(|(count, _)| count.wakes()), [1, 1, 0]);
         assert_eq!(strangers.0.wakes(), 0);
         drop(tickets);
@@ -466,21 +442,21 @@ mod tests {
     fn who_comes_after_a_request_elsewhere_is_woken_at_once() {
         let (cx, cancel) = Cx::loose();
         cancel(testing::reason());
-        let ((count, waker), mut ticket) = (counting(), Ticket::NONE);
-        ticket.wait(cx.task(), &waker);
+        let ((count, waker), mut registration) = (counting(), Registration::NONE);
+        registration.wait(cx.task(), &waker);
         assert_eq!(count.wakes(), 1);
     }
 
     #[test]
     fn a_handle_that_moves_to_another_task_is_that_one_s() {
         let ((first, _), (second, cancel)) = (Cx::loose(), Cx::loose());
-        let ((count, waker), mut ticket) = (counting(), Ticket::NONE);
-        ticket.wait(first.task(), &waker);
-        ticket.wait(second.task(), &waker);
-        rouse(first.task());
+        let ((count, waker), mut registration) = (counting(), Registration::NONE);
+        registration.wait(first.task(), &waker);
+        registration.wait(second.task(), &waker);
+        notify(first.task());
         assert_eq!(count.wakes(), 0);
         cancel(testing::reason());
-        rouse(second.task());
+        notify(second.task());
         assert_eq!(count.wakes(), 1);
     }
 
@@ -489,7 +465,8 @@ mod tests {
     #[cfg_attr(miri, ignore = "copies of a waker made of an `Arc` are not known as such there")]
     fn a_shard_holds_what_was_put_there_by_task_in_order() {
         let mut rng = DetRng::new(5, 0);
-        let (mut shard, mut model) = (Shard::NEW, Vec::<(u32, usize, Option<Waker>)>::new());
+        let mut shard = Shard::NEW;
+        let mut model = Vec::<(u32, usize, Option<Waker>)>::new();
         let mut largest = 0;
         for round in 0..20_000 {
             // Some of them share a list.
@@ -498,8 +475,11 @@ mod tests {
             match rng.below(8) {
                 0..=3 if round % 200 < 120 || model.is_empty() => {
                     let (_, waker) = counting();
-                    let (own, told) = (Some(waker.clone()), false);
-                    let (tickets, before, after) = (1, NIL, NIL);
+                    let own = Some(waker.clone());
+                    let told = false;
+                    let tickets = 1;
+                    let before = NIL;
+                    let after = NIL;
                     let left = Left { task, waker: own, told, tickets, before, after };
                     let at = shard.put(left).ok().unwrap();
                     assert!(model.iter().all(|(other, ..)| *other != at));
@@ -531,22 +511,22 @@ mod tests {
     fn those_with_one_waker_share_it_until_the_last_goes() {
         let (cx, cancel) = Cx::loose();
         let ((count, waker), (others, other)) = (counting(), counting());
-        let mut tickets = [const { Ticket::NONE }; 5];
-        tickets.iter_mut().for_each(|ticket| ticket.wait(cx.task(), &waker));
+        let mut tickets = [const { Registration::NONE }; 5];
+        tickets.iter_mut().for_each(|registration| registration.wait(cx.task(), &waker));
         assert_eq!(Arc::strong_count(&count), 3, "one copy");
-        assert!(tickets.iter().all(|ticket| ticket.0 == tickets[0].0));
+        assert!(tickets.iter().all(|registration| registration.0 == tickets[0].0));
         // One that goes on with another waker leaves the others theirs.
         tickets[1].wait(cx.task(), &other);
         tickets[0].end();
         tickets[0].end();
         assert_eq!([&count, &others].map(Arc::strong_count), [3, 3]);
         cancel(testing::reason());
-        rouse(cx.task());
+        notify(cx.task());
         assert_eq!([count.wakes(), others.wakes()], [1, 1]);
         // The waker has gone; those that wait on share another.
         assert_eq!(Arc::strong_count(&count), 2);
-        ambient::as_if_polled(cx.task(), 1, || {
-            tickets[2..].iter_mut().for_each(|ticket| ticket.wait(cx.task(), &waker));
+        context::as_if_polled(cx.task(), 1, || {
+            tickets[2..].iter_mut().for_each(|registration| registration.wait(cx.task(), &waker));
         });
         assert_eq!(Arc::strong_count(&count), 4, "the last one kept its place");
         drop(tickets);
@@ -556,16 +536,16 @@ mod tests {
     #[test]
     fn who_was_woken_and_waits_on_is_woken_again() {
         let (cx, cancel) = Cx::loose();
-        let ((count, waker), mut ticket) = (counting(), Ticket::NONE);
-        ticket.wait(cx.task(), &waker);
+        let ((count, waker), mut registration) = (counting(), Registration::NONE);
+        registration.wait(cx.task(), &waker);
         wake(cx.core(), address(cx.task()), true);
         wake(cx.core(), address(cx.task()), true);
         assert_eq!(count.wakes(), 1, "its waker is gone");
-        ticket.wait(cx.task(), &waker);
+        registration.wait(cx.task(), &waker);
         cancel(testing::reason());
-        rouse(cx.task());
+        notify(cx.task());
         assert_eq!(count.wakes(), 1);
-        drop(ticket);
+        drop(registration);
         assert_eq!(Arc::strong_count(&count), 2);
     }
 

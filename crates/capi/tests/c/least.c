@@ -1,0 +1,59 @@
+/* As little as a program can do with the library: two tasks and a channel. It is linked by `cargo
+   xtask capi sizes`, once for each profile, to see how much of the library it takes. */
+#include <asx.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#ifndef PROFILE
+#define PROFILE ASX_PROFILE_EMBEDDED
+#endif
+
+static asx_channel channel;
+static uint64_t sum;
+
+static int32_t sends(asx_runtime *rt, asx_task task, void *ctx)
+{
+    uint64_t *left = ctx;
+    while (*left > 0) {
+        asx_permit permit;
+        asx_status status = asx_channel_reserve(rt, channel, task, 0, &permit);
+        if (status == ASX_WOULD_BLOCK)
+            return ASX_POLL_PENDING;
+        if (status != ASX_OK || asx_permit_send(rt, permit, left, sizeof *left) != ASX_OK)
+            return ASX_POLL_FAILED;
+        --*left;
+    }
+    return asx_channel_close_sender(rt, channel) == ASX_OK ? ASX_POLL_READY : ASX_POLL_FAILED;
+}
+
+static int32_t receives(asx_runtime *rt, asx_task task, void *ctx)
+{
+    uint64_t message;
+    asx_status status;
+    (void)ctx;
+    while ((status = asx_channel_recv(rt, channel, task, &message, sizeof message)) == ASX_OK)
+        sum += message;
+    return status == ASX_WOULD_BLOCK ? ASX_POLL_PENDING : ASX_POLL_READY;
+}
+
+int main(void)
+{
+    asx_config config;
+    asx_runtime *rt;
+    asx_region root;
+    asx_task task;
+    uint64_t left = 20, pool = 0;
+
+    if (asx_config_init(&config, sizeof config, PROFILE) != ASX_OK
+        || asx_runtime_create(&config, &rt) != ASX_OK || asx_region_root(rt, &root) != ASX_OK
+        || asx_channel_create(rt, &root, 4, sizeof left, &channel) != ASX_OK
+        || asx_task_spawn(rt, root, asx_poll_with(sends, &left), NULL, &task) != ASX_OK
+        || asx_task_spawn(rt, root, asx_poll_with(receives, NULL), NULL, &task) != ASX_OK
+        || asx_run_until_idle(rt, 0, NULL) != ASX_OK || sum != 210
+        || asx_runtime_destroy(rt) != ASX_OK)
+        return 1;
+    if (config.flags & ASX_FLAG_POOL)
+        asx_config_pool_size(&config, &pool);
+    printf("%" PRIu64 "\n", pool);
+    return 0;
+}

@@ -1,0 +1,268 @@
+//! Ordered sets and maps: trees, or sorted vectors where code must be small.
+//!
+//! A tree is some kilobytes of code for every type of key. With few entries a sorted vector does
+//! the same in a few hundred bytes: it is searched by halving, and what lies behind an entry moves
+//! when one is put in or taken out. Both have the same order and the same methods, so that a world
+//! does the same with either. A vector that becomes empty gives its memory back, as a tree does.
+
+#[cfg(feature = "trees")]
+pub use alloc::collections::{BTreeMap as Map, BTreeSet as Set};
+#[cfg(not(feature = "trees"))]
+pub use vectors::{Map, Set};
+
+/// Sorted vectors.
+#[cfg(any(not(feature = "trees"), test))]
+pub mod vectors {
+    use alloc::vec::Vec;
+    use core::ops::{Bound, RangeBounds};
+
+    /// A map as a vector, sorted by key.
+    #[derive(Clone, Debug)]
+    pub struct Map<K, V>(Vec<(K, V)>);
+
+    /// A set as such a map.
+    #[derive(Clone, Debug)]
+    pub struct Set<T>(Map<T, ()>);
+
+    /// What walks along entries.
+    pub type Entries<'a, K, V> =
+        core::iter::Map<core::slice::Iter<'a, (K, V)>, fn(&(K, V)) -> (&K, &V)>;
+
+    /// What walks along a set.
+    pub type Members<'a, T> = core::iter::Map<Entries<'a, T, ()>, fn((&'a T, &'a ())) -> &'a T>;
+
+    impl<K, V> Map<K, V> {
+        getters! {
+            /// How many entries there are.
+            len(&self) -> usize = self.0.len();
+            /// Whether there is none.
+            is_empty(&self) -> bool = self.0.is_empty();
+            /// The entries, in order.
+            iter(&self) -> Entries<'_, K, V> = self.0.iter().map(parts);
+            /// The keys, in order.
+            keys(&self) -> impl DoubleEndedIterator<Item = &K> = self.iter().map(|(key, _)| key);
+            /// The values, in the order of their keys.
+            values(&self) -> impl Iterator<Item = &V> = self.0.iter().map(|entry| &entry.1);
+            /// The first entry.
+            first_key_value(&self) -> Option<(&K, &V)> = self.0.first().map(parts);
+        }
+
+        /// The values by themselves.
+        pub fn into_values(self) -> impl ExactSizeIterator<Item = V> {
+            self.0.into_iter().map(|(_, value)| value)
+        }
+
+        /// Takes the first entry out.
+        pub fn pop_first(&mut self) -> Option<(K, V)> {
+            if self.0.is_empty() { None } else { Some(self.take(0)) }
+        }
+
+        /// Keeps the entries of which this holds.
+        pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+            self.0.retain_mut(|(key, value)| keep(key, value));
+            self.tidy();
+        }
+
+        fn take(&mut self, at: usize) -> (K, V) {
+            let taken = self.0.remove(at);
+            self.tidy();
+            taken
+        }
+
+        /// Gives memory back, only when nothing is left: to move to a smaller block would need that
+        /// one first.
+        fn tidy(&mut self) {
+            if self.0.is_empty() {
+                self.0 = Vec::new();
+            }
+        }
+    }
+
+    fn parts<K, V>((key, value): &(K, V)) -> (&K, &V) {
+        (key, value)
+    }
+
+    impl<K: Ord, V> Map<K, V> {
+        fn find(&self, key: &K) -> Result<usize, usize> {
+            self.0.binary_search_by(|(own, _)| own.cmp(key))
+        }
+
+        /// Puts an entry in: the value it replaces.
+        pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+            match self.find(&key) {
+                Ok(at) => return Some(core::mem::replace(&mut self.0[at].1, value)),
+                Err(at) => self.0.insert(at, (key, value)),
+            }
+            None
+        }
+
+        /// Takes an entry out.
+        pub fn remove(&mut self, key: &K) -> Option<V> {
+            self.find(key).ok().map(|at| self.take(at).1)
+        }
+
+        /// The value of a key.
+        pub fn get(&self, key: &K) -> Option<&V> {
+            self.find(key).ok().map(|at| &self.0[at].1)
+        }
+
+        /// The entries whose keys are in the range, in order.
+        pub fn range(&self, keys: impl RangeBounds<K>) -> Entries<'_, K, V> {
+            let start = match keys.start_bound() {
+                Bound::Included(key) => self.place(key, false),
+                Bound::Excluded(key) => self.place(key, true),
+                Bound::Unbounded => 0,
+            };
+            let end = match keys.end_bound() {
+                Bound::Included(key) => self.place(key, true),
+                Bound::Excluded(key) => self.place(key, false),
+                Bound::Unbounded => self.len(),
+            };
+            self.0.get(start..end).unwrap_or_default().iter().map(parts)
+        }
+
+        /// How many entries lie before a key, or up to it.
+        fn place(&self, key: &K, with: bool) -> usize {
+            self.find(key).map_or_else(|at| at, |at| at + usize::from(with))
+        }
+    }
+
+    impl<T> Set<T> {
+        /// An empty set.
+        pub const fn new() -> Self {
+            Set(Map(Vec::new()))
+        }
+
+        getters! {
+            /// How many there are.
+            len(&self) -> usize = self.0.len();
+            /// Whether there is none.
+            is_empty(&self) -> bool = self.0.is_empty();
+            /// All of them, in order.
+            iter(&self) -> impl DoubleEndedIterator<Item = &T> = self.0.keys();
+            /// The first.
+            first(&self) -> Option<&T> = self.0.0.first().map(|entry| &entry.0);
+        }
+
+        /// Takes the first out.
+        pub fn pop_first(&mut self) -> Option<T> {
+            self.0.pop_first().map(|(value, ())| value)
+        }
+    }
+
+    impl<T: Ord> Set<T> {
+        /// Puts one in; false if it was there.
+        pub fn insert(&mut self, value: T) -> bool {
+            self.0.insert(value, ()).is_none()
+        }
+
+        /// Takes one out; false if it was not there.
+        pub fn remove(&mut self, value: &T) -> bool {
+            self.0.remove(value).is_some()
+        }
+
+        /// Those in the range, in order.
+        pub fn range(&self, values: impl RangeBounds<T>) -> Members<'_, T> {
+            self.0.range(values).map(|(value, ())| value)
+        }
+
+        /// Whether it is there.
+        pub fn contains(&self, value: &T) -> bool {
+            self.0.find(value).is_ok()
+        }
+    }
+
+    impl<K, V> Default for Map<K, V> {
+        fn default() -> Self {
+            Map(Vec::new())
+        }
+    }
+
+    impl<T> Default for Set<T> {
+        fn default() -> Self {
+            Set::new()
+        }
+    }
+
+    impl<T: Ord> Extend<T> for Set<T> {
+        fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+            values.into_iter().for_each(|value| _ = self.insert(value));
+        }
+    }
+
+    impl<T> IntoIterator for Set<T> {
+        type Item = T;
+        type IntoIter = core::iter::Map<alloc::vec::IntoIter<(T, ())>, fn((T, ())) -> T>;
+
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.0.into_iter().map(|(value, ())| value)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::vectors::{Map, Set};
+    use crate::rng::DetRng;
+    use alloc::collections::{BTreeMap, BTreeSet};
+    use core::ops::Bound::{Excluded, Included, Unbounded};
+    use std::vec::Vec;
+
+    /// Few keys, so that the same comes up again.
+    const KEYS: u64 = 24;
+
+    #[test]
+    fn a_vector_does_what_a_tree_does_as_a_set() {
+        let mut random = DetRng::new(1, 1);
+        let (mut ours, mut tree) = (Set::new(), BTreeSet::new());
+        for _ in 0..20_000 {
+            let key = random.next_u64() % KEYS;
+            match random.next_u64() % 5 {
+                0 | 1 => assert_eq!(ours.insert(key), tree.insert(key)),
+                2 | 3 => assert_eq!(ours.remove(&key), tree.remove(&key)),
+                _ => assert_eq!(ours.pop_first(), tree.pop_first()),
+            }
+            assert_eq!(ours.contains(&key), tree.contains(&key));
+            assert_eq!((ours.len(), ours.is_empty()), (tree.len(), tree.is_empty()));
+            assert_eq!(ours.first(), tree.first());
+            assert!(ours.iter().eq(&tree));
+            for from in [Unbounded, Included(key), Excluded(key)] {
+                assert!(ours.range((from, Unbounded)).eq(tree.range((from, Unbounded))));
+                assert!(ours.range((Unbounded, from)).eq(tree.range((Unbounded, from))));
+            }
+        }
+        let more = [KEYS + 1, 0, KEYS + 1];
+        ours.extend(more);
+        tree.extend(more);
+        assert!(ours.clone().into_iter().eq(tree));
+        assert!(Set::<u8>::default().is_empty());
+    }
+
+    #[test]
+    fn a_vector_does_what_a_tree_does_as_a_map() {
+        let mut random = DetRng::new(2, 1);
+        let (mut ours, mut tree) = (Map::default(), BTreeMap::new());
+        for step in 0..20_000 {
+            let key = random.next_u64() % KEYS;
+            match random.next_u64() % 6 {
+                0..=2 => assert_eq!(ours.insert(key, step), tree.insert(key, step)),
+                3 => assert_eq!(ours.remove(&key), tree.remove(&key)),
+                4 => assert_eq!(ours.pop_first(), tree.pop_first()),
+                _ => {
+                    ours.retain(|own, _| own % 7 != key % 7);
+                    tree.retain(|own, _| own % 7 != key % 7);
+                }
+            }
+            assert_eq!(ours.get(&key), tree.get(&key));
+            assert_eq!((ours.len(), ours.is_empty()), (tree.len(), tree.is_empty()));
+            assert_eq!(ours.first_key_value(), tree.first_key_value());
+            assert!(ours.iter().eq(&tree));
+            assert!(ours.keys().eq(tree.keys()) && ours.values().eq(tree.values()));
+            let (low, high) = (key / 2, key);
+            assert!(ours.range(low..=high).eq(tree.range(low..=high)));
+        }
+        let values: Vec<_> = ours.clone().into_values().collect();
+        assert!(values.into_iter().eq(tree.into_values()));
+        assert!(Map::<u8, u8>::default().is_empty());
+    }
+}
