@@ -1281,8 +1281,8 @@ asx_status asx_last_error(asx_runtime *rt, asx_error_info *error);
  * Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
  * size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
  * the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
- * asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have, or
- * with ASX_FLAG_STRICT for one that is too small for the limits (asx_config_pool_size).
+ * asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have,
+ * or with ASX_FLAG_STRICT for one that is too small for the limits (asx_config_pool_size).
  */
 asx_status asx_config_check(const asx_config *config, asx_error_info *error);
 

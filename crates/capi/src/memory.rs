@@ -189,11 +189,13 @@ mod imp {
     }
 
     impl Seat {
-        const VACANT: Seat = Seat {
-            pool: AtomicPtr::new(null_mut()),
-            end: AtomicUsize::new(0),
-            thread: AtomicUsize::new(0),
-        };
+        const fn vacant() -> Seat {
+            Seat {
+                pool: AtomicPtr::new(null_mut()),
+                end: AtomicUsize::new(0),
+                thread: AtomicUsize::new(0),
+            }
+        }
 
         /// Takes it for a pool at `start`, if it is vacant.
         fn take(&self, start: NonNull<u8>) -> bool {
@@ -237,17 +239,12 @@ mod imp {
     }
 
     const ROW: usize = 256;
-    const EMPTY_ROW: Row = Row {
-        seats: [Seat::VACANT; ROW],
-        taken: AtomicUsize::new(0),
-        next: AtomicPtr::new(null_mut()),
-    };
 
-    static SEATS: [Seat; ASX_POOLS_MOST] = [Seat::VACANT; ASX_POOLS_MOST];
+    static SEATS: [Seat; ASX_POOLS_MOST] = [const { Seat::vacant() }; ASX_POOLS_MOST];
     /// Seats taken so far are below this.
     static TAKEN: AtomicUsize = AtomicUsize::new(0);
     /// The first row; there are more only where there were more runtimes at once, and those stay.
-    static ROWS: Row = EMPTY_ROW;
+    static ROWS: Row = Row::empty();
     /// Where threads were seen last, by their numbers.
     static HINTS: [AtomicPtr<Seat>; HINTS_MOST] =
         [const { AtomicPtr::new(null_mut()) }; HINTS_MOST];
@@ -260,6 +257,14 @@ mod imp {
     }
 
     impl Row {
+        const fn empty() -> Row {
+            Row {
+                seats: [const { Seat::vacant() }; ROW],
+                taken: AtomicUsize::new(0),
+                next: AtomicPtr::new(null_mut()),
+            }
+        }
+
         fn next(&self) -> Option<&'static Row> {
             // SAFETY: rule 4: null, or a row that is never freed.
             unsafe { self.next.load(Ordering::Acquire).as_ref() }
@@ -287,7 +292,7 @@ mod imp {
             let new = NonNull::new(system_alloc(size_of::<Row>()).cast::<Row>());
             let new = new.ok_or(Status::ResourceExhausted)?;
             // SAFETY: the block has so many bytes, and is aligned.
-            unsafe { new.write(EMPTY_ROW) };
+            unsafe { new.write(Row::empty()) };
             let put = self.next.compare_exchange(
                 null_mut(),
                 new.as_ptr(),

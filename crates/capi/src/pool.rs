@@ -412,15 +412,6 @@ fn size_of_class(class: usize) -> usize {
     (1 << power) + (step + 1) * (1 << (power - 2))
 }
 
-/// Free pieces of this size can be counted on: what is cut from them is small.
-const WORTH: usize = 4096;
-
-/// What a free piece adds to the spare bytes.
-fn worth(class: usize) -> usize {
-    let size = size_of_class(class);
-    if size >= WORTH { size } else { 0 }
-}
-
 /// The largest class whose pieces are no larger than `size`, a multiple of 16.
 fn class_below(size: usize) -> usize {
     match class_of(size) {
