@@ -675,7 +675,7 @@ typedef struct asx_stats {
     uint64_t pool_used;
     /* The most bytes of the pool that were in use. */
     uint64_t pool_peak;
-    /* Requests the pool could not serve, which went to the allocator. */
+    /* Blocks the allocator gave beyond the pool's size; always 0 without one, and in a strict one. */
     uint64_t pool_spills;
     /* Cleanup entries that were dropped before they were done, because the allowance or the grace
      * of their task was used up.
@@ -693,8 +693,8 @@ typedef void *(*asx_alloc_fn)(void *hook, size_t size);
 /* Takes back what the other gave. What it may call is the same. */
 typedef void (*asx_free_fn)(void *hook, void *pointer);
 
-/* Runtimes of a process that can have a pool (ASX_FLAG_POOL) at once; those without one are not
- * counted.
+/* Runtimes of a process that can have a pool of a fixed size (ASX_FLAG_POOL) at once; those
+ * without one are not counted.
  */
 #define ASX_POOLS_MOST 64
 
@@ -720,6 +720,12 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
  * ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
  */
 #define ASX_FLAG_POOL 4u
+
+/* What the pool cannot serve is refused: the allocator is not asked after the creation. Together
+ * with ASX_FLAG_POOL only, of which it is the default in the embedded and automotive profiles.
+ * Without it a pool that is used up is followed by the allocator (`pool_spills`).
+ */
+#define ASX_FLAG_STRICT 64u
 
 /* There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
  * two runs were the same cannot be told; everything else is as with one. A build without
@@ -860,6 +866,12 @@ typedef struct asx_config {
     asx_thread_fn thread;
     /* Reports of misuse; may be NULL. */
     asx_ghost_fn ghost;
+    /* Finalizers (asx_region_defer) whose region has not begun to run them. */
+    uint64_t max_finalizers;
+    /* Entries of all tasks' cleanup stacks (asx_task_push_cleanup). */
+    uint64_t max_cleanups;
+    /* Borrows (asx_borrow_begin) not ended. */
+    uint64_t max_borrows;
     /* Reports of watchdogs; may be NULL. */
     asx_watchdog_fn watchdog;
     /* A task that lives so long after its watchdog has cancelled it is completed by force;
@@ -1055,7 +1067,7 @@ const char *asx_value_name(uint64_t number);
 asx_status asx_config_init(asx_config *config, size_t struct_size, int32_t profile);
 
 /* How many bytes a pool needs for the limits of a configuration: what a creation with
- * ASX_FLAG_POOL and no `pool_bytes` reserves.
+ * ASX_FLAG_POOL and no `pool_bytes` reserves, and the least that one with ASX_FLAG_STRICT takes.
  *
  * Pre: `config` points to a configuration from asx_config_init; `out` is writable. Thread: any.
  * Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, a value out of range, a
@@ -1080,8 +1092,9 @@ asx_status asx_set_allocator(asx_alloc_fn give, asx_free_fn take, void *hook);
  * owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
  * configuration must live as long. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, for a value
  * out of range, a size that never was, or a `pool_memory` that another runtime has;
- * ASX_RESOURCE_EXHAUSTED when the memory of a pool is not to be had, or ASX_POOLS_MOST runtimes
- * have one.
+ * ASX_RESOURCE_EXHAUSTED when memory is not to be had, ASX_POOLS_MOST runtimes have a pool, or
+ * `pool_bytes` are too few for the limits of a strict one (the log hook is told how many, as
+ * asx_config_pool_size tells).
  */
 asx_status asx_runtime_create(const asx_config *config, asx_runtime **out);
 
@@ -1172,7 +1185,8 @@ asx_status asx_soft_stop(asx_runtime *rt);
  * force `force_ns` later. Go on stepping until it is quiescent.
  *
  * Pre: `force_ns` may be ASX_NONE. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED without memory for one more than the first;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_shutdown(asx_runtime *rt, uint64_t soft_ns, uint64_t force_ns);
 
@@ -1235,8 +1249,8 @@ asx_status asx_set_location(asx_runtime *rt, const char *file, uint32_t line);
  * poll under way ends: the ghost monitors watch that.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
- * too; ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED when a pool is used up by those that were
- * not ended; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * too; ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED when `max_borrows` were not ended, or
+ * without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_borrow_begin(asx_runtime *rt, int32_t exclusive, uint64_t *out);
 
@@ -1267,7 +1281,8 @@ asx_status asx_last_error(asx_runtime *rt, asx_error_info *error);
  * Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
  * size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
  * the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
- * asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have.
+ * asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have,
+ * or with ASX_FLAG_STRICT for one that is too small for the limits (asx_config_pool_size).
  */
 asx_status asx_config_check(const asx_config *config, asx_error_info *error);
 
@@ -1350,7 +1365,8 @@ asx_status asx_region_end(asx_runtime *rt, asx_region region);
  * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; what still lives after `force_ns`
  * (ASX_NONE: never) is completed by force; `first` is NULL or writable: whether it was the
  * first request. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there is no memory for
+ * the message, without which it always goes; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_close(
     asx_runtime *rt,
@@ -1380,7 +1396,8 @@ asx_status asx_region_defer(asx_runtime *rt, asx_region region, asx_body body);
  *
  * Pre: `body.poll` is not NULL; `out` is writable. Thread: the owner's. Owns: as
  * asx_region_defer. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_INVALID_TRANSITION; ASX_REGION_CLOSED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_INVALID_TRANSITION; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED without memory;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_spawn_finalizer(
     asx_runtime *rt,
@@ -1450,7 +1467,7 @@ asx_status asx_region_reason(
  * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_WOULD_BLOCK, and the task is woken when it has closed; ASX_CANCELLED;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_region_wait(asx_runtime *rt, asx_region region, asx_task task, int32_t *outcome);
 
@@ -1525,7 +1542,8 @@ asx_status asx_task_wake(asx_runtime *rt, asx_task task);
  * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
  * whether it was the first request to a living task. Thread: the owner's. Owns: nothing is
  * kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when
- * the cancel queue is full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * the cancel queue is full, or there is no memory for the message; ASX_AFFINITY_VIOLATION;
+ * ASX_REENTRANT.
  */
 asx_status asx_task_cancel(
     asx_runtime *rt,
@@ -1684,7 +1702,7 @@ asx_status asx_task_sleep_over(asx_runtime *rt, asx_task task, asx_timer timer);
  * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
  * ASX_WOULD_BLOCK, and the task is woken when it has ended; ASX_CANCELLED;
  * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_join(asx_runtime *rt, asx_task task, asx_task target, int32_t *outcome);
 
@@ -1692,7 +1710,8 @@ asx_status asx_task_join(asx_runtime *rt, asx_task task, asx_task target, int32_
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_WOULD_BLOCK, and the
  * task is woken when it begins; ASX_CANCELLED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED without memory;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_stopping(asx_runtime *rt, asx_task task);
 
@@ -1702,7 +1721,7 @@ asx_status asx_task_stopping(asx_runtime *rt, asx_task task);
  * Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
  * 4096 bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
  * ASX_INVALID_ARGUMENT; ASX_INVALID_TRANSITION when this task is not being polled;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_RESOURCE_EXHAUSTED without memory for it; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, const char *message);
 
@@ -1713,8 +1732,8 @@ asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, co
  * as it is.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
+ * without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_task_set_watchdog(
     asx_runtime *rt,
@@ -1876,7 +1895,8 @@ asx_status asx_permit_state(asx_runtime *rt, asx_permit permit, int32_t *state);
  *
  * Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
  * Owns: the element is copied. Answers: ASX_OK; ASX_FULL; ASX_DISCONNECTED;
- * ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
+ * ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there
+ * is no memory for one message more, with a pool never; ASX_AFFINITY_VIOLATION;
  * ASX_REENTRANT.
  */
 asx_status asx_channel_try_send(
@@ -1891,7 +1911,8 @@ asx_status asx_channel_try_send(
  * element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable:
  * whether something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK;
  * ASX_FULL when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong
- * size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * size; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED as asx_channel_try_send;
+ * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_evict(
     asx_runtime *rt,
@@ -1907,8 +1928,8 @@ asx_status asx_channel_evict(
  * Pre: `data` has `size` writable bytes, the channel's element size. Thread: the owner's.
  * Owns: the element is copied. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when
  * there is something; ASX_CANCELLED; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
+ * without memory for a wait; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
  */
 asx_status asx_channel_recv(
     asx_runtime *rt,

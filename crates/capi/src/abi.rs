@@ -535,7 +535,7 @@ pub struct AsxStats {
     pub pool_used: u64,
     /// The most bytes of the pool that were in use.
     pub pool_peak: u64,
-    /// Requests the pool could not serve, which went to the allocator.
+    /// Blocks the allocator gave beyond the pool's size; always 0 without one, and in a strict one.
     pub pool_spills: u64,
     /// Cleanup entries that were dropped before they were done, because the allowance or the grace
     /// of their task was used up.

@@ -5,7 +5,7 @@
 use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
 use crate::error::Why;
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
-use crate::guard::{self, AsxRuntime, Look, Out, bytes, room};
+use crate::guard::{self, Look, Out, bytes, room};
 use crate::state::{Core, Kernel, Message};
 use crate::store::Block;
 use asx_kernel::channel::ChannelState;
@@ -55,10 +55,12 @@ export! {
         let () = guard::ensure(element_size <= ASX_ELEMENT_MOST)?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
-            let reserve = &AsxRuntime::of(rt)?.reserve;
-            let block = reserve.strictly(|| Block::new(capacity, element_size))?;
-            reserve.check(core.stores.promised().saturating_add(block.promise()))?;
+            let runtime = guard::runtime(rt)?;
+            let need = Block::need(capacity, element_size);
+            core.make_room(runtime, 0, core.stores.promised().saturating_add(need))?;
+            let slots = core.world.channel_slots() + 1;
+            runtime.reserve.strictly(|| core.stores.try_reserve(slots))?;
+            let block = runtime.reserve.strictly(|| Block::new(capacity, element_size))?;
             let channel = core.world.channel(region, capacity)?;
             core.stores.insert(channel, block);
             out.set(AsxChannel::of(channel));
@@ -84,13 +86,16 @@ export! {
         let id = channel.id()?;
         let task = task.id()?;
         let out = Out::new(out)?;
-        |core| match core.world.reserve(task, id, tracked != 0) {
-            Ok(Poll::Pending) => Err(Status::WouldBlock),
-            Ok(Poll::Ready(permit)) => {
-                out.set(AsxPermit::of(permit));
-                Ok(())
+        |core| {
+            core.prepare_permit(rt, id, Some(task))?;
+            match core.world.reserve(task, id, tracked != 0) {
+                Ok(Poll::Pending) => Err(Status::WouldBlock),
+                Ok(Poll::Ready(permit)) => {
+                    out.set(AsxPermit::of(permit));
+                    Ok(())
+                }
+                Err(status) => core.refused(status, channel),
             }
-            Err(status) => core.refused(status, channel),
         }
     }
 
@@ -111,12 +116,15 @@ export! {
         let id = channel.id()?;
         let holder = guard::maybe(holder, AsxTask::id)?;
         let out = Out::new(out)?;
-        |core| match core.world.try_reserve(holder, id, tracked != 0) {
-            Ok(permit) => {
-                out.set(AsxPermit::of(permit));
-                Ok(())
+        |core| {
+            core.prepare_permit(rt, id, holder)?;
+            match core.world.try_reserve(holder, id, tracked != 0) {
+                Ok(permit) => {
+                    out.set(AsxPermit::of(permit));
+                    Ok(())
+                }
+                Err(status) => core.refused(status, channel),
             }
-            Err(status) => core.refused(status, channel),
         }
     }
 
@@ -185,13 +193,15 @@ export! {
     ///
     /// Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
     /// Owns: the element is copied. Answers: ASX_OK; ASX_FULL; ASX_DISCONNECTED;
-    /// ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
+    /// ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there
+    /// is no memory for one message more, with a pool never; ASX_AFFINITY_VIOLATION;
     /// ASX_REENTRANT.
     fn asx_channel_try_send(rt, channel: AsxChannel, data: *const c_void, size: usize) {
         let id = channel.id()?;
         let data = bytes(data, size)?;
         |core| {
             let core = core.keeps_all();
+            core.prepare_send(rt, id)?;
             let sent = core.put(id, data, |world, message| world.try_send(id, message));
             sent.or_else(|status| core.refused(status, channel))
         }
@@ -203,7 +213,8 @@ export! {
     /// element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable:
     /// whether something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK;
     /// ASX_FULL when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong
-    /// size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// size; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED as asx_channel_try_send;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_channel_evict(
         rt,
         channel: AsxChannel,
@@ -223,6 +234,7 @@ export! {
                 core.blamed = Some(("old_size", Why::Element));
                 return Err(Status::InvalidArgument);
             }
+            core.prepare_send(rt, id)?;
             let sent = core.put(id, data, |world, message| world.evict(id, message));
             match sent {
                 Ok(out) => {
@@ -242,8 +254,8 @@ export! {
     /// Pre: `data` has `size` writable bytes, the channel's element size. Thread: the owner's.
     /// Owns: the element is copied. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when
     /// there is something; ASX_CANCELLED; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
+    /// without memory for a wait; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_channel_recv(
         rt,
         channel: AsxChannel,
@@ -256,6 +268,7 @@ export! {
         let data = room(data.cast::<u8>(), size)?;
         |core| {
             let core = core.keeps_all();
+            core.prepare_recv(rt, task)?;
             let received = core.take(id, data, |world| match world.recv(task, id)? {
                 Poll::Pending => Err(Status::WouldBlock),
                 Poll::Ready(message) => Ok(message),

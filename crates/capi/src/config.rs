@@ -4,16 +4,17 @@
 //! what it does not have keeps the profile's default. One compiled against a newer header passes a
 //! larger one; that is refused if it asks for something this library does not know.
 
-use crate::abi::{ASX_NONE, AsxStatus, AsxTask};
+use crate::abi::{ASX_NONE, AsxStatus, AsxTask, AsxTransfer};
+use crate::ahead::SMALL_CALLS;
 use crate::error::{Bad, Checked, Field, field};
 use crate::guard;
-use alloc::string::String;
 use asx_kernel::cancel::ChainLimits;
+use asx_kernel::ids::TaskId;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::{SchedulerConfig, TieBreak};
 use asx_kernel::status::Status;
-use asx_kernel::wheel::{Coalesce, WheelConfig};
-use asx_kernel::world::{Answer, Config, Limits};
+use asx_kernel::wheel::{Coalesce, WheelConfig, refs_of};
+use asx_kernel::world::{Answer, Config, Limits, Living};
 use core::ffi::{c_char, c_void};
 use core::mem::{align_of, size_of};
 use core::time::Duration;
@@ -35,6 +36,10 @@ pub const ASX_FLAG_SEED_FROM_ENTROPY: u32 = 2;
 /// ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
 pub const ASX_FLAG_POOL: u32 = 4;
 
+/// What the pool cannot serve is refused: the allocator is not asked after the creation. Together
+/// with ASX_FLAG_POOL only, of which it is the default in the embedded and automotive profiles.
+/// Without it a pool that is used up is followed by the allocator (`pool_spills`).
+pub const ASX_FLAG_STRICT: u32 = 64;
 /// There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
 /// two runs were the same cannot be told; everything else is as with one. A build without
 /// ASX_FEATURE_JOURNAL does as if it were always set.
@@ -170,6 +175,12 @@ pub struct AsxConfig {
     pub thread: Option<AsxThreadFn>,
     /// Reports of misuse; may be NULL.
     pub ghost: Option<AsxGhostFn>,
+    /// Finalizers (asx_region_defer) whose region has not begun to run them.
+    pub max_finalizers: u64,
+    /// Entries of all tasks' cleanup stacks (asx_task_push_cleanup).
+    pub max_cleanups: u64,
+    /// Borrows (asx_borrow_begin) not ended.
+    pub max_borrows: u64,
     /// Reports of watchdogs; may be NULL.
     pub watchdog: Option<AsxWatchdogFn>,
     /// A task that lives so long after its watchdog has cancelled it is completed by force;
@@ -222,6 +233,9 @@ impl AsxConfig {
             entropy: None,
             thread: None,
             ghost: None,
+            max_finalizers: ASX_NONE,
+            max_cleanups: ASX_NONE,
+            max_borrows: ASX_NONE,
             watchdog: None,
             watchdog_grace_ns: ASX_NONE,
         };
@@ -236,7 +250,10 @@ impl AsxConfig {
             max_cancel: 128,
             max_trace: 256,
             max_steps: 64,
-            flags: ASX_FLAG_POOL,
+            flags: ASX_FLAG_POOL | ASX_FLAG_STRICT,
+            max_finalizers: 64,
+            max_cleanups: 128,
+            max_borrows: 64,
             ..core
         };
         match profile {
@@ -262,9 +279,13 @@ impl AsxConfig {
 
     /// The kernel's configuration, if every value is in its range.
     pub(crate) fn kernel(&self) -> Checked<Config> {
-        let known =
-            ASX_FLAG_GHOSTS | ASX_FLAG_SEED_FROM_ENTROPY | ASX_FLAG_POOL | ASX_FLAG_NO_JOURNAL;
+        let known = ASX_FLAG_GHOSTS
+            | ASX_FLAG_SEED_FROM_ENTROPY
+            | ASX_FLAG_POOL
+            | ASX_FLAG_NO_JOURNAL
+            | ASX_FLAG_STRICT;
         field(self.flags & !known == 0, Field::Flags)?;
+        field(!self.is_strict() || self.flags & ASX_FLAG_POOL != 0, Field::Flags)?;
         field(self.max_regions > 0, Field::MaxRegions)?;
         field(self.max_steps > 0, Field::MaxSteps)?;
         let given = !self.pool_memory.is_null();
@@ -320,34 +341,64 @@ impl AsxConfig {
         })
     }
 
+    /// Whether nothing may be asked of the allocator once the runtime is there.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.flags & ASX_FLAG_STRICT != 0
+    }
+
     /// Whether a runtime records what happens.
-    fn has_journal(&self) -> bool {
+    pub(crate) fn has_journal(&self) -> bool {
         cfg!(feature = "journal") && self.flags & ASX_FLAG_NO_JOURNAL == 0
     }
 
-    /// Bytes that are enough for the limits. Measured, with room to spare: see the tests in C.
+    /// Bytes of the pool: as many as were told, if they are enough, else as the limits need.
     pub(crate) fn pool_size(&self) -> Answer<usize> {
-        if self.pool_bytes > 0 {
-            return usize::try_from(self.pool_bytes).map_err(|_| Status::ResourceExhausted);
+        if self.pool_bytes == 0 {
+            return self.pool_need();
         }
+        let told = usize::try_from(self.pool_bytes).map_err(|_| Status::ResourceExhausted)?;
+        let enough = !self.is_strict() || self.pool_need()? <= told;
+        if enough { Ok(told) } else { Err(Status::ResourceExhausted) }
+    }
+
+    /// Bytes that are enough for the limits: what each thing weighs while it lives, and twice what
+    /// must be set aside then so that it can end, as free pieces are not all of the right size.
+    pub(crate) fn pool_need(&self) -> Answer<usize> {
         let weights = [
-            (self.max_tasks, 3072),
-            (self.max_regions, 4096),
-            (self.max_obligations, 512),
-            (self.max_channels, 2048),
+            (self.max_tasks, 1792),
+            (self.max_regions, 2560),
+            (self.max_obligations, 320),
+            (self.max_channels, 1536),
             (self.max_timers, 512),
-            (if self.has_journal() { self.max_trace } else { 0 }, 384),
+            (self.max_finalizers, 768),
+            (self.max_cleanups, 256),
+            (self.max_borrows, 64),
+            (if self.has_journal() { self.max_trace } else { 0 }, EVENT),
         ];
         let weigh =
             |sum: u64, (count, weight): (u64, u64)| sum.checked_add(count.checked_mul(weight)?);
-        let total = weights.into_iter().try_fold(128 * 1024, weigh);
+        let total = weights.into_iter().try_fold(POOL_BASE, weigh);
+        let all = Living {
+            tasks: size(self.max_tasks.saturating_add(self.max_finalizers)),
+            regions: size(self.max_regions),
+            small: size(self.max_obligations.saturating_add(self.max_channels)),
+            timers: refs_of(size(self.max_timers)),
+        };
+        let chain = self.kernel()?.chain;
+        let aside = all.headroom(chain).saturating_add(SMALL_CALLS) as u64;
+        let total = total.and_then(|total| total.checked_add(aside.checked_mul(5)? / 2));
         let total = total.and_then(|total| usize::try_from(total).ok());
         total.ok_or(Status::InvalidArgument)
     }
 }
 
+/// Bytes of a pool whatever the limits: the runtime itself and some texts.
+const POOL_BASE: u64 = 96 * 1024;
+/// An event of the journal.
+const EVENT: u64 = size_of::<asx_kernel::journal::Event>() as u64 * 5 / 4;
+
 /// A limit as the kernel has it.
-fn size(limit: u64) -> usize {
+pub(crate) fn size(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
@@ -379,7 +430,7 @@ pub unsafe extern "C" fn asx_config_init(
 }
 
 /// How many bytes a pool needs for the limits of a configuration: what a creation with
-/// ASX_FLAG_POOL and no `pool_bytes` reserves.
+/// ASX_FLAG_POOL and no `pool_bytes` reserves, and the least that one with ASX_FLAG_STRICT takes.
 ///
 /// Pre: `config` points to a configuration from asx_config_init; `out` is writable. Thread: any.
 /// Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, a value out of range, a
@@ -396,14 +447,21 @@ pub unsafe extern "C" fn asx_config_pool_size(
         // SAFETY: rule 2 of `guard`: what the caller promises.
         let (config, out) = unsafe { (AsxConfig::read(config)?, guard::Out::new(out)?) };
         config.kernel()?;
-        out.set(AsxConfig { pool_bytes: 0, ..config }.pool_size()? as u64);
+        out.set(config.pool_need()? as u64);
         Ok(())
     };
     guard::number(size())
 }
 
-/// Text for the log hook.
-pub(crate) type Line = (i32, String);
+/// Something for the log hook, made a text of when it is handed over.
+pub(crate) enum Line {
+    /// A task's watchdog has run out, or has ended it by force.
+    Watchdog(TaskId, i32),
+    /// So many cleanup entries were not run at the end.
+    CutOff(u64),
+    /// The runtime changes hands.
+    Transfer(AsxTransfer),
+}
 
 /// Something broke, or was about to.
 pub const ASX_LOG_WARN: i32 = 1;

@@ -6,11 +6,13 @@
 //! The unsafe code follows rule 3 of `guard`: the core is taken for one effect at a time and is
 //! free while the program runs. Callbacks get the pointers that were given together with them.
 
-use crate::abi::{AsxBody, AsxTask};
-use crate::config::{AsxGhost, Line};
-use crate::guard::AsxRuntime;
+use crate::abi::{ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer};
+use crate::config::{ASX_LOG_INFO, ASX_LOG_WARN, AsxGhost, Hooks, Line};
+use crate::guard::{AsxRuntime, Cut};
 use crate::state::Core;
 use core::ffi::c_char;
+use core::fmt::{self, Write as _};
+use core::mem::MaybeUninit;
 
 enum Effect {
     Watchdog(AsxTask, i32),
@@ -65,19 +67,37 @@ fn do_one(rt: &AsxRuntime, effect: &Effect) {
                 unsafe { hook(rt.hooks.hook, ghost) }
             }
         }
-        Effect::Line((level, text)) => log(rt, *level, text.as_bytes()),
+        Effect::Line(Line::Watchdog(task, stage)) => {
+            let what = match *stage {
+                ASX_WATCHDOG_FORCED => "did not stop in time and is ended by force",
+                _ => "was not kicked in time",
+            };
+            log(rt, ASX_LOG_WARN, format_args!("watchdog: {task} {what}"));
+        }
+        Effect::Line(Line::CutOff(cut)) => {
+            log(rt, ASX_LOG_WARN, format_args!("destroyed: {cut} cleanup entries were cut off"));
+        }
+        Effect::Line(Line::Transfer(AsxTransfer { epoch, from, to, .. })) => {
+            log(rt, ASX_LOG_INFO, format_args!("transfer {epoch}: from thread {from} to {to}"));
+        }
         Effect::Drop(_) => {}
     }
 }
 
 /// Hands a line over, cut to a buffer, with a NUL behind it.
-fn log(rt: &AsxRuntime, level: i32, text: &[u8]) {
-    let Some(hook) = rt.hooks.log else { return };
-    let mut line = [0_u8; 256];
-    let size = text.len().min(line.len() - 1);
-    for (to, from) in line.iter_mut().zip(text.iter().take(size)) {
-        *to = *from;
-    }
+pub(crate) fn log(rt: &AsxRuntime, level: i32, text: fmt::Arguments<'_>) {
+    tell(&rt.hooks, level, text);
+}
+
+/// The same where there is no runtime yet.
+pub(crate) fn tell(hooks: &Hooks, level: i32, text: fmt::Arguments<'_>) {
+    let Some(hook) = hooks.log.filter(|_| cfg!(feature = "dump")) else { return };
+    let mut line = [MaybeUninit::new(0_u8); 256];
+    let room = line.len() - 1;
+    let mut cut = Cut::new(line.get_mut(..room).unwrap_or_default());
+    // What has no room is cut off.
+    let _ = cut.write_fmt(text);
+    let size = cut.written();
     // SAFETY: given together by the program; the text lives through the call.
-    unsafe { hook(rt.hooks.hook, level, line.as_ptr().cast::<c_char>(), size) }
+    unsafe { hook(hooks.hook, level, line.as_ptr().cast::<c_char>(), size) }
 }

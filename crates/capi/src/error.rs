@@ -406,7 +406,8 @@ pub unsafe extern "C" fn asx_last_error(
 /// Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
 /// size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
 /// the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
-/// asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have.
+/// asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have,
+/// or with ASX_FLAG_STRICT for one that is too small for the limits (asx_config_pool_size).
 ///
 /// # Safety
 /// As said under Pre.
@@ -437,8 +438,12 @@ impl AsxConfig {
         if self.flags & ASX_FLAG_POOL == 0 {
             return Ok(());
         }
-        let unlimited = |status| Bad { status, ..Bad::field(Field::Limits) };
-        Reserve::fits(self.pool_size().map_err(unlimited)?, self.pool_memory)
+        let refused = |status| {
+            // Limits without an end, or bytes that are too few for them.
+            let told = status == Status::ResourceExhausted;
+            Bad { status, ..Bad::field(if told { Field::PoolBytes } else { Field::Limits }) }
+        };
+        Reserve::fits(self.pool_size().map_err(refused)?, self.pool_memory)
     }
 }
 

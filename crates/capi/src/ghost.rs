@@ -7,6 +7,7 @@
 use crate::abi::{AsxStatus, AsxTask};
 use crate::config::AsxGhost;
 use crate::error::Signature;
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
@@ -59,6 +60,12 @@ impl Ghosts {
             placed: 0,
             reports: Vec::new(),
         }
+    }
+
+    /// Makes room for as many reports as one call may have.
+    pub(crate) fn try_reserve(&mut self) -> Result<(), TryReserveError> {
+        let wanted = self.on && self.reports_wanted;
+        self.reports.try_reserve_exact(if wanted { MOST_REPORTS } else { 0 })
     }
 
     /// Whether anybody watches.
@@ -142,14 +149,27 @@ impl Ghosts {
 }
 
 /// Borrows a program declares of its own data, so that their discipline can be watched.
-#[derive(Default)]
 pub(crate) struct Borrows {
     /// Live ones: token and whether exclusive.
     live: Vec<(u64, bool)>,
     next: u64,
+    most: usize,
 }
 
 impl Borrows {
+    /// None yet, and never more than `most`.
+    pub(crate) fn new(most: usize) -> Borrows {
+        Borrows { live: Vec::new(), next: 0, most }
+    }
+
+    /// Makes room for one more, if the limit admits it.
+    pub(crate) fn try_reserve(&mut self) -> Answer {
+        if self.live.len() >= self.most {
+            return Err(Status::ResourceExhausted);
+        }
+        self.live.try_reserve(1).map_err(|_| Status::ResourceExhausted)
+    }
+
     /// Begins a borrow; whether it conflicts with a living one.
     pub(crate) fn begin(&mut self, exclusive: bool) -> (u64, bool) {
         let conflict = self.live.iter().any(|(_, other)| exclusive || *other);

@@ -33,6 +33,7 @@ use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, SleepUntil};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::{c_char, c_void};
+use core::fmt;
 use core::mem::{MaybeUninit, size_of};
 use core::time::Duration;
 
@@ -114,12 +115,17 @@ pub struct AsxRuntime {
 }
 
 impl AsxRuntime {
-    pub(crate) fn new(config: &AsxConfig, owner: u64, reserve: Reserve, core: Core) -> AsxRuntime {
-        let slots = u32::try_from(config.max_tasks).unwrap_or(64).clamp(1, 1 << 20);
+    pub(crate) fn new(
+        config: &AsxConfig,
+        owner: u64,
+        reserve: Reserve,
+        mailbox: Mailbox,
+        core: Core,
+    ) -> AsxRuntime {
         AsxRuntime {
             owner: Owner::new(owner),
             hooks: Hooks::of(config),
-            mailbox: Mailbox::new(slots),
+            mailbox,
             strays: AtomicU32::new(0),
             reserve,
             last_error: LastError::default(),
@@ -283,7 +289,9 @@ impl<'a> Entry<'a> {
         if self.inside.get() {
             // SAFETY: rule 3: what the caller promises.
             let core = unsafe { &mut *self.rt.core.get() };
-            if core.settle(&result.map_err(Status::from)) {
+            let effects = core.settle(&result.map_err(Status::from));
+            core.feed_journal(self.rt);
+            if effects {
                 effects::perform(self.rt);
             }
             self.rt.vacate();
@@ -372,15 +380,14 @@ pub(crate) fn caught<T, E: From<Status>>(body: impl FnOnce() -> Result<T, E>) ->
     body()
 }
 
-impl Core {
-    /// Refuses new things while a pool is nearly used up, or promised to what there is.
-    ///
-    /// # Safety
-    /// Rule 1, and on the owner's thread.
-    pub(crate) unsafe fn check_memory(&self, rt: *const AsxRuntime) -> Answer {
-        // SAFETY: rule 1.
-        unsafe { AsxRuntime::of(rt)? }.reserve.check(self.stores.promised())
-    }
+/// The runtime of a call that has its core.
+///
+/// # Safety
+/// Rule 1, and on the owner's thread.
+#[inline(always)]
+pub(crate) unsafe fn runtime<'a>(rt: *const AsxRuntime) -> Answer<&'a AsxRuntime> {
+    // SAFETY: rule 1.
+    unsafe { AsxRuntime::of(rt) }
 }
 
 /// Lets a task be woken from outside.
@@ -549,20 +556,55 @@ fn is_count(holds: bool) -> Checked {
     if holds { Ok(()) } else { Err(bad) }
 }
 
-/// Copies a text with a NUL behind it, as far as it fits, and answers its length.
+/// Takes a text as far as it fits, and counts all of it: nothing is allocated for one that is made
+/// on the way.
+pub(crate) struct Cut<'a> {
+    to: &'a mut [MaybeUninit<u8>],
+    size: usize,
+}
+
+impl<'a> Cut<'a> {
+    pub(crate) fn new(to: &'a mut [MaybeUninit<u8>]) -> Cut<'a> {
+        Cut { to, size: 0 }
+    }
+
+    /// How many bytes were taken.
+    pub(crate) fn written(&self) -> usize {
+        self.size.min(self.to.len())
+    }
+}
+
+impl fmt::Write for Cut<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let rest = self.to.get_mut(self.size..).unwrap_or_default();
+        rest.iter_mut().zip(text.bytes()).for_each(|(to, from)| _ = to.write(from));
+        self.size += text.len();
+        Ok(())
+    }
+}
+
+/// Writes a text with a NUL behind it, as far as it fits, and answers its length.
 ///
 /// The answer is FULL if it was cut.
-pub(crate) fn put_text(to: &mut [MaybeUninit<u8>], text: &str, size: Out<usize>) -> Answer {
-    let fits = text.len().min(to.len().saturating_sub(1));
-    let (head, tail) = to.split_at_mut_checked(fits).ok_or(Status::Internal)?;
-    for (to, from) in head.iter_mut().zip(text.bytes()) {
-        to.write(from);
-    }
-    if let Some(end) = tail.first_mut() {
+pub(crate) fn put_text(
+    to: &mut [MaybeUninit<u8>],
+    text: fmt::Arguments<'_>,
+    size: Out<usize>,
+) -> Answer {
+    let room = to.len().saturating_sub(1);
+    let (head, tail) = to.split_at_mut_checked(room).ok_or(Status::Internal)?;
+    let mut cut = Cut::new(head);
+    // It takes everything.
+    let _ = fmt::Write::write_fmt(&mut cut, text);
+    let written = cut.written();
+    let whole = cut.size;
+    let fits = whole <= room && !tail.is_empty();
+    let end = if written < room { head.get_mut(written) } else { tail.first_mut() };
+    if let Some(end) = end {
         end.write(0);
     }
-    size.set(text.len());
-    if fits == text.len() && !tail.is_empty() { Ok(()) } else { Err(Status::Full) }
+    size.set(whole);
+    if fits { Ok(()) } else { Err(Status::Full) }
 }
 
 impl AsxBody {

@@ -99,5 +99,5 @@ pub(crate) fn reason(
         size.set(message.len());
         return Ok(());
     }
-    guard::put_text(text, message, size)
+    guard::put_text(text, format_args!("{message}"), size)
 }

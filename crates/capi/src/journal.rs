@@ -85,8 +85,7 @@ export! {
                 return Err(Status::Empty);
             }
             let event = core.world.journal().events().find(|event| event.seq == seq);
-            let line = alloc::format!("{}", event.ok_or(Status::Empty)?);
-            guard::put_text(text, &line, size)
+            guard::put_text(text, format_args!("{}", event.ok_or(Status::Empty)?), size)
         }
     }
 }

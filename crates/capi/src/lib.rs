@@ -27,6 +27,7 @@ pub mod error;
 mod guard;
 
 pub mod abi;
+mod ahead;
 pub mod channel;
 pub mod config;
 mod effects;

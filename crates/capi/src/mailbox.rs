@@ -15,12 +15,13 @@
 //! is then polled once more than it had to be, which a poll must always bear.
 //!
 //! Rules of the unsafe code:
-//! 1. A segment's pointer is null or came from `Box::into_raw` in `segment_for`, which only the
-//!    owner's thread runs.
+//! 1. A segment's pointer is null or came from `Box::into_raw` in `segment_for`, of a slice of one,
+//!    which only the owner's thread runs.
 //! 2. A segment is freed by the mailbox's drop only, when nobody else has the mailbox.
 
 use crate::sync::{AtomicPtr, AtomicU32, Ordering};
 use alloc::boxed::Box;
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 use asx_kernel::arena::Key;
 use asx_kernel::status::Status;
@@ -52,7 +53,8 @@ impl Word {
     }
 }
 
-type Segment = Box<[Word]>;
+/// A box of one vector of words.
+type Segment = Vec<Word>;
 
 /// The mailbox of a runtime.
 pub(crate) struct Mailbox {
@@ -68,19 +70,28 @@ fn place(index: u32) -> (usize, usize, u32) {
 }
 
 impl Mailbox {
-    /// A mailbox with room for this many slots; it grows when it must.
-    pub(crate) fn new(slots: u32) -> Mailbox {
+    /// A mailbox without room.
+    pub(crate) fn new() -> Mailbox {
         let segments = core::array::from_fn(|_| AtomicPtr::new(null_mut()));
-        let mailbox = Mailbox { pending: AtomicU32::new(0), segments };
-        let (last, ..) = place(slots.max(1) - 1);
-        (0..=last).for_each(|segment| mailbox.segment_for(segment));
-        mailbox
+        Mailbox { pending: AtomicU32::new(0), segments }
+    }
+
+    /// Owner only: makes room for this many slots, if there is none. What was made stays when the
+    /// rest is not to be had.
+    pub(crate) fn try_reserve(&self, slots: usize) -> Result<(), TryReserveError> {
+        let last = u32::try_from(slots.max(1) - 1).unwrap_or(u32::MAX);
+        let (last, ..) = place(last);
+        let there = |segment: &usize| self.segment(*segment).is_some();
+        // Segments are made in order: of the last one the others can be told.
+        if there(&last) {
+            return Ok(());
+        }
+        (0..=last).filter(|segment| !there(segment)).try_for_each(|s| self.segment_for(s))
     }
 
     /// Owner only: whoever has this key from now on may be woken.
     pub(crate) fn publish(&self, task: Key) {
         let (segment, at, bit) = place(task.index);
-        self.segment_for(segment);
         let Some(word) = self.word(segment, at) else { return };
         if word.generation(bit) == task.generation {
             return;
@@ -152,16 +163,22 @@ impl Mailbox {
     fn segment(&self, segment: usize) -> Option<&[Word]> {
         let pointer = self.segments.get(segment)?.load(Ordering::Acquire);
         // SAFETY: rules 1 and 2: null, or a box that lives as long as the mailbox.
-        unsafe { pointer.as_ref() }.map(|segment| &**segment)
+        unsafe { pointer.as_ref() }.map(Vec::as_slice)
     }
 
-    /// Owner only: makes the segment if there is none.
-    fn segment_for(&self, segment: usize) {
-        let Some(slot) = self.segments.get(segment) else { return };
-        if slot.load(Ordering::Acquire).is_null() {
-            let words: Vec<Word> = (0..1_usize << segment).map(|_| Word::new()).collect();
-            slot.store(Box::into_raw(Box::new(words.into_boxed_slice())), Ordering::Release);
-        }
+    /// Owner only: makes the segment.
+    fn segment_for(&self, segment: usize) -> Result<(), TryReserveError> {
+        let Some(slot) = self.segments.get(segment) else { return Ok(()) };
+        let mut words = Vec::new();
+        let mut home = Vec::new();
+        words.try_reserve_exact(1 << segment)?;
+        home.try_reserve_exact(1)?;
+        words.resize_with(1 << segment, Word::new);
+        home.push(words);
+        // A vector, because it can be refused where a box cannot.
+        let home: Box<[Vec<Word>]> = home.into_boxed_slice();
+        slot.store(Box::into_raw(home).cast::<Vec<Word>>(), Ordering::Release);
+        Ok(())
     }
 }
 
@@ -171,7 +188,7 @@ impl Drop for Mailbox {
             let pointer = slot.load(Ordering::Acquire);
             if !pointer.is_null() {
                 // SAFETY: rules 1 and 2: made by `Box::into_raw`, and this is the last use.
-                drop(unsafe { Box::from_raw(pointer) });
+                drop(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(pointer, 1)) });
             }
         }
     }
@@ -183,6 +200,12 @@ mod tests {
 
     fn key(index: u32, generation: u64) -> Key {
         Key { generation, index }
+    }
+
+    fn with_room(slots: usize) -> Mailbox {
+        let mailbox = Mailbox::new();
+        mailbox.try_reserve(slots).unwrap();
+        mailbox
     }
 
     #[cfg(not(loom))]
@@ -215,8 +238,11 @@ mod tests {
     #[cfg(not(loom))]
     #[test]
     fn posts_come_out_once_by_slot_and_stale_ones_are_refused() {
-        let mailbox = Mailbox::new(1);
+        let mailbox = with_room(1);
         assert_eq!(mailbox.post(key(3, 1)), Err(Status::StaleHandle));
+        mailbox.publish(key(500, 8));
+        assert_eq!(mailbox.post(key(500, 8)), Err(Status::StaleHandle));
+        mailbox.try_reserve(501).unwrap();
         for (index, generation) in [(3, 7), (500, 8), (31, 1 << 40)] {
             mailbox.publish(key(index, generation));
         }
@@ -236,7 +262,7 @@ mod tests {
     #[cfg(not(loom))]
     #[test]
     fn what_is_not_taken_stays_and_a_new_tenant_starts_clean() {
-        let mailbox = Mailbox::new(64);
+        let mailbox = with_room(64);
         mailbox.publish(key(40, 1));
         assert_eq!(mailbox.post(key(40, 1)), Ok(()));
         mailbox.drain(|_| false);
@@ -253,7 +279,7 @@ mod tests {
     fn no_post_is_lost() {
         use loom::sync::Arc;
         loom::model(|| {
-            let mailbox = Arc::new(Mailbox::new(1));
+            let mailbox = Arc::new(with_room(1));
             let data = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
             mailbox.publish(key(0, 1));
             mailbox.publish(key(1, 2));

@@ -20,7 +20,7 @@ export! {
         let region = region.id()?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
+            core.prepare(rt, 0)?;
             out.set(AsxObligation::of(core.world.oblige(region)?));
             Ok(())
         }

@@ -7,7 +7,7 @@ use crate::abi::{
 use crate::error::{Bad, Checked, Field, field};
 use crate::guard::{self, Look, Out};
 use crate::info;
-use crate::state::Kernel;
+use crate::state::{Kernel, Role};
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Priority;
@@ -49,7 +49,7 @@ export! {
         let options = region_options(guard::options(options, NO_OPTIONS)?)?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
+            core.prepare(rt, 0)?;
             let region = core.world.open_region(parent, options)?;
             out.set(core.region_handle(region));
             Ok(())
@@ -70,7 +70,8 @@ export! {
     /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; what still lives after `force_ns`
     /// (ASX_NONE: never) is completed by force; `first` is NULL or writable: whether it was the
     /// first request. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there is no memory for
+    /// the message, without which it always goes; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_region_close(
         rt,
         region: AsxRegion,
@@ -84,6 +85,10 @@ export! {
         let message = guard::text(message)?;
         let first = Out::maybe(first)?;
         |core| {
+            core.refill(guard::runtime(rt)?);
+            if let Some(message) = message {
+                core.prepare(rt, message.len())?;
+            }
             let ask = ask(kind, message);
             let force = (force_ns != ASX_NONE).then(|| Duration::from_nanos(force_ns));
             first.set(i32::from(core.world.close_region(region, ask, force)?));
@@ -110,8 +115,17 @@ export! {
         let region = region.id()?;
         let body = body.checked()?;
         |core| {
-            core.check_memory(rt)?;
-            core.offer(body, |world, body| world.defer(region, body))
+            core.prepare(rt, 0)?;
+            core.prepare_defer(guard::runtime(rt)?, region)?;
+            let full = core.is_full(Role::Finalizer);
+            core.offer(body, Role::Finalizer, |world, body| match full {
+                // The region's own refusal comes first.
+                true => {
+                    let status = world.may_defer(region).err();
+                    Err((status.unwrap_or(Status::ResourceExhausted), body))
+                }
+                false => world.defer(region, body),
+            })
         }
     }
 
@@ -119,16 +133,18 @@ export! {
     ///
     /// Pre: `body.poll` is not NULL; `out` is writable. Thread: the owner's. Owns: as
     /// asx_region_defer. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_INVALID_TRANSITION; ASX_REGION_CLOSED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_INVALID_TRANSITION; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED without memory;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_region_spawn_finalizer(rt, region: AsxRegion, body: AsxBody, out: *mut AsxTask) {
         let region = region.id()?;
         let body = body.checked()?;
         let out = Out::new(out)?;
         |core| {
+            core.prepare(rt, 0)?;
             let spawn = |world: &mut Kernel, body| {
                 world.spawn_finalizer(region, body).map(|task| (task, body))
             };
-            let (task, body) = core.offer(body, spawn)?;
+            let (task, body) = core.offer(body, Role::Task, spawn)?;
             core.belongs(body, task);
             guard::publish(rt, task)?;
             out.set(core.task_handle(task));
@@ -228,16 +244,19 @@ export! {
     /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_WOULD_BLOCK, and the task is woken when it has closed; ASX_CANCELLED;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_region_wait(rt, region: AsxRegion, task: AsxTask, outcome: *mut i32) {
         let region = region.id()?;
         let task = task.id()?;
         let outcome = Out::new(outcome)?;
-        |core| match core.world.closed(task, region)? {
-            Poll::Pending => Err(Status::WouldBlock),
-            Poll::Ready(severity) => {
-                outcome.set(severity as i32);
-                Ok(())
+        |core| {
+            core.prepare_wait(rt, task)?;
+            match core.world.closed(task, region)? {
+                Poll::Pending => Err(Status::WouldBlock),
+                Poll::Ready(severity) => {
+                    outcome.set(severity as i32);
+                    Ok(())
+                }
             }
         }
     }

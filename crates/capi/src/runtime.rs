@@ -3,21 +3,24 @@
 use crate::abi::{
     ASX_NONE, AsxDiagnosis, AsxProgress, AsxQueuesInfo, AsxStats, AsxStatus, AsxTask,
 };
-use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, AsxConfig, Hooks};
+use crate::ahead::CREATION;
+use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, ASX_LOG_WARN, AsxConfig, Hooks};
+use crate::effects;
 use crate::error::{Bad, Checked, Field, Why};
 use crate::ghost::{ASX_GHOST_AFFINITY, ASX_GHOST_BORROW_EPOCH};
 use crate::guard::{self, AsxRuntime, Look, Out, number};
+use crate::mailbox::Mailbox;
 use crate::memory::{self, AsxAllocFn, AsxFreeFn, Reserve};
-use crate::state::Core;
+use crate::state::{Core, Kernel};
 use crate::step;
 use crate::sync::Ordering;
 use alloc::boxed::Box;
-use alloc::format;
 use asx_kernel::lanes::{Lane, Suggestion};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, InvariantViolation};
 use core::ffi::{c_char, c_void};
+use core::fmt;
 use core::mem::MaybeUninit;
 use core::time::Duration;
 
@@ -57,8 +60,9 @@ pub unsafe extern "C" fn asx_set_allocator(
 /// owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
 /// configuration must live as long. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, for a value
 /// out of range, a size that never was, or a `pool_memory` that another runtime has;
-/// ASX_RESOURCE_EXHAUSTED when the memory of a pool is not to be had, or ASX_POOLS_MOST runtimes
-/// have one.
+/// ASX_RESOURCE_EXHAUSTED when memory is not to be had, ASX_POOLS_MOST runtimes have a pool, or
+/// `pool_bytes` are too few for the limits of a strict one (the log hook is told how many, as
+/// asx_config_pool_size tells).
 ///
 /// # Safety
 /// As said under Pre.
@@ -82,23 +86,59 @@ pub unsafe extern "C" fn asx_runtime_create(
 
 fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
     config.kernel()?;
-    let owner = guard::caller(&Hooks::of(config));
+    let hooks = Hooks::of(config);
+    let owner = guard::caller(&hooks);
     memory::seal();
     let reserve = match config.flags & ASX_FLAG_POOL {
-        0 => Reserve::NONE,
-        _ => Reserve::create(config.pool_size()?, config.pool_memory)?,
+        0 => Reserve::growing(CREATION.bytes)?,
+        _ => {
+            let size = config.pool_size().inspect_err(|_| tell_need(config, &hooks))?;
+            Reserve::pool(size, config.pool_memory, config.is_strict())?
+        }
     };
     let outside = reserve.alias();
     outside.enter();
-    let core = Core::new(config);
-    let made =
-        core.map(|core| Box::into_raw(Box::new(AsxRuntime::new(config, owner, reserve, core))));
+    let made = build(config, owner, reserve);
     outside.leave();
     if made.is_err() {
         outside.release();
     }
     made
 }
+
+/// Says how large a pool must be that is too small.
+#[cold]
+fn tell_need(config: &AsxConfig, hooks: &Hooks) {
+    if let Ok(need) = config.pool_need() {
+        let text = format_args!("the pool needs {need} bytes for the limits");
+        effects::tell(hooks, ASX_LOG_WARN, text);
+    }
+}
+
+/// Makes a runtime of memory that is at hand, and everything ready in there that can be.
+fn build(config: &AsxConfig, owner: u64, reserve: Reserve) -> Answer<*mut AsxRuntime> {
+    let refused = |_| Status::ResourceExhausted;
+    reserve.check(CREATION, 0)?;
+    // Room for as many tasks as there can be, if that is not too many.
+    let slots = u32::try_from(config.max_tasks).unwrap_or(64).clamp(1, 1 << 20) as usize;
+    let mailbox = Mailbox::new();
+    reserve.strictly(|| mailbox.try_reserve(slots)).map_err(refused)?;
+    let mut core = Core::new(config)?;
+    // A journal that is not too long has its memory now; others grow.
+    let events = usize::try_from(config.max_trace).unwrap_or(usize::MAX);
+    let events = if events <= SHORT_JOURNAL { events } else { SOME_EVENTS };
+    reserve.strictly(|| core.world.journal_mut().try_reserve(events)).map_err(refused)?;
+    reserve.strictly(|| core.ghosts.try_reserve()).map_err(refused)?;
+    let rt = Box::new(AsxRuntime::new(config, owner, reserve, mailbox, core));
+    // SAFETY: rule 3 of `guard`: nobody else has it yet.
+    unsafe { rt.with(|core| core.make_room(&rt, 0, 0))? };
+    Ok(Box::into_raw(rt))
+}
+
+/// Events of a journal whose memory is reserved when the runtime is made, and how many for a longer
+/// one.
+const SHORT_JOURNAL: usize = 4096;
+const SOME_EVENTS: usize = 64;
 
 /// Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
 /// time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not
@@ -129,10 +169,10 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
         step::wind_down(runtime);
         // SAFETY: rule 3 of `guard`: the last cleanup entry has returned.
         unsafe { runtime.with(Core::end) };
-        crate::effects::perform(runtime);
+        effects::perform(runtime);
         // SAFETY: rule 3 of `guard`: the last drop callback has returned.
         unsafe { runtime.with(Core::end_storage) };
-        crate::effects::perform(runtime);
+        effects::perform(runtime);
         let outside = runtime.reserve.alias();
         // SAFETY: made by `Box::into_raw` in `create`; the caller gives it up.
         drop(unsafe { Box::from_raw(rt) });
@@ -291,9 +331,16 @@ export! {
     /// force `force_ns` later. Go on stepping until it is quiescent.
     ///
     /// Pre: `force_ns` may be ASX_NONE. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED without memory for one more than the first;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_shutdown(rt, soft_ns: u64, force_ns: u64) {
         |core| {
+            // For the first there always is what it needs.
+            if core.shut {
+                core.prepare(rt, 0)?;
+            }
+            core.shut = true;
+            core.refill(guard::runtime(rt)?);
             let force = (force_ns != ASX_NONE).then(|| Duration::from_nanos(force_ns));
             core.world.shutdown(Duration::from_nanos(soft_ns), force)
         }
@@ -337,7 +384,7 @@ export! {
         let size = Out::maybe(size)?;
         |core| {
             guard::has(cfg!(feature = "dump"))?;
-            guard::put_text(text, &core.world.dump(), size)
+            guard::put_text(text, format_args!("{}", Dump(&core.world)), size)
         }
     }
 
@@ -443,12 +490,13 @@ export! {
     /// poll under way ends: the ghost monitors watch that.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
-    /// too; ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED when a pool is used up by those that were
-    /// not ended; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// too; ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED when `max_borrows` were not ended, or
+    /// without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_borrow_begin(rt, exclusive: i32, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
+            let reserve = &guard::runtime(rt)?.reserve;
+            reserve.strictly(|| core.borrows.try_reserve())?;
             let (token, conflict) = core.borrows.begin(exclusive != 0);
             if conflict {
                 let task = core.current_handle();
@@ -471,14 +519,26 @@ export! {
     }
 }
 
+/// The tree of what lives, written where it is wanted.
+struct Dump<'a>(&'a Kernel);
+
+impl fmt::Display for Dump<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.dump_into(f);
+        Ok(())
+    }
+}
+
 /// What a check of the invariants has found, as status and text.
 fn verified(
     found: Result<(), InvariantViolation>,
     text: &mut [MaybeUninit<u8>],
     size: Out<usize>,
 ) -> Answer {
-    let told = found.as_ref().err().map(|broken| format!("{broken}")).unwrap_or_default();
-    let _ = guard::put_text(text, &told, size);
+    let _ = match &found {
+        Ok(()) => guard::put_text(text, format_args!(""), size),
+        Err(broken) => guard::put_text(text, format_args!("{broken}"), size),
+    };
     found.map_err(|broken| broken.status())
 }
 

@@ -6,15 +6,12 @@
 use crate::abi::{
     ASX_NONE, ASX_WATCHDOG_CANCELLED, ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer,
 };
-use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, ASX_LOG_WARN, AsxConfig, Line};
+use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, AsxConfig, Line, size};
 use crate::error::{Signature, Why};
 use crate::ghost::{Borrows, Ghosts};
 use crate::storage::Storage;
 use crate::store::Stores;
-use alloc::collections::VecDeque;
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::collections::{TryReserveError, VecDeque};
 use asx_kernel::arena::{Arena, Key};
 use asx_kernel::cancel::{Kind, Phase, Witness};
 use asx_kernel::choose::Seeded;
@@ -44,6 +41,16 @@ pub(crate) struct Body(Key);
 struct Kept {
     body: AsxBody,
     task: Option<TaskId>,
+    role: Role,
+}
+
+/// What a body is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Task,
+    /// It is none yet, but will be when its region finalizes.
+    Finalizer,
+    Cleanup,
 }
 
 /// The world of a runtime.
@@ -54,6 +61,16 @@ pub(crate) struct Core {
     pub(crate) world: Kernel,
     /// Every body the world has, so that none is forgotten at the end.
     bodies: Arena<Kept>,
+    /// How many of them have each role.
+    roles: [usize; 3],
+    /// How many finalizers and cleanup entries there may be.
+    most: [usize; 3],
+    /// Things that can be added before memory is looked at again.
+    pub(crate) adds: usize,
+    /// Small calls until memory is looked at again.
+    pub(crate) credit: u8,
+    /// Events that may come before memory is looked at again.
+    pub(crate) events_ahead: usize,
     pub(crate) choose: Seeded,
     pub(crate) random: DetRng,
     pub(crate) stores: Stores,
@@ -71,6 +88,8 @@ pub(crate) struct Core {
     pub(crate) stepping: bool,
     /// The call under way may let go of bodies or messages.
     pub(crate) releases: bool,
+    /// A shutdown was asked for.
+    pub(crate) shut: bool,
     /// An INTERNAL was answered: nothing may be called.
     pub(crate) broken: bool,
     /// The argument that the call under way, which fails, has found wrong late.
@@ -106,18 +125,24 @@ impl Core {
         Ok(Core {
             world: World::new(config.kernel()?),
             bodies: Arena::new(),
+            roles: [0; 3],
+            most: [usize::MAX, size(config.max_finalizers), size(config.max_cleanups)],
+            adds: 0,
+            credit: 0,
+            events_ahead: 0,
             choose: Seeded::new(config.seed, 1),
             random: DetRng::new(config.seed, u64::MAX - 1),
             stores: Stores::default(),
             storage: Storage::default(),
             keeps_storage: config.flags & ASX_FLAG_POOL == 0,
             ghosts: Ghosts::new(config.flags & ASX_FLAG_GHOSTS != 0, config.ghost.is_some()),
-            borrows: Borrows::default(),
+            borrows: Borrows::new(size(config.max_borrows)),
             current: None,
             current_body: None,
             error: None,
             stepping: false,
             releases: true,
+            shut: false,
             broken: false,
             blamed: None,
             transfer: AsxTransfer::NONE,
@@ -201,35 +226,77 @@ impl Core {
 
     #[inline(never)]
     fn let_go(&mut self) {
-        let (messages, bodies) = (self.world.take_dropped(), self.world.take_released());
-        for message in messages {
-            self.stores.free(message);
+        while let Some(queue) = self.world.pop_dropped() {
+            queue.into_iter().for_each(|message| self.stores.free(message));
         }
-        for body in bodies {
+        while let Some(unused) = self.world.next_released() {
             // What was completed by force was not noticed after a poll.
-            if let Some(task) = self.drop_body(body) {
+            if let Some(task) = self.drop_body(unused) {
                 self.after_poll(task);
             }
         }
     }
 
-    /// Keeps a body for the world.
-    pub(crate) fn keep(&mut self, body: AsxBody) -> Answer<Body> {
-        let kept = Kept { body, task: None };
-        self.bodies.insert(kept).map(Body).map_err(|_| Status::ResourceExhausted)
+    /// How many bodies have a role.
+    pub(crate) fn count(&self, role: Role) -> usize {
+        let [tasks, finalizers, cleanups] = self.roles;
+        match role {
+            Role::Task => tasks,
+            Role::Finalizer => finalizers,
+            Role::Cleanup => cleanups,
+        }
+    }
+
+    /// How many bodies there are.
+    pub(crate) fn bodies(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// Whether the limit of a role is reached.
+    pub(crate) fn is_full(&self, role: Role) -> bool {
+        self.most.get(role as usize).is_some_and(|most| self.count(role) >= *most)
+    }
+
+    /// Makes room for so many bodies more, and for all of them to be let go of at once.
+    pub(crate) fn reserve_bodies(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.bodies.try_reserve(more)?;
+        let all = self.bodies.len() + more;
+        self.dropped.try_reserve(all.saturating_sub(self.dropped.len()))
+    }
+
+    /// Makes room for what is to be told of all watchdogs, and of so many more: each may cancel
+    /// and end by force at the same instant.
+    pub(crate) fn reserve_watchdogs(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let told = if self.watches { 2 * (self.watchdogs.all.len() + more) } else { 0 };
+        self.watched.try_reserve(told.saturating_sub(self.watched.len()))
+    }
+
+    /// A body has taken a role, or left it.
+    fn counts(&mut self, role: Role, change: isize) {
+        if let Some(count) = self.roles.get_mut(role as usize) {
+            *count = count.saturating_add_signed(change);
+        }
     }
 
     /// Gives a body to the world, with `offer`; a refused one is forgotten, and stays the caller's.
     pub(crate) fn offer<T>(
         &mut self,
         body: AsxBody,
+        role: Role,
         offer: impl FnOnce(&mut Kernel, Body) -> Offer<Body, T>,
     ) -> Answer<T> {
-        let body = self.keep(body)?;
-        offer(&mut self.world, body).map_err(|(status, Body(key))| {
-            self.bodies.remove(key);
-            status
-        })
+        let kept = Kept { body, task: None, role };
+        let key = self.bodies.insert(kept).map_err(|_| Status::ResourceExhausted)?;
+        match offer(&mut self.world, Body(key)) {
+            Ok(taken) => {
+                self.counts(role, 1);
+                Ok(taken)
+            }
+            Err((status, Body(key))) => {
+                self.bodies.remove(key);
+                Err(status)
+            }
+        }
     }
 
     /// What a body is, and the task it is of, if known.
@@ -239,35 +306,34 @@ impl Core {
 
     /// The world has taken a body for a task, which may be woken from outside from now on.
     pub(crate) fn belongs(&mut self, body: Body, task: TaskId) {
-        if let Some(kept) = self.bodies.get_mut(body.0) {
-            kept.task = Some(task);
+        let Some(kept) = self.bodies.get_mut(body.0) else { return };
+        kept.task = Some(task);
+        if kept.role == Role::Finalizer {
+            kept.role = Role::Task;
+            self.counts(Role::Finalizer, -1);
+            self.counts(Role::Task, 1);
         }
     }
 
     /// A body is not needed any more: its drop callback is due. The task it is of, if known.
     pub(crate) fn drop_body(&mut self, body: Body) -> Option<TaskId> {
-        let Kept { body, task } = self.bodies.remove(body.0)?;
+        let Kept { body, task, role } = self.bodies.remove(body.0)?;
+        self.counts(role, -1);
         self.dropped.push_back(body);
         task
     }
 
-    /// How many bodies are kept.
-    pub(crate) fn bodies(&self) -> usize {
-        self.bodies.len()
+    /// Has a line told to whoever listens, if there is memory for it.
+    pub(crate) fn tell(&mut self, line: Line) {
+        if cfg!(feature = "dump") && self.logs && self.lines.try_reserve(1).is_ok() {
+            self.lines.push_back(line);
+        }
     }
 
     /// None is needed any more.
     pub(crate) fn drop_bodies(&mut self) {
-        let all: Vec<_> = self.bodies.iter().map(|(key, _)| Body(key)).collect();
-        for body in all {
-            self.drop_body(body);
-        }
-    }
-
-    /// A line for people, if somebody listens.
-    pub(crate) fn log(&mut self, level: i32, line: impl FnOnce() -> String) {
-        if cfg!(feature = "dump") && self.logs {
-            self.lines.push_back((level, line()));
+        for at in 0..self.bodies.slots() as u32 {
+            let _ = self.bodies.key_at(at).and_then(|key| self.drop_body(Body(key)));
         }
     }
 
@@ -328,21 +394,22 @@ impl Core {
         let ask = Ask { kind: Kind::Timeout, message: Some("watchdog".into()) };
         self.world.cancel_task(task, ask)?;
         self.watchdogs.expired += 1;
-        self.tell_watchdog(task, ASX_WATCHDOG_CANCELLED, "was not kicked in time");
+        self.tell_watchdog(task, ASX_WATCHDOG_CANCELLED);
         Ok(())
     }
 
     fn force_watched(&mut self, task: TaskId) {
-        self.tell_watchdog(task, ASX_WATCHDOG_FORCED, "did not stop in time and is ended by force");
+        self.tell_watchdog(task, ASX_WATCHDOG_FORCED);
         self.watchdogs.forced += 1;
         let _ = self.world.force_task(task);
     }
 
-    fn tell_watchdog(&mut self, task: TaskId, stage: i32, line: &str) {
+    fn tell_watchdog(&mut self, task: TaskId, stage: i32) {
         if self.watches {
+            // Room was made when the watchdog was.
             self.watched.push_back((self.task_handle(task), stage));
         }
-        self.log(ASX_LOG_WARN, || format!("watchdog: {task} {line}"));
+        self.tell(Line::Watchdog(task, stage));
     }
 
     /// Tasks cancelled by their watchdog so far.

@@ -11,14 +11,13 @@ use crate::abi::{
     ASX_NONE, ASX_NOW, ASX_POLL_CANCELLED, ASX_POLL_FAILED, ASX_POLL_PENDING, ASX_POLL_READY,
     AsxBody, AsxProgress, AsxTask,
 };
-use crate::config::ASX_LOG_WARN;
+use crate::config::Line;
 use crate::effects;
 use crate::error::{Checked, Fault, Signature, Why, check};
 use crate::ghost::ASX_GHOST_BORROW_ACROSS_POLL;
 use crate::guard::{AsxRuntime, Look, caught};
 use crate::mailbox::Mailbox;
 use crate::state::{Body, Core};
-use alloc::format;
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::lanes::Lane;
@@ -143,7 +142,7 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
     let mut run = Run { polls: 0, last: None, idle: false };
     while run.polls < bound.polls {
         // SAFETY: rule 3: no callback runs now.
-        let next = unsafe { rt.with(|core| core.begin_poll(&rt.mailbox)) };
+        let next = unsafe { rt.with(|core| core.begin_poll(rt)) };
         let turn = match next {
             Next::Poll(turn) => turn,
             Next::Wait(until) => {
@@ -194,6 +193,7 @@ impl Core {
         self.may_run(call)?;
         self.stepping = true;
         self.note_strays(rt);
+        self.refill(rt);
         // The kernel looks at its timers before each poll anyway.
         if now > self.world.now() {
             self.world.set_now(now);
@@ -222,7 +222,7 @@ impl Core {
         self.collect();
         let cut = self.world.cleanups_cut() + self.bodies() as u64;
         if cut > 0 {
-            self.log(ASX_LOG_WARN, || format!("destroyed: {cut} cleanup entries were cut off"));
+            self.tell(Line::CutOff(cut));
         }
     }
 
@@ -248,7 +248,9 @@ impl Core {
     /// Whom to poll next. Part of the loop that asks, so that the answer is not written and read
     /// again.
     #[cfg_attr(feature = "inline", inline(always))]
-    fn begin_poll(&mut self, mailbox: &Mailbox) -> Next {
+    fn begin_poll(&mut self, rt: &AsxRuntime) -> Next {
+        self.feed_journal(rt);
+        let mailbox = &rt.mailbox;
         self.before_step(mailbox);
         let now = self.world.now();
         match self.world.next(now, &mut self.choose) {

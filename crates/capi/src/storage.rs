@@ -123,8 +123,14 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// Makes room for a piece, and takes nothing yet.
-    fn reserve(&mut self, region: RegionId, size: usize, align: usize, guard: usize) -> Answer {
+    /// Makes room for a piece, and takes nothing yet. Whether that took a chunk.
+    fn reserve(
+        &mut self,
+        region: RegionId,
+        size: usize,
+        align: usize,
+        guard: usize,
+    ) -> Answer<bool> {
         let exhausted = |_| Status::ResourceExhausted;
         let at = match self.find(region) {
             Ok(at) => at,
@@ -139,10 +145,13 @@ impl Storage {
         let whole = size.checked_add(guard).ok_or(Status::ResourceExhausted)?;
         if guard > 0 {
             holding.guards.try_reserve(1).map_err(exhausted)?;
+            // A close allocates nothing: all that is held may have to be kept.
+            self.kept.try_reserve(self.holdings.len()).map_err(exhausted)?;
         }
+        let holding = self.holdings.get_mut(at).ok_or(Status::Internal)?;
         let last = holding.chunks.last();
         if last.is_some_and(|last| last.place(whole, align).is_some()) {
-            return Ok(());
+            return Ok(false);
         }
         let next = last.map_or(CHUNK.0, |last| last.size.saturating_mul(2).min(CHUNK.1));
         holding.chunks.try_reserve(1).map_err(exhausted)?;
@@ -154,7 +163,7 @@ impl Storage {
             least => Chunk::new(least),
         };
         holding.chunks.push(chunk?);
-        Ok(())
+        Ok(true)
     }
 
     /// Takes the piece that room was made for.
@@ -213,14 +222,15 @@ impl Core {
         if self.world.region_handle(region)?.allows(RegionState::Closed.mask()) {
             return Err(Status::RegionClosed);
         }
-        let promised = self.stores.promised();
-        rt.reserve.check(promised)?;
         let guard = if self.ghosts.is_on() { GUARD.0 } else { 0 };
         let storage = &mut self.storage;
         let bytes = size.checked_next_multiple_of(align).ok_or(Status::ResourceExhausted)?;
         let made = rt.reserve.strictly(|| storage.reserve(region, size, align, guard));
-        let made = made.and_then(|()| rt.reserve.check(promised));
-        let counted = made.and_then(|()| self.world.use_storage(region, bytes));
+        // What lives must still be able to end, and what channels were promised be theirs.
+        let promised = self.stores.promised();
+        let left =
+            made.and_then(|more| if more { self.make_room(rt, 0, promised) } else { Ok(()) });
+        let counted = left.and_then(|()| self.world.use_storage(region, bytes));
         counted.inspect_err(|_| self.storage.undo(region))?;
         self.storage.take(region, size, align, guard)
     }
@@ -258,8 +268,9 @@ impl Core {
         for chunk in &mut holding.chunks {
             chunk.fill(0, chunk.size, POISON);
         }
-        if self.keeps_storage && self.storage.kept.try_reserve(1).is_ok() {
-            self.storage.kept.push(holding);
+        let kept = &mut self.storage.kept;
+        if self.keeps_storage && kept.len() < kept.capacity() {
+            kept.push(holding);
             self.look_at_kept(MOST_KEPT);
         }
     }

@@ -9,14 +9,14 @@ use alloc::vec::Vec;
 use asx_kernel::ids::ChannelId;
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, size_of};
 
 /// The size of most elements, numbers and pointers, which are copied without a call.
 const WORD: usize = 8;
 
 /// What the kernel may need for a slot of a channel: a permit or a message, its tables growing by
 /// doubling. Measured, with room to spare: see the tests in C.
-const PER_SLOT: usize = 320;
+const PER_SLOT: usize = 640;
 
 /// The blocks, by the slot of their channel.
 #[derive(Default)]
@@ -53,6 +53,12 @@ impl Block {
         bytes.try_reserve_exact(size).map_err(|_| Status::ResourceExhausted)?;
         free.try_reserve_exact(slots as usize).map_err(|_| Status::ResourceExhausted)?;
         Ok(Block { element, slots, made: 0, bytes, free })
+    }
+
+    /// Bytes that such a block needs, and its channel may come to need in the kernel.
+    pub(crate) fn need(capacity: usize, element: usize) -> usize {
+        let each = element.saturating_add(size_of::<u32>() + PER_SLOT);
+        capacity.saturating_add(1).saturating_mul(each)
     }
 
     /// Bytes that its channel may come to need in the kernel.
@@ -130,6 +136,12 @@ fn copy_out(from: &[u8], to: &mut [MaybeUninit<u8>]) {
 }
 
 impl Stores {
+    /// Makes room for the block of a channel whose slot is below this.
+    pub(crate) fn try_reserve(&mut self, slots: usize) -> Answer {
+        let more = slots.saturating_sub(self.blocks.len());
+        self.blocks.try_reserve(more).map_err(|_| Status::ResourceExhausted)
+    }
+
     /// Gives a channel its block, in place of that of the slot's last tenant.
     pub(crate) fn insert(&mut self, channel: ChannelId, block: Block) {
         let at = channel.0.index as usize;

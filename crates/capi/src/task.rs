@@ -10,7 +10,7 @@ use crate::ghost::{ASX_GHOST_DOUBLE_CANCEL, ASX_GHOST_STALE};
 use crate::guard::{self, Look, Out};
 use crate::info;
 use crate::region::{ask, budget};
-use crate::state::{Core, Kernel};
+use crate::state::{Core, Kernel, Role};
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
 use asx_kernel::outcome::{Lattice, Stop};
@@ -49,11 +49,11 @@ export! {
         let kernels = task_options(&options)?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
+            core.prepare(rt, 0)?;
             let spawn = |world: &mut Kernel, body| {
                 world.spawn(region, kernels, body).map(|task| (task, body))
             };
-            let (task, body) = core.offer(body, spawn)?;
+            let (task, body) = core.offer(body, Role::Task, spawn)?;
             core.belongs(body, task);
             core.spawned(task, &options);
             guard::publish(rt, task)?;
@@ -79,7 +79,7 @@ export! {
         let message = guard::text(message)?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
+            core.prepare(rt, message.map_or(0, str::len))?;
             let task = core.world.spawn_failed(region, task_error(status, message))?;
             out.set(core.task_handle(task));
             Ok(())
@@ -104,7 +104,8 @@ export! {
     /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
     /// whether it was the first request to a living task. Thread: the owner's. Owns: nothing is
     /// kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when
-    /// the cancel queue is full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// the cancel queue is full, or there is no memory for the message; ASX_AFFINITY_VIOLATION;
+    /// ASX_REENTRANT.
     fn asx_task_cancel(
         rt,
         task: AsxTask,
@@ -117,6 +118,9 @@ export! {
         let message = guard::text(message)?;
         let first = Out::maybe(first)?;
         |core| {
+            if let Some(message) = message {
+                core.prepare(rt, message.len())?;
+            }
             let asked = core.world.cancel_task(id, ask(kind, message));
             if asked == Ok(false) {
                 let by = core.current_handle();
@@ -197,7 +201,7 @@ export! {
                     _ => None,
                 },
             };
-            guard::put_text(text, &found.ok_or(Status::Empty)?, size)
+            guard::put_text(text, format_args!("{}", found.ok_or(Status::Empty)?), size)
         }
     }
 
@@ -337,11 +341,16 @@ export! {
         let task = task.id()?;
         let body = body.checked()?;
         |core| {
-            core.check_memory(rt)?;
+            core.prepare(rt, 0)?;
+            core.prepare_task(guard::runtime(rt)?, task)?;
+            if core.is_full(Role::Cleanup) {
+                core.living(task)?;
+                return Err(Status::ResourceExhausted);
+            }
             let push = |world: &mut Kernel, body| {
                 world.push_cleanup(task, body).map(|()| body)
             };
-            let body = core.offer(body, push)?;
+            let body = core.offer(body, Role::Cleanup, push)?;
             core.belongs(body, task);
             guard::publish(rt, task)
         }
@@ -358,7 +367,7 @@ export! {
         let when = when.checked()?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
+            core.prepare(rt, 0)?;
             out.set(AsxTimer::of(core.world.sleep(task, when)?));
             Ok(())
         }
@@ -383,16 +392,19 @@ export! {
     /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
     /// ASX_WOULD_BLOCK, and the task is woken when it has ended; ASX_CANCELLED;
     /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_join(rt, task: AsxTask, target: AsxTask, outcome: *mut i32) {
         let task = task.id()?;
         let target = target.id()?;
         let outcome = Out::new(outcome)?;
-        |core| match core.world.join(task, target)? {
-            Poll::Pending => Err(Status::WouldBlock),
-            Poll::Ready(severity) => {
-                outcome.set(severity as i32);
-                Ok(())
+        |core| {
+            core.prepare_wait(rt, task)?;
+            match core.world.join(task, target)? {
+                Poll::Pending => Err(Status::WouldBlock),
+                Poll::Ready(severity) => {
+                    outcome.set(severity as i32);
+                    Ok(())
+                }
             }
         }
     }
@@ -401,12 +413,16 @@ export! {
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_WOULD_BLOCK, and the
     /// task is woken when it begins; ASX_CANCELLED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED without memory;
+    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_stopping(rt, task: AsxTask) {
         let task = task.id()?;
-        |core| match core.world.stopping(task)? {
-            Poll::Pending => Err(Status::WouldBlock),
-            Poll::Ready(()) => Ok(()),
+        |core| {
+            core.prepare_wait(rt, task)?;
+            match core.world.stopping(task)? {
+                Poll::Pending => Err(Status::WouldBlock),
+                Poll::Ready(()) => Ok(()),
+            }
         }
     }
 
@@ -416,7 +432,7 @@ export! {
     /// Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
     /// 4096 bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
     /// ASX_INVALID_ARGUMENT; ASX_INVALID_TRANSITION when this task is not being polled;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_RESOURCE_EXHAUSTED without memory for it; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_set_error(rt, task: AsxTask, status: i32, message: *const c_char) {
         let task = task.id()?;
         let status = error_status(status)?;
@@ -425,6 +441,7 @@ export! {
             if core.current != Some(task) {
                 return Err(Status::InvalidTransition);
             }
+            core.prepare(rt, message.map_or(0, str::len))?;
             core.error = Some(task_error(status, message));
             Ok(())
         }
@@ -437,12 +454,13 @@ export! {
     /// as it is.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
+    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
+    /// without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
     fn asx_task_set_watchdog(rt, task: AsxTask, span_ns: u64, grace_ns: u64) {
         let task = task.id()?;
         |core| {
             core.living(task)?;
+            core.prepare(rt, 0)?;
             core.watch(task, (span_ns != ASX_NONE).then_some(span_ns), grace_ns);
             Ok(())
         }

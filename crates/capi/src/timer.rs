@@ -27,7 +27,7 @@ export! {
         let wakes = guard::maybe(wakes, AsxTask::id)?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
+            core.prepare(rt, 0)?;
             out.set(AsxTimer::of(core.keeps_all().world.arm(region, when, wakes)?));
             Ok(())
         }
@@ -68,7 +68,7 @@ export! {
         let wakes = guard::maybe(wakes, AsxTask::id)?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
+            core.prepare(rt, 0)?;
             out.set(AsxTimer::of(core.world.update_timer(old.id(), region, when, wakes)?));
             Ok(())
         }

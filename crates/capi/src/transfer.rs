@@ -6,11 +6,10 @@
 //! them: odd while they are being written, another one afterwards.
 
 use crate::abi::{AsxStatus, AsxTransfer};
-use crate::config::ASX_LOG_INFO;
+use crate::config::Line;
 use crate::effects;
 use crate::guard::{self, AsxRuntime, Look, Out, number};
 use crate::state::Core;
-use alloc::format;
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::mem::size_of;
@@ -175,8 +174,7 @@ impl Core {
         }
         self.ghosts.end_call();
         self.transfer = AsxTransfer { from, to, epoch: self.transfer.epoch + 1, ..self.transfer };
-        let AsxTransfer { epoch, .. } = self.transfer;
-        self.log(ASX_LOG_INFO, || format!("transfer {epoch}: from thread {from} to {to}"));
+        self.tell(Line::Transfer(self.transfer));
         Ok(self.transfer)
     }
 }

@@ -49,9 +49,10 @@ export! {
         let task = task.id()?;
         let out = Out::new(out)?;
         |core| {
-            core.check_memory(rt)?;
             core.room_for_witness()?;
+            core.prepare(rt, 0)?;
             let witness = core.world.kept_task(task)?.witness.ok_or(Status::Empty)?;
+            core.witnesses.try_reserve(1).map_err(|_| Status::ResourceExhausted)?;
             let phase = witness.phase;
             let key = core.witnesses.insert(witness).map_err(|_| Status::ResourceExhausted)?;
             out.set(AsxWitness::of(key, phase));

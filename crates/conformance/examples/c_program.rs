@@ -1,5 +1,6 @@
 //! Prints a C program that makes the calls of the corpus again, as the host `c` made them, and
-//! wants the same fingerprints: `cargo run -p asx-conformance --example c_program`.
+//! wants the same fingerprints: `cargo run -p asx-conformance --example c_program`. Compiled with
+//! `FAULTS` it does so with an allocator that fails.
 
 use asx_conformance::{corpus, parse_str};
 use std::sync::Arc;
@@ -9,6 +10,13 @@ const LONGEST: usize = 200_000;
 
 const TOP: &str = r#"/* Made from the conformance corpus. */
 #include "check.h"
+
+#ifdef FAULTS
+#include "faults.h"
+#else
+#define FIXTURE(name) name()
+#define BEGIN() (void)0
+#define END() puts("fixtures: ok")
 
 #define WANT(wanted, call)                                                                         \
     do {                                                                                           \
@@ -26,6 +34,7 @@ const TOP: &str = r#"/* Made from the conformance corpus. */
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)
+#endif
 
 static asx_region out_region;
 static asx_task out_task;
@@ -56,6 +65,7 @@ fn main() {
     println!("    (void)out_region; (void)out_task; (void)out_obligation; (void)out_channel;");
     println!("    (void)out_permit; (void)out_timer; (void)out_int; (void)out_number;");
     println!("    (void)out_bytes;");
-    names.iter().for_each(|name| println!("    {name}();"));
-    println!("    puts(\"fixtures: {} ok\");\n    return 0;\n}}", names.len());
+    println!("    BEGIN();");
+    names.iter().for_each(|name| println!("    FIXTURE({name});"));
+    println!("    END();\n    return 0;\n}}");
 }

@@ -4,6 +4,7 @@
 //! object's creation ordinal (1, 2, 3, ..), which the journal uses as the object's id: it does not
 //! depend on how slots are reused, so every host agrees on it.
 
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
 /// Where a value lives, and which of the slot's tenants it is.
@@ -67,6 +68,15 @@ impl<T> Arena<T> {
         Ok(Key { generation, index })
     }
 
+    /// Makes room for this many more values, and for all of them to be removed again: neither
+    /// allocates then. Nothing has changed when it fails.
+    pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let fresh = more.saturating_sub(self.free.len());
+        self.slots.try_reserve(fresh)?;
+        let all = self.slots.len().saturating_add(fresh);
+        self.free.try_reserve(all.saturating_sub(self.free.len()))
+    }
+
     /// The value, unless the key is stale.
     pub fn get(&self, key: Key) -> Option<&T> {
         let slot = self.slots.get(key.index as usize);
@@ -104,6 +114,8 @@ impl<T> Arena<T> {
         len(&self) -> usize = self.slots.len() - self.free.len();
         /// Whether nothing lives.
         is_empty(&self) -> bool = self.len() == 0;
+        /// How many slots there are, used or free: indices are below.
+        slots(&self) -> usize = self.slots.len();
     }
 
     /// All values in slot order.
@@ -136,6 +148,19 @@ mod tests {
         *arena.get_mut(c).unwrap() = 'd';
         assert_eq!(arena.iter().collect::<Vec<_>>(), [(c, &'d'), (b, &'b')]);
         assert_eq!(arena.len(), 2);
+    }
+
+    #[test]
+    fn what_was_reserved_is_there() {
+        let mut arena: Arena<u64> = Arena::new();
+        arena.try_reserve(5).unwrap();
+        let room = (arena.slots.capacity(), arena.free.capacity());
+        let keys: Vec<_> = (0..5).map(|n| arena.insert(n).unwrap()).collect();
+        keys.iter().for_each(|key| _ = arena.remove(*key));
+        assert_eq!((arena.slots.capacity(), arena.free.capacity()), room);
+        assert_eq!(arena.slots(), 5);
+        assert!(arena.try_reserve(usize::MAX).is_err());
+        assert_eq!((arena.slots.capacity(), arena.free.capacity()), room);
     }
 
     #[test]

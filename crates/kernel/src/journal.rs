@@ -12,7 +12,7 @@ use crate::outcome::Severity;
 use crate::region::RegionState;
 use crate::task::TaskState;
 use crate::time::Time;
-use alloc::collections::VecDeque;
+use alloc::collections::{TryReserveError, VecDeque};
 use core::fmt;
 
 /// One field's value.
@@ -259,6 +259,8 @@ pub struct Journal {
     folded: u64,
     next_seq: u64,
     lost: u64,
+    /// It grows when its host makes room, and not by itself.
+    fixed: bool,
     /// Nothing is recorded.
     off: bool,
 }
@@ -274,6 +276,7 @@ impl Journal {
             folded: 0,
             next_seq: 0,
             lost: 0,
+            fixed: false,
             off: false,
         }
     }
@@ -283,6 +286,13 @@ impl Journal {
         Journal { off: true, ..Journal::new(0, WhenFull::Overwrite) }
     }
 
+    /// Makes room for this many more events, as far as the capacity goes; from the first call on
+    /// the journal does not grow by itself, and what finds no room is as beyond the capacity.
+    pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.fixed = true;
+        self.events.try_reserve(more.min(self.capacity.saturating_sub(self.events.len())))
+    }
+
     /// Appends an event, unless the journal is off.
     pub fn record(&mut self, time: Time, subject: Subject, kind: EventKind) {
         if self.is_off() {
@@ -290,7 +300,8 @@ impl Journal {
         }
         let event = Event { seq: self.next_seq, time, subject, kind };
         self.next_seq += 1;
-        if self.events.len() >= self.capacity {
+        let room = if self.fixed { self.events.capacity() } else { usize::MAX };
+        if self.events.len() >= self.capacity.min(room) {
             self.lost += 1;
             let oldest = match self.when_full {
                 WhenFull::Refuse => None,
@@ -337,6 +348,12 @@ impl Journal {
             self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity;
         /// The retained events, oldest first.
         events(&self) -> impl ExactSizeIterator<Item = &Event> = self.events.iter();
+        /// Events for which there is room, before anything is allocated or overwritten; none are
+        /// wanted beyond the capacity.
+        room(&self) -> usize = match !self.is_off() && self.events.len() < self.capacity {
+            true => self.events.capacity() - self.events.len(),
+            false => usize::MAX,
+        };
         /// How many events were recorded.
         recorded(&self) -> u64 = self.next_seq;
         /// How many of them were not retained.
@@ -372,5 +389,23 @@ mod tests {
         subject.visit(|name, id| shown.push((name, id)));
         let expected = [("task", None), ("region", Some(2)), ("timer", None), ("channel", Some(4))];
         assert_eq!(shown, expected);
+    }
+    #[test]
+    fn a_journal_that_is_given_room_keeps_to_it_and_its_digest_does_not_tell() {
+        let mut free = Journal::new(1000, WhenFull::Overwrite);
+        let mut fixed = free.clone();
+        fixed.try_reserve(4).unwrap();
+        let room = fixed.room();
+        assert!((4..1000).contains(&room));
+        for n in 0..room as u64 + 3 {
+            for journal in [&mut free, &mut fixed] {
+                journal.record(Time::from_nanos(n), Subject::default(), EventKind::SoftStop {});
+            }
+        }
+        assert_eq!((fixed.lost(), free.lost()), (3, 0));
+        assert_eq!((fixed.room(), fixed.digest()), (0, free.digest()));
+        fixed.try_reserve(1).unwrap();
+        assert!(fixed.room() > 0);
+        assert_eq!(Journal::new(0, WhenFull::Refuse).room(), usize::MAX);
     }
 }

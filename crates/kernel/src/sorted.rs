@@ -14,7 +14,7 @@ pub use vectors::{Map, Set};
 #[cfg(any(not(feature = "trees"), test))]
 pub mod vectors {
     use alloc::vec::Vec;
-    use core::ops::RangeInclusive;
+    use core::ops::{Bound, RangeBounds};
 
     /// A map as a vector, sorted by key.
     #[derive(Clone, Debug)]
@@ -27,6 +27,9 @@ pub mod vectors {
     /// What walks along entries.
     pub type Entries<'a, K, V> =
         core::iter::Map<core::slice::Iter<'a, (K, V)>, fn(&(K, V)) -> (&K, &V)>;
+
+    /// What walks along a set.
+    pub type Members<'a, T> = core::iter::Map<Entries<'a, T, ()>, fn((&'a T, &'a ())) -> &'a T>;
 
     impl<K, V> Map<K, V> {
         getters! {
@@ -104,10 +107,23 @@ pub mod vectors {
         }
 
         /// The entries whose keys are in the range, in order.
-        pub fn range(&self, keys: RangeInclusive<K>) -> Entries<'_, K, V> {
-            let start = self.find(keys.start()).unwrap_or_else(|at| at);
-            let end = self.find(keys.end()).map_or_else(|at| at, |at| at + 1);
+        pub fn range(&self, keys: impl RangeBounds<K>) -> Entries<'_, K, V> {
+            let start = match keys.start_bound() {
+                Bound::Included(key) => self.place(key, false),
+                Bound::Excluded(key) => self.place(key, true),
+                Bound::Unbounded => 0,
+            };
+            let end = match keys.end_bound() {
+                Bound::Included(key) => self.place(key, true),
+                Bound::Excluded(key) => self.place(key, false),
+                Bound::Unbounded => self.len(),
+            };
             self.0.get(start..end).unwrap_or_default().iter().map(parts)
+        }
+
+        /// How many entries lie before a key, or up to it.
+        fn place(&self, key: &K, with: bool) -> usize {
+            self.find(key).map_or_else(|at| at, |at| at + usize::from(with))
         }
     }
 
@@ -143,6 +159,11 @@ pub mod vectors {
         /// Takes one out; false if it was not there.
         pub fn remove(&mut self, value: &T) -> bool {
             self.0.remove(value).is_some()
+        }
+
+        /// Those in the range, in order.
+        pub fn range(&self, values: impl RangeBounds<T>) -> Members<'_, T> {
+            self.0.range(values).map(|(value, ())| value)
         }
 
         /// Whether it is there.
@@ -184,6 +205,7 @@ mod tests {
     use super::vectors::{Map, Set};
     use crate::rng::DetRng;
     use alloc::collections::{BTreeMap, BTreeSet};
+    use core::ops::Bound::{Excluded, Included, Unbounded};
     use std::vec::Vec;
 
     /// Few keys, so that the same comes up again.
@@ -204,6 +226,10 @@ mod tests {
             assert_eq!((ours.len(), ours.is_empty()), (tree.len(), tree.is_empty()));
             assert_eq!(ours.first(), tree.first());
             assert!(ours.iter().eq(&tree));
+            for from in [Unbounded, Included(key), Excluded(key)] {
+                assert!(ours.range((from, Unbounded)).eq(tree.range((from, Unbounded))));
+                assert!(ours.range((Unbounded, from)).eq(tree.range((Unbounded, from))));
+            }
         }
         let more = [KEYS + 1, 0, KEYS + 1];
         ours.extend(more);

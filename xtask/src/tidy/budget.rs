@@ -2,7 +2,7 @@
 
 use super::{Findings, Tree};
 
-const KERNEL_LINES: usize = 6800;
+const KERNEL_LINES: usize = 7200;
 
 /// The lines of code of the kernel: no tests, no comments, no blank lines.
 pub(super) fn kernel_lines(tree: &Tree, findings: &mut Findings) {
@@ -37,8 +37,8 @@ mod tests {
                 ],
             )
         };
-        let what = "the kernel has 6800 lines of code without tests and comments; less than 6800";
-        assert_eq!(count(5800), [format!("crates/kernel/src/lib.rs:1: {what}")]);
-        assert!(count(5799).is_empty());
+        let what = "the kernel has 7200 lines of code without tests and comments; less than 7200";
+        assert_eq!(count(6200), [format!("crates/kernel/src/lib.rs:1: {what}")]);
+        assert!(count(6199).is_empty());
     }
 }

@@ -212,6 +212,19 @@ static void configurations_are_checked(void)
     REFUSED(struct_size = 13, "struct_size");
     REFUSED(pool_memory = memory, "pool_bytes");
     REFUSED(pool_bytes = 16, "pool_bytes");
+    REFUSED(flags &= ~ASX_FLAG_POOL, "flags");
+    REFUSED(max_tasks = ASX_NONE, "max_tasks");
+    /* A strict pool must be large enough for the limits. */
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    OK(asx_config_pool_size(&config, &config.pool_bytes));
+    refused(&config, "none");
+    --config.pool_bytes;
+    refused(&config, "pool_bytes");
+    EQUAL(error.status, ASX_RESOURCE_EXHAUSTED);
+    config.flags &= ~ASX_FLAG_STRICT;
+    refused(&config, "none");
+    config.pool_bytes = 16;
+    refused(&config, "pool_bytes");
     config.pool_bytes = sizeof memory / 2;
     config.pool_memory = memory + 1;
     refused(&config, "pool_memory");

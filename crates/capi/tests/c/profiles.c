@@ -73,13 +73,19 @@ static void pools(void)
     ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
     config.pool_memory = memory;
     config.pool_bytes = 64;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_RESOURCE_EXHAUSTED);
     /* Memory without its size, or without a pool to use it, is a mistake. */
     config.pool_bytes = 0;
     ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
     config.pool_bytes = size;
     config.flags &= ~(uint32_t)ASX_FLAG_POOL;
     ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    /* So is strictness without a pool. */
+    config.pool_memory = NULL;
+    config.pool_bytes = 0;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    config.pool_memory = memory;
+    config.pool_bytes = size;
     config.flags |= ASX_FLAG_POOL;
     OK(asx_config_pool_size(&config, &needed));
     EQUAL(needed > stats.pool_peak && needed <= size, 1);
@@ -175,11 +181,15 @@ static void small_pools(void)
     config.pool_bytes = 512 * 1024;
     config.max_tasks = 10000;
     config.max_ready = 10000;
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_RESOURCE_EXHAUSTED);
+    /* Tasks that are over count no more, but are kept until they are released. */
+    config = config_of(ASX_PROFILE_EMBEDDED);
     rt = runtime_of(&config);
-    for (made = 0; made < 10000; ++made)
-        if (asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), NULL, &task) != ASX_OK)
+    for (made = 0; made < 10000; ++made) {
+        if (asx_task_spawn_failed(rt, root(rt), -1, "a text", &task) != ASX_OK)
             break;
-    EQUAL(made > 10 && made < 10000, 1);
+    }
+    EQUAL(made > 100 && made < 10000, 1);
     verify(rt);
     OK(asx_runtime_destroy(rt));
 }

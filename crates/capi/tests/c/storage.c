@@ -68,11 +68,10 @@ static void until_closed(uint32_t flags)
     void *out = &config;
     uint64_t counted = 0;
     long before;
-    int i;
-    config.flags |= flags;
+    int i, round;
+    config.flags |= flags | ASX_FLAG_NO_JOURNAL; /* which would grow */
     rt = runtime_of(&config);
     region = open_region(rt);
-    before = blocks;
     for (i = 0; i < PIECES; ++i) {
         size_t size = (size_t)(1 + i * 7 % 300), align = (size_t)1 << i % 13;
         OK(asx_region_alloc(rt, region, size, align, &out));
@@ -88,7 +87,6 @@ static void until_closed(uint32_t flags)
         for (at = 0; at < 1 + i * 7 % 300; ++at)
             EQUAL(pieces[i][at], (unsigned char)i);
     }
-    EQUAL(blocks > before + 8, 1);
     /* Counted and taken are the same account. */
     OK(asx_region_use_storage(rt, region, 100));
     EQUAL(in_use(rt, region), counted + 100);
@@ -98,11 +96,20 @@ static void until_closed(uint32_t flags)
     ANSWERS(asx_region_alloc(rt, region, 1, 1, &out), ASX_REGION_CLOSED);
     EQUAL(out == NULL, 1);
     EQUAL(ghosts(rt), flags & ASX_FLAG_GHOSTS ? 1 : 0);
-    if (flags == 0) /* what is left are tables */
-        EQUAL(blocks <= before + 3, 1);
+    /* The runtime has it again, and others can have it. */
+    before = calls;
+    for (round = 0; flags == 0 && round < 50; ++round) {
+        asx_region other = open_region(rt);
+        for (i = 0; i < PIECES; ++i)
+            OK(asx_region_alloc(rt, other, (size_t)(1 + i * 7 % 300), (size_t)1 << i % 13, &out));
+        EQUAL(in_use(rt, other), counted);
+        OK(asx_region_end(rt, other));
+        OK(asx_region_release(rt, other));
+    }
+    EQUAL(calls, before);
     OK(asx_region_release(rt, region));
     ANSWERS(asx_region_alloc(rt, region, 1, 1, &out), ASX_STALE_HANDLE);
-    OK(asx_verify(rt, NULL, 0, NULL));
+    verify(rt);
     OK(asx_runtime_destroy(rt));
     EQUAL(blocks, 0);
 }
@@ -173,7 +180,7 @@ static void from_the_pool(int32_t profile, uint32_t flags)
         /* A pool has pieces of few sizes: what tables have left behind is not always the same. */
         if (round == 0)
             first = taken;
-        EQUAL(taken > first / 20 * 19, 1);
+        EQUAL(taken > first / 10 * 9, 1);
         OK(asx_region_end(rt, region));
         OK(asx_region_release(rt, region));
     }
@@ -197,18 +204,18 @@ static void no_memory(void)
         void *out = NULL;
         long before = blocks;
         last_call = calls + at;
-        status = asx_region_alloc(rt, region, 100, 64, &out);
+        status = asx_region_alloc(rt, region, 100000, 64, &out);
         last_call = -1;
         EQUAL(status == ASX_OK || status == ASX_RESOURCE_EXHAUSTED, 1);
-        EQUAL(at > 2 || status == ASX_RESOURCE_EXHAUSTED, 1);
+        EQUAL(at > 0 || status == ASX_RESOURCE_EXHAUSTED, 1);
         EQUAL(at < 11 || status == ASX_OK, 1);
         if (status != ASX_OK) {
             EQUAL(in_use(rt, region), 0);
             EQUAL(blocks <= before + 1, 1); /* a table may have grown */
-            OK(asx_region_alloc(rt, region, 100, 64, &out));
+            OK(asx_region_alloc(rt, region, 100000, 64, &out));
         }
-        EQUAL(in_use(rt, region), 128);
-        OK(asx_verify(rt, NULL, 0, NULL));
+        EQUAL(in_use(rt, region), 100032);
+        verify(rt);
         OK(asx_runtime_destroy(rt));
         EQUAL(blocks, 0);
     }
@@ -330,12 +337,12 @@ static void watched(void)
     EQUAL(bytes[0], 0xDD);
     EQUAL(bytes[3], 0xDD);
 
-    OK(asx_verify(rt, NULL, 0, NULL));
+    verify(rt);
     EQUAL(reported, 1);
     bytes[3] = 9;
-    OK(asx_verify(rt, NULL, 0, NULL));
+    verify(rt);
     EQUAL(reported, 2);
-    OK(asx_verify(rt, NULL, 0, NULL));
+    verify(rt);
     EQUAL(reported, 2);
 
     /* The next one that closes shows it too, and the end. */

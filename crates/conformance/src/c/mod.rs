@@ -26,9 +26,9 @@ use crate::names::Names;
 use crate::pattern::Named;
 use crate::scenario::{Name, Op, Scenario, ScriptStep, Settings};
 use asx_capi::config::{
-    ASX_FLAG_POOL, ASX_PROFILE_AUTOMOTIVE, ASX_PROFILE_CORE, ASX_PROFILE_EMBEDDED, ASX_PROFILE_HFT,
-    ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE, ASX_TRACE_REFUSE,
-    AsxConfig,
+    ASX_FLAG_POOL, ASX_FLAG_STRICT, ASX_PROFILE_AUTOMOTIVE, ASX_PROFILE_CORE, ASX_PROFILE_EMBEDDED,
+    ASX_PROFILE_HFT, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE,
+    ASX_TRACE_REFUSE, AsxConfig,
 };
 use asx_capi::*;
 use asx_kernel::journal::{EventKind, WhenFull};
@@ -493,6 +493,11 @@ fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Statu
         chain_bytes: u32::try_from(config.chain.1).unwrap_or(u32::MAX),
         watchdog_ns: ASX_NONE,
         pool_bytes: if own.flags & ASX_FLAG_POOL == 0 { 0 } else { POOL },
+        max_finalizers: ASX_NONE,
+        max_cleanups: ASX_NONE,
+        max_borrows: ASX_NONE,
+        // A strict pool must have limits.
+        flags: own.flags & !ASX_FLAG_STRICT,
         ..own
     })
 }

@@ -87,19 +87,43 @@ impl Reason {
     /// The reason itself always stays.
     #[must_use]
     pub fn caused_by(mut self, cause: Reason, limits: ChainLimits) -> Reason {
+        let (kept, fits) = self.links_with(&cause, limits);
         self.cause = Some(Arc::new(cause));
         self.truncated = false;
-        let whole = self;
+        if fits { self } else { self.cut(kept) }
+    }
+
+    /// How many links there are within the limits with this cause below, and whether that is all.
+    fn links_with(&self, cause: &Reason, limits: ChainLimits) -> (usize, bool) {
         let depth = limits.depth.min(LONGEST_CHAIN);
-        let mut bytes = 0_usize;
-        let mut kept = 0;
-        let fits = whole.chain().all(|link| {
+        let mut bytes = self.cost();
+        let mut kept = 1;
+        let fits = cause.chain().all(|link| {
             bytes = bytes.saturating_add(link.cost());
-            let fits = kept == 0 || (kept < depth && bytes <= limits.bytes);
+            let fits = kept < depth && bytes <= limits.bytes;
             kept += usize::from(fits);
             fits
         });
-        if fits { whole } else { whole.cut(kept) }
+        (kept, fits)
+    }
+
+    /// The same for as long as links are left that may be made, of which it takes those it makes;
+    /// then the cause is cut off.
+    #[must_use]
+    pub(crate) fn caused_within(
+        mut self,
+        cause: Reason,
+        limits: ChainLimits,
+        left: &mut usize,
+    ) -> Reason {
+        let (kept, fits) = self.links_with(&cause, limits);
+        let made = if fits { 1 } else { kept };
+        self.truncated = *left < made;
+        if self.truncated {
+            return self;
+        }
+        *left -= made;
+        self.caused_by(cause, limits)
     }
 
     /// Keeps the first `links` links and marks the last of them.

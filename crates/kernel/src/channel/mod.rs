@@ -239,9 +239,37 @@ impl<T, W> Channel<T, W> {
         self.granted.clear();
         Closed {
             messages: core::mem::take(&mut self.queue),
-            wakes: self.waiters.line.drain(..).filter_map(|waiter| waiter.token).collect(),
+            // Made in place: nothing is allocated for it.
+            wakes: Vec::from(core::mem::take(&mut self.waiters.line))
+                .into_iter()
+                .filter_map(|waiter| waiter.token)
+                .collect(),
             receiver: self.receiver.take(),
         }
+    }
+
+    /// Whether a message more than there are slots in use has room.
+    #[inline]
+    pub fn is_prepared(&self) -> bool {
+        let used = self.queue.len() + self.reserved;
+        used < self.queue.capacity() || used >= self.capacity
+    }
+
+    /// The same, and a sender more in line.
+    #[inline]
+    pub fn has_room_in_line(&self) -> bool {
+        let waiting = self.waiters.line.len() + self.granted.len();
+        let room = self.waiters.line.capacity().min(self.granted.capacity());
+        self.is_prepared() && waiting < room
+    }
+
+    /// Makes room for a message more than there are slots in use, and for a sender more in line.
+    /// Nothing has changed when it fails.
+    pub fn try_reserve_room(&mut self) -> Result<(), alloc::collections::TryReserveError> {
+        let most = self.capacity.saturating_sub(self.queue.len());
+        self.queue.try_reserve(most.min(self.reserved + 1))?;
+        self.granted.try_reserve(self.waiters.line.len() + 1)?;
+        self.waiters.line.try_reserve(self.granted.len() + 1)
     }
 
     /// Takes all messages at once, with the waiting senders to wake that get their slots.

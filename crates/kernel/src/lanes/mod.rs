@@ -34,6 +34,7 @@ pub use scheduler::{Scheduler, SchedulerConfig, TieBreak, steal_order};
 use crate::named::ensure;
 use crate::queue::{Node, Queue};
 use crate::time::Time;
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 use priority::Buckets;
 
@@ -285,6 +286,13 @@ impl<T> Lanes<T> {
             Lane::Timed => self.timed.first().map(|node| node.at),
             Lane::Ready => self.ready.first(),
         }
+    }
+
+    /// Makes room for this many entries in all. Nothing has changed when it fails.
+    pub fn try_reserve(&mut self, entries: usize) -> Result<(), TryReserveError> {
+        self.entries.try_reserve(entries.saturating_sub(self.entries.len()))?;
+        self.links.try_reserve(entries.saturating_sub(self.links.len()))?;
+        self.timed.nodes.try_reserve(entries.saturating_sub(self.timed.nodes.len()))
     }
 
     /// Puts an entry into a free slot.

@@ -10,6 +10,7 @@ use super::{
     Pending, Place, Priority, Source, Suggestion, Ticket, Token, Turn, Verdict, dispatch,
 };
 use crate::choose::Choose;
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
 /// The other workers in the order a thief asks them: a circle that begins behind the thief, turned
@@ -114,6 +115,12 @@ impl<T: Token> Scheduler<T> {
     fn known(&self, source: Source) -> Source {
         let known = matches!(source, Source::Local(worker) if worker < self.workers.len());
         if known { source } else { Source::Global }
+    }
+
+    /// Makes room for this many entries in every queue. Nothing has changed when it fails.
+    pub fn try_reserve(&mut self, entries: usize) -> Result<(), TryReserveError> {
+        self.global.try_reserve(entries)?;
+        self.workers.iter_mut().try_for_each(|worker| worker.lanes.try_reserve(entries))
     }
 
     /// Takes an entry back, unless it has left already.

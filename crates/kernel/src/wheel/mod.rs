@@ -33,12 +33,14 @@ mod tests;
 mod turn;
 mod types;
 
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
 use crate::queue::{Node, Queue};
 use crate::time::{Time, nanos};
 use level::{Levels, SLOTS};
 use slab::{Body, MAX_ENTRIES, Slab};
+pub use turn::refs_of;
 pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
@@ -195,7 +197,20 @@ impl<T> Wheel<T> {
         out.len() - before
     }
 
+    /// Makes room for this many more timers' entries, and for all to be due or far away at once;
+    /// the slots grow by themselves. Nothing has changed when it fails.
+    pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let more = more.min(self.config.limit.saturating_sub(self.len()));
+        let most = self.refs() + more;
+        self.run.try_reserve(most.saturating_sub(self.run.len() - self.taken))?;
+        self.heap.nodes.try_reserve(most.saturating_sub(self.heap.nodes.len()))?;
+        self.slab.try_reserve(more)
+    }
+
     getters! {
+        /// References to timers, living and cancelled, in slots, run and heap: what a turn of the
+        /// wheel may have to move.
+        refs(&self) -> usize = self.len() + self.dead;
         /// The current time.
         now(&self) -> Time = Time::from_nanos(self.now);
         /// How many timers live.

@@ -1,5 +1,6 @@
 //! One entry per live timer; freed entries are reused last in, first out.
 
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
 use super::level::Ref;
@@ -41,6 +42,13 @@ impl<T> Slab<T> {
     /// The live entry a slot refers to.
     pub(super) fn named(&self, (at, stamp): Ref) -> Option<&Body<T>> {
         self.get(at).filter(|body| body.generation as u32 == stamp)
+    }
+
+    /// Makes room for this many more entries, and for all to be freed.
+    pub(super) fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let fresh = more.saturating_sub(self.free.len());
+        self.bodies.try_reserve(fresh)?;
+        self.free.try_reserve((self.bodies.len() + fresh).saturating_sub(self.free.len()))
     }
 
     /// Makes an entry for a timer.

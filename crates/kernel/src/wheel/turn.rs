@@ -10,6 +10,11 @@ use crate::queue::{Node, sort};
 /// References to cancelled timers that may be kept in addition to two for each entry.
 pub(super) const SPARE: usize = 256;
 
+/// The most references there are to so many timers, living and cancelled.
+pub fn refs_of(timers: usize) -> usize {
+    timers.saturating_mul(3).saturating_add(SPARE + 1)
+}
+
 impl<T> Wheel<T> {
     /// Sets the end of near after time has moved or a group has come or gone.
     pub(super) fn bound_near(&mut self) {

@@ -130,7 +130,9 @@ impl<P, V> World<P, V> {
         let closed = law.close_receiver();
         let dropped = closed.messages.len() as u64;
         self.note_channel(channel, None, EventKind::ReceiverGone { dropped });
-        self.dropped.extend(closed.messages);
+        if !closed.messages.is_empty() {
+            self.dropped.push(closed.messages);
+        }
         self.account_channel(channel);
         self.wake_all(closed.wakes);
         Ok(closed.receiver)

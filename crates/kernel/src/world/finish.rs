@@ -54,17 +54,18 @@ impl<P, V> World<P, V> {
         if let Ok(record) = self.region_mut(region) {
             record.force = None;
         }
-        let mut tasks = self.tasks_below(region);
-        tasks.retain(|task| !self.outlasts_grace(*task, again));
+        let mut tasks = take(&mut self.doomed);
+        tasks.extend(self.tasks_below(region).filter(|task| !self.outlasts_grace(*task, again)));
         if !tasks.is_empty() {
             self.note_region(region, EventKind::GraceExpired {});
         }
-        for task in tasks {
+        for task in tasks.drain(..) {
             self.end_by_grace(task);
         }
+        self.doomed = tasks;
         self.schedule_grace(again, region, Grace::Force(again));
         let goes_on = |task| self.outlasts_grace(task, again);
-        again.is_zero() && self.tasks_below(region).into_iter().any(goes_on)
+        again.is_zero() && self.tasks_below(region).any(goes_on)
     }
 
     /// Ends one task by force, as the end of a grace of its region's would: where the host wants
@@ -77,15 +78,10 @@ impl<P, V> World<P, V> {
     }
 
     /// The live tasks of a region and below, parents first, in creation order.
-    fn tasks_below(&self, region: RegionId) -> Vec<TaskId> {
-        let mut found = Vec::new();
-        let mut regions = alloc::vec![region];
-        while let Some(region) = regions.pop() {
-            let Ok(record) = self.region_ref(region) else { continue };
-            found.extend(record.tasks.iter().copied());
-            regions.extend(record.children.iter().rev().copied());
-        }
-        found
+    fn tasks_below(&self, region: RegionId) -> impl Iterator<Item = TaskId> {
+        let regions = core::iter::successors(Some(region), move |at| self.below(region, *at));
+        let tasks = |at| self.region_ref(at).ok().map(|record| record.tasks.iter().copied());
+        regions.filter_map(tasks).flatten()
     }
 
     /// Quiescent, or everything that stands in the way.
@@ -104,11 +100,19 @@ impl<P, V> World<P, V> {
     /// The tree of what still lives, for people.
     pub fn dump(&self) -> String {
         let mut text = String::new();
-        let mut regions = alloc::vec![(self.root, 0)];
-        while let Some((region, depth)) = regions.pop() {
+        self.dump_into(&mut text);
+        text
+    }
+
+    /// The same, written elsewhere: as far as that takes it.
+    pub fn dump_into(&self, text: &mut impl Write) {
+        let mut next = Some(self.root);
+        while let Some(region) = next {
+            next = self.below(self.root, region);
             let Ok(record) = self.region_ref(region) else { continue };
+            let above = core::iter::successors(record.parent, |at| self.regions.get(at.0)?.parent);
             let state = record.word.state();
-            let depth = DEEPEST_INDENT.min(depth);
+            let depth = 2 * above.take(DEEPEST_INDENT / 2).count();
             let _ = write!(text, "{:depth$}{region} {}", "", state.name());
             if let Some(reason) = &record.reason {
                 let _ = write!(text, " [{reason}]");
@@ -116,18 +120,15 @@ impl<P, V> World<P, V> {
             if record.word.outstanding() > 0 {
                 let _ = write!(text, " obligations={}", record.word.outstanding());
             }
-            text.push('\n');
+            let _ = text.write_char('\n');
             for task in record.tasks.iter() {
-                self.dump_task(&mut text, *task, depth + 2);
+                self.dump_task(text, *task, depth + 2);
             }
-            let children = record.children.iter().rev();
-            regions.extend(children.map(|child| (*child, depth + 2)));
             debug_assert!(state != RegionState::Closed || record.tasks.is_empty());
         }
-        text
     }
 
-    fn dump_task(&self, text: &mut String, task: TaskId, depth: usize) {
+    fn dump_task(&self, text: &mut impl Write, task: TaskId, depth: usize) {
         let Ok(record) = self.task_ref(task) else { return };
         let state = record.life.state();
         let _ = write!(text, "{:depth$}{task} {} polls={}", "", state.name(), record.polls);
@@ -154,6 +155,6 @@ impl<P, V> World<P, V> {
         {
             let _ = write!(text, " sleeps until {deadline}");
         }
-        text.push('\n');
+        let _ = text.write_char('\n');
     }
 }

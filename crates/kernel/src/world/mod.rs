@@ -22,6 +22,7 @@ mod permits;
 mod polls;
 mod records;
 mod regions;
+mod reserve;
 mod store;
 mod tasks;
 mod timers;
@@ -34,6 +35,7 @@ pub use config::{
 };
 pub use invariants::InvariantViolation;
 pub use records::PermitId;
+pub use reserve::Living;
 pub use views::{ChannelView, RegionView, TaskView};
 
 use crate::arena::{Arena, Key};
@@ -58,8 +60,8 @@ use crate::sorted::{Map, Set};
 use crate::status::{Coded, Status};
 use crate::task::{Lifecycle, TaskState};
 use crate::time::Time;
-use crate::wheel::{RegisterError, TimerHandle, Wheel, WheelConfig};
-
+use crate::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
+use alloc::collections::{TryReserveError, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -67,6 +69,7 @@ use alloc::vec::Vec;
 use config::with;
 use core::fmt::Write;
 use core::mem::take;
+use core::ops::Bound::{self, Excluded, Unbounded};
 use core::ops::Range;
 use core::task::Poll;
 use core::time::Duration;
@@ -99,6 +102,8 @@ record! {
         /// Regions still to be told of a cancel, deepest last.
         cancels: Vec<(RegionId, Reason, Cleanup)>,
         delivering: bool,
+        /// Links of causes that may be made before a host makes room for more.
+        links_left: usize = usize::MAX,
         stopping: bool,
         /// Who waits for what happens once, in order of asking.
         watchers: Map<(Watched, u64), TaskId>,
@@ -110,8 +115,12 @@ record! {
         cleanups_cut: u64,
         /// Closed regions whose storage was given back.
         reclaims: u64,
-        released: Vec<P>,
-        dropped: Vec<V>,
+        released: VecDeque<P>,
+        /// Lists that are empty between calls, and keep their room.
+        doomed: Vec<TaskId>,
+        due: Vec<Expired<TimerToken>>,
+        /// Queue by queue, as channels gave them up: nothing is copied.
+        dropped: Vec<VecDeque<V>>,
         config: Config = config,
     }
 }
@@ -182,12 +191,27 @@ impl<P, V> World<P, V> {
 
     /// Payloads nobody polls any more, for the host to drop.
     pub fn take_released(&mut self) -> Vec<P> {
-        take(&mut self.released)
+        take(&mut self.released).into()
+    }
+
+    /// The first of those, for hosts that must not allocate here.
+    #[inline]
+    pub fn next_released(&mut self) -> Option<P> {
+        self.released.pop_front()
     }
 
     /// Messages nobody will receive, for the host to drop.
     pub fn take_dropped(&mut self) -> Vec<V> {
-        take(&mut self.dropped)
+        let mut queues = take(&mut self.dropped).into_iter();
+        let mut all = queues.next().map(Vec::from).unwrap_or_default();
+        queues.for_each(|queue| all.extend(queue));
+        all
+    }
+
+    /// Messages nobody will receive, of one channel: as [`take_dropped`](World::take_dropped), for
+    /// hosts that must not allocate here.
+    pub fn pop_dropped(&mut self) -> Option<VecDeque<V>> {
+        self.dropped.pop()
     }
 
     /// Refuses, and says so in the journal, when `used` has reached `limit`.

@@ -94,13 +94,13 @@ impl<P, V> World<P, V> {
         if self.wheel.storage() == 0 {
             return 0;
         }
-        let mut due = Vec::new();
+        let mut due = take(&mut self.due);
         let fired = self.wheel.collect(self.now, self.timer_allowance, &mut due);
         if self.timer_allowance != usize::MAX {
             self.timer_allowance -= fired;
         }
         let worker = self.worker.take();
-        for timer in due {
+        for timer in due.drain(..) {
             let deadline = timer.deadline.as_nanos();
             self.note_timer(timer.handle, timer.token, EventKind::TimerFired { deadline });
             match timer.token.owner {
@@ -111,6 +111,7 @@ impl<P, V> World<P, V> {
             }
         }
         self.worker = worker;
+        self.due = due;
         fired
     }
 

@@ -147,15 +147,47 @@ impl<P, V> World<P, V> {
         let limits = self.config.chain;
         let Ok(record) = self.region_ref(region) else { return };
         let Some(cause) = record.reason.clone() else { return };
-        let reason = Reason::new(Kind::ParentCancelled, region, self.now).caused_by(cause, limits);
         let cleanup = record.cleanup.passed_on();
-        let tasks: Vec<_> = record.tasks.iter().copied().collect();
-        // The list is worked off from its end: the last child goes in first.
-        let regions: Vec<_> = record.children.iter().rev().copied().collect();
-        for task in tasks {
-            self.request_cancel(task, reason.clone(), cleanup);
+        let reason = Reason::new(Kind::ParentCancelled, region, self.now);
+        let reason = reason.caused_within(cause, limits, &mut self.links_left);
+        self.cancel_tasks(region, &reason, cleanup);
+        if let Some(record) = self.regions.get(region.0) {
+            // The list is worked off from its end: the last child goes in first.
+            let children = record.children.iter().rev();
+            self.cancels.extend(children.map(|child| (*child, reason.clone(), cleanup)));
         }
-        self.cancels.extend(regions.into_iter().map(|child| (child, reason.clone(), cleanup)));
         self.deliver_cancels();
+    }
+
+    /// Asks each task of a region to stop. None is made or ends meanwhile.
+    pub(super) fn cancel_tasks(&mut self, region: RegionId, reason: &Reason, cleanup: Cleanup) {
+        let mut next = self.task_of(region, Unbounded);
+        while let Some(task) = next {
+            self.request_cancel(task, reason.clone(), cleanup);
+            next = self.task_of(region, Excluded(task));
+        }
+    }
+
+    /// The first live task of a region, or the first after another one.
+    fn task_of(&self, region: RegionId, after: Bound<TaskId>) -> Option<TaskId> {
+        self.regions.get(region.0)?.tasks.range((after, Unbounded)).next().copied()
+    }
+
+    /// The region after this one in a walk through all that is below `top`, parents first, in the
+    /// order of creation.
+    pub(super) fn below(&self, top: RegionId, at: RegionId) -> Option<RegionId> {
+        if let Some(child) = self.regions.get(at.0)?.children.first() {
+            return Some(*child);
+        }
+        let mut at = at;
+        while at != top {
+            let parent = self.regions.get(at.0)?.parent?;
+            let siblings = &self.regions.get(parent.0)?.children;
+            if let Some(sibling) = siblings.range((Excluded(at), Unbounded)).next() {
+                return Some(*sibling);
+            }
+            at = parent;
+        }
+        None
     }
 }

@@ -23,24 +23,30 @@ impl<P, V> RegionStore for World<P, V> {
         if let Some(payload) = payload
             && let Err((_, payload)) = self.insert_finalizer(region, payload)
         {
-            self.released.push(payload);
+            self.released.push_back(payload);
         }
     }
 
     fn cancel_timers(&mut self, region: RegionId) {
-        let Ok(record) = self.region_ref(region) else { return };
-        let timers: Vec<_> = record.timers.values().copied().collect();
-        timers.into_iter().for_each(|timer| _ = self.drop_timer(timer));
+        while let Ok(record) = self.region_mut(region)
+            && let Some((_, timer)) = record.timers.pop_first()
+        {
+            self.drop_timer(timer);
+        }
     }
 
     fn release_channels(&mut self, region: RegionId) {
-        let Ok(record) = self.region_ref(region) else { return };
-        for channel in record.channels.clone() {
-            let permits = self.channels.get(channel.0).map(|c| c.permits.clone());
-            for permit in permits.unwrap_or_default() {
+        let mut after = Unbounded;
+        while let Ok(record) = self.region_ref(region)
+            && let Some(&channel) = record.channels.range((after, Unbounded)).next()
+        {
+            while let Some(record) = self.channels.get_mut(channel.0)
+                && let Some(permit) = record.permits.pop_first()
+            {
                 let _ = self.abort(permit);
             }
             self.close_channel(channel);
+            after = Excluded(channel);
         }
     }
 

@@ -297,7 +297,7 @@ impl<P, V> World<P, V> {
                 }
                 Entry::Payload(payload) => {
                     self.cleanups_cut += 1;
-                    self.released.push(payload);
+                    self.released.push_back(payload);
                 }
             }
         }
@@ -387,15 +387,15 @@ impl<P, V> World<P, V> {
             return;
         }
         record.first_cause = Some(outcome.clone());
-        let tasks: Vec<_> = record.tasks.iter().copied().collect();
-        let regions: Vec<_> = record.children.iter().copied().collect();
         let reason = Reason::new(Kind::FailFast, region, self.now).with_task(task);
         let cleanup = Kind::FailFast.cleanup();
-        for sibling in tasks {
-            self.request_cancel(sibling, reason.clone(), cleanup);
-        }
-        for child in regions {
+        self.cancel_tasks(region, &reason, cleanup);
+        let mut after = Unbounded;
+        while let Some(record) = self.regions.get(region.0)
+            && let Some(&child) = record.children.range((after, Unbounded)).next()
+        {
             self.cancel_region(child, reason.clone(), cleanup);
+            after = Excluded(child);
         }
     }
 

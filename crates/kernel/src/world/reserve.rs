@@ -1,0 +1,310 @@
+//! What a host needs that may run out of memory: every growth told before it happens.
+//!
+//! [`prepare`](World::prepare) makes room in the tables, and in the lists that are used on the way
+//! and are bounded by what lives, so that what comes next finds it there; it can fail, and has
+//! changed nothing then. What is left are nodes of trees, links of reasons and the wheel's slots,
+//! none of which can be asked for in a way that could be refused: [`headroom`](World::headroom)
+//! says how many bytes of those may be needed, by whatever one operation adds and by all that lives
+//! on its way to the end, until something is added again.
+
+use super::*;
+use core::mem::size_of;
+
+/// Nodes and lists that one operation may add: a node per level of every tree it touches.
+const ONE_CALL: usize = 8 * 1024;
+/// A task on its way: nodes of the trees it goes through, a watchdog's too, or its part of vectors
+/// that double; its error.
+const TASK: usize = 288;
+/// A region: the same, and trees that begin.
+const REGION: usize = 1024;
+/// An obligation, a permit or a channel on its way.
+const SMALL: usize = 32;
+/// A reference to a timer: in the lists of the slots it comes through, each of which may have
+/// doubled on the way.
+const TIMER: usize = 128;
+/// Obligations and permits for which room is made at once.
+const FEW: usize = 16;
+/// The largest node of a tree is not larger.
+const LARGEST: usize = 1024;
+/// A task, region or timer in a sorted vector that has doubled; trees have nodes.
+const ENTRY: usize = if cfg!(feature = "trees") { 0 } else { 2 * 64 };
+/// What an `Arc` adds.
+const COUNTS: usize = 2 * size_of::<usize>();
+/// Events a thing may lead to on its way.
+const EVENTS: usize = 12;
+
+/// How much there is of what lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Living {
+    /// Tasks, and finalizers that will be some.
+    pub tasks: usize,
+    /// Regions.
+    pub regions: usize,
+    /// Obligations, permits and channels.
+    pub small: usize,
+    /// References to timers, of which there are up to [`refs_of`](crate::wheel::refs_of).
+    pub timers: usize,
+}
+
+impl Living {
+    /// Links of causes that are made when everything is cancelled.
+    fn links(&self, chain: ChainLimits) -> usize {
+        // A reason has one link more than that above it, until the chain is cut: then all are new.
+        let shared = self.regions.min(chain.depth.saturating_sub(1));
+        (self.regions - shared).saturating_mul(chain.depth).saturating_add(shared)
+    }
+
+    /// Bytes it may ask for on its way to the end, tables and lists apart.
+    pub fn headroom(&self, chain: ChainLimits) -> usize {
+        let links = self.links(chain);
+        let weights = [
+            (self.tasks, TASK),
+            (self.regions, REGION),
+            (links, size_of::<Reason>() + COUNTS),
+            (self.small, SMALL),
+            (self.timers, TIMER),
+        ];
+        let weigh = |sum: usize, (count, weight): (usize, usize)| {
+            sum.saturating_add(count.saturating_mul(weight))
+        };
+        // The links of one chain are also put into a list.
+        let list = chain.depth.min(self.regions).saturating_mul(size_of::<Reason>());
+        weights.into_iter().fold(ONE_CALL.saturating_add(list), weigh)
+    }
+}
+
+impl<P, V> World<P, V> {
+    /// Makes room in every table for so many things more of each kind, for a few obligations and
+    /// permits, and for tasks that this many finalizers may become; and for all that lives to be
+    /// cancelled, fire and be let go of at once, which are so many payloads.
+    pub fn prepare(
+        &mut self,
+        more: usize,
+        finalizers: usize,
+        payloads: usize,
+    ) -> Result<(), TryReserveError> {
+        fn room<T>(list: &mut Vec<T>, most: usize) -> Result<(), TryReserveError> {
+            list.try_reserve(most.saturating_sub(list.len()))
+        }
+        let limits = self.config.limits;
+        let tasks =
+            finalizers.saturating_add(more.min(limits.tasks.saturating_sub(self.usage.tasks)));
+        let regions = more.min(limits.regions.saturating_sub(self.usage.regions));
+        let channels = more.min(limits.channels.saturating_sub(self.usage.channels));
+        let all = self.usage.tasks.saturating_add(tasks);
+        room(&mut self.doomed, all)?;
+        room(&mut self.due, self.wheel.len() + more)?;
+        // Whoever cancels, and each region told by the one above.
+        room(&mut self.cancels, self.usage.regions + regions + 1)?;
+        room(&mut self.dropped, self.usage.channels + channels)?;
+        self.released.try_reserve(payloads.saturating_sub(self.released.len()))?;
+        self.tasks.try_reserve(tasks)?;
+        self.regions.try_reserve(regions)?;
+        self.obligations.try_reserve(FEW)?;
+        self.channels.try_reserve(channels)?;
+        self.permits.try_reserve(FEW)?;
+        self.scheduler.try_reserve(all)?;
+        self.wheel.try_reserve(more)
+    }
+
+    /// Slots there are for tasks.
+    pub fn task_slots(&self) -> usize {
+        self.tasks.slots()
+    }
+
+    /// Slots there are for channels.
+    pub fn channel_slots(&self) -> usize {
+        self.channels.slots()
+    }
+
+    /// Whether a message can be sent to the channel without an allocation.
+    #[inline]
+    pub fn is_prepared(&self, channel: ChannelId) -> bool {
+        self.channels.get(channel.0).is_none_or(|record| record.law.is_prepared())
+    }
+
+    /// Whether the task can begin a wait, and take a permit, without an allocation of its own.
+    #[inline]
+    pub fn can_wait(&self, task: TaskId) -> bool {
+        let room = |record: &TaskRecord<P>| {
+            record.waits.len() < record.waits.capacity()
+                && record.stack.len() + 1 < record.stack.capacity()
+        };
+        self.tasks.get(task.0).is_none_or(room)
+    }
+
+    /// Whether a permit of the channel can be had or waited for without an allocation in there.
+    #[inline]
+    pub fn can_reserve(&self, channel: ChannelId) -> bool {
+        self.channels.get(channel.0).is_none_or(|record| record.law.has_room_in_line())
+    }
+
+    /// Makes room for one wait, cleanup entry and permit more of a task, if it is there.
+    pub fn prepare_task(&mut self, task: TaskId) -> Result<(), TryReserveError> {
+        let Some(record) = self.tasks.get_mut(task.0) else { return Ok(()) };
+        record.waits.try_reserve(1)?;
+        // One more for an entry that is put back.
+        record.stack.try_reserve(2)
+    }
+
+    /// What registering a finalizer would answer, limits apart.
+    pub fn may_defer(&mut self, region: RegionId) -> Answer {
+        self.admit(region, Operation::Defer).map(drop)
+    }
+
+    /// Makes room for one finalizer more of a region, if it is there.
+    pub fn prepare_defer(&mut self, region: RegionId) -> Result<(), TryReserveError> {
+        match self.regions.get_mut(region.0) {
+            Some(record) => record.finalizers.try_reserve(1),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes room in a channel for a message or a permit more, and for a sender more in its line.
+    pub fn prepare_channel(&mut self, channel: ChannelId) -> Result<(), TryReserveError> {
+        match self.channels.get_mut(channel.0) {
+            Some(record) => record.law.try_reserve_room(),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of the largest piece of that, so many things more of each kind included: a slot's list
+    /// of all timers or, without trees, a vector of all things of a kind, which has doubled.
+    pub fn largest_piece(&self, more: usize) -> usize {
+        let Living { tasks, regions, small, timers } = self.living(more);
+        let list = self.config.chain.depth.min(self.usage.regions) * size_of::<Reason>();
+        let vector = tasks.max(regions).max(small).max(timers).saturating_mul(ENTRY);
+        self.wheel.refs().saturating_mul(16).max(list).max(vector).max(LARGEST)
+    }
+
+    /// Bytes that may be asked for beside the tables, so many things more of each kind and tasks
+    /// that finalizers may become included: see the module's text.
+    pub fn headroom(&self, more: usize, finalizers: usize) -> usize {
+        let mut living = self.living(more);
+        living.tasks = living.tasks.saturating_add(finalizers);
+        living.headroom(self.config.chain)
+    }
+
+    /// There are as many bytes: from now on no more is asked for. Chains of causes are cut rather.
+    pub fn keep_to_headroom(&mut self, more: usize) {
+        self.links_left = self.living(more).links(self.config.chain);
+    }
+
+    /// Whether chains of causes might be cut that need not be, were there room.
+    #[inline]
+    pub fn lacks_headroom(&self) -> bool {
+        self.links_left < self.living(0).links(self.config.chain)
+    }
+
+    /// What lives, and so much more of each kind as the limits admit.
+    fn living(&self, more: usize) -> Living {
+        let Usage { tasks, regions, obligations, channels, .. } = self.usage;
+        let limits = self.config.limits;
+        Living {
+            tasks: tasks.saturating_add(more).min(limits.tasks.max(tasks)),
+            regions: regions.saturating_add(more).min(limits.regions),
+            small: obligations.saturating_add(more).min(limits.obligations)
+                + channels.saturating_add(more).min(limits.channels)
+                + self.permits.len().saturating_add(more),
+            timers: self.wheel.refs().saturating_add(more),
+        }
+    }
+
+    /// Events that may come before a host can make room for more.
+    pub fn events_ahead(&self) -> usize {
+        let things = [
+            self.usage.tasks,
+            self.usage.regions,
+            self.usage.obligations,
+            self.permits.len(),
+            self.usage.channels,
+            self.wheel.len(),
+        ];
+        let all = things.into_iter().fold(8_usize, usize::saturating_add);
+        all.saturating_mul(EVENTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Plain = World<u8, u8>;
+
+    /// A tree of so many regions, each in the one before it, and a task in the last.
+    fn deep(regions: usize) -> (Plain, TaskId) {
+        let mut world = Plain::new(Config::default());
+        let mut region = world.root();
+        for _ in 0..regions {
+            region = world.open_region(region, RegionOptions::default()).unwrap();
+        }
+        let task = world.spawn(region, TaskOptions::default(), 0).unwrap();
+        (world, task)
+    }
+
+    fn chain(world: &Plain, task: TaskId) -> (usize, bool) {
+        let reason = world.task(task).unwrap().witness.unwrap().reason;
+        (reason.chain().count(), reason.chain().any(|link| link.truncated))
+    }
+
+    #[test]
+    fn causes_are_cut_when_no_more_links_were_set_aside() {
+        for regions in [3, 20] {
+            let (mut world, task) = deep(regions);
+            assert!(!world.lacks_headroom());
+            world.keep_to_headroom(0);
+            assert!(!world.lacks_headroom());
+            let root = world.root();
+            world.close_region(root, Ask::new(Kind::User), None).unwrap();
+            assert_eq!(chain(&world, task), ((regions + 2).min(16), regions > 14));
+            // All that was set aside is used up.
+            assert!(world.links_left == 0 && world.lacks_headroom());
+            world.close_region(root, Ask::new(Kind::Shutdown), None).unwrap();
+            let child = *world.region_ref(root).unwrap().children.first().unwrap();
+            let reason = world.region(child).unwrap().reason.unwrap();
+            assert_eq!(reason.chain().count(), 2, "as strong as the one it had, which stays");
+            world.keep_to_headroom(0);
+            assert!(!world.lacks_headroom());
+        }
+    }
+
+    #[test]
+    fn what_lives_and_what_may_come_weighs_more_up_to_the_limits() {
+        let (world, _) = deep(3);
+        let (none, one, two) = (world.headroom(0, 0), world.headroom(1, 0), world.headroom(1, 1));
+        assert!(none > ONE_CALL && none < one && one < two);
+        let limits =
+            Limits { tasks: 1, regions: 4, obligations: 0, channels: 0, ..world.config.limits };
+        let config = Config { limits, ..world.config.clone() };
+        let limited = World { config, ..world };
+        let small = limited.headroom(9, 0) - limited.headroom(0, 0);
+        assert_eq!(small, 9 * (SMALL + TIMER));
+        let most = Living { tasks: usize::MAX, regions: usize::MAX, small: 0, timers: 0 };
+        assert_eq!(most.headroom(ChainLimits::default()), usize::MAX);
+    }
+
+    #[test]
+    fn what_was_prepared_finds_its_room() {
+        let mut world = Plain::new(Config::default());
+        world.prepare(4, 2, 9).unwrap();
+        let room = |world: &Plain| {
+            (world.doomed.capacity(), world.due.capacity(), world.cancels.capacity())
+        };
+        let before = room(&world);
+        assert!(before.0 >= 6 && before.1 >= 4 && before.2 >= 6);
+        assert!(world.released.capacity() >= 9 && world.dropped.capacity() >= 4);
+        world.prepare(4, 2, 9).unwrap();
+        assert_eq!(room(&world), before);
+        assert!(world.prepare(usize::MAX / 64, 0, 0).is_err());
+        let task = world.spawn(world.root(), TaskOptions::default(), 0).unwrap();
+        assert!(!world.can_wait(task));
+        world.prepare_task(task).unwrap();
+        assert!(world.can_wait(task));
+        let channel = world.channel(None, 2).unwrap();
+        assert!(!world.is_prepared(channel) && !world.can_reserve(channel));
+        world.prepare_channel(channel).unwrap();
+        assert!(world.is_prepared(channel) && world.can_reserve(channel));
+        assert_eq!(world.may_defer(world.root()), Ok(()));
+        assert_eq!((world.task_slots(), world.channel_slots()), (1, 1));
+    }
+}
