@@ -13,9 +13,9 @@ use std::process::Command;
 
 const KIB: u64 = 1024;
 /// A program with the embedded build must be smaller.
-const MOST_PROGRAM: u64 = 96 * KIB;
+const MOST_PROGRAM: u64 = 104 * KIB;
 /// The whole of the embedded build: no program has all of it. So that growth is noticed.
-const MOST_LIBRARY: u64 = 144 * KIB;
+const MOST_LIBRARY: u64 = 156 * KIB;
 
 const PROFILES: [&str; 4] = ["core", "embedded", "hft", "automotive"];
 const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
@@ -114,7 +114,7 @@ mod tests {
     fn what_is_too_large_is_named() {
         assert_eq!(judge(&sizes(MOST_LIBRARY - 1, MOST_PROGRAM - 1)), Ok(()));
         let why = judge(&sizes(MOST_LIBRARY - 1, MOST_PROGRAM)).unwrap_err();
-        assert_eq!(why, "too large: one has 98304 bytes of text");
+        assert_eq!(why, format!("too large: one has {MOST_PROGRAM} bytes of text"));
         let why = judge(&sizes(MOST_LIBRARY, 1)).unwrap_err();
         assert_eq!(
             why,
