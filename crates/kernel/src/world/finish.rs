@@ -55,17 +55,18 @@ impl<P, V> World<P, V> {
             record.force = None;
         }
         let mut tasks = take(&mut self.doomed);
-        tasks.extend(self.tasks_below(region).filter(|task| !self.outlasts_grace(*task, again)));
+        self.split_below(region, again, &mut tasks);
         if !tasks.is_empty() {
             self.note_region(region, EventKind::GraceExpired {});
         }
         for task in tasks.drain(..) {
             self.end_by_grace(task);
         }
-        self.doomed = tasks;
         self.schedule_grace(again, region, Grace::Force(again));
-        let goes_on = |task| self.outlasts_grace(task, again);
-        again.is_zero() && self.tasks_below(region).any(goes_on)
+        let goes_on = again.is_zero() && self.split_below(region, again, &mut tasks);
+        tasks.clear();
+        self.doomed = tasks;
+        goes_on
     }
 
     /// Ends one task by force, as the end of a grace of its region's would: where the host wants
@@ -77,11 +78,22 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// The live tasks of a region and below, parents first, in creation order.
-    fn tasks_below(&self, region: RegionId) -> impl Iterator<Item = TaskId> {
-        let regions = core::iter::successors(Some(region), move |at| self.below(region, *at));
-        let tasks = |at| self.region_ref(at).ok().map(|record| record.tasks.iter().copied());
-        regions.filter_map(tasks).flatten()
+    /// Finds the live tasks of a region and below, parents first, in creation order, that do not
+    /// outlast a grace; whether there are others.
+    fn split_below(&self, region: RegionId, again: Duration, ends: &mut Vec<TaskId>) -> bool {
+        let mut others = false;
+        let mut next = Some(region);
+        while let Some(at) = next {
+            next = self.below(region, at);
+            let Ok(record) = self.region_ref(at) else { continue };
+            for task in record.tasks.iter() {
+                match self.outlasts_grace(*task, again) {
+                    true => others = true,
+                    false => ends.push(*task),
+                }
+            }
+        }
+        others
     }
 
     /// Quiescent, or everything that stands in the way.
