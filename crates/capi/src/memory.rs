@@ -6,7 +6,7 @@
 //! created. Others grow: they are given further blocks by the allocator.
 //!
 //! A pool grows when a call that may be refused asks for more than there is, beside what is set
-//! aside for the others ([`Reserve::check`]); if the allocator has nothing, that call is refused,
+//! aside for the others (`Reserve::check`); if the allocator has nothing, that call is refused,
 //! before it has changed anything. Who cannot be refused finds what it needs in the pool, and so
 //! the allocator's answer never comes in the middle of a change.
 //!
