@@ -20,6 +20,7 @@ mod context;
 mod core;
 mod cx;
 mod dump;
+mod error;
 #[cfg(feature = "lab")]
 pub mod footprint;
 #[cfg(not(feature = "lab"))]
@@ -78,6 +79,7 @@ pub use combine::{
 };
 pub use cx::{Cx, UntilCancelled, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
+pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
 pub use journal::{Dispatch, Recorded, Recording};
 pub use latency::Unheeded;
 pub use limits::Limits;

@@ -21,6 +21,7 @@ use asx_kernel::wheel::TimerHandle;
 use crate::Cx;
 use crate::cell::TimerToken;
 use crate::context;
+use crate::error::{AdmissionError, ObligationError};
 use crate::region::{InlineMap, Inner, Region};
 use crate::time::Owner;
 
@@ -236,11 +237,12 @@ fn timer_operation() -> Operation {
 ///
 /// ```
 /// # use asx_runtime::Cx;
-/// # use asx_kernel::status::Status;
-/// async fn transfer(cx: &Cx) -> Result<(), Status> {
+/// # use std::error::Error;
+/// async fn transfer(cx: &Cx) -> Result<(), Box<dyn Error>> {
 ///     let promise = cx.obligation()?;
 ///     // .. do what was promised ..
-///     promise.commit()
+///     promise.commit()?;
+///     Ok(())
 /// }
 /// ```
 #[must_use = "an obligation that is neither committed nor aborted is a leak"]
@@ -256,13 +258,13 @@ impl Obligation {
     }
 
     /// What was promised is done. Fails if the scope has closed meanwhile and counted it as leaked.
-    pub fn commit(self) -> Result<(), Status> {
-        self.region.resolve(self.id, Resolution::Commit)
+    pub fn commit(self) -> Result<(), ObligationError> {
+        self.region.resolve(self.id, Resolution::Commit).map_err(ObligationError::new)
     }
 
     /// The promise is called off.
-    pub fn abort(self) -> Result<(), Status> {
-        self.region.resolve(self.id, Resolution::Abort)
+    pub fn abort(self) -> Result<(), ObligationError> {
+        self.region.resolve(self.id, Resolution::Abort).map_err(ObligationError::new)
     }
 }
 
@@ -274,9 +276,9 @@ impl std::fmt::Debug for Obligation {
 
 impl Cx {
     /// Makes a promise that the innermost scope around the caller keeps account of.
-    pub fn obligation(&self) -> Result<Obligation, Status> {
+    pub fn obligation(&self) -> Result<Obligation, AdmissionError> {
         let region = self.region();
-        let id = region.oblige()?;
+        let id = region.oblige().map_err(AdmissionError::new)?;
         Ok(Obligation { region, id })
     }
 }

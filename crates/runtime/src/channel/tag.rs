@@ -282,8 +282,9 @@ impl crate::Cx {
     pub fn channel<T: Send + 'static>(
         &self,
         capacity: usize,
-    ) -> Result<(super::Sender<T>, super::Receiver<T>), Status> {
-        let shared = tagged(self.core(), Some(&self.region()), None, capacity)?;
+    ) -> Result<(super::Sender<T>, super::Receiver<T>), super::ChannelError> {
+        let shared = tagged(self.core(), Some(&self.region()), None, capacity);
+        let shared = shared.map_err(super::ChannelError::new)?;
         Ok((super::Sender { shared: shared.clone() }, super::Receiver { shared }))
     }
 }
