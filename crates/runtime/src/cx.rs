@@ -269,6 +269,12 @@ impl Cx {
         self.core().host.fault(name)
     }
 
+    /// The network of the host, if it has one: what sockets are made of.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub fn net(&self) -> Option<&dyn crate::net::Net> {
+        self.core().host.net()
+    }
+
     /// Waits for a while.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep<'_> {

@@ -34,6 +34,8 @@ mod limits;
 mod local;
 #[cfg(all(test, loom))]
 mod model;
+#[cfg(not(any(loom, target_family = "wasm")))]
+pub mod net;
 mod node;
 mod operation;
 mod outcome;
