@@ -28,6 +28,7 @@ mod look;
 mod tests;
 mod waiters;
 
+use crate::sorted::take_at;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -35,8 +36,8 @@ pub use answer::{
     ChannelState, Closed, Disconnected, Evicted, Left, Recv, Reserve, Sent, TryRecvError,
     TryReserveError, TrySendError, ZeroCapacity,
 };
-pub use waiters::WaiterId;
 use waiters::{Waiter, Waiters};
+pub use waiters::{WaiterId, Wakes};
 
 /// A bounded channel of `T`, whose waiters are known by a `W`.
 ///
@@ -239,11 +240,7 @@ impl<T, W> Channel<T, W> {
         self.granted.clear();
         Closed {
             messages: core::mem::take(&mut self.queue),
-            // Made in place: nothing is allocated for it.
-            wakes: Vec::from(core::mem::take(&mut self.waiters.line))
-                .into_iter()
-                .filter_map(|waiter| waiter.token)
-                .collect(),
+            wakes: self.waiters.take_all(),
             receiver: self.receiver.take(),
         }
     }
@@ -349,7 +346,7 @@ impl<T, W> Channel<T, W> {
     /// Takes a slot out of those granted, if it is one.
     fn take_grant(&mut self, waiter: Option<WaiterId>) -> bool {
         let at = waiter.and_then(|waiter| self.granted.binary_search(&waiter).ok());
-        at.and_then(|at| self.granted.remove(at)).is_some()
+        at.and_then(|at| take_at(&mut self.granted, at)).is_some()
     }
 
     /// Reserves free room for the head of the line, if there are both: whom to wake. Nobody, if it

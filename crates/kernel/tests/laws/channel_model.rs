@@ -300,7 +300,7 @@ impl Law {
             Op::DropSender => (Answer::Done, Vec::from_iter(channel.drop_sender())),
             Op::Close => {
                 let closed = channel.close_receiver();
-                (Answer::Taken(closed.messages.into()), closed.wakes)
+                (Answer::Taken(closed.messages.into()), closed.wakes.collect())
             }
             Op::Drain => {
                 let (messages, wake) = channel.drain();
