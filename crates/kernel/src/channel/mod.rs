@@ -187,6 +187,20 @@ impl<T, W> Channel<T, W> {
         }
     }
 
+    /// [`try_send`](Channel::try_send), if that only puts the message into the queue: nobody is to
+    /// be woken, and memory is at hand. Else nothing has changed.
+    #[inline]
+    pub fn try_send_quietly(&mut self, value: T) -> Result<(), T> {
+        let room = self.queue.capacity();
+        // Room for those as well whose slots are reserved; a message more never grows the queue.
+        let at_hand = self.used() < room && self.queue.len() < room;
+        if self.receiver.is_some() || !at_hand || !self.is_free() {
+            return Err(value);
+        }
+        self.queue.push_back(value);
+        Ok(())
+    }
+
     /// Sends at once: into room, of which slots are a part that were granted and that nobody has
     /// come for; else in the place of the oldest message. Fails when full of permits only: those
     /// are never evicted.
@@ -224,6 +238,12 @@ impl<T, W> Channel<T, W> {
             None if self.is_disconnected() => Err(TryRecvError::Disconnected),
             None => Err(TryRecvError::Empty),
         }
+    }
+
+    /// [`try_recv`](Channel::try_recv), if nobody waits for the slot and there is a message.
+    #[inline]
+    pub fn try_recv_quietly(&mut self) -> Option<T> {
+        if self.waiters.line.is_empty() { self.queue.pop_front() } else { None }
     }
 
     /// Forgets that the receiver waits, because it was cancelled or dropped: its token, to be
@@ -327,8 +347,14 @@ impl<T, W> Channel<T, W> {
     /// Whether a slot can be had at once.
     #[inline]
     fn admit(&self) -> Result<(), TryReserveError> {
+        if self.is_free() { Ok(()) } else { self.refusal() }
+    }
+
+    /// Whether a slot is obviously free.
+    #[inline]
+    fn is_free(&self) -> bool {
         let free = self.senders > 0 && self.waiters.line.is_empty() && self.has_room();
-        if free && !self.receiver_closed { Ok(()) } else { self.refusal() }
+        free && !self.receiver_closed
     }
 
     /// The same, where it is not obvious.
