@@ -7,16 +7,19 @@
 //! limits). Staleness comes after affinity because looking it up from a wrong thread would be the
 //! very race that affinity forbids.
 //!
+//! A function with an `at once` line tries that first: either all is done then, or nothing has
+//! changed. It allocates nothing, calls nobody and refuses nothing.
+//!
 //! Rules of the unsafe code, here and where `export!` is used:
 //! 1. A runtime pointer is NULL, or came from asx_runtime_create and is not yet destroyed: what
 //!    every function asks of its caller. NULL and misaligned ones are refused.
 //! 2. A data pointer is NULL, or good for as many bytes as the function says. NULL where it is not
 //!    allowed and misaligned ones are refused.
-//! 3. The core is borrowed by one call at a time: only the owner's thread gets it (`Entry::core`),
-//!    and only while the runtime is not `busy`; the borrow ends with the call's closure. The one
-//!    thing of the program that runs meanwhile is its allocator, whose calls find the runtime busy.
-//!    The fields beside the core are atomics, are touched by the owner's thread only, or never
-//!    change.
+//! 3. The core is borrowed by one call at a time: only the owner's thread gets it (`Entry::core`,
+//!    or `AsxRuntime::glance` for what is done at once), and only while the runtime is not `busy`;
+//!    the borrow ends with the call's closure. The one thing of the program that runs meanwhile is
+//!    its allocator, whose calls find the runtime busy. The fields beside the core are atomics, are
+//!    touched by the owner's thread only, or never change.
 
 use crate::abi::{AsxBody, AsxBudget, AsxStatus, AsxWhen};
 use crate::config::{AsxConfig, Hooks};
