@@ -7,6 +7,7 @@ use std::time::Duration;
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 use asx_native::{Handle, Runtime};
+use asx_runtime::channel::ChannelExt;
 use asx_runtime::{BoxFuture, Cancelled, Cx, Limits, Scope, Stop};
 
 #[derive(Debug, PartialEq)]
