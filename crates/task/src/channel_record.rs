@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
+use asx_journal::Stamp;
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
@@ -11,7 +12,6 @@ use asx_kernel::status::Status;
 use crate::context;
 use crate::core::Core;
 use crate::cx::Cx;
-use crate::journal::Stamp;
 use crate::prim::atomic::AtomicBool;
 use crate::region::Region;
 use crate::resources::{Obligation, Scoped};
@@ -173,10 +173,10 @@ mod tests {
     use super::*;
     use crate::Runnable;
     use crate::core::Settings;
-    use crate::journal::Recording;
     use crate::limits::Limits;
     use crate::region::Policy;
     use crate::test_util::Timeless;
+    use asx_journal::Recording;
 
     struct Nowhere;
 

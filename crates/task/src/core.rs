@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::task::Waker;
 use std::time::Duration;
 
+use asx_journal::Recording;
 use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::ChainLimits;
 use asx_kernel::journal::EventKind;
@@ -18,7 +19,6 @@ use crate::audit::{Registry, Seal};
 use crate::cell::{Runnable, TaskRef, TimerToken};
 use crate::grace::GraceAlarm;
 use crate::guard;
-use crate::journal::{Recorder, Recording};
 use crate::latency::Latency;
 use crate::limits::{Limits, Quota};
 use crate::prim::{Mutex, lock_unseen};
@@ -210,7 +210,7 @@ impl Alarm {
 /// The shared part of a runtime.
 pub struct Core {
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) recorder: Option<Recorder>,
+    pub(crate) recorder: Option<asx_journal::Recorder>,
     pub(crate) timers: Timers<TimerToken>,
     /// When budgets and graces run out: no timers of anybody's, so that they count for no limit.
     pub(crate) alarms: Timers<TimerToken>,

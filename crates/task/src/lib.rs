@@ -69,6 +69,7 @@ pub mod waits;
 mod why;
 
 pub use self::core::{Core, Health, Host, Settings};
+pub use asx_journal::{Dispatch, Recorded, Recording};
 #[doc(hidden)]
 pub use cancel_safe::CancelSafe;
 pub use cell::{Activity, Runnable};
@@ -78,7 +79,6 @@ pub use combine::{
 };
 pub use cx::{Cx, UntilCancelled, YieldNow};
 pub use dump::{Dump, RegionInfo, TaskInfo};
-pub use journal::{Dispatch, Recorded, Recording};
 pub use latency::Unheeded;
 pub use limits::Limits;
 pub use local::Local;

@@ -242,10 +242,10 @@ mod tests {
     use crate::cell::TimerToken;
     use crate::channel_record::ChannelRecord;
     use crate::core::Settings;
-    use crate::journal::Recording;
     use crate::region::{Policy, Region};
     use crate::test_util::Timeless;
     use crate::time::Owner;
+    use asx_journal::Recording;
 
     /// A host without workers, where no time passes.
     struct Nowhere;

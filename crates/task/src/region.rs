@@ -31,6 +31,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
 
+use asx_journal::Stamp;
 use asx_kernel::arena::Key;
 use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::cancel::{Cleanup, Kind, Reason};
@@ -48,7 +49,6 @@ use crate::cell::{Header, Requested, Runnable, TaskRef};
 use crate::core::{Core, Health};
 use crate::footprint::Object;
 use crate::grace::Graces;
-use crate::journal::Stamp;
 use crate::local::Locals;
 use crate::outcome::Cancelled;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

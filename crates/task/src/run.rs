@@ -3,10 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use asx_journal::Dispatch;
 use asx_kernel::lanes::{Lane, Place};
 
 use crate::cell::{Activity, Runnable, Snapshot};
-use crate::journal::Dispatch;
 
 /// How an entry came to be taken from its queue.
 #[derive(Clone, Copy, Debug)]

@@ -4,13 +4,13 @@
 //! events of a task in the order of its steps, whoever makes them. A task that was asked to stop
 //! makes its steps under the lock of the cancel, which is on record with them.
 
+use asx_journal::Dispatch;
 use asx_kernel::cancel::Phase;
 use asx_kernel::journal::EventKind;
 use asx_kernel::outcome::Severity;
 
 use super::Header;
 use super::word::{Begin, Complete, Ended, RESERVE, Snapshot, unsigned};
-use crate::journal::Dispatch;
 use crate::run::RunContext;
 
 /// How a task ends.

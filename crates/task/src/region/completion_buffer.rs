@@ -22,9 +22,10 @@
 use std::array;
 use std::ptr::{NonNull, null_mut};
 
+use asx_journal::Stamp;
+
 use crate::audit::Owner;
 use crate::cell::{Header, TaskRef};
-use crate::journal::Stamp;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::prim::atomic::{AtomicPtr, AtomicUsize};
 use crate::spinlock::pause;

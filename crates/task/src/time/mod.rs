@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use std::time::Duration;
 
+use asx_journal::Stamp;
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
@@ -21,7 +22,6 @@ use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig}
 use crate::cell::TimerToken;
 use crate::core::{Alarm, Core, Host};
 use crate::guard;
-use crate::journal::Stamp;
 use crate::region::Region;
 use crate::spinlock::SpinLock;
 

@@ -4,7 +4,8 @@
 //! 1. The pointer in [`HERE`] is null or owns a box. Whoever uses it takes it out first, and puts
 //!    it back or drops the box; only its own thread sees it.
 //! 2. What [`Recorder::quickly`] calls need not take it out: it records nothing by other ways, and
-//!    runs no code but this crate's, not even a host's.
+//!    runs no code but this crate's, not even a host's, and that of a [`Step`](super::Step), which
+//!    promises the same.
 
 use std::cell::Cell;
 use std::ptr;
@@ -28,7 +29,7 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 const NEAR: usize = 64;
 
 /// Takes events, of any number of threads.
-pub(crate) struct Recorder {
+pub struct Recorder {
     pub(super) id: u64,
     capacity: usize,
     /// Whether a full journal refuses new work.
@@ -127,7 +128,7 @@ impl Recorder {
 
     /// The mark of the calling thread.
     #[inline]
-    pub(super) fn mark(&self) -> u16 {
+    pub fn mark(&self) -> u16 {
         let known = self.quickly(|here| Some(here.mark()));
         known.unwrap_or_else(|| self.with(|here| here.mark()))
     }
@@ -173,7 +174,7 @@ impl Recorder {
     }
 
     /// How many events were recorded.
-    pub(super) fn events(&self) -> u64 {
+    pub fn events(&self) -> u64 {
         let buffers = lock_unseen(&self.buffers);
         let written: u64 = buffers.iter().map(|buffer| buffer.count()).sum();
         written + self.dropped.load(Relaxed)
@@ -181,7 +182,7 @@ impl Recorder {
 
     /// Whether a full journal refuses new work.
     #[inline]
-    pub(super) fn is_refusing(&self) -> bool {
+    pub fn is_refusing(&self) -> bool {
         self.refuses && self.is_full()
     }
 
@@ -189,13 +190,20 @@ impl Recorder {
         self.room.load(Relaxed) >= self.capacity as u64 && self.events() >= self.capacity as u64
     }
 
+    /// Whether the calling thread has a place here where events are written quickly: the last poll
+    /// that it began is recorded here, and the time passes by itself.
+    #[doc(hidden)]
+    pub fn is_quick(&self) -> bool {
+        self.quickly(|_| Some(())).is_some()
+    }
+
     #[cfg(all(test, not(loom)))]
     pub(super) fn buffers(&self) -> usize {
         lock_unseen(&self.buffers).len()
     }
 
-    /// What was recorded so far.
-    pub(super) fn read(&self) -> Recorded {
+    /// What was recorded so far. Exact when nothing is running.
+    pub fn read(&self) -> Recorded {
         let lost = lock_unseen(&self.lost);
         let (slots, wide) = self.slots();
         let before = if self.refuses { None } else { lost.clone() };
@@ -259,5 +267,11 @@ impl Recorder {
             fold.add(slots, &wide, |_| ());
         }
         Some(buffer.reuse(oldest))
+    }
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Recorder({})", self.id)
     }
 }

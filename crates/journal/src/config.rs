@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use asx_kernel::journal::WhenFull;
 
 use super::Recorder;
-use crate::core::Core;
 
 /// What is recorded: so many events are retained, and this happens beyond that.
 #[derive(Clone, Copy)]
@@ -30,7 +29,8 @@ impl Recording {
         Recording { capacity, when_full, make }
     }
 
-    pub(crate) fn recorder(self, passes: bool) -> Recorder {
+    /// A recorder like that. `passes`: the time passes by itself, and not only when it is set.
+    pub fn recorder(self, passes: bool) -> Recorder {
         (self.make)(self.capacity, self.when_full, passes)
     }
 }
@@ -47,14 +47,11 @@ impl fmt::Debug for Recording {
     }
 }
 
-impl Core {
-    /// The recorder, if events are recorded.
-    #[inline(always)]
-    pub(super) fn recorder(&self) -> Option<&Recorder> {
-        #[cfg(target_family = "wasm")]
-        if !MADE.load(Relaxed) {
-            return None;
-        }
-        self.recorder.as_ref()
-    }
+/// Whether there may be a recorder; where this says no, the compiler leaves out what would use it.
+#[inline(always)]
+pub fn may_record() -> bool {
+    #[cfg(target_family = "wasm")]
+    return MADE.load(Relaxed);
+    #[cfg(not(target_family = "wasm"))]
+    true
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use asx_kernel::journal::{EventKind, Subject};
+use asx_kernel::outcome::Severity;
 
 use super::buffer::{Buffer, Chunk};
 use super::delta::Context;
 use super::recorder::Recorder;
 use super::slot::{self, PackedEvent};
-use super::{Dispatch, Stamp};
-use crate::cell::{Begin, End, Ended, Header, Snapshot};
-use crate::core::Host;
+use super::step::{Signed, Step};
+use super::{Clock, Dispatch, Stamp};
 
 /// Nanoseconds from one look at the clock to the next, while polls take about as long as before.
 const STALE: u64 = 16_000;
@@ -86,9 +86,9 @@ impl ThreadWriter {
 
     /// Looks at the clock, if the time may be another than it was.
     #[inline]
-    pub(super) fn look(&mut self, host: &Arc<dyn Host>) {
+    pub(super) fn look<C: Clock>(&mut self, clock: &C) {
         if self.outside {
-            self.is_now(host.now().as_nanos());
+            self.is_now(clock.now().as_nanos());
         }
     }
 
@@ -106,11 +106,11 @@ impl ThreadWriter {
 
     /// A worker has chosen a task. It knows the time well enough while polls are short.
     #[inline]
-    pub(super) fn begin_poll(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
+    pub(super) fn begin_poll<C: Clock>(&mut self, recorder: &Recorder, clock: &C) {
         if self.polls > 0 {
             self.polls -= 1;
         } else {
-            self.look_again(recorder, host);
+            self.look_again(recorder, clock);
         }
     }
 
@@ -122,19 +122,19 @@ impl ThreadWriter {
     }
 
     /// The next poll begins, if it is time to look at a clock that passes: whether it is.
-    pub(super) fn look_if_due(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) -> bool {
+    pub(super) fn look_if_due<C: Clock>(&mut self, recorder: &Recorder, clock: &C) -> bool {
         let due = recorder.passes && self.polls == 0;
         if due {
-            self.look_again(recorder, host);
+            self.look_again(recorder, clock);
         }
         due
     }
 
     #[inline(never)]
-    fn look_again(&mut self, recorder: &Recorder, host: &Arc<dyn Host>) {
+    fn look_again<C: Clock>(&mut self, recorder: &Recorder, clock: &C) {
         let before = self.now;
         let known = self.context.is_known();
-        self.is_now(host.now().as_nanos());
+        self.is_now(clock.now().as_nanos());
         if !recorder.passes {
             return;
         }
@@ -237,12 +237,7 @@ impl ThreadWriter {
     }
 
     /// A step of a task is stamped: the word after it, with the mark of this thread.
-    pub(super) fn sign(
-        &mut self,
-        recorder: &Recorder,
-        before: Snapshot,
-        after: Snapshot,
-    ) -> Snapshot {
+    pub(super) fn sign<W: Signed>(&mut self, recorder: &Recorder, before: W, after: W) -> W {
         self.see_mark(recorder, before.mark());
         self.stamp();
         after.with_mark(self.mark)
@@ -276,18 +271,17 @@ impl ThreadWriter {
         self.filled = self.chunk.keep_draft(self.filled, events);
     }
 
-    /// Makes and writes down the step of a task whose poll begins, if one word does: the word
-    /// before.
+    /// Makes and writes down the step of a task whose poll begins, if one word does: what came of
+    /// it.
     #[inline(always)]
-    pub(super) fn begin(
+    pub(super) fn begin<S: Step>(
         &mut self,
         recorder: &Recorder,
-        task: &Header,
-        how: Begin,
+        task: &S,
         dispatch: &Dispatch,
-    ) -> Option<Snapshot> {
+    ) -> Option<S::Made> {
         let mut events = 0;
-        let begun = task.word.begin(how, |before, after| {
+        let begun = task.make(|before, after| {
             if !before.is_plain() || !after.is_running() {
                 return None;
             }
@@ -305,19 +299,19 @@ impl ThreadWriter {
 
     /// The same for the step of a task that ends: also the stamp.
     #[inline(always)]
-    pub(super) fn end(
+    pub(super) fn end<S: Step>(
         &mut self,
         recorder: &Recorder,
-        task: &Header,
-        end: End,
-    ) -> Option<(Ended, u64)> {
-        let ended = task.word.complete(end.how, |before, after| {
+        task: &S,
+        outcome: Severity,
+    ) -> Option<(S::Made, u64)> {
+        let ended = task.make(|before, after| {
             if !before.is_plain() || !before.is_running() {
                 return None;
             }
             self.see_near(recorder, before.mark())?;
             self.stamp();
-            let fields = slot::ENDS | (end.severity as u64) << 8;
+            let fields = slot::ENDS | (outcome as u64) << 8;
             self.draft(slot::ENDED, task.ids(), fields)?;
             Some(after.with_mark(self.mark))
         })?;
