@@ -14,11 +14,11 @@ use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 
-use crate::cell::BLOCKING;
-use crate::context;
 use crate::region::{Policy, Region};
 use crate::scope::{Scope, TaskBuilder};
 use crate::spawn::{Plan, make, refused};
+use crate::task::cell::BLOCKING;
+use crate::task::context;
 use crate::{Cx, Task};
 
 impl Cx {

@@ -9,12 +9,12 @@ use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 
-use crate::context;
 use crate::core::Core;
-use crate::cx::Cx;
 use crate::prim::atomic::AtomicBool;
 use crate::region::Region;
-use crate::resources::{Obligation, Scoped};
+use crate::region::resources::{Obligation, Scoped};
+use crate::task::context;
+use crate::task::cx::Cx;
 
 /// The codes of events that are about channels.
 const EVENTS: std::ops::Range<u64> = 50..60;
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::Runnable;
     use crate::core::Settings;
-    use crate::limits::Limits;
+    use crate::core::limits::Limits;
     use crate::region::Policy;
     use crate::test_util::Timeless;
     use asx_journal::Recording;

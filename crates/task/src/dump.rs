@@ -9,9 +9,6 @@ use asx_kernel::cancel::Reason;
 use asx_kernel::region::RegionState;
 use asx_kernel::task::TaskState;
 
-use crate::cell::{Activity, Header};
-use crate::region::Region;
-
 /// The tree of regions at one moment; each region is looked at on its own.
 #[derive(Clone, Debug)]
 pub struct Dump {
@@ -19,6 +16,17 @@ pub struct Dump {
     pub regions: Vec<RegionInfo>,
     /// How many timers are armed in the whole runtime: sleeps, timeouts, deadlines, graces.
     pub timers: usize,
+}
+
+/// What a live task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It is being polled.
+    Running,
+    /// It is in a queue.
+    Runnable,
+    /// It waits to be woken.
+    Waiting,
 }
 
 /// One region.
@@ -61,30 +69,7 @@ pub struct TaskInfo {
     pub stale: bool,
 }
 
-impl TaskInfo {
-    pub(crate) fn of(task: &Header) -> TaskInfo {
-        let word = task.word.load();
-        TaskInfo {
-            id: task.id(),
-            name: task.attrs.as_ref().and_then(|attrs| attrs.name.clone()),
-            state: word.state(),
-            activity: word.activity(),
-            blocking: task.is_blocking(),
-            overrun: word.is_forced(),
-            waits: task.wait().map(|(on, at)| (on.text(), at)),
-            stale: task.is_wait_stale(),
-        }
-    }
-}
-
 impl Dump {
-    /// What is in a region and below it.
-    pub fn of(region: &Region) -> Dump {
-        let mut regions = Vec::new();
-        region.describe(&mut regions);
-        Dump { regions, timers: region.core.live_timers() }
-    }
-
     /// How many tasks live.
     pub fn tasks(&self) -> usize {
         self.regions.iter().map(|region| region.tasks.len()).sum()

@@ -8,7 +8,7 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, Object, begin, end, end_unnoted, forget, is_alarmed, is_endless, is_thread, lab_step,
+    Access, begin, end, end_unnoted, forget, is_alarmed, is_endless, is_thread, lab_step,
     set_alarm, take_endless, take_yielded, this_thread, touch,
 };
 #[cfg(feature = "lab")]
@@ -24,20 +24,19 @@ pub fn lab_step() {}
 #[inline(always)]
 pub(crate) fn yields() {}
 
-/// Something polls have in common.
-#[cfg(not(feature = "lab"))]
+/// Something polls have in common: in the lab it has a name.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Object;
+pub struct Object(#[cfg(feature = "lab")] u64);
 
 #[cfg(not(feature = "lab"))]
 impl Object {
     /// One of those that share a name.
-    pub const COMMON: Object = Object;
+    pub const COMMON: Object = Object();
 
     /// Something new: in the lab it has a name of its own, after the task that makes it.
     #[inline(always)]
     pub fn new() -> Object {
-        Object
+        Object()
     }
 
     /// It is looked at.
@@ -51,13 +50,13 @@ impl Object {
     /// Whatever is made at a place of the source.
     #[inline(always)]
     pub const fn made_at(_: &std::panic::Location<'_>) -> Object {
-        Object
+        Object()
     }
 
     /// The end of a task, or that it is to run.
     #[inline(always)]
     pub(crate) fn of_task(_: u64, _: Part) -> Object {
-        Object
+        Object()
     }
 }
 
@@ -104,7 +103,7 @@ mod on {
 
     use asx_kernel::rng::mix64;
 
-    use super::Part;
+    use super::{Object, Part};
 
     /// One use of one thing.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -346,10 +345,6 @@ mod on {
             }
         })
     }
-
-    /// Something polls have in common.
-    #[derive(Clone, Copy, Debug, Default)]
-    pub struct Object(u64);
 
     #[inline(always)]
     const fn mixed(mut hash: u64, file: &[u8]) -> u64 {

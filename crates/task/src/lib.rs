@@ -5,51 +5,34 @@
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures. What is
 //! built on top of it (channels, locks, a host's own waits) uses [`operation`].
 
-#[doc(hidden)]
-pub mod audit;
 mod blocking;
-mod budget;
+mod cancel;
 mod cancel_safe;
-mod cancel_view;
-mod cancel_wakers;
-mod cell;
+mod cancelled;
 mod channel_record;
 mod collect;
 mod combine;
-mod context;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod core;
-mod cx;
 mod dump;
 pub mod footprint;
 mod force;
-mod grace;
-mod guard;
-mod journal;
-mod latency;
-#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
-mod limits;
+mod handle;
 mod local;
+mod locals;
 #[cfg(all(test, loom))]
 mod model;
-mod node;
 pub mod operation;
-mod outcome;
 mod pinned;
-mod poll;
 mod prim;
 #[doc(hidden)]
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod probe;
 mod proceed;
 mod region;
-#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
-mod resources;
 mod root;
-mod run;
 mod scope;
 mod shield;
-mod spans;
 mod spawn;
 mod spinlock;
 mod start;
@@ -65,32 +48,37 @@ mod test_util;
 pub mod testing;
 pub mod time;
 mod wait;
+mod wait_list;
 pub mod waits;
 mod why;
 
+pub use self::core::latency::Unheeded;
+pub use self::core::limits::Limits;
 pub use self::core::{Core, Health, Host, Settings};
 pub use asx_journal::{Dispatch, Recorded, Recording};
 #[doc(hidden)]
 pub use cancel_safe::CancelSafe;
-pub use cell::{Activity, Runnable};
+pub use cancelled::UntilCancelled;
 pub use combine::{
     BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
     race4, try_join, try_join_all, try_join3, try_join4,
 };
-pub use cx::{Cx, UntilCancelled, YieldNow};
-pub use dump::{Dump, RegionInfo, TaskInfo};
-pub use latency::Unheeded;
-pub use limits::Limits;
+pub use dump::{Activity, Dump, RegionInfo, TaskInfo};
+pub use handle::Task;
 pub use local::Local;
 pub use operation::Operation;
-pub use outcome::{Cancelled, Outcome, Panic, Stop};
+pub use region::grace::Grace;
+pub use region::resources::Obligation;
 pub use region::{Policy, Region};
-pub use resources::Obligation;
 pub use root::Root;
-pub use run::{Begun, RunContext};
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
 pub use start::{NotReady, Ready, Starting};
-pub use stop::{Grace, Stopping};
+pub use stop::Stopping;
 pub use supervise::Restart;
-pub use task::Task;
+#[doc(hidden)]
+pub use task::audit;
+pub use task::cell::Runnable;
+pub use task::cx::{Cx, YieldNow};
+pub use task::outcome::{Cancelled, Outcome, Panic, Stop};
+pub use task::run::{Begun, RunContext};
 pub use why::Why;

@@ -1,11 +1,10 @@
 //! Values that belong to a part of the tree: set around a body, seen by it and by everything that
 //! is started inside.
 //!
-//! Within one task a value is a node of the chain of [`context`](crate::context). A region keeps
+//! Within one task a value is a node of the chain of [`context`](crate::task::context). A region keeps
 //! the values that were seen where it was opened ([`Locals`]), and its tasks begin with them. So a
 //! task costs nothing for them, and a region one pointer.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -14,11 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use crate::Cx;
-use crate::context;
-#[cfg(not(any(loom, target_family = "wasm")))]
-use crate::core::Core;
-use crate::node::{Inside, Kind, Node};
+use crate::cancel::node::{Inside, Kind, Node};
+use crate::locals::{Given, Locals};
 use crate::proceed::Charged;
+use crate::task::context;
 
 /// The key of a value that tasks inherit: a static.
 ///
@@ -87,7 +85,7 @@ impl Cx {
         T: Send + Sync + 'static,
     {
         let value: Arc<T> = value.into();
-        Charged::new(Inside::new(Kind::Local(Given { key: key.key(), value }), body(self)))
+        Charged::new(Inside::new(Kind::Local(Given::new(key.key(), value)), body(self)))
     }
 
     /// The value of the innermost [`with_local`](Cx::with_local) around the caller, or around the
@@ -96,7 +94,7 @@ impl Cx {
         let near = context::find(self.task(), |node| given(node)?.get(key.key()));
         let value = match near {
             Ok(Some(value)) => value,
-            _ => inherited(self.task().region.locals.as_ref(), key.key())?,
+            _ => Locals::find(self.task().region.locals.as_ref(), key.key())?,
         };
         value.downcast().ok()
     }
@@ -109,50 +107,9 @@ impl Cx {
             None::<()>
         });
         let around = self.task().region.locals.clone();
-        near.into_iter().rev().fold(around, |outer, given| Some(Arc::new(Locals { given, outer })))
-    }
-}
-
-/// One value.
-#[derive(Clone)]
-pub(crate) struct Given {
-    key: usize,
-    value: Arc<dyn Any + Send + Sync>,
-}
-
-impl Given {
-    fn get(&self, key: usize) -> Option<Arc<dyn Any + Send + Sync>> {
-        (self.key == key).then(|| self.value.clone())
-    }
-}
-
-/// The values a region was opened with, the innermost first.
-pub(crate) struct Locals {
-    given: Given,
-    outer: Option<Arc<Locals>>,
-}
-
-/// Scopes inside each other may each add a value, so the list may be long: it is dropped in a loop,
-/// not by a call for each.
-impl Drop for Locals {
-    fn drop(&mut self) {
-        let mut next = self.outer.take();
-        while let Some(mut locals) = next.and_then(Arc::into_inner) {
-            next = locals.outer.take();
-        }
-    }
-}
-
-#[cfg(not(any(loom, target_family = "wasm")))]
-impl Locals {
-    /// Drops the values that nobody else has, each on its own: a panic in one of them keeps none
-    /// of the others.
-    pub(crate) fn discard(locals: Option<Arc<Locals>>, core: &Core) {
-        let mut next = locals;
-        while let Some(mut locals) = next.and_then(Arc::into_inner) {
-            next = locals.outer.take();
-            core.discard(locals);
-        }
+        near.into_iter()
+            .rev()
+            .fold(around, |outer, given| Some(Arc::new(Locals::new(given, outer))))
     }
 }
 
@@ -161,9 +118,4 @@ fn given(node: &Node) -> Option<&Given> {
         Kind::Local(given) => Some(given),
         _ => None,
     }
-}
-
-fn inherited(locals: Option<&Arc<Locals>>, key: usize) -> Option<Arc<dyn Any + Send + Sync>> {
-    let mut all = std::iter::successors(locals, |locals| locals.outer.as_ref());
-    all.find_map(|locals| locals.given.get(key))
 }

@@ -108,22 +108,22 @@ use std::future::poll_fn;
 use std::panic::Location;
 use std::task::{Context, Poll, ready};
 
-pub use crate::cancel_wakers::Registration;
-pub use crate::cell::is_task_waker;
+pub use crate::cancel::wakers::Registration;
 pub use crate::channel_record::ChannelRecord;
-use crate::context;
-use crate::cx::Cx;
 pub use crate::force::is_dropping_by_force;
-use crate::outcome::Cancelled;
 pub use crate::proceed::{begin, begins, ends};
-pub use crate::resources::Scoped;
+pub use crate::region::resources::Scoped;
 pub use crate::spinlock::{Held, SpinLock};
+pub use crate::task::cell::is_task_waker;
+use crate::task::context;
+use crate::task::cx::Cx;
+use crate::task::outcome::Cancelled;
 pub use crate::wait::Wait;
 
 /// Calling code of the user's outside of a poll: wakers, destructors. What panics there is counted,
 /// and the caller goes on.
 pub mod guard {
-    pub use crate::guard::{contain, drop_waker, wake, wake_all, wake_by_ref};
+    pub use crate::core::guard::{contain, drop_waker, wake, wake_all, wake_by_ref};
 }
 
 /// An operation that is not implemented in this crate: a host's, for example, which waits for a

@@ -22,14 +22,15 @@ use asx_kernel::wheel::{Placement, TimerHandle};
 
 pub use crate::dump::quoted;
 
-use crate::audit::Owner;
-use crate::cell::{Activity, Runnable, TaskAttrs, TaskRef};
-use crate::context;
-use crate::cx::Cx;
 use crate::region::{Policy, Region};
 use crate::scope::Scope;
 use crate::spawn::{Plan, failed, make};
-use crate::{Core, Task, poll};
+use crate::task::audit::Owner;
+use crate::task::cell::{Activity, Runnable, TaskAttrs, TaskRef};
+use crate::task::context;
+use crate::task::cx::Cx;
+use crate::task::poll;
+use crate::{Core, Task};
 
 /// A task as its owner never sees it.
 #[derive(Clone)]

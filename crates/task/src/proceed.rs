@@ -17,14 +17,14 @@ use std::task::{Context, Poll, Waker};
 use asx_kernel::cancel::Kind;
 use pin_project_lite::pin_project;
 
-use crate::cancel_wakers::Registration;
-use crate::cell::{TaskRef, task_of};
-use crate::combine::is_child_waker;
-use crate::context;
-use crate::cx::Cx;
+use crate::cancel::is_child_waker;
+use crate::cancel::wakers::Registration;
+use crate::core::guard;
 use crate::force::is_dropping_by_force;
-use crate::guard;
-use crate::outcome::Cancelled;
+use crate::task::cell::{TaskRef, task_of};
+use crate::task::context;
+use crate::task::cx::Cx;
+use crate::task::outcome::Cancelled;
 use crate::wait::Wait;
 
 /// Why an operation was refused that is awaited in another task.

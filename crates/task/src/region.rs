@@ -9,15 +9,18 @@
 
 mod allowed;
 mod completion_buffer;
+mod described;
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod discard;
 pub(crate) mod empty_close;
+pub(crate) mod grace;
 mod inline_map;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
 mod parent;
 mod region_pool;
 pub(crate) mod region_ref;
+pub(crate) mod resources;
 mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -43,25 +46,24 @@ use asx_kernel::region::{Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
-use crate::audit::{HomeBooks, Members, Owner, Seal};
-use crate::cancel_wakers;
-use crate::cell::{Header, Requested, Runnable, TaskRef};
+use crate::cancel::wakers;
+use crate::core::spans::Span;
 use crate::core::{Core, Health};
 use crate::footprint::Object;
-use crate::grace::Graces;
-use crate::local::Locals;
-use crate::outcome::Cancelled;
+use crate::locals::Locals;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::resources::Resources;
-use crate::spans::Span;
 use crate::spinlock::SpinLock;
-use crate::stop::Grace;
+use crate::task::audit::{HomeBooks, Members, Owner, Seal};
+use crate::task::cell::{Header, Requested, Runnable, TaskRef};
+use crate::task::outcome::Cancelled;
 use completion_buffer::CompletionBuffer;
+use grace::{Grace, Graces};
 pub(crate) use inline_map::InlineMap;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use overdue::Cleaning;
 use parent::Parent;
 use region_ref::CoreRef;
+use resources::Resources;
 use tree::Tree;
 #[cfg(target_family = "wasm")]
 pub(crate) use untimed::Cleaning;
@@ -545,7 +547,7 @@ impl Region {
             self.core.host.schedule(entry);
         }
         if task.is_blocking() {
-            cancel_wakers::notify(task);
+            wakers::notify(task);
         }
         first
     }
@@ -623,7 +625,7 @@ impl Region {
         };
         self.core.host.schedule_all(entries);
         // What runs on a thread of its own is not polled for the request.
-        jobs.into_iter().for_each(|job| cancel_wakers::notify_at(&self.core, job));
+        jobs.into_iter().for_each(|job| wakers::notify_at(&self.core, job));
         walk::close_all(children, regions.0, regions.1);
     }
 }

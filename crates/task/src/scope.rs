@@ -19,17 +19,17 @@ use asx_kernel::time::Time;
 
 use pin_project_lite::pin_project;
 
-use crate::cancel_view::Check;
-use crate::cancel_wakers::{self, Registration};
-use crate::cell::{TaskAttrs, TaskRef, claim_stop};
-use crate::context;
-use crate::cx::Cx;
-use crate::node::{self, Inside};
-use crate::outcome::{Cancelled, Outcome, Panic, Stop};
+use crate::cancel::node::{self, Inside};
+use crate::cancel::view::Check;
+use crate::cancel::wakers::{self, Registration};
+use crate::handle::Task;
 use crate::proceed;
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make, spawn};
-use crate::task::Task;
+use crate::task::cell::{TaskAttrs, TaskRef, claim_stop};
+use crate::task::context;
+use crate::task::cx::Cx;
+use crate::task::outcome::{Cancelled, Outcome, Panic, Stop};
 use crate::wait::Wait;
 use crate::why::Why;
 
@@ -283,7 +283,7 @@ where
         }
         if !*this.told && this.region.is_body_cancelled() {
             *this.told = true;
-            cancel_wakers::notify_current();
+            wakers::notify_current();
         }
         let inside = this.inside;
         let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));

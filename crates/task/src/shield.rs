@@ -17,12 +17,12 @@ use asx_kernel::wheel::TimerHandle;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
-use crate::cancel_view::{CancelView, Check};
-use crate::cancel_wakers;
-use crate::cell::TimerToken;
+use crate::cancel::node::{Inside, Kind};
+use crate::cancel::view::{CancelView, Check};
+use crate::cancel::wakers;
 use crate::core::Alarm;
-use crate::node::{Inside, Kind};
 use crate::proceed::Charged;
+use crate::task::cell::TimerToken;
 
 impl Cx {
     /// Runs `body` without seeing any cancel from outside it.
@@ -97,7 +97,7 @@ impl<F: Future> Future for Shield<'_, F> {
                 task.region.shield_is_open(task);
             }
             // What waits inside with wakers of its own is to look, too.
-            cancel_wakers::notify_current();
+            wakers::notify_current();
         }
     }
 }

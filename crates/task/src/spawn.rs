@@ -10,13 +10,13 @@ use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 
 use crate::Cx;
-use crate::budget::Limits;
-use crate::cell::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, TaskAttrs, UninitTask};
-use crate::outcome::{Cancelled, Stop};
-use crate::poll;
+use crate::handle::Task;
 use crate::region::Region;
 use crate::region::region_ref::RegionRef;
-use crate::task::Task;
+use crate::task::budget::Limits;
+use crate::task::cell::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, TaskAttrs, UninitTask};
+use crate::task::outcome::{Cancelled, Stop};
+use crate::task::poll;
 
 /// How a task is to be.
 #[derive(Debug)]

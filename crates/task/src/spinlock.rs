@@ -27,13 +27,16 @@ pub use crate::prim::MutexGuard as Held;
 
 /// Under loom the standard lock takes its place: loom cannot explore a spin.
 #[cfg(loom)]
-pub struct SpinLock<T>(crate::prim::Mutex<T>);
+pub struct ModelLock<T>(crate::prim::Mutex<T>);
 
 #[cfg(loom)]
-impl<T> SpinLock<T> {
+pub use ModelLock as SpinLock;
+
+#[cfg(loom)]
+impl<T> ModelLock<T> {
     /// A lock that nobody has.
     pub fn new(value: T) -> Self {
-        SpinLock(crate::prim::Mutex::new(value))
+        ModelLock(crate::prim::Mutex::new(value))
     }
 
     /// Waits for the lock, if somebody has it.

@@ -9,11 +9,11 @@ use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Kind;
 
-use crate::context;
-use crate::guard;
-use crate::outcome::{Cancelled, Outcome};
+use crate::core::guard;
 use crate::prim::{Mutex, lock};
 use crate::scope::{Scope, TaskBuilder};
+use crate::task::context;
+use crate::task::outcome::{Cancelled, Outcome};
 use crate::wait::Wait;
 use crate::{Cx, Task};
 

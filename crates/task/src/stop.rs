@@ -4,36 +4,13 @@ use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
 
-use crate::cancel_wakers::Registration;
+use crate::cancel::wakers::Registration;
+use crate::region::grace::Grace;
 use crate::wait::Wait;
 use crate::{CancelSafe, Cancelled, Cx, Scope};
-
-/// How long each step of a gentle stop may take.
-///
-/// ```
-/// use asx_runtime::Grace;
-/// use std::time::Duration;
-/// let grace = Grace::from(Duration::from_secs(5));
-/// assert_eq!(grace.soft, grace.hard);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grace {
-    /// From being told ([`Cx::stopping`]) to being cancelled.
-    pub soft: Duration,
-    /// From being cancelled to being ended by force. So long a task may clean up, with as many
-    /// polls as it needs.
-    pub hard: Duration,
-}
-
-impl From<Duration> for Grace {
-    fn from(each: Duration) -> Self {
-        Grace { soft: each, hard: each }
-    }
-}
 
 impl Cx {
     /// Waits until the task is told that it is about to be stopped: no cancel yet, but a good time

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
-#[cfg(not(loom))]
-use crate::cell::TaskRef;
 use crate::core::{Core, Host, Settings};
 use crate::region::Region;
 use crate::spawn::{Plan, make};
+#[cfg(not(loom))]
+use crate::task::cell::TaskRef;
 use crate::{Cancelled, Cx, Runnable};
 
 /// Runs nothing.

@@ -8,17 +8,17 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::task::{Context, Poll, RawWakerVTable, Wake, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use super::Part;
 use crate::Cx;
-use crate::cancel_wakers::Registration;
-use crate::guard;
-use crate::outcome::{Cancelled, Panic};
+use crate::cancel::note_child_waker;
+use crate::cancel::wakers::Registration;
+use crate::core::guard;
 use crate::prim::{Mutex, lock};
+use crate::task::outcome::{Cancelled, Panic};
 
 /// Live children by number, which is the order they were made in.
 pub(super) struct Children<F: Future> {
@@ -203,7 +203,7 @@ impl Slot {
     #[inline(never)]
     pub(super) fn waker(self: &Arc<Slot>) -> Waker {
         let waker = Waker::from(self.clone());
-        VTABLE.store(ptr::from_ref(waker.vtable()).cast_mut(), Ordering::Relaxed);
+        note_child_waker(&waker);
         waker
     }
 
@@ -216,14 +216,6 @@ impl Slot {
     pub(super) fn mark(&self) {
         self.woken.store(true, Ordering::Release);
     }
-}
-
-/// The vtable of children's wakers, once there was one.
-static VTABLE: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
-
-/// Whether a waker is that of a child: cancels reach that through who polls it.
-pub(crate) fn is_child_waker(waker: &Waker) -> bool {
-    ptr::eq(waker.vtable(), VTABLE.load(Ordering::Relaxed))
 }
 
 impl Wake for Slot {

@@ -14,10 +14,10 @@ use std::task::{Context, Poll, Waker, ready};
 
 use super::children::{Children, Ready};
 use super::drive::Drive;
-use crate::cancel_wakers::Registration;
-use crate::guard;
-use crate::outcome::Cancelled;
+use crate::cancel::wakers::Registration;
+use crate::core::guard;
 use crate::prim::{Mutex, lock};
+use crate::task::outcome::Cancelled;
 use crate::wait::Wait;
 use crate::{CancelSafe, Cx};
 

@@ -22,15 +22,14 @@ use std::task::Context;
 use asx_kernel::cancel::Kind;
 
 use crate::Cx;
-use crate::outcome::{Cancelled, Panic};
 use crate::proceed;
+use crate::task::outcome::{Cancelled, Panic};
 
 pub use all::{join_all, race_all, try_join_all};
 pub use group::{BoxFuture, Child, Group, NextChild, group};
 pub use join::{join, join3, join4, try_join, try_join3, try_join4};
 pub use race::{race, race3, race4};
 
-pub(crate) use children::is_child_waker;
 use part::Part;
 
 /// When the end of one part is the end of the others.

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::node::{Branch, Inside, Kind};
-use crate::outcome::{Cancelled, Panic};
+use crate::cancel::node::{Branch, Inside, Kind};
+use crate::task::outcome::{Cancelled, Panic};
 
 pin_project! {
     /// A future in a cancel scope of its own, then its output until that is taken.

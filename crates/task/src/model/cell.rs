@@ -7,8 +7,8 @@ use asx_kernel::cancel::Kind;
 use loom::thread;
 
 use super::*;
-use crate::cell::claim_stop;
-use crate::outcome::Stop;
+use crate::task::cell::claim_stop;
+use crate::task::outcome::Stop;
 
 /// Guards the orderings of `wake`, `begin` and `end_poll_with`, and that a wake during a poll
 /// makes the poller enqueue the task again.

@@ -20,12 +20,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use asx_kernel::budget::Budget;
 use loom::thread;
 
-use crate::cell::TaskAttrs;
 use crate::core::{Core, Settings};
 use crate::prim::{Mutex, atomic, lock};
 use crate::region::{Policy, Region};
-use crate::run::{Begun, RunContext};
 use crate::spawn::{Plan, spawn};
+use crate::task::cell::TaskAttrs;
+use crate::task::run::{Begun, RunContext};
 use crate::test_util::Timeless;
 use crate::{Cancelled, Cx, Runnable, Task};
 

@@ -4,7 +4,7 @@ use asx_kernel::cancel::Kind;
 use loom::thread;
 
 use super::*;
-use crate::outcome::Stop;
+use crate::task::outcome::Stop;
 
 /// Has a counting waker told of the close of a region.
 fn watch_close(region: &Region) -> Arc<Wakes> {

@@ -2,7 +2,7 @@
 
 use super::{Inner, Region};
 use crate::core::Core;
-use crate::local::Locals;
+use crate::locals::Locals;
 
 /// What is the user's is dropped one by one: a panic in one of them is counted, and the others go
 /// all the same.
@@ -13,7 +13,7 @@ impl Drop for Region {
         let waits = inner.body.is_some() || !inner.waiters.is_empty();
         // A region kept for its memory has none of it, and its core may be gone (rule 2 of `home`).
         if locals.is_some() || waits || !inner.finalizers.is_empty() {
-            Locals::discard(locals, &self.core);
+            Locals::discard(locals, |locals| self.core.discard(locals));
             inner.drop_callbacks(&self.core);
         }
     }

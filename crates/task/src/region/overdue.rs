@@ -17,10 +17,10 @@ use std::time::Duration;
 use asx_kernel::time::Time;
 
 use super::Region;
-use crate::audit::Owner;
-use crate::cell::{Header, TaskRef};
-use crate::grace::waits_for_inside;
 use crate::prim::atomic::Ordering;
+use crate::region::grace::waits_for_inside;
+use crate::task::audit::Owner;
+use crate::task::cell::{Header, TaskRef};
 
 /// How often is looked in the time that cleanup may take.
 const LOOKS: u32 = 8;
@@ -235,7 +235,7 @@ mod tests {
     use asx_kernel::cancel::Kind;
 
     use super::*;
-    use crate::grace::tests::Eager;
+    use crate::region::grace::tests::Eager;
     use crate::spawn::{Plan, make};
     use crate::{Cancelled, Cx, Scope, Task};
 

@@ -39,8 +39,8 @@ mod kept {
 
     use super::super::inline_map::InlineMap;
     use super::super::{Graces, Inner, Region, Span, Stamp};
-    use crate::context;
-    use crate::local::Locals;
+    use crate::locals::Locals;
+    use crate::task::context;
 
     /// How many a thread keeps: scopes inside each other, or in tasks that run by turns.
     const MOST: usize = 8;
@@ -146,7 +146,7 @@ mod kept {
         /// Drops that, some of which may be the user's.
         #[cold]
         fn drop_more(&mut self) {
-            Locals::discard(self.locals.take(), &self.core);
+            Locals::discard(self.locals.take(), |locals| self.core.discard(locals));
             let inner = self.inner.get_mut();
             inner.drop_callbacks(&self.core);
             inner.children = InlineMap::default();

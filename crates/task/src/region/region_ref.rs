@@ -17,10 +17,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Region;
-use crate::audit::HomeOwner;
-use crate::context;
 use crate::core::Core;
 use crate::prim::atomic::Ordering::{AcqRel, Relaxed};
+use crate::task::audit::HomeOwner;
+use crate::task::context;
 
 /// A reference to a region that costs little to make and to drop while a task is polled.
 pub(crate) struct RegionRef(ManuallyDrop<Arc<Region>>);

@@ -11,9 +11,9 @@ use asx_kernel::status::Status;
 
 use super::tree::Tree;
 use super::{Inner, Region};
-use crate::audit::Owner;
-use crate::cell::{Header, TaskRef};
 use crate::spinlock::Held;
+use crate::task::audit::Owner;
+use crate::task::cell::{Header, TaskRef};
 
 impl Region {
     /// Takes a new task in; refused when the region is not open.
@@ -189,7 +189,7 @@ impl Inner {
             || self.members.count() > 0
             || counted != (0, 0)
         {
-            crate::audit::fail(&format!(
+            crate::task::audit::fail(&format!(
                 "region {}: it is closed, and has tasks {listed:?} and regions {children:?}, \
                  of which {} are listed and {counted:?} counted",
                 region.id,

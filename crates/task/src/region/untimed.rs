@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Region;
-use crate::cell::TaskRef;
+use crate::task::cell::TaskRef;
 
 /// Nobody is noticed cleaning up.
 #[derive(Default)]

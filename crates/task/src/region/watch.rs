@@ -8,10 +8,10 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
 
 use super::Region;
-use crate::cell::is_task_waker;
 use crate::dump::{RegionInfo, TaskInfo};
-use crate::outcome::Cancelled;
 use crate::prim::atomic::Ordering;
+use crate::task::cell::is_task_waker;
+use crate::task::outcome::Cancelled;
 
 impl Region {
     /// Whether the body of its scope is to stop.
@@ -101,9 +101,9 @@ impl Region {
 
     /// Who waits for whom inside.
     #[cfg(feature = "lab")]
-    pub(crate) fn survey(&self, into: &mut crate::waits::Survey) {
-        use crate::cell::task_number;
-        use crate::waits::{Need, On, Waiter};
+    pub(crate) fn survey(&self, into: &mut crate::wait_list::Survey) {
+        use crate::task::cell::task_number;
+        use crate::wait_list::{Need, On, Waiter};
         self.each_inside(&mut |region| {
             let inner = region.lock();
             let closers: Vec<_> = inner.waiters.values().filter_map(task_number).collect();

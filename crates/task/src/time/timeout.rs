@@ -10,7 +10,7 @@ use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
 use super::timer::Timer;
-use crate::node::{Branch, Inside, Kind};
+use crate::cancel::node::{Branch, Inside, Kind};
 use crate::proceed;
 use crate::{Cancelled, Cx};
 

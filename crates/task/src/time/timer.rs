@@ -10,8 +10,8 @@ use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::cancel_wakers::Registration;
-use crate::cell::TimerToken;
+use crate::cancel::wakers::Registration;
+use crate::task::cell::TimerToken;
 use crate::wait::Wait;
 use crate::{Cancelled, Cx};
 
