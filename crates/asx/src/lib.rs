@@ -397,11 +397,12 @@ pub use asx_native::{
     Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics, wait,
 };
 pub use asx_runtime::{
-    Activity, BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Health, Limits,
-    Local, NextChild, NotReady, Obligation, Outcome, Panic, Policy, Ready, RegionInfo, Restart,
-    Scope, ScopeBuilder, Starting, Stop, Stopping, Task, TaskBuilder, TaskInfo, Unheeded,
-    UntilCancelled, Why, YieldNow, channel, group, join, join_all, join3, join4, race, race_all,
-    race3, race4, select, sync, try_join, try_join_all, try_join3, try_join4,
+    Activity, AdmissionError, BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group,
+    Health, Limits, Local, NextChild, NotReady, Obligation, ObligationError, Outcome, Panic,
+    Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, SpawnError, Starting, Stop, Stopping,
+    Task, TaskBuilder, TaskInfo, TimerError, Unheeded, UntilCancelled, Why, YieldNow, channel,
+    group, join, join_all, join3, join4, race, race_all, race3, race4, select, sync, try_join,
+    try_join_all, try_join3, try_join4,
 };
 
 /// Tests under every schedule: what [`test`](macro@test) is made of.

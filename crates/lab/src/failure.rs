@@ -3,9 +3,8 @@
 use std::fmt;
 
 use asx_kernel::digest::Digest;
-use asx_kernel::status::Status;
 use asx_runtime::waits::Hold;
-use asx_runtime::{Cancelled, Panic};
+use asx_runtime::{Cancelled, Panic, SpawnError};
 
 use crate::explore::Verdict;
 use crate::stuck::Watch;
@@ -87,8 +86,8 @@ impl Finding {
         Finding::new(Kind::Ended, cancelled.to_string())
     }
 
-    pub(crate) fn refused(status: Status) -> Finding {
-        Finding::new(Kind::Ended, status.name())
+    pub(crate) fn refused(refused: SpawnError) -> Finding {
+        Finding::new(Kind::Ended, refused.to_string())
     }
 
     /// With more of who waits for what.

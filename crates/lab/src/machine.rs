@@ -160,7 +160,7 @@ impl Machine {
                 .or_else(|| parts.aftermath(before, rare.as_deref()))
                 .map(|finding| Box::new(Failure::new(finding, steps))),
             Ok(Err(stop)) => Some(Box::new(parts.stopped(stop, &mut rare, steps))),
-            Err(status) => Some(Box::new(Failure::new(Finding::refused(status), steps))),
+            Err(refused) => Some(Box::new(Failure::new(Finding::refused(refused), steps))),
         };
         *closed = None;
         let failure = match rare {

@@ -334,9 +334,8 @@ unsafe impl Host for Bench {
 mod tests {
     use asx_kernel::budget::Budget;
     use asx_kernel::choose::First;
-    use asx_kernel::status::Status;
     use asx_runtime::probe::RegionProbe;
-    use asx_runtime::{Cancelled, Cx, Policy};
+    use asx_runtime::{Cancelled, Cx, Policy, SpawnError};
 
     use super::*;
 
@@ -357,6 +356,6 @@ mod tests {
         while run.step().is_some() {}
         let (here, there) = task.outcome().unwrap().unwrap();
         assert!(here);
-        assert_eq!(there, Err(Status::AffinityViolation));
+        assert_eq!(there, Err(SpawnError::NoSuchWorker));
     }
 }

@@ -7,8 +7,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use asx_kernel::status::Status;
-use asx_runtime::{Cancelled, Cx, Host, Outcome, Panic, Root, Stop, Unheeded};
+use asx_runtime::{
+    AdmissionError, Cancelled, Cx, Host, Outcome, Panic, Root, SpawnError, Stop, Unheeded,
+};
 
 use crate::block_on_slots::Place;
 use crate::guest::Guest;
@@ -27,7 +28,7 @@ pub enum BlockOnError {
     /// The runtime was shut down: it takes no more programs.
     ShutDown,
     /// The runtime takes no program now: a limit is reached, say.
-    Refused(Status),
+    Refused(SpawnError),
     /// The program was ended by force: its body did not end in the time it was given to.
     Ended(Cancelled),
     /// The body panicked.
@@ -44,8 +45,8 @@ impl fmt::Display for BlockOnError {
             BlockOnError::ShutDown => {
                 f.write_str("the runtime takes no more programs: it was shut down")
             }
-            BlockOnError::Refused(status) => {
-                write!(f, "the runtime takes no program now: {}", status.name())
+            BlockOnError::Refused(refused) => {
+                write!(f, "the runtime takes no program now: {refused}")
             }
             BlockOnError::Ended(cancelled) => write!(f, "the program was ended: {cancelled}"),
             BlockOnError::Panicked(panic) => write!(f, "the program panicked: {}", panic.message()),
@@ -132,8 +133,10 @@ impl Runtime {
             Ok(Err(Stop::Panicked(panic))) => Err(BlockOnError::Panicked(panic)),
             Ok(Err(Stop::Cancelled(cancelled))) => Err(BlockOnError::Ended(cancelled)),
             Ok(Err(Stop::Err(never))) => match never {},
-            Err(Status::RegionNotOpen | Status::RegionClosed) => Err(BlockOnError::ShutDown),
-            Err(status) => Err(BlockOnError::Refused(status)),
+            Err(SpawnError::Refused(AdmissionError::Closing | AdmissionError::Closed)) => {
+                Err(BlockOnError::ShutDown)
+            }
+            Err(refused) => Err(BlockOnError::Refused(refused)),
         }
     }
 
@@ -225,7 +228,7 @@ impl Drop for Inside<'_> {
 }
 
 /// What became of a program.
-type Ran<T> = Result<Outcome<T, Infallible>, Status>;
+type Ran<T> = Result<Outcome<T, Infallible>, SpawnError>;
 
 /// Tells the thread in `block_on` to look again.
 struct Signal {

@@ -45,6 +45,10 @@ const SHORT_POLL: u64 = 700;
 /// other are fastest on one core.
 const SHORT_WAIT: u64 = 10_000;
 
+/// Entries. Half of a queue this long moves at once, which spreads the cost over many polls, short
+/// as they may be.
+const DEEP: usize = 256;
+
 thread_local! {
     static CURRENT: Cell<*const Worker> = const { Cell::new(ptr::null()) };
 }
@@ -613,8 +617,9 @@ impl Worker {
         }
         *seen = (now, polls);
         let poll = span / (polls - before).max(1);
+        let deep = self.shared.remotes[victim].queue.len() >= DEEP;
         span < 4 * WATCH.1.as_nanos() as u64
-            && poll > SHORT_POLL
+            && (poll > SHORT_POLL || deep)
             && poll.saturating_mul(waiting) > SHORT_WAIT
     }
 

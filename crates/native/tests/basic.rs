@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
-use asx_kernel::status::Status;
 use asx_native::{Handle, Runtime};
-use asx_runtime::channel::ChannelExt;
-use asx_runtime::{BoxFuture, Cancelled, Cx, Limits, Scope, Stop};
+use asx_runtime::channel::{ChannelError, ChannelExt};
+use asx_runtime::{AdmissionError, BoxFuture, Cancelled, Cx, Limits, Scope, SpawnError, Stop};
 
 #[derive(Debug, PartialEq)]
 enum AppError {
@@ -553,6 +552,7 @@ fn what_is_refused_for_want_of_room_says_so() {
 fn the_memory_estimate_bounds_what_lives() {
     // What a program is itself, and eight more.
     let memory = 256 * 8 + 256 * 4;
+    let limit = AdmissionError::LimitReached;
     for workers in [1, 2] {
         let limits = Limits { memory, ..Limits::default() };
         let rt = Runtime::builder().workers(workers).limits(limits).build().unwrap();
@@ -565,9 +565,10 @@ fn the_memory_estimate_bounds_what_lives() {
                     let tasks: Vec<_> = (0..100).map(spawn).collect();
                     let admitted = tasks.iter().filter(|task| task.is_ok()).count();
                     for refused in tasks.iter().filter_map(|task| task.as_ref().err()) {
-                        assert_eq!(*refused, Status::ResourceExhausted);
+                        assert_eq!(*refused, SpawnError::Refused(limit));
                     }
-                    assert_eq!(cx.channel::<u8>(4).err(), Some(Status::ResourceExhausted));
+                    let channel = cx.channel::<u8>(4);
+                    assert_eq!(channel.err(), Some(ChannelError::Refused(limit)));
                     s.cancel("enough");
                     Ok(admitted)
                 });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
 use asx_native::Runtime;
-use asx_runtime::{Cx, Scope, Stop};
+use asx_runtime::{AdmissionError, Cx, Scope, SpawnError, Stop};
 use common::{AppError, on_each};
 
 /// Runtimes of several sizes with few threads for blocking jobs.
@@ -242,7 +242,7 @@ fn a_closing_scope_takes_no_job() {
                     })
                     .await;
                     let refused = s.task("late").try_spawn_blocking(|| Ok(())).unwrap_err();
-                    assert_eq!(refused.name(), "REGION_NOT_OPEN");
+                    assert_eq!(refused, SpawnError::Refused(AdmissionError::Closing));
                     Ok(())
                 })
                 .await;

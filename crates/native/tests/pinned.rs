@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use asx_runtime::{Cx, Scope, Stop};
+use asx_runtime::{Cx, Scope, SpawnError, Stop};
 use common::{AppError, on_each};
 
 /// Counts polls, drops and those of them that were on another thread than its making.
@@ -257,11 +257,11 @@ fn outside_a_worker_nothing_starts() {
                     let job = s.spawn_blocking(move || {
                         let body = |_| -> std::future::Pending<_> { unreachable!("not called") };
                         let refused = own.task("refused").try_spawn_local::<_, _, ()>(body);
-                        say.send(refused.unwrap_err().name()).unwrap();
+                        say.send(refused.unwrap_err()).unwrap();
                         Ok(own.spawn_local::<_, _, ()>(body))
                     });
                     let refused = job.await.unwrap();
-                    assert_eq!(said.recv().unwrap(), "AFFINITY_VIOLATION");
+                    assert_eq!(said.recv().unwrap(), SpawnError::NoSuchWorker);
                     assert!(refused.is_finished());
                     assert!(matches!(refused.await, Err(Stop::Cancelled(_))));
                     Ok(())
@@ -344,7 +344,7 @@ fn a_pin_to_a_worker_that_does_not_exist_is_refused() {
                         assert!(matches!(lost.await, Err(Stop::Cancelled(_))));
                         let lost = s.task("lost").pinned_to(worker);
                         let status = lost.try_spawn(async |_cx: Cx| Ok(1)).map(drop);
-                        assert_eq!(status, Err(asx_kernel::status::Status::AffinityViolation));
+                        assert_eq!(status, Err(SpawnError::NoSuchWorker));
                     }
                     Ok(7)
                 })

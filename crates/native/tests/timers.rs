@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 use asx_native::Runtime;
-use asx_runtime::{Cancelled, Cx, Scope, channel, join};
+use asx_runtime::{Cancelled, Cx, Scope, TimerError, channel, join};
 
 #[derive(Default)]
 struct Flag(AtomicBool);
@@ -174,7 +174,7 @@ fn a_wait_beyond_the_longest_is_refused_and_leaves_nothing_behind() {
     let rt = Runtime::builder().max_timer_duration(longest).build().unwrap();
     rt.block_on(async |cx: Cx| {
         let far = cx.now() + 2 * longest;
-        assert_eq!(cx.try_sleep(far).err(), Some(Status::TimerDurationExceeded));
+        assert_eq!(cx.try_sleep(far).err(), Some(TimerError::TooFar));
         assert!(cx.try_sleep(cx.now() + longest).is_ok());
         assert!(cx.sleep(Duration::from_millis(1)).await.is_ok());
         let refused = cx.sleep(2 * longest).await.unwrap_err();
@@ -200,7 +200,7 @@ fn one_timer_too_many_is_refused_until_another_is_over() {
         let far = cx.now() + Duration::from_secs(3600);
         let first = cx.try_sleep(far).unwrap();
         let _second = cx.try_sleep(far).unwrap();
-        assert_eq!(cx.try_sleep(far).err(), Some(Status::ResourceExhausted));
+        assert_eq!(cx.try_sleep(far).err(), Some(TimerError::LimitReached));
         drop(first);
         assert!(cx.sleep(Duration::from_millis(1)).await.is_ok());
         let _third = cx.try_sleep(far).unwrap();

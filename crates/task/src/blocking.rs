@@ -19,7 +19,7 @@ use crate::scope::{Scope, TaskBuilder};
 use crate::spawn::{Plan, make, refused};
 use crate::task::cell::BLOCKING;
 use crate::task::context;
-use crate::{Cx, Task};
+use crate::{Cx, SpawnError, Task};
 
 impl Cx {
     /// Runs `job` on a thread where it may block. The innermost scope around the caller owns it:
@@ -76,14 +76,14 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
     }
 
     /// Starts a blocking job, or says why not.
-    pub fn try_spawn_blocking<F, T>(self, job: F) -> Result<Task<T, E>, Status>
+    pub fn try_spawn_blocking<F, T>(self, job: F) -> Result<Task<T, E>, SpawnError>
     where
         F: FnOnce() -> Result<T, E> + Send + 'static,
         T: Send + 'static,
     {
         let (region, plan) = self.into_parts();
         let (spawned, task) = spawn_blocking(region, Plan { pin: BLOCKING, ..plan }, job);
-        spawned.map(|()| task)
+        spawned.map(|()| task).map_err(SpawnError::new)
     }
 }
 

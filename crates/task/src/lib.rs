@@ -15,6 +15,7 @@ mod combine;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod core;
 mod dump;
+mod error;
 pub mod footprint;
 mod force;
 mod handle;
@@ -64,6 +65,7 @@ pub use combine::{
     race4, try_join, try_join_all, try_join3, try_join4,
 };
 pub use dump::{Activity, Dump, RegionInfo, TaskInfo};
+pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
 pub use handle::Task;
 pub use local::Local;
 pub use operation::Operation;

@@ -7,7 +7,7 @@ use asx_kernel::status::Status;
 
 use crate::scope::{Scope, TaskBuilder};
 use crate::spawn::{Plan, refused, spawn};
-use crate::{Cx, Task};
+use crate::{Cx, SpawnError, Task};
 
 impl<E: Send + 'static> Scope<E> {
     /// Starts a task that need not be `Send`: it runs and is dropped on the calling thread, which
@@ -44,16 +44,16 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
         self.local(body).1
     }
 
-    /// Starts a task that stays on this thread, or says why not: `AFFINITY_VIOLATION` if the
-    /// thread is no worker of this runtime.
-    pub fn try_spawn_local<F, B, T>(self, body: F) -> Result<Task<T, E>, Status>
+    /// Starts a task that stays on this thread, or says why not:
+    /// [`NoSuchWorker`](SpawnError::NoSuchWorker) if the thread is no worker of this runtime.
+    pub fn try_spawn_local<F, B, T>(self, body: F) -> Result<Task<T, E>, SpawnError>
     where
         F: FnOnce(Cx) -> B,
         B: Future<Output = Result<T, E>> + 'static,
         T: Send + 'static,
     {
         let (spawned, task) = self.local(body);
-        spawned.map(|()| task)
+        spawned.map(|()| task).map_err(SpawnError::new)
     }
 
     fn local<F, B, T>(self, body: F) -> (Result<(), Status>, Task<T, E>)

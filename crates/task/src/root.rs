@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use asx_kernel::budget::Budget;
 use asx_kernel::region::RegionState;
-use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 use pin_project_lite::pin_project;
@@ -18,6 +17,7 @@ use pin_project_lite::pin_project;
 use crate::Cx;
 use crate::core::Alarm;
 use crate::dump::Dump;
+use crate::error::SpawnError;
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, spawn};
 use crate::task::cell::TimerToken;
@@ -42,12 +42,13 @@ impl Root {
         body: F,
         waker: &Waker,
         mut drive: impl FnMut(),
-    ) -> Result<Outcome<T, Infallible>, Status>
+    ) -> Result<Outcome<T, Infallible>, SpawnError>
     where
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        let region = parent.open_child(Policy::CollectAll, Budget::INFINITE, None)?;
+        let opened = parent.open_child(Policy::CollectAll, Budget::INFINITE, None);
+        let region = opened.map_err(SpawnError::new)?;
         let guard = AbortOnUnwind;
         let plan = Plan { pin: worker, ..Plan::default() };
         let mut value = None;
@@ -72,12 +73,12 @@ impl Root {
         std::mem::forget(guard);
         drop(task);
         Region::retire(region);
-        spawned?;
+        spawned.map_err(SpawnError::new)?;
         // A program that was asked to stop still has its say.
         match (value, outcome) {
             (Some(value), _) => Ok(Ok(value)),
             (None, Err(stop)) => Ok(Err(stop)),
-            (None, Ok(())) => Err(Status::Internal),
+            (None, Ok(())) => unreachable!("a body that ends leaves its value"),
         }
     }
 }

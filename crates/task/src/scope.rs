@@ -22,9 +22,10 @@ use pin_project_lite::pin_project;
 use crate::cancel::node::{self, Inside};
 use crate::cancel::view::Check;
 use crate::cancel::wakers::{self, Registration};
+use crate::error::{AdmissionError, SpawnError};
 use crate::handle::Task;
 use crate::proceed;
-use crate::region::{Policy, Region};
+use crate::region::{Finalizer, Policy, Region};
 use crate::spawn::{Plan, make, spawn};
 use crate::task::cell::{TaskAttrs, TaskRef, claim_stop};
 use crate::task::context;
@@ -404,12 +405,12 @@ impl<E: Send + 'static> Scope<E> {
     /// first, and no cancel reaches it. It may wait, but start nothing: the scope is closing by
     /// then. If it panics, the others still run, and the scope ends with the panic, whatever else
     /// it would have returned.
-    pub fn defer<F, B>(&self, body: F) -> Result<(), Status>
+    pub fn defer<F, B>(&self, body: F) -> Result<(), AdmissionError>
     where
         F: FnOnce(Cx) -> B + Send + 'static,
         B: Future<Output = ()> + Send + 'static,
     {
-        self.region.defer(Box::new(move |region| {
+        let finalizer: Finalizer = Box::new(move |region| {
             let attrs = Some(Box::new(TaskAttrs { finalizer: true, ..TaskAttrs::default() }));
             let budget = Some(region.finalizer_budget());
             let operation = Operation::SpawnFinalizer;
@@ -423,7 +424,8 @@ impl<E: Send + 'static> Scope<E> {
             };
             // SAFETY: Send and 'static.
             unsafe { make(region, plan, body) }.0.ok().flatten()
-        }))
+        });
+        self.region.defer(finalizer).map_err(AdmissionError::new)
     }
 
     /// Asks everything in the scope to stop, its body too. See [`Task::cancel`].
@@ -490,7 +492,7 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
     }
 
     /// Has it stay on a worker. If there is none of that number, nothing starts: the task is over
-    /// at once, cancelled, and [`try_spawn`](TaskBuilder::try_spawn) says `AFFINITY_VIOLATION`.
+    /// at once, cancelled, and [`try_spawn`](TaskBuilder::try_spawn) says [`NoSuchWorker`](SpawnError::NoSuchWorker).
     #[doc(hidden)]
     pub fn pinned_to(mut self, worker: u16) -> Self {
         self.plan.pin = worker;
@@ -509,15 +511,15 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
     }
 
     /// Starts the task, or says why not.
-    pub fn try_spawn<F, B, T>(self, body: F) -> Result<Task<T, E>, Status>
+    pub fn try_spawn<F, B, T>(self, body: F) -> Result<Task<T, E>, SpawnError>
     where
         F: FnOnce(Cx) -> B,
         B: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
     {
-        self.scope.region.precheck(self.plan.budget.as_ref())?;
+        self.scope.region.precheck(self.plan.budget.as_ref()).map_err(SpawnError::new)?;
         // SAFETY: Send and 'static.
         let (spawned, task) = unsafe { spawn(&self.scope.region, self.plan, body) };
-        spawned.map(|()| task)
+        spawned.map(|()| task).map_err(SpawnError::new)
     }
 }

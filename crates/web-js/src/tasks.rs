@@ -18,7 +18,7 @@ use std::task::{Poll, Waker, ready};
 
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
-use asx_kernel::status::Status;
+use asx_kernel::status::{Coded, Status};
 use asx_runtime::probe::{RegionProbe, TaskProbe};
 use asx_runtime::{Cancelled, Cx, Operation, Policy, Scope};
 use asx_web::Start;
@@ -145,7 +145,8 @@ impl Tasks {
             plan = plan.within(limit);
         }
         let tasks = self.clone();
-        let task = plan.try_spawn_local(move |cx| run(cx, Told { tasks, at }, body))?;
+        let task = plan.try_spawn_local(move |cx| run(cx, Told { tasks, at }, body));
+        let task = task.map_err(|refused| refused.status())?;
         let probe = TaskProbe::of_task(&task);
         let id = probe.id();
         self.with(at, |slot| *slot = Slot { task: Some(probe), ..Slot::default() });

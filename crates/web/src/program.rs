@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use asx_kernel::budget::Budget;
-use asx_kernel::status::Status;
+use asx_kernel::status::{Coded, Status};
 use asx_runtime::probe::RegionProbe;
 use asx_runtime::{Cx, Grace, Policy, Scope, Stop, Task, Why};
 
@@ -137,7 +137,7 @@ impl Runtime {
                 Ok(())
             }
         });
-        let task = task.map_err(WebError::Refused)?;
+        let task = task.map_err(|refused| WebError::Refused(refused.status()))?;
         self.watch_program(region.clone(), task, shared.clone());
         Ok(Program { scope, region, shared })
     }

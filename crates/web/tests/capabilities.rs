@@ -6,7 +6,7 @@ use std::time::Duration;
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
-use asx_runtime::{Cancelled, Cx, Scope};
+use asx_runtime::{Cancelled, Cx, Scope, TimerError};
 use asx_web::page::Page;
 use asx_web::{Capabilities, Capability, Config, Ended, HostEvent, Runtime};
 
@@ -101,7 +101,7 @@ fn without_the_clock_a_wait_for_a_time_fails_and_says_who_was_denied_what() {
     let (page, runtime) = without_clock();
     let program = runtime.start(async |cx: Cx| cx.try_sleep(cx.now() + TICK).map(drop)).unwrap();
     page.run(&runtime);
-    assert_eq!(value(program.ended()), Err(Status::CapabilityDenied));
+    assert_eq!(value(program.ended()), Err(TimerError::NoClock));
 }
 
 #[test]

@@ -132,7 +132,7 @@ async fn sleep(cx: &Cx, when: When) -> Reply {
             Ok(()) => Reply::ok(),
             Err(_) => Status::Cancelled.into(),
         },
-        Err(status) => status.into(),
+        Err(refused) => Status::from(refused).into(),
     }
 }
 
@@ -157,7 +157,7 @@ async fn closed(cx: &Cx, region: RegionProbe) -> Reply {
     });
     match outcome.await {
         Ok(severity) => Reply::ok().with("outcome", severity.name()),
-        Err(status) => status.into(),
+        Err(refused) => refused.into(),
     }
 }
 

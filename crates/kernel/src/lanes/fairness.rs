@@ -180,23 +180,22 @@ impl Fairness {
     #[inline]
     pub fn decide(&self, pending: Pending, suggestion: Suggestion) -> Option<Verdict> {
         let limit = self.limit(suggestion);
+        let ready_first = self.ready.is_due();
+        let [first, second] =
+            if ready_first { [Lane::Ready, Lane::Timed] } else { [Lane::Timed, Lane::Ready] };
         // Timed work that has passed waiting cancel work `limit` times goes back to its rank.
-        let mut order = if self.timed_streak < limit { suggestion.order() } else { Lane::ALL };
-        if self.ready.is_due() {
-            order = order.map(|lane| match lane {
-                Lane::Cancel => Lane::Cancel,
-                Lane::Timed => Lane::Ready,
-                Lane::Ready => Lane::Timed,
-            });
-        }
-        let may_go = |lane: &Lane| {
-            pending.has(*lane) && (*lane != Lane::Cancel || self.cancel_may_go(suggestion))
+        let before_cancel = suggestion == Suggestion::MeetDeadlines && self.timed_streak < limit;
+        let lane = if pending.cancel && self.streak < limit {
+            if before_cancel && pending.has(first) { first } else { Lane::Cancel }
+        } else if pending.has(first) {
+            first
+        } else if pending.has(second) {
+            second
+        } else {
+            let fallback = Verdict { lane: Lane::Cancel, fallback: true, limit };
+            return pending.cancel.then_some(fallback);
         };
-        match order.into_iter().find(may_go) {
-            Some(lane) => Some(Verdict { lane, fallback: false, limit }),
-            None if pending.cancel => Some(Verdict { lane: Lane::Cancel, fallback: true, limit }),
-            None => None,
-        }
+        Some(Verdict { lane, fallback: false, limit })
     }
 
     /// Notes a dispatch; `pending` is what waited when it was decided, the dispatched entry
@@ -301,6 +300,42 @@ mod tests {
             (!verdict.fallback).then_some(verdict.lane)
         };
         (0..count).map(|_| step()).collect()
+    }
+
+    /// Every combination of what waits, what is suggested, both streaks and a due bypass, against
+    /// the law as it is told: the order of the suggestion, less what may not go.
+    #[test]
+    fn a_decision_is_the_first_lane_in_order_that_may_go() {
+        let histories = (0..3_u32).flat_map(|a| (0..3_u32).map(move |b| (a, b)));
+        for (streak, timed_streak) in histories {
+            for bits in 0..16 {
+                let [cancel, timed, ready, due] = [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1);
+                let pending = Pending { cancel, timed, ready };
+                let mut fairness = Fairness { streak, timed_streak, ..with_limit(1) };
+                fairness.ready = Bypass::new(1);
+                fairness.ready.record(due);
+                for suggestion in Suggestion::ALL {
+                    let limit = suggestion.limit(1);
+                    let keeps = timed_streak < limit;
+                    let mut order = if keeps { suggestion.order() } else { Lane::ALL };
+                    if due {
+                        order = order.map(|lane| match lane {
+                            Lane::Cancel => Lane::Cancel,
+                            Lane::Timed => Lane::Ready,
+                            Lane::Ready => Lane::Timed,
+                        });
+                    }
+                    let may_go = |lane: &Lane| *lane != Lane::Cancel || streak < limit;
+                    let mut held = order.into_iter().filter(|lane| pending.has(*lane));
+                    let lane = held.clone().find(may_go).or(held.next());
+                    let verdict = lane.map(|lane| {
+                        let fallback = lane == Lane::Cancel && streak >= limit;
+                        Verdict { lane, fallback, limit }
+                    });
+                    assert_eq!(fairness.decide(pending, suggestion), verdict, "{fairness:?}");
+                }
+            }
+        }
     }
 
     #[test]

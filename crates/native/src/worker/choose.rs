@@ -113,10 +113,12 @@ impl Queues for View<'_> {
     fn pending(&self) -> Pending {
         let global = &self.worker.shared.global;
         let local = &self.worker.remote.lanes;
-        let plain = self.worker.has_plain();
-        Pending::of(|lane| {
-            global.len(lane) > 0 || local.len(lane) > 0 || (lane == Lane::Ready && plain)
-        })
+        let holds = |lane| (global.len(lane) | local.len(lane)) > 0;
+        Pending {
+            cancel: holds(Lane::Cancel),
+            timed: holds(Lane::Timed),
+            ready: holds(Lane::Ready) || self.worker.has_plain(),
+        }
     }
 
     fn has_local(&self, lane: Lane) -> bool {

@@ -6,7 +6,7 @@ use std::fmt;
 pub use asx_kernel::channel::{TryRecvError, TryReserveError, TrySendError, ZeroCapacity};
 use asx_kernel::status::{Coded, Status};
 
-use asx_task::{Cancelled, Stop};
+use asx_task::{AdmissionError, Cancelled, Stop};
 
 /// Nobody is left on the other side. Hands back what was to be sent, if anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -169,6 +169,45 @@ impl<T> Error for Disconnected<T> {}
 impl<T> Error for SendError<T> {}
 impl Error for RecvError {}
 
+/// A channel of a scope was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// The capacity is 0: nothing could ever be sent.
+    ZeroCapacity,
+    /// The scope did not take it in.
+    Refused(AdmissionError),
+}
+
+impl ChannelError {
+    pub(crate) fn new(status: Status) -> ChannelError {
+        match status {
+            Status::InvalidArgument => ChannelError::ZeroCapacity,
+            status => ChannelError::Refused(AdmissionError::new(status)),
+        }
+    }
+}
+
+impl Coded for ChannelError {
+    fn status(&self) -> Status {
+        match self {
+            ChannelError::ZeroCapacity => Status::InvalidArgument,
+            ChannelError::Refused(refused) => refused.status(),
+        }
+    }
+}
+
+impl fmt::Display for ChannelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChannelError::ZeroCapacity => f.write_str("a channel needs a capacity of at least 1"),
+            ChannelError::Refused(refused) => refused.fmt(f),
+        }
+    }
+}
+
+impl Error for ChannelError {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +215,17 @@ mod tests {
 
     /// Neither `Debug` nor `Clone`.
     struct Opaque(u8);
+
+    #[test]
+    fn a_channel_that_is_refused_keeps_the_code() {
+        for code in [Status::InvalidArgument, Status::RegionNotOpen, Status::ResourceExhausted] {
+            assert_eq!(ChannelError::new(code).status(), code);
+        }
+        let limit = ChannelError::Refused(AdmissionError::LimitReached);
+        assert_eq!(ChannelError::new(Status::ResourceExhausted), limit);
+        assert_eq!(limit.to_string(), AdmissionError::LimitReached.to_string());
+        assert_ne!(limit.to_string(), ChannelError::ZeroCapacity.to_string());
+    }
 
     #[test]
     fn every_error_hands_its_value_back_and_names_its_code() {

@@ -45,7 +45,8 @@ pub mod watch;
 #[doc(inline)]
 pub use broadcast::broadcast;
 pub use error::{
-    Disconnected, RecvError, SendError, TryRecvError, TryReserveError, TrySendError, ZeroCapacity,
+    ChannelError, Disconnected, RecvError, SendError, TryRecvError, TryReserveError, TrySendError,
+    ZeroCapacity,
 };
 #[doc(inline)]
 pub use oneshot::oneshot;

@@ -218,7 +218,7 @@ pub trait ChannelExt {
     fn channel<T: Send + 'static>(
         &self,
         capacity: usize,
-    ) -> Result<(super::Sender<T>, super::Receiver<T>), Status>;
+    ) -> Result<(super::Sender<T>, super::Receiver<T>), super::ChannelError>;
 }
 
 #[cfg(not(loom))]
@@ -226,8 +226,9 @@ impl ChannelExt for asx_task::Cx {
     fn channel<T: Send + 'static>(
         &self,
         capacity: usize,
-    ) -> Result<(super::Sender<T>, super::Receiver<T>), Status> {
-        let shared = tagged(capacity, || ChannelRecord::in_scope(self, capacity))?;
+    ) -> Result<(super::Sender<T>, super::Receiver<T>), super::ChannelError> {
+        let shared = tagged(capacity, || ChannelRecord::in_scope(self, capacity));
+        let shared = shared.map_err(super::ChannelError::new)?;
         Ok((super::Sender { shared: shared.clone() }, super::Receiver { shared }))
     }
 }

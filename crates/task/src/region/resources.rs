@@ -20,6 +20,7 @@ use asx_kernel::wheel::TimerHandle;
 
 use crate::Cx;
 use crate::core::timers::Owner;
+use crate::error::{AdmissionError, ObligationError};
 use crate::region::{InlineMap, Inner, Region};
 use crate::task::cell::TimerToken;
 use crate::task::context;
@@ -237,11 +238,12 @@ fn timer_operation() -> Operation {
 ///
 /// ```
 /// # use asx_runtime::Cx;
-/// # use asx_kernel::status::Status;
-/// async fn transfer(cx: &Cx) -> Result<(), Status> {
+/// # use std::error::Error;
+/// async fn transfer(cx: &Cx) -> Result<(), Box<dyn Error>> {
 ///     let promise = cx.obligation()?;
 ///     // .. do what was promised ..
-///     promise.commit()
+///     promise.commit()?;
+///     Ok(())
 /// }
 /// ```
 #[must_use = "an obligation that is neither committed nor aborted is a leak"]
@@ -269,13 +271,13 @@ impl Obligation {
     }
 
     /// What was promised is done. Fails if the scope has closed meanwhile and counted it as leaked.
-    pub fn commit(self) -> Result<(), Status> {
-        self.region.resolve(self.id, Resolution::Commit)
+    pub fn commit(self) -> Result<(), ObligationError> {
+        self.region.resolve(self.id, Resolution::Commit).map_err(ObligationError::new)
     }
 
     /// The promise is called off.
-    pub fn abort(self) -> Result<(), Status> {
-        self.region.resolve(self.id, Resolution::Abort)
+    pub fn abort(self) -> Result<(), ObligationError> {
+        self.region.resolve(self.id, Resolution::Abort).map_err(ObligationError::new)
     }
 }
 
@@ -287,7 +289,7 @@ impl std::fmt::Debug for Obligation {
 
 impl Cx {
     /// Makes a promise that the innermost scope around the caller keeps account of.
-    pub fn obligation(&self) -> Result<Obligation, Status> {
-        Obligation::of(self.region())
+    pub fn obligation(&self) -> Result<Obligation, AdmissionError> {
+        Obligation::of(self.region()).map_err(AdmissionError::new)
     }
 }

@@ -10,9 +10,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
-use asx_kernel::status::{Coded, Status};
+use asx_kernel::status::Coded;
 use asx_kernel::time::Time;
 
+use crate::error::TimerError;
 use crate::task::budget::Limits;
 use crate::task::cx::Cx;
 use crate::task::outcome::Cancelled;
@@ -41,20 +42,20 @@ impl Cx {
     /// no such timer, if the task's deadline has passed (which cancels it), or if it is cancelled.
     /// A time that has passed lets others run first.
     #[track_caller]
-    pub fn try_sleep(&self, until: Time) -> Result<Sleep<'_>, Status> {
+    pub fn try_sleep(&self, until: Time) -> Result<Sleep<'_>, TimerError> {
         let left = self.task().limits().map(Limits::left);
         let missed = left.and_then(|left| left.check_deadline(self.now()).err());
         if let Some(exhausted) = missed
             && !self.task().word.load().state().in_cancel_lane()
         {
             self.task().region.exhausted(self.task(), exhausted);
-            return Err(exhausted.status());
+            return Err(TimerError::new(exhausted.status()));
         }
-        self.checkpoint().map_err(|_| Status::Cancelled)?;
+        self.checkpoint().map_err(|_| TimerError::Cancelled)?;
         if let Some(exhausted) = missed {
-            return Err(exhausted.status());
+            return Err(TimerError::new(exhausted.status()));
         }
-        Sleep::armed(self, self.within_budget(until))
+        Sleep::armed(self, self.within_budget(until)).map_err(TimerError::new)
     }
 
     /// No wait is longer than the task's budget.
