@@ -34,8 +34,9 @@ use asx_task::operation;
 /// * Branches are looked at in the order written, each time: of two that are done the one written
 ///   first wins.
 /// * Since the others are dropped, only futures that lose nothing by it are taken: those that are
-///   [`CancelSafe`](trait@asx_task::CancelSafe). For anything else there is [`race`](asx_task::race),
-///   which lets the losers clean up. Borrow a future (`&mut task`) to go on waiting for it later.
+///   [`CancelSafe`](trait@asx_task::CancelSafe). For anything else there is
+///   [`race`](asx_task::race), which lets the losers clean up. Borrow a future (`&mut task`) to go
+///   on waiting for it later.
 /// * `pattern = future, if condition => handler`: the branch counts only if the condition holds;
 ///   if not, the future is not even made.
 /// * `else => handler`, last, is for when no condition holds: needed if all branches have one.

@@ -1,9 +1,9 @@
 //! Values that belong to a part of the tree: set around a body, seen by it and by everything that
 //! is started inside.
 //!
-//! Within one task a value is a node of the chain of [`context`](crate::task::context). A region keeps
-//! the values that were seen where it was opened ([`Locals`]), and its tasks begin with them. So a
-//! task costs nothing for them, and a region one pointer.
+//! Within one task a value is a node of the chain of [`context`](crate::task::context). A region
+//! keeps the values that were seen where it was opened ([`Locals`]), and its tasks begin with them.
+//! So a task costs nothing for them, and a region one pointer.
 
 use std::fmt;
 use std::future::Future;

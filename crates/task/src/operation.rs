@@ -35,6 +35,7 @@
 //! use std::pin::Pin;
 //! use std::sync::Mutex;
 //! use std::task::{Context, Poll, Waker, ready};
+//! use std::time::Duration;
 //!
 //! use asx_runtime::operation::{Registration, Wait, guard};
 //! use asx_runtime::{CancelSafe, Cancelled, Cx};
@@ -96,7 +97,8 @@
 //!     let (gate, shut) = (Gate::new(), Gate::new());
 //!     let opens = async |_: &Cx| Ok::<_, Cancelled>(gate.open());
 //!     asx_runtime::try_join(&cx, async |cx| gate.passed(cx).await, opens).await?;
-//!     let late = cx.timeout(std::time::Duration::from_millis(1), async |cx| shut.passed(cx).await);
+//!     let soon = Duration::from_millis(1);
+//!     let late = cx.timeout(soon, async |cx| shut.passed(cx).await);
 //!     assert!(late.await.is_err(), "the wait ended with the timeout");
 //!     Ok::<_, Cancelled>(())
 //! })

@@ -3,8 +3,8 @@
 //! With the feature `lab`, and while a host has [begun](crate::footprint::begin) a poll on its
 //! thread, each wait for permits of a pool and each hold of them is on a list of that thread. With
 //! what regions and cells know (who joins whom, who waits for which close) that is a graph, which
-//! [`waiters`](crate::waits::waiters) draws. Each task also counts its wakers: one that waits and has none is lost.
-//! Without the feature all of this is nothing, and costs nothing.
+//! [`waits`](crate::waits) draws. Each task also counts its wakers: one that waits and has none is
+//! lost. Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
 pub use on::{Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked};

@@ -42,7 +42,8 @@ impl Barrier {
     ///
     /// A wait that is dropped or cancelled before the group is complete takes its arrival back.
     /// One that is dropped or cancelled after that has passed without knowing, and would arrive for
-    /// the next group if it waited again: that is why it is not [`CancelSafe`](asx_task::CancelSafe).
+    /// the next group if it waited again: that is why it is not
+    /// [`CancelSafe`](asx_task::CancelSafe).
     #[track_caller]
     pub fn wait<'a, 'c>(&'a self, cx: &'c Cx) -> BarrierWait<'a, 'c> {
         let at = Location::caller();

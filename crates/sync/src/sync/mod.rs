@@ -12,8 +12,8 @@
 //! All keep to the same rules:
 //!
 //! - **Cancel-aware.** Whatever waits takes the task's [`Cx`](asx_task::Cx) and ends with
-//!   [`Cancelled`](asx_task::Cancelled) once the task was asked to stop, even if it could go on. The
-//!   `try_*` operations and the release of a guard are not checked.
+//!   [`Cancelled`](asx_task::Cancelled) once the task was asked to stop, even if it could go on.
+//!   The `try_*` operations and the release of a guard are not checked.
 //! - **Fair.** Waiters are served strictly in the order of their first poll; nobody overtakes, not
 //!   even a `try_*` when there is room for it. What is released goes to the first in line directly.
 //! - **Nothing is lost.** A waiting future that is dropped or cancelled leaves the line, and passes

@@ -4,7 +4,8 @@
 //! it), else of its parent region's. A task's span is a child of its region's, and entered for each
 //! poll, on whichever thread. Both are closed, with the outcome recorded, before anybody can see
 //! the end. A subscriber is the user's code: nothing here is called under a lock, and a panic in it
-//! is contained ([`guard`](crate::core::guard)). Where it enters the span of a task, it is the task's.
+//! is contained ([`guard`](crate::core::guard)). Where it enters the span of a task, it is the
+//! task's.
 //!
 //! Without the feature all of it is a type without size and functions without content.
 
