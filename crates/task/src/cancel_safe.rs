@@ -5,7 +5,7 @@ use std::ops::DerefMut;
 use std::pin::Pin;
 
 /// A future that can be dropped half-way without losing anything: nothing was taken, sent or
-/// promised. [`select!`](crate::select!) accepts only such futures.
+/// promised. `select!` accepts only such futures.
 ///
 /// It is a promise: implement it for a future of your own only if that holds at every await in it.
 pub trait CancelSafe: Future {}

@@ -40,7 +40,6 @@
 //! use asx_runtime::operation::{Registration, Wait, guard};
 //! use asx_runtime::{CancelSafe, Cancelled, Cx};
 //!
-//! #[derive(Default)]
 //! pub struct Gate {
 //!     /// `None` once it is open.
 //!     waiting: Mutex<Option<Vec<Waker>>>,
@@ -82,6 +81,7 @@
 //!         let waker = context.waker().clone();
 //!         match &mut *gate.waiting.lock().unwrap() {
 //!             None => return Poll::Ready(Ok(())),
+//!             Some(waiting) if waiting.iter().any(|known| known.will_wake(&waker)) => {}
 //!             Some(waiting) => waiting.push(waker),
 //!         }
 //!         // Last: what it waits for, and where; a cancel wakes it from now on.
@@ -93,7 +93,7 @@
 //! /// `select!` may drop it.
 //! impl CancelSafe for Passed<'_> {}
 //!
-//! asx_native::Runtime::new().block_on(async |cx: Cx| {
+//! asx_native::Runtime::new()?.block_on(async |cx: Cx| {
 //!     let (gate, shut) = (Gate::new(), Gate::new());
 //!     let opens = async |_: &Cx| Ok::<_, Cancelled>(gate.open());
 //!     asx_runtime::try_join(&cx, async |cx| gate.passed(cx).await, opens).await?;
@@ -101,8 +101,8 @@
 //!     let late = cx.timeout(soon, async |cx| shut.passed(cx).await);
 //!     assert!(late.await.is_err(), "the wait ended with the timeout");
 //!     Ok::<_, Cancelled>(())
-//! })
-//! .unwrap();
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use std::fmt;

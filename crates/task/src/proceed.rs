@@ -119,7 +119,7 @@ pub(crate) fn takes_operation(context: &Context<'_>, registration: &mut Registra
 }
 
 /// Whether an operation that is made of others may begin, at its first poll: those are charged on
-/// their own, and this one when it [`ends`]. As with [`takes_operation`] it lets others run at most
+/// their own, and this one when it [`ends`]. As with `takes_operation` it lets others run at most
 /// once.
 #[inline]
 pub fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
