@@ -178,7 +178,7 @@ fn each_forgery_is_reported() {
     let own = std::env::current_exe().unwrap();
     for (name, _, report) in FORGERIES {
         let mut child = Command::new(&own);
-        child.args(["--exact", "audit::tests::each_forgery_is_reported", "--nocapture"]);
+        child.args(["--exact", "task::audit::tests::each_forgery_is_reported", "--nocapture"]);
         let output = child.env(FORGERY, name).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{name} went unnoticed");
