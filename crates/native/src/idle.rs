@@ -61,6 +61,23 @@
 //! which fences as `notify_remote` does; a worker that does and then runs on calls `notify_local`,
 //! so that somebody watches, unless it knows that somebody gets up soon. The last searcher to find
 //! work does the same if a timer is armed, since that may have been left to it.
+//!
+//! # The reactor
+//!
+//! Where sockets are registered, one thread at a time is in the reactor: the one that holds its
+//! lock. A worker that parks, and does not merely watch, tries that lock. If it gets it, it sleeps
+//! in the reactor ([`rest_in`](Idle::rest_in)), and is woken by an interrupt of that; if not, it
+//! sleeps as usual. Active workers and the watcher try it from time to time, for a look that does
+//! not wait. Nobody waits for the lock.
+//!
+//! 1. *An event is seen.* If a worker fails to get the lock, another has it, which sleeps in the
+//!    reactor and sees the event, or looks and is not parked. One that looks parks later, and then
+//!    tries the lock itself, or goes on looking from time to time as Active workers and watchers
+//!    do. So whoever is the last to look is in the reactor, or will be.
+//! 2. *The first source.* Without sources no worker sleeps in the reactor. Who registers one counts
+//!    it and then calls [`notify_remote`](Idle::notify_remote), as if it were work: a worker that
+//!    parks looks at the count after `prepare_park`, so by 1 of the list above it sees the count,
+//!    or is woken if nobody searches, and then parks again.
 
 #![forbid(unsafe_code)]
 
@@ -72,7 +89,7 @@ mod parked;
 mod tests;
 
 use crate::{
-    parker::{Parker, Woken},
+    parker::{Interrupt, Parker, Woken},
     prim::{
         Mutex,
         atomic::{
@@ -85,6 +102,7 @@ use crate::{
 };
 use counts::Counts;
 use parked::Parked;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How many workers there can be.
@@ -159,11 +177,23 @@ impl Idle {
     /// # Panics
     /// If there are none, or more than [`MAX_WORKERS`].
     pub fn new(workers: usize) -> Idle {
+        Idle::with_parkers(workers, Parker::default)
+    }
+
+    /// The same, for workers that may also [sleep elsewhere](Idle::rest_in).
+    ///
+    /// # Panics
+    /// As [`new`](Idle::new) does.
+    pub fn with_interrupt(workers: usize, interrupt: &Arc<dyn Interrupt>) -> Idle {
+        Idle::with_parkers(workers, || Parker::with_interrupt(interrupt.clone()))
+    }
+
+    fn with_parkers(workers: usize, parker: impl Fn() -> Parker) -> Idle {
         assert!((1..=MAX_WORKERS).contains(&workers), "1 to {MAX_WORKERS} workers, not {workers}");
         Idle {
             word: AtomicU64::new(Counts { active: workers as u16, ..Counts::default() }.pack()),
             parked: Mutex::default(),
-            parkers: (0..workers).map(|_| Parker::default()).collect(),
+            parkers: (0..workers).map(|_| parker()).collect(),
         }
     }
 
@@ -248,6 +278,11 @@ impl Idle {
     /// rests again, or calls [`cancel_park`](Idle::cancel_park).
     pub fn rest(&self, worker: usize, timeout: Option<Duration>) -> Woken {
         self.parkers[worker].park(timeout)
+    }
+
+    /// [`rest`](Idle::rest) in a call of the operating system: see [`Parker::park_in`].
+    pub fn rest_in(&self, worker: usize, wait: impl FnOnce()) -> Woken {
+        self.parkers[worker].park_in(wait)
     }
 
     /// A worker has put work where others can steal it. One load unless somebody is to be woken;

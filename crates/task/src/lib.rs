@@ -23,6 +23,8 @@ mod local;
 mod locals;
 #[cfg(all(test, loom))]
 mod model;
+#[cfg(not(any(loom, target_family = "wasm")))]
+pub mod net;
 pub mod operation;
 mod pinned;
 mod prim;

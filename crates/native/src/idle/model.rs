@@ -305,3 +305,199 @@ fn a_timer_armed_while_the_last_searcher_finds_work_is_seen() {
     };
     model_of_a_sleeper(find, arm);
 }
+
+/// What the operating system does: it keeps an event, and threads that wait for one.
+#[derive(Debug, Default)]
+struct Poll {
+    state: Mutex<PollState>,
+    changed: crate::prim::Condvar,
+    /// Whoever is in there, or looks.
+    driver: Mutex<()>,
+    sources: Place,
+}
+
+#[derive(Debug, Default)]
+struct PollState {
+    event: bool,
+    interrupted: bool,
+}
+
+impl Poll {
+    /// Waits for an event, or for an interrupt.
+    fn wait(&self) {
+        let mut state = lock(&self.state);
+        while !state.event && !state.interrupted {
+            state = self.changed.wait(state).unwrap();
+        }
+        state.interrupted = false;
+    }
+
+    fn take_event(&self) -> bool {
+        std::mem::take(&mut lock(&self.state).event)
+    }
+
+    fn send_event(&self) {
+        lock(&self.state).event = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Interrupt for Poll {
+    fn interrupt(&self) {
+        lock(&self.state).interrupted = true;
+        self.changed.notify_all();
+    }
+}
+
+fn with_poll(workers: usize) -> (std::sync::Arc<Poll>, Arc<Idle>) {
+    let poll = std::sync::Arc::new(Poll::default());
+    let interrupt: std::sync::Arc<dyn Interrupt> = poll.clone();
+    (poll, Arc::new(Idle::with_interrupt(workers, &interrupt)))
+}
+
+/// A worker that waits for the event for ever, and does other work that comes; whoever finds the
+/// event ends all.
+fn serve_events(poll: &Poll, idle: &Idle, work: &Place, me: usize) -> bool {
+    idle.start_search();
+    loop {
+        if work.take() {
+            idle.found_work();
+            idle.start_search();
+        }
+        if idle.prepare_park(me) == Closed {
+            return false;
+        }
+        if work.has() {
+            idle.cancel_park(me);
+            continue;
+        }
+        let driver = if poll.sources.has() { poll.driver.try_lock().ok() } else { None };
+        let found = match driver {
+            Some(driver) => {
+                idle.rest_in(me, || poll.wait());
+                let found = poll.take_event();
+                drop(driver);
+                found
+            }
+            None => {
+                idle.rest(me, None);
+                false
+            }
+        };
+        idle.cancel_park(me);
+        if found {
+            idle.found_work();
+            idle.shutdown();
+            return true;
+        }
+    }
+}
+
+/// Guards that every worker that parks tries the reactor, and not only the last: one is in there
+/// when the other does some work and is the last to park; then the first gets up for nothing, and
+/// is not the last.
+#[test]
+fn an_event_is_seen_after_the_worker_in_the_reactor_got_up_for_nothing() {
+    model_of_three(|| {
+        let (poll, idle) = with_poll(2);
+        let work = Arc::new(Place::default());
+        poll.sources.put();
+        let workers = [0, 1].map(|me| {
+            let poll = poll.clone();
+            let idle = idle.clone();
+            let work = work.clone();
+            thread::spawn(move || serve_events(&poll, &idle, &work, me))
+        });
+        work.put();
+        idle.notify_worker(1);
+        poll.interrupt();
+        poll.send_event();
+        let served = workers.map(|worker| worker.join().unwrap());
+        assert!(served[0] != served[1]);
+    });
+}
+
+/// Guards the same where one worker has the lock for a look while the other parks without it.
+#[test]
+fn an_event_is_seen_though_one_worker_looked_while_the_other_parked() {
+    model_of_three(|| {
+        let (poll, idle) = with_poll(2);
+        poll.sources.put();
+        let workers = [0, 1].map(|me| {
+            let poll = poll.clone();
+            let idle = idle.clone();
+            thread::spawn(move || {
+                let look = |driver| {
+                    let found = poll.take_event();
+                    drop(driver);
+                    found
+                };
+                if me == 0 && poll.driver.try_lock().is_ok_and(look) {
+                    idle.shutdown();
+                    return true;
+                }
+                serve_events(&poll, &idle, &Place::default(), me)
+            })
+        });
+        poll.send_event();
+        let served = workers.map(|worker| worker.join().unwrap());
+        assert!(served[0] != served[1]);
+    });
+}
+
+/// Guards the interrupt in `Parker::unpark`: work comes from outside while the worker parks in the
+/// reactor, where no event ever comes.
+#[test]
+fn a_worker_in_the_reactor_is_woken_for_global_work() {
+    for swap in [false, true] {
+        loom::model(move || {
+            let (poll, idle) = with_poll(1);
+            poll.sources.put();
+            let work = Arc::new(Place::default());
+            let worker = {
+                let poll = poll.clone();
+                let idle = idle.clone();
+                let work = work.clone();
+                move || {
+                    idle.start_search();
+                    while !work.take() {
+                        let _ = idle.prepare_park(0);
+                        if !work.has() {
+                            let driver = poll.driver.try_lock().unwrap();
+                            idle.rest_in(0, || poll.wait());
+                            drop(driver);
+                        }
+                        idle.cancel_park(0);
+                    }
+                }
+            };
+            let other = move || {
+                work.put();
+                idle.notify_remote();
+            };
+            race(swap, worker, other);
+        });
+    }
+}
+
+/// Guards the notification for the first source: the worker parks where it would not see events.
+#[test]
+fn the_first_source_brings_a_sleeper_into_the_reactor() {
+    for swap in [false, true] {
+        loom::model(move || {
+            let (poll, idle) = with_poll(1);
+            let worker = {
+                let poll = poll.clone();
+                let idle = idle.clone();
+                move || serve_events(&poll, &idle, &Place::default(), 0)
+            };
+            let register = move || {
+                poll.sources.put();
+                idle.notify_remote();
+                poll.send_event();
+            };
+            let (served, ()) = race(swap, worker, register);
+            assert!(served);
+        });
+    }
+}

@@ -42,3 +42,55 @@ fn no_wakeup_is_lost() {
         waker.join().unwrap();
     });
 }
+
+/// Counts interrupts, and sleeps until one comes.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+struct Channel {
+    count: std::sync::Mutex<u32>,
+    changed: std::sync::Condvar,
+}
+
+#[cfg(not(loom))]
+impl Interrupt for Channel {
+    fn interrupt(&self) {
+        *self.count.lock().unwrap() += 1;
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(not(loom))]
+impl Channel {
+    fn wait(&self) {
+        let count = self.count.lock().unwrap();
+        drop(self.changed.wait_while(count, |count| *count == 0).unwrap());
+    }
+
+    fn count(&self) -> u32 {
+        *self.count.lock().unwrap()
+    }
+}
+
+#[cfg(not(loom))]
+#[test]
+fn a_sleep_elsewhere_is_interrupted_and_no_other() {
+    let elsewhere = Arc::new(Channel::default());
+    let parker = Parker::with_interrupt(elsewhere.clone());
+    // A wakeup before the sleep: it is not begun.
+    parker.unpark();
+    assert_eq!(parker.park_in(|| unreachable!("a wakeup was kept")), Woken::Notified);
+    // It ends for reasons of its own.
+    assert_eq!(parker.park_in(|| ()), Woken::TimedOut);
+    assert_eq!(parker.park(Some(Duration::ZERO)), Woken::TimedOut);
+    assert_eq!(elsewhere.count(), 0);
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| parker.park_in(|| elsewhere.wait()));
+        while *lock(&parker.token) != Token::Polling {
+            std::thread::yield_now();
+        }
+        parker.unpark();
+        assert_eq!(sleeper.join().unwrap(), Woken::Notified);
+    });
+    assert_eq!(elsewhere.count(), 1);
+    assert_eq!(*lock(&parker.token), Token::None);
+}

@@ -131,6 +131,12 @@ pub unsafe trait Host: Send + Sync + 'static {
         false
     }
 
+    /// The network, if tasks of this host have one.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    fn net(&self) -> Option<&dyn crate::net::Net> {
+        None
+    }
+
     /// Runs an entry on a thread where it may block; gives it back if there is none to be had.
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable>;
 }

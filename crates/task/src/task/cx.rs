@@ -198,6 +198,12 @@ impl Cx {
         self.core().host.fault(name)
     }
 
+    /// The network of the host, if it has one: what sockets are made of.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub fn net(&self) -> Option<&dyn crate::net::Net> {
+        self.core().host.net()
+    }
+
     /// Lets everything that is already runnable go first.
     pub fn yield_now(&self) -> YieldNow {
         YieldNow { yielded: false }

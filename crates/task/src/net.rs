@@ -1,0 +1,328 @@
+//! The seam to a host's network: what sockets are made of, whatever the host.
+//!
+//! A host that has a network answers [`Host::net`](crate::Host::net). Its [`Socket`]s never wait:
+//! each operation is tried at once and answers [`WouldBlock`](io::ErrorKind::WouldBlock) if it
+//! cannot be done now. Who has to wait asks [`poll_ready`](Socket::poll_ready) to be woken. All the
+//! rest, cancels, budgets and what dumps tell, is written once above this, for all hosts.
+//!
+//! ```text
+//! loop:  poll_ready(direction) -> Pending: the waker is woken when it is worth to try
+//!                              -> Ready(seen)
+//!        try the operation     -> an answer: done
+//!                              -> WouldBlock: clear_ready(direction, seen), and again
+//! ```
+
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{Shutdown, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// Which way an operation moves bytes. To accept is to read, to connect is to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From the peer.
+    Read,
+    /// To the peer.
+    Write,
+}
+
+/// Where a socket is, or its peer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// An address of the internet, and a port.
+    Inet(SocketAddr),
+    /// A name in the file system; `None` for a socket without one.
+    Unix(Option<PathBuf>),
+}
+
+impl Address {
+    /// The address of the internet, if it is one.
+    pub fn inet(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Inet(address) => Some(*address),
+            Address::Unix(_) => None,
+        }
+    }
+
+    /// The name in the file system, if it has one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Address::Inet(_) => None,
+            Address::Unix(path) => path.as_deref(),
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Address::Inet(address)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Inet(address) => address.fmt(f),
+            Address::Unix(Some(path)) => path.display().fmt(f),
+            Address::Unix(None) => f.write_str("an unnamed socket"),
+        }
+    }
+}
+
+/// What is set before a socket is bound or connected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SocketSetup {
+    /// Settings that are applied first, in order.
+    pub options: Vec<SocketOption>,
+    /// Where it is bound to, if that is not up to the system: of a socket that connects.
+    pub local: Option<Address>,
+    /// How many connections may wait to be accepted; up to the host if not set.
+    pub backlog: Option<u32>,
+}
+
+/// A setting of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SocketOption {
+    /// Small writes go out at once (TCP).
+    NoDelay(bool),
+    /// An address may be bound again while connections of an earlier socket linger.
+    ReuseAddress(bool),
+    /// Several sockets may be bound to one address.
+    ReusePort(bool),
+    /// How many routers a packet may pass.
+    Ttl(u32),
+    /// How long a close waits until what was written has gone out; `None`: it does not wait.
+    Linger(Option<Duration>),
+    /// Bytes that wait to be read.
+    RecvBuffer(usize),
+    /// Bytes that wait to go out.
+    SendBuffer(usize),
+    /// Connections that are idle are probed (TCP).
+    KeepAlive(bool),
+    /// Datagrams may go to all of a network.
+    Broadcast(bool),
+    /// An IPv6 socket takes no IPv4.
+    OnlyV6(bool),
+}
+
+/// Which [`SocketOption`] is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionName {
+    /// [`SocketOption::NoDelay`].
+    NoDelay,
+    /// [`SocketOption::ReuseAddress`].
+    ReuseAddress,
+    /// [`SocketOption::ReusePort`].
+    ReusePort,
+    /// [`SocketOption::Ttl`].
+    Ttl,
+    /// [`SocketOption::Linger`].
+    Linger,
+    /// [`SocketOption::RecvBuffer`].
+    RecvBuffer,
+    /// [`SocketOption::SendBuffer`].
+    SendBuffer,
+    /// [`SocketOption::KeepAlive`].
+    KeepAlive,
+    /// [`SocketOption::Broadcast`].
+    Broadcast,
+    /// [`SocketOption::OnlyV6`].
+    OnlyV6,
+}
+
+/// What a host offers of the network.
+pub trait Net: Send + Sync {
+    /// A socket that listens there for connections.
+    ///
+    /// # Errors
+    /// What the system says; nothing is left behind.
+    fn listen(&self, at: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>>;
+
+    /// A socket that begins to connect. It is connected, or has failed, when it is ready to write;
+    /// [`take_error`](Socket::take_error) then tells.
+    ///
+    /// # Errors
+    /// It could not even begin.
+    fn connect(&self, to: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>>;
+
+    /// A socket for datagrams, bound there.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn datagrams(&self, at: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>>;
+
+    /// The addresses of a host of this name, with this port. It may block: it is called on a thread
+    /// for that.
+    ///
+    /// # Errors
+    /// There is no such host, or nobody to ask.
+    fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
+
+    /// Watches a descriptor that is somebody else's: the answer tells when it is ready, and does
+    /// nothing else with it. It is dropped before the descriptor is closed.
+    ///
+    /// # Errors
+    /// The host does not know such descriptors, or this one cannot be watched.
+    #[cfg(unix)]
+    fn watch(&self, _fd: std::os::fd::BorrowedFd<'_>) -> io::Result<Arc<dyn Socket>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Makes a socket of one that was made elsewhere: it is set not to block.
+    ///
+    /// # Errors
+    /// The host does not know such sockets.
+    #[cfg(unix)]
+    fn adopt(&self, _fd: std::os::fd::OwnedFd) -> io::Result<Arc<dyn Socket>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// What a socket was seen to be ready for, so that only that is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready(
+    /// The host's own count.
+    pub u32,
+);
+
+/// The place of one operation among those that wait at a socket; none at first.
+#[derive(Debug, Default)]
+pub struct WaitSlot(
+    /// The host's own number; 0: none.
+    pub u32,
+);
+
+/// One socket. Nothing here waits.
+///
+/// A socket is closed when the last reference to it is dropped.
+pub trait Socket: Send + Sync + fmt::Debug {
+    /// Whether an operation in this direction is worth a try. If not, `waker` is woken when it is;
+    /// `slot` is the place of the operation, of which the last waker counts.
+    ///
+    /// # Errors
+    /// The runtime of the socket is gone.
+    fn poll_ready(
+        &self,
+        direction: Direction,
+        slot: &mut WaitSlot,
+        waker: &Waker,
+    ) -> Poll<io::Result<Ready>>;
+
+    /// The socket was not ready after all, unless more has happened since it was `seen` to be.
+    fn clear_ready(&self, direction: Direction, seen: Ready);
+
+    /// An operation waits no longer.
+    fn leave(&self, direction: Direction, slot: &mut WaitSlot);
+
+    /// Takes bytes that have come; 0: the peer sends no more.
+    ///
+    /// # Errors
+    /// `WouldBlock`, or what the system says.
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// The same into several buffers.
+    ///
+    /// # Errors
+    /// As [`read`](Socket::read).
+    fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        match buffers.iter_mut().find(|buffer| !buffer.is_empty()) {
+            Some(buffer) => self.read(buffer),
+            None => self.read(&mut []),
+        }
+    }
+
+    /// Looks at bytes that have come, and leaves them there.
+    ///
+    /// # Errors
+    /// As [`read`](Socket::read).
+    fn peek(&self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Gives bytes to be sent: how many were taken.
+    ///
+    /// # Errors
+    /// `WouldBlock`, or what the system says.
+    fn write(&self, buffer: &[u8]) -> io::Result<usize>;
+
+    /// The same out of several buffers.
+    ///
+    /// # Errors
+    /// As [`write`](Socket::write).
+    fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        match buffers.iter().find(|buffer| !buffer.is_empty()) {
+            Some(buffer) => self.write(buffer),
+            None => self.write(&[]),
+        }
+    }
+
+    /// Takes a connection of a socket that listens.
+    ///
+    /// # Errors
+    /// `WouldBlock`, or what the system says.
+    fn accept(&self) -> io::Result<(Arc<dyn Socket>, Address)>;
+
+    /// Takes a datagram: how much of it fit, and where it came from.
+    ///
+    /// # Errors
+    /// `WouldBlock`, or what the system says.
+    fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, Address)>;
+
+    /// Sends a datagram there.
+    ///
+    /// # Errors
+    /// `WouldBlock`, or what the system says.
+    fn send_to(&self, buffer: &[u8], to: &Address) -> io::Result<usize>;
+
+    /// Binds a socket of datagrams to one peer.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn connect_to(&self, to: &Address) -> io::Result<()>;
+
+    /// Ends one direction, or both.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn shutdown(&self, how: Shutdown) -> io::Result<()>;
+
+    /// Where it is.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn local_address(&self) -> io::Result<Address>;
+
+    /// Where its peer is.
+    ///
+    /// # Errors
+    /// It has none.
+    fn peer_address(&self) -> io::Result<Address>;
+
+    /// What went wrong since this was asked last.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    fn take_error(&self) -> io::Result<Option<io::Error>>;
+
+    /// Changes a setting.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn set_option(&self, option: SocketOption) -> io::Result<()>;
+
+    /// A setting.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn option(&self, name: OptionName) -> io::Result<SocketOption>;
+
+    /// The descriptor, if it has one of the operating system's.
+    #[cfg(unix)]
+    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
