@@ -14,7 +14,8 @@ pub use on::{
 #[cfg(feature = "lab")]
 pub(crate) use on::{is_on, yields};
 
-/// A place where a poll that goes on for ever can be stopped.
+/// A place where a poll that goes on for ever can be stopped: in the lab, by a panic. So it is
+/// called where no lock is held, by what is done at once and may be tried in a loop.
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
 pub fn lab_step() {}
@@ -239,8 +240,9 @@ mod on {
         POLL.with(|poll| poll.on.get())
     }
 
-    /// A look counts as a use. Ends a poll that has used more than one that ends: by a panic, where
-    /// no lock is held.
+    /// A place where a poll that goes on for ever can be stopped. A look counts as a use. Ends a
+    /// poll that has used more than one that ends: by a panic, so that it is called where no lock
+    /// is held.
     #[inline]
     pub fn lab_step() {
         let uses = POLL.with(|poll| poll.uses.replace(poll.uses.get().wrapping_add(1)));
