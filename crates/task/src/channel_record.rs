@@ -16,9 +16,6 @@ use crate::region::resources::{Obligation, Scoped};
 use crate::task::context;
 use crate::task::cx::Cx;
 
-/// The codes of events that are about channels.
-const EVENTS: std::ops::Range<u64> = 50..60;
-
 /// A channel, as its runtime knows it. The channel itself is not implemented in this crate.
 ///
 /// What is said to happen to a channel is recorded in the order in which it is said. So whoever
@@ -125,7 +122,7 @@ impl ChannelRecord {
     /// Events that are about something else than a channel are not recorded.
     #[cold]
     pub fn note(&self, task: Option<u64>, kind: EventKind) {
-        if !EVENTS.contains(&kind.code()) {
+        if !is_of_channel(&kind) {
             return;
         }
         let task = task.or_else(|| context::with_current(|task| task.id()));
@@ -145,6 +142,28 @@ impl ChannelRecord {
             self.core.channel_done(self.bytes);
         }
     }
+}
+
+/// Whether an event is about a channel.
+fn is_of_channel(kind: &EventKind) -> bool {
+    use EventKind::{
+        ChannelOpened, Evicted, Received, ReceiverGone, SendAborted, SendLeft, SendRefused,
+        SendReserved, SendWaiting, SendersGone, Sent,
+    };
+    matches!(
+        kind,
+        ChannelOpened { .. }
+            | SendReserved { .. }
+            | SendWaiting {}
+            | SendLeft {}
+            | Sent { .. }
+            | SendRefused { .. }
+            | SendAborted { .. }
+            | Evicted {}
+            | Received {}
+            | SendersGone {}
+            | ReceiverGone { .. }
+    )
 }
 
 impl Drop for ChannelRecord {
@@ -234,6 +253,28 @@ mod tests {
         assert!(ChannelRecord::new(None, &root, 1).is_err(), "it was given back once");
         drop(third);
         assert!(ChannelRecord::new(None, &root, 1).is_ok());
+    }
+
+    #[test]
+    fn all_that_happens_to_a_channel_is_recorded() {
+        let root = root();
+        let channel = ChannelRecord::new(None, &root, 1).unwrap();
+        let kinds = [
+            EventKind::ChannelOpened { capacity: 1 },
+            EventKind::SendReserved { permit: 1 },
+            EventKind::SendWaiting {},
+            EventKind::SendLeft {},
+            EventKind::Sent { permit: Some(1) },
+            EventKind::SendRefused { permit: 1 },
+            EventKind::SendAborted { permit: 1 },
+            EventKind::Evicted {},
+            EventKind::Received {},
+            EventKind::SendersGone {},
+            EventKind::ReceiverGone { dropped: 1 },
+        ];
+        kinds.into_iter().for_each(|kind| channel.note(None, kind));
+        let expected = kinds.map(|kind| (channel.id(), kind.code()));
+        assert_eq!(recorded(&root.core), expected);
     }
 
     #[test]
