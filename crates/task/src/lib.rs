@@ -23,7 +23,7 @@ mod local;
 mod locals;
 #[cfg(all(test, loom))]
 mod model;
-#[cfg(not(any(loom, target_family = "wasm")))]
+#[cfg(not(target_family = "wasm"))]
 pub mod net;
 pub mod operation;
 mod pinned;
