@@ -88,8 +88,7 @@ impl World {
         match op {
             Op::Channel { name, capacity, region } => {
                 let region = region.as_ref().map(|region| self.region(region)).transpose()?;
-                let channel =
-                    ChannelProbe::new(&self.core, region.as_ref(), &self.root, *capacity)?;
+                let channel = ChannelProbe::new(region.as_ref(), &self.root, *capacity)?;
                 let mut book = self.book();
                 book.channels.bind(None, name, channel.id());
                 book.names.note(Named::Channel, channel.id(), &**name);

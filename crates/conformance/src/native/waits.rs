@@ -157,7 +157,7 @@ async fn closed(cx: &Cx, region: RegionProbe) -> Reply {
     });
     match outcome.await {
         Ok(severity) => Reply::ok().with("outcome", severity.name()),
-        Err(refused) => Status::from(refused).into(),
+        Err(refused) => refused.into(),
     }
 }
 
