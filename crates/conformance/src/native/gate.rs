@@ -17,9 +17,7 @@ pub(super) struct Gate(Mutex<(Capabilities, Vec<HostEvent>)>);
 
 impl Gate {
     pub(super) fn of(browser: &Browser) -> Gate {
-        let mut granted = Capabilities::none();
-        browser.capabilities.iter().for_each(|capability| granted.grant(*capability));
-        Gate(Mutex::new((granted, Vec::new())))
+        Gate(Mutex::new((browser.granted(), Vec::new())))
     }
 
     pub(super) fn op(&self, op: &BrowserOp) -> Reply {

@@ -8,16 +8,18 @@ pub use question::{End, Law, Seen, Why};
 
 use crate::pattern::Pattern;
 use crate::value::Value;
-use asx_kernel::cancel::Kind;
+use asx_kernel::cancel::{ChainLimits, Kind};
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::{Suggestion, TieBreak};
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
-use asx_kernel::pump::Capability;
+use asx_kernel::pump::{Capabilities, Capability, PumpConfig};
 use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
+use asx_kernel::wheel::{Coalesce, WheelConfig};
+use asx_kernel::world::Limits;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,6 +123,29 @@ pub struct Settings {
     pub browser: Option<Browser>,
 }
 
+impl Settings {
+    /// The limits of a host that keeps the kernel's.
+    pub(crate) fn kernel_limits(&self) -> Limits {
+        let limit = |name| self.limits.get(name).copied();
+        let none = Limits::default();
+        Limits {
+            tasks: limit("tasks").unwrap_or(none.tasks),
+            regions: limit("regions").unwrap_or(none.regions),
+            obligations: limit("obligations").unwrap_or(none.obligations),
+            channels: limit("channels").unwrap_or(none.channels),
+            ready_queue: limit("ready_queue").unwrap_or(none.ready_queue),
+            timed_queue: limit("timed_queue").unwrap_or(none.timed_queue),
+            cancel_queue: limit("cancel_queue").unwrap_or(none.cancel_queue),
+            memory: limit("memory").unwrap_or(none.memory),
+        }
+    }
+
+    /// The bounds of a cause chain.
+    pub(crate) fn chain_limits(&self) -> ChainLimits {
+        ChainLimits { depth: self.chain.0, bytes: self.chain.1 }
+    }
+}
+
 /// The `[config.timers]` table.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
@@ -138,6 +163,23 @@ pub struct Timers {
     pub first_generation: Option<u64>,
 }
 
+impl Timers {
+    /// The settings of the kernel's timing wheel.
+    pub(crate) fn wheel(&self) -> WheelConfig {
+        let wheel = WheelConfig::default();
+        WheelConfig {
+            max_wheel_duration: self.max_wheel_duration.unwrap_or(wheel.max_wheel_duration),
+            max_timer_duration: self.max_timer_duration.unwrap_or(wheel.max_timer_duration),
+            limit: self.limit.unwrap_or(wheel.limit),
+            coalesce: self
+                .coalesce
+                .map(|(window, min_group_size)| Coalesce { window, min_group_size }),
+            first_id: self.first_id.unwrap_or(wheel.first_id),
+            first_generation: self.first_generation.unwrap_or(wheel.first_generation),
+        }
+    }
+}
+
 /// The `[config.browser]` table.
 #[derive(Clone, Debug)]
 pub struct Browser {
@@ -151,6 +193,26 @@ pub struct Browser {
     pub message_channel: bool,
     /// What is granted.
     pub capabilities: Vec<Capability>,
+}
+
+impl Browser {
+    /// The settings of the kernel's pump.
+    pub(crate) fn pump(&self) -> PumpConfig {
+        PumpConfig {
+            microtask_burst_limit: self.burst_limit,
+            burst_time_limit: self.burst_time,
+            timer_batch_limit: self.timer_batch,
+            has_message_channel: self.message_channel,
+            clock_check_every: 1,
+        }
+    }
+
+    /// What is granted in the beginning.
+    pub(crate) fn granted(&self) -> Capabilities {
+        let mut granted = Capabilities::none();
+        self.capabilities.iter().for_each(|capability| granted.grant(*capability));
+        granted
+    }
 }
 
 /// The `[expect]` table.
