@@ -97,7 +97,10 @@ const WRONG: &[(&str, &str)] = &[
         "steps = [{ op = \"strengthen\", reasons = [] }]",
         "f.toml:5: reasons: expected a list with at least one item",
     ),
-    ("steps = [{ op = \"meet\", of = [{ poll = 1 }] }]", "`poll` is none of them"),
+    (
+        "steps = [{ op = \"meet\", of = [{ poll = 1 }] }]",
+        "f.toml:5: poll: a budget has no such key (did you mean `polls`?)",
+    ),
     (
         "steps = [{ op = \"consume\", budget = \"ZERO\" }]",
         "op \"consume\" needs one of `polls` and `cost`",

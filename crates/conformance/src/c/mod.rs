@@ -293,28 +293,28 @@ const POOL: u64 = 64 << 20;
 /// What the scenario says, over what the profile says. Limits are the scenario's alone: by those a
 /// profile may differ.
 fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Status> {
-    let limit = |name| config.limits.get(name).map_or(ASX_NONE, |limit| *limit as u64);
+    let limit = |limit: Option<usize>| limit.map_or(ASX_NONE, |limit| limit as u64);
+    let limits = &config.limits;
     let own = AsxConfig::of_profile(profile)?;
     let timers = &config.timers;
-    let (coalesce_ns, coalesce_group) =
-        timers.coalesce.map_or((0, 0), |(window, group)| (nanos(window), group as u64));
+    let coalesce = timers.coalesce();
     Ok(AsxConfig {
         seed,
-        max_tasks: limit("tasks"),
-        max_regions: limit("regions"),
-        max_obligations: limit("obligations"),
-        max_channels: limit("channels"),
-        max_timers: timers.limit.map_or(ASX_NONE, |limit| limit as u64),
-        max_ready: limit("ready_queue"),
-        max_timed: limit("timed_queue"),
-        max_cancel: limit("cancel_queue"),
-        max_memory: limit("memory"),
+        max_tasks: limit(limits.tasks),
+        max_regions: limit(limits.regions),
+        max_obligations: limit(limits.obligations),
+        max_channels: limit(limits.channels),
+        max_timers: limit(timers.limit),
+        max_ready: limit(limits.ready_queue),
+        max_timed: limit(limits.timed_queue),
+        max_cancel: limit(limits.cancel_queue),
+        max_memory: limit(limits.memory),
         max_trace: config.journal_capacity as u64,
-        trace_full: match config.when_full {
+        trace_full: match config.when_full.0 {
             WhenFull::Overwrite => ASX_TRACE_OVERWRITE,
             WhenFull::Refuse => ASX_TRACE_REFUSE,
         },
-        tie_break: match config.tie_break {
+        tie_break: match config.tie_break.0 {
             TieBreak::Fifo => ASX_TIE_FIFO,
             TieBreak::Seeded => ASX_TIE_SEEDED,
             TieBreak::TaskKey => ASX_TIE_TASK_KEY,
@@ -322,12 +322,12 @@ fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Statu
         cancel_streak_limit: config.cancel_streak_limit,
         max_wheel_ns: timers.max_wheel_duration.map_or(own.max_wheel_ns, nanos),
         max_timer_ns: timers.max_timer_duration.map_or(own.max_timer_ns, nanos),
-        coalesce_ns,
-        coalesce_group,
+        coalesce_ns: coalesce.as_ref().map_or(0, |together| nanos(together.window)),
+        coalesce_group: coalesce.map_or(0, |together| together.min_group_size as u64),
         first_timer_id: timers.first_id.unwrap_or(own.first_timer_id),
         first_timer_generation: timers.first_generation.unwrap_or(own.first_timer_generation),
-        chain_depth: u32::try_from(config.chain.0).unwrap_or(u32::MAX),
-        chain_bytes: u32::try_from(config.chain.1).unwrap_or(u32::MAX),
+        chain_depth: u32::try_from(config.chain_depth).unwrap_or(u32::MAX),
+        chain_bytes: u32::try_from(config.chain_bytes).unwrap_or(u32::MAX),
         watchdog_ns: ASX_NONE,
         pool_bytes: if own.flags & ASX_FLAG_POOL == 0 { 0 } else { POOL },
         max_finalizers: ASX_NONE,

@@ -36,7 +36,7 @@ fn drive<D: Driver>(driver: &mut D, op: &Op) -> Option<Result<Reply, Status>> {
             let steps = run_until(driver, end, *max_steps);
             return Some(Ok(stepped(steps, *max_steps)));
         }
-        Op::Suggest { mode } => driver.suggest(*mode),
+        Op::Suggest { mode } => driver.suggest(mode.0),
         Op::SoftStop => driver.soft_stop(),
         Op::Shutdown { soft, force_after } => driver.shutdown(*soft, *force_after),
         Op::Quiescent => {

@@ -18,13 +18,13 @@ use crate::body::BodyRunner;
 use crate::book::found;
 use crate::host::Reply;
 use crate::laws;
-use crate::scenario::{BudgetKeys, Move, Name, Op};
+use crate::scenario::{BudgetKeys, Name, Op};
 use crate::value::Value;
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::lanes::Priority;
 use asx_kernel::status::Status;
-use asx_kernel::world::{Ask, Policy, RegionOptions, TaskError, TaskOptions};
+use asx_kernel::world::{Ask, RegionOptions, TaskError, TaskOptions};
 use core::task::Poll;
 
 /// What an op comes to: an error is a reply too.
@@ -73,7 +73,9 @@ impl<H: HostApi> Call<'_, '_, H> {
             | Op::Cancel { .. }
             | Op::Wake { .. }
             | Op::Spend { .. }
-            | Op::TryMove(_) => self.task_op(op),
+            | Op::MoveTask { .. }
+            | Op::MoveRegion { .. }
+            | Op::MoveObligation { .. } => self.task_op(op),
             Op::Checkpoint
             | Op::IsCancelled
             | Op::Sleep { .. }
@@ -89,12 +91,12 @@ impl<H: HostApi> Call<'_, '_, H> {
 
     fn region_op(&mut self, op: &Op) -> Answer {
         match op {
-            Op::Open { name, region, budget, max_children, fail_fast } => {
+            Op::Open { name, region, limits, max_children, policy } => {
                 let parent = self.region_or_own(region.as_ref())?;
                 let options = RegionOptions {
-                    budget: self.budget(budget),
+                    budget: self.budget(limits),
                     max_children: *max_children,
-                    policy: if *fail_fast { Policy::FailFast } else { Policy::CollectAll },
+                    policy: policy.0,
                 };
                 let region = self.host.open(parent, options)?;
                 self.host.book().bind_region(name, region);
@@ -105,7 +107,7 @@ impl<H: HostApi> Call<'_, '_, H> {
             }
             Op::Close { region, kind, message, force_after } => {
                 let region = self.region(region)?;
-                let first = self.host.close(region, ask(*kind, message), *force_after)?;
+                let first = self.host.close(region, ask(kind.0, message), *force_after)?;
                 return ready(Reply::ok().with("first", first));
             }
             Op::Gate { region, open } => {
@@ -139,12 +141,12 @@ impl<H: HostApi> Call<'_, '_, H> {
 
     fn task_op(&mut self, op: &Op) -> Answer {
         match op {
-            Op::Spawn { task, name, region, index, pinned, budget } => {
+            Op::Spawn { task, name, region, index, pinned, limits } => {
                 let region = self.region_or_own(region.as_ref())?;
                 let body = self.script(task, name, *index)?;
                 let options = TaskOptions {
-                    budget: self.budget(budget),
-                    priority: budget.priority,
+                    budget: self.budget(limits),
+                    priority: limits.priority,
                     pinned: *pinned,
                 };
                 let task = self.host.spawn(region, options, body)?;
@@ -152,13 +154,16 @@ impl<H: HostApi> Call<'_, '_, H> {
             }
             Op::SpawnFailed { name, region, message, status } => {
                 let region = self.region_or_own(region.as_ref())?;
-                let error = TaskError { status: *status, message: message.as_str().into() };
+                let error = TaskError {
+                    status: status.map(|status| status.0),
+                    message: message.as_str().into(),
+                };
                 let task = self.host.spawn_failed(region, error)?;
                 self.host.book().bind_task(name, task);
             }
             Op::Cancel { task, kind, message } => {
                 let task = self.task(task)?;
-                let first = self.host.cancel(task, ask(*kind, message))?;
+                let first = self.host.cancel(task, ask(kind.0, message))?;
                 return ready(Reply::ok().with("first", first));
             }
             Op::Wake { task } => {
@@ -169,17 +174,17 @@ impl<H: HostApi> Call<'_, '_, H> {
                 let caller = self.caller.as_ref().ok_or(Status::InvalidArgument)?;
                 self.host.spend(&caller.current, *cost)?;
             }
-            Op::TryMove(Move::Task(task, to)) => {
+            Op::MoveTask { task, to } => {
                 let task = self.task(task)?;
-                self.host.try_task(task, *to)?;
+                self.host.try_task(task, to.0)?;
             }
-            Op::TryMove(Move::Region(region, to)) => {
+            Op::MoveRegion { region, to } => {
                 let region = self.region(region)?;
-                self.host.try_region(region, *to)?;
+                self.host.try_region(region, to.0)?;
             }
-            Op::TryMove(Move::Obligation(obligation, to)) => {
+            Op::MoveObligation { obligation, to } => {
                 let obligation = self.obligation(obligation)?;
-                self.host.try_obligation(obligation, *to)?;
+                self.host.try_obligation(obligation, to.0)?;
             }
             _ => return Err(Status::Internal),
         }

@@ -182,21 +182,21 @@ impl Engine {
             BrowserOp::Pump => self.pump_call(in_body),
             BrowserOp::HostTimer { timer: Some(timer) } => self.late_ring(timer),
             BrowserOp::HostTimer { timer: None } => self.host_timer(),
-            BrowserOp::Suspend { span } => {
-                self.world.set_now(now + *span);
+            BrowserOp::Suspend { when } => {
+                self.world.set_now(when.from(now));
                 Reply::ok()
             }
             BrowserOp::Grant { capability } => {
-                if let Some(call) = browser.pump.grant(*capability) {
+                if let Some(call) = browser.pump.grant(capability.0) {
                     browser.make(call);
                 }
                 Reply::ok()
             }
             BrowserOp::Revoke { capability } => {
-                browser.pump.revoke(*capability);
+                browser.pump.revoke(capability.0);
                 Reply::ok()
             }
-            BrowserOp::Require { capability } => self.require(*capability),
+            BrowserOp::Require { capability } => self.require(capability.0),
         }
     }
 

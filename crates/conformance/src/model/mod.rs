@@ -198,13 +198,13 @@ fn config(config: &Settings) -> world::Config {
         scheduler: SchedulerConfig {
             workers: config.workers,
             cancel_streak_limit: config.cancel_streak_limit,
-            tie_break: config.tie_break,
+            tie_break: config.tie_break.0,
         },
         wheel: config.timers.wheel(),
         chain: config.chain_limits(),
-        limits: config.kernel_limits(),
+        limits: config.limits.of_kernel(),
         journal_capacity: config.journal_capacity,
-        when_full: config.when_full,
+        when_full: config.when_full.0,
         ..world::Config::default()
     }
 }

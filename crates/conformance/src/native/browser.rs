@@ -122,19 +122,19 @@ impl Browser {
                 Err(error) => Reply::status(error.status()).note(error.to_string()),
             },
             BrowserOp::HostTimer { .. } => self.host_timer(),
-            BrowserOp::Suspend { span } => {
-                self.page.set_time(self.page.time() + *span);
+            BrowserOp::Suspend { when } => {
+                self.page.set_time(when.from(self.page.time()));
                 Reply::ok()
             }
             BrowserOp::Grant { capability } => {
-                self.runtime.grant(*capability);
+                self.runtime.grant(capability.0);
                 Reply::ok()
             }
             BrowserOp::Revoke { capability } => {
-                self.runtime.revoke(*capability);
+                self.runtime.revoke(capability.0);
                 Reply::ok()
             }
-            BrowserOp::Require { capability } => self.look().require(*capability),
+            BrowserOp::Require { capability } => self.look().require(capability.0),
         }
     }
 }
@@ -178,7 +178,7 @@ impl Look {
         match op {
             BrowserOp::Pump if self.handle.defer() => deferred(),
             BrowserOp::Pump => Reply::ok().with("answer", "not_scheduled"),
-            BrowserOp::Require { capability } => self.require(*capability),
+            BrowserOp::Require { capability } => self.require(capability.0),
             _ => Status::InvalidArgument.into(),
         }
     }

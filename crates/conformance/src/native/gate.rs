@@ -24,9 +24,9 @@ impl Gate {
         let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (granted, refused) = &mut *inside;
         match op {
-            BrowserOp::Grant { capability } => granted.grant(*capability),
-            BrowserOp::Revoke { capability } => granted.revoke(*capability),
-            BrowserOp::Require { capability } => match granted.require(*capability, "scenario") {
+            BrowserOp::Grant { capability } => granted.grant(capability.0),
+            BrowserOp::Revoke { capability } => granted.revoke(capability.0),
+            BrowserOp::Require { capability } => match granted.require(capability.0, "scenario") {
                 Ok(()) => return Reply::ok().with("provenance", Value::none()),
                 Err(denied) => {
                     refused.push(event(denied));

@@ -21,7 +21,7 @@ use crate::api::HostApi as _;
 use crate::book::Book;
 use crate::host::{Failure, Host, Record, Reply};
 use crate::interpreter;
-use crate::scenario::{Op, Scenario, Settings};
+use crate::scenario::{Limits, Op, Scenario, Settings};
 use asx_kernel::choose::{Choose, Seeded};
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::outcome::Severity;
@@ -100,7 +100,7 @@ impl Host for Native {
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
-        if scenario.config.tie_break == TieBreak::TaskKey && self.oracle.is_none() {
+        if scenario.config.tie_break.0 == TieBreak::TaskKey && self.oracle.is_none() {
             return Err("its queues are first in, first out: task keys order the lab's".to_owned());
         }
         if self.web { support::can_run_in_page(scenario) } else { support::can_run(scenario) }
@@ -280,16 +280,16 @@ impl Drop for Engine {
 fn setup(config: &Settings, seed: u64, workers: usize) -> Setup {
     let settings = asx_runtime::Settings {
         operations: u32::MAX,
-        journal: Some(asx_runtime::Recording::new(config.journal_capacity, config.when_full)),
+        journal: Some(asx_runtime::Recording::new(config.journal_capacity, config.when_full.0)),
         wheel: config.timers.wheel(),
         chain: config.chain_limits(),
-        limits: (!config.limits.is_empty()).then(|| config.kernel_limits()),
+        limits: (config.limits != Limits::default()).then(|| config.limits.of_kernel()),
         ..asx_runtime::Settings::default()
     };
     Setup {
         workers: if workers == 0 { config.workers } else { workers },
         seed,
-        tie_break: config.tie_break,
+        tie_break: config.tie_break.0,
         cancel_streak_limit: config.cancel_streak_limit,
         settings,
     }

@@ -4,8 +4,9 @@ mod groups;
 mod question;
 
 pub(crate) use groups::expand;
-pub use question::{End, Law, Seen, Why};
+pub use question::{End, Fold, Law, Seen, Why};
 
+use crate::parse::words::{self, Word};
 use crate::pattern::Pattern;
 use crate::value::Value;
 use asx_kernel::cancel::{ChainLimits, Kind};
@@ -19,8 +20,11 @@ use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Coalesce, WheelConfig};
-use asx_kernel::world::Limits;
+use asx_kernel::world::Policy;
+use core::fmt;
 use core::time::Duration;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, Visitor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -101,53 +105,93 @@ pub struct Want {
 }
 
 /// The `[config]` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "[config]", default)]
 pub struct Settings {
     /// Virtual workers.
+    #[serde(deserialize_with = "words::within::<_, _, 1, 64>")]
     pub workers: usize,
     /// How equals are ordered.
-    pub tie_break: TieBreak,
+    pub tie_break: Word<TieBreak>,
     /// The fairness bound.
+    #[serde(deserialize_with = "words::within::<_, _, 1, 4294967295>")]
     pub cancel_streak_limit: u32,
-    /// Bounds of a cause chain.
-    pub chain: (usize, usize),
+    /// How many causes a chain keeps.
+    pub chain_depth: usize,
+    /// How many bytes a chain keeps.
+    pub chain_bytes: usize,
     /// Events retained.
     pub journal_capacity: usize,
     /// What happens beyond that.
-    pub when_full: WhenFull,
-    /// Limits by name.
-    pub limits: BTreeMap<&'static str, usize>,
+    #[serde(rename = "journal_when_full")]
+    pub when_full: Word<WhenFull>,
+    /// Limits.
+    pub limits: Limits,
     /// Timers.
     pub timers: Timers,
     /// The browser's pump, if it drives.
     pub browser: Option<Browser>,
 }
 
-impl Settings {
-    /// The limits of a host that keeps the kernel's.
-    pub(crate) fn kernel_limits(&self) -> Limits {
-        let limit = |name| self.limits.get(name).copied();
-        let none = Limits::default();
-        Limits {
-            tasks: limit("tasks").unwrap_or(none.tasks),
-            regions: limit("regions").unwrap_or(none.regions),
-            obligations: limit("obligations").unwrap_or(none.obligations),
-            channels: limit("channels").unwrap_or(none.channels),
-            ready_queue: limit("ready_queue").unwrap_or(none.ready_queue),
-            timed_queue: limit("timed_queue").unwrap_or(none.timed_queue),
-            cancel_queue: limit("cancel_queue").unwrap_or(none.cancel_queue),
-            memory: limit("memory").unwrap_or(none.memory),
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            workers: 1,
+            tie_break: Word(TieBreak::Fifo),
+            cancel_streak_limit: 16,
+            chain_depth: 16,
+            chain_bytes: 4096,
+            journal_capacity: 1_000_000,
+            when_full: Word(WhenFull::Overwrite),
+            limits: Limits::default(),
+            timers: Timers::default(),
+            browser: None,
         }
     }
+}
 
+impl Settings {
     /// The bounds of a cause chain.
     pub(crate) fn chain_limits(&self) -> ChainLimits {
-        ChainLimits { depth: self.chain.0, bytes: self.chain.1 }
+        ChainLimits { depth: self.chain_depth, bytes: self.chain_bytes }
+    }
+}
+
+/// The `[config.limits]` table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename = "[config.limits]", default)]
+#[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
+pub struct Limits {
+    pub tasks: Option<usize>,
+    pub regions: Option<usize>,
+    pub obligations: Option<usize>,
+    pub channels: Option<usize>,
+    pub ready_queue: Option<usize>,
+    pub cancel_queue: Option<usize>,
+    pub timed_queue: Option<usize>,
+    pub memory: Option<usize>,
+}
+
+impl Limits {
+    /// The limits of a host that keeps the kernel's.
+    pub(crate) fn of_kernel(&self) -> asx_kernel::world::Limits {
+        let none = asx_kernel::world::Limits::default();
+        asx_kernel::world::Limits {
+            tasks: self.tasks.unwrap_or(none.tasks),
+            regions: self.regions.unwrap_or(none.regions),
+            obligations: self.obligations.unwrap_or(none.obligations),
+            channels: self.channels.unwrap_or(none.channels),
+            ready_queue: self.ready_queue.unwrap_or(none.ready_queue),
+            timed_queue: self.timed_queue.unwrap_or(none.timed_queue),
+            cancel_queue: self.cancel_queue.unwrap_or(none.cancel_queue),
+            memory: self.memory.unwrap_or(none.memory),
+        }
     }
 }
 
 /// The `[config.timers]` table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename = "[config.timers]", default)]
 pub struct Timers {
     /// Beyond it, the overflow heap.
     pub max_wheel_duration: Option<Duration>,
@@ -155,8 +199,10 @@ pub struct Timers {
     pub max_timer_duration: Option<Duration>,
     /// Live timers.
     pub limit: Option<usize>,
-    /// Window and group size.
-    pub coalesce: Option<(Duration, usize)>,
+    /// Timers so near each other may be fired together.
+    pub coalesce_window: Option<Duration>,
+    /// If they are at least so many.
+    pub coalesce_min: Option<usize>,
     /// The first id.
     pub first_id: Option<u64>,
     /// The first generation.
@@ -164,6 +210,12 @@ pub struct Timers {
 }
 
 impl Timers {
+    /// How timers are fired together.
+    pub(crate) fn coalesce(&self) -> Option<Coalesce> {
+        let window = self.coalesce_window?;
+        Some(Coalesce { window, min_group_size: self.coalesce_min.unwrap_or(1) })
+    }
+
     /// The settings of the kernel's timing wheel.
     pub(crate) fn wheel(&self) -> WheelConfig {
         let wheel = WheelConfig::default();
@@ -171,9 +223,7 @@ impl Timers {
             max_wheel_duration: self.max_wheel_duration.unwrap_or(wheel.max_wheel_duration),
             max_timer_duration: self.max_timer_duration.unwrap_or(wheel.max_timer_duration),
             limit: self.limit.unwrap_or(wheel.limit),
-            coalesce: self
-                .coalesce
-                .map(|(window, min_group_size)| Coalesce { window, min_group_size }),
+            coalesce: self.coalesce(),
             first_id: self.first_id.unwrap_or(wheel.first_id),
             first_generation: self.first_generation.unwrap_or(wheel.first_generation),
         }
@@ -181,9 +231,11 @@ impl Timers {
 }
 
 /// The `[config.browser]` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "[config.browser]", default)]
 pub struct Browser {
     /// Steps per drain.
+    #[serde(deserialize_with = "words::within::<_, _, 1, 4294967295>")]
     pub burst_limit: u32,
     /// Time per drain.
     pub burst_time: Option<Duration>,
@@ -192,7 +244,19 @@ pub struct Browser {
     /// Whether messages can be posted.
     pub message_channel: bool,
     /// What is granted.
-    pub capabilities: Vec<Capability>,
+    pub capabilities: Vec<Word<Capability>>,
+}
+
+impl Default for Browser {
+    fn default() -> Browser {
+        Browser {
+            burst_limit: 256,
+            burst_time: None,
+            timer_batch: 64,
+            message_channel: true,
+            capabilities: Capability::ALL.map(Word).to_vec(),
+        }
+    }
 }
 
 impl Browser {
@@ -210,7 +274,7 @@ impl Browser {
     /// What is granted in the beginning.
     pub(crate) fn granted(&self) -> Capabilities {
         let mut granted = Capabilities::none();
-        self.capabilities.iter().for_each(|capability| granted.grant(*capability));
+        self.capabilities.iter().for_each(|capability| granted.grant(capability.0));
         granted
     }
 }
@@ -243,7 +307,8 @@ pub struct Expect {
 }
 
 /// A budget as an author writes it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "BudgetTable")]
 pub struct BudgetKeys {
     /// Scheduling priority.
     pub priority: Option<u8>,
@@ -255,13 +320,65 @@ pub struct BudgetKeys {
     pub cost: Option<u64>,
 }
 
+#[derive(Deserialize)]
+struct BudgetTable {
+    priority: Option<u8>,
+    deadline: Option<Duration>,
+    within: Option<Duration>,
+    polls: Option<u64>,
+    cost: Option<u64>,
+}
+
+impl TryFrom<BudgetTable> for BudgetKeys {
+    type Error = &'static str;
+
+    fn try_from(table: BudgetTable) -> Result<BudgetKeys, &'static str> {
+        let BudgetTable { priority, deadline, within, polls, cost } = table;
+        if deadline.is_some() && within.is_some() {
+            return Err("expected `deadline` or `within`, not both");
+        }
+        let deadline = deadline.map(|span| When::At(Time::ZERO + span));
+        let deadline = deadline.or(within.map(When::After));
+        Ok(BudgetKeys { priority, deadline, polls, cost })
+    }
+}
+
 /// An instant, absolute or from now.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "WhenTable")]
 pub enum When {
     /// From now.
     After(Duration),
     /// Since the beginning.
     At(Time),
+}
+
+#[derive(Deserialize)]
+struct WhenTable {
+    after: Option<Duration>,
+    r#for: Option<Duration>,
+    by: Option<Duration>,
+    within: Option<Duration>,
+    at: Option<Duration>,
+    until: Option<Duration>,
+    to: Option<Duration>,
+}
+
+impl TryFrom<WhenTable> for When {
+    type Error = &'static str;
+
+    fn try_from(table: WhenTable) -> Result<When, &'static str> {
+        let spans = [table.after, table.r#for, table.by, table.within];
+        let instants = [table.at, table.until, table.to];
+        let spans = spans.into_iter().flatten().map(When::After);
+        let instants = instants.into_iter().flatten().map(|span| When::At(Time::ZERO + span));
+        let mut found = spans.chain(instants);
+        match (found.next(), found.next()) {
+            (Some(when), None) => Ok(when),
+            _ => Err("needs one of a duration (`by`, `after`, `for`) and an instant (`to`, `at`, \
+                      `until`)"),
+        }
+    }
 }
 
 impl When {
@@ -283,23 +400,80 @@ pub enum Message {
     Index,
 }
 
-/// What an op does. Names are resolved by the host.
-#[derive(Clone, Debug)]
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Message, D::Error> {
+        struct Read;
+
+        impl Visitor<'_> for Read {
+            type Value = Message;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an integer or \"index\"")
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Message, E> {
+                Ok(Message::Value(value))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Message, E> {
+                match text {
+                    "index" => Ok(Message::Index),
+                    _ => Err(E::custom(format_args!("expected an integer, not \"{text}\""))),
+                }
+            }
+        }
+
+        from.deserialize_any(Read)
+    }
+}
+
+pub(crate) fn user() -> Word<Kind> {
+    Word(Kind::User)
+}
+
+fn failed() -> String {
+    "failed".to_owned()
+}
+
+fn panic() -> String {
+    "panic".to_owned()
+}
+
+fn one<T: From<u8>>() -> T {
+    1.into()
+}
+
+fn many_steps() -> u64 {
+    100_000
+}
+
+fn permit() -> Name {
+    "permit".into()
+}
+
+/// What an op does. Names are resolved by the interpreter. The keys of `when` and `limits` stand in
+/// the op's own table; those of `body` are read by the parser.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
 pub enum Op {
     Open {
+        #[serde(rename = "as")]
         name: Name,
+        #[serde(rename = "in")]
         region: Option<Name>,
-        budget: BudgetKeys,
+        limits: BudgetKeys,
         max_children: Option<usize>,
-        fail_fast: bool,
+        #[serde(default)]
+        policy: Word<Policy>,
     },
     End {
         region: Name,
     },
     Close {
         region: Name,
-        kind: Kind,
+        #[serde(default = "user")]
+        kind: Word<Kind>,
         message: Option<String>,
         force_after: Option<Duration>,
     },
@@ -310,15 +484,18 @@ pub enum Op {
     Defer {
         region: Name,
         task: Name,
+        #[serde(rename = "as", default)]
         name: Name,
     },
     Finalizer {
         region: Name,
         task: Name,
+        #[serde(rename = "as", default)]
         name: Name,
     },
     Storage {
         region: Name,
+        #[serde(default = "one")]
         bytes: usize,
     },
     Release {
@@ -327,21 +504,29 @@ pub enum Op {
 
     Spawn {
         task: Name,
+        #[serde(rename = "as", default)]
         name: Name,
+        #[serde(rename = "in")]
         region: Option<Name>,
+        #[serde(skip)]
         index: i64,
+        #[serde(default)]
         pinned: bool,
-        budget: BudgetKeys,
+        limits: BudgetKeys,
     },
     SpawnFailed {
+        #[serde(rename = "as")]
         name: Name,
+        #[serde(rename = "in")]
         region: Option<Name>,
+        #[serde(default = "failed")]
         message: String,
-        status: Option<Status>,
+        status: Option<Word<Status>>,
     },
     Cancel {
         task: Name,
-        kind: Kind,
+        #[serde(default = "user")]
+        kind: Word<Kind>,
         message: Option<String>,
     },
     Wake {
@@ -349,6 +534,7 @@ pub enum Op {
     },
     Checkpoint,
     IsCancelled,
+    Yield,
     Park,
     Work {
         polls: u64,
@@ -362,30 +548,38 @@ pub enum Op {
     Join {
         task: Name,
     },
+    #[serde(rename = "closed")]
     ClosedWait {
         region: Name,
     },
     Stopping,
     Shield {
+        #[serde(skip)]
         body: Body,
     },
     Cleanup {
+        #[serde(skip)]
         body: Body,
     },
     Repeat {
+        #[serde(deserialize_with = "words::within::<_, _, 0, 100_000>")]
         times: u64,
+        #[serde(skip)]
         body: Body,
     },
     Done,
     Fail {
+        #[serde(default = "failed")]
         message: String,
     },
     Panic {
+        #[serde(default = "panic")]
         message: String,
     },
 
     Oblige {
         obligation: Name,
+        #[serde(rename = "in")]
         region: Option<Name>,
     },
     Commit {
@@ -396,18 +590,25 @@ pub enum Op {
     },
 
     Channel {
+        #[serde(rename = "as")]
         name: Name,
+        #[serde(default = "one")]
         capacity: usize,
+        #[serde(rename = "in")]
         region: Option<Name>,
     },
     Reserve {
         channel: Name,
+        #[serde(default = "permit")]
         permit: Name,
+        #[serde(default)]
         tracked: bool,
     },
     TryReserve {
         channel: Name,
+        #[serde(default = "permit")]
         permit: Name,
+        #[serde(default)]
         tracked: bool,
     },
     Send {
@@ -417,6 +618,7 @@ pub enum Op {
     AbortPermit {
         permit: Name,
     },
+    #[serde(rename = "drop")]
     DropPermit {
         permit: Name,
     },
@@ -447,6 +649,7 @@ pub enum Op {
     Arm {
         timer: Name,
         when: When,
+        #[serde(rename = "in")]
         region: Option<Name>,
         wakes: Option<Name>,
     },
@@ -457,8 +660,10 @@ pub enum Op {
     },
     Update {
         timer: Name,
+        #[serde(rename = "as", default)]
         name: Name,
         when: When,
+        #[serde(rename = "in")]
         region: Option<Name>,
         wakes: Option<Name>,
     },
@@ -468,42 +673,53 @@ pub enum Op {
     },
     Fire,
     Run {
+        #[serde(default = "many_steps")]
         max_steps: u64,
     },
+    #[serde(rename = "step")]
     StepOn {
+        #[serde(default = "one", deserialize_with = "words::within::<_, _, 1, 1_000_000>")]
         count: u64,
         worker: Option<usize>,
     },
     RunFor {
         when: When,
+        #[serde(default = "many_steps")]
         max_steps: u64,
     },
     Suggest {
-        mode: Suggestion,
+        mode: Word<Suggestion>,
     },
     SoftStop,
     Shutdown {
+        #[serde(default)]
         soft: Duration,
         force_after: Option<Duration>,
     },
     Quiescent,
-    TryMove(Move),
+    MoveTask {
+        task: Name,
+        to: Word<TaskState>,
+    },
+    MoveRegion {
+        region: Name,
+        to: Word<RegionState>,
+    },
+    MoveObligation {
+        obligation: Name,
+        to: Word<ObligationState>,
+    },
+    #[serde(skip)]
     Check(Checked),
+    #[serde(skip)]
     Law(Law),
+    #[serde(skip)]
     Browser(BrowserOp),
 }
 
-/// An explicit step of a live thing.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
-pub enum Move {
-    Task(Name, TaskState),
-    Region(Name, RegionState),
-    Obligation(Name, ObligationState),
-}
-
 /// What a check looks at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
 pub enum Checked {
     Task(Name),
@@ -521,15 +737,29 @@ pub enum Checked {
 }
 
 /// A browser op.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
 pub enum BrowserOp {
     Microtasks,
-    Turn { count: u64 },
+    Turn {
+        #[serde(default = "one", deserialize_with = "words::within::<_, _, 1, 1_000_000>")]
+        count: u64,
+    },
     Pump,
-    HostTimer { timer: Option<Name> },
-    Suspend { span: Duration },
-    Grant { capability: Capability },
-    Revoke { capability: Capability },
-    Require { capability: Capability },
+    HostTimer {
+        timer: Option<Name>,
+    },
+    Suspend {
+        when: When,
+    },
+    Grant {
+        capability: Word<Capability>,
+    },
+    Revoke {
+        capability: Word<Capability>,
+    },
+    Require {
+        capability: Word<Capability>,
+    },
 }
