@@ -67,7 +67,6 @@ pub(crate) trait HostApi: Sized {
     fn root(&self) -> Done<Self::Region>;
     fn region_of(&self, current: &Self::Current<'_>) -> Done<Self::Region>;
     fn open(&mut self, parent: Self::Region, options: RegionOptions) -> Done<Self::Region>;
-    fn end(&mut self, region: Self::Region) -> Done;
     /// Whether it is the first close.
     fn close(
         &mut self,
@@ -75,18 +74,11 @@ pub(crate) trait HostApi: Sized {
         ask: Ask,
         force_after: Option<Duration>,
     ) -> Done<bool>;
-    fn set_admission(&mut self, region: Self::Region, open: bool) -> Done;
+    fn region_op(&mut self, region: Self::Region, op: RegionOp) -> Done;
     fn defer(&mut self, region: Self::Region, body: Scripted) -> Done;
     /// The handle of the finalizer, unless the host names it itself.
     fn spawn_finalizer(&mut self, region: Self::Region, body: Scripted)
     -> Done<Option<Self::Task>>;
-    fn use_storage(&mut self, _region: Self::Region, _bytes: usize) -> Done {
-        Err(Status::Internal)
-    }
-    fn release(&mut self, _region: Self::Region) -> Done {
-        Err(Status::Internal)
-    }
-    fn try_region(&mut self, region: Self::Region, to: RegionState) -> Done;
 
     fn spawn(
         &mut self,
@@ -113,12 +105,9 @@ pub(crate) trait HostApi: Sized {
     }
 
     fn channel(&mut self, region: Option<Self::Region>, capacity: usize) -> Done<Self::Channel>;
-    fn try_send(&mut self, channel: Self::Channel, value: i64) -> Done;
+    fn channel_op(&mut self, channel: Self::Channel, op: ChannelOp) -> Done;
     fn evict(&mut self, channel: Self::Channel, value: i64) -> Done<Option<i64>>;
     fn try_recv(&mut self, channel: Self::Channel) -> Done<i64>;
-    fn add_sender(&mut self, channel: Self::Channel) -> Done;
-    fn drop_sender(&mut self, channel: Self::Channel) -> Done;
-    fn drop_receiver(&mut self, channel: Self::Channel) -> Done;
     fn try_reserve(
         &mut self,
         channel: Self::Channel,
@@ -130,21 +119,16 @@ pub(crate) trait HostApi: Sized {
     /// Whether the drop panics.
     fn drop_permit(&mut self, permit: Self::Permit) -> Done<bool>;
 
+    /// Arms a timer, in place of an old one if there is one.
     fn arm(
         &mut self,
+        old: Option<TimerHandle>,
         region: Self::Region,
         when: When,
         wakes: Option<Self::Task>,
     ) -> Done<TimerHandle>;
     /// Whether it was armed.
     fn disarm(&mut self, timer: TimerHandle) -> Done<bool>;
-    fn update(
-        &mut self,
-        timer: TimerHandle,
-        region: Self::Region,
-        when: When,
-        wakes: Option<Self::Task>,
-    ) -> Done<TimerHandle>;
 
     fn task_fields(&self, task: Self::Task) -> Done<Reply>;
     fn region_fields(&self, region: Self::Region) -> Done<Reply>;
@@ -163,9 +147,7 @@ pub(crate) trait HostApi: Sized {
         Err(Status::Internal)
     }
     /// When something happens by itself next.
-    fn next_wake(&self) -> Done<Option<Time>> {
-        Err(Status::Internal)
-    }
+    fn next_wake(&self) -> Option<Time>;
     fn pump_fields(&self) -> Done<Reply> {
         Err(Status::Internal)
     }
@@ -189,11 +171,9 @@ pub(crate) trait Driver {
     type Api: HostApi;
 
     fn api(&mut self) -> &mut Self::Api;
-    fn now(&self) -> Time;
     fn advance(&mut self, to: Time) -> Done {
         self.api().advance(to)
     }
-    fn next_wake(&self) -> Option<Time>;
     fn fire(&mut self) -> Done<u64>;
     /// Polls a task, on that worker if one is named: its number and lane.
     fn step(&mut self, worker: Option<usize>) -> Done<Option<(u64, Lane)>>;
@@ -211,9 +191,7 @@ pub(crate) trait Driver {
         }
         Some(steps)
     }
-    fn suggest(&mut self, mode: Suggestion) -> Done;
-    fn soft_stop(&mut self) -> Done;
-    fn shutdown(&mut self, soft: Duration, force_after: Option<Duration>) -> Done;
+    fn control(&mut self, control: Control) -> Done;
     /// Whether an event loop steps, and not the script.
     fn is_driven(&self) -> bool {
         false
@@ -229,6 +207,34 @@ pub(crate) trait Driver {
     fn browser_op(&mut self, op: &BrowserOp) -> Reply {
         self.api().browser_op(op, false)
     }
+}
+
+/// What is done to a region.
+#[derive(Clone, Copy)]
+pub(crate) enum RegionOp {
+    End,
+    /// Whether tasks are admitted.
+    Gate(bool),
+    UseStorage(usize),
+    Release,
+    /// Tries a step of its state.
+    Move(RegionState),
+}
+
+/// What is done to a channel without waiting.
+#[derive(Clone, Copy)]
+pub(crate) enum ChannelOp {
+    Send(i64),
+    AddSender,
+    DropSender,
+    DropReceiver,
+}
+
+/// What is told to the whole run.
+pub(crate) enum Control {
+    Suggest(Suggestion),
+    SoftStop,
+    Shutdown { soft: Duration, force_after: Option<Duration> },
 }
 
 /// The body of a task, or an entry of its cleanup stack, with what belongs to it.

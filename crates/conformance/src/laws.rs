@@ -111,7 +111,9 @@ fn outcome(end: &End) -> Joined {
     match end.severity.0 {
         Severity::Ok => Ok(()),
         Severity::Err => Err(Stop::Err(message)),
-        Severity::Cancelled => Err(Stop::Cancelled(reason(end.kind.0, end.at, text))),
+        Severity::Cancelled => {
+            Err(Stop::Cancelled(reason(end.kind.map_or(Kind::User, |kind| kind.0), end.at, text)))
+        }
         Severity::Panicked => Err(Stop::Panicked(message.unwrap_or_else(|| "".into()))),
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{Script, Shared, ask, call, drop_script, events};
 use crate::api::{
-    Came, CancelSeen, Done, Driver, Handle, HostApi, JournalView, Polled, Scripted, Wait,
+    Came, CancelSeen, ChannelOp, Control, Done, Driver, Handle, HostApi, JournalView, Polled,
+    RegionOp, Scripted, Wait,
 };
 use crate::book::Book;
 use crate::host::Reply;
@@ -13,10 +14,9 @@ use asx_capi::{
     AsxTask, AsxTaskEntry, AsxTaskOptions, AsxTimer, AsxWhen,
 };
 use asx_kernel::budget::Budget;
-use asx_kernel::lanes::{Lane, Suggestion};
+use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
-use asx_kernel::region::RegionState;
 use asx_kernel::session::{PermitState, Resolution};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
@@ -35,35 +35,17 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 /// The element size of every channel.
 const SIZE: usize = size_of::<i64>();
 
-impl Handle for AsxTask {
-    fn ordinal(self) -> u64 {
-        self.generation
-    }
+macro_rules! handles {
+    ($($type:ty),*) => {$(
+        impl Handle for $type {
+            fn ordinal(self) -> u64 {
+                self.generation
+            }
+        }
+    )*};
 }
 
-impl Handle for AsxRegion {
-    fn ordinal(self) -> u64 {
-        self.generation
-    }
-}
-
-impl Handle for AsxChannel {
-    fn ordinal(self) -> u64 {
-        self.generation
-    }
-}
-
-impl Handle for AsxPermit {
-    fn ordinal(self) -> u64 {
-        self.generation
-    }
-}
-
-impl Handle for AsxObligation {
-    fn ordinal(self) -> u64 {
-        self.generation
-    }
-}
+handles!(AsxTask, AsxRegion, AsxChannel, AsxObligation, AsxPermit);
 
 /// No handle.
 macro_rules! blank {
@@ -219,10 +201,6 @@ impl HostApi for Rc<Shared> {
         Ok(region)
     }
 
-    fn end(&mut self, region: AsxRegion) -> Done {
-        call!(region::asx_region_end(self.rt, region))
-    }
-
     fn close(&mut self, region: AsxRegion, ask: Ask, force_after: Option<Duration>) -> Done<bool> {
         let text = Text::new(ask.message.as_deref());
         let why = text.pointer();
@@ -233,8 +211,17 @@ impl HostApi for Rc<Shared> {
         Ok(first != 0)
     }
 
-    fn set_admission(&mut self, region: AsxRegion, open: bool) -> Done {
-        call!(region::asx_region_gate(self.rt, region, i32::from(open)))
+    fn region_op(&mut self, region: AsxRegion, op: RegionOp) -> Done {
+        let rt = self.rt;
+        match op {
+            RegionOp::End => call!(region::asx_region_end(rt, region)),
+            RegionOp::Gate(open) => call!(region::asx_region_gate(rt, region, i32::from(open))),
+            RegionOp::UseStorage(bytes) => {
+                call!(region::asx_region_use_storage(rt, region, bytes))
+            }
+            RegionOp::Release => call!(region::asx_region_release(rt, region)),
+            RegionOp::Move(to) => call!(region::asx_region_check(rt, region, to as i32)),
+        }
     }
 
     fn defer(&mut self, region: AsxRegion, body: Scripted) -> Done {
@@ -248,18 +235,6 @@ impl HostApi for Rc<Shared> {
         let spawned = call!(region::asx_region_spawn_finalizer(self.rt, region, body, &mut task));
         given(body, spawned)?;
         Ok(Some(task))
-    }
-
-    fn use_storage(&mut self, region: AsxRegion, bytes: usize) -> Done {
-        call!(region::asx_region_use_storage(self.rt, region, bytes))
-    }
-
-    fn release(&mut self, region: AsxRegion) -> Done {
-        call!(region::asx_region_release(self.rt, region))
-    }
-
-    fn try_region(&mut self, region: AsxRegion, to: RegionState) -> Done {
-        call!(region::asx_region_check(self.rt, region, to as i32))
     }
 
     fn spawn(&mut self, region: AsxRegion, options: TaskOptions, body: Scripted) -> Done<AsxTask> {
@@ -378,9 +353,17 @@ impl HostApi for Rc<Shared> {
         Ok(channel)
     }
 
-    fn try_send(&mut self, channel: AsxChannel, value: i64) -> Done {
-        let data = (&raw const value).cast();
-        call!(channel::asx_channel_try_send(self.rt, channel, data, SIZE))
+    fn channel_op(&mut self, channel: AsxChannel, op: ChannelOp) -> Done {
+        let rt = self.rt;
+        match op {
+            ChannelOp::Send(value) => {
+                let data = (&raw const value).cast();
+                call!(channel::asx_channel_try_send(rt, channel, data, SIZE))
+            }
+            ChannelOp::AddSender => call!(channel::asx_channel_add_sender(rt, channel)),
+            ChannelOp::DropSender => call!(channel::asx_channel_close_sender(rt, channel)),
+            ChannelOp::DropReceiver => call!(channel::asx_channel_close_receiver(rt, channel)),
+        }
     }
 
     fn evict(&mut self, channel: AsxChannel, value: i64) -> Done<Option<i64>> {
@@ -398,18 +381,6 @@ impl HostApi for Rc<Shared> {
         let to = (&raw mut value).cast();
         call!(channel::asx_channel_try_recv(self.rt, channel, to, SIZE))?;
         Ok(value)
-    }
-
-    fn add_sender(&mut self, channel: AsxChannel) -> Done {
-        call!(channel::asx_channel_add_sender(self.rt, channel))
-    }
-
-    fn drop_sender(&mut self, channel: AsxChannel) -> Done {
-        call!(channel::asx_channel_close_sender(self.rt, channel))
-    }
-
-    fn drop_receiver(&mut self, channel: AsxChannel) -> Done {
-        call!(channel::asx_channel_close_receiver(self.rt, channel))
     }
 
     fn try_reserve(
@@ -441,11 +412,23 @@ impl HostApi for Rc<Shared> {
         Ok(leaked != 0)
     }
 
-    fn arm(&mut self, region: AsxRegion, until: When, wakes: Option<AsxTask>) -> Done<TimerHandle> {
+    fn arm(
+        &mut self,
+        old: Option<TimerHandle>,
+        region: AsxRegion,
+        until: When,
+        wakes: Option<AsxTask>,
+    ) -> Done<TimerHandle> {
+        let rt = self.rt;
         let until = when(until);
         let wakes = maybe(wakes.as_ref());
         let mut raw = AsxTimer { id: 0, generation: 0 };
-        call!(timer::asx_timer_arm(self.rt, region, until, wakes, &mut raw))?;
+        match old.map(raw_timer) {
+            Some(old) => {
+                call!(timer::asx_timer_update(rt, old, region, until, wakes, &mut raw))?;
+            }
+            None => call!(timer::asx_timer_arm(rt, region, until, wakes, &mut raw))?,
+        }
         Ok(kernel_timer(raw))
     }
 
@@ -453,21 +436,6 @@ impl HostApi for Rc<Shared> {
         let mut cancelled = 0;
         call!(timer::asx_timer_cancel(self.rt, raw_timer(timer), &mut cancelled))?;
         Ok(cancelled != 0)
-    }
-
-    fn update(
-        &mut self,
-        timer: TimerHandle,
-        region: AsxRegion,
-        until: When,
-        wakes: Option<AsxTask>,
-    ) -> Done<TimerHandle> {
-        let old = raw_timer(timer);
-        let until = when(until);
-        let wakes = maybe(wakes.as_ref());
-        let mut raw = AsxTimer { id: 0, generation: 0 };
-        call!(timer::asx_timer_update(self.rt, old, region, until, wakes, &mut raw))?;
-        Ok(kernel_timer(raw))
     }
 
     fn task_fields(&self, task: AsxTask) -> Done<Reply> {
@@ -525,10 +493,10 @@ impl HostApi for Rc<Shared> {
             .with("hash", format!("{:016x}", queues.certificate)))
     }
 
-    fn next_wake(&self) -> Done<Option<Time>> {
+    fn next_wake(&self) -> Option<Time> {
         let mut next = 0;
-        let told = ask!(runtime::asx_next_deadline(self.rt, &mut next));
-        Ok(told.ok().map(|()| Time::from_nanos(next)))
+        ask!(runtime::asx_next_deadline(self.rt, &mut next)).ok()?;
+        Some(Time::from_nanos(next))
     }
 
     fn outcome(&self, task: AsxTask) -> Option<Severity> {
@@ -594,14 +562,6 @@ impl Driver for Rc<Shared> {
         self
     }
 
-    fn now(&self) -> Time {
-        HostApi::now(self)
-    }
-
-    fn next_wake(&self) -> Option<Time> {
-        HostApi::next_wake(self).ok().flatten()
-    }
-
     fn fire(&mut self) -> Done<u64> {
         let mut fired = 0;
         call!(runtime::asx_fire_timers(self.rt, &mut fired))?;
@@ -612,7 +572,7 @@ impl Driver for Rc<Shared> {
         if worker.is_some_and(|worker| worker > 0) {
             return Err(Status::InvalidArgument);
         }
-        let progress = self.step_many(HostApi::now(self), 1)?;
+        let progress = self.step_many(self.now(), 1)?;
         if progress.polls == 0 {
             return Ok(None);
         }
@@ -625,7 +585,7 @@ impl Driver for Rc<Shared> {
         let mut polls = 0;
         loop {
             let left = max_steps.saturating_add(1) - polls;
-            let progress = self.step_many(HostApi::now(self), left).ok()?;
+            let progress = self.step_many(self.now(), left).ok()?;
             polls += progress.polls;
             if polls > max_steps {
                 return None;
@@ -636,16 +596,15 @@ impl Driver for Rc<Shared> {
         }
     }
 
-    fn suggest(&mut self, mode: Suggestion) -> Done {
-        call!(runtime::asx_set_governor_mode(self.rt, mode as i32))
-    }
-
-    fn soft_stop(&mut self) -> Done {
-        call!(runtime::asx_soft_stop(self.rt))
-    }
-
-    fn shutdown(&mut self, soft: Duration, force_after: Option<Duration>) -> Done {
-        let force = force_after.map_or(ASX_NONE, nanos);
-        call!(runtime::asx_shutdown(self.rt, nanos(soft), force))
+    fn control(&mut self, control: Control) -> Done {
+        let rt = self.rt;
+        match control {
+            Control::Suggest(mode) => call!(runtime::asx_set_governor_mode(rt, mode as i32)),
+            Control::SoftStop => call!(runtime::asx_soft_stop(rt)),
+            Control::Shutdown { soft, force_after } => {
+                let force = force_after.map_or(ASX_NONE, nanos);
+                call!(runtime::asx_shutdown(rt, nanos(soft), force))
+            }
+        }
     }
 }

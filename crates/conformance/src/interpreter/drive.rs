@@ -1,7 +1,7 @@
 //! The script's ops: moving the clock, stepping, and whatever tasks can do too.
 
 use super::Call;
-use crate::api::{Driver, HostApi};
+use crate::api::{Control, Driver, HostApi};
 use crate::host::Reply;
 use crate::scenario::Op;
 use crate::value::Value;
@@ -25,20 +25,22 @@ pub(crate) fn apply<D: Driver>(driver: &mut D, op: &Op) -> Reply {
 fn drive<D: Driver>(driver: &mut D, op: &Op) -> Option<Result<Reply, Status>> {
     let done = match op {
         Op::Advance { when } => {
-            let to = when.from(driver.now());
+            let to = when.from(driver.api().now());
             driver.advance(to)
         }
         Op::Fire => return Some(driver.fire().map(|fired| Reply::ok().with("fired", fired))),
         Op::Run { max_steps } => return Some(Ok(stepped(driver.run(*max_steps), *max_steps))),
         Op::StepOn { count, worker } => return Some(steps(driver, *count, *worker)),
         Op::RunFor { when, max_steps } => {
-            let end = when.from(driver.now());
+            let end = when.from(driver.api().now());
             let steps = run_until(driver, end, *max_steps);
             return Some(Ok(stepped(steps, *max_steps)));
         }
-        Op::Suggest { mode } => driver.suggest(mode.0),
-        Op::SoftStop => driver.soft_stop(),
-        Op::Shutdown { soft, force_after } => driver.shutdown(*soft, *force_after),
+        Op::Suggest { mode } => driver.control(Control::Suggest(mode.0)),
+        Op::SoftStop => driver.control(Control::SoftStop),
+        Op::Shutdown { soft, force_after } => {
+            driver.control(Control::Shutdown { soft: *soft, force_after: *force_after })
+        }
         Op::Quiescent => {
             let all = driver.api().not_quiescent();
             let first = all.first().copied().unwrap_or(Status::Ok);
@@ -56,8 +58,9 @@ fn run_until<D: Driver>(driver: &mut D, end: Time, max_steps: u64) -> Option<u64
     let mut steps = 0;
     loop {
         steps += driver.run(max_steps - steps)?;
-        let next = driver.next_wake().filter(|next| driver.now() < *next);
-        let next = next.filter(|next| *next <= end);
+        let now = driver.api().now();
+        let next = driver.api().next_wake();
+        let next = next.filter(|next| now < *next && *next <= end);
         // The clock of a host that refuses to advance stands still, which its journal shows.
         let _ = driver.advance(next.unwrap_or(end));
         if next.is_none() {

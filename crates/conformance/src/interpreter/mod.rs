@@ -13,7 +13,7 @@ mod queries;
 pub(crate) use drive::apply;
 pub(crate) use queries::{certificate, chain, lanes, record};
 
-use crate::api::{Caller, Came, HostApi, Scripted, Wait};
+use crate::api::{Caller, Came, HostApi, RegionOp, Scripted, Wait};
 use crate::body::BodyRunner;
 use crate::book::found;
 use crate::host::Reply;
@@ -67,14 +67,14 @@ impl<H: HostApi> Call<'_, '_, H> {
             | Op::Defer { .. }
             | Op::Finalizer { .. }
             | Op::Storage { .. }
-            | Op::Release { .. } => self.region_op(op),
+            | Op::Release { .. }
+            | Op::MoveRegion { .. } => self.region_op(op),
             Op::Spawn { .. }
             | Op::SpawnFailed { .. }
             | Op::Cancel { .. }
             | Op::Wake { .. }
             | Op::Spend { .. }
             | Op::MoveTask { .. }
-            | Op::MoveRegion { .. }
             | Op::MoveObligation { .. } => self.task_op(op),
             Op::Checkpoint
             | Op::IsCancelled
@@ -101,19 +101,13 @@ impl<H: HostApi> Call<'_, '_, H> {
                 let region = self.host.open(parent, options)?;
                 self.host.book().bind_region(name, region);
             }
-            Op::End { region } => {
-                let region = self.region(region)?;
-                self.host.end(region)?;
-            }
+            Op::End { region } => self.on_region(region, RegionOp::End)?,
             Op::Close { region, kind, message, force_after } => {
                 let region = self.region(region)?;
                 let first = self.host.close(region, ask(kind.0, message), *force_after)?;
                 return ready(Reply::ok().with("first", first));
             }
-            Op::Gate { region, open } => {
-                let region = self.region(region)?;
-                self.host.set_admission(region, *open)?;
-            }
+            Op::Gate { region, open } => self.on_region(region, RegionOp::Gate(*open))?,
             Op::Defer { region, task, name } => {
                 let body = self.script(task, name, 0)?;
                 let region = self.region(region)?;
@@ -127,16 +121,18 @@ impl<H: HostApi> Call<'_, '_, H> {
                 }
             }
             Op::Storage { region, bytes } => {
-                let region = self.region(region)?;
-                self.host.use_storage(region, *bytes)?;
+                self.on_region(region, RegionOp::UseStorage(*bytes))?;
             }
-            Op::Release { region } => {
-                let region = self.region(region)?;
-                self.host.release(region)?;
-            }
+            Op::Release { region } => self.on_region(region, RegionOp::Release)?,
+            Op::MoveRegion { region, to } => self.on_region(region, RegionOp::Move(to.0))?,
             _ => return Err(Status::Internal),
         }
         ready(Reply::ok())
+    }
+
+    fn on_region(&mut self, name: &Name, op: RegionOp) -> Result<(), Status> {
+        let region = self.region(name)?;
+        self.host.region_op(region, op)
     }
 
     fn task_op(&mut self, op: &Op) -> Answer {
@@ -177,10 +173,6 @@ impl<H: HostApi> Call<'_, '_, H> {
             Op::MoveTask { task, to } => {
                 let task = self.task(task)?;
                 self.host.try_task(task, to.0)?;
-            }
-            Op::MoveRegion { region, to } => {
-                let region = self.region(region)?;
-                self.host.try_region(region, to.0)?;
             }
             Op::MoveObligation { obligation, to } => {
                 let obligation = self.obligation(obligation)?;

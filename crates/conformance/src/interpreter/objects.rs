@@ -1,7 +1,7 @@
 //! Ops on obligations, channels, permits and timers.
 
 use super::{Answer, Call, ready};
-use crate::api::{Handle, HostApi};
+use crate::api::{ChannelOp, Handle, HostApi};
 use crate::book::found;
 use crate::host::Reply;
 use crate::scenario::{Message, Name, Op};
@@ -44,8 +44,8 @@ impl<H: HostApi> Call<'_, '_, H> {
                 self.host.book().bind_channel(name, channel);
             }
             Op::TrySend { channel, value } => {
-                let channel = self.channel(channel)?;
-                self.host.try_send(channel, self.message(*value))?;
+                let value = self.message(*value);
+                self.on_channel(channel, ChannelOp::Send(value))?;
             }
             Op::Evict { channel, value } => {
                 let channel = self.channel(channel)?;
@@ -57,21 +57,17 @@ impl<H: HostApi> Call<'_, '_, H> {
                 let value = self.host.try_recv(channel)?;
                 return ready(Reply::ok().with("value", value));
             }
-            Op::CloneSender { channel } => {
-                let channel = self.channel(channel)?;
-                self.host.add_sender(channel)?;
-            }
-            Op::DropSender { channel } => {
-                let channel = self.channel(channel)?;
-                self.host.drop_sender(channel)?;
-            }
-            Op::DropReceiver { channel } => {
-                let channel = self.channel(channel)?;
-                self.host.drop_receiver(channel)?;
-            }
+            Op::CloneSender { channel } => self.on_channel(channel, ChannelOp::AddSender)?,
+            Op::DropSender { channel } => self.on_channel(channel, ChannelOp::DropSender)?,
+            Op::DropReceiver { channel } => self.on_channel(channel, ChannelOp::DropReceiver)?,
             _ => return Err(Status::Internal),
         }
         ready(Reply::ok())
+    }
+
+    fn on_channel(&mut self, name: &Name, op: ChannelOp) -> Result<(), Status> {
+        let channel = self.channel(name)?;
+        self.host.channel_op(channel, op)
     }
 
     fn permit_op(&mut self, op: &Op) -> Answer {
@@ -116,7 +112,7 @@ impl<H: HostApi> Call<'_, '_, H> {
             Op::Arm { timer, when, region, wakes } => {
                 let region = self.region_or_own(region.as_ref())?;
                 let wakes = wakes.as_ref().map(|task| self.task(task)).transpose()?;
-                let armed = self.host.arm(region, *when, wakes)?;
+                let armed = self.host.arm(None, region, *when, wakes)?;
                 self.host.book().bind_timer(self.scope(), timer, armed);
                 ready(Reply::ok())
             }
@@ -132,7 +128,7 @@ impl<H: HostApi> Call<'_, '_, H> {
                 let old = self.timer(timer)?;
                 let region = self.region_or_own(region.as_ref())?;
                 let wakes = wakes.as_ref().map(|task| self.task(task)).transpose()?;
-                let armed = self.host.update(old, region, *when, wakes)?;
+                let armed = self.host.arm(Some(old), region, *when, wakes)?;
                 self.host.book().bind_timer(self.scope(), name, armed);
                 ready(Reply::ok())
             }
@@ -143,7 +139,7 @@ impl<H: HostApi> Call<'_, '_, H> {
     fn message(&self, value: Message) -> i64 {
         match value {
             Message::Value(value) => value,
-            Message::Index => self.caller.as_ref().map_or(0, |caller| caller.index),
+            Message::Index(_) => self.caller.as_ref().map_or(0, |caller| caller.index),
         }
     }
 

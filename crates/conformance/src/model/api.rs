@@ -2,17 +2,17 @@
 
 use super::{Engine, Script};
 use crate::api::{
-    Came, CancelSeen, Done, Driver, Handle, HostApi, JournalView, Polled, Scripted, Wait,
+    Came, CancelSeen, ChannelOp, Control, Done, Driver, Handle, HostApi, JournalView, Polled,
+    RegionOp, Scripted, Wait,
 };
 use crate::book::Book;
 use crate::host::{HostEvent, Reply};
 use crate::interpreter;
 use crate::scenario::{BrowserOp, Scenario, When};
 use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
-use asx_kernel::lanes::{Lane, Suggestion};
+use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::{Lattice, Severity};
-use asx_kernel::region::RegionState;
 use asx_kernel::session::{DropContext, PermitState, Resolution};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
@@ -25,35 +25,17 @@ use core::task::Poll;
 use core::time::Duration;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-impl Handle for TaskId {
-    fn ordinal(self) -> u64 {
-        self.0.generation
-    }
+macro_rules! handles {
+    ($($type:ty),*) => {$(
+        impl Handle for $type {
+            fn ordinal(self) -> u64 {
+                self.0.generation
+            }
+        }
+    )*};
 }
 
-impl Handle for RegionId {
-    fn ordinal(self) -> u64 {
-        self.0.generation
-    }
-}
-
-impl Handle for ChannelId {
-    fn ordinal(self) -> u64 {
-        self.0.generation
-    }
-}
-
-impl Handle for ObligationId {
-    fn ordinal(self) -> u64 {
-        self.0.generation
-    }
-}
-
-impl Handle for PermitId {
-    fn ordinal(self) -> u64 {
-        self.0.generation
-    }
-}
+handles!(TaskId, RegionId, ChannelId, ObligationId, PermitId);
 
 fn until(when: When) -> SleepUntil {
     match when {
@@ -117,16 +99,18 @@ impl HostApi for Engine {
         self.world.open_region(parent, options)
     }
 
-    fn end(&mut self, region: RegionId) -> Done {
-        self.world.end_region(region)
-    }
-
     fn close(&mut self, region: RegionId, ask: Ask, force_after: Option<Duration>) -> Done<bool> {
         self.world.close_region(region, ask, force_after)
     }
 
-    fn set_admission(&mut self, region: RegionId, open: bool) -> Done {
-        self.world.set_admission(region, open)
+    fn region_op(&mut self, region: RegionId, op: RegionOp) -> Done {
+        match op {
+            RegionOp::End => self.world.end_region(region),
+            RegionOp::Gate(open) => self.world.set_admission(region, open),
+            RegionOp::UseStorage(bytes) => self.world.use_storage(region, bytes),
+            RegionOp::Release => self.world.release_region(region),
+            RegionOp::Move(to) => self.world.try_region(region, to),
+        }
     }
 
     fn defer(&mut self, region: RegionId, body: Scripted) -> Done {
@@ -136,18 +120,6 @@ impl HostApi for Engine {
     fn spawn_finalizer(&mut self, region: RegionId, body: Scripted) -> Done<Option<TaskId>> {
         let task = self.world.spawn_finalizer(region, Script::new(body)).map_err(refused)?;
         Ok(Some(task))
-    }
-
-    fn use_storage(&mut self, region: RegionId, bytes: usize) -> Done {
-        self.world.use_storage(region, bytes)
-    }
-
-    fn release(&mut self, region: RegionId) -> Done {
-        self.world.release_region(region)
-    }
-
-    fn try_region(&mut self, region: RegionId, to: RegionState) -> Done {
-        self.world.try_region(region, to)
     }
 
     fn spawn(&mut self, region: RegionId, options: TaskOptions, body: Scripted) -> Done<TaskId> {
@@ -228,8 +200,13 @@ impl HostApi for Engine {
         self.world.channel(region, capacity)
     }
 
-    fn try_send(&mut self, channel: ChannelId, value: i64) -> Done {
-        self.world.try_send(channel, value).map_err(refused)
+    fn channel_op(&mut self, channel: ChannelId, op: ChannelOp) -> Done {
+        match op {
+            ChannelOp::Send(value) => self.world.try_send(channel, value).map_err(refused),
+            ChannelOp::AddSender => self.world.clone_sender(channel),
+            ChannelOp::DropSender => self.world.drop_sender(channel),
+            ChannelOp::DropReceiver => self.world.drop_receiver(channel),
+        }
     }
 
     fn evict(&mut self, channel: ChannelId, value: i64) -> Done<Option<i64>> {
@@ -238,18 +215,6 @@ impl HostApi for Engine {
 
     fn try_recv(&mut self, channel: ChannelId) -> Done<i64> {
         self.world.try_recv(channel)
-    }
-
-    fn add_sender(&mut self, channel: ChannelId) -> Done {
-        self.world.clone_sender(channel)
-    }
-
-    fn drop_sender(&mut self, channel: ChannelId) -> Done {
-        self.world.drop_sender(channel)
-    }
-
-    fn drop_receiver(&mut self, channel: ChannelId) -> Done {
-        self.world.drop_receiver(channel)
     }
 
     fn try_reserve(
@@ -273,22 +238,21 @@ impl HostApi for Engine {
         self.world.drop_permit(permit, DropContext::User)
     }
 
-    fn arm(&mut self, region: RegionId, when: When, wakes: Option<TaskId>) -> Done<TimerHandle> {
-        self.world.arm(region, until(when), wakes)
-    }
-
-    fn disarm(&mut self, timer: TimerHandle) -> Done<bool> {
-        Ok(self.world.disarm(timer))
-    }
-
-    fn update(
+    fn arm(
         &mut self,
-        timer: TimerHandle,
+        old: Option<TimerHandle>,
         region: RegionId,
         when: When,
         wakes: Option<TaskId>,
     ) -> Done<TimerHandle> {
-        self.world.update_timer(timer, region, until(when), wakes)
+        match old {
+            Some(old) => self.world.update_timer(old, region, until(when), wakes),
+            None => self.world.arm(region, until(when), wakes),
+        }
+    }
+
+    fn disarm(&mut self, timer: TimerHandle) -> Done<bool> {
+        Ok(self.world.disarm(timer))
     }
 
     fn task_fields(&self, task: TaskId) -> Done<Reply> {
@@ -332,8 +296,8 @@ impl HostApi for Engine {
         Ok(interpreter::certificate(&self.world.scheduler().certificate(worker)))
     }
 
-    fn next_wake(&self) -> Done<Option<Time>> {
-        Ok(self.world.next_wake())
+    fn next_wake(&self) -> Option<Time> {
+        self.world.next_wake()
     }
 
     fn pump_fields(&self) -> Done<Reply> {
@@ -377,14 +341,6 @@ impl Driver for Engine {
         self
     }
 
-    fn now(&self) -> Time {
-        self.world.now()
-    }
-
-    fn next_wake(&self) -> Option<Time> {
-        self.world.next_wake()
-    }
-
     fn fire(&mut self) -> Done<u64> {
         Ok(self.world.expire() as u64)
     }
@@ -404,19 +360,16 @@ impl Driver for Engine {
         }
     }
 
-    fn suggest(&mut self, mode: Suggestion) -> Done {
-        self.suggestion = mode;
-        self.world.suggest(mode);
+    fn control(&mut self, control: Control) -> Done {
+        match control {
+            Control::Suggest(mode) => {
+                self.suggestion = mode;
+                self.world.suggest(mode);
+            }
+            Control::SoftStop => self.world.soft_stop(),
+            Control::Shutdown { soft, force_after } => self.world.shutdown(soft, force_after)?,
+        }
         Ok(())
-    }
-
-    fn soft_stop(&mut self) -> Done {
-        self.world.soft_stop();
-        Ok(())
-    }
-
-    fn shutdown(&mut self, soft: Duration, force_after: Option<Duration>) -> Done {
-        self.world.shutdown(soft, force_after)
     }
 
     fn is_driven(&self) -> bool {

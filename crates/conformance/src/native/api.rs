@@ -4,13 +4,15 @@ use super::channels::Held;
 use super::script::{Entry, Script};
 use super::waits::Pending;
 use super::{Engine, TaskEntry, World};
-use crate::api::{Came, CancelSeen, Done, Driver, Handle, HostApi, JournalView, Scripted, Wait};
+use crate::api::{
+    Came, CancelSeen, ChannelOp, Control, Done, Driver, Handle, HostApi, JournalView, RegionOp,
+    Scripted, Wait,
+};
 use crate::book::Book;
 use crate::host::{HostEvent, Reply};
 use crate::interpreter;
 use crate::scenario::{BrowserOp, Checked, Scenario, When};
-use crate::value::Value;
-use asx_kernel::lanes::{Lane, Suggestion};
+use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
 use asx_kernel::quiescence::Census;
@@ -60,10 +62,6 @@ fn scope_of(region: &RegionProbe) -> Scope<TaskError> {
 }
 
 impl World {
-    fn deadline(&self, when: When) -> Time {
-        when.from(self.core.now())
-    }
-
     /// Makes a finalizer, which gets its name when it is started.
     fn finalizer(
         self: &Arc<Self>,
@@ -83,10 +81,6 @@ impl World {
         let id = probe.id();
         self.things().tasks.insert(id, TaskEntry::new(probe, handle));
         id
-    }
-
-    fn waker(&self, task: Option<u64>) -> Done<Option<Waker>> {
-        task.map(|task| Ok(self.task(task)?.waker())).transpose()
     }
 
     /// Takes a permit out of its holder's hands.
@@ -144,17 +138,18 @@ impl HostApi for Arc<World> {
         Ok(id)
     }
 
-    fn end(&mut self, region: u64) -> Done {
-        self.region(region)?.end();
-        Ok(())
-    }
-
     fn close(&mut self, region: u64, ask: Ask, force_after: Option<Duration>) -> Done<bool> {
         Ok(self.region(region)?.close(ask.kind, ask.message, force_after))
     }
 
-    fn set_admission(&mut self, region: u64, open: bool) -> Done {
-        self.region(region)?.set_admission(open);
+    fn region_op(&mut self, region: u64, op: RegionOp) -> Done {
+        let region = self.region(region)?;
+        match op {
+            RegionOp::End => region.end(),
+            RegionOp::Gate(open) => region.set_admission(open),
+            RegionOp::Move(to) => region.word().check(to)?,
+            RegionOp::UseStorage(_) | RegionOp::Release => return Err(Status::Internal),
+        }
         Ok(())
     }
 
@@ -169,10 +164,6 @@ impl HostApi for Arc<World> {
         // SAFETY: as in `scope_of`.
         unsafe { self.region(region)?.spawn_finalizer(body) }?;
         Ok(None)
-    }
-
-    fn try_region(&mut self, region: u64, to: RegionState) -> Done {
-        self.region(region)?.word().check(to)
     }
 
     fn spawn(&mut self, region: u64, options: TaskOptions, body: Scripted) -> Done<u64> {
@@ -277,9 +268,17 @@ impl HostApi for Arc<World> {
         Ok(id)
     }
 
-    fn try_send(&mut self, channel: u64, value: i64) -> Done {
-        let sent = self.channel_by_id(channel)?.with_sender(|sender| sender.try_send(value));
-        sent.map_err(|error| error.status())
+    fn channel_op(&mut self, channel: u64, op: ChannelOp) -> Done {
+        let channel = self.channel_by_id(channel)?;
+        match op {
+            ChannelOp::Send(value) => {
+                let sent = channel.with_sender(|sender| sender.try_send(value));
+                sent.map_err(|error| error.status())
+            }
+            ChannelOp::AddSender => channel.add_sender(),
+            ChannelOp::DropSender => channel.drop_sender(),
+            ChannelOp::DropReceiver => channel.drop_receiver(),
+        }
     }
 
     fn evict(&mut self, channel: u64, value: i64) -> Done<Option<i64>> {
@@ -290,18 +289,6 @@ impl HostApi for Arc<World> {
 
     fn try_recv(&mut self, channel: u64) -> Done<i64> {
         self.channel_by_id(channel)?.try_recv().map_err(|error| error.status())
-    }
-
-    fn add_sender(&mut self, channel: u64) -> Done {
-        self.channel_by_id(channel)?.add_sender()
-    }
-
-    fn drop_sender(&mut self, channel: u64) -> Done {
-        self.channel_by_id(channel)?.drop_sender()
-    }
-
-    fn drop_receiver(&mut self, channel: u64) -> Done {
-        self.channel_by_id(channel)?.drop_receiver()
     }
 
     fn try_reserve(
@@ -350,24 +337,24 @@ impl HostApi for Arc<World> {
         }))
     }
 
-    fn arm(&mut self, region: u64, when: When, wakes: Option<u64>) -> Done<TimerHandle> {
-        let wakes = self.waker(wakes)?;
-        self.region(region)?.arm(self.deadline(when), wakes)
-    }
-
-    fn disarm(&mut self, timer: TimerHandle) -> Done<bool> {
-        Ok(self.core.probe_disarm(timer))
-    }
-
-    fn update(
+    fn arm(
         &mut self,
-        timer: TimerHandle,
+        old: Option<TimerHandle>,
         region: u64,
         when: When,
         wakes: Option<u64>,
     ) -> Done<TimerHandle> {
-        let wakes = self.waker(wakes)?;
-        self.region(region)?.rearm(timer, self.deadline(when), wakes)
+        let wakes = wakes.map(|task| self.task(task)).transpose()?.map(|task| task.waker());
+        let region = self.region(region)?;
+        let deadline = when.from(self.now());
+        match old {
+            Some(old) => region.rearm(old, deadline, wakes),
+            None => region.arm(deadline, wakes),
+        }
+    }
+
+    fn disarm(&mut self, timer: TimerHandle) -> Done<bool> {
+        Ok(self.core.probe_disarm(timer))
     }
 
     fn task_fields(&self, task: u64) -> Done<Reply> {
@@ -404,6 +391,10 @@ impl HostApi for Arc<World> {
 
     fn timers(&self) -> Done<(usize, Option<Time>, usize)> {
         Ok(self.core.probe_timers())
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        self.core.next_wake()
     }
 
     fn lanes(&self) -> Done<[usize; 3]> {
@@ -467,21 +458,14 @@ impl Driver for Engine {
         &mut self.world
     }
 
-    fn now(&self) -> Time {
-        self.run.now()
-    }
-
     fn advance(&mut self, to: Time) -> Done {
-        self.run.advance(to);
+        self.world.advance(to)?;
+        self.world.core.advance_timers(self.world.now());
         Ok(())
     }
 
-    fn next_wake(&self) -> Option<Time> {
-        self.run.next_wake()
-    }
-
     fn fire(&mut self) -> Done<u64> {
-        Ok(self.run.fire() as u64)
+        Ok(self.world.core.fire_timers(self.world.now()) as u64)
     }
 
     fn step(&mut self, worker: Option<usize>) -> Done<Option<(u64, Lane)>> {
@@ -491,18 +475,12 @@ impl Driver for Engine {
         Ok(self.run.step(worker))
     }
 
-    fn suggest(&mut self, mode: Suggestion) -> Done {
-        self.run.suggest(mode);
-        Ok(())
-    }
-
-    fn soft_stop(&mut self) -> Done {
-        self.world.root.soft_stop();
-        Ok(())
-    }
-
-    fn shutdown(&mut self, soft: Duration, force_after: Option<Duration>) -> Done {
-        self.world.root.shutdown(soft, force_after);
+    fn control(&mut self, control: Control) -> Done {
+        match control {
+            Control::Suggest(mode) => self.run.suggest(mode),
+            Control::SoftStop => self.world.root.soft_stop(),
+            Control::Shutdown { soft, force_after } => self.world.root.shutdown(soft, force_after),
+        }
         Ok(())
     }
 
@@ -521,9 +499,6 @@ impl Driver for Engine {
                 Some(certificate) => interpreter::certificate(&certificate),
                 None => Status::InvalidArgument.into(),
             },
-            Checked::Clock => Reply::ok()
-                .with("now", self.run.now())
-                .with("next_wake", Value::maybe(self.run.next_wake())),
             _ => return None,
         })
     }

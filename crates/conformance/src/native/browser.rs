@@ -246,26 +246,9 @@ impl Steps for Browser {
         self.runtime.root()
     }
 
-    fn now(&self) -> Time {
-        self.page.time()
-    }
-
     fn clock(&self) -> Box<dyn Fn(Time) + Send + Sync> {
         let page = self.page.clone();
         Box::new(move |to| page.set_time(to))
-    }
-
-    fn advance(&mut self, to: Time) {
-        self.page.set_time(to);
-        self.runtime.core().advance_timers(self.page.time());
-    }
-
-    fn next_wake(&self) -> Option<Time> {
-        self.runtime.core().next_wake()
-    }
-
-    fn fire(&mut self) -> usize {
-        self.runtime.core().fire_timers(self.page.time())
     }
 
     fn workers(&self) -> usize {

@@ -17,7 +17,7 @@ mod steps;
 mod support;
 mod waits;
 
-use crate::api::HostApi as _;
+use crate::api::{Driver as _, HostApi as _};
 use crate::book::Book;
 use crate::host::{Failure, Host, Record, Reply};
 use crate::interpreter;
@@ -266,8 +266,8 @@ impl Drop for Engine {
         // What still lives is ended, so that nothing keeps itself alive.
         self.world.root.close(asx_kernel::cancel::Kind::Shutdown, None, Some(Default::default()));
         for _ in 0..100_000 {
-            let next = self.run.next_wake().unwrap_or_default();
-            self.run.advance(next.max(self.run.now()));
+            let next = self.world.core.next_wake().unwrap_or_default();
+            let _ = self.advance(next.max(self.world.now()));
             if self.run.step(None).is_none() && self.world.root.state() == RegionState::Closed {
                 break;
             }

@@ -83,6 +83,9 @@ fn is_known(known: &Known, kind: Named, name: &str) -> bool {
 }
 
 fn unknown(reading: &Reading, known: &Known, kind: Named, name: &str, (line, key): (usize, &str)) {
+    if reading.is_doubtful(name) {
+        return;
+    }
     let same = known.iter().filter(|(other, _)| *other == kind);
     let near = suggest::near(name, same.map(|(_, name)| &**name));
     let word = kind.word();

@@ -25,6 +25,9 @@ const GROUPS: &[Group] = &[
     ("limits", &["deadline", "within", "polls", "cost", "priority"]),
 ];
 
+/// Tables for which a word may stand: it is the value of their first key.
+const IN_SHORT: &[&str] = &["an outcome", "a reason", "a budget"];
+
 /// The name of a newtype whose value may be `"none"`.
 pub(super) const OR_NONE: &str = "or none";
 
@@ -316,7 +319,7 @@ impl<'de> Deserializer<'de> for Node<'_> {
         wrong.map_err(|wrong: Wrong| wrong.or_at(&self))
     }
 
-    /// A table; of what is not a section of the file, a word stands for its first key.
+    /// A table, or a word for one.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -330,7 +333,7 @@ impl<'de> Deserializer<'de> for Node<'_> {
             return visitor.visit_seq(SeqDeserializer::new(parts));
         }
         match (self.text(), fields) {
-            (Some(_), [first, ..]) if !name.starts_with('[') => {
+            (Some(_), [first, ..]) if IN_SHORT.contains(&name) => {
                 let entries = Fields { entries: vec![(*first, self)].into_iter(), value: None };
                 visitor.visit_map(entries).map_err(|wrong| wrong.or_at(&self))
             }

@@ -6,7 +6,7 @@ use super::results::{self, Fields, Ty};
 use super::suggest;
 use super::words::{self, Word};
 use crate::pattern::Named;
-use crate::scenario::{BrowserOp, Checked, Law, Name, Op, ScriptStep, Want, When};
+use crate::scenario::{BrowserOp, Checked, End, Law, Message, Name, Op, ScriptStep, Want, When};
 use asx_kernel::status::Status;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -248,7 +248,9 @@ impl<'r> OpTable<'r> {
         }
         let expect: Option<Word<Status>> = self.reading().optional(self.table, "expect");
         let expect = expect.map(|Word(status)| status);
-        let Some((op, results)) = self.read_op(name, results) else { return };
+        let Some((op, results)) = self.read_op(name, results) else {
+            return self.reading().doubt(self.table);
+        };
         let line = self.node.line;
         let wants = results.iter().filter_map(|(key, ty)| self.want(key, *ty)).collect();
         let step = ScriptStep { line, name, op, expect, wants };
@@ -278,7 +280,7 @@ impl<'r> OpTable<'r> {
             }
             _ => self.keys::<Op>(self.variant(name)?, &what, results)?,
         };
-        Some((self.complete(op)?, results))
+        Some((self.complete(op, &what)?, results))
     }
 
     /// The variant that reads the keys: of some ops there are several, by what they are given.
@@ -340,7 +342,7 @@ impl<'r> OpTable<'r> {
     }
 
     /// Fills in what serde cannot: names by default, and nested ops.
-    fn complete(&self, mut op: Op) -> Option<Op> {
+    fn complete(&self, mut op: Op, what: &str) -> Option<Op> {
         match &mut op {
             Op::Spawn { task, name, .. }
             | Op::Defer { task, name, .. }
@@ -354,18 +356,22 @@ impl<'r> OpTable<'r> {
             }
             Op::Shield { body } | Op::Cleanup { body } | Op::Repeat { body, .. } => {
                 let Some(list) = self.key("body") else {
-                    self.error("body", "the op needs the key `body`");
+                    self.error("body", format!("{what} needs the key `body`"));
                     return None;
                 };
                 let depth = self.place.depth + 1;
                 *body = Arc::from(read_ops(list, Where { depth, ..self.place }));
+            }
+            Op::Law(Law::JoinOutcomes { of, .. }) if of.iter().any(End::is_odd) => {
+                self.error("of", "expected `kind` of a cancel only");
+                return None;
             }
             Op::Browser(BrowserOp::Suspend { when: When::At(_) }) => {
                 self.error("for", "op \"suspend\" takes a duration, not an instant");
                 return None;
             }
             Op::Send { value, .. } | Op::TrySend { value, .. } | Op::Evict { value, .. }
-                if !self.place.in_body && matches!(value, crate::scenario::Message::Index) =>
+                if !self.place.in_body && matches!(value, Message::Index(_)) =>
             {
                 self.error("value", "expected an integer: only a task has an index");
                 return None;

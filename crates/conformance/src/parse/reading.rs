@@ -8,7 +8,7 @@ use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::ops::Range;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::de::DeTable;
 
 /// One thing wrong with a scenario file.
@@ -53,6 +53,8 @@ pub(crate) struct Reading {
     pub(crate) made: RefCell<Vec<Mention>>,
     pub(crate) used: RefCell<Vec<Mention>>,
     pub(crate) groups: RefCell<BTreeMap<Name, Vec<Name>>>,
+    /// Names in ops that could not be read: such an op may make them.
+    doubtful: RefCell<BTreeSet<String>>,
     /// How many ops there are with groups written out: bounded, so that a small file stays small.
     pub(crate) ops: Cell<usize>,
 }
@@ -67,6 +69,7 @@ impl Reading {
             made: RefCell::default(),
             used: RefCell::default(),
             groups: RefCell::default(),
+            doubtful: RefCell::default(),
             ops: Cell::new(0),
         }
     }
@@ -126,6 +129,17 @@ impl Reading {
                 self.error(line, key, format!("{what} has no such key{near}"));
             }
         }
+    }
+
+    /// Remembers that the op in a table could not be read.
+    pub(crate) fn doubt(&self, table: &DeTable<'_>) {
+        let texts = table.iter().filter_map(|(_, value)| value.get_ref().as_str());
+        self.doubtful.borrow_mut().extend(texts.map(str::to_owned));
+    }
+
+    /// Whether an op that could not be read may make this name.
+    pub(crate) fn is_doubtful(&self, name: &str) -> bool {
+        self.doubtful.borrow().contains(name)
     }
 
     /// Whether there are so many errors that reading on is of no use.

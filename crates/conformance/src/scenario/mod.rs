@@ -21,10 +21,8 @@ use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Coalesce, WheelConfig};
 use asx_kernel::world::Policy;
-use core::fmt;
 use core::time::Duration;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, Visitor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -392,39 +390,21 @@ impl When {
 }
 
 /// A value to send.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected an integer or \"index\"")]
 pub enum Message {
     /// This one.
     Value(i64),
     /// The sending task's number in its group.
-    Index,
+    Index(Index),
 }
 
-impl<'de> Deserialize<'de> for Message {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Message, D::Error> {
-        struct Read;
-
-        impl Visitor<'_> for Read {
-            type Value = Message;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an integer or \"index\"")
-            }
-
-            fn visit_i64<E: Error>(self, value: i64) -> Result<Message, E> {
-                Ok(Message::Value(value))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Message, E> {
-                match text {
-                    "index" => Ok(Message::Index),
-                    _ => Err(E::custom(format_args!("expected an integer, not \"{text}\""))),
-                }
-            }
-        }
-
-        from.deserialize_any(Read)
-    }
+/// The word for a task's number in its group.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub enum Index {
+    /// That word.
+    #[serde(rename = "index")]
+    OfGroup,
 }
 
 pub(crate) fn user() -> Word<Kind> {

@@ -130,13 +130,19 @@ pub struct End {
     #[serde(rename = "is")]
     pub severity: Word<Severity>,
     /// The kind of a cancel.
-    #[serde(default = "user")]
-    pub kind: Word<Kind>,
+    pub kind: Option<Word<Kind>>,
     /// The timestamp of a cancel.
     #[serde(default, deserialize_with = "words::time")]
     pub at: Time,
     /// Its message.
     pub message: Option<String>,
+}
+
+impl End {
+    /// Whether it has a kind although it is no cancel.
+    pub(crate) fn is_odd(&self) -> bool {
+        self.kind.is_some() && self.severity.0 != Severity::Cancelled
+    }
 }
 
 /// A reason as an author writes it.
@@ -155,7 +161,7 @@ pub struct Why {
 
 /// A witness as an author writes it.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "[a witness]", default)]
+#[serde(rename = "a witness", default)]
 pub struct Seen {
     /// The task's number.
     pub task: u32,
