@@ -2,7 +2,7 @@
 
 use crate::host::Reply;
 use crate::parse::words::{OneOrMore, Word};
-use crate::scenario::{End, Fold, Law, Seen, Why};
+use crate::scenario::{End, JoinOrder, Law, Seen, Why};
 use crate::value::Value;
 use asx_kernel::arena::Key;
 use asx_kernel::budget::{Budget, Exhausted};
@@ -118,9 +118,9 @@ fn outcome(end: &End) -> Joined {
     }
 }
 
-fn join(of: &[End], fold: Fold) -> Reply {
+fn join(of: &[End], fold: JoinOrder) -> Reply {
     let mut ends = of.iter().map(outcome);
-    let joined = if fold == Fold::Right {
+    let joined = if fold == JoinOrder::Right {
         ends.rev().reduce(|right, left| left.join(right))
     } else {
         ends.by_ref().reduce(Joined::join)
@@ -176,7 +176,8 @@ fn pairs<T: Copy + core::fmt::Debug>(
             match &first {
                 None => first = Some((from, to, reply)),
                 Some((a, b, one)) if *one != reply => {
-                    let (one, two) = (one.status.name(), reply.status.name());
+                    let one = one.status.name();
+                    let two = reply.status.name();
                     let note = format!("{a:?} -> {b:?} answers {one}, {from:?} -> {to:?} {two}");
                     return Reply::status(Status::Internal).note(note);
                 }
@@ -243,7 +244,8 @@ fn certificate(lanes: &[Word<Lane>]) -> Certificate {
     let mut fairness = Fairness::new(FairnessConfig::default());
     let mut certificate = Certificate::default();
     for lane in lanes {
-        let (limit, base) = (fairness.limit(Suggestion::NoPreference), fairness.base_limit());
+        let limit = fairness.limit(Suggestion::NoPreference);
+        let base = fairness.base_limit();
         let verdict = asx_kernel::lanes::Verdict { lane: lane.0, fallback: false, limit };
         certificate.record(verdict, fairness.streak(), base, EVERYTHING);
         fairness.record(verdict, EVERYTHING);

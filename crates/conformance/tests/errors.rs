@@ -252,7 +252,8 @@ fn any_damage_to_a_good_file_is_read_without_a_panic() {
         let file = &files[rng.below(files.len())];
         let mut bytes = file.text.clone().into_bytes();
         for _ in 0..=rng.below(4) {
-            let (at, other) = (rng.below(bytes.len()), rng.below(bytes.len()));
+            let at = rng.below(bytes.len());
+            let other = rng.below(bytes.len());
             match rng.below(3) {
                 0 => bytes[at] = rng.below(128) as u8,
                 1 => drop(bytes.remove(at)),

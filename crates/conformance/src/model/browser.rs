@@ -214,7 +214,8 @@ impl Engine {
 
     /// A direct call of the pump.
     fn pump_call(&mut self, in_body: bool) -> Reply {
-        let (streak, now) = (self.streak(), self.world.now());
+        let streak = self.streak();
+        let now = self.world.now();
         let Some(browser) = &mut self.browser else { return Status::InvalidArgument.into() };
         match browser.pump.enter(Some(now)) {
             Enter::Begin { .. } if in_body => {
@@ -372,7 +373,8 @@ impl Engine {
     }
 
     fn leave(&mut self) {
-        let (streak, work) = (self.streak(), !self.world.scheduler().is_empty());
+        let streak = self.streak();
+        let work = !self.world.scheduler().is_empty();
         let Some(browser) = &mut self.browser else { return };
         let leave = browser.pump.leave(work);
         let reached = match leave {
@@ -402,7 +404,8 @@ impl Engine {
 
     /// Turns the loop until nothing is queued and nothing is due.
     pub(super) fn turn_until_idle(&mut self, max_steps: u64) -> Option<u64> {
-        let (before, mut turns) = (self.polls, 0);
+        let before = self.polls;
+        let mut turns = 0;
         loop {
             self.kick();
             self.microtasks();

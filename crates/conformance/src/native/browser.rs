@@ -52,7 +52,8 @@ pub(super) fn of_page(setup: Setup, browser: Option<&scenario::Browser>) -> Box<
 
 impl Browser {
     pub(super) fn look(&self) -> Look {
-        let (handle, page) = (self.runtime.handle(), self.page.clone());
+        let handle = self.runtime.handle();
+        let page = self.page.clone();
         Look { handle, page }
     }
 
@@ -71,7 +72,8 @@ impl Browser {
 
     /// Turns the loop until nothing is queued and nothing is due: how many steps that took.
     pub(super) fn run_loop(&self, max_steps: u64) -> Option<u64> {
-        let (before, mut turns) = (self.steps(), 0);
+        let before = self.steps();
+        let mut turns = 0;
         loop {
             self.page.microtasks(&self.runtime);
             if self.page.waiting().1 > 0 {

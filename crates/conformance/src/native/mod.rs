@@ -21,7 +21,7 @@ use crate::api::{Driver as _, HostApi as _};
 use crate::book::Book;
 use crate::host::{Failure, Host, Record, Reply};
 use crate::interpreter;
-use crate::scenario::{Limits, Op, Scenario, Settings};
+use crate::scenario::{LimitKeys, Op, Scenario, Settings};
 use asx_kernel::choose::{Choose, Seeded};
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::outcome::Severity;
@@ -283,7 +283,7 @@ fn setup(config: &Settings, seed: u64, workers: usize) -> Setup {
         journal: Some(asx_runtime::Recording::new(config.journal_capacity, config.when_full.0)),
         wheel: config.timers.wheel(),
         chain: config.chain_limits(),
-        limits: (config.limits != Limits::default()).then(|| config.limits.of_kernel()),
+        limits: (config.limits != LimitKeys::default()).then(|| config.limits.of_kernel()),
         ..asx_runtime::Settings::default()
     };
     Setup {

@@ -1,7 +1,7 @@
 //! The results that can be expected: how each is written, and its one canonical form.
 
 use super::node::{Node, Wrong};
-use super::words::{self, Hex, Named, Word};
+use super::words::{self, Hex, Vocabulary, Word};
 use crate::scenario::Checked;
 use crate::value::Value;
 use asx_kernel::cancel::{Kind, Phase};
@@ -80,11 +80,11 @@ impl Ty {
 }
 
 /// The name of a word, as the kernel writes it.
-fn name<T: Named>(node: Node<'_>) -> Result<Value, Wrong> {
+fn name<T: Vocabulary>(node: Node<'_>) -> Result<Value, Wrong> {
     Ok(Word::<T>::deserialize(node)?.name().into())
 }
 
-fn names<T: Named>(node: Node<'_>) -> Result<Value, Wrong> {
+fn names<T: Vocabulary>(node: Node<'_>) -> Result<Value, Wrong> {
     let words: Vec<Word<T>> = Vec::deserialize(node)?;
     Ok(Value::texts(words.into_iter().map(Word::name)))
 }

@@ -20,14 +20,14 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 /// An enum whose values have names.
-pub trait Named: Copy + PartialEq + 'static {
+pub trait Vocabulary: Copy + PartialEq + 'static {
     /// The values with their names.
     fn all() -> Vec<(&'static str, Self)>;
 }
 
-macro_rules! named {
+macro_rules! vocabularies {
     ($($type:ty),* $(,)?) => {$(
-        impl Named for $type {
+        impl Vocabulary for $type {
             fn all() -> Vec<(&'static str, Self)> {
                 <$type>::ALL.iter().map(|value| (value.name(), *value)).collect()
             }
@@ -35,9 +35,19 @@ macro_rules! named {
     )*};
 }
 
-named!(Kind, Phase, Lane, ObligationState, Severity, Capability, RegionState, Status, TaskState);
+vocabularies!(
+    Kind,
+    Phase,
+    Lane,
+    ObligationState,
+    Severity,
+    Capability,
+    RegionState,
+    Status,
+    TaskState
+);
 
-impl Named for Suggestion {
+impl Vocabulary for Suggestion {
     fn all() -> Vec<(&'static str, Self)> {
         vec![
             ("no_preference", Suggestion::NoPreference),
@@ -48,7 +58,7 @@ impl Named for Suggestion {
     }
 }
 
-impl Named for TieBreak {
+impl Vocabulary for TieBreak {
     fn all() -> Vec<(&'static str, Self)> {
         vec![
             ("fifo", TieBreak::Fifo),
@@ -58,13 +68,13 @@ impl Named for TieBreak {
     }
 }
 
-impl Named for WhenFull {
+impl Vocabulary for WhenFull {
     fn all() -> Vec<(&'static str, Self)> {
         vec![("overwrite", WhenFull::Overwrite), ("refuse", WhenFull::Refuse)]
     }
 }
 
-impl Named for Policy {
+impl Vocabulary for Policy {
     fn all() -> Vec<(&'static str, Self)> {
         vec![("collect_all", Policy::CollectAll), ("fail_fast", Policy::FailFast)]
     }
@@ -74,7 +84,7 @@ impl Named for Policy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Word<T>(pub T);
 
-impl<T: Named> Word<T> {
+impl<T: Vocabulary> Word<T> {
     fn of<E: Error>(text: &str) -> Result<Word<T>, E> {
         let all = T::all();
         let found = all.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
@@ -96,7 +106,7 @@ impl<T: Named> Word<T> {
     }
 }
 
-impl<'de, T: Named> Deserialize<'de> for Word<T> {
+impl<'de, T: Vocabulary> Deserialize<'de> for Word<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Word::of(&String::deserialize(from)?)
     }
@@ -106,11 +116,11 @@ impl<'de, T: Named> Deserialize<'de> for Word<T> {
 #[derive(Clone, Debug)]
 pub struct OneOrMore<T>(pub Vec<Word<T>>);
 
-impl<'de, T: Named> Deserialize<'de> for OneOrMore<T> {
+impl<'de, T: Vocabulary> Deserialize<'de> for OneOrMore<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Read<T>(PhantomData<T>);
 
-        impl<'de, T: Named> Visitor<'de> for Read<T> {
+        impl<'de, T: Vocabulary> Visitor<'de> for Read<T> {
             type Value = Vec<Word<T>>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

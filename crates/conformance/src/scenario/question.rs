@@ -25,7 +25,7 @@ pub enum Law {
     JoinOutcomes {
         of: Vec<End>,
         #[serde(default)]
-        fold: Fold,
+        fold: JoinOrder,
     },
     Strengthen {
         #[serde(deserialize_with = "words::several")]
@@ -116,7 +116,7 @@ pub enum Law {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
-pub enum Fold {
+pub enum JoinOrder {
     #[default]
     Left,
     Right,
