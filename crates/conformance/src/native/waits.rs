@@ -130,5 +130,5 @@ async fn closed(cx: &Cx, region: RegionProbe) -> Waited {
         let Closing { cx, region, place } = &mut closing;
         region.poll_close(cx, place, context)
     });
-    outcome.await.map(Came::Outcome).map_err(Status::from)
+    outcome.await.map(Came::Outcome)
 }
