@@ -23,7 +23,8 @@ struct Ends {
 }
 
 fn ends(record: &Record) -> Ends {
-    let (mut phases, mut obligations) = (BTreeMap::new(), BTreeMap::new());
+    let mut phases = BTreeMap::new();
+    let mut obligations = BTreeMap::new();
     for event in &record.events {
         match event.kind {
             EventKind::CancelWitness { phase, .. } => {
