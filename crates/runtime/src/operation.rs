@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::ops::Deref;
 use std::panic::Location;
 use std::task::{Context, Poll, ready};
 
@@ -9,6 +10,23 @@ use crate::cancel_wakers::Registration;
 use crate::context;
 use crate::cx::{Cx, Wait};
 use crate::outcome::Cancelled;
+
+/// A context that an operation borrows, or its own clone.
+enum Lent<'c> {
+    Borrowed(&'c Cx),
+    Owned(Cx),
+}
+
+impl Deref for Lent<'_> {
+    type Target = Cx;
+
+    fn deref(&self) -> &Cx {
+        match self {
+            Lent::Borrowed(cx) => cx,
+            Lent::Owned(cx) => cx,
+        }
+    }
+}
 
 /// An operation that is not implemented in this crate: a host's, for example, which waits for a
 /// promise or an event. It keeps the rules that all operations have in common:
@@ -20,7 +38,7 @@ use crate::outcome::Cancelled;
 ///
 /// [`run`](Operation::run) is all that most need.
 pub struct Operation<'c> {
-    cx: &'c Cx,
+    cx: Lent<'c>,
     at: &'static Location<'static>,
     registration: Registration,
     /// Whether this poll was charged for it, so that it gets that back if it waits.
@@ -78,7 +96,23 @@ impl<'c> Operation<'c> {
     /// waits.
     #[track_caller]
     pub fn new(cx: &'c Cx) -> Operation<'c> {
-        Operation { cx, at: Location::caller(), registration: Registration::NONE, charged: false }
+        Operation::lent(Lent::Borrowed(cx), Location::caller())
+    }
+
+    /// As [`new`](Operation::new), with a context of its own: for what has to keep an operation
+    /// beside its context, like a stream that implements the IO traits of another crate.
+    #[track_caller]
+    pub fn owned(cx: Cx) -> Operation<'static> {
+        Operation::lent(Lent::Owned(cx), Location::caller())
+    }
+
+    fn lent(cx: Lent<'c>, at: &'static Location<'static>) -> Operation<'c> {
+        Operation { cx, at, registration: Registration::NONE, charged: false }
+    }
+
+    /// The context of the operation.
+    pub fn cx(&self) -> &Cx {
+        &self.cx
     }
 
     /// The first step of every poll. `Pending`: the task is to let others run first, or to end, and
