@@ -77,10 +77,14 @@ pub mod idle;
 mod lane_queue;
 mod lanes;
 mod metrics;
+#[cfg(all(unix, not(loom)))]
+mod net;
 pub mod parker;
 mod prim;
 mod program;
 mod queue;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no sockets"))]
+mod reactor;
 pub mod ring;
 mod runtime;
 mod shared;

@@ -458,6 +458,9 @@ impl Drop for Runtime {
         self.shared.blocking.close();
         self.shared.expire_if_closed();
         self.core.abandon_timers(true);
+        for waker in self.shared.reactor.close() {
+            self.core.contain(|| waker.wake());
+        }
     }
 }
 

@@ -14,9 +14,11 @@ use crate::guest::{BlockOnSlot, GUESTS, Guest};
 use crate::idle::Idle;
 use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
+use crate::parker::Interrupt;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, fence};
 use crate::queue;
+use crate::reactor::Reactor;
 use crate::worker::{LATE, Worker};
 
 pub(crate) struct Shared {
@@ -25,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) remotes: Box<[Arc<Remote>]>,
     pub(crate) closed: AtomicBool,
     pub(crate) blocking: Arc<Pool>,
+    pub(crate) reactor: Arc<Reactor>,
     pub(crate) rules: Rules,
     /// Where guests sit, each made when it is first taken.
     pub(crate) seats: Box<[OnceLock<Box<BlockOnSlot>>]>,
@@ -110,7 +113,9 @@ impl Shared {
         rules: Rules,
         clock: Clock,
     ) -> Arc<Shared> {
-        let idle = Idle::new(remotes.len());
+        let reactor = Arc::new(Reactor::default());
+        let interrupt: Arc<dyn Interrupt> = reactor.clone();
+        let idle = Idle::with_interrupt(remotes.len(), &interrupt);
         if remotes.len() == 1 {
             // That worker is whoever calls `block_on`.
             idle.leave();
@@ -125,6 +130,7 @@ impl Shared {
             backstops: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
+            reactor,
             drawn: AtomicU64::new(0),
             dead: [(); 3].map(|()| AtomicIsize::new(0)),
             programs: AtomicUsize::new(0),
@@ -354,6 +360,11 @@ unsafe impl Host for Shared {
             true => pins.fetch_add(1, Relaxed),
             false => pins.fetch_sub(1, Relaxed),
         };
+    }
+
+    #[cfg(all(unix, not(loom)))]
+    fn net(&self) -> Option<&dyn asx_runtime::net::Net> {
+        Some(self)
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {

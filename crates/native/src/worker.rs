@@ -16,6 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use asx_kernel::lanes::{
@@ -29,6 +30,7 @@ use crate::idle::{ParkKind, Sources};
 use crate::parker::Woken;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed};
 use crate::queue::Queue;
+use crate::reactor::Driving;
 use crate::shared::{Remote, Shared};
 use choose::IsWorth;
 use timing::{Due, POLLS_PER_LOOK, Pace, TimerBackstop, park_deadline};
@@ -133,6 +135,8 @@ pub(crate) struct Worker {
     /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
     firing: Cell<bool>,
     due: Due,
+    /// Room for who is woken by sockets.
+    woken: Cell<Vec<Waker>>,
     /// Of each other worker: when it was looked at, and how many polls it had done.
     seen: RefCell<Vec<(u64, u64)>>,
 }
@@ -162,6 +166,7 @@ impl Worker {
             recording: core.recording(),
             firing: Cell::new(false),
             due: Due::default(),
+            woken: Cell::default(),
             seen: RefCell::new(vec![(0, 0); shared.remotes.len()]),
             shared,
             core,
@@ -409,6 +414,7 @@ impl Worker {
         if self.pace.is_due(polls) {
             self.pace.looked(polls, self.shared.now());
             self.fire_timers();
+            self.look_at_sockets();
         }
     }
 
@@ -518,10 +524,12 @@ impl Worker {
                 ParkKind::Watch => {
                     let span = timer.map_or(watch, |timer| timer.min(watch));
                     idle.park(self.index.into(), Some(span));
+                    self.look_at_sockets();
                 }
                 ParkKind::Last => {
                     let until = TimerBackstop::at(&self.shared.backstops[1], next);
-                    idle.park(self.index.into(), timer);
+                    self.rest(timer);
+                    idle.cancel_park(self.index.into());
                     drop(until);
                 }
                 ParkKind::Sleep | ParkKind::Closed => self.sleep(next.or(recent)),
@@ -567,7 +575,7 @@ impl Worker {
         loop {
             let by = TimerBackstop::at(&self.shared.backstops[0], next);
             let span = by.as_ref().map(|by| by.until - self.shared.now());
-            let woken = idle.rest(me, span);
+            let woken = self.rest(span);
             drop(by);
             next = self.core.next_timer();
             if woken == Woken::Notified || next.is_some_and(|next| next + LATE <= self.shared.now())
@@ -575,6 +583,43 @@ impl Worker {
                 return idle.cancel_park(me);
             }
         }
+    }
+
+    /// Sleeps in the reactor, if nobody else is there and there are sockets; else where it is only
+    /// woken. A worker that has got events is not parked any more.
+    fn rest(&self, timeout: Option<Duration>) -> Woken {
+        let idle = &self.shared.idle;
+        let me = usize::from(self.index);
+        let Some(mut driving) = self.shared.reactor.enter() else {
+            return idle.rest(me, timeout);
+        };
+        let woken = idle.rest_in(me, || driving.wait(timeout));
+        if !driving.has_events() {
+            return woken;
+        }
+        // Before it makes work: who searches need not call another for it.
+        idle.cancel_park(me);
+        self.take_events(driving);
+        Woken::Notified
+    }
+
+    /// Looks for events of sockets, and does not wait for any.
+    fn look_at_sockets(&self) {
+        if let Some(mut driving) = self.shared.reactor.enter() {
+            driving.wait(Some(Duration::ZERO));
+            self.take_events(driving);
+        }
+    }
+
+    /// Wakes who waits for these events: tasks of this runtime go into this worker's queue.
+    fn take_events(&self, driving: Driving<'_>) {
+        let mut woken = self.woken.take();
+        driving.leave(&mut woken);
+        for waker in woken.drain(..) {
+            // It may be a waker of the user's.
+            self.core.contain(|| waker.wake());
+        }
+        self.woken.set(woken);
     }
 
     /// What this worker could run, source by source. What could be stolen counts only for the last

@@ -125,7 +125,7 @@ pub unsafe trait Host: Send + Sync + 'static {
     }
 
     /// The network, if tasks of this host have one.
-    #[cfg(not(any(loom, target_family = "wasm")))]
+    #[cfg(not(target_family = "wasm"))]
     fn net(&self) -> Option<&dyn crate::net::Net> {
         None
     }

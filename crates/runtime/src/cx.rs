@@ -270,7 +270,7 @@ impl Cx {
     }
 
     /// The network of the host, if it has one: what sockets are made of.
-    #[cfg(not(any(loom, target_family = "wasm")))]
+    #[cfg(not(target_family = "wasm"))]
     pub fn net(&self) -> Option<&dyn crate::net::Net> {
         self.core().host.net()
     }

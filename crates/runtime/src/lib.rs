@@ -34,7 +34,7 @@ mod limits;
 mod local;
 #[cfg(all(test, loom))]
 mod model;
-#[cfg(not(any(loom, target_family = "wasm")))]
+#[cfg(not(target_family = "wasm"))]
 pub mod net;
 mod node;
 mod operation;

@@ -1,0 +1,376 @@
+//! The reactor: what the operating system tells of sockets becomes wakes of tasks.
+//!
+//! It has no thread. Workers look here from time to time, and one that has nothing to do sleeps
+//! here (`idle` says who, and why no event is missed). Whoever it is gets the events, and wakes the
+//! tasks that wait for them into its own queue.
+//!
+//! Edge-triggered: a socket is registered once, for both directions, and the system tells only what
+//! is new. What it told is kept with the socket ([`readiness`]) until an operation finds that it is
+//! used up.
+
+mod readiness;
+mod slots;
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use asx_runtime::net::{Direction, Ready, WaitSlot};
+use mio::Interest;
+use mio::event::{Event, Source};
+
+use crate::parker::Interrupt;
+use crate::prim::atomic::AtomicUsize;
+use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
+use crate::prim::{Mutex, MutexGuard};
+use readiness::{GONE, READ_CLOSED, READABLE, Readiness, WRITABLE, WRITE_CLOSED};
+use slots::{Slots, Token};
+
+/// Events that are taken at once, at most.
+const EVENTS: usize = 256;
+/// The token of interrupts: no place has it.
+const INTERRUPT: mio::Token = mio::Token(usize::MAX);
+
+/// The reactor of a runtime: made with its first socket.
+#[derive(Debug, Default)]
+pub(crate) struct Reactor {
+    made: OnceLock<Made>,
+    /// Sockets that are registered: without any nobody sleeps here.
+    sources: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Made {
+    registry: mio::Registry,
+    interrupt: mio::Waker,
+    /// Held by whoever is in here, or looks.
+    driver: Mutex<Driver>,
+    slots: Slots,
+}
+
+#[derive(Debug)]
+struct Driver {
+    poll: mio::Poll,
+    events: mio::Events,
+}
+
+impl Interrupt for Reactor {
+    fn interrupt(&self) {
+        if let Some(made) = self.made.get() {
+            // It fails only if the system is out of memory. Whoever sleeps gets up for the next
+            // event or timer then.
+            let _ = made.interrupt.wake();
+        }
+    }
+}
+
+impl Made {
+    fn new() -> io::Result<Made> {
+        let poll = mio::Poll::new()?;
+        let registry = poll.registry().try_clone()?;
+        let interrupt = mio::Waker::new(&registry, INTERRUPT)?;
+        let driver = Mutex::new(Driver { poll, events: mio::Events::with_capacity(EVENTS) });
+        Ok(Made { registry, interrupt, driver, slots: Slots::default() })
+    }
+}
+
+impl Reactor {
+    /// Registers a socket for both directions: whether it is the only one now. Then nobody may be
+    /// in here, and a worker must be told.
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        source: &mut (impl Source + ?Sized),
+    ) -> io::Result<(Registration, bool)> {
+        let made = match self.made.get() {
+            Some(made) => made,
+            None => {
+                let new = Made::new()?;
+                // Another thread may have been faster.
+                self.made.get_or_init(|| new)
+            }
+        };
+        let full = || io::Error::other("too many sockets are registered");
+        let token = made.slots.take().ok_or_else(full)?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = source.register(&made.registry, mio::Token(token.pack()), interest) {
+            made.slots.release(token);
+            return Err(error);
+        }
+        // What is told about the first one is in the notification that follows.
+        let is_first = self.sources.fetch_add(1, SeqCst) == 0;
+        Ok((Registration { reactor: self.clone(), token }, is_first))
+    }
+
+    /// Whether there is anything to look for.
+    #[inline]
+    pub(crate) fn has_sources(&self) -> bool {
+        self.sources.load(Relaxed) > 0
+    }
+
+    /// Lets the caller in, if there is anything to look for and nobody else is in here.
+    pub(crate) fn enter(&self) -> Option<Driving<'_>> {
+        if !self.has_sources() {
+            return None;
+        }
+        let made = self.made.get()?;
+        let driver = made.driver.try_lock().ok()?;
+        Some(Driving { made, driver })
+    }
+
+    /// Nobody looks any more: what waits for a socket ends.
+    pub(crate) fn close(&self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        if let Some(made) = self.made.get() {
+            made.slots.each().for_each(|readiness| readiness.tell(GONE, &mut woken));
+        }
+        woken
+    }
+}
+
+/// The caller is the one thread in the reactor.
+pub(crate) struct Driving<'a> {
+    made: &'a Made,
+    driver: MutexGuard<'a, Driver>,
+}
+
+impl Driving<'_> {
+    /// Waits for events, until it is interrupted, or for so long.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) {
+        let Driver { poll, events } = &mut *self.driver;
+        if poll.poll(events, timeout).is_err() {
+            // A signal, as a rule. There are no events.
+            events.clear();
+        }
+    }
+
+    /// Takes the events, and leaves: who is to be woken for them.
+    pub(crate) fn leave(self, woken: &mut Vec<Waker>) {
+        for event in &self.driver.events {
+            if event.token() != INTERRUPT {
+                // Else the socket is gone, and this was on its way.
+                let readiness = self.made.slots.get(Token::unpack(event.token().0));
+                readiness.into_iter().for_each(|readiness| readiness.tell(bits(event), woken));
+            }
+        }
+    }
+
+    /// Whether there were events other than an interrupt.
+    pub(crate) fn has_events(&self) -> bool {
+        self.driver.events.iter().any(|event| event.token() != INTERRUPT)
+    }
+}
+
+/// What an event says.
+fn bits(event: &Event) -> u32 {
+    let mut bits = 0;
+    let mut add = |holds: bool, bit: u32| bits |= if holds { bit } else { 0 };
+    add(event.is_readable(), READABLE);
+    add(event.is_writable(), WRITABLE);
+    add(event.is_read_closed(), READ_CLOSED);
+    add(event.is_write_closed(), WRITE_CLOSED);
+    // Whatever is tried next tells what is wrong.
+    add(event.is_error(), READABLE | WRITABLE);
+    bits
+}
+
+/// A socket that is registered, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    reactor: Arc<Reactor>,
+    token: Token,
+}
+
+impl Registration {
+    fn readiness(&self) -> Option<&Readiness> {
+        self.reactor.made.get()?.slots.get(self.token)
+    }
+
+    pub(crate) fn reactor(&self) -> &Arc<Reactor> {
+        &self.reactor
+    }
+
+    /// Whether an operation is worth a try; if not, the waker is woken when it is.
+    pub(crate) fn poll_ready(
+        &self,
+        direction: Direction,
+        slot: &mut WaitSlot,
+        waker: &Waker,
+    ) -> Poll<io::Result<Ready>> {
+        let Some(readiness) = self.readiness() else {
+            return Poll::Ready(Err(gone()));
+        };
+        let seen = readiness
+            .seen(direction)
+            .or_else(|| readiness.wait(direction, &mut slot.0, waker).seen);
+        match seen {
+            None => Poll::Pending,
+            Some(seen) if seen.is_gone => Poll::Ready(Err(gone())),
+            Some(seen) => Poll::Ready(Ok(seen.ready)),
+        }
+    }
+
+    pub(crate) fn clear_ready(&self, direction: Direction, seen: Ready) {
+        if let Some(readiness) = self.readiness() {
+            readiness.clear(direction, seen);
+        }
+    }
+
+    pub(crate) fn leave(&self, direction: Direction, slot: &mut WaitSlot) {
+        if let Some(readiness) = self.readiness() {
+            readiness.leave(direction, &mut slot.0);
+        }
+    }
+
+    /// Ends the registration of a source that stays open.
+    pub(crate) fn deregister(&self, source: &mut (impl Source + ?Sized)) -> io::Result<()> {
+        match self.reactor.made.get() {
+            Some(made) => source.deregister(&made.registry),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // A wait that was forgotten left its waker.
+        drop(self.readiness().map(Readiness::empty));
+        if let Some(made) = self.reactor.made.get() {
+            made.slots.release(self.token);
+        }
+        self.reactor.sources.fetch_sub(1, Relaxed);
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the runtime of the socket is gone")
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::sync::atomic::AtomicUsize as Counter;
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Count(Counter);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn pair() -> (mio::net::TcpStream, std::net::TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        near.set_nonblocking(true).unwrap();
+        (mio::net::TcpStream::from_std(near), far)
+    }
+
+    /// Waits until there is an event for a socket, and wakes.
+    fn drive(reactor: &Reactor) {
+        let mut woken = Vec::new();
+        while woken.is_empty() {
+            let mut driving = reactor.enter().unwrap();
+            driving.wait(None);
+            driving.leave(&mut woken);
+        }
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    #[test]
+    fn an_event_wakes_who_waits_and_stays_until_it_is_used_up() {
+        let reactor = Arc::new(Reactor::default());
+        let (mut near, mut far) = pair();
+        let (registration, is_first) = reactor.register(&mut near).unwrap();
+        assert!(is_first);
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        let mut slot = WaitSlot::default();
+        let mut poll = || registration.poll_ready(Direction::Read, &mut slot, &waker);
+        let Poll::Ready(Ok(seen)) = poll() else { panic!("worth a try at first") };
+        registration.clear_ready(Direction::Read, seen);
+        assert!(poll().is_pending());
+        far.write_all(b"x").unwrap();
+        drive(&reactor);
+        assert_eq!(count.0.load(Relaxed), 1);
+        assert!(poll().is_ready() && poll().is_ready());
+        drop(registration);
+        assert!(!reactor.has_sources() && reactor.enter().is_none());
+    }
+
+    #[test]
+    fn an_event_on_its_way_to_a_socket_that_is_gone_wakes_nobody() {
+        let reactor = Arc::new(Reactor::default());
+        let (mut near, mut far) = pair();
+        let (mut other, _far) = pair();
+        let (registration, _) = reactor.register(&mut near).unwrap();
+        let (stays, is_first) = reactor.register(&mut other).unwrap();
+        assert!(!is_first);
+        far.write_all(b"x").unwrap();
+        let mut driving = reactor.enter().unwrap();
+        assert!(reactor.enter().is_none(), "one at a time");
+        while !driving.has_events() {
+            driving.wait(None);
+        }
+        let token = registration.token;
+        drop(registration);
+        // The place is taken by another one meanwhile.
+        let (mut third, _third_far) = pair();
+        let (registration, _) = reactor.register(&mut third).unwrap();
+        assert_eq!(registration.token.place, token.place);
+        let seen = registration.readiness().unwrap().seen(Direction::Read).unwrap();
+        registration.clear_ready(Direction::Read, seen.ready);
+        let mut slot = WaitSlot::default();
+        let waiting = registration.poll_ready(Direction::Read, &mut slot, Waker::noop());
+        assert!(waiting.is_pending());
+        let mut woken = Vec::new();
+        driving.leave(&mut woken);
+        assert!(woken.is_empty());
+        assert_eq!(registration.readiness().unwrap().seen(Direction::Read), None);
+        drop(stays);
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_sleep_and_is_no_event() {
+        let reactor = Arc::new(Reactor::default());
+        let (mut near, _far) = pair();
+        let (registration, _) = reactor.register(&mut near).unwrap();
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                let mut driving = reactor.enter().unwrap();
+                // The first event says that the socket is writable.
+                driving.wait(None);
+                while driving.has_events() {
+                    driving.wait(None);
+                }
+            });
+            while !sleeper.is_finished() {
+                reactor.interrupt();
+                std::thread::yield_now();
+            }
+        });
+        drop(registration);
+    }
+
+    #[test]
+    fn when_the_reactor_closes_every_wait_ends() {
+        let reactor = Arc::new(Reactor::default());
+        let (mut near, _far) = pair();
+        let (registration, _) = reactor.register(&mut near).unwrap();
+        let mut slot = WaitSlot::default();
+        let Poll::Ready(Ok(seen)) =
+            registration.poll_ready(Direction::Read, &mut slot, Waker::noop())
+        else {
+            panic!("worth a try at first");
+        };
+        registration.clear_ready(Direction::Read, seen);
+        assert!(registration.poll_ready(Direction::Read, &mut slot, Waker::noop()).is_pending());
+        assert_eq!(reactor.close().len(), 1);
+        let poll = registration.poll_ready(Direction::Read, &mut slot, Waker::noop());
+        assert!(matches!(poll, Poll::Ready(Err(_))));
+    }
+}

@@ -1,0 +1,266 @@
+//! Sockets at the seam, on the workers that ship: who sleeps in the reactor, and who is woken.
+
+#![cfg(unix)]
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use asx_native::Runtime;
+use asx_runtime::net::{Address, Direction, Socket, SocketSetup, WaitSlot};
+use asx_runtime::{Cancelled, Cx, Operation, Scope};
+
+#[derive(Debug)]
+#[allow(dead_code, reason = "shown when a test fails")]
+enum Error {
+    Cancelled(Cancelled),
+    Io(io::Error),
+}
+
+impl From<Cancelled> for Error {
+    fn from(cancelled: Cancelled) -> Self {
+        Error::Cancelled(cancelled)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::Io(error)
+    }
+}
+
+/// Tries until it need not wait, as the seam says.
+async fn io<T>(
+    cx: &Cx,
+    socket: &dyn Socket,
+    direction: Direction,
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> Result<T, Error> {
+    let mut slot = WaitSlot::default();
+    let done = Operation::run(cx, |context| {
+        loop {
+            let seen = match ready!(socket.poll_ready(direction, &mut slot, context.waker())) {
+                Ok(seen) => seen,
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            match attempt() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    socket.clear_ready(direction, seen);
+                }
+                done => return Poll::Ready(done),
+            }
+        }
+    })
+    .await;
+    socket.leave(direction, &mut slot);
+    Ok(done??)
+}
+
+async fn read(cx: &Cx, socket: &dyn Socket, buffer: &mut [u8]) -> Result<usize, Error> {
+    io(cx, socket, Direction::Read, || socket.read(buffer)).await
+}
+
+async fn write(cx: &Cx, socket: &dyn Socket, mut bytes: &[u8]) -> Result<(), Error> {
+    while !bytes.is_empty() {
+        let count = io(cx, socket, Direction::Write, || socket.write(bytes)).await?;
+        bytes = &bytes[count..];
+    }
+    Ok(())
+}
+
+async fn connect(cx: &Cx, to: SocketAddr) -> Result<Arc<dyn Socket>, Error> {
+    let net = cx.net().expect("a network");
+    let socket = net.connect(&to.into(), &SocketSetup::default())?;
+    io(cx, &*socket, Direction::Write, || match socket.take_error()? {
+        Some(error) => Err(error),
+        // Ready at first is no answer yet.
+        None if socket.peer_address().is_err() => Err(io::ErrorKind::WouldBlock.into()),
+        None => Ok(()),
+    })
+    .await?;
+    Ok(socket)
+}
+
+fn listen(cx: &Cx) -> (Arc<dyn Socket>, SocketAddr) {
+    let any = Address::Inet("127.0.0.1:0".parse().unwrap());
+    let listener = cx.net().unwrap().listen(&any, &SocketSetup::default()).unwrap();
+    let at = listener.local_address().unwrap().inet().unwrap();
+    (listener, at)
+}
+
+async fn echo(cx: Cx, socket: Arc<dyn Socket>) -> Result<(), Error> {
+    let mut buffer = [0; 256];
+    loop {
+        let count = read(&cx, &*socket, &mut buffer).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        write(&cx, &*socket, &buffer[..count]).await?;
+    }
+}
+
+async fn serve(cx: Cx, s: Scope<Error>, listener: Arc<dyn Socket>) -> Result<(), Error> {
+    loop {
+        let accepted = io(&cx, &*listener, Direction::Read, || listener.accept()).await;
+        let (socket, _) = accepted?;
+        drop(s.spawn(move |cx| echo(cx, socket)));
+    }
+}
+
+fn on_each(test: impl Fn(&Runtime)) {
+    for workers in [1, 2, 4] {
+        test(&Runtime::builder().workers(workers).build().unwrap());
+    }
+}
+
+#[test]
+fn what_is_sent_comes_back_over_many_connections() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let (listener, at) = listen(&cx);
+            cx.scope(async |s: Scope<Error>| {
+                let inner = s.clone();
+                let server = s.spawn(move |cx| serve(cx, inner, listener));
+                let clients: Vec<_> = (0..20_u8)
+                    .map(|n| {
+                        s.spawn(async move |cx: Cx| {
+                            let socket = connect(&cx, at).await?;
+                            for round in 0..200_u8 {
+                                let sent = [n, round, n ^ round];
+                                write(&cx, &*socket, &sent).await?;
+                                let mut came = Vec::new();
+                                while came.len() < sent.len() {
+                                    let mut buffer = [0; 3];
+                                    let count = read(&cx, &*socket, &mut buffer).await?;
+                                    came.extend_from_slice(&buffer[..count]);
+                                }
+                                assert_eq!(came, sent);
+                            }
+                            Ok(())
+                        })
+                    })
+                    .collect();
+                for client in clients {
+                    client.await.unwrap();
+                }
+                server.cancel("enough");
+                Ok(())
+            })
+            .await
+            .unwrap();
+        });
+    });
+}
+
+/// The peers are threads: between any two steps all workers may be asleep, in the reactor or not.
+#[test]
+fn an_event_from_outside_wakes_a_worker_whoever_sleeps_where() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let (listener, at) = listen(&cx);
+            let peer = std::thread::spawn(move || {
+                let mut stream = std::net::TcpStream::connect(at).unwrap();
+                let mut buffer = [0];
+                for n in 0..100 {
+                    if n % 10 == 0 {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    stream.write_all(&[n]).unwrap();
+                    stream.read_exact(&mut buffer).unwrap();
+                    assert_eq!(buffer, [n]);
+                }
+            });
+            cx.scope(async |s: Scope<Error>| {
+                let (socket, _) =
+                    io(&cx, &*listener, Direction::Read, || listener.accept()).await?;
+                s.spawn(move |cx| echo(cx, socket)).await.unwrap();
+                Ok(())
+            })
+            .await
+            .unwrap();
+            peer.join().unwrap();
+        });
+    });
+}
+
+/// A task that blocks its worker keeps nobody else from reading.
+#[test]
+fn one_blocked_worker_does_not_stop_the_sockets() {
+    let rt = Runtime::builder().workers(2).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let (listener, at) = listen(&cx);
+        let blocked = Arc::new(AtomicBool::new(true));
+        let unblock = blocked.clone();
+        cx.scope(async |s: Scope<Error>| {
+            let server = s.spawn(async move |cx: Cx| {
+                let (socket, _) =
+                    io(&cx, &*listener, Direction::Read, || listener.accept()).await?;
+                echo(cx, socket).await
+            });
+            let busy = blocked.clone();
+            let hog = s.spawn(async move |_cx: Cx| {
+                // Until the echo has come back: if that needs this worker, for ever.
+                while busy.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            });
+            let client = std::thread::spawn(move || {
+                let mut stream = std::net::TcpStream::connect(at).unwrap();
+                for n in 0..20 {
+                    let mut buffer = [0];
+                    stream.write_all(&[n]).unwrap();
+                    stream.read_exact(&mut buffer).unwrap();
+                    assert_eq!(buffer, [n]);
+                }
+                unblock.store(false, SeqCst);
+            });
+            hog.await.unwrap();
+            client.join().unwrap();
+            server.await.unwrap();
+            Ok(())
+        })
+        .await
+        .unwrap();
+    });
+}
+
+#[test]
+fn a_cancelled_read_takes_nothing() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let (listener, at) = listen(&cx);
+            let mut peer = std::net::TcpStream::connect(at).unwrap();
+            let (socket, _) =
+                io(&cx, &*listener, Direction::Read, || listener.accept()).await.unwrap();
+            let waited: Result<(), Error> = cx
+                .timeout(Duration::from_millis(5), async |cx| {
+                    read(cx, &*socket, &mut [0; 8]).await.map(drop)
+                })
+                .await;
+            assert!(matches!(waited, Err(Error::Cancelled(_))), "{waited:?}");
+            peer.write_all(b"later").unwrap();
+            let mut buffer = [0; 8];
+            let count = read(&cx, &*socket, &mut buffer).await.unwrap();
+            assert_eq!(&buffer[..count], b"later");
+        });
+    });
+}
+
+/// Nobody looks at sockets once the runtime is gone: what waits elsewhere ends with an error.
+#[test]
+fn a_wait_outlives_the_runtime_as_an_error() {
+    let rt = Runtime::builder().workers(2).build().unwrap();
+    let (listener, _) = rt.block_on(async |cx: Cx| listen(&cx));
+    let mut slot = WaitSlot::default();
+    let mut poll = || listener.poll_ready(Direction::Read, &mut slot, std::task::Waker::noop());
+    let Poll::Ready(Ok(seen)) = poll() else { panic!("worth a try at first") };
+    listener.clear_ready(Direction::Read, seen);
+    assert!(poll().is_pending());
+    drop(rt);
+    assert!(matches!(poll(), Poll::Ready(Err(_))));
+}
