@@ -1,6 +1,5 @@
 //! Reading with a buffer, and lines.
 
-use std::future::Future;
 use std::io::{Error as IoError, ErrorKind};
 
 use asx_runtime::{CancelSafe, Cx};
@@ -92,7 +91,7 @@ impl<R: Read> BufReader<R> {
     pub fn fill_buf<'a>(
         &'a mut self,
         cx: &'a Cx,
-    ) -> impl Future<Output = Result<&'a [u8]>> + CancelSafe + Send {
+    ) -> impl CancelSafe<Output = Result<&'a [u8]>> + Send {
         // The buffer is changed after the only await.
         Lossless::new(async move {
             if self.start == self.end {
@@ -114,7 +113,7 @@ impl<R: Read> BufReader<R> {
         cx: &'a Cx,
         byte: u8,
         section: &'a mut Vec<u8>,
-    ) -> impl Future<Output = Result<usize>> + CancelSafe + Send {
+    ) -> impl CancelSafe<Output = Result<usize>> + Send {
         Lossless::new(async move {
             let count = self.find(cx, byte).await?;
             section.extend_from_slice(&self.buffer()[..count]);
@@ -134,7 +133,7 @@ impl<R: Read> BufReader<R> {
         &'a mut self,
         cx: &'a Cx,
         line: &'a mut String,
-    ) -> impl Future<Output = Result<usize>> + CancelSafe + Send {
+    ) -> impl CancelSafe<Output = Result<usize>> + Send {
         Lossless::new(async move {
             let count = self.find(cx, b'\n').await?;
             let text = std::str::from_utf8(&self.buffer()[..count]);
@@ -230,7 +229,7 @@ impl<R: Read> Lines<R> {
     pub fn next<'a>(
         &'a mut self,
         cx: &'a Cx,
-    ) -> impl Future<Output = Result<Option<String>>> + CancelSafe + Send {
+    ) -> impl CancelSafe<Output = Result<Option<String>>> + Send {
         Lossless::new(async move {
             let mut line = String::new();
             if self.reader.read_line(cx, &mut line).await? == 0 {

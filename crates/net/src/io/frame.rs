@@ -18,7 +18,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
 use std::io::ErrorKind;
 
 use asx_runtime::{CancelSafe, Cancelled, Cx};
@@ -350,7 +349,7 @@ impl<R: Read> FrameReader<R> {
     pub fn read<'a>(
         &'a mut self,
         cx: &'a Cx,
-    ) -> impl Future<Output = Result<Option<Vec<u8>>, FrameError>> + CancelSafe + Send {
+    ) -> impl CancelSafe<Output = Result<Option<Vec<u8>>, FrameError>> + Send {
         // What has come is in the buffer at every await.
         Lossless::new(async move {
             if self.poisoned {
