@@ -1,10 +1,10 @@
 //! From names to addresses.
 //!
-//! `getaddrinfo` blocks its thread, for as long as it likes: a resolver that does not answer is
-//! asked for half a minute. A job of a scope is waited for, so a lookup is none. It runs on one of a few
-//! threads of this module, which no scope and no runtime waits for; the task waits for its answer
-//! as for anything else, and can be cancelled. A lookup that nobody waits for any more is *abandoned*
-//! and counted ([`lookup_stats`]). Two tasks that ask for the same name at the same time share one.
+//! `getaddrinfo` blocks its thread for as long as the resolver likes. A blocking job of a scope is
+//! waited for, so a lookup is none: a dead resolver must not hold a scope open. It runs on one of a
+//! few threads of this module, which no scope and no runtime waits for; the task waits for its
+//! answer as for anything else, and can be cancelled. A lookup that nobody waits for any more is
+//! *abandoned* and counted ([`lookup_stats`]). Two tasks that ask for the same name at the same time share one.
 //!
 //! Addresses that are written as numbers need no lookup, and take no thread.
 
@@ -156,7 +156,10 @@ pub(crate) async fn resolve(cx: &Cx, target: Target) -> Result<Vec<SocketAddr>> 
         Target::Addresses(addresses) => addresses,
         Target::Name { host, port } => match network(cx)?.try_lookup(&host, port) {
             Some(answer) => answer?,
-            None => Lookup::new(cx, Key::new(cx, host, port)?)?.await?,
+            None => {
+                let key = Key::new(cx, host, port)?;
+                Lookup::new(cx, key.clone(), key.job(cx.clone()))?.await?
+            }
         },
     };
     if addresses.is_empty() {
@@ -219,7 +222,15 @@ impl Key {
     fn new(cx: &Cx, host: String, port: u16) -> std::io::Result<Key> {
         Ok(Key { net: address_of(network(cx)?), host, port })
     }
+
+    /// Asks the network of the context.
+    fn job(self, cx: Cx) -> Job {
+        Box::new(move || network(&cx)?.lookup(&self.host, self.port))
+    }
 }
+
+/// What blocks.
+type Job = Box<dyn FnOnce() -> std::io::Result<Vec<SocketAddr>> + Send>;
 
 fn address_of(net: &dyn Net) -> usize {
     std::ptr::from_ref(net).addr()
@@ -227,9 +238,8 @@ fn address_of(net: &dyn Net) -> usize {
 
 /// One lookup, and who waits for it.
 struct Flight {
-    /// Leads to the network.
-    cx: Cx,
-    begun: bool,
+    /// There until it begins.
+    job: Option<Job>,
     waiters: Vec<(u64, Waker)>,
     /// How many wait, also those that have not been polled.
     waiting: usize,
@@ -255,7 +265,7 @@ struct Lookup<'a> {
 impl<'a> Lookup<'a> {
     /// Begins a lookup, or joins one that is on its way.
     #[track_caller]
-    fn new(cx: &'a Cx, key: Key) -> std::io::Result<Lookup<'a>> {
+    fn new(cx: &'a Cx, key: Key, job: Job) -> std::io::Result<Lookup<'a>> {
         let operation = Operation::new(cx);
         let mut pool = lock(&POOL);
         let pool = &mut *pool;
@@ -276,8 +286,7 @@ impl<'a> Lookup<'a> {
         }
         let answer = Arc::default();
         let flight = Flight {
-            cx: cx.clone(),
-            begun: false,
+            job: Some(job),
             waiters: Vec::new(),
             waiting: 1,
             answer: Arc::clone(&answer),
@@ -337,7 +346,7 @@ impl Drop for Lookup<'_> {
         let waker = own.map(|at| flight.waiters.swap_remove(at));
         flight.waiting -= 1;
         let is_last = flight.waiting == 0;
-        let begun = flight.begun;
+        let begun = flight.job.is_none();
         let mut unused = None;
         if is_last && begun {
             pool.stats.abandoned += 1;
@@ -362,13 +371,15 @@ fn serve() {
             pool.stats.running -= 1;
             return;
         };
-        let Some(flight) = pool.flights.get_mut(&key) else { continue };
-        flight.begun = true;
-        let cx = flight.cx.clone();
+        let Some(job) = pool.flights.get_mut(&key).and_then(|flight| flight.job.take()) else {
+            continue;
+        };
         drop(pool);
 
-        let answer = ask(&cx, &key);
-        drop(cx);
+        // Code of a host's, and what it captured: its panic does not end the thread.
+        let answer = catch_unwind(AssertUnwindSafe(job));
+        let answer = answer.unwrap_or_else(|_| Err(IoError::other("the lookup panicked")));
+        let answer = answer.map_err(|error| (error.kind(), error.to_string()));
 
         let mut pool = lock(&POOL);
         let flight = pool.flights.remove(&key);
@@ -386,15 +397,117 @@ fn serve() {
     }
 }
 
-fn ask(cx: &Cx, key: &Key) -> Answer {
-    let asked = catch_unwind(AssertUnwindSafe(|| network(cx)?.lookup(&key.host, key.port)));
-    let asked = asked.unwrap_or_else(|_| Err(IoError::other("the lookup panicked")));
-    asked.map_err(|error| (error.kind(), error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use asx_native::Runtime;
+    use asx_runtime::join;
+
     use super::*;
+    use crate::io;
+
+    fn key(host: &str) -> Key {
+        Key { net: 0, host: host.into(), port: 80 }
+    }
+
+    #[test]
+    fn a_dead_resolver_holds_no_scope_and_no_runtime_open() {
+        let (release, held) = mpsc::channel::<()>();
+        let (begin, begun) = mpsc::channel();
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let before = lookup_stats().abandoned;
+        runtime.block_on(async |cx: Cx| {
+            let ended: io::Result<Vec<SocketAddr>> = cx
+                .scope(async |s| {
+                    let job: Job = Box::new(move || {
+                        begin.send(()).unwrap();
+                        held.recv().unwrap();
+                        Ok(Vec::new())
+                    });
+                    let mut lookup = Lookup::new(&cx, key("dead"), job)?;
+                    // It waits, and the resolver was asked, when the cancel comes.
+                    assert!(futures_lite::future::poll_once(&mut lookup).await.is_none());
+                    begun.recv().unwrap();
+                    s.cancel("enough");
+                    lookup.await
+                })
+                .await;
+            assert!(ended.unwrap_err().is_cancelled());
+        });
+        drop(runtime);
+        assert_eq!(lookup_stats().abandoned, before + 1);
+        release.send(()).unwrap();
+    }
+
+    #[test]
+    fn tasks_that_ask_for_the_same_name_share_one_lookup() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let (release, held) = mpsc::channel::<()>();
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let counts = asked.clone();
+        let job: Job = Box::new(move || {
+            counts.fetch_add(1, SeqCst);
+            held.recv().unwrap();
+            Ok(vec![address])
+        });
+        let counts = asked.clone();
+        let other: Job = Box::new(move || {
+            counts.fetch_add(1, SeqCst);
+            Ok(Vec::new())
+        });
+        runtime.block_on(async |cx: Cx| {
+            let first = Lookup::new(&cx, key("shared"), job).unwrap();
+            let second = Lookup::new(&cx, key("shared"), other).unwrap();
+            release.send(()).unwrap();
+            let (first, second) = join(&cx, |_| first, |_| second).await;
+            assert_eq!((first.unwrap(), second.unwrap()), (vec![address], vec![address]));
+        });
+        assert_eq!(asked.load(SeqCst), 1);
+    }
+
+    #[test]
+    fn a_lookup_that_fails_or_panics_says_so() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        runtime.block_on(async |cx: Cx| {
+            let job: Job = Box::new(|| Err(ErrorKind::NotFound.into()));
+            let error = Lookup::new(&cx, key("nobody"), job).unwrap().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+            let job: Job = Box::new(|| std::panic::resume_unwind(Box::new("broken")));
+            let error = Lookup::new(&cx, key("broken"), job).unwrap().await.unwrap_err();
+            assert_eq!(error.to_string(), "the lookup panicked");
+        });
+    }
+
+    #[test]
+    fn more_lookups_than_threads_wait_for_one_and_leave_the_queue_when_they_are_dropped() {
+        let (release, held) = mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        runtime.block_on(async |cx: Cx| {
+            let hold = |number: usize| {
+                let held = held.clone();
+                let job: Job = Box::new(move || {
+                    lock(&held).recv_timeout(Duration::from_secs(60)).unwrap();
+                    Ok(Vec::new())
+                });
+                Lookup::new(&cx, key(&format!("held {number}")), job).unwrap()
+            };
+            let lookups: Vec<_> = (0..2 * MAX_THREADS).map(hold).collect();
+            let unused: Job = Box::new(|| unreachable!("it was dropped in the queue"));
+            drop(Lookup::new(&cx, key("dropped"), unused).unwrap());
+            assert!(lookup_stats().running <= MAX_THREADS);
+            for _ in &lookups {
+                release.send(()).unwrap();
+            }
+            for lookup in lookups {
+                lookup.await.unwrap();
+            }
+        });
+    }
 
     #[test]
     fn numbers_are_addresses_and_the_rest_are_names() {
