@@ -33,7 +33,7 @@ impl Interest {
     }
 }
 
-/// Waits until a descriptor is ready. What is then done with it, by [`get_ref`](AsyncFd::get_ref)
+/// Waits until a descriptor seems ready, as it does at first: only an attempt tells. What is then done with it, by [`get_ref`](AsyncFd::get_ref)
 /// and without blocking, is the owner's business: set it not to block.
 ///
 /// ```
