@@ -285,12 +285,8 @@ impl<'a> Lookup<'a> {
             }
         }
         let answer = Arc::default();
-        let flight = Flight {
-            job: Some(job),
-            waiters: Vec::new(),
-            waiting: 1,
-            answer: Arc::clone(&answer),
-        };
+        let flight =
+            Flight { job: Some(job), waiters: Vec::new(), waiting: 1, answer: Arc::clone(&answer) };
         pool.flights.insert(key.clone(), flight);
         pool.queue.push_back(key.clone());
         Ok(Lookup { operation, key, id, answer, done: false })

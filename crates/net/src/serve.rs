@@ -34,10 +34,7 @@ pub trait Listener: Send {
     ///
     /// An accept that is cancelled, or whose future is dropped before it is done, has taken none.
     /// Whoever implements this keeps that promise.
-    fn accept(
-        &self,
-        cx: &Cx,
-    ) -> impl Future<Output = Result<(Self::Stream, Self::Peer)>> + Send;
+    fn accept(&self, cx: &Cx) -> impl Future<Output = Result<(Self::Stream, Self::Peer)>> + Send;
 }
 
 impl Listener for TcpListener {

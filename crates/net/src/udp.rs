@@ -84,11 +84,7 @@ impl UdpSocket {
     ///
     /// Cancel-safe: cancelled or dropped, it has taken none.
     #[track_caller]
-    pub fn recv_from<'a>(
-        &'a self,
-        cx: &'a Cx,
-        buffer: &'a mut [u8],
-    ) -> RecvFromOp<'a, SocketAddr> {
+    pub fn recv_from<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> RecvFromOp<'a, SocketAddr> {
         SocketOp::new(cx, &self.socket, RecvFromInto { buffer, from: PhantomData })
     }
 

@@ -32,9 +32,8 @@ fn a_pipe_is_readable_when_something_was_written() {
         let reader = AsyncFd::new(&cx, reader)?;
         let mut buffer = [0; 8];
         let limit = Duration::from_millis(1);
-        let attempt = async |cx: &Cx| {
-            reader.with(cx, Interest::Readable, |fd| read(fd, &mut [0; 8])).await
-        };
+        let attempt =
+            async |cx: &Cx| reader.with(cx, Interest::Readable, |fd| read(fd, &mut [0; 8])).await;
         cancelled(cx.timeout(limit, attempt).await);
         write(&writer, b"hello")?;
         let count = reader.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?;
@@ -155,9 +154,8 @@ fn a_descriptor_that_is_closed_behind_our_back_breaks_nothing_else() {
         let (other, _other_writer) = pipe();
         drop(std::mem::replace(watched.get_mut(), other));
         let limit = Duration::from_millis(1);
-        let attempt = async |cx: &Cx| {
-            watched.with(cx, Interest::Readable, |fd| read(fd, &mut [0; 8])).await
-        };
+        let attempt =
+            async |cx: &Cx| watched.with(cx, Interest::Readable, |fd| read(fd, &mut [0; 8])).await;
         cancelled(cx.timeout(limit, attempt).await);
         drop(watched);
         for _ in 0..3 {

@@ -8,9 +8,7 @@ use std::sync::Mutex;
 
 use asx_kernel::cancel::Kind;
 use asx_net::io::Read as _;
-use asx_net::{
-    Cx, Listener, ServeEvent, ServeReport, Server, TcpListener, TcpStream, io, serve,
-};
+use asx_net::{Cx, Listener, ServeEvent, ServeReport, Server, TcpListener, TcpStream, io, serve};
 use asx_runtime::{Stop, channel, select};
 use common::on_each;
 
@@ -288,9 +286,8 @@ fn a_part_of_a_task_serves_until_its_time_is_up() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let limit = std::time::Duration::from_millis(1);
-        let ended = cx
-            .timeout(limit, |cx| serve(cx, listener, |cx, stream, _| echo(cx, stream)))
-            .await;
+        let ended =
+            cx.timeout(limit, |cx| serve(cx, listener, |cx, stream, _| echo(cx, stream))).await;
         assert_eq!(common::cancelled(ended).kind(), Kind::Timeout);
         Ok(())
     });

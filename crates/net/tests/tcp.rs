@@ -390,9 +390,8 @@ fn a_connection_is_proxied_until_both_sides_have_ended() {
         let (mut client, mut near) = pair(&cx).await?;
         let (mut far, mut server) = pair(&cx).await?;
         cx.scope(async |s| {
-            let proxy = s.spawn(async move |cx: Cx| {
-                io::copy_bidirectional(&cx, &mut near, &mut far).await
-            });
+            let proxy =
+                s.spawn(async move |cx: Cx| io::copy_bidirectional(&cx, &mut near, &mut far).await);
             client.write_all(&cx, b"request").await?;
             client.shutdown(Shutdown::Write)?;
             let mut request = Vec::new();

@@ -43,7 +43,11 @@ where
     try_join(cx, |cx| copy_one_way(cx, from_a, to_b), |cx| copy_one_way(cx, from_b, to_a)).await
 }
 
-async fn copy_one_way<R, W>(cx: &Cx, mut reader: R, mut writer: W) -> std::result::Result<u64, Error>
+async fn copy_one_way<R, W>(
+    cx: &Cx,
+    mut reader: R,
+    mut writer: W,
+) -> std::result::Result<u64, Error>
 where
     R: Read,
     W: Write,
