@@ -400,7 +400,7 @@
 //! | `blocking_send`, `blocking_recv` | [`wait`] in a [job](Scope::spawn_blocking) or thread |
 //! | `LocalSet` | [`Scope::spawn_local`] |
 //! | `task_local!` | [`Local`], inherited by children |
-//! | `net::TcpStream`, `io::copy`, `BufReader::lines` | the same names in [`net`] and [`io`](crate::io) |
+//! | `net`, `io::copy`, `BufReader` | the same names in [`net`] and [`io`](crate::io) |
 //! | `AsyncRead`, `AsyncWrite` | [`net::TcpStream::bound`]; tokio's own with the feature `tokio` |
 //! | `signal::ctrl_c` | whatever tells you of signals, and [`Handle::stop`] |
 //!

@@ -33,8 +33,9 @@ impl Interest {
     }
 }
 
-/// Waits until a descriptor seems ready, as it does at first: only an attempt tells. What is then done with it, by [`get_ref`](AsyncFd::get_ref)
-/// and without blocking, is the owner's business: set it not to block.
+/// Waits until a descriptor seems ready, as it does at first: only an attempt tells. What is then
+/// done with it, by [`get_ref`](AsyncFd::get_ref) and without blocking, is the owner's business:
+/// set it not to block.
 ///
 /// ```
 /// use std::io::Read as _;

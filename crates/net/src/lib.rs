@@ -61,7 +61,7 @@
 //! | `connect` | the attempt is given up | refuses it |
 //! | `read_exact`, `copy` | what was read before is lost | refuses it |
 //! | `write_all` | the error tells [how much](io::WriteAllError::written) went out | refuses it |
-//! | [`FrameWriter::flush`](io::FrameWriter::flush) | inside of a frame: the connection is poisoned | refuses it |
+//! | [`flush`](io::FrameWriter::flush) of frames | inside of one: it is poisoned | refuses it |
 //!
 //! [`race`](asx_runtime::race) takes all of them.
 //!

@@ -4,7 +4,8 @@
 //! waited for, so a lookup is none: a dead resolver must not hold a scope open. It runs on one of a
 //! few threads of this module, which no scope and no runtime waits for; the task waits for its
 //! answer as for anything else, and can be cancelled. A lookup that nobody waits for any more is
-//! *abandoned* and counted ([`lookup_stats`]). Two tasks that ask for the same name at the same time share one.
+//! *abandoned* and counted ([`lookup_stats`]). Two tasks that ask for the same name at the same
+//! time share one.
 //!
 //! Addresses that are written as numbers need no lookup, and take no thread.
 

@@ -1,11 +1,13 @@
 //! A server: a task for each connection, and an end in order.
 //!
 //! ```text
-//!   told to stop (cx.stopping)      cancelled                   the end of its patience
-//!     no more connections taken       handlers see it             what is left is ended by force
+//!   told to stop (cx.stopping)      cancelled             the end of its patience
+//!     no more connections taken       handlers see it       what is left is ended by force
 //!     the listener is closed          and clean up
-//!     handlers finish                                             (Scope::stop_within, Runtime::shutdown)
+//!     handlers finish
 //! ```
+//!
+//! [`Scope::stop_within`] and a shutdown of the runtime make these steps.
 //!
 //! A handler that waits for its next request watches [`Cx::stopping`] beside the read, as in the
 //! example of this crate: an idle connection is closed when the server is told, a busy one when its
