@@ -3,6 +3,8 @@
 mod capi;
 mod channel;
 mod lanes;
+#[cfg(unix)]
+mod net;
 mod rt;
 mod wheel;
 
@@ -38,6 +40,12 @@ fn main() -> ExitCode {
     {
         return park(peer, tasks);
     }
+    #[cfg(unix)]
+    if let [flag, peer, kind] = &args[..]
+        && flag == net::SERVE
+    {
+        return net::serve(peer, kind).map_or(ExitCode::from(2), |()| ExitCode::SUCCESS);
+    }
     let chosen = parse(args.into_iter()).and_then(|options| {
         let cases = select(cases(options.smoke), &options)?;
         Ok((cases, options))
@@ -62,7 +70,10 @@ fn main() -> ExitCode {
 fn cases(smoke: bool) -> Vec<Case> {
     let scale = if smoke { SMOKE } else { rt::Scale(1) };
     let all = [rt::cases(scale), lanes::cases(), wheel::cases(), channel::cases(), capi::cases()];
-    all.into_iter().flatten().collect()
+    let mut all: Vec<Case> = all.into_iter().flatten().collect();
+    #[cfg(unix)]
+    all.extend(net::cases(scale));
+    all
 }
 
 /// Prints the bytes per parked task.

@@ -5,9 +5,9 @@
 use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
 use crate::error::Why;
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
-use crate::guard::{self, Look, Out, bytes, room};
+use crate::guard::{self, AsxRuntime, Look, Out, bytes, room};
 use crate::state::{Core, Kernel, Message};
-use crate::store::Block;
+use crate::store::{Block, WORD};
 use asx_kernel::channel::ChannelState;
 use asx_kernel::ids::ChannelId;
 use asx_kernel::session::{DropContext, PermitState};
@@ -199,6 +199,7 @@ export! {
     fn asx_channel_try_send(rt, channel: AsxChannel, data: *const c_void, size: usize) {
         let id = channel.id()?;
         let data = bytes(data, size)?;
+        at once: size == WORD && send_at_once(rt, channel, data, WORD);
         |core| {
             let core = core.keeps_all();
             core.prepare_send(rt, id)?;
@@ -240,7 +241,7 @@ export! {
                 Ok(out) => {
                     evicted.set(i32::from(out.is_some()));
                     if let (Some(message), Ok(block)) = (out, core.stores.block(id)) {
-                        block.take(message.slot, old);
+                        block.take(message, old);
                     }
                     Ok(())
                 }
@@ -285,6 +286,7 @@ export! {
     fn asx_channel_try_recv(rt, channel: AsxChannel, data: *mut c_void, size: usize) {
         let id = channel.id()?;
         let data = room(data.cast::<u8>(), size)?;
+        at once: size == WORD && recv_at_once(rt, channel, data, WORD);
         |core| {
             let core = core.keeps_all();
             let received = core.take(id, data, |world| world.try_recv(id));
@@ -387,6 +389,55 @@ export! {
     }
 }
 
+/// Sends, if that only moves an element; whether it has. What is to be refused is left to the call
+/// in full.
+///
+/// # Safety
+/// Rules 1 and 2 of `guard`.
+#[inline(always)]
+unsafe fn send_at_once(
+    rt: *const AsxRuntime,
+    channel: AsxChannel,
+    data: *const c_void,
+    size: usize,
+) -> bool {
+    // SAFETY: rules 1 and 2.
+    let (Ok(data), Some(core)) = (unsafe { (bytes(data, size), AsxRuntime::glance(rt)) }) else {
+        return false;
+    };
+    let Ok(id) = channel.id() else { return false };
+    let Ok(block) = core.stores.block(id) else { return false };
+    let Ok(message) = block.put(id.0.index, data) else { return false };
+    let sent = core.world.try_send_quietly(id, message);
+    sent.map_err(|message| block.free(message)).is_ok()
+}
+
+/// Receives, if that only moves an element; whether it has. What is to be refused is left to the
+/// call in full.
+///
+/// # Safety
+/// Rules 1 and 2 of `guard`.
+#[inline(always)]
+unsafe fn recv_at_once(
+    rt: *const AsxRuntime,
+    channel: AsxChannel,
+    data: *mut c_void,
+    size: usize,
+) -> bool {
+    // SAFETY: rules 1 and 2.
+    let (Ok(to), Some(core)) = (unsafe { (room(data.cast(), size), AsxRuntime::glance(rt)) })
+    else {
+        return false;
+    };
+    let Ok(id) = channel.id() else { return false };
+    let Ok(block) = core.stores.block(id) else { return false };
+    if to.len() != block.element() {
+        return false;
+    }
+    let message = core.world.try_recv_quietly(id);
+    message.map(|message| block.take(message, to)).is_some()
+}
+
 /// An element has another size than the channel's.
 const WRONG_SIZE: Option<(&str, Why)> = Some(("size", Why::Element));
 
@@ -404,10 +455,9 @@ impl Core {
             self.world.channel_view(channel)?;
             return Err(Status::Disconnected);
         };
-        let slot = block.put(data).inspect_err(|_| self.blamed = WRONG_SIZE)?;
-        let message = Message { channel: channel.0.index, slot };
+        let message = block.put(channel.0.index, data).inspect_err(|_| self.blamed = WRONG_SIZE)?;
         offer(&mut self.world, message).map_err(|(status, message)| {
-            block.free(message.slot);
+            block.free(message);
             status
         })
     }
@@ -416,12 +466,11 @@ impl Core {
         let (_, channel) = self.world.permit_of(permit)?;
         let message = match self.stores.block(channel) {
             Ok(block) => {
-                let slot = block.put(data).inspect_err(|_| self.blamed = WRONG_SIZE)?;
-                Message { channel: channel.0.index, slot }
+                block.put(channel.0.index, data).inspect_err(|_| self.blamed = WRONG_SIZE)?
             }
             // Its bytes are gone because both sides are: nothing can be queued, but the permit is
             // the kernel's to resolve.
-            Err(_) => Message { channel: u32::MAX, slot: 0 },
+            Err(_) => Message::NOWHERE,
         };
         self.world.send(permit, message).map_err(|(status, message)| {
             self.stores.free(message);
@@ -444,7 +493,7 @@ impl Core {
         }
         let message = ask(&mut self.world)?;
         if let Ok(block) = block {
-            block.take(message.slot, to);
+            block.take(message, to);
         }
         Ok(())
     }

@@ -7,16 +7,19 @@
 //! limits). Staleness comes after affinity because looking it up from a wrong thread would be the
 //! very race that affinity forbids.
 //!
+//! A function with an `at once` line tries that first: either all is done then, or nothing has
+//! changed. It allocates nothing, calls nobody and refuses nothing.
+//!
 //! Rules of the unsafe code, here and where `export!` is used:
 //! 1. A runtime pointer is NULL, or came from asx_runtime_create and is not yet destroyed: what
 //!    every function asks of its caller. NULL and misaligned ones are refused.
 //! 2. A data pointer is NULL, or good for as many bytes as the function says. NULL where it is not
 //!    allowed and misaligned ones are refused.
-//! 3. The core is borrowed by one call at a time: only the owner's thread gets it (`Entry::core`),
-//!    and only while the runtime is not `busy`; the borrow ends with the call's closure. The one
-//!    thing of the program that runs meanwhile is its allocator, whose calls find the runtime busy.
-//!    The fields beside the core are atomics, are touched by the owner's thread only, or never
-//!    change.
+//! 3. The core is borrowed by one call at a time: only the owner's thread gets it (`Entry::core`,
+//!    or `AsxRuntime::glance` for what is done at once), and only while the runtime is not `busy`;
+//!    the borrow ends with the call's closure. The one thing of the program that runs meanwhile is
+//!    its allocator, whose calls find the runtime busy. The fields beside the core are atomics, are
+//!    touched by the owner's thread only, or never change.
 
 use crate::abi::{AsxBody, AsxBudget, AsxStatus, AsxWhen};
 use crate::config::{AsxConfig, Hooks};
@@ -45,6 +48,7 @@ macro_rules! export {
         $(#[$doc:meta])*
         fn $name:ident($rt:ident $(, $arg:ident: $type:ty)* $(,)?) {
             $(let $pattern:pat = $check:expr;)*
+            $(at once: $at_once:expr;)?
             |$core:ident| $body:expr
         }
     )*) => {$(
@@ -59,7 +63,7 @@ macro_rules! export {
             const SIGNATURE: $crate::error::Signature = signature!($name($rt $(, $arg)*));
             // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
             unsafe {
-                $crate::guard::enter($rt, SIGNATURE.kept(), |entry| {
+                at_once!([$($at_once)?] $crate::guard::enter($rt, SIGNATURE.kept(), |entry| {
                     #[allow(unused_imports, reason = "not every function has other arguments")]
                     use $crate::handles::Claims as _;
                     let later = false $(| $crate::handles::Argument($arg).is_later())*;
@@ -88,10 +92,25 @@ macro_rules! export {
                     }
                     let answer = $crate::guard::body(|| $body);
                     answer.map_err(|status| entry.blame($core, status, stale))
-                })
+                }))
             }
         }
     )*};
+}
+
+/// A call, or first what it may do at once: then the call in full is apart, so that the frame of
+/// what is done at once stays small.
+macro_rules! at_once {
+    ([] $in_full:expr) => {
+        $in_full
+    };
+    ([$at_once:expr] $in_full:expr) => {
+        // It takes room and saves time.
+        match cfg!(feature = "inline") && $at_once {
+            true => $crate::guard::number(Ok(())),
+            false => $crate::guard::apart(move || $in_full),
+        }
+    };
 }
 
 /// A runtime. Opaque to C.
@@ -145,6 +164,26 @@ impl AsxRuntime {
         ensure(rt.is_aligned())?;
         // SAFETY: rule 1.
         unsafe { rt.as_ref() }.ok_or(Status::InvalidArgument)
+    }
+
+    /// The core for what a call may do at once, without going inside: it allocates nothing, lets go
+    /// of nothing and calls nobody. Nothing if the caller may not have it, if the program says who
+    /// calls, or if the caller has said from where.
+    ///
+    /// # Safety
+    /// Rule 1; and by rule 3 the borrow ends before anything else is called.
+    #[inline(always)]
+    pub(crate) unsafe fn glance<'a>(rt: *const AsxRuntime) -> Option<&'a mut Core> {
+        // SAFETY: rule 1.
+        let rt = unsafe { AsxRuntime::of(rt) }.ok()?;
+        // A hook of the program's would be a call.
+        let plain = rt.hooks.thread.is_none() && rt.owner.is(os_thread() as u64);
+        if !plain || rt.busy.get() {
+            return None;
+        }
+        // SAFETY: rule 3: this is the owner's thread, and nobody is inside.
+        let core = unsafe { &mut *rt.core.get() };
+        (!core.broken && !core.ghosts.is_placed()).then_some(core)
     }
 
     /// Refuses calls from other threads, and counts them.
@@ -319,6 +358,12 @@ impl<'a> Entry<'a> {
 #[inline(always)]
 pub(crate) fn look<T>(named: Named, check: impl FnOnce() -> Checked<T>) -> Result<T, Fault> {
     check().map_err(|bad| named.fault(bad))
+}
+
+/// Runs a call in full, apart from what it may do at once, which needs a smaller frame.
+#[inline(never)]
+pub(crate) fn apart(in_full: impl FnOnce() -> AsxStatus) -> AsxStatus {
+    in_full()
 }
 
 /// Runs what a call does once its arguments are good.

@@ -13,9 +13,10 @@
 //!  asx_external_wake: any thread, any signal handler -> mailbox -> drained by asx_step
 //! ```
 //!
-//! `unsafe` beside the declarations is in `guard`, `structs`, `handles`, `step`, `effects`,
-//! `recover`, `transfer`, `mailbox`, `storage`, `pool` and `memory`; each block cites a numbered
-//! rule of its module or of `guard`. Functions are declared with `export!`, which makes the checks.
+//! `unsafe` beside the declarations is in `guard`, `channel`, `structs`, `handles`, `step`,
+//! `effects`, `recover`, `transfer`, `mailbox`, `storage`, `pool` and `memory`; each block cites a
+//! numbered rule of its module or of `guard`. Functions are declared with `export!`, which makes
+//! the checks.
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 

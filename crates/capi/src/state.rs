@@ -24,13 +24,22 @@ use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, Ask, Offer, TaskError, World};
 use core::time::Duration;
 
-/// A message: where its bytes are.
+use crate::store::WORD;
+
+/// A message: its bytes, or where they are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     /// The slot of its channel.
     pub(crate) channel: u32,
-    /// Its slot among the channel's bytes.
+    /// Its slot among the channel's bytes, if there are any.
     pub(crate) slot: u32,
+    /// An element of just this size.
+    pub(crate) word: [u8; WORD],
+}
+
+impl Message {
+    /// Of a channel whose bytes are gone.
+    pub(crate) const NOWHERE: Message = Message { channel: u32::MAX, slot: 0, word: [0; WORD] };
 }
 
 /// A body, as the world has it: where it is kept.

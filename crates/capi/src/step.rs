@@ -253,7 +253,7 @@ impl Core {
         let mailbox = &rt.mailbox;
         self.before_step(mailbox);
         let now = self.world.now();
-        match self.world.next(now, &mut self.choose) {
+        match self.world.next_alone(now, &mut self.choose) {
             Ok(Step::Poll { task, lane, .. }) => match self.turn(mailbox, task, lane) {
                 Some(turn) => Next::Poll(turn),
                 None => Next::Wait(self.world.next_wake()),

@@ -1,8 +1,9 @@
 //! The bytes of messages: per channel one block of equal slots, made when the channel is.
 //!
-//! The kernel's channel carries slot numbers. A block has one slot more than the channel has
-//! places, because an evicting send writes the new message before the old one leaves. Its memory
-//! is reserved at once but not touched before it is needed: a giant capacity costs what is used.
+//! The kernel's channel carries slot numbers, or the element itself if that is a word. A block has
+//! one slot more than the channel has places, because an evicting send writes the new message
+//! before the old one leaves. Its memory is reserved at once but not touched before it is needed: a
+//! giant capacity costs what is used.
 
 use crate::state::Message;
 use alloc::vec::Vec;
@@ -11,8 +12,11 @@ use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::mem::{MaybeUninit, size_of};
 
-/// The size of most elements, numbers and pointers, which are copied without a call.
-const WORD: usize = 8;
+/// The size of most elements, numbers and pointers, which are in the message itself.
+pub(crate) const WORD: usize = 8;
+
+/// The slot of those.
+const NO_SLOT: u32 = u32::MAX;
 
 /// What the kernel may need for a slot of a channel: a permit or a message, its tables growing by
 /// doubling. Measured, with room to spare: see the tests in C.
@@ -73,24 +77,30 @@ impl Block {
     }
 
     /// Copies an element in: INVALID_ARGUMENT if it has another size. FULL if every slot is taken,
-    /// which the kernel does not let happen.
+    /// which the kernel does not let happen. `channel` is the slot of the block's channel.
     #[inline]
-    pub(crate) fn put(&mut self, data: &[u8]) -> Answer<u32> {
+    pub(crate) fn put(&mut self, channel: u32, data: &[u8]) -> Answer<Message> {
         if data.len() != self.element {
             return Err(Status::InvalidArgument);
         }
+        match data.as_array::<WORD>() {
+            Some(word) => Ok(Message { channel, slot: NO_SLOT, word: *word }),
+            None => self.put_slot(channel, data),
+        }
+    }
+
+    /// The same for elements that need a slot.
+    #[inline(never)]
+    fn put_slot(&mut self, channel: u32, data: &[u8]) -> Answer<Message> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => self.fresh().ok_or(Status::Full)?,
         };
         let at = slot as usize * data.len();
         if let Some(to) = self.bytes.get_mut(at..).and_then(|to| to.get_mut(..data.len())) {
-            match data.as_array::<WORD>() {
-                Some(word) => to.copy_from_slice(word),
-                None => copy_in(data, to),
-            }
+            to.copy_from_slice(data);
         }
-        Ok(slot)
+        Ok(Message { channel, slot, word: [0; WORD] })
     }
 
     /// A slot that was never used.
@@ -105,34 +115,30 @@ impl Block {
 
     /// Copies an element out, if it is wanted, and frees its slot.
     #[inline]
-    pub(crate) fn take(&mut self, slot: u32, to: &mut [MaybeUninit<u8>]) {
-        let at = slot as usize * self.element;
-        let from = self.bytes.get(at..).and_then(|from| from.get(..to.len()));
-        match from.map(|from| (from, from.as_array::<WORD>())) {
-            Some((_, Some(word))) => _ = to.write_copy_of_slice(word),
-            Some((from, None)) => copy_out(from, to),
-            None => {}
+    pub(crate) fn take(&mut self, message: Message, to: &mut [MaybeUninit<u8>]) {
+        if message.slot != NO_SLOT {
+            self.take_slot(message.slot, to);
+        } else if to.len() == WORD {
+            to.write_copy_of_slice(&message.word);
         }
-        self.free(slot);
     }
 
-    /// Frees a slot.
-    #[inline]
-    pub(crate) fn free(&mut self, slot: u32) {
+    #[inline(never)]
+    fn take_slot(&mut self, slot: u32, to: &mut [MaybeUninit<u8>]) {
+        let at = slot as usize * self.element;
+        if let Some(from) = self.bytes.get(at..).and_then(|from| from.get(..to.len())) {
+            to.write_copy_of_slice(from);
+        }
         self.free.push(slot);
     }
-}
 
-/// Any size, by a call, which would otherwise be made for all of them.
-#[inline(never)]
-fn copy_in(from: &[u8], to: &mut [u8]) {
-    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-}
-
-/// The same into memory that holds nothing yet.
-#[inline(never)]
-fn copy_out(from: &[u8], to: &mut [MaybeUninit<u8>]) {
-    to.iter_mut().zip(from).for_each(|(to, from)| _ = to.write(*from));
+    /// Frees a message's slot.
+    #[inline]
+    pub(crate) fn free(&mut self, message: Message) {
+        if message.slot != NO_SLOT {
+            self.free.push(message.slot);
+        }
+    }
 }
 
 impl Stores {
@@ -188,7 +194,7 @@ impl Stores {
     /// Frees the slot of a message that nobody will receive.
     pub(crate) fn free(&mut self, message: Message) {
         if let Some(Some(tenant)) = self.blocks.get_mut(message.channel as usize) {
-            tenant.block.free(message.slot);
+            tenant.block.free(message);
         }
     }
 }

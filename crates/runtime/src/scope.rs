@@ -491,7 +491,8 @@ impl<E: Send + 'static> TaskBuilder<'_, E> {
     }
 
     /// Has it stay on a worker. If there is none of that number, nothing starts: the task is over
-    /// at once, cancelled, and [`try_spawn`](TaskBuilder::try_spawn) says [`NoSuchWorker`](SpawnError::NoSuchWorker).
+    /// at once, cancelled, and [`try_spawn`](TaskBuilder::try_spawn) says
+    /// [`NoSuchWorker`](SpawnError::NoSuchWorker).
     #[doc(hidden)]
     pub fn pinned_to(mut self, worker: u16) -> Self {
         self.plan.pin = worker;

@@ -82,7 +82,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Scale(pub(crate) u32);
 
 impl Scale {
-    fn of(self, full: u32) -> u32 {
+    pub(crate) fn of(self, full: u32) -> u32 {
         full / self.0
     }
 }

@@ -80,9 +80,123 @@ static uint64_t pipeline(int32_t profile, uint32_t flags, uint64_t max_trace, in
     return polls;
 }
 
+/* Bytes of the largest element here. */
+#define MOST 24
+
+/* Two runtimes, one of them without a journal, and a channel in each. */
+struct twins {
+    asx_runtime *rt[2];
+    asx_channel channel[2];
+    size_t size;
+};
+
+static uint32_t state = 1;
+
+static uint32_t any(uint32_t below)
+{
+    state = state * 1664525 + 1013904223;
+    return (state >> 16) % below;
+}
+
+/* A call of one of them, as the dice say: its status, and what it has written. */
+static asx_status call(struct twins *twins, int one, uint32_t which, uint8_t fill, uint8_t *to)
+{
+    asx_runtime *rt = twins->rt[one];
+    asx_channel channel = twins->channel[one];
+    size_t size = twins->size;
+    uint8_t from[MOST];
+    asx_channel_info info;
+    asx_permit permit;
+    asx_status status;
+
+    memset(from, fill, sizeof from);
+    info.struct_size = (uint32_t)sizeof info;
+    switch (which) {
+    case 0:
+        return asx_channel_evict(rt, channel, from, size, to, size, NULL);
+    case 1:
+        status = asx_channel_try_reserve(rt, channel, NULL, 0, &permit);
+        return status == ASX_OK ? asx_permit_send(rt, permit, from, size) : status;
+    case 2:
+        return asx_channel_try_send(rt, channel, from, size + 1);
+    case 3:
+        return asx_channel_try_recv(rt, channel, to, size - 1);
+    case 4:
+        return asx_channel_try_send(rt, channel, NULL, size);
+    case 5:
+        ++channel.generation;
+        return asx_channel_try_send(rt, channel, from, size);
+    case 6:
+        ++channel.generation;
+        return asx_channel_try_recv(rt, channel, to, size);
+    case 7:
+        OK(asx_channel_get_info(rt, channel, &info));
+        return (asx_status)info.len;
+    case 8: case 9: case 10: case 11: case 12:
+        return asx_channel_try_recv(rt, channel, to, size);
+    default:
+        return asx_channel_try_send(rt, channel, from, size);
+    }
+}
+
+static int32_t stays(asx_runtime *rt, asx_task task, void *ctx)
+{
+    (void)rt, (void)task, (void)ctx;
+    return ASX_POLL_PENDING;
+}
+
+/* What is done in a shorter way without a journal is the same. */
+static void same_answers(int32_t profile, size_t size, int in_region)
+{
+    struct twins twins;
+    asx_region regions[2];
+    uint8_t got[2][MOST];
+    int one, step;
+
+    twins.size = size;
+    for (one = 0; one < 2; ++one) {
+        asx_config config = config_of(profile);
+        config.flags |= one ? ASX_FLAG_NO_JOURNAL : 0;
+        twins.rt[one] = runtime_of(&config);
+        OK(asx_region_open(twins.rt[one], root(twins.rt[one]), NULL, &regions[one]));
+        OK(asx_region_defer(twins.rt[one], regions[one], asx_poll_with(stays, NULL)));
+        OK(asx_channel_create(
+            twins.rt[one], in_region ? &regions[one] : NULL, 5, size, &twins.channel[one]));
+    }
+    for (step = 0; step < 20000; ++step) {
+        uint32_t which = any(19);
+        uint8_t fill = (uint8_t)any(256);
+        asx_status told, quiet;
+        memset(got, 0, sizeof got);
+        told = call(&twins, 0, which, fill, got[0]);
+        quiet = call(&twins, 1, which, fill, got[1]);
+        EQUAL(quiet, told);
+        EQUAL(memcmp(got[0], got[1], MOST), 0);
+        /* A region that finalizes lets nobody use its channels, though they are there. */
+        for (one = 0; one < 2 && step == 19000; ++one) {
+            OK(in_region ? asx_region_end(twins.rt[one], regions[one])
+                         : asx_channel_close_sender(twins.rt[one], twins.channel[one]));
+            run(twins.rt[one], 0);
+        }
+    }
+    for (one = 0; one < 2; ++one) {
+        verify(twins.rt[one]);
+        if (!in_region)
+            OK(asx_channel_close_receiver(twins.rt[one], twins.channel[one]));
+        finish(twins.rt[one]);
+    }
+}
+
 int main(void)
 {
+    static const size_t sizes[] = { 1, 7, 8, 9, MOST - 1 };
+    size_t at;
     int32_t profile;
+    for (profile = ASX_PROFILE_CORE; profile <= ASX_PROFILE_AUTOMOTIVE; ++profile)
+        for (at = 0; at < sizeof sizes / sizeof *sizes; ++at) {
+            same_answers(profile, sizes[at], 0);
+            same_answers(profile, sizes[at], 1);
+        }
     for (profile = ASX_PROFILE_CORE; profile <= ASX_PROFILE_AUTOMOTIVE; ++profile) {
         uint64_t told = pipeline(profile, 0, 256, ASX_TRACE_OVERWRITE);
         uint32_t off = ASX_FLAG_NO_JOURNAL;

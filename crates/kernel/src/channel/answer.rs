@@ -1,9 +1,9 @@
 //! What a channel answers: effects for the host to perform, and typed refusals.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 use super::WaiterId;
+use super::waiters::Wakes;
 use crate::status::Status;
 
 /// Which sides are still there; derived, and only ever moves towards `FullyClosed`.
@@ -97,7 +97,7 @@ pub struct Closed<T, W> {
     /// Messages nobody will receive, oldest first, to be dropped.
     pub messages: VecDeque<T>,
     /// Every waiting sender not woken before, in order: each is to be woken.
-    pub wakes: Vec<W>,
+    pub wakes: Wakes<W>,
     /// The receiver's own token, to be dropped.
     pub receiver: Option<W>,
 }

@@ -28,6 +28,7 @@ mod look;
 mod tests;
 mod waiters;
 
+use crate::sorted::take_at;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -35,8 +36,8 @@ pub use answer::{
     ChannelState, Closed, Disconnected, Evicted, Left, Recv, Reserve, Sent, TryRecvError,
     TryReserveError, TrySendError, ZeroCapacity,
 };
-pub use waiters::WaiterId;
 use waiters::{Waiter, Waiters};
+pub use waiters::{WaiterId, Wakes};
 
 /// A bounded channel of `T`, whose waiters are known by a `W`.
 ///
@@ -186,6 +187,20 @@ impl<T, W> Channel<T, W> {
         }
     }
 
+    /// [`try_send`](Channel::try_send), if that only puts the message into the queue: nobody is to
+    /// be woken, and memory is at hand. Else nothing has changed.
+    #[inline]
+    pub fn try_send_quietly(&mut self, value: T) -> Result<(), T> {
+        let room = self.queue.capacity();
+        // Room for those as well whose slots are reserved; a message more never grows the queue.
+        let at_hand = self.used() < room && self.queue.len() < room;
+        if self.receiver.is_some() || !at_hand || !self.is_free() {
+            return Err(value);
+        }
+        self.queue.push_back(value);
+        Ok(())
+    }
+
     /// Sends at once: into room, of which slots are a part that were granted and that nobody has
     /// come for; else in the place of the oldest message. Fails when full of permits only: those
     /// are never evicted.
@@ -225,6 +240,12 @@ impl<T, W> Channel<T, W> {
         }
     }
 
+    /// [`try_recv`](Channel::try_recv), if nobody waits for the slot and there is a message.
+    #[inline]
+    pub fn try_recv_quietly(&mut self) -> Option<T> {
+        if self.waiters.line.is_empty() { self.queue.pop_front() } else { None }
+    }
+
     /// Forgets that the receiver waits, because it was cancelled or dropped: its token, to be
     /// dropped. No message is consumed.
     pub fn cancel_recv(&mut self) -> Option<W> {
@@ -239,11 +260,7 @@ impl<T, W> Channel<T, W> {
         self.granted.clear();
         Closed {
             messages: core::mem::take(&mut self.queue),
-            // Made in place: nothing is allocated for it.
-            wakes: Vec::from(core::mem::take(&mut self.waiters.line))
-                .into_iter()
-                .filter_map(|waiter| waiter.token)
-                .collect(),
+            wakes: self.waiters.take_all(),
             receiver: self.receiver.take(),
         }
     }
@@ -330,8 +347,14 @@ impl<T, W> Channel<T, W> {
     /// Whether a slot can be had at once.
     #[inline]
     fn admit(&self) -> Result<(), TryReserveError> {
+        if self.is_free() { Ok(()) } else { self.refusal() }
+    }
+
+    /// Whether a slot is obviously free.
+    #[inline]
+    fn is_free(&self) -> bool {
         let free = self.senders > 0 && self.waiters.line.is_empty() && self.has_room();
-        if free && !self.receiver_closed { Ok(()) } else { self.refusal() }
+        free && !self.receiver_closed
     }
 
     /// The same, where it is not obvious.
@@ -349,7 +372,7 @@ impl<T, W> Channel<T, W> {
     /// Takes a slot out of those granted, if it is one.
     fn take_grant(&mut self, waiter: Option<WaiterId>) -> bool {
         let at = waiter.and_then(|waiter| self.granted.binary_search(&waiter).ok());
-        at.and_then(|at| self.granted.remove(at)).is_some()
+        at.and_then(|at| take_at(&mut self.granted, at)).is_some()
     }
 
     /// Reserves free room for the head of the line, if there are both: whom to wake. Nobody, if it

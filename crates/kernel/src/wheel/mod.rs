@@ -183,7 +183,7 @@ impl<T> Wheel<T> {
         {
             match self.run.get(self.taken) {
                 Some(run) if run.seq == node.seq => self.taken += 1,
-                _ => self.heap.remove(0, |_, _| ()),
+                _ => self.heap.remove(0, turn::unmoved),
             }
             let handle = TimerHandle { id: self.id(node.at), generation: self.generation(&node) };
             let deadline = Time::from_nanos(node.deadline);

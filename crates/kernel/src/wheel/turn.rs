@@ -15,6 +15,9 @@ pub fn refs_of(timers: usize) -> usize {
     timers.saturating_mul(3).saturating_add(SPARE + 1)
 }
 
+/// Nobody keeps the positions of nodes. One function, so that the heap's code is there once.
+pub(super) fn unmoved(_entry: u32, _position: u32) {}
+
 impl<T> Wheel<T> {
     /// Sets the end of near after time has moved or a group has come or gone.
     pub(super) fn bound_near(&mut self) {
@@ -43,7 +46,7 @@ impl<T> Wheel<T> {
     pub(super) fn place(&mut self, at: u32, deadline: u64, generation: u64) {
         match self.slot(deadline) {
             Some(slot) => self.levels.push(slot, at, deadline, generation),
-            None => self.heap.push(self.node(at, deadline, generation), |_, _| ()),
+            None => self.heap.push(self.node(at, deadline, generation), unmoved),
         }
     }
 
@@ -122,7 +125,7 @@ impl<T> Wheel<T> {
                 (true, Some(_)) => self.place(node.at, node.deadline, self.generation(&node)),
                 (false, _) => self.dead -= 1,
             }
-            self.heap.remove(0, |_, _| ());
+            self.heap.remove(0, unmoved);
         }
         while self.run.get(self.taken).is_some_and(|node| !self.waits(node)) {
             self.taken += 1;
@@ -171,15 +174,27 @@ impl<T> Wheel<T> {
 
     /// Whether at least `count` timers have a deadline not after `end`.
     fn has(&self, count: usize, end: u64) -> bool {
-        let nodes =
-            self.run[self.taken..].iter().chain(&self.heap.nodes).filter(|node| self.waits(node));
-        let levels = (0..LEVELS).flat_map(|n| {
-            let current = self.tick >> (8 * n);
-            let units = (current + 1)..=unit(end, n).min(current + SLOTS);
-            units.flat_map(move |unit| self.levels.walk(place(n, unit), &self.slab))
-        });
-        let all = nodes.map(|node| node.deadline).chain(levels.map(|(deadline, _)| deadline));
-        count == 0 || all.filter(|deadline| *deadline <= end).nth(count - 1).is_some()
+        let mut found = 0;
+        let mut is_last = |deadline: u64| {
+            found += usize::from(deadline <= end);
+            found >= count
+        };
+        for node in self.run[self.taken..].iter().chain(&self.heap.nodes) {
+            if self.waits(node) && is_last(node.deadline) {
+                return true;
+            }
+        }
+        for level in 0..LEVELS {
+            let current = self.tick >> (8 * level);
+            let last = unit(end, level).min(current + SLOTS);
+            for before in current..last {
+                let mut slot = self.levels.walk(place(level, before + 1), &self.slab);
+                if slot.any(|(deadline, _)| is_last(deadline)) {
+                    return true;
+                }
+            }
+        }
+        count == 0
     }
 
     /// After timers have left: a group without members is over, and without timers nothing is kept.

@@ -34,6 +34,19 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
+    /// [`try_send`](World::try_send), if that only puts the message into its queue: there is no
+    /// journal, nobody waits, and memory is at hand. Else nothing has changed.
+    #[inline]
+    pub fn try_send_quietly(&mut self, channel: ChannelId, value: V) -> Result<(), V> {
+        match self.journal.is_off() {
+            true => match self.usable(channel) {
+                Ok(record) => record.law.try_send_quietly(value),
+                Err(_) => Err(value),
+            },
+            false => Err(value),
+        }
+    }
+
     /// Sends, making room by evicting the oldest message if need be; answers what was evicted.
     pub fn evict(&mut self, channel: ChannelId, value: V) -> Offer<V, Option<V>> {
         let (value, record) = with(value, self.usable(channel))?;
@@ -74,6 +87,16 @@ impl<P, V> World<P, V> {
         let (value, wake) = received.map_err(|error| error.status())?;
         self.passed(channel, None, EventKind::Received {}, wake);
         Ok(value)
+    }
+
+    /// [`try_recv`](World::try_recv), if that only takes the message out of its queue: there is one
+    /// and no journal, and nobody waits for its slot. Else nothing has changed.
+    #[inline]
+    pub fn try_recv_quietly(&mut self, channel: ChannelId) -> Option<V> {
+        match self.journal.is_off() {
+            true => self.usable(channel).ok()?.law.try_recv_quietly(),
+            false => None,
+        }
     }
 
     /// A message went in or out: that is told, and who waited is woken. Nothing is left to do where

@@ -6,33 +6,52 @@ impl<P, V> World<P, V> {
     /// Says what to do at `now`. Which worker steps is asked of `choose` when there is a choice.
     #[inline]
     pub fn next(&mut self, now: Time, choose: &mut impl Choose) -> Answer<Step> {
-        self.step(0..self.scheduler.workers(), now, choose)
+        self.step::<true>(0..self.scheduler.workers(), now, choose)
+    }
+
+    /// [`next`](World::next) for a world with one worker: without the code that steals.
+    #[inline]
+    pub fn next_alone(&mut self, now: Time, choose: &mut impl Choose) -> Answer<Step> {
+        debug_assert_eq!(self.scheduler.workers(), 1);
+        self.step::<false>(0..1, now, choose)
     }
 
     /// Says what this worker is to do at `now`; idle if there is nothing for it.
     pub fn next_on(&mut self, worker: usize, now: Time, choose: &mut impl Choose) -> Answer<Step> {
         ensure(worker < self.scheduler.workers(), Status::InvalidArgument)?;
-        self.step(worker..worker + 1, now, choose)
+        self.step::<true>(worker..worker + 1, now, choose)
     }
 
     #[inline]
-    fn step(&mut self, workers: Range<usize>, now: Time, choose: &mut impl Choose) -> Answer<Step> {
+    fn step<const STEALS: bool>(
+        &mut self,
+        workers: Range<usize>,
+        now: Time,
+        choose: &mut impl Choose,
+    ) -> Answer<Step> {
         ensure(self.current.is_none(), Status::Reentrant)?;
         self.set_now(now);
         loop {
             self.expire();
-            let Some(worker) = self.pick_worker(workers.clone(), choose) else {
+            let Some(worker) = self.pick_worker::<STEALS>(workers.clone(), choose) else {
                 workers.for_each(|worker| self.scheduler.parked(worker));
                 return Ok(Step::Idle { until: self.next_wake() });
             };
-            if let Some(step) = self.dispatch(worker, choose) {
+            if let Some(step) = self.dispatch::<STEALS>(worker, choose) {
                 return Ok(step);
             }
         }
     }
 
     /// One of the workers that can run something.
-    fn pick_worker(&self, workers: Range<usize>, choose: &mut impl Choose) -> Option<usize> {
+    fn pick_worker<const STEALS: bool>(
+        &self,
+        workers: Range<usize>,
+        choose: &mut impl Choose,
+    ) -> Option<usize> {
+        if !STEALS {
+            return self.scheduler.pending(0).any().then_some(0);
+        }
         let can_run = |worker: &usize| self.scheduler.can_run(*worker);
         if workers.len() == 1 {
             return Some(workers.start).filter(can_run);
@@ -117,8 +136,15 @@ impl<P, V> World<P, V> {
 
     /// One decision; nothing if the task it fell on has no poll left to run.
     #[inline]
-    fn dispatch(&mut self, worker: usize, choose: &mut impl Choose) -> Option<Step> {
-        let decision = self.scheduler.next(worker, self.suggestion, choose)?;
+    fn dispatch<const STEALS: bool>(
+        &mut self,
+        worker: usize,
+        choose: &mut impl Choose,
+    ) -> Option<Step> {
+        let decision = match STEALS {
+            true => self.scheduler.next(worker, self.suggestion, choose)?,
+            false => self.scheduler.next_alone(self.suggestion, choose)?,
+        };
         let task = decision.token;
         self.note_decision(&decision);
         if !self.begin_poll(task, worker) {

@@ -300,7 +300,7 @@ impl Law {
             Op::DropSender => (Answer::Done, Vec::from_iter(channel.drop_sender())),
             Op::Close => {
                 let closed = channel.close_receiver();
-                (Answer::Taken(closed.messages.into()), closed.wakes)
+                (Answer::Taken(closed.messages.into()), closed.wakes.collect())
             }
             Op::Drain => {
                 let (messages, wake) = channel.drain();
@@ -489,12 +489,32 @@ impl Node {
             assert_eq!(law.step(op), model.step(op), "{op:?}");
             law.assert_equals(&model);
         }
+        self.probe_quiet_ways();
+    }
+
+    /// What is done quietly is what is done otherwise, and what is not has changed nothing. Whether
+    /// a message was sent so.
+    fn probe_quiet_ways(&self) -> bool {
+        let (mut law, mut model) = (self.law.clone(), self.model.clone());
+        assert_eq!(law.channel.try_send_quietly(9), Err(9), "a clone has no room to spare");
+        law.channel.try_reserve_room().unwrap();
+        let sent = law.channel.try_send_quietly(9) == Ok(());
+        if sent {
+            assert_eq!(model.step(Op::TrySend(9)), (Answer::Done, vec![]));
+        }
+        law.assert_equals(&model);
+        if let Some(value) = law.channel.try_recv_quietly() {
+            assert_eq!(model.step(Op::TryRecv), (Answer::Message(value), vec![]));
+        }
+        law.assert_equals(&model);
+        sent
     }
 }
 
 /// Walks every reachable state; answers how many there are.
 fn explore(capacity: usize, senders: usize, bystander: u8) -> usize {
     let start = Node::new(capacity, senders, bystander);
+    assert!(start.probe_quiet_ways(), "nobody waits, and there is room");
     let mut seen = HashSet::from([(start.model.clone(), start.actors.clone())]);
     let mut open = vec![start];
     while let Some(node) = open.pop() {

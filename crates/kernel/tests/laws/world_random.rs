@@ -37,6 +37,8 @@ struct Run {
     channels: Vec<ChannelId>,
     obligations: Vec<ObligationId>,
     timers: Vec<TimerHandle>,
+    /// A world of one worker is asked without the code that steals.
+    alone: bool,
 }
 
 impl Run {
@@ -57,7 +59,8 @@ impl Run {
         let regions = vec![world.root()];
         let choose = Seeded::new(seed, workers);
         let (tasks, channels, obligations, timers) = Default::default();
-        Run { world, choose, rng, regions, tasks, channels, obligations, timers }
+        let alone = false;
+        Run { world, choose, rng, regions, tasks, channels, obligations, timers, alone }
     }
 
     fn pick<T: Copy>(&mut self, items: &[T]) -> Option<T> {
@@ -249,16 +252,23 @@ impl Run {
         Ok(answer?.map(|permit| actor.permits.push(permit)))
     }
 
+    fn next(&mut self) -> Result<Step, Status> {
+        let now = self.world.now();
+        match self.alone && self.world.scheduler().workers() == 1 {
+            true => self.world.next_alone(now, &mut self.choose),
+            false => self.world.next(now, &mut self.choose),
+        }
+    }
+
     /// Steps until idle; answers when the world wants to be asked again.
     fn steps(&mut self, seed: u64, most: u32, draining: bool) -> Option<Time> {
         for _ in 0..most {
-            let now = self.world.now();
-            let (task, part) = match self.world.next(now, &mut self.choose).unwrap() {
+            let (task, part) = match self.next().unwrap() {
                 Step::Idle { until } => return until,
                 Step::Poll { task, part, .. } => (task, part),
             };
             self.check(seed);
-            assert_eq!(self.world.next(now, &mut self.choose), Err(Status::Reentrant));
+            assert_eq!(self.next(), Err(Status::Reentrant));
             let mut actor = self.world.take_payload(task).unwrap();
             let end = self.poll(task, &mut actor, part, draining);
             self.check(seed);
@@ -287,7 +297,10 @@ impl Run {
 }
 
 fn random_run(seed: u64) -> (u64, u64) {
-    let mut run = Run::new(seed);
+    finished(seed, Run::new(seed))
+}
+
+fn finished(seed: u64, mut run: Run) -> (u64, u64) {
     for _ in 0..25 {
         run.act();
         run.check(seed);
@@ -323,4 +336,15 @@ fn the_same_seed_gives_the_same_journal() {
         assert_eq!(random_run(seed), random_run(seed), "seed {seed}");
     }
     assert_ne!(random_run(1), random_run(2));
+}
+
+#[test]
+fn one_worker_alone_decides_as_one_that_could_steal() {
+    let one_worker = |seed: &u64| Run::new(*seed).world.scheduler().workers() == 1;
+    let seeds: Vec<u64> = (0..60).filter(one_worker).collect();
+    assert!(seeds.len() > 9);
+    for seed in seeds {
+        let alone = Run { alone: true, ..Run::new(seed) };
+        assert_eq!(finished(seed, alone), random_run(seed), "seed {seed}");
+    }
 }

@@ -336,9 +336,10 @@ impl<T> Shared<T> {
     pub(crate) fn close(&self) {
         let (freed, closed) = self.with(|channel| {
             let freed = self.tag.as_ref().map(|tag| tag.free_all(channel));
-            let mut closed = self.shut(channel);
+            let closed = self.shut(channel);
             while channel.senders() > 0 {
-                closed.wakes.extend(channel.drop_sender());
+                let woken = channel.drop_sender();
+                debug_assert!(woken.is_none(), "whoever waited has left");
             }
             self.account(channel);
             (freed, closed)
