@@ -63,7 +63,29 @@
 //! | `write_all` | the error tells [how much](io::WriteAllError::written) went out | refuses it |
 //! | [`flush`](io::FrameWriter::flush) of frames | inside of one: it is poisoned | refuses it |
 //!
-//! [`race`](asx_runtime::race) takes all of them.
+//! [`race`](asx_runtime::race) takes all of them. What `select!` refuses does not compile:
+//!
+//! ```compile_fail,E0277
+//! # use asx_net::{Cx, TcpStream, io};
+//! # async fn give(cx: &Cx, stream: &mut TcpStream) -> io::Result<()> {
+//! asx_runtime::select! {
+//!     written = stream.write_all(cx, b"all or nothing?") => written?,
+//!     told = cx.stopping() => told?,
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ```
+//! # use asx_net::{Cx, TcpStream, io};
+//! # async fn give(cx: &Cx, stream: &mut TcpStream) -> io::Result<()> {
+//! asx_runtime::select! {
+//!     written = stream.write(cx, b"some of it") => drop(written?),
+//!     told = cx.stopping() => told?,
+//! }
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Errors
 //!
