@@ -385,3 +385,6 @@ impl Attempt for FinishConnect {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
