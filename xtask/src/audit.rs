@@ -12,7 +12,8 @@ use crate::{Result, no_args, stress};
 const FLAGS: &str = "--cfg asx_audit --cfg asx_no_reuse";
 
 /// What links the runtime and its host on threads. The corpus is among the tests of conformance.
-const CRATES: &str = "-p asx-runtime -p asx-native -p asx -p asx-conformance";
+const CRATES: &str =
+    "-p asx-journal -p asx-task -p asx-sync -p asx-native -p asx -p asx-conformance";
 
 /// Long enough for random programs to reach every operation.
 const STRESS_SECONDS: u32 = 20;

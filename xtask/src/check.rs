@@ -5,7 +5,7 @@ use crate::shell::{cargo, run as sh, works};
 use crate::{Result, no_args, tidy};
 
 /// The packages that have features.
-pub(crate) const WITH_FEATURES: &str = "-p asx -p asx-runtime";
+pub(crate) const WITH_FEATURES: &str = "-p asx -p asx-task -p asx-sync -p asx-runtime";
 
 pub(crate) fn run(args: &[String]) -> Result {
     no_args(args)?;

@@ -28,7 +28,8 @@ pub(crate) fn run(args: &[String]) -> Result {
         _ => return Err(String::from("determinism [--seeds N]")),
     };
     // Debug is slow: it has a share of the seeds.
-    let (fast, both) = ([("--release", 1), ("--release", 4)], [("--release", 2), ("", 3)]);
+    let fast = [("--release", 1), ("--release", 4)];
+    let both = [("--release", 2), ("", 3)];
     let runs = scenarios(seeds, &fast)?;
     let in_debug = scenarios(seeds.div_ceil(SHARE), &both)?;
     println!("scenarios: {runs} runs, each twice in two processes; {in_debug} in debug: the same");

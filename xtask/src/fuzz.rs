@@ -24,7 +24,8 @@ const FLAGS: [&str; 8] = [
 ];
 
 pub(crate) fn run(args: &[String]) -> Result {
-    let (mut seconds, mut only) = (30, None);
+    let mut seconds = 30;
+    let mut only = None;
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if arg == "--seconds" {

@@ -7,7 +7,7 @@ use crate::report::Verdict;
 use crate::shell::{cargo, run as sh, target_dir};
 use crate::{Result, no_args};
 
-const CRATES: [&str; 3] = ["asx-runtime", "asx-native", "asx-capi"];
+const CRATES: [&str; 4] = ["asx-task", "asx-sync", "asx-native", "asx-capi"];
 
 pub(crate) fn run(args: &[String]) -> Result {
     no_args(args)?;

@@ -8,7 +8,7 @@ use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir, works};
 use crate::{Result, apt, no_args};
 
-const TESTS: &str = "--quiet --lib --tests -p asx-runtime -p asx-native";
+const TESTS: &str = "--quiet --lib --tests -p asx-journal -p asx-task -p asx-sync -p asx-native";
 /// The hostile programs: what they break, if anything, is memory that is used after its end.
 const HOSTILE: &str = "--quiet -p asx --test hostile";
 /// What is shown and counts: memory that nothing points to any more.

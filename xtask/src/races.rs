@@ -56,26 +56,32 @@ pub(crate) fn tsan_section(seconds: u32) -> Verdict {
 }
 
 /// Tests of the task core and what is beside it: where the `unsafe` blocks are.
-const CORE: &str = "cell:: cancel_wakers:: grace:: cx:: blocking:: combine:: channel::line \
-                    channel::oneshot";
+const CORE: &str = "task::cell:: cancel::wakers:: region::grace:: task::cx:: blocking:: combine::";
+/// Of the channels.
+const CHANNELS: &str = "channel::line channel::oneshot";
 /// Those of them with threads, which are run with several seeds: each is another schedule.
-const SCHEDULES: &str = "cell::memory";
+const SCHEDULES: &str = "task::cell::memory";
 /// Not these, which take minutes: every word and place there can be.
 const SKIPPED: &str = "--skip word:: --skip plain_means";
 const SEEDS: &str = "-Zmiri-many-seeds=0..3";
 
-/// Tests of the runtime's crate under Miri; arguments are filters.
+/// Tests of tasks and channels under Miri; arguments are filters for those of tasks.
 pub(crate) fn miri(args: &[String]) -> Result {
     component("miri")?;
     component("rust-src")?;
     match args {
-        [] => interpret(CORE, "").and_then(|()| interpret(SCHEDULES, SEEDS)),
-        filters => interpret(&filters.join(" "), ""),
+        [] => {
+            interpret("asx-task", CORE, "")?;
+            interpret("asx-task", SCHEDULES, SEEDS)?;
+            interpret("asx-sync", CHANNELS, "")
+        }
+        filters => interpret("asx-task", &filters.join(" "), ""),
     }
 }
 
-fn interpret(filters: &str, flags: &str) -> Result {
-    let mut test = cargo("+nightly miri test --quiet -p asx-runtime --lib --target-dir");
+fn interpret(package: &str, filters: &str, flags: &str) -> Result {
+    let line = format!("+nightly miri test --quiet -p {package} --lib --target-dir");
+    let mut test = cargo(&line);
     test.arg(target_dir().join("miri")).arg("--").args(filters.split_whitespace());
     test.args(SKIPPED.split_whitespace());
     // The tests look at the clock. To print a backtrace takes longer than a test.

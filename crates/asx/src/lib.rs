@@ -461,6 +461,7 @@ pub mod time {
 
 /// What most programs use: `use asx::prelude::*;`.
 pub mod prelude {
+    pub use asx_runtime::channel::ChannelExt;
     pub use asx_runtime::time::DurationExt;
     pub use asx_runtime::{
         Cancelled, Cx, Outcome, Scope, Stop, Task, channel, group, join, race, select, try_join,

@@ -223,7 +223,8 @@ impl Named {
     /// Those whose names a check has in it, in their order. One that names none does not compile.
     pub(crate) const fn in_check(check: &str, signature: Signature) -> Named {
         let text = check.as_bytes();
-        let (mut first, mut second) = (0, 0);
+        let mut first = 0;
+        let mut second = 0;
         let mut at = 0;
         while at < text.len() {
             let end = end_of_word(text, at);
@@ -281,7 +282,8 @@ const fn is_variable(text: &[u8], start: usize, end: usize) -> bool {
 
 /// The position of a word among those of a signature; 0 for none.
 const fn position_of(names: &[u8], text: &[u8], start: usize, end: usize) -> u8 {
-    let (mut name, mut position) = (0, 0);
+    let mut name = 0;
+    let mut position = 0;
     while name < names.len() {
         let name_end = end_of_word(names, name);
         let mut same = 0;

@@ -69,7 +69,9 @@ macro_rules! export {
                     let later = false $(| $crate::handles::Argument($arg).is_later())*;
                     let claims = || [(0, 0), $($crate::handles::Argument($arg).raw()),*];
                     let stale = |core: &$crate::state::Core| {
-                        let (at, found, _) = (1_u8, 0_u8, core);
+                        let at = 1_u8;
+                        let found = 0_u8;
+                        let _ = core;
                         $(
                             let at = at + 1;
                             let stale = found == 0

@@ -235,7 +235,8 @@ impl Core {
     pub(crate) fn check_claims(&self, claims: &[Raw]) -> Result<(), Fault> {
         let cannot_have_been = |raw: &Raw| {
             let handle = Handle::from_raw(raw.0, raw.1);
-            let (key, mask) = (handle.key(), handle.mask());
+            let key = handle.key();
+            let mask = handle.mask();
             let reached = match handle.tag() {
                 Some(Tag::Region) => self.world.region_reached(RegionId(key), mask),
                 _ => self.world.task_reached(TaskId(key), mask),

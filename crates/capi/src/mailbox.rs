@@ -286,7 +286,8 @@ mod tests {
             let posters: Vec<_> = [(0, 1_u64), (1, 2)]
                 .into_iter()
                 .map(|(index, generation)| {
-                    let (mailbox, data) = (Arc::clone(&mailbox), Arc::clone(&data));
+                    let mailbox = Arc::clone(&mailbox);
+                    let data = Arc::clone(&data);
                     loom::thread::spawn(move || {
                         data[index as usize].store(1, Ordering::Relaxed);
                         assert_eq!(mailbox.post(key(index, generation)), Ok(()));

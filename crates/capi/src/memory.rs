@@ -199,7 +199,9 @@ mod imp {
 
         /// Takes it for a pool at `start`, if it is vacant.
         fn take(&self, start: NonNull<u8>) -> bool {
-            let (old, new, order) = (null_mut(), start.as_ptr().cast(), Ordering::AcqRel);
+            let old = null_mut();
+            let new = start.as_ptr().cast();
+            let order = Ordering::AcqRel;
             self.pool.compare_exchange(old, new, order, Ordering::Relaxed).is_ok()
         }
 
@@ -485,7 +487,8 @@ mod imp {
     // SAFETY: blocks are aligned and disjoint, as `malloc`'s and the pools' are; rule 2.
     unsafe impl GlobalAlloc for Library {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            let (size, align) = (layout.size(), layout.align());
+            let size = layout.size();
+            let align = layout.align();
             let Some((seat, mut pool)) = current() else {
                 return if align > Pool::ALIGN { null_mut() } else { system_alloc(size) };
             };
@@ -582,7 +585,8 @@ mod imp {
     }
 
     pub(crate) fn set_allocator(give: AsxAllocFn, take: AsxFreeFn, hook: *mut c_void) -> Answer {
-        let (old, order) = (UNSET, Ordering::AcqRel);
+        let old = UNSET;
+        let order = Ordering::AcqRel;
         if STATE.compare_exchange(old, SETTING, order, Ordering::Acquire).is_err() {
             return Err(Status::InvalidTransition);
         }

@@ -408,7 +408,8 @@ fn size_of_class(class: usize) -> usize {
     if class < SMALL {
         return (class + 1) * Pool::ALIGN;
     }
-    let (power, step) = ((class - SMALL) / 4 + 10, (class - SMALL) % 4);
+    let power = (class - SMALL) / 4 + 10;
+    let step = (class - SMALL) % 4;
     (1 << power) + (step + 1) * (1 << (power - 2))
 }
 

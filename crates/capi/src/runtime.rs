@@ -423,7 +423,8 @@ export! {
     fn asx_get_queues(rt, info: *mut AsxQueuesInfo) {
         let info = Look::new(info)?;
         |core| {
-            let (world, timers) = (&core.world, core.world.timers());
+            let world = &core.world;
+            let timers = core.world.timers();
             let certificate = world.scheduler().certificate(0);
             info.set(AsxQueuesInfo {
                 struct_size: 0,

@@ -210,7 +210,8 @@ impl Core {
             return None;
         }
         self.stepping = true;
-        let (root, shutdown) = (self.world.root(), Kind::Shutdown);
+        let root = self.world.root();
+        let shutdown = Kind::Shutdown;
         self.world.close_region(root, Ask::new(shutdown), Some(Duration::ZERO)).ok()?;
         // What a finalizer still makes is not counted: it may have no end.
         Some(Bound { polls: most.saturating_mul(shutdown.cleanup().polls), timers: false })
@@ -281,7 +282,8 @@ impl Core {
     /// Outside wakes and watchdogs, before the kernel decides.
     fn before_step(&mut self, mailbox: &Mailbox) {
         if mailbox.is_pending() {
-            let (world, delivered) = (&mut self.world, &mut self.external_wakes);
+            let world = &mut self.world;
+            let delivered = &mut self.external_wakes;
             mailbox.drain(|task| {
                 let answer = world.wake(TaskId(task));
                 *delivered += u64::from(answer.is_ok());
@@ -320,7 +322,8 @@ impl Core {
     fn polled(&mut self, task: TaskId, body: Body, end: PollEnd) -> bool {
         let left = self.borrows.poll_ended();
         for _ in 0..left {
-            let (handle, task) = (self.task_handle(task), self.current_handle());
+            let handle = self.task_handle(task);
+            let task = self.current_handle();
             let word = (handle.bits, handle.generation);
             self.ghosts.note(ASX_GHOST_BORROW_ACROSS_POLL, 0, word, task);
         }

@@ -334,7 +334,8 @@ export! {
         |core| {
             let made = core.region_alloc(AsxRuntime::of(rt)?, id, size, align);
             if let Err(status @ (Status::RegionClosed | Status::StaleHandle)) = made {
-                let (handle, by) = ((region.bits, region.generation), core.current_handle());
+                let handle = (region.bits, region.generation);
+                let by = core.current_handle();
                 core.ghosts.note(ASX_GHOST_STORAGE, status.number(), handle, by);
             }
             out.set(made?);

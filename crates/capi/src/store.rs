@@ -53,7 +53,8 @@ impl Block {
         let slots = capacity.checked_add(1).and_then(|slots| u32::try_from(slots).ok());
         let slots = slots.ok_or(Status::ResourceExhausted)?;
         let size = element.checked_mul(slots as usize).ok_or(Status::ResourceExhausted)?;
-        let (mut bytes, mut free) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
+        let mut free = Vec::new();
         bytes.try_reserve_exact(size).map_err(|_| Status::ResourceExhausted)?;
         free.try_reserve_exact(slots as usize).map_err(|_| Status::ResourceExhausted)?;
         Ok(Block { element, slots, made: 0, bytes, free })

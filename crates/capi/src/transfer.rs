@@ -154,7 +154,8 @@ export! {
         let given = guard::prefix(certificate, size_of::<AsxTransfer>(), 4096)?;
 
         |core| {
-            let (given, last) = (given.over(AsxTransfer::NONE), core.transfer);
+            let given = given.over(AsxTransfer::NONE);
+            let last = core.transfer;
             guard::ensure(given.epoch > 0 && given.reserved == 0)?;
             if given.epoch != last.epoch {
                 return Err(Status::StaleHandle);
@@ -198,7 +199,8 @@ mod tests {
 
             #[test]
             fn nobody_is_the_owner_by_halves() {
-                let (one, other) = (1_u64 << 32 | 2, 3_u64 << 32 | 4);
+                let one = 1_u64 << 32 | 2;
+                let other = 3_u64 << 32 | 4;
                 let owner = Owner::new(one);
                 let mixed = [1_u64 << 32 | 4, 3 << 32 | 2];
                 let is_mixed = || mixed.iter().any(|mixed| owner.is(*mixed));

@@ -16,7 +16,8 @@ pub(crate) struct Packed<const N: usize>([u8; N]);
 impl<const N: usize> Packed<N> {
     pub(crate) const fn new(words: &[&str]) -> Packed<N> {
         let mut bytes = [0; N];
-        let (mut word, mut at) = (0, 0);
+        let mut word = 0;
+        let mut at = 0;
         while word < words.len() {
             let from = words[word].as_bytes();
             let mut next = 0;
@@ -49,7 +50,8 @@ pub(crate) fn nth_of(mut rest: &[u8], n: usize) -> Option<&CStr> {
 
 /// The bytes that words take.
 pub(crate) const fn size(words: &[&str]) -> usize {
-    let (mut word, mut size) = (0, 0);
+    let mut word = 0;
+    let mut size = 0;
     while word < words.len() {
         size += words[word].len() + 1;
         word += 1;
@@ -118,7 +120,8 @@ const GROUPS: [&[&str]; 8] =
     [&REGION, &TASK, &OBLIGATION, &SEVERITY, &KIND, &PHASE, &LANE, &EXHAUSTIBLE];
 
 const COUNT: usize = {
-    let (mut group, mut count) = (0, 0);
+    let mut group = 0;
+    let mut count = 0;
     while group < GROUPS.len() {
         count += GROUPS[group].len();
         group += 1;
@@ -129,7 +132,8 @@ const COUNT: usize = {
 /// Every word; those that several enums share are found at their first place.
 const ALL_WORDS: [&str; COUNT] = {
     let mut words = [""; COUNT];
-    let (mut group, mut at) = (0, 0);
+    let mut group = 0;
+    let mut at = 0;
     while group < GROUPS.len() {
         let mut next = 0;
         while next < GROUPS[group].len() {

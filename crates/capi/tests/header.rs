@@ -142,7 +142,8 @@ fn item<'a>(line: &str, lines: &mut impl Iterator<Item = &'a str>) -> Option<Wha
     }
     if line.starts_with("pub struct Asx") && !line.contains("AsxRuntime") {
         let name = line.split([' ', '{']).nth(2).unwrap();
-        let (mut fields, mut docs) = (Vec::new(), Vec::new());
+        let mut fields = Vec::new();
+        let mut docs = Vec::new();
         for line in lines.by_ref().map(str::trim).take_while(|line| *line != "}") {
             match line.strip_prefix("/// ") {
                 Some(doc) => docs.push(doc.to_owned()),

@@ -113,6 +113,7 @@ impl BodyRunner {
     fn run(&mut self, step: &ScriptStep, host: &mut dyn TaskOps) -> Option<BodyEnd> {
         match &step.op {
             Op::Work { polls } => return self.wait(*polls, true, host),
+            Op::Yield => return self.wait(1, true, host),
             Op::Park => return self.wait(1, false, host),
             Op::Done => return Some(self.done()),
             Op::Fail { message } => {

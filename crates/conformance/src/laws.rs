@@ -1,11 +1,12 @@
 //! Answers to pure questions: straight from the kernel's laws, on every host.
 
 use crate::host::Reply;
-use crate::scenario::{End, Law, Seen, Why};
+use crate::parse::words::{OneOrMore, Word};
+use crate::scenario::{End, JoinOrder, Law, Seen, Why};
 use crate::value::Value;
 use asx_kernel::arena::Key;
 use asx_kernel::budget::{Budget, Exhausted};
-use asx_kernel::cancel::{Phase, Reason, Witness};
+use asx_kernel::cancel::{Kind, Phase, Reason, Witness};
 use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::lanes::{
     Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, steal_order,
@@ -19,9 +20,9 @@ use std::sync::Arc;
 /// The answer; `seed` is the run's.
 pub fn answer(law: &Law, seed: u64) -> Reply {
     match law {
-        Law::JoinOutcomes { of, right } => join(of, *right),
+        Law::JoinOutcomes { of, fold } => join(of, *fold),
         Law::Strengthen { reasons } => strengthen(reasons),
-        Law::KindInfo { kind } => Reply::ok()
+        Law::KindInfo { kind: Word(kind) } => Reply::ok()
             .with("severity", kind.severity())
             .with("polls", kind.cleanup().polls)
             .with("priority", kind.cleanup().priority)
@@ -55,16 +56,16 @@ pub fn answer(law: &Law, seed: u64) -> Reply {
         Law::ObligationMove { from, to } => pairs(from, to, |from, to| from.check(to)),
         Law::PhaseMove { from, to } => pairs(from, to, phase_move),
         Law::ValidateWitness { prev, next } => witness(prev).validate(&witness(next)).into(),
-        Law::Rng { seed: own, worker, count } => {
+        Law::Rng { seed: own, worker, values } => {
             let mut rng = DetRng::new(own.unwrap_or(seed), *worker);
-            let values = (0..*count).map(|_| rng.next_u64().into()).collect();
+            let values = values.iter().map(|_| rng.next_u64().into()).collect();
             Reply::ok().with("values", Value::List(values))
         }
         Law::StealOrder { seed: own, worker, workers } => {
             steal_scan(own.unwrap_or(seed), *worker, *workers)
         }
         Law::Decide { pending, suggestion, limit, history } => {
-            decide(pending, *suggestion, *limit, history)
+            decide(pending, suggestion.0, *limit, history)
         }
         Law::Certificates { left, right } => {
             let equal = certificate(left).witness_hash() == certificate(right).witness_hash();
@@ -93,10 +94,10 @@ fn region() -> RegionId {
     RegionId(Key { generation: 1, index: 0 })
 }
 
-fn reason(why: &Why) -> Reason {
-    let reason = Reason::new(why.kind, region(), why.at);
-    match &why.message {
-        Some(message) => reason.with_message(message.as_str()),
+fn reason(kind: Kind, at: Time, message: Option<&str>) -> Reason {
+    let reason = Reason::new(kind, region(), at);
+    match message {
+        Some(message) => reason.with_message(message),
         None => reason,
     }
 }
@@ -105,18 +106,21 @@ type Joined = Outcome<(), Option<Arc<str>>>;
 
 fn outcome(end: &End) -> Joined {
     use asx_kernel::outcome::Severity;
-    let message = end.why.message.as_deref().map(Arc::from);
-    match end.severity {
+    let text = end.message.as_deref();
+    let message = text.map(Arc::from);
+    match end.severity.0 {
         Severity::Ok => Ok(()),
         Severity::Err => Err(Stop::Err(message)),
-        Severity::Cancelled => Err(Stop::Cancelled(reason(&end.why))),
+        Severity::Cancelled => {
+            Err(Stop::Cancelled(reason(end.kind.map_or(Kind::User, |kind| kind.0), end.at, text)))
+        }
         Severity::Panicked => Err(Stop::Panicked(message.unwrap_or_else(|| "".into()))),
     }
 }
 
-fn join(of: &[End], right: bool) -> Reply {
+fn join(of: &[End], fold: JoinOrder) -> Reply {
     let mut ends = of.iter().map(outcome);
-    let joined = if right {
+    let joined = if fold == JoinOrder::Right {
         ends.rev().reduce(|right, left| left.join(right))
     } else {
         ends.by_ref().reduce(Joined::join)
@@ -137,11 +141,13 @@ fn join(of: &[End], right: bool) -> Reply {
 
 fn strengthen(reasons: &[Why]) -> Reply {
     let Some((first, rest)) = reasons.split_first() else { return Status::InvalidArgument.into() };
-    let (mut kept, mut winner) = (reason(first), 0u64);
-    let mut cleanup = first.kind.cleanup();
+    let of = |why: &Why| reason(why.kind.0, why.at, why.message.as_deref());
+    let mut kept = of(first);
+    let mut winner = 0u64;
+    let mut cleanup = first.kind.0.cleanup();
     for (index, why) in rest.iter().enumerate() {
-        let new = reason(why);
-        cleanup = cleanup.combine(why.kind.cleanup());
+        let new = of(why);
+        cleanup = cleanup.combine(why.kind.0.cleanup());
         if kept.weaker_than(&new) {
             winner = index as u64 + 1;
         }
@@ -159,18 +165,19 @@ fn strengthen(reasons: &[Why]) -> Reply {
 
 /// Tries every pair; all must answer the same.
 fn pairs<T: Copy + core::fmt::Debug>(
-    from: &[T],
-    to: &[T],
+    OneOrMore(from): &OneOrMore<T>,
+    OneOrMore(to): &OneOrMore<T>,
     check: impl Fn(T, T) -> Result<(), Status>,
 ) -> Reply {
     let mut first: Option<(T, T, Reply)> = None;
-    for &from in from {
-        for &to in to {
+    for &Word(from) in from {
+        for &Word(to) in to {
             let reply = Reply::from(check(from, to));
             match &first {
                 None => first = Some((from, to, reply)),
                 Some((a, b, one)) if *one != reply => {
-                    let (one, two) = (one.status.name(), reply.status.name());
+                    let one = one.status.name();
+                    let two = reply.status.name();
                     let note = format!("{a:?} -> {b:?} answers {one}, {from:?} -> {to:?} {two}");
                     return Reply::status(Status::Internal).note(note);
                 }
@@ -183,9 +190,7 @@ fn pairs<T: Copy + core::fmt::Debug>(
 
 /// The law of phases is that of witnesses: rank never decreases.
 fn phase_move(from: Phase, to: Phase) -> Result<(), Status> {
-    let seen = |phase| {
-        witness(&Seen { task: 1, region: 0, epoch: 1, phase, kind: asx_kernel::cancel::Kind::User })
-    };
+    let seen = |phase| witness(&Seen { phase: Word(phase), ..Seen::default() });
     seen(from).validate(&seen(to)).map_err(|_| Status::InvalidTransition)
 }
 
@@ -196,8 +201,8 @@ fn witness(seen: &Seen) -> Witness {
         task: TaskId(key(seen.task)),
         region,
         epoch: seen.epoch,
-        phase: seen.phase,
-        reason: Reason::new(seen.kind, region, Time::ZERO),
+        phase: seen.phase.0,
+        reason: Reason::new(seen.kind.0, region, Time::ZERO),
     }
 }
 
@@ -209,17 +214,23 @@ fn steal_scan(seed: u64, worker: usize, workers: usize) -> Reply {
 
 const EVERYTHING: Pending = Pending { cancel: true, timed: true, ready: true };
 
-fn pending(lanes: &[Lane]) -> Pending {
-    let has = |lane| lanes.contains(&lane);
+fn pending(lanes: &[Word<Lane>]) -> Pending {
+    let has = |lane| lanes.contains(&Word(lane));
     Pending { cancel: has(Lane::Cancel), timed: has(Lane::Timed), ready: has(Lane::Ready) }
 }
 
-fn decide(lanes: &[Lane], suggestion: Suggestion, limit: u32, history: &[Lane]) -> Reply {
+fn decide(
+    lanes: &[Word<Lane>],
+    suggestion: Suggestion,
+    limit: u32,
+    history: &[Word<Lane>],
+) -> Reply {
     let mut fairness =
         Fairness::new(FairnessConfig { cancel_streak_limit: limit, ..FairnessConfig::default() });
     let effective = fairness.limit(suggestion);
     for lane in history {
-        let verdict = asx_kernel::lanes::Verdict { lane: *lane, fallback: false, limit: effective };
+        let verdict =
+            asx_kernel::lanes::Verdict { lane: lane.0, fallback: false, limit: effective };
         fairness.record(verdict, EVERYTHING);
     }
     let verdict = fairness.decide(pending(lanes), suggestion);
@@ -229,12 +240,13 @@ fn decide(lanes: &[Lane], suggestion: Suggestion, limit: u32, history: &[Lane]) 
         .with("effective_limit", effective)
 }
 
-fn certificate(lanes: &[Lane]) -> Certificate {
+fn certificate(lanes: &[Word<Lane>]) -> Certificate {
     let mut fairness = Fairness::new(FairnessConfig::default());
     let mut certificate = Certificate::default();
     for lane in lanes {
-        let (limit, base) = (fairness.limit(Suggestion::NoPreference), fairness.base_limit());
-        let verdict = asx_kernel::lanes::Verdict { lane: *lane, fallback: false, limit };
+        let limit = fairness.limit(Suggestion::NoPreference);
+        let base = fairness.base_limit();
+        let verdict = asx_kernel::lanes::Verdict { lane: lane.0, fallback: false, limit };
         certificate.record(verdict, fairness.streak(), base, EVERYTHING);
         fairness.record(verdict, EVERYTHING);
     }

@@ -9,10 +9,13 @@
 //!                                    task polled -> BodyRunner -> TaskOps::poll_op -> Reply
 //! ```
 
+mod api;
 pub mod body;
+mod book;
 pub mod c;
 pub mod corpus;
 pub mod host;
+mod interpreter;
 pub mod laws;
 pub mod model;
 pub mod names;

@@ -1,7 +1,7 @@
 //! Event patterns: `kind key=value ...`, all words must match.
 
 use crate::host::{HostEvent, Ordinals};
-use crate::parse::words;
+use crate::parse::span;
 use asx_kernel::journal::{Event, Field};
 use core::fmt;
 
@@ -128,7 +128,7 @@ fn equal(key: &str, wanted: &str, got: Option<&str>, names: &Ordinals) -> bool {
         return names.is_called(kind, ordinal, wanted);
     }
     let instant = matches!(key, "time" | "deadline");
-    instant && words::span(wanted).is_ok_and(|span| got == span.to_string())
+    instant && span(wanted).is_ok_and(|span| got == span.to_string())
 }
 
 impl fmt::Display for Pattern {

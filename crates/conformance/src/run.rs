@@ -66,7 +66,8 @@ pub fn run_seeds(host: &mut dyn Host, scenario: &Arc<Scenario>, seeds: &[u64]) -
     if skipped.is_none() {
         runs.extend(seeds.iter().map(|seed| run_seed(host, scenario, *seed)));
     }
-    let (id, file) = (scenario.id.clone(), scenario.file.clone());
+    let id = scenario.id.clone();
+    let file = scenario.file.clone();
     Report { id, file, host: host.name(), runs, skipped }
 }
 
@@ -93,8 +94,11 @@ pub fn run_against<S: Source>(
     mut monitor: Monitor<S>,
 ) -> Result<Replayed, Parted> {
     host.start(scenario, seed);
-    let (mut next, mut parted, mut failures) = (0, Ok(()), Vec::new());
-    let (mut ops, mut due) = (0, 0);
+    let mut next = 0;
+    let mut parted = Ok(());
+    let mut failures = Vec::new();
+    let mut ops = 0;
+    let mut due = 0;
     let mut look = |record: &Record| {
         let new = record.events.partition_point(|event| event.seq < next);
         next = record.events.last().map_or(next, |event| event.seq + 1);
@@ -276,7 +280,8 @@ fn judge(
         }
     }
     if let Some(order) = of_seed(&expect.orders, scenario, seed) {
-        let (expected, got) = (order.join(", "), dispatched(record).join(", "));
+        let expected = order.join(", ");
+        let got = dispatched(record).join(", ");
         if expected != got {
             failures.push(Failure::new(expect.line, "order of dispatch", expected, got));
         }
@@ -341,7 +346,8 @@ fn dispatched(record: &Record) -> Vec<String> {
 fn fingerprint(expect: &Expect, scenario: &Scenario, seed: u64, digest: u64) -> Option<Failure> {
     let expected = of_seed(&expect.fingerprints, scenario, seed)?;
     (*expected != digest).then(|| {
-        let (expected, got) = (format!("{expected:016x}"), format!("{digest:016x}"));
+        let expected = format!("{expected:016x}");
+        let got = format!("{digest:016x}");
         Failure::new(expect.line, "fingerprint", expected, got)
     })
 }
@@ -359,7 +365,8 @@ fn diverged(scenario: &Scenario, first: &Record, second: &Record) -> Option<Fail
             Some(Failure::new(line, "DETERMINISM_VIOLATION", shown(first, at), shown(second, at)))
         }
         None if first.digest != second.digest => {
-            let (first, second) = (first.digest, second.digest);
+            let first = first.digest;
+            let second = second.digest;
             Some(Failure::new(
                 line,
                 "DETERMINISM_VIOLATION",

@@ -7,8 +7,6 @@
 
 use crate::scenario::{Browser, Settings, Timers};
 use asx_kernel::digest::Digest;
-use asx_kernel::journal::WhenFull;
-use asx_kernel::lanes::TieBreak;
 use core::fmt::{Display, Write as _};
 use core::time::Duration;
 use toml::de::DeValue;
@@ -42,7 +40,8 @@ fn encode_config(config: &Settings, put: &mut dyn FnMut(&str, &dyn Display)) {
         workers,
         tie_break,
         cancel_streak_limit,
-        chain,
+        chain_depth,
+        chain_bytes,
         journal_capacity,
         when_full,
         limits,
@@ -50,36 +49,42 @@ fn encode_config(config: &Settings, put: &mut dyn FnMut(&str, &dyn Display)) {
         browser,
     } = config;
     put("workers", workers);
-    put(
-        "tie_break",
-        &match tie_break {
-            TieBreak::Fifo => "fifo",
-            TieBreak::Seeded => "seeded",
-            TieBreak::TaskKey => "task_key",
-        },
-    );
+    put("tie_break", &tie_break.name());
     put("cancel_streak_limit", cancel_streak_limit);
-    put("chain_depth", &chain.0);
-    put("chain_bytes", &chain.1);
+    put("chain_depth", chain_depth);
+    put("chain_bytes", chain_bytes);
     put("journal_capacity", journal_capacity);
-    let refuses = *when_full == WhenFull::Refuse;
-    put("journal_when_full", &if refuses { "refuse" } else { "overwrite" });
+    put("journal_when_full", &when_full.name());
+    let limits = [
+        ("cancel_queue", limits.cancel_queue),
+        ("channels", limits.channels),
+        ("memory", limits.memory),
+        ("obligations", limits.obligations),
+        ("ready_queue", limits.ready_queue),
+        ("regions", limits.regions),
+        ("tasks", limits.tasks),
+        ("timed_queue", limits.timed_queue),
+    ];
     for (name, limit) in limits {
-        put(&format!("limits.{name}"), limit);
+        if let Some(limit) = limit {
+            put(&format!("limits.{name}"), &limit);
+        }
     }
+    let coalesce = timers.coalesce();
     let Timers {
         max_wheel_duration,
         max_timer_duration,
         limit,
-        coalesce,
+        coalesce_window: _,
+        coalesce_min: _,
         first_id,
         first_generation,
     } = timers;
     put("timers.max_wheel_duration", &maybe(max_wheel_duration.map(nanos)));
     put("timers.max_timer_duration", &maybe(max_timer_duration.map(nanos)));
     put("timers.limit", &maybe(*limit));
-    put("timers.coalesce_window", &maybe(coalesce.map(|(window, _)| nanos(window))));
-    put("timers.coalesce_min", &maybe(coalesce.map(|(_, min)| min)));
+    put("timers.coalesce_window", &maybe(coalesce.as_ref().map(|together| nanos(together.window))));
+    put("timers.coalesce_min", &maybe(coalesce.map(|together| together.min_group_size)));
     put("timers.first_id", &maybe(*first_id));
     put("timers.first_generation", &maybe(*first_generation));
     let Some(browser) = browser else { return };

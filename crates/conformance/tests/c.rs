@@ -33,8 +33,10 @@ fn the_automotive_profile_runs_the_same_corpus() {
 }
 
 fn is_the_models(host: &str) {
-    let (mut c, mut model) = (C::named(host).unwrap(), Model::new());
-    let (mut passed, mut skipped) = (0, BTreeMap::<String, usize>::new());
+    let mut c = C::named(host).unwrap();
+    let mut model = Model::new();
+    let mut passed = 0;
+    let mut skipped = BTreeMap::<String, usize>::new();
     let mut wrong = Vec::new();
     for scenario in scenarios() {
         let ours = run_scenario(&mut c, &scenario);

@@ -29,8 +29,8 @@ fn every_fixture_passes_on_the_model_and_twice_the_same() {
     let mut model = Model::new();
     let mut wrong = Vec::new();
     for (_, scenario) in scenarios() {
-        let (first, second) =
-            (run_scenario(&mut model, &scenario), run_scenario(&mut model, &scenario));
+        let first = run_scenario(&mut model, &scenario);
+        let second = run_scenario(&mut model, &scenario);
         assert_eq!(first.runs.len(), scenario.seeds.len());
         wrong.extend(failures(&first));
         for (a, b) in first.runs.iter().zip(&second.runs) {

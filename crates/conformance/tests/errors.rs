@@ -97,7 +97,10 @@ const WRONG: &[(&str, &str)] = &[
         "steps = [{ op = \"strengthen\", reasons = [] }]",
         "f.toml:5: reasons: expected a list with at least one item",
     ),
-    ("steps = [{ op = \"meet\", of = [{ poll = 1 }] }]", "`poll` is none of them"),
+    (
+        "steps = [{ op = \"meet\", of = [{ poll = 1 }] }]",
+        "f.toml:5: poll: a budget has no such key (did you mean `polls`?)",
+    ),
     (
         "steps = [{ op = \"consume\", budget = \"ZERO\" }]",
         "op \"consume\" needs one of `polls` and `cost`",
@@ -249,7 +252,8 @@ fn any_damage_to_a_good_file_is_read_without_a_panic() {
         let file = &files[rng.below(files.len())];
         let mut bytes = file.text.clone().into_bytes();
         for _ in 0..=rng.below(4) {
-            let (at, other) = (rng.below(bytes.len()), rng.below(bytes.len()));
+            let at = rng.below(bytes.len());
+            let other = rng.below(bytes.len());
             match rng.below(3) {
                 0 => bytes[at] = rng.below(128) as u8,
                 1 => drop(bytes.remove(at)),

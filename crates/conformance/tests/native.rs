@@ -35,7 +35,8 @@ fn every_fixture_the_runtime_can_express_passes_on_workers_of_the_lab() {
 /// `lacks`: why it cannot run one that the other can.
 fn every_fixture_passes(mut native: Native, count: usize, lacks: Option<&str>) {
     let mut wrong = Vec::new();
-    let (mut passed, mut skipped) = (0, BTreeMap::<String, usize>::new());
+    let mut passed = 0;
+    let mut skipped = BTreeMap::<String, usize>::new();
     for scenario in scenarios() {
         let report = run_scenario(&mut native, &scenario);
         match &report.skipped {
@@ -61,7 +62,9 @@ fn every_fixture_passes(mut native: Native, count: usize, lacks: Option<&str>) {
 
 #[test]
 fn every_journal_of_the_runtime_is_equal_to_the_models_line_by_line() {
-    let (mut native, mut lab, mut model) = (Native::new(), Native::in_lab(), Model::new());
+    let mut native = Native::new();
+    let mut lab = Native::in_lab();
+    let mut model = Model::new();
     for scenario in scenarios() {
         let theirs = run_scenario(&mut model, &scenario);
         for host in [&mut native, &mut lab] {

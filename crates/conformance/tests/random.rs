@@ -33,7 +33,8 @@ impl Draw {
     /// An op of a body; `deep` ones are in a shield or a loop. `own`: it has this receiver.
     fn body_op(&mut self, deep: bool, own: Option<&str>) -> String {
         let channel = self.one_of(&["c", "d", "s"]);
-        let (n, name) = (self.below(4), self.name());
+        let n = self.below(4);
+        let name = self.name();
         match self.below(if deep { 15 } else { 20 }) {
             0 | 1 => r#"{ op = "yield" }"#.to_owned(),
             2 => r#"{ op = "checkpoint" }"#.to_owned(),
@@ -74,14 +75,16 @@ impl Draw {
 
     /// An op of the script. `tasks` are those spawned so far.
     fn step(&mut self, tasks: &mut Vec<String>) -> String {
-        let (n, region) = (self.below(6), self.one_of(&REGIONS));
+        let n = self.below(6);
+        let region = self.one_of(&REGIONS);
         let some_task = |draw: &mut Self, tasks: &Vec<String>| match tasks.is_empty() {
             true => None,
             false => Some(tasks[draw.below(tasks.len())].clone()),
         };
         match self.below(24) {
             0..=5 => {
-                let (name, task) = (self.name(), self.below(5));
+                let name = self.name();
+                let task = self.below(5);
                 tasks.push(name.clone());
                 let budget = match self.below(8) {
                     0 => format!(", deadline = \"{n}ms\""),
@@ -113,7 +116,8 @@ impl Draw {
                 format!(r#"{{ op = "arm", timer = "{name}", after = "{n}ms", in = "{region}" }}"#)
             }
             15 => {
-                let (name, task) = (self.name(), self.below(5));
+                let name = self.name();
+                let task = self.below(5);
                 format!(
                     r#"{{ op = "defer", region = "{region}", task = "t{task}", as = "{name}" }}"#
                 )
@@ -137,7 +141,8 @@ impl Draw {
                     format!(r#"{{ op = "oblige", obligation = "{name}", in = "{region}" }}"#)
                 }
                 0 => {
-                    let (kind, region) = (self.one_of(&KINDS), self.one_of(&REGIONS[1..]));
+                    let kind = self.one_of(&KINDS);
+                    let region = self.one_of(&REGIONS[1..]);
                     format!(r#"{{ op = "close", region = "{region}", kind = "{kind}" }}"#)
                 }
                 1 => format!(r#"{{ op = "end", region = "{}" }}"#, self.one_of(&REGIONS[1..])),
@@ -159,7 +164,8 @@ impl Draw {
              {{ op = \"channel\", as = \"d\", capacity = 2 }},\n\
              {{ op = \"channel\", as = \"s\", capacity = 2, in = \"q\" }},\n]"
         );
-        let (workers, seeded) = (1 + self.below(3), self.below(2) == 0);
+        let workers = 1 + self.below(3);
+        let seeded = self.below(2) == 0;
         let config = format!(
             "[config]\nworkers = {workers}\ntie_break = \"{}\"\ncancel_streak_limit = {}\n",
             if seeded { "seeded" } else { "fifo" },
@@ -193,7 +199,8 @@ impl Draw {
         let receivers = ["c", "d", "s"].map(|channel| (format!("rx{channel}"), Some(channel)));
         let others = (0..5).map(|task| (format!("t{task}"), None));
         for (task, own) in others.chain(receivers) {
-            let (body, on_cancel) = (self.body(5, false, own), self.body(2, true, own));
+            let body = self.body(5, false, own);
+            let on_cancel = self.body(2, true, own);
             let _ = writeln!(text, "[tasks.{task}]\nbody = [{body}]\non_cancel = [{on_cancel}]");
         }
         text
@@ -212,7 +219,9 @@ fn journal(run: &SeedRun) -> Vec<String> {
 
 #[test]
 fn the_same_steps_on_every_host() {
-    let (mut model, mut native, mut lab) = (Model::new(), Native::new(), Native::in_lab());
+    let mut model = Model::new();
+    let mut native = Native::new();
+    let mut lab = Native::in_lab();
     let count = std::env::var("ASX_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
     for seed in 0..count {
         let text = Draw { rng: DetRng::new(seed, 0), names: 0 }.scenario();
@@ -226,7 +235,8 @@ fn the_same_steps_on_every_host() {
             if host.name() == "native" && scenario.config.workers > 1 {
                 continue;
             }
-            let (says, ours) = (&report.runs[0].failures, journal(&report.runs[0]));
+            let says = &report.runs[0].failures;
+            let ours = journal(&report.runs[0]);
             let at = theirs.iter().zip(&ours).position(|(a, b)| a != b);
             let at = at.unwrap_or(theirs.len().min(ours.len()));
             let show = |journal: &[String]| {

@@ -11,7 +11,8 @@ fn trace(codec: Codec, host: &str, id: &str, workers: usize, record: &Record) ->
     for event in &record.events {
         writer.write(&(*event).into()).unwrap();
     }
-    let (recorded, digest) = (record.recorded, record.digest);
+    let recorded = record.recorded;
+    let digest = record.digest;
     let lost = recorded - record.events.len() as u64;
     writer.write(&End { recorded, lost, digest, choices: 0 }.into()).unwrap();
     writer.finish().unwrap()

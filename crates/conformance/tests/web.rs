@@ -26,7 +26,8 @@ fn failures(report: &Report) -> Vec<String> {
 fn every_fixture_a_page_can_express_passes_there() {
     let mut web = Native::in_page();
     let mut wrong = Vec::new();
-    let (mut passed, mut skipped) = (0, BTreeMap::<String, usize>::new());
+    let mut passed = 0;
+    let mut skipped = BTreeMap::<String, usize>::new();
     for scenario in scenarios() {
         let report = run_scenario(&mut web, &scenario);
         match &report.skipped {
@@ -51,7 +52,8 @@ fn every_fixture_a_page_can_express_passes_there() {
 
 #[test]
 fn every_journal_of_a_page_is_equal_to_the_models_line_by_line() {
-    let (mut web, mut model) = (Native::in_page(), Model::new());
+    let mut web = Native::in_page();
+    let mut model = Model::new();
     for scenario in scenarios() {
         let ours = run_scenario(&mut web, &scenario);
         if ours.skipped.is_some() {

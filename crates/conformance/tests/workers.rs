@@ -4,6 +4,7 @@ use asx_conformance::{Host, Model, Native, Record, Scenario, corpus, parse_str};
 use asx_kernel::cancel::Kind;
 use asx_kernel::journal::{Event, EventKind};
 use asx_native::Runtime;
+use asx_runtime::channel::ChannelExt;
 use asx_runtime::{Cancelled, Cx, Policy, Scope, channel};
 use asx_trace::{Codec, Header, Reader, Writer, refine, verify};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,8 @@ struct Ends {
 }
 
 fn ends(record: &Record) -> Ends {
-    let (mut phases, mut obligations) = (BTreeMap::new(), BTreeMap::new());
+    let mut phases = BTreeMap::new();
+    let mut obligations = BTreeMap::new();
     for event in &record.events {
         match event.kind {
             EventKind::CancelWitness { phase, .. } => {

@@ -171,7 +171,8 @@ mod tests {
             let answers = [0; 3].map(|_| budget.begin_poll(&mut noticed));
             (answers, budget.poll_quota)
         };
-        let (polls, cost) = (Err(Exhausted::Polls), Err(Exhausted::Cost));
+        let polls = Err(Exhausted::Polls);
+        let cost = Err(Exhausted::Cost);
         assert_eq!(three(quotas(5, 1)), ([Ok(true); 3], 2));
         assert_eq!(three(quotas(5, 0)), ([cost, Ok(true), Ok(true)], 3), "no poll is taken for it");
         assert_eq!(three(quotas(1, 0)), ([cost, Ok(true), polls], 0));

@@ -34,7 +34,8 @@ pub struct TimerHeap<T> {
 impl<T> TimerHeap<T> {
     /// A heap without timers whose current time is `now`.
     pub fn new(config: WheelConfig, now: Time) -> Self {
-        let (timers, free) = (BTreeMap::new(), Vec::new());
+        let timers = BTreeMap::new();
+        let free = Vec::new();
         TimerHeap { config, now, timers, seq: 0, free, group_end: Time::ZERO }
     }
 

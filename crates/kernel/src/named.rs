@@ -123,29 +123,6 @@ macro_rules! settings {
     };
 }
 
-/// A structure written once: the constructor's arguments, then each field with what it is at
-/// first: the type's default if nothing is said.
-macro_rules! record {
-    ($(#[$attribute:meta])* $vis:vis struct $type:ident$(<$($param:ident),*>)? {
-        $(#[$new_doc:meta])* $new_vis:vis fn $new:ident $args:tt;
-        $($(#[$doc:meta])* $field_vis:vis $field:ident: $of:ty $(= $value:expr)?,)*
-    }) => {
-        $(#[$attribute])*
-        $vis struct $type$(<$($param),*>)? {
-            $($(#[$doc])* $field_vis $field: $of,)*
-        }
-
-        impl$(<$($param),*>)? $type$(<$($param),*>)? {
-            $(#[$new_doc])*
-            $new_vis fn $new $args -> Self {
-                $type { $($field: record!(@first $($value)?),)* }
-            }
-        }
-    };
-    (@first) => { Default::default() };
-    (@first $value:expr) => { $value };
-}
-
 /// Answers with what is wrong unless the condition holds.
 pub(crate) fn ensure<E>(holds: bool, otherwise: E) -> Result<(), E> {
     if holds { Ok(()) } else { Err(otherwise) }

@@ -41,7 +41,8 @@ fn sort_small(nodes: &mut [Node]) {
     while gap > 1 {
         gap = (gap * 5 / 11).max(1);
         for at in gap..nodes.len() {
-            let (node, mut hole) = (nodes[at], at);
+            let node = nodes[at];
+            let mut hole = at;
             while hole >= gap && node.key() < nodes[hole - gap].key() {
                 nodes[hole] = nodes[hole - gap];
                 hole -= gap;

@@ -234,7 +234,8 @@ mod tests {
     #[test]
     fn a_vector_does_what_a_tree_does_as_a_set() {
         let mut random = DetRng::new(1, 1);
-        let (mut ours, mut tree) = (Set::new(), BTreeSet::new());
+        let mut ours = Set::new();
+        let mut tree = BTreeSet::new();
         for _ in 0..20_000 {
             let key = random.next_u64() % KEYS;
             match random.next_u64() % 5 {
@@ -280,7 +281,8 @@ mod tests {
     #[test]
     fn a_vector_does_what_a_tree_does_as_a_map() {
         let mut random = DetRng::new(2, 1);
-        let (mut ours, mut tree) = (Map::default(), BTreeMap::new());
+        let mut ours = Map::default();
+        let mut tree = BTreeMap::new();
         for step in 0..20_000 {
             let key = random.next_u64() % KEYS;
             match random.next_u64() % 6 {
@@ -297,7 +299,8 @@ mod tests {
             assert_eq!(ours.first_key_value(), tree.first_key_value());
             assert!(ours.iter().eq(&tree));
             assert!(ours.keys().eq(tree.keys()) && ours.values().eq(tree.values()));
-            let (low, high) = (key / 2, key);
+            let low = key / 2;
+            let high = key;
             assert!(ours.range(low..=high).eq(tree.range(low..=high)));
         }
         let values: Vec<_> = ours.clone().into_values().collect();

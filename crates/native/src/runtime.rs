@@ -143,7 +143,8 @@ impl Builder {
     ///
     /// [`Limits::memory`] bounds an estimate that is the same on every host, not what the allocator
     /// gives: 256 bytes for a task or region that lives, 64 for an obligation or an armed timer,
-    /// and for a channel [of a scope](asx_runtime::Cx::channel) 256 and 64 for each slot.
+    /// and for a channel [of a scope](asx_runtime::channel::ChannelExt::channel) 256 and 64 for
+    /// each slot.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = Some(limits);
         self

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
 use asx_native::{Handle, Runtime};
-use asx_runtime::channel::ChannelError;
+use asx_runtime::channel::{ChannelError, ChannelExt};
 use asx_runtime::{AdmissionError, BoxFuture, Cancelled, Cx, Limits, Scope, SpawnError, Stop};
 
 #[derive(Debug, PartialEq)]

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
-use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use asx_runtime::net::{Direction, WaitSlot};
-use asx_runtime::{Cx, Operation};
+use asx_runtime::Cx;
+use asx_runtime::net::Direction;
 
-use crate::op::{Attempt, ReadInto, ReadIntoAll, WriteFrom, WriteFromAll, leave, poll_attempt};
+use crate::op::{Attempt, ReadInto, ReadIntoAll, Waiter, WriteFrom, WriteFromAll};
 use crate::split::{OverSocket, ReadSide, WriteSide};
 
 /// A stream, or half of one, with the context of the task that uses it.
@@ -32,59 +31,17 @@ use crate::split::{OverSocket, ReadSide, WriteSide};
 /// }
 /// ```
 pub struct Bound<S: OverSocket> {
-    // Before the stream: their operations leave its socket.
-    read: Side,
-    write: Side,
     cx: Cx,
     stream: S,
-}
-
-/// The operation in one direction, from one poll to the next.
-struct Side {
-    operation: Operation<'static>,
-    slot: WaitSlot,
-    /// Whether it has waited: then another one follows it.
-    waited: bool,
-    at: &'static Location<'static>,
-}
-
-impl Side {
-    #[track_caller]
-    fn new(cx: &Cx) -> Side {
-        Side {
-            operation: Operation::owned(cx.clone()),
-            slot: WaitSlot::default(),
-            waited: false,
-            at: Location::caller(),
-        }
-    }
-
-    fn poll<A: Attempt>(
-        &mut self,
-        stream: &impl OverSocket,
-        mut attempt: A,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<A::Output>> {
-        let Side { operation, slot, waited, .. } = self;
-        let polled = poll_attempt(operation, stream.socket(), slot, &mut attempt, context);
-        match &polled {
-            Poll::Pending => *waited = true,
-            // What has waited no longer does: a cancel need not wake it.
-            Poll::Ready(_) if *waited => {
-                let cx = operation.cx().clone();
-                *operation = Operation::owned(cx);
-                *waited = false;
-            }
-            Poll::Ready(_) => {}
-        }
-        polled.map_err(Into::into)
-    }
+    /// From one poll to the next, in each direction.
+    read: Waiter,
+    write: Waiter,
 }
 
 impl<S: OverSocket> Bound<S> {
     #[track_caller]
     pub(crate) fn new(stream: S, cx: &Cx) -> Bound<S> {
-        Bound { read: Side::new(cx), write: Side::new(cx), cx: cx.clone(), stream }
+        Bound { cx: cx.clone(), stream, read: Waiter::new(), write: Waiter::new() }
     }
 
     /// The context.
@@ -100,8 +57,8 @@ impl<S: OverSocket> Bound<S> {
 
 impl<S: OverSocket> Drop for Bound<S> {
     fn drop(&mut self) {
-        leave(self.stream.socket(), Direction::Read, &mut self.read.slot);
-        leave(self.stream.socket(), Direction::Write, &mut self.write.slot);
+        self.read.leave(self.stream.socket(), Direction::Read);
+        self.write.leave(self.stream.socket(), Direction::Write);
     }
 }
 
@@ -110,36 +67,27 @@ impl<S: OverSocket> fmt::Debug for Bound<S> {
         f.debug_struct("Bound")
             .field("task", &self.cx.id())
             .field("socket", self.stream.socket())
-            .field("at", &format_args!("{}", self.read.at))
             .finish()
     }
 }
 
-impl<S: ReadSide + Unpin> Bound<S> {
-    fn poll_read_into(
+impl<S: OverSocket> Bound<S> {
+    fn poll_read_side<A: Attempt>(
         &mut self,
         context: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        self.read.poll(&self.stream, ReadInto { buffer, short: S::SHORT }, context)
-    }
-}
-
-impl<S: WriteSide + Unpin> Bound<S> {
-    fn poll_write_from(
-        &mut self,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.write.poll(&self.stream, WriteFrom { buffer, short: S::SHORT }, context)
+        mut attempt: A,
+    ) -> Poll<io::Result<A::Output>> {
+        let Bound { cx, stream, read, .. } = self;
+        read.poll(cx, stream.socket(), &mut attempt, context).map_err(Into::into)
     }
 
-    fn poll_write_from_all(
+    fn poll_write_side<A: Attempt>(
         &mut self,
         context: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.write.poll(&self.stream, WriteFromAll { buffers, short: S::SHORT }, context)
+        mut attempt: A,
+    ) -> Poll<io::Result<A::Output>> {
+        let Bound { cx, stream, write, .. } = self;
+        write.poll(cx, stream.socket(), &mut attempt, context).map_err(Into::into)
     }
 
     /// The direction to the peer is ended; a peer that is gone need not be told.
@@ -157,7 +105,7 @@ impl<S: ReadSide + Unpin> futures_io::AsyncRead for Bound<S> {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_read_into(context, buffer)
+        self.poll_read_side(context, ReadInto { buffer, short: S::SHORT })
     }
 
     fn poll_read_vectored(
@@ -165,8 +113,7 @@ impl<S: ReadSide + Unpin> futures_io::AsyncRead for Bound<S> {
         context: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Bound { read, stream, .. } = &mut *self;
-        read.poll(stream, ReadIntoAll { buffers, short: S::SHORT }, context)
+        self.poll_read_side(context, ReadIntoAll { buffers, short: S::SHORT })
     }
 }
 
@@ -176,7 +123,7 @@ impl<S: WriteSide + Unpin> futures_io::AsyncWrite for Bound<S> {
         context: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_from(context, buffer)
+        self.poll_write_side(context, WriteFrom { buffer, short: S::SHORT })
     }
 
     fn poll_write_vectored(
@@ -184,7 +131,7 @@ impl<S: WriteSide + Unpin> futures_io::AsyncWrite for Bound<S> {
         context: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_from_all(context, buffers)
+        self.poll_write_side(context, WriteFromAll { buffers, short: S::SHORT })
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -203,7 +150,9 @@ impl<S: ReadSide + Unpin> tokio::io::AsyncRead for Bound<S> {
         context: &mut Context<'_>,
         buffer: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let count = std::task::ready!(self.poll_read_into(context, buffer.initialize_unfilled()))?;
+        let unfilled = buffer.initialize_unfilled();
+        let read = ReadInto { buffer: unfilled, short: S::SHORT };
+        let count = std::task::ready!(self.poll_read_side(context, read))?;
         buffer.advance(count);
         Poll::Ready(Ok(()))
     }
@@ -216,7 +165,7 @@ impl<S: WriteSide + Unpin> tokio::io::AsyncWrite for Bound<S> {
         context: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_from(context, buffer)
+        self.poll_write_side(context, WriteFrom { buffer, short: S::SHORT })
     }
 
     fn poll_write_vectored(
@@ -224,7 +173,7 @@ impl<S: WriteSide + Unpin> tokio::io::AsyncWrite for Bound<S> {
         context: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_from_all(context, buffers)
+        self.poll_write_side(context, WriteFromAll { buffers, short: S::SHORT })
     }
 
     fn is_write_vectored(&self) -> bool {

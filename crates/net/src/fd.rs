@@ -13,7 +13,6 @@ use asx_runtime::{CancelSafe, Cx, Operation};
 
 use crate::io::Result;
 use crate::lookup::network;
-use crate::op::leave;
 
 /// What a descriptor is to be ready for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,6 +175,13 @@ impl<T: AsFd> CancelSafe for Readiness<'_, T> {}
 impl<T: AsFd> fmt::Debug for Readiness<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Readiness").field("interest", &self.interest).finish_non_exhaustive()
+    }
+}
+
+/// The wait is over.
+fn leave(watch: &Arc<dyn Socket>, direction: Direction, slot: &mut WaitSlot) {
+    if slot.0 != 0 {
+        watch.leave(direction, slot);
     }
 }
 

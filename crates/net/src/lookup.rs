@@ -20,6 +20,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::thread;
 
 use asx_runtime::net::Net;
+use asx_runtime::operation::guard;
 use asx_runtime::{CancelSafe, Cx, Operation};
 
 use crate::io::Result;
@@ -326,7 +327,7 @@ impl Future for Lookup<'_> {
         }
         // A waker may run code of its own when it is dropped.
         drop(pool);
-        drop(replaced);
+        guard::drop_waker(replaced);
         self.operation.pending(context)
     }
 }
@@ -352,7 +353,7 @@ impl Drop for Lookup<'_> {
             unused = pool.flights.remove(&self.key);
         }
         drop(pool);
-        drop(waker);
+        guard::drop_waker(waker.map(|(_, waker)| waker));
         drop(unused);
     }
 }
@@ -387,8 +388,7 @@ fn serve() {
         drop(pool);
         if let Some(Flight { waiters, .. }) = flight {
             for (_, waker) in waiters {
-                // Code of somebody else's: its panic does not end the thread.
-                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+                guard::wake(waker);
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A [`SocketOp`] waits until its socket is worth a try in the direction of its [`Attempt`], and
 //! then makes it. Every poll begins with the steps that all operations have in common
-//! ([`Operation`]): a cancel ends it, the task's budget of operations is charged, and the context
+//! ([`asx_runtime::operation`]): a cancel ends it, the task's budget of operations is charged, and the context
 //! of another task is refused. Only then is the socket touched, and the attempt that succeeds ends
 //! the poll: an operation that was cancelled or dropped has consumed nothing.
 //!
@@ -13,12 +13,14 @@ use std::future::Future;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::marker::PhantomData;
 use std::net::SocketAddr;
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use asx_runtime::net::{Address, Direction, Socket, WaitSlot};
-use asx_runtime::{CancelSafe, Cx, Operation};
+use asx_runtime::operation::{Registration, Wait};
+use asx_runtime::{CancelSafe, Cx};
 
 use crate::io::Result;
 
@@ -78,16 +80,16 @@ impl<T> Attempted<T> {
 /// An operation of a task on a socket; see the [module](self).
 #[must_use = "futures do nothing unless awaited"]
 pub struct SocketOp<'a, A: Attempt> {
-    operation: Operation<'a>,
+    cx: &'a Cx,
     socket: &'a Arc<dyn Socket>,
-    slot: WaitSlot,
+    waiter: Waiter,
     attempt: A,
 }
 
 impl<'a, A: Attempt> SocketOp<'a, A> {
     #[track_caller]
     pub(crate) fn new(cx: &'a Cx, socket: &'a Arc<dyn Socket>, attempt: A) -> Self {
-        SocketOp { operation: Operation::new(cx), socket, slot: WaitSlot::default(), attempt }
+        SocketOp { cx, socket, waiter: Waiter::new(), attempt }
     }
 }
 
@@ -95,14 +97,14 @@ impl<A: Attempt> Future for SocketOp<'_, A> {
     type Output = Result<A::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let SocketOp { operation, socket, slot, attempt } = &mut *self;
-        poll_attempt(operation, socket, slot, attempt, context)
+        let SocketOp { cx, socket, waiter, attempt } = &mut *self;
+        waiter.poll(cx, socket, attempt, context)
     }
 }
 
 impl<A: Attempt> Drop for SocketOp<'_, A> {
     fn drop(&mut self) {
-        leave(self.socket, A::DIRECTION, &mut self.slot);
+        self.waiter.leave(self.socket, A::DIRECTION);
     }
 }
 
@@ -118,46 +120,79 @@ impl<A: Attempt> fmt::Debug for SocketOp<'_, A> {
     }
 }
 
-/// One poll of an operation: of a [`SocketOp`], or of a stream that keeps the parts of one itself.
-pub(crate) fn poll_attempt<A: Attempt>(
-    operation: &mut Operation<'_>,
-    socket: &Arc<dyn Socket>,
-    slot: &mut WaitSlot,
-    attempt: &mut A,
-    context: &mut Context<'_>,
-) -> Poll<Result<A::Output>> {
-    if let Err(cancelled) = ready!(operation.poll_proceed(context)) {
-        leave(socket, A::DIRECTION, slot);
-        return Poll::Ready(Err(cancelled.into()));
-    }
-    let answer = loop {
-        let seen = match socket.poll_ready(A::DIRECTION, slot, context.waker()) {
-            Poll::Ready(Ok(seen)) => seen,
-            Poll::Ready(Err(error)) => break Err(error),
-            Poll::Pending => return operation.pending(context),
-        };
-        match attempt.attempt(socket) {
-            Ok(Attempted { output, exhausted }) => {
-                if exhausted {
-                    socket.clear_ready(A::DIRECTION, seen);
-                }
-                break Ok(output);
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                socket.clear_ready(A::DIRECTION, seen);
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => break Err(error),
-        }
-    };
-    leave(socket, A::DIRECTION, slot);
-    Poll::Ready(answer.map_err(Into::into))
+/// How an operation waits: of a [`SocketOp`], or of a stream that is bound to a context.
+pub(crate) struct Waiter {
+    /// With the task, for its cancel.
+    registration: Registration,
+    /// At the socket.
+    slot: WaitSlot,
+    /// Dumps name this line.
+    at: &'static Location<'static>,
 }
 
-/// An operation waits no longer.
-pub(crate) fn leave(socket: &Arc<dyn Socket>, direction: Direction, slot: &mut WaitSlot) {
-    if slot.0 != 0 {
-        socket.leave(direction, slot);
+impl Waiter {
+    #[track_caller]
+    pub(crate) fn new() -> Waiter {
+        Waiter {
+            registration: Registration::default(),
+            slot: WaitSlot::default(),
+            at: Location::caller(),
+        }
+    }
+
+    /// One poll of an operation.
+    pub(crate) fn poll<A: Attempt>(
+        &mut self,
+        cx: &Cx,
+        socket: &Arc<dyn Socket>,
+        attempt: &mut A,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<A::Output>> {
+        let answer = match ready!(cx.poll_proceed(context, &mut self.registration)) {
+            Ok(()) => ready!(self.poll_socket(cx, socket, attempt, context)).map_err(Into::into),
+            Err(cancelled) => Err(cancelled.into()),
+        };
+        self.leave(socket, A::DIRECTION);
+        Poll::Ready(answer)
+    }
+
+    /// Waits until the socket is worth a try, and tries.
+    fn poll_socket<A: Attempt>(
+        &mut self,
+        cx: &Cx,
+        socket: &Arc<dyn Socket>,
+        attempt: &mut A,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<A::Output>> {
+        let Waiter { registration, slot, at } = self;
+        loop {
+            let Poll::Ready(seen) = socket.poll_ready(A::DIRECTION, slot, context.waker()) else {
+                cx.waits(Wait::Signal, at, context.waker(), registration);
+                return Poll::Pending;
+            };
+            let seen = seen?;
+            match attempt.attempt(socket) {
+                Ok(Attempted { output, exhausted }) => {
+                    if exhausted {
+                        socket.clear_ready(A::DIRECTION, seen);
+                    }
+                    return Poll::Ready(Ok(output));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    socket.clear_ready(A::DIRECTION, seen);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// The operation waits no longer.
+    pub(crate) fn leave(&mut self, socket: &Arc<dyn Socket>, direction: Direction) {
+        self.registration = Registration::default();
+        if self.slot.0 != 0 {
+            socket.leave(direction, &mut self.slot);
+        }
     }
 }
 

@@ -6,13 +6,17 @@
 
 use crate::error::ErrorKind;
 use crate::fields::Take;
+use crate::record::Value;
+use alloc::string::String;
+use alloc::vec::Vec;
 use asx_kernel::cancel::{Kind, Phase};
-use asx_kernel::journal::EventKind;
+use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
 use asx_kernel::task::TaskState;
+use asx_kernel::time::Time;
 
 macro_rules! kinds {
     ($($variant:ident = $code:literal $name:literal { $($field:ident),* })*) => {
@@ -161,15 +165,64 @@ words! {
     &'static str = |word| EXHAUSTIBLE.into_iter().find(|known| *known == word);
 }
 
+/// Builds the kind with this code from raw fields: words are numbers that `word` translates, and a
+/// flag is 1 or 0. `None` if there is no such kind, or its fields are others.
+///
+/// ```
+/// use asx_kernel::journal::EventKind;
+/// let kind = asx_trace::kind_of_fields(1, &[Some(7)], |_| None);
+/// assert_eq!(kind, Some(EventKind::RegionOpened { parent: Some(7) }));
+/// ```
+pub fn kind_of_fields(
+    code: u64,
+    fields: &[Option<u64>],
+    word: impl Fn(u64) -> Option<&'static str>,
+) -> Option<EventKind> {
+    build(code, &mut RawFields { rest: fields.iter(), word }).ok().flatten()
+}
+
+/// Fields as numbers, one after another.
+struct RawFields<'a, W> {
+    rest: core::slice::Iter<'a, Option<u64>>,
+    word: W,
+}
+
+impl<W: Fn(u64) -> Option<&'static str>> Take for RawFields<'_, W> {
+    fn number(&mut self, field: &'static str) -> Result<u64, ErrorKind> {
+        self.maybe(field)?.ok_or(ErrorKind::Range { field })
+    }
+
+    fn hash(&mut self, field: &'static str) -> Result<u64, ErrorKind> {
+        self.number(field)
+    }
+
+    fn maybe(&mut self, _: &'static str) -> Result<Option<u64>, ErrorKind> {
+        Ok(self.rest.next().copied().flatten())
+    }
+
+    fn flag(&mut self, field: &'static str) -> Result<bool, ErrorKind> {
+        Ok(self.number(field)? == 1)
+    }
+
+    fn text(&mut self, field: &'static str) -> Result<&str, ErrorKind> {
+        let number = self.number(field)?;
+        (self.word)(number).ok_or(ErrorKind::Range { field })
+    }
+
+    fn pairs(&mut self, field: &'static str) -> Result<Vec<(String, Value)>, ErrorKind> {
+        Err(ErrorKind::Range { field })
+    }
+
+    fn head(&mut self) -> Result<(u64, Time, Subject), ErrorKind> {
+        Err(ErrorKind::Range { field: "head" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Value;
     use crate::{Codec, Header, Reader, Record, Writer};
-    use alloc::string::String;
-    use alloc::vec::Vec;
-    use asx_kernel::journal::{Event, Field, Subject};
-    use asx_kernel::time::Time;
+    use asx_kernel::journal::{Event, Field};
     use std::collections::{BTreeMap, BTreeSet};
 
     /// Gives the same number everywhere, and these words one after the other.

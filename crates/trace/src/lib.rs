@@ -54,7 +54,7 @@ pub use check::{Checker, Report, Violation, verify};
 pub use diff::{Comparison, Difference, Unread, diff};
 pub use error::{Error, ErrorKind, Place};
 pub use input::{Sink, Source};
-pub use kinds::{EXHAUSTIBLE, kind_code};
+pub use kinds::{EXHAUSTIBLE, kind_code, kind_of_fields};
 pub use limits::Limits;
 pub use monitor::{Mismatch, Monitor, Parted};
 pub use reader::Reader;

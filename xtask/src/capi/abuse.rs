@@ -59,7 +59,8 @@ pub(super) fn generate(to: &Path) -> Result<usize> {
     }
     let mut all = String::new();
     for function in &calls {
-        let (name, call) = (&function.name, call(function, None));
+        let name = &function.name;
+        let call = call(function, None);
         let (wanted, told) = match name.as_str() {
             // To ask what has gone wrong is allowed in hooks.
             LAST_ERROR => ("wanted == ASX_REENTRANT ? ASX_OK : wanted", UNTOLD.to_owned()),
@@ -107,7 +108,8 @@ fn told(function: &Function, at: usize, status: &str) -> String {
 /// Every function the header declares.
 pub(super) fn functions(header: &str) -> Vec<Function> {
     let mut found = Vec::new();
-    let (mut docs, mut lines) = (String::new(), header.lines());
+    let mut docs = String::new();
+    let mut lines = header.lines();
     while let Some(line) = lines.next() {
         if line.starts_with("/*") {
             docs.clear();

@@ -19,7 +19,9 @@ pub(super) fn generate(to: &Path) -> Result {
     let statuses = statuses(&header);
     let all = functions(&header);
     let called: Vec<&Function> = all.iter().filter(|function| is_called(function)).collect();
-    let (mut names, mut lists, mut calls) = (Vec::new(), String::new(), String::new());
+    let mut names = Vec::new();
+    let mut lists = String::new();
+    let mut calls = String::new();
     for (at, function) in called.iter().enumerate() {
         let mut listed: Vec<&str> = vec!["ASX_OK"];
         let answers = answers(function, &all, &statuses);
@@ -149,7 +151,8 @@ mod tests {
 
     #[test]
     fn what_a_comment_lists_is_what_may_be_answered() {
-        let (all, statuses) = (functions(HEADER), statuses(HEADER));
+        let all = functions(HEADER);
+        let statuses = statuses(HEADER);
         let [put, get] = &all[..] else { panic!("two functions") };
         let listed = |function| answers(function, &all, &statuses).into_iter().collect::<Vec<_>>();
         assert_eq!(listed(put), ["ASX_OK"]);

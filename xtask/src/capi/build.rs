@@ -127,7 +127,8 @@ pub(super) fn library(how: Build) -> Result<Built> {
         // The precompiled `core` has tables for unwinding all the same.
         sh(command("objcopy", &["-R", ".eh_frame", "-R", ".rela.eh_frame"]).arg(&object))?;
     }
-    let (fixed, shared) = (folder.join("libasx.a"), folder.join(SONAME));
+    let fixed = folder.join("libasx.a");
+    let shared = folder.join(SONAME);
     let _ = fs::remove_file(&fixed);
     sh(command("ar", &["rcsD"]).arg(&fixed).arg(&object))?;
     let mut link = command("cc", &["-shared", "-Wl,--gc-sections,-z,relro,-z,now"]);
@@ -135,7 +136,8 @@ pub(super) fn library(how: Build) -> Result<Built> {
     sh(link.arg("-lpthread"))?;
     sh(command("strip", &["--strip-unneeded"]).arg(&shared))?;
     let size = |path: &Path| fs::metadata(path).map(|data| data.len()).unwrap_or(0);
-    let (static_size, shared_size) = (size(&fixed), size(&shared));
+    let static_size = size(&fixed);
+    let shared_size = size(&shared);
     Ok(Built { build: how, folder, functions, static_size, shared_size })
 }
 
@@ -162,8 +164,10 @@ pub(super) fn install(prefix: &Path, how: Build) -> Result {
 pub(super) fn install_from(built: &Built, prefix: &Path) -> Result {
     let io = |error: std::io::Error| format!("{}: {error}", prefix.display());
     let prefix = std::path::absolute(prefix).map_err(io)?;
-    let (include, lib) = (prefix.join("include"), prefix.join("lib"));
-    let (packages, cmake) = (lib.join("pkgconfig"), lib.join("cmake/asx"));
+    let include = prefix.join("include");
+    let lib = prefix.join("lib");
+    let packages = lib.join("pkgconfig");
+    let cmake = lib.join("cmake/asx");
     for folder in [&include, &packages, &cmake] {
         fs::create_dir_all(folder).map_err(io)?;
     }

@@ -206,7 +206,8 @@ fn suite(built: &Built, folder: &Path, c: &str, cpp: &str) -> Result<usize> {
 
 /// The corpus again, with an allocator that fails.
 fn faults(built: &Built, folder: &Path, c: &str) -> Result<usize> {
-    let (from, to) = (folder.join("fixtures.c"), folder.join("faults"));
+    let from = folder.join("fixtures.c");
+    let to = folder.join("faults");
     let way = Way { name: "faults", flags: &["-O1", "-DFAULTS"] };
     compile(built, c, C99, &way, &from, &to)?;
     sh(&mut Command::new(to))?;
@@ -239,7 +240,8 @@ fn under_valgrind(folder: &Path) -> Result {
 fn consumer_size(folder: &Path) -> Result<u64> {
     let mut largest = 0;
     for name in EXAMPLES {
-        let (from, to) = (folder.join(format!("{name}-gcc-O2")), folder.join("stripped"));
+        let from = folder.join(format!("{name}-gcc-O2"));
+        let to = folder.join("stripped");
         sh(command("strip", &["-o"]).arg(&to).arg(&from))?;
         largest = largest.max(fs::metadata(&to).map_err(|error| error.to_string())?.len());
     }

@@ -2,7 +2,7 @@
 
 use super::{Findings, Tree};
 
-const KERNEL_LINES: usize = 7200;
+const KERNEL_LINES: usize = 7400;
 
 /// The lines of code of the kernel: no tests, no comments, no blank lines.
 pub(super) fn kernel_lines(tree: &Tree, findings: &mut Findings) {
@@ -37,8 +37,8 @@ mod tests {
                 ],
             )
         };
-        let what = "the kernel has 7200 lines of code without tests and comments; less than 7200";
-        assert_eq!(count(6200), [format!("crates/kernel/src/lib.rs:1: {what}")]);
-        assert!(count(6199).is_empty());
+        let what = "the kernel has 7400 lines of code without tests and comments; less than 7400";
+        assert_eq!(count(6400), [format!("crates/kernel/src/lib.rs:1: {what}")]);
+        assert!(count(6399).is_empty());
     }
 }

@@ -5,6 +5,7 @@
 //! and line, so that an editor can jump there. Rules never look at the disk: their tests feed them
 //! small trees that break each rule.
 
+mod architecture;
 mod banned;
 mod budget;
 mod layout;
@@ -23,6 +24,8 @@ use std::path::Path;
 type Rule = fn(&Tree, &mut Findings);
 
 const RULES: &[Rule] = &[
+    architecture::crates,
+    architecture::cycles,
     layout::whitespace,
     layout::machine_paths,
     links::check,

@@ -54,7 +54,8 @@ fn lengths(source: &Source) -> Vec<(String, usize, usize)> {
             continue;
         }
         if let Some(end) = item_end(&tokens, index) {
-            let (first, last) = (source.line(keyword.at), source.line(tokens[end].at));
+            let first = source.line(keyword.at);
+            let last = source.line(tokens[end].at);
             lengths.push((name.text.to_owned(), first, last + 1 - first));
         }
     }

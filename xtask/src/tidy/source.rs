@@ -116,7 +116,8 @@ fn after_attributes(tokens: &[Token<'_>], mut from: usize) -> usize {
 
 /// The last token of the item that begins at `from`: a `;`, or the brace that closes its body.
 pub(super) fn item_end(tokens: &[Token<'_>], from: usize) -> Option<usize> {
-    let (mut braces, mut others) = (0_usize, 0_usize);
+    let mut braces = 0_usize;
+    let mut others = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(from) {
         match token.text {
             "(" | "[" => others += 1,
@@ -144,7 +145,8 @@ enum Layer {
 
 fn split(text: &str) -> (String, String) {
     let blank: Vec<u8> = text.bytes().map(|b| if b == b'\n' { b } else { b' ' }).collect();
-    let (mut code, mut comments) = (blank.clone(), blank);
+    let mut code = blank.clone();
+    let mut comments = blank;
     let mut at = 0;
     while at < text.len() {
         let (length, layer) = lexeme(text, at);
@@ -184,7 +186,8 @@ fn lexeme(text: &str, at: usize) -> (usize, Layer) {
 
 /// Block comments nest.
 fn block_comment(rest: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
+    let mut depth = 0;
+    let mut at = 0;
     while at < rest.len() {
         if rest[at..].starts_with("/*") {
             (depth, at) = (depth + 1, at + 2);

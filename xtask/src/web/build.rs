@@ -60,7 +60,8 @@ impl Part {
         let Part { wasm, folder, name, renewable } = self;
         let wasm = home().join("build").join(TARGET).join("web").join(format!("{wasm}.wasm"));
         let folder = dist().join(folder);
-        let (raw, done) = (folder.join(format!("{name}_bg.wasm")), folder.join("small.wasm"));
+        let raw = folder.join(format!("{name}_bg.wasm"));
+        let done = folder.join("small.wasm");
         // Who was interrupted has left something that looks finished.
         let mark = home().join("finished").join(name);
         if raw.is_file() && is_newer(&mark, &wasm) {
@@ -101,7 +102,8 @@ fn make_lean(path: &Path) -> Result {
 /// A script without comments that have lines of their own, and without indentation. None of ours,
 /// nor of the glue's, has a text of several lines, in which that would make a difference.
 fn lean(script: &str) -> String {
-    let (mut lean, mut in_comment) = (String::new(), false);
+    let mut lean = String::new();
+    let mut in_comment = false;
     for line in script.lines().map(str::trim) {
         let comment = in_comment || line.starts_with("/*");
         in_comment = comment && !line.ends_with("*/");
@@ -135,7 +137,8 @@ fn copy_all(from: &Path, to: &Path) -> Result {
 /// What a browser loads for a page that says hello, compressed as servers do.
 fn hello_size() -> Result<usize> {
     let folder = dist().join("hello");
-    let (wasm, glue) = (folder.join("hello_bg.wasm"), scripts(&folder)?);
+    let wasm = folder.join("hello_bg.wasm");
+    let glue = scripts(&folder)?;
     glue.iter().chain([&wasm]).map(|path| gzipped(path)).sum()
 }
 

@@ -2,49 +2,44 @@
 //!
 //! Everything goes through the exported `asx_*` functions, as a C program would call them; nothing
 //! of the world behind them is touched. A scripted task is a context pointer and a poll callback.
-//! What the callback shares with the script is behind a `RefCell` that is not borrowed while the
-//! library runs.
+//! What the callback shares with the script is behind a lock that is not held while the library
+//! runs.
 //!
 //! ```text
-//!  op -> Shared::apply -> asx_* ; asx_step -> poll callback -> BodyRunner -> Shared::apply -> ..
+//!  op -> interpreter -> asx_* ; asx_step -> poll callback -> BodyRunner -> interpreter -> asx_* ..
 //! ```
 
-mod able;
-mod drive;
+mod api;
 mod events;
-mod looks;
-mod ops;
+mod queries;
+mod support;
 mod tape;
-mod things;
 
 pub use tape::function;
 
+use crate::api::{Caller, HostApi as _, Polled, Scripted};
 use crate::body::{BodyEnd, BodyRunner, TaskOps};
-use crate::host::{Failure, Host, Ordinals, Record, Reply};
-use crate::laws;
-use crate::names::Names;
-use crate::pattern::Named;
-use crate::scenario::{Name, Op, Scenario, ScriptStep, Settings};
+use crate::book::Book;
+use crate::host::{Failure, Host, Record, Reply};
+use crate::interpreter;
+use crate::scenario::{Op, Scenario, ScriptStep, Settings};
 use asx_capi::config::{
     ASX_FLAG_POOL, ASX_FLAG_STRICT, ASX_PROFILE_AUTOMOTIVE, ASX_PROFILE_CORE, ASX_PROFILE_EMBEDDED,
     ASX_PROFILE_HFT, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE,
     ASX_TRACE_REFUSE, AsxConfig,
 };
 use asx_capi::*;
-use asx_kernel::journal::{EventKind, WhenFull};
+use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
-use asx_kernel::outcome::Severity;
-use asx_kernel::session::PermitState;
 use asx_kernel::status::Status;
 use asx_kernel::time::nanos;
+use asx_kernel::wheel::TimerHandle;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::task::Poll;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Calls a function of the library; its status as a result.
 macro_rules! ask {
@@ -128,7 +123,7 @@ impl Host for C {
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
-        able::can_run(scenario)
+        support::can_run(scenario)
     }
 
     fn start(&mut self, scenario: &Arc<Scenario>, seed: u64) {
@@ -137,16 +132,13 @@ impl Host for C {
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
-        let Some(shared) = &self.shared else { return Status::Internal.into() };
-        match shared.apply(op, None) {
-            Poll::Ready(reply) => reply,
-            Poll::Pending => Reply::status(Status::WouldBlock),
-        }
+        let Some(shared) = &mut self.shared else { return Status::Internal.into() };
+        interpreter::apply(shared, op)
     }
 
     fn take_failures(&mut self) -> Vec<Failure> {
         let shared = self.shared.as_ref();
-        shared.map(|shared| shared.book.take_failures()).unwrap_or_default()
+        shared.map(|shared| core::mem::take(&mut shared.book().failures)).unwrap_or_default()
     }
 
     fn check(&self) -> Result<(), String> {
@@ -154,30 +146,16 @@ impl Host for C {
     }
 
     fn record(&self) -> Record {
-        self.shared.as_ref().map(|shared| shared.record()).unwrap_or_default()
+        self.shared.as_ref().map(interpreter::record).unwrap_or_default()
     }
 }
 
 /// What a task is to this host: what its context pointer points to.
 struct Script {
     shared: Rc<Shared>,
-    runner: BodyRunner,
-    own: Own,
-}
-
-/// What belongs to one task, or to one entry of its cleanup stack.
-#[derive(Clone)]
-struct Own {
-    name: Name,
-    index: i64,
+    own: Scripted,
     /// The sleep it is in.
-    sleep: Option<AsxTimer>,
-}
-
-/// The task on whose behalf an op is done.
-struct Caller<'a> {
-    task: AsxTask,
-    own: &'a mut Own,
+    sleep: Option<TimerHandle>,
 }
 
 /// A runtime with names.
@@ -185,37 +163,7 @@ struct Shared {
     scenario: Arc<Scenario>,
     seed: u64,
     rt: *mut AsxRuntime,
-    book: Book,
-}
-
-/// Names and findings.
-#[derive(Default)]
-struct Book(RefCell<Notes>);
-
-#[derive(Default)]
-struct Notes {
-    failures: Vec<Failure>,
-    tasks: Names<AsxTask>,
-    regions: Names<AsxRegion>,
-    channels: Names<AsxChannel>,
-    permits: Names<AsxPermit>,
-    obligations: Names<AsxObligation>,
-    timers: Names<AsxTimer>,
-    /// Tracked permits, and how permits that the library has forgotten were resolved, by number.
-    tracked: BTreeMap<u64, bool>,
-    resolved: BTreeMap<u64, PermitState>,
-    ordinals: Ordinals,
-}
-
-impl Book {
-    fn take_failures(&self) -> Vec<Failure> {
-        core::mem::take(&mut self.0.borrow_mut().failures)
-    }
-
-    /// Runs something on the notes; it calls nothing of the library.
-    fn with<R>(&self, f: impl FnOnce(&mut Notes) -> R) -> R {
-        f(&mut self.0.borrow_mut())
-    }
+    book: Mutex<Book<Rc<Shared>>>,
 }
 
 impl Drop for C {
@@ -231,125 +179,27 @@ impl Shared {
         let mut rt = null_mut();
         ask!(runtime::asx_runtime_create(&config, &mut rt))?;
         let scenario = Arc::clone(scenario);
-        let shared = Rc::new(Shared { scenario, seed, rt, book: Book::default() });
-        shared.bind_region("root", shared.root()?);
+        let shared = Rc::new(Shared { scenario, seed, rt, book: Mutex::default() });
+        let root = shared.root()?;
+        shared.book().bind_region("root", root);
         Ok(shared)
     }
 
-    /// Does an op, for the script or for a task.
-    fn apply(self: &Rc<Self>, op: &Op, caller: Option<Caller<'_>>) -> Poll<Reply> {
-        self.bind_finalizers();
-        match op {
-            Op::Law(law) => Poll::Ready(laws::answer(law, self.seed)),
-            Op::Check(subject) => {
-                let scope = caller.as_ref().map(|caller| &*caller.own.name);
-                Poll::Ready(self.look(subject, scope).unwrap_or_else(Reply::status))
-            }
-            Op::Advance { .. }
-            | Op::Fire
-            | Op::Run { .. }
-            | Op::StepOn { .. }
-            | Op::RunFor { .. }
-            | Op::Suggest { .. }
-            | Op::SoftStop
-            | Op::Shutdown { .. }
-            | Op::Quiescent => Poll::Ready(self.drive(op).unwrap_or_else(Reply::status)),
-            _ => self.operate(op, caller),
-        }
-    }
-
     /// A body for the library: a boxed script.
-    fn body(self: &Rc<Self>, runner: BodyRunner, own: Own) -> AsxBody {
-        let script = Box::new(Script { shared: Rc::clone(self), runner, own });
+    fn body(self: &Rc<Self>, own: Scripted) -> AsxBody {
+        let script = Box::new(Script { shared: Rc::clone(self), own, sleep: None });
         let ctx = Box::into_raw(script).cast::<c_void>();
         AsxBody { poll: Some(poll_script), ctx, drop: Some(drop_script) }
     }
 
-    /// A finalizer gets its id, and so its name, only when its region starts it.
-    fn bind_finalizers(&self) {
-        let mut entries = Vec::new();
-        let mut count = 0;
-        let list = |entries: &mut Vec<AsxTaskEntry>, count: &mut usize| {
-            ask!(task::asx_task_list(self.rt, entries.as_mut_ptr(), entries.len(), count))
-        };
-        while list(&mut entries, &mut count) == Err(Status::Full) {
-            let none = AsxTask { bits: 0, generation: 0 };
-            entries.resize(count, AsxTaskEntry { task: none, ctx: null_mut() });
-        }
-        for entry in entries.iter().take(count) {
-            let known = |notes: &mut Notes| {
-                notes.ordinals.name(Named::Task, entry.task.generation).is_some()
-            };
-            if !self.book.with(known) {
-                // SAFETY: every context is a boxed script, and this one waits to be polled.
-                let name = unsafe { (*entry.ctx.cast::<Script>()).own.name.clone() };
-                self.bind_task(&name, entry.task);
-            }
-        }
-    }
-
-    fn bind_task(&self, name: &str, task: AsxTask) {
-        self.book.with(|notes| {
-            notes.tasks.bind(None, name, task);
-            notes.ordinals.note(Named::Task, task.generation, name);
-        });
-    }
-
-    fn bind_region(&self, name: &str, region: AsxRegion) {
-        self.book.with(|notes| {
-            notes.regions.bind(None, name, region);
-            notes.ordinals.note(Named::Region, region.generation, name);
-        });
-    }
-
-    fn root(&self) -> Result<AsxRegion, Status> {
-        let mut region = AsxRegion { bits: 0, generation: 0 };
-        ask!(region::asx_region_root(self.rt, &mut region))?;
-        Ok(region)
-    }
-
     fn check(&self) -> Result<(), String> {
         let mut text = vec![0_u8; 4096];
-        let (room, mut size) = (text.len(), 0);
+        let room = text.len();
+        let mut size = 0;
         let text_at = text.as_mut_ptr().cast();
         ask!(runtime::asx_verify(self.rt, text_at, room, &mut size)).map_err(|status| {
             let told = String::from_utf8_lossy(&text[..size.min(room - 1)]);
             format!("{}: {told}", status.name())
-        })
-    }
-
-    fn record(&self) -> Record {
-        let events = events::read(self.rt);
-        let mut ended = BTreeMap::new();
-        for event in &events {
-            if let (Some(task), EventKind::TaskEnded { outcome }) = (event.subject.task, event.kind)
-            {
-                ended.insert(task, outcome.name());
-            }
-        }
-        let (mut digest, mut info) = (0, looks::journal_info());
-        let _ = ask!(journal::asx_journal_digest(self.rt, &mut digest));
-        let _ = ask!(journal::asx_journal_get_info(self.rt, &mut info));
-        let not_quiescent = self.diagnosis();
-        // A task may be gone by now: the journal still knows how it ended.
-        let outcome = |task: AsxTask| {
-            let mut seen = -1;
-            let _ = ask!(task::asx_task_outcome(self.rt, task, &mut seen));
-            let seen = usize::try_from(seen).ok().and_then(|at| Severity::ALL.get(at));
-            seen.map(|seen| seen.name()).or_else(|| ended.get(&task.generation).copied())
-        };
-        self.book.with(|notes| Record {
-            events,
-            digest,
-            recorded: info.recorded,
-            host_events: Vec::new(),
-            names: notes.ordinals.clone(),
-            outcomes: notes
-                .tasks
-                .iter()
-                .map(|(name, task)| (name.to_owned(), outcome(task)))
-                .collect(),
-            not_quiescent,
         })
     }
 }
@@ -357,11 +207,15 @@ impl Shared {
 /// The poll callback of every script.
 unsafe extern "C" fn poll_script(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c_void) -> i32 {
     // SAFETY: `ctx` is a boxed script, and the library polls it once at a time.
-    let Script { shared, runner, own } = unsafe { &mut *ctx.cast::<Script>() };
-    let shared = Rc::clone(shared);
+    let Script { shared, own, sleep } = unsafe { &mut *ctx.cast::<Script>() };
+    let mut shared = Rc::clone(shared);
+    let Scripted { name, index, runner } = own;
     tape::poll_begins();
-    shared.bind_task_once(&own.name, task);
-    let end = runner.poll(&mut InTask { shared: &shared, task, own });
+    let known = shared.book().knows_task(task.generation);
+    if !known {
+        shared.book().bind_task(name, task);
+    }
+    let end = runner.poll(&mut InTask { shared: &mut shared, task, name, index: *index, sleep });
     let fails = |status: Option<Status>, message: &str| {
         let message = CString::new(message).unwrap_or_default();
         let status = status.map_or(-1, Status::number);
@@ -390,25 +244,20 @@ unsafe extern "C" fn drop_script(ctx: *mut c_void) {
     drop(unsafe { Box::from_raw(ctx.cast::<Script>()) });
 }
 
-impl Shared {
-    fn bind_task_once(&self, name: &str, task: AsxTask) {
-        let named = |notes: &mut Notes| notes.ordinals.name(Named::Task, task.generation).is_some();
-        if !self.book.with(named) {
-            self.bind_task(name, task);
-        }
-    }
-}
-
 /// A poll under way: the body's view of the host.
 struct InTask<'a> {
-    shared: &'a Rc<Shared>,
+    shared: &'a mut Rc<Shared>,
     task: AsxTask,
-    own: &'a mut Own,
+    name: &'a str,
+    index: i64,
+    sleep: &'a mut Option<TimerHandle>,
 }
 
 impl TaskOps for InTask<'_> {
     fn poll_op(&mut self, step: &ScriptStep) -> Poll<Reply> {
-        self.shared.apply(&step.op, Some(Caller { task: self.task, own: self.own }))
+        let current = Polled { task: self.task, sleep: self.sleep };
+        let caller = Caller { name: self.name, index: self.index, current };
+        interpreter::perform(self.shared, &step.op, caller)
     }
 
     fn wake_self(&mut self) {
@@ -427,26 +276,14 @@ impl TaskOps for InTask<'_> {
     }
 
     fn push_cleanup(&mut self, entry: BodyRunner) -> Status {
-        let own = Own { sleep: None, ..self.own.clone() };
-        let body = self.shared.body(entry, own);
+        let own = Scripted { name: self.name.into(), index: self.index, runner: entry };
+        let body = self.shared.body(own);
         let pushed = call!(task::asx_task_push_cleanup(self.shared.rt, self.task, body));
-        self.shared.given(body, pushed).err().unwrap_or(Status::Ok)
+        api::given(body, pushed).err().unwrap_or(Status::Ok)
     }
 
-    fn report(&mut self, mut failure: Failure) {
-        failure.what = format!("task `{}`, {}", self.own.name, failure.what);
-        self.shared.book.with(|notes| notes.failures.push(failure));
-    }
-}
-
-impl Shared {
-    /// What became of a body: a refused one is still ours.
-    fn given(&self, body: AsxBody, result: Result<(), Status>) -> Result<(), Status> {
-        if result.is_err() {
-            // SAFETY: the library refused it: its context is ours to free, once.
-            unsafe { drop_script(body.ctx) };
-        }
-        result
+    fn report(&mut self, failure: Failure) {
+        self.shared.book().report(self.name, failure);
     }
 }
 
@@ -456,28 +293,28 @@ const POOL: u64 = 64 << 20;
 /// What the scenario says, over what the profile says. Limits are the scenario's alone: by those a
 /// profile may differ.
 fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Status> {
-    let limit = |name| config.limits.get(name).map_or(ASX_NONE, |limit| *limit as u64);
+    let limit = |limit: Option<usize>| limit.map_or(ASX_NONE, |limit| limit as u64);
+    let limits = &config.limits;
     let own = AsxConfig::of_profile(profile)?;
     let timers = &config.timers;
-    let (coalesce_ns, coalesce_group) =
-        timers.coalesce.map_or((0, 0), |(window, group)| (nanos(window), group as u64));
+    let coalesce = timers.coalesce();
     Ok(AsxConfig {
         seed,
-        max_tasks: limit("tasks"),
-        max_regions: limit("regions"),
-        max_obligations: limit("obligations"),
-        max_channels: limit("channels"),
-        max_timers: timers.limit.map_or(ASX_NONE, |limit| limit as u64),
-        max_ready: limit("ready_queue"),
-        max_timed: limit("timed_queue"),
-        max_cancel: limit("cancel_queue"),
-        max_memory: limit("memory"),
+        max_tasks: limit(limits.tasks),
+        max_regions: limit(limits.regions),
+        max_obligations: limit(limits.obligations),
+        max_channels: limit(limits.channels),
+        max_timers: limit(timers.limit),
+        max_ready: limit(limits.ready_queue),
+        max_timed: limit(limits.timed_queue),
+        max_cancel: limit(limits.cancel_queue),
+        max_memory: limit(limits.memory),
         max_trace: config.journal_capacity as u64,
-        trace_full: match config.when_full {
+        trace_full: match config.when_full.0 {
             WhenFull::Overwrite => ASX_TRACE_OVERWRITE,
             WhenFull::Refuse => ASX_TRACE_REFUSE,
         },
-        tie_break: match config.tie_break {
+        tie_break: match config.tie_break.0 {
             TieBreak::Fifo => ASX_TIE_FIFO,
             TieBreak::Seeded => ASX_TIE_SEEDED,
             TieBreak::TaskKey => ASX_TIE_TASK_KEY,
@@ -485,12 +322,12 @@ fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Statu
         cancel_streak_limit: config.cancel_streak_limit,
         max_wheel_ns: timers.max_wheel_duration.map_or(own.max_wheel_ns, nanos),
         max_timer_ns: timers.max_timer_duration.map_or(own.max_timer_ns, nanos),
-        coalesce_ns,
-        coalesce_group,
+        coalesce_ns: coalesce.as_ref().map_or(0, |together| nanos(together.window)),
+        coalesce_group: coalesce.map_or(0, |together| together.min_group_size as u64),
         first_timer_id: timers.first_id.unwrap_or(own.first_timer_id),
         first_timer_generation: timers.first_generation.unwrap_or(own.first_timer_generation),
-        chain_depth: u32::try_from(config.chain.0).unwrap_or(u32::MAX),
-        chain_bytes: u32::try_from(config.chain.1).unwrap_or(u32::MAX),
+        chain_depth: u32::try_from(config.chain_depth).unwrap_or(u32::MAX),
+        chain_bytes: u32::try_from(config.chain_bytes).unwrap_or(u32::MAX),
         watchdog_ns: ASX_NONE,
         pool_bytes: if own.flags & ASX_FLAG_POOL == 0 { 0 } else { POOL },
         max_finalizers: ASX_NONE,

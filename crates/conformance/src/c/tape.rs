@@ -206,7 +206,8 @@ impl Show for *const c_void {
 
 impl Show for &AsxRegionOptions {
     fn show(&self) -> String {
-        let (budget, most) = (self.budget, self.max_children);
+        let budget = self.budget;
+        let most = self.max_children;
         format!(
             "&(asx_region_options){{ sizeof(asx_region_options), {}, {most}u, \
              {{ {}u, {}u, {}u }}, {}u, 0 }}",
@@ -233,7 +234,8 @@ pub fn function(scenario: &Arc<Scenario>, seed: u64, name: &str) -> Option<Strin
     TAPE.with_borrow_mut(|tape| *tape = Some(Tape::default()));
     let (_, record) = run_once(&mut host, scenario, seed);
     let tape = TAPE.with_borrow_mut(Option::take)?;
-    let (id, digest) = (&scenario.id, record.digest);
+    let id = &scenario.id;
+    let digest = record.digest;
     let lines = |lines: &[String], indent: &str| -> String {
         lines.iter().map(|line| format!("{indent}{line}\n")).collect()
     };
@@ -242,7 +244,8 @@ pub fn function(scenario: &Arc<Scenario>, seed: u64, name: &str) -> Option<Strin
         let calls = lines(calls, "        ");
         let _ = writeln!(polls, "    case {at}:\n{calls}        return {end};");
     }
-    let (config, calls) = (lines(&tape.config, "    "), lines(&tape.calls, "    "));
+    let config = lines(&tape.config, "    ");
+    let calls = lines(&tape.calls, "    ");
     Some(format!(
         "/* {id} */
 static int32_t {name}_poll(asx_runtime *rt, asx_task task, void *ctx)

@@ -4,14 +4,15 @@
 //! in the current host turn; [`Engine::kick`] is what a page's wake would do.
 
 use super::Engine;
+use crate::api::HostApi as _;
+use crate::book::found;
 use crate::host::{Failure, HostEvent, Reply};
 use crate::scenario::{Browser, BrowserOp};
 use crate::value::Value;
-use asx_kernel::pump::{
-    Capabilities, Capability, Denied, Enter, HostCall, Leave, Limit, Pump, PumpConfig, Refused,
-};
+use asx_kernel::pump::{Capability, Denied, Enter, HostCall, Leave, Limit, Pump, Refused};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::world::Step;
+use asx_web::call_name;
 use std::collections::VecDeque;
 
 /// The event loop and the pump in it.
@@ -42,17 +43,8 @@ struct Decided {
 
 impl EventLoop {
     pub(super) fn new(browser: &Browser) -> EventLoop {
-        let mut granted = Capabilities::none();
-        browser.capabilities.iter().for_each(|capability| granted.grant(*capability));
-        let config = PumpConfig {
-            microtask_burst_limit: browser.burst_limit,
-            burst_time_limit: browser.burst_time,
-            timer_batch_limit: browser.timer_batch,
-            has_message_channel: browser.message_channel,
-            clock_check_every: 1,
-        };
         EventLoop {
-            pump: Pump::new(config, granted),
+            pump: Pump::new(browser.pump(), browser.granted()),
             microtasks: 0,
             macrotasks: VecDeque::new(),
             deferred: 0,
@@ -129,14 +121,6 @@ impl EventLoop {
     }
 }
 
-fn call_name(call: HostCall) -> &'static str {
-    match call {
-        HostCall::Microtask => "microtask",
-        HostCall::MessagePost => "message",
-        HostCall::TimeoutZero => "timeout",
-    }
-}
-
 fn limit_name(limit: Limit) -> &'static str {
     match limit {
         Limit::Steps => "steps",
@@ -179,7 +163,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn browser_op(&mut self, op: &BrowserOp, in_body: bool) -> Reply {
+    pub(super) fn turn_loop(&mut self, op: &BrowserOp, in_body: bool) -> Reply {
         let now = self.world.now();
         let Some(browser) = &mut self.browser else {
             return Reply::status(Status::InvalidArgument).note("there is no [config.browser]");
@@ -198,21 +182,21 @@ impl Engine {
             BrowserOp::Pump => self.pump_call(in_body),
             BrowserOp::HostTimer { timer: Some(timer) } => self.late_ring(timer),
             BrowserOp::HostTimer { timer: None } => self.host_timer(),
-            BrowserOp::Suspend { span } => {
-                self.world.set_now(now + *span);
+            BrowserOp::Suspend { when } => {
+                self.world.set_now(when.from(now));
                 Reply::ok()
             }
             BrowserOp::Grant { capability } => {
-                if let Some(call) = browser.pump.grant(*capability) {
+                if let Some(call) = browser.pump.grant(capability.0) {
                     browser.make(call);
                 }
                 Reply::ok()
             }
             BrowserOp::Revoke { capability } => {
-                browser.pump.revoke(*capability);
+                browser.pump.revoke(capability.0);
                 Reply::ok()
             }
-            BrowserOp::Require { capability } => self.require(*capability),
+            BrowserOp::Require { capability } => self.require(capability.0),
         }
     }
 
@@ -230,12 +214,18 @@ impl Engine {
 
     /// A direct call of the pump.
     fn pump_call(&mut self, in_body: bool) -> Reply {
-        let (streak, now) = (self.streak(), self.world.now());
+        let streak = self.streak();
+        let now = self.world.now();
         let Some(browser) = &mut self.browser else { return Status::InvalidArgument.into() };
         match browser.pump.enter(Some(now)) {
             Enter::Begin { .. } if in_body => {
                 let what = "a pump call inside a poll";
-                self.failures.push(Failure::new(0, what, "deferred", "a drain inside a drain"));
+                self.book().failures.push(Failure::new(
+                    0,
+                    what,
+                    "deferred",
+                    "a drain inside a drain",
+                ));
                 Status::Internal.into()
             }
             Enter::Begin { .. } => {
@@ -255,7 +245,7 @@ impl Engine {
 
     /// A host timer rings for exactly this timer, perhaps after its end.
     fn late_ring(&mut self, name: &crate::scenario::Name) -> Reply {
-        let handle = match self.timer(name, None) {
+        let handle = match found(&self.book().timers, None, name) {
             Ok(handle) => handle,
             Err(status) => return status.into(),
         };
@@ -383,7 +373,8 @@ impl Engine {
     }
 
     fn leave(&mut self) {
-        let (streak, work) = (self.streak(), !self.world.scheduler().is_empty());
+        let streak = self.streak();
+        let work = !self.world.scheduler().is_empty();
         let Some(browser) = &mut self.browser else { return };
         let leave = browser.pump.leave(work);
         let reached = match leave {
@@ -412,8 +403,9 @@ impl Engine {
     }
 
     /// Turns the loop until nothing is queued and nothing is due.
-    pub(super) fn run_loop(&mut self, max_steps: u64) -> Result<u64, u64> {
-        let (before, mut turns) = (self.polls, 0);
+    pub(super) fn turn_until_idle(&mut self, max_steps: u64) -> Option<u64> {
+        let before = self.polls;
+        let mut turns = 0;
         loop {
             self.kick();
             self.microtasks();
@@ -425,9 +417,9 @@ impl Engine {
             }
             turns += 1;
             if self.polls - before > max_steps || turns > max_steps {
-                return Err(max_steps);
+                return None;
             }
         }
-        Ok(self.polls - before)
+        Some(self.polls - before)
     }
 }

@@ -1,34 +1,26 @@
 //! The model host: scenarios over `kernel::world`, single-threaded, under a stepped clock.
 //!
-//! `Engine` holds the world and the names; ops from the script and from bodies go through the
-//! same functions, the latter on behalf of a `Caller`. A task's payload is its `Script`.
+//! `Engine` holds the world; a task's payload is its `Script`, polled from `Engine::poll`.
 
+mod api;
 mod browser;
-mod drive;
-mod looks;
-mod ops;
-mod things;
+mod queries;
 
-use crate::body::{BodyRunner, TaskOps};
-use crate::host::{Failure, Host, Ordinals, Record, Reply};
-use crate::laws;
-use crate::names::Names;
-use crate::pattern::Named;
-use crate::scenario::{Name, Op, Scenario, ScriptStep, Settings};
-use asx_kernel::cancel::ChainLimits;
+use crate::api::{Caller, HostApi as _, Polled, Scripted};
+use crate::body::{BodyEnd, BodyRunner, TaskOps};
+use crate::book::Book;
+use crate::host::{Failure, Host, Record, Reply};
+use crate::interpreter;
+use crate::scenario::{Op, Scenario, ScriptStep, Settings};
 use asx_kernel::choose::Seeded;
-use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
-use asx_kernel::journal::EventKind;
+use asx_kernel::ids::TaskId;
 use asx_kernel::lanes::{SchedulerConfig, Suggestion};
-use asx_kernel::outcome::Lattice;
-use asx_kernel::session::PermitState;
 use asx_kernel::status::Status;
-use asx_kernel::wheel::{Coalesce, TimerHandle, WheelConfig};
-use asx_kernel::world::{self, Limits, PermitId, World};
+use asx_kernel::wheel::TimerHandle;
+use asx_kernel::world::{self, PollEnd, TaskError, World};
 use browser::EventLoop;
 use core::task::Poll;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The model.
 #[derive(Default)]
@@ -58,16 +50,14 @@ impl Host for Model {
 
     fn apply(&mut self, op: &Op) -> Reply {
         let Some(engine) = &mut self.engine else { return Status::Internal.into() };
-        let reply = match engine.apply(op, None) {
-            Poll::Ready(reply) => reply,
-            Poll::Pending => Reply::status(Status::WouldBlock),
-        };
+        let reply = interpreter::apply(engine, op);
         engine.kick();
         reply
     }
 
     fn take_failures(&mut self) -> Vec<Failure> {
-        self.engine.as_mut().map(|engine| core::mem::take(&mut engine.failures)).unwrap_or_default()
+        let engine = self.engine.as_ref();
+        engine.map(|engine| core::mem::take(&mut engine.book().failures)).unwrap_or_default()
     }
 
     fn check(&self) -> Result<(), String> {
@@ -75,29 +65,21 @@ impl Host for Model {
     }
 
     fn record(&self) -> Record {
-        self.engine.as_ref().map(Engine::record).unwrap_or_default()
+        self.engine.as_ref().map(interpreter::record).unwrap_or_default()
     }
 }
 
 /// What a task is to the model.
 struct Script {
-    runner: BodyRunner,
-    own: Own,
-}
-
-/// What belongs to one task, or to one entry of its cleanup stack.
-#[derive(Clone)]
-struct Own {
-    name: Name,
-    index: i64,
+    own: Scripted,
     /// The sleep it is in.
     sleep: Option<TimerHandle>,
 }
 
-/// The task on whose behalf an op is done.
-struct Caller<'a> {
-    task: TaskId,
-    own: &'a mut Own,
+impl Script {
+    fn new(own: Scripted) -> Script {
+        Script { own, sleep: None }
+    }
 }
 
 /// A world with names.
@@ -106,19 +88,9 @@ struct Engine {
     seed: u64,
     world: World<Script, i64>,
     choose: Seeded,
-    failures: Vec<Failure>,
+    book: Mutex<Book<Engine>>,
     /// Polls run so far.
     polls: u64,
-    tasks: Names<TaskId>,
-    regions: Names<RegionId>,
-    channels: Names<ChannelId>,
-    permits: Names<PermitId>,
-    obligations: Names<ObligationId>,
-    timers: Names<TimerHandle>,
-    /// Tracked permits, and how permits that the world has forgotten were resolved.
-    tracked: BTreeMap<PermitId, bool>,
-    resolved: BTreeMap<PermitId, PermitState>,
-    ordinals: Ordinals,
     /// What the governor suggests.
     suggestion: Suggestion,
     browser: Option<EventLoop>,
@@ -126,74 +98,50 @@ struct Engine {
 
 impl Engine {
     fn new(scenario: Arc<Scenario>, seed: u64) -> Engine {
-        let world = World::new(config(&scenario.config));
-        let choose = Seeded::new(seed, scenario.config.workers);
-        let browser = scenario.config.browser.as_ref().map(EventLoop::new);
-        let mut engine = Engine {
+        let engine = Engine {
+            world: World::new(config(&scenario.config)),
+            choose: Seeded::new(seed, scenario.config.workers),
+            browser: scenario.config.browser.as_ref().map(EventLoop::new),
             scenario,
             seed,
-            world,
-            choose,
-            failures: Vec::new(),
+            book: Mutex::default(),
             polls: 0,
-            tasks: Names::default(),
-            regions: Names::default(),
-            channels: Names::default(),
-            permits: Names::default(),
-            obligations: Names::default(),
-            timers: Names::default(),
-            tracked: BTreeMap::new(),
-            resolved: BTreeMap::new(),
-            ordinals: Ordinals::default(),
             suggestion: Suggestion::NoPreference,
-            browser,
         };
-        let root = engine.world.root();
-        engine.bind_region("root", root);
+        engine.book().bind_region("root", engine.world.root());
         engine
     }
 
-    /// Does an op, for the script or for a task.
-    fn apply(&mut self, op: &Op, caller: Option<Caller<'_>>) -> Poll<Reply> {
-        self.bind_finalizers();
-        match op {
-            Op::Law(law) => Poll::Ready(laws::answer(law, self.seed)),
-            Op::Check(subject) => {
-                let scope = caller.as_ref().map(|caller| &*caller.own.name);
-                Poll::Ready(self.look(subject, scope).unwrap_or_else(Reply::status))
+    /// Runs the task's script until it waits or ends, and tells the world.
+    fn poll(&mut self, task: TaskId) {
+        self.polls += 1;
+        self.name_finalizers();
+        let Some(mut script) = self.world.take_payload(task) else { return };
+        let Script { own: Scripted { name, index, runner }, sleep } = &mut script;
+        let end = runner.poll(&mut InTask { engine: self, task, name, index: *index, sleep });
+        let end = match end {
+            BodyEnd::Pending => PollEnd::Pending,
+            BodyEnd::Done => PollEnd::Ready,
+            BodyEnd::Cancelled => PollEnd::Cancelled,
+            BodyEnd::Panicked(message) => PollEnd::Panicked(message.into()),
+            BodyEnd::Failed { status, message } => {
+                PollEnd::Failed(TaskError { status, message: message.into() })
             }
-            Op::Browser(op) => Poll::Ready(self.browser_op(op, caller.is_some())),
-            Op::Advance { .. }
-            | Op::Fire
-            | Op::Run { .. }
-            | Op::StepOn { .. }
-            | Op::RunFor { .. }
-            | Op::Suggest { .. }
-            | Op::SoftStop
-            | Op::Shutdown { .. }
-            | Op::Quiescent => Poll::Ready(self.drive(op)),
-            _ => self.operate(op, caller),
+        };
+        if self.world.polled(task, script, end).is_err() {
+            let what = format!("end of a poll of `{}`", self.book().task_name(task.ordinal()));
+            self.book().failures.push(Failure::new(0, what, "accepted", "refused"));
         }
-    }
-
-    /// A finalizer gets its id, and so its name, only when its region starts it.
-    fn bind_finalizers(&mut self) {
-        let known = |task: &TaskId| self.ordinals.name(Named::Task, task.ordinal()).is_some();
-        let started = self.world.payloads().filter(|(task, _)| !known(task));
-        let started: Vec<_> = started.map(|(id, script)| (id, script.own.name.clone())).collect();
-        for (task, name) in started {
-            self.bind_task(&name, task);
+        self.world.take_released();
+        self.world.take_dropped();
+        let failures = self.book().failures.len();
+        if failures < 50
+            && let Err(broken) = self.check()
+        {
+            let name = self.book().task_name(task.ordinal());
+            let what = format!("invariants after a poll of `{name}`");
+            self.book().failures.push(Failure::new(0, what, "no violation", broken));
         }
-    }
-
-    fn bind_task(&mut self, name: &str, task: TaskId) {
-        self.tasks.bind(None, name, task);
-        self.ordinals.note(Named::Task, task.ordinal(), name);
-    }
-
-    fn bind_region(&mut self, name: &str, region: RegionId) {
-        self.regions.bind(None, name, region);
-        self.ordinals.note(Named::Region, region.ordinal(), name);
     }
 
     fn check(&self) -> Result<(), String> {
@@ -201,44 +149,22 @@ impl Engine {
         let pump = self.browser.as_ref().map_or(Ok(()), EventLoop::check);
         pump.map_err(str::to_owned)
     }
-
-    fn record(&self) -> Record {
-        // A task may be gone by now: the journal still knows how it ended.
-        let mut ended = BTreeMap::new();
-        for event in self.world.journal().events() {
-            if let (Some(task), EventKind::TaskEnded { outcome }) = (event.subject.task, event.kind)
-            {
-                ended.insert(task, outcome.name());
-            }
-        }
-        let outcome = |task: TaskId| {
-            let seen = self.world.task(task).ok().and_then(|view| view.outcome);
-            let seen = seen.map(|outcome| outcome.severity().name());
-            seen.or_else(|| ended.get(&task.ordinal()).copied())
-        };
-        let outcomes = self.tasks.iter().map(|(name, task)| (name.to_owned(), outcome(task)));
-        Record {
-            events: self.world.journal().events().copied().collect(),
-            digest: self.world.journal().digest(),
-            recorded: self.world.journal().recorded(),
-            host_events: self.browser.as_ref().map(EventLoop::events).unwrap_or_default(),
-            names: self.ordinals.clone(),
-            outcomes: outcomes.collect(),
-            not_quiescent: self.world.quiescent().err().map(|not| not.all()).unwrap_or_default(),
-        }
-    }
 }
 
 /// A poll under way: the body's view of the engine.
 struct InTask<'a> {
     engine: &'a mut Engine,
     task: TaskId,
-    own: &'a mut Own,
+    name: &'a str,
+    index: i64,
+    sleep: &'a mut Option<TimerHandle>,
 }
 
 impl TaskOps for InTask<'_> {
     fn poll_op(&mut self, step: &ScriptStep) -> Poll<Reply> {
-        self.engine.apply(&step.op, Some(Caller { task: self.task, own: self.own }))
+        let current = Polled { task: self.task, sleep: self.sleep };
+        let caller = Caller { name: self.name, index: self.index, current };
+        interpreter::perform(self.engine, &step.op, caller)
     }
 
     fn wake_self(&mut self) {
@@ -255,53 +181,30 @@ impl TaskOps for InTask<'_> {
     }
 
     fn push_cleanup(&mut self, entry: BodyRunner) -> Status {
-        let script = Script { runner: entry, own: Own { sleep: None, ..self.own.clone() } };
-        match self.engine.world.push_cleanup(self.task, script) {
+        let own = Scripted { name: self.name.into(), index: self.index, runner: entry };
+        match self.engine.world.push_cleanup(self.task, Script::new(own)) {
             Ok(()) => Status::Ok,
             Err((status, _)) => status,
         }
     }
 
-    fn report(&mut self, mut failure: Failure) {
-        failure.what = format!("task `{}`, {}", self.own.name, failure.what);
-        self.engine.failures.push(failure);
+    fn report(&mut self, failure: Failure) {
+        self.engine.book().report(self.name, failure);
     }
 }
 
 fn config(config: &Settings) -> world::Config {
-    let limit = |name| config.limits.get(name).copied();
-    let none = Limits::default();
-    let timers = &config.timers;
-    let wheel = WheelConfig::default();
-    let coalesce =
-        timers.coalesce.map(|(window, min_group_size)| Coalesce { window, min_group_size });
     world::Config {
         scheduler: SchedulerConfig {
             workers: config.workers,
             cancel_streak_limit: config.cancel_streak_limit,
-            tie_break: config.tie_break,
+            tie_break: config.tie_break.0,
         },
-        wheel: WheelConfig {
-            max_wheel_duration: timers.max_wheel_duration.unwrap_or(wheel.max_wheel_duration),
-            max_timer_duration: timers.max_timer_duration.unwrap_or(wheel.max_timer_duration),
-            limit: timers.limit.unwrap_or(wheel.limit),
-            coalesce,
-            first_id: timers.first_id.unwrap_or(wheel.first_id),
-            first_generation: timers.first_generation.unwrap_or(wheel.first_generation),
-        },
-        chain: ChainLimits { depth: config.chain.0, bytes: config.chain.1 },
-        limits: Limits {
-            tasks: limit("tasks").unwrap_or(none.tasks),
-            regions: limit("regions").unwrap_or(none.regions),
-            obligations: limit("obligations").unwrap_or(none.obligations),
-            channels: limit("channels").unwrap_or(none.channels),
-            ready_queue: limit("ready_queue").unwrap_or(none.ready_queue),
-            timed_queue: limit("timed_queue").unwrap_or(none.timed_queue),
-            cancel_queue: limit("cancel_queue").unwrap_or(none.cancel_queue),
-            memory: limit("memory").unwrap_or(none.memory),
-        },
+        wheel: config.timers.wheel(),
+        chain: config.chain_limits(),
+        limits: config.limits.of_kernel(),
         journal_capacity: config.journal_capacity,
-        when_full: config.when_full,
+        when_full: config.when_full.0,
         ..world::Config::default()
     }
 }

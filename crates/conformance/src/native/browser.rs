@@ -1,6 +1,9 @@
 //! The event loop of a page, turned by the script: the same pump and runtime as in a browser.
 
-use super::{Engine, World};
+use super::Engine;
+use super::steps::Steps;
+use crate::api::HostApi as _;
+use crate::book::found;
 use crate::host::{HostEvent, Reply};
 use crate::scenario::{self, BrowserOp, Name};
 use crate::value::Value;
@@ -13,8 +16,6 @@ use asx_runtime::{Core, Region};
 use asx_web::page::Page;
 use asx_web::{Config, Handle, Pumped, Runtime, call_name};
 use std::sync::Arc;
-
-use super::steps::Steps;
 
 /// A runtime in a page that the script turns.
 pub(super) struct Browser {
@@ -36,18 +37,8 @@ const EVENTS: usize = 1 << 20;
 
 pub(super) fn of_page(setup: Setup, browser: Option<&scenario::Browser>) -> Box<dyn Steps> {
     let Setup { workers: _, seed, tie_break, cancel_streak_limit, settings } = setup;
-    let (mut pump, mut granted) = (PumpConfig::default(), Capabilities::all());
-    if let Some(browser) = browser {
-        granted = Capabilities::none();
-        browser.capabilities.iter().for_each(|capability| granted.grant(*capability));
-        pump = PumpConfig {
-            microtask_burst_limit: browser.burst_limit,
-            burst_time_limit: browser.burst_time,
-            timer_batch_limit: browser.timer_batch,
-            has_message_channel: browser.message_channel,
-            clock_check_every: 1,
-        };
-    }
+    let pump = browser.map_or_else(PumpConfig::default, scenario::Browser::pump);
+    let granted = browser.map_or_else(Capabilities::all, scenario::Browser::granted);
     let config = Config {
         pump,
         scheduler: SchedulerConfig { workers: 1, cancel_streak_limit, tie_break },
@@ -59,15 +50,10 @@ pub(super) fn of_page(setup: Setup, browser: Option<&scenario::Browser>) -> Box<
     Box::new(Browser { runtime, page, drives: browser.is_some() })
 }
 
-/// The answer to a step by hand where the event loop drives.
-pub(super) fn driven() -> Reply {
-    let note = "a pump drives: use `turn` with burst_limit = 1";
-    Reply::status(Status::InvalidArgument).note(note)
-}
-
 impl Browser {
     pub(super) fn look(&self) -> Look {
-        let (handle, page) = (self.runtime.handle(), self.page.clone());
+        let handle = self.runtime.handle();
+        let page = self.page.clone();
         Look { handle, page }
     }
 
@@ -85,8 +71,9 @@ impl Browser {
     }
 
     /// Turns the loop until nothing is queued and nothing is due: how many steps that took.
-    pub(super) fn run_loop(&self, max_steps: u64) -> Result<u64, u64> {
-        let (before, mut turns) = (self.steps(), 0);
+    pub(super) fn run_loop(&self, max_steps: u64) -> Option<u64> {
+        let before = self.steps();
+        let mut turns = 0;
         loop {
             self.page.microtasks(&self.runtime);
             if self.page.waiting().1 > 0 {
@@ -96,10 +83,10 @@ impl Browser {
             }
             turns += 1;
             if self.steps() - before > max_steps || turns > max_steps {
-                return Err(max_steps);
+                return None;
             }
         }
-        Ok(self.steps() - before)
+        Some(self.steps() - before)
     }
 
     fn host_timer(&self) -> Reply {
@@ -137,19 +124,19 @@ impl Browser {
                 Err(error) => Reply::status(error.status()).note(error.to_string()),
             },
             BrowserOp::HostTimer { .. } => self.host_timer(),
-            BrowserOp::Suspend { span } => {
-                self.page.set_time(self.page.time() + *span);
+            BrowserOp::Suspend { when } => {
+                self.page.set_time(when.from(self.page.time()));
                 Reply::ok()
             }
             BrowserOp::Grant { capability } => {
-                self.runtime.grant(*capability);
+                self.runtime.grant(capability.0);
                 Reply::ok()
             }
             BrowserOp::Revoke { capability } => {
-                self.runtime.revoke(*capability);
+                self.runtime.revoke(capability.0);
                 Reply::ok()
             }
-            BrowserOp::Require { capability } => self.look().require(*capability),
+            BrowserOp::Require { capability } => self.look().require(capability.0),
         }
     }
 }
@@ -187,14 +174,41 @@ impl Look {
             Err(denied) => Reply::status(denied.status()).with("provenance", denied.provenance),
         }
     }
+
+    /// An op of a task on the page it runs in.
+    pub(super) fn op(&self, op: &BrowserOp) -> Reply {
+        match op {
+            BrowserOp::Pump if self.handle.defer() => deferred(),
+            BrowserOp::Pump => Reply::ok().with("answer", "not_scheduled"),
+            BrowserOp::Require { capability } => self.require(capability.0),
+            _ => Status::InvalidArgument.into(),
+        }
+    }
+
+    pub(super) fn pump_fields(&self) -> Reply {
+        let info = self.handle.pump_info();
+        let (microtasks, macrotasks) = self.page.waiting();
+        Reply::ok()
+            .with("state", format!("{:?}", info.state))
+            .with("turn", info.turn)
+            .with("batch", info.batch)
+            .with("outstanding", Value::maybe(info.outstanding.map(call_name)))
+            .with("pending", info.pending)
+            .with("stalled", info.stalled)
+            .with("deferred", info.deferred)
+            .with("stale_timers", info.stale_timers)
+            .with("macrotasks", macrotasks)
+            .with("microtasks", microtasks)
+    }
+
+    /// How many tasks are queued in each lane.
+    pub(super) fn queued(&self) -> [usize; 3] {
+        Lane::ALL.map(|lane| self.handle.queued(lane))
+    }
 }
 
 impl Engine {
-    pub(super) fn is_driven(&self) -> bool {
-        self.run.browser().is_some_and(|browser| browser.drives)
-    }
-
-    pub(super) fn browser_op(&mut self, op: &BrowserOp) -> Reply {
+    pub(super) fn turn_loop(&mut self, op: &BrowserOp) -> Reply {
         if let Some(gate) = &self.world.gate {
             return gate.op(op);
         }
@@ -209,8 +223,7 @@ impl Engine {
 
     /// A host timer rings for exactly this timer, perhaps after its end.
     fn late_ring(&self, browser: &Browser, name: &Name) -> Reply {
-        let handle = super::found(&self.world.book().timers, None, name);
-        let handle = match handle {
+        let handle = match found(&self.world.book().timers, None, name) {
             Ok(handle) => handle,
             Err(status) => return status.into(),
         };
@@ -226,48 +239,6 @@ impl Engine {
     }
 }
 
-impl World {
-    /// An op of a task on the page it runs in.
-    pub(super) fn page_op(&self, op: &BrowserOp) -> Reply {
-        if let Some(gate) = &self.gate {
-            return gate.op(op);
-        }
-        let Some(page) = &self.page else { return Status::InvalidArgument.into() };
-        match op {
-            BrowserOp::Pump if page.handle.defer() => deferred(),
-            BrowserOp::Pump => Reply::ok().with("answer", "not_scheduled"),
-            BrowserOp::Require { capability } => page.require(*capability),
-            _ => Status::InvalidArgument.into(),
-        }
-    }
-
-    pub(super) fn look_at_pump(&self) -> Result<Reply, Status> {
-        let page = self.page.as_ref().ok_or(Status::Internal)?;
-        let (info, (microtasks, macrotasks)) = (page.handle.pump_info(), page.page.waiting());
-        Ok(Reply::ok()
-            .with("state", format!("{:?}", info.state))
-            .with("turn", info.turn)
-            .with("batch", info.batch)
-            .with("outstanding", Value::maybe(info.outstanding.map(call_name)))
-            .with("pending", info.pending)
-            .with("stalled", info.stalled)
-            .with("deferred", info.deferred)
-            .with("stale_timers", info.stale_timers)
-            .with("macrotasks", macrotasks)
-            .with("microtasks", microtasks))
-    }
-
-    pub(super) fn look_at_lanes(&self) -> Result<Reply, Status> {
-        let page = self.page.as_ref().ok_or(Status::Internal)?;
-        let [cancel, timed, ready] = Lane::ALL.map(|lane| page.handle.queued(lane));
-        Ok(Reply::ok()
-            .with("cancel", cancel)
-            .with("timed", timed)
-            .with("ready", ready)
-            .with("total", cancel + timed + ready))
-    }
-}
-
 impl Steps for Browser {
     fn core(&self) -> &Arc<Core> {
         self.runtime.core()
@@ -277,26 +248,9 @@ impl Steps for Browser {
         self.runtime.root()
     }
 
-    fn now(&self) -> Time {
-        self.page.time()
-    }
-
     fn clock(&self) -> Box<dyn Fn(Time) + Send + Sync> {
         let page = self.page.clone();
         Box::new(move |to| page.set_time(to))
-    }
-
-    fn advance(&mut self, to: Time) {
-        self.page.set_time(to);
-        self.runtime.core().advance_timers(self.page.time());
-    }
-
-    fn next_wake(&self) -> Option<Time> {
-        self.runtime.core().next_wake()
-    }
-
-    fn fire(&mut self) -> usize {
-        self.runtime.core().fire_timers(self.page.time())
     }
 
     fn workers(&self) -> usize {

@@ -17,18 +17,16 @@ pub(super) struct Gate(Mutex<(Capabilities, Vec<HostEvent>)>);
 
 impl Gate {
     pub(super) fn of(browser: &Browser) -> Gate {
-        let mut granted = Capabilities::none();
-        browser.capabilities.iter().for_each(|capability| granted.grant(*capability));
-        Gate(Mutex::new((granted, Vec::new())))
+        Gate(Mutex::new((browser.granted(), Vec::new())))
     }
 
     pub(super) fn op(&self, op: &BrowserOp) -> Reply {
         let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (granted, refused) = &mut *inside;
         match op {
-            BrowserOp::Grant { capability } => granted.grant(*capability),
-            BrowserOp::Revoke { capability } => granted.revoke(*capability),
-            BrowserOp::Require { capability } => match granted.require(*capability, "scenario") {
+            BrowserOp::Grant { capability } => granted.grant(capability.0),
+            BrowserOp::Revoke { capability } => granted.revoke(capability.0),
+            BrowserOp::Require { capability } => match granted.require(capability.0, "scenario") {
                 Ok(()) => return Reply::ok().with("provenance", Value::none()),
                 Err(denied) => {
                     refused.push(event(denied));

@@ -3,9 +3,8 @@
 //! Each of them polls the handle in turn, always with the same waker, which wakes all who are in
 //! line, in the order they came. A finalizer has no handle: its line is woken when its future goes.
 
-use super::{World, found};
-use crate::host::Reply;
-use crate::scenario::Name;
+use super::World;
+use crate::api::{Came, Done};
 use asx_kernel::outcome::Severity;
 use asx_kernel::status::Status;
 use asx_runtime::{Cx, Outcome};
@@ -86,24 +85,17 @@ impl Drop for Joining {
 
 impl World {
     /// Waits for the end of a task.
-    pub(super) async fn join(&self, cx: &Cx, name: &Name) -> Reply {
-        let (id, line) = {
-            let book = self.book();
-            let id = match found(&book.tasks, None, name) {
-                Ok(id) => id,
-                Err(status) => return status.into(),
-            };
-            let Some(entry) = book.task.get(&id) else { return Status::StaleHandle.into() };
-            (id, entry.line.clone())
-        };
+    pub(super) async fn join(&self, cx: &Cx, id: u64) -> Done<Came<Arc<World>>> {
+        let entry = self.things().tasks.get(&id).map(|entry| entry.line.clone());
+        let line = entry.ok_or(Status::StaleHandle)?;
         let mut joining = Joining { line, place: None };
         poll_fn(move |context| {
             if cx.checkpoint().is_err() {
-                return Poll::Ready(Status::Cancelled.into());
+                return Poll::Ready(Err(Status::Cancelled));
             }
             let Joining { line, place } = &mut joining;
             match self.poll_end(id, line) {
-                Some(severity) => Poll::Ready(Reply::ok().with("outcome", severity.name())),
+                Some(severity) => Poll::Ready(Ok(Came::Outcome(severity))),
                 None => {
                     line.stand(place, context.waker());
                     Poll::Pending
@@ -115,7 +107,7 @@ impl World {
 
     /// How a task has ended; if it has not, its line is woken when it does.
     fn poll_end(&self, id: u64, line: &Arc<Line>) -> Option<Severity> {
-        let handle = self.book().task.get_mut(&id).and_then(|entry| entry.handle.take());
+        let handle = self.things().tasks.get_mut(&id).and_then(|entry| entry.handle.take());
         let Some(mut handle) = handle else { return self.outcome_of(id) };
         let waker = Waker::from(line.clone());
         let ended = Pin::new(&mut handle).poll(&mut Context::from_waker(&waker));
@@ -123,7 +115,7 @@ impl World {
             Poll::Ready(outcome) => Some(severity(outcome)),
             Poll::Pending => None,
         };
-        if let Some(entry) = self.book().task.get_mut(&id) {
+        if let Some(entry) = self.things().tasks.get_mut(&id) {
             entry.severity = entry.severity.or(severity);
             entry.handle = severity.is_none().then_some(handle);
         }

@@ -4,41 +4,24 @@
 //! (a sleep, a reserve, ..) that is kept until it is ready. What the body leaves behind (held
 //! permits, cleanup entries) is a stack that is worked off when it ends, as the law says.
 
-use super::{World, channels};
+use super::World;
+use super::api::Current;
+use super::waits::Pending;
+use crate::api::{Caller, HostApi as _, Scripted};
 use crate::body::{BodyEnd, BodyRunner, TaskOps};
 use crate::host::{Failure, Reply};
-use crate::scenario::{Name, Op, ScriptStep};
+use crate::interpreter;
+use crate::scenario::ScriptStep;
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
+use asx_kernel::world::TaskError;
 use asx_runtime::Cx;
 use asx_runtime::probe::{self, TaskProbe};
 use core::future::Future;
 use core::mem::take;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 use std::sync::Arc;
-
-/// A body's own error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ScriptError {
-    pub(super) status: Option<Status>,
-    pub(super) message: String,
-}
-
-/// What belongs to one task.
-#[derive(Clone)]
-pub(super) struct Own {
-    pub(super) name: Name,
-    pub(super) index: i64,
-}
-
-/// The task on whose behalf an op is done.
-pub(super) struct Caller<'a> {
-    pub(super) cx: &'a Cx,
-    pub(super) own: &'a Own,
-    /// What it has to resolve before it ends.
-    pub(super) stack: &'a mut Vec<Entry>,
-}
 
 /// An entry of a task's cleanup stack.
 pub(super) enum Entry {
@@ -46,15 +29,11 @@ pub(super) enum Entry {
     Cleanup(BodyRunner),
 }
 
-/// A wait under way.
-pub(super) type Wait = Pin<Box<dyn Future<Output = Reply> + Send>>;
-
 pub(super) struct Script {
     world: Arc<World>,
     cx: Cx,
-    own: Own,
-    runner: BodyRunner,
-    wait: Option<Wait>,
+    own: Scripted,
+    wait: Option<Pending>,
     shields: u32,
     stack: Vec<Entry>,
     /// The body has ended, and the stack is worked off.
@@ -67,17 +46,16 @@ pub(super) struct Script {
 enum End {
     #[default]
     Done,
-    Failed(ScriptError),
+    Failed(TaskError),
     Panicked(String),
 }
 
 impl Script {
-    pub(super) fn new(world: Arc<World>, cx: Cx, own: Own, runner: BodyRunner) -> Script {
+    pub(super) fn new(world: Arc<World>, cx: Cx, own: Scripted) -> Script {
         Script {
             world,
             cx,
             own,
-            runner,
             wait: None,
             shields: 0,
             stack: Vec::new(),
@@ -89,7 +67,7 @@ impl Script {
     fn count_poll(&self) {
         let probe = TaskProbe::of(&self.cx);
         let unseen = probe.state() == TaskState::CancelRequested;
-        if let Some(entry) = self.world.book().task.get_mut(&probe.id()) {
+        if let Some(entry) = self.world.things().tasks.get_mut(&probe.id()) {
             entry.polls += 1;
             entry.polls_since_request += u64::from(unseen);
         }
@@ -100,18 +78,18 @@ impl Script {
         let probe = TaskProbe::of(&self.cx);
         self.wait = None;
         let in_cleanup = self.cleaning || probe.state().acknowledged();
-        let mut book = self.world.book();
-        let entry = book.task.get_mut(&probe.id());
+        let mut things = self.world.things();
+        let entry = things.tasks.get_mut(&probe.id());
         match end {
             BodyEnd::Failed { message, .. } if in_cleanup => {
                 if let Some(entry) = entry {
                     entry.cleanup_error = Some(message);
                 }
-                drop(book);
+                drop(things);
                 probe::cleanup_error(&self.cx);
             }
             BodyEnd::Failed { status, message } => {
-                let error = ScriptError { status, message };
+                let error = TaskError { status, message: message.into() };
                 if let Some(entry) = entry {
                     entry.error = Some(error.clone());
                 }
@@ -141,10 +119,10 @@ impl Script {
             match entry {
                 Entry::Permit(id) => {
                     let unwinding = matches!(self.ended, End::Panicked(_));
-                    channels::let_go(&self.world, id, unwinding);
+                    self.world.let_go(id, unwinding);
                 }
                 Entry::Cleanup(runner) => {
-                    self.runner = runner;
+                    self.own.runner = runner;
                     return true;
                 }
             }
@@ -154,15 +132,25 @@ impl Script {
 }
 
 impl Future for Script {
-    type Output = Result<(), ScriptError>;
+    type Output = Result<(), TaskError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         this.count_poll();
         let end = {
-            let Script { world, cx, own, runner, wait, shields, stack, cleaning, .. } = this;
-            let hidden = if *cleaning { 1 } else { 0 };
-            runner.poll(&mut Ops { world, cx, own, wait, shields, stack, hidden, context })
+            let Script { world, cx, own, wait, shields, stack, cleaning, .. } = this;
+            let Scripted { name, index, runner } = own;
+            runner.poll(&mut Ops {
+                world: Arc::clone(world),
+                cx,
+                name,
+                index: *index,
+                wait,
+                shields,
+                stack,
+                hidden: u32::from(*cleaning),
+                waker: context.waker(),
+            })
         };
         if end == BodyEnd::Pending {
             return Poll::Pending;
@@ -186,7 +174,7 @@ impl Drop for Script {
         // Ended by force: the runtime drops what is left.
         for entry in take(&mut self.stack).into_iter().rev() {
             if let Entry::Permit(id) = entry {
-                channels::lose(&self.world, id);
+                self.world.lose(id);
             }
         }
         probe::resolved(&self.cx);
@@ -194,8 +182,8 @@ impl Drop for Script {
         let probe = TaskProbe::of(&self.cx);
         // Of all others the handle tells.
         let line = probe.is_finalizer().then(|| {
-            let book = self.world.book();
-            book.task.get(&probe.id()).map(|entry| entry.line.clone())
+            let things = self.world.things();
+            things.tasks.get(&probe.id()).map(|entry| entry.line.clone())
         });
         if let Some(Some(line)) = line {
             line.wake_all();
@@ -204,47 +192,34 @@ impl Drop for Script {
 }
 
 /// A poll under way: what the body sees of its host.
-struct Ops<'a, 'b> {
-    world: &'a Arc<World>,
+struct Ops<'a> {
+    world: Arc<World>,
     cx: &'a Cx,
-    own: &'a Own,
-    wait: &'a mut Option<Wait>,
+    name: &'a str,
+    index: i64,
+    wait: &'a mut Option<Pending>,
     shields: &'a mut u32,
     stack: &'a mut Vec<Entry>,
     /// Nothing is seen because the stack is worked off.
     hidden: u32,
-    context: &'a mut Context<'b>,
+    waker: &'a Waker,
 }
 
-impl TaskOps for Ops<'_, '_> {
+impl TaskOps for Ops<'_> {
     fn poll_op(&mut self, step: &ScriptStep) -> Poll<Reply> {
-        let shielded = *self.shields + self.hidden > 0;
-        if self.wait.is_none() {
-            match self.world.wait_for(&step.op, self.cx, self.own, shielded) {
-                Some(wait) => *self.wait = Some(wait),
-                None => {
-                    let (cx, own, stack) = (self.cx, self.own, &mut *self.stack);
-                    return self.world.operate(&step.op, Some(Caller { cx, own, stack }));
-                }
-            }
-        }
-        let Some(wait) = self.wait else { return Poll::Pending };
-        let polled = wait.as_mut().poll(self.context);
-        if polled.is_ready() {
-            *self.wait = None;
-            if let (Op::Reserve { permit, .. }, Poll::Ready(reply)) = (&step.op, &polled)
-                && reply.status == Status::Ok
-                && let Ok(id) =
-                    super::found(&self.world.book().permits, Some(&self.own.name), permit)
-            {
-                self.stack.push(Entry::Permit(id));
-            }
-        }
-        polled
+        let current = Current {
+            cx: self.cx,
+            wait: self.wait,
+            stack: self.stack,
+            shielded: *self.shields + self.hidden > 0,
+            waker: self.waker,
+        };
+        let caller = Caller { name: self.name, index: self.index, current };
+        interpreter::perform(&mut self.world, &step.op, caller)
     }
 
     fn wake_self(&mut self) {
-        self.context.waker().wake_by_ref();
+        self.waker.wake_by_ref();
     }
 
     fn observe(&mut self) {
@@ -262,8 +237,7 @@ impl TaskOps for Ops<'_, '_> {
         Status::Ok
     }
 
-    fn report(&mut self, mut failure: Failure) {
-        failure.what = format!("task `{}`, {}", self.own.name, failure.what);
-        self.world.book().failures.push(failure);
+    fn report(&mut self, failure: Failure) {
+        self.world.book().report(self.name, failure);
     }
 }

@@ -15,11 +15,7 @@ use super::browser::Browser;
 pub(super) trait Steps {
     fn core(&self) -> &Arc<Core>;
     fn root(&self) -> &Arc<Region>;
-    fn now(&self) -> Time;
     fn clock(&self) -> Box<dyn Fn(Time) + Send + Sync>;
-    fn advance(&mut self, to: Time);
-    fn next_wake(&self) -> Option<Time>;
-    fn fire(&mut self) -> usize;
     fn workers(&self) -> usize;
     /// Polls a task, on that worker if one is named: its number.
     fn step(&mut self, worker: Option<usize>) -> Option<(u64, Lane)>;
@@ -55,24 +51,8 @@ macro_rules! steps {
                 self.root()
             }
 
-            fn now(&self) -> Time {
-                self.now()
-            }
-
             fn clock(&self) -> Box<dyn Fn(Time) + Send + Sync> {
                 Box::new(self.clock())
-            }
-
-            fn advance(&mut self, to: Time) {
-                self.advance(to);
-            }
-
-            fn next_wake(&self) -> Option<Time> {
-                self.next_wake()
-            }
-
-            fn fire(&mut self) -> usize {
-                self.fire()
             }
 
             fn workers(&self) -> usize {

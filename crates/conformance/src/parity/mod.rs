@@ -125,7 +125,8 @@ type Object = Map<String, Value>;
 fn head(scenario: &Scenario, seed: u64, codec: &str, setting: &Setting<'_>) -> Object {
     let Setting { host, place, profile, origin } = setting;
     let fixture = scenario.file.rsplit(['/', '\\']).next().unwrap_or_default();
-    let (toolchain, lockfile) = (&origin.toolchain, &origin.lockfile);
+    let toolchain = &origin.toolchain;
+    let lockfile = &origin.lockfile;
     object(json!({
         "schema": SCHEMA,
         "contract": CONTRACT,
@@ -223,7 +224,8 @@ fn there_and_back(id: &str, record: &Record, codec: Codec) -> Result<u64, String
     let header = Header { complete, ..Header::new(id, "parity") };
     let written = Writer::new(Vec::new(), codec, &header).and_then(|mut writer| {
         record.events.iter().try_for_each(|event| writer.write(&(*event).into()))?;
-        let (recorded, digest) = (record.recorded, record.digest);
+        let recorded = record.recorded;
+        let digest = record.digest;
         writer.write(&End { recorded, lost, digest, choices: 0 }.into())?;
         writer.finish()
     });

@@ -208,7 +208,8 @@ impl Line<'_> {
                 return Err(missing(&format!("{of}.{field}")));
             }
         }
-        let (toolchain, lockfile) = (self.field("toolchain"), self.field("lockfile"));
+        let toolchain = self.field("toolchain");
+        let lockfile = self.field("lockfile");
         for (name, value) in [("toolchain.commit_hash", &toolchain["commit_hash"])]
             .into_iter()
             .chain([("source_commit", self.field("source_commit"))])

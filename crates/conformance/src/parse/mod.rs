@@ -1,25 +1,28 @@
 //! From text to a [`Scenario`], or to everything that is wrong with it.
 //!
-//! The reader asks each table for the keys it knows (`keys`), row by row for ops (`ops`);
-//! whatever nobody asked for is an error, and so is a name nothing makes (`names`). Reading goes
-//! on after an error, so that an author sees all of them at once. No input panics.
+//! serde reads tables into the types of `scenario` (through `node`, which knows lines and how
+//! values may be written); `ops` reads op by op, so that an author sees what is wrong with each of
+//! them at once; `names` checks that every name that is used is made. No input panics.
 
-mod checks;
-mod keys;
-mod laws;
+mod expect;
 mod names;
+mod node;
 mod ops;
+mod reading;
 mod results;
-mod sections;
 pub mod suggest;
-mod tables;
 pub(crate) mod words;
 
-pub use keys::SchemaError;
+pub(crate) use node::span;
+pub use ops::op_names;
+pub use reading::SchemaError;
 
-use crate::scenario::{Definition, Scenario, ScriptStep, Settings, expand};
+use crate::scenario::{Definition, Expect, Name, Scenario, Settings, expand};
 use crate::snapshot;
-use keys::{Keys, Reading};
+use node::Node;
+use ops::{Where, read_ops};
+use reading::Reading;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
@@ -27,14 +30,15 @@ use toml::de::{DeTable, DeValue};
 /// The version of the format.
 pub const SCHEMA: u64 = 1;
 
-/// The name of every op.
-pub fn op_names() -> impl Iterator<Item = &'static str> {
-    ops::all().map(|spec| spec.name)
-}
+/// The keys of a scenario.
+const KEYS: &[&str] = &[
+    "schema", "id", "title", "area", "seeds", "config", "tasks", "expect", "setup", "steps",
+    "scenario",
+];
 
 /// Reads a scenario. `file` is for messages.
 pub fn parse_str(file: &str, text: &str) -> Result<Scenario, Vec<SchemaError>> {
-    let mut reading = Reading::new(file, text);
+    let reading = Reading::new(file, text);
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
@@ -44,153 +48,128 @@ pub fn parse_str(file: &str, text: &str) -> Result<Scenario, Vec<SchemaError>> {
             return Err(reading.into_errors());
         }
     };
-    let scenario = read_scenario(&mut reading, file, table.get_ref());
-    if let Some(scenario) = &scenario {
-        names::check(&mut reading, scenario);
-    }
-    match scenario {
-        Some(scenario) if reading.errors.is_empty() => Ok(scenario),
-        _ => Err(reading.into_errors()),
-    }
+    let scenario = read_scenario(&reading, file, table.get_ref());
+    names::check(&reading, &scenario);
+    if reading.has_errors() { Err(reading.into_errors()) } else { Ok(scenario) }
 }
 
-fn read_scenario<'v>(
-    reading: &mut Reading<'_>,
-    file: &str,
-    table: &'v DeTable<'v>,
-) -> Option<Scenario> {
-    let mut keys = Keys::new(reading, table, 1, "a scenario");
-    keys.req("schema", |value| match words::number(value) {
-        Ok(SCHEMA) => Ok(()),
-        _ => Err(format!("schema version {SCHEMA}; this build reads no other")),
-    });
-    let (id, title) = (keys.req("id", id), keys.req("title", line_of_text));
-    let area = keys.req("area", line_of_text);
-    let seeds = keys.opt("seeds", seeds).unwrap_or_else(|| vec![0]);
-    let config = keys.raw("config");
-    let tasks = keys.raw("tasks");
-    let expect = keys.raw("expect");
-    let (setup, steps) = (keys.raw("setup"), keys.raw("steps"));
-    let script = keys.raw("scenario");
-    keys.finish();
-
-    let config = sections::config(reading, config);
-    let tasks = read_tasks(reading, tasks);
-    let (initial, setup, steps) = read_script(reading, &config, setup, steps, script);
-    let expect = sections::expect(reading, expect, seeds.len());
-    let groups = core::mem::take(&mut reading.groups);
-    let file = file.to_owned();
-    let (setup, steps) = (expand(&setup, &groups), expand(&steps, &groups));
-    let written_out = |definition: Definition| Definition {
-        body: expand(&definition.body, &groups),
-        on_cancel: expand(&definition.on_cancel, &groups),
+fn read_scenario(reading: &Reading, file: &str, table: &DeTable<'_>) -> Scenario {
+    let key = |key| Node::of_key(reading, table, key);
+    reading.only(table, KEYS, "a scenario");
+    let schema: Option<u64> = reading.required(table, "schema", "a scenario");
+    if schema.is_some_and(|schema| schema != SCHEMA) {
+        let line = key("schema").map_or(1, |node| node.line);
+        let what = format!("expected schema version {SCHEMA}; this build reads no other");
+        reading.error(line, "schema", what);
+    }
+    let is_line = |text: &str| !text.is_empty() && !text.contains('\n');
+    let is_id = |text: &str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !text.is_empty() && text.chars().all(fits)
     };
-    let tasks = tasks.into_iter().map(|(name, task)| (name, written_out(task))).collect();
-    let (id, title, area) =
-        (id.unwrap_or_default(), title.unwrap_or_default(), area.unwrap_or_default());
-    Some(Scenario {
-        file,
+    let text = |key, expected: &str, fits: &dyn Fn(&str) -> bool| {
+        let text: String = reading.required(table, key, "a scenario").unwrap_or_default();
+        if let Some(node) = Node::of_key(reading, table, key).filter(|_| !fits(&text)) {
+            reading.error(node.line, key, format!("expected {expected}"));
+        }
+        text
+    };
+    let id = text("id", "an id of letters, digits, `-`, `_`, `.`", &is_id);
+    let title = text("title", "one line of text", &is_line);
+    let area = text("area", "one line of text", &is_line);
+    let seeds: Vec<u64> = reading.optional(table, "seeds").unwrap_or_else(|| vec![0]);
+    if let Some(node) = key("seeds").filter(|_| !(1..=1000).contains(&seeds.len())) {
+        reading.error(node.line, "seeds", "expected a list of 1 to 1000 seeds");
+    }
+    let config = key("config").map(|node| read_config(node)).unwrap_or_default();
+    let tasks = key("tasks").map(|node| read_tasks(node)).unwrap_or_default();
+    let (setup, steps) = find_script(reading, table);
+    let initial = snapshot::encode(&config, setup.map(|node| node.value));
+    let place = Where { in_body: false, depth: 0 };
+    let setup = setup.map(|node| read_ops(node, place)).unwrap_or_default();
+    let steps = steps.map(|node| read_ops(node, place)).unwrap_or_default();
+    let expect = key("expect").map_or_else(Expect::default, |node| expect::read(node, seeds.len()));
+    let groups = reading.groups.take();
+    let written_out = |(name, task): (Name, Definition)| {
+        let body = expand(&task.body, &groups);
+        let on_cancel = expand(&task.on_cancel, &groups);
+        (name, Definition { body, on_cancel })
+    };
+    Scenario {
+        file: file.to_owned(),
         id,
         title,
         area,
         seeds,
         config,
-        tasks,
-        groups,
+        tasks: tasks.into_iter().map(written_out).collect(),
         initial,
-        setup,
-        steps,
+        setup: expand(&setup, &groups),
+        steps: expand(&steps, &groups),
+        groups,
         expect,
-    })
-}
-
-type Raw<'v> = Option<(&'v DeValue<'v>, usize)>;
-
-/// `setup` and `steps`, at the top or in `[scenario]`, after the initial state that they make.
-fn read_script<'v>(
-    reading: &mut Reading<'_>,
-    config: &Settings,
-    mut setup: Raw<'v>,
-    mut steps: Raw<'v>,
-    script: Raw<'v>,
-) -> (String, Vec<ScriptStep>, Vec<ScriptStep>) {
-    if let Some((value, line)) = script {
-        match value {
-            DeValue::Table(table) => {
-                let mut keys = Keys::new(reading, table, line, "[scenario]");
-                let (inner_setup, inner_steps) = (keys.raw("setup"), keys.raw("steps"));
-                keys.finish();
-                for (outer, inner, key) in
-                    [(&mut setup, inner_setup, "setup"), (&mut steps, inner_steps, "steps")]
-                {
-                    if outer.is_some() && inner.is_some() {
-                        reading.error(line, key, "expected at the top or in [scenario], not both");
-                    }
-                    *outer = outer.or(inner);
-                }
-            }
-            other => {
-                let what = format!("expected a table, not {}", words::kind_of(other));
-                reading.error(line, "scenario", what);
-            }
-        }
     }
-    let mut read = |raw: Raw<'_>, key| match raw {
-        Some((value, line)) => ops::read_ops(reading, value, line, key, false, 0),
-        None => Vec::new(),
-    };
-    let initial = snapshot::encode(config, setup.map(|(value, _)| value));
-    (initial, read(setup, "setup"), read(steps, "steps"))
 }
 
-fn read_tasks(reading: &mut Reading<'_>, tasks: Raw<'_>) -> BTreeMap<Arc<str>, Definition> {
+fn read_config(node: Node<'_>) -> Settings {
+    let config = node.reading.noted(&node, Settings::deserialize(node)).unwrap_or_default();
+    if config.timers.coalesce_min.is_some() && config.timers.coalesce_window.is_none() {
+        let what = "[config.timers] needs the key `coalesce_window`";
+        node.reading.error(node.line, "coalesce_window", what);
+    }
+    config
+}
+
+/// `setup` and `steps`, at the top or in `[scenario]`.
+fn find_script<'r>(
+    reading: &'r Reading,
+    table: &'r DeTable<'r>,
+) -> (Option<Node<'r>>, Option<Node<'r>>) {
+    let script = Node::of_key(reading, table, "scenario");
+    let inner = match script.map(|node| node.value) {
+        Some(DeValue::Table(table)) => Some(table),
+        _ => None,
+    };
+    match (script, inner) {
+        (Some(node), None) => {
+            reading.noted::<()>(&node, Err(node.wrong("a table")));
+        }
+        (Some(_), Some(inner)) => reading.only(inner, &["setup", "steps"], "[scenario]"),
+        (None, _) => {}
+    }
+    let find = |key| {
+        let outer = Node::of_key(reading, table, key);
+        let inner = inner.and_then(|inner| Node::of_key(reading, inner, key));
+        if let (Some(_), Some(inner)) = (outer, inner) {
+            reading.error(inner.line, key, "expected at the top or in [scenario], not both");
+        }
+        outer.or(inner)
+    };
+    (find("setup"), find("steps"))
+}
+
+fn read_tasks(node: Node<'_>) -> BTreeMap<Name, Definition> {
+    let reading = node.reading;
     let mut all = BTreeMap::new();
-    let Some((value, line)) = tasks else { return all };
-    let DeValue::Table(table) = value else {
-        reading.error(line, "tasks", "expected tables [tasks.NAME]");
+    let DeValue::Table(table) = node.value else {
+        reading.error(node.line, "tasks", "expected tables [tasks.NAME]");
         return all;
     };
     for (name, value) in table {
-        let (line, name) = (reading.line(name.span()), name.get_ref());
+        let name = name.get_ref();
         let DeValue::Table(table) = value.get_ref() else {
+            let line = Node::of_key(reading, table, name).map_or(node.line, |node| node.line);
             reading.error(line, name, "expected a table with `body` and `on_cancel`");
             continue;
         };
-        let mut keys = Keys::new(reading, table, line, format!("[tasks.{name}]"));
-        let (body, on_cancel) = (keys.raw("body"), keys.raw("on_cancel"));
-        keys.finish();
-        let mut read = |raw: Raw<'_>, key| match raw {
-            Some((value, line)) => ops::read_ops(reading, value, line, key, true, 0),
-            None => Vec::new(),
+        reading.only(table, &["body", "on_cancel"], &format!("[tasks.{name}]"));
+        let read = |key| {
+            let list = Node::of_key(reading, table, key);
+            let place = Where { in_body: true, depth: 0 };
+            Arc::from(list.map(|list| read_ops(list, place)).unwrap_or_default())
         };
-        let body = Arc::from(read(body, "body"));
-        let on_cancel = Arc::from(read(on_cancel, "on_cancel"));
-        all.insert(Arc::from(name.as_ref()), Definition { body, on_cancel });
+        let definition = Definition { body: read("body"), on_cancel: read("on_cancel") };
+        all.insert(Name::from(name.as_ref()), definition);
     }
     all
-}
-
-fn id(value: &DeValue<'_>) -> words::Read<String> {
-    let id = words::text(value)?;
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if !id.is_empty() && id.chars().all(fits) {
-        Ok(id)
-    } else {
-        Err("an id of letters, digits, `-`, `_`, `.`".to_owned())
-    }
-}
-
-fn line_of_text(value: &DeValue<'_>) -> words::Read<String> {
-    let text = words::text(value)?;
-    if text.is_empty() || text.contains('\n') {
-        Err("one line of text".to_owned())
-    } else {
-        Ok(text)
-    }
-}
-
-fn seeds(value: &DeValue<'_>) -> words::Read<Vec<u64>> {
-    let seeds = words::list(value, words::number)?;
-    let fits = (1..=1000).contains(&seeds.len());
-    if fits { Ok(seeds) } else { Err("a list of 1 to 1000 seeds".to_owned()) }
 }

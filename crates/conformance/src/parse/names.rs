@@ -1,6 +1,6 @@
 //! Every name that is used is made somewhere; tasks, regions and channels are made once.
 
-use super::keys::{Mention, Reading};
+use super::reading::{Mention, Reading};
 use super::suggest;
 use crate::pattern::{Named, Pattern, named};
 use crate::scenario::{Name, Scenario};
@@ -19,8 +19,8 @@ const HOST_KINDS: [&str; SCHEDULER_KINDS.len()] = {
     names
 };
 
-pub(super) fn check(reading: &mut Reading<'_>, scenario: &Scenario) {
-    let made = core::mem::take(&mut reading.made);
+pub(super) fn check(reading: &Reading, scenario: &Scenario) {
+    let made = reading.made.take();
     let mut known: BTreeSet<(Named, Name)> = BTreeSet::from([(Named::Region, "root".into())]);
     let mut first: BTreeMap<(Named, Name), usize> = BTreeMap::new();
     for Mention { kind, name, line, key } in made {
@@ -38,7 +38,7 @@ pub(super) fn check(reading: &mut Reading<'_>, scenario: &Scenario) {
         known.insert((kind, name));
     }
     known.extend(scenario.tasks.keys().map(|name| (Named::Definition, name.clone())));
-    for Mention { kind, name, line, key } in core::mem::take(&mut reading.used) {
+    for Mention { kind, name, line, key } in reading.used.take() {
         look_up(reading, &known, scenario, (kind, &name, line, key));
     }
     let expect = &scenario.expect;
@@ -58,7 +58,7 @@ pub(super) fn check(reading: &mut Reading<'_>, scenario: &Scenario) {
 type Known = BTreeSet<(Named, Name)>;
 
 fn look_up(
-    reading: &mut Reading<'_>,
+    reading: &Reading,
     known: &Known,
     scenario: &Scenario,
     (kind, name, line, key): (Named, &Name, usize, &str),
@@ -82,20 +82,17 @@ fn is_known(known: &Known, kind: Named, name: &str) -> bool {
     has(name) || own && name.rsplit_once('.').is_some_and(|(_, own)| has(own))
 }
 
-fn unknown(
-    reading: &mut Reading<'_>,
-    known: &Known,
-    kind: Named,
-    name: &str,
-    (line, key): (usize, &str),
-) {
+fn unknown(reading: &Reading, known: &Known, kind: Named, name: &str, (line, key): (usize, &str)) {
+    if reading.is_doubtful(name) {
+        return;
+    }
     let same = known.iter().filter(|(other, _)| *other == kind);
     let near = suggest::near(name, same.map(|(_, name)| &**name));
     let word = kind.word();
     reading.error(line, key, format!("there is no {word} `{name}` in this file{near}"));
 }
 
-fn check_pattern(reading: &mut Reading<'_>, known: &Known, pattern: &Pattern, kinds: &[&str]) {
+fn check_pattern(reading: &Reading, known: &Known, pattern: &Pattern, kinds: &[&str]) {
     let kind = &pattern.kind;
     if kind != "*" && !kinds.iter().any(|name| name.eq_ignore_ascii_case(kind)) {
         let near = suggest::near(kind, kinds.iter().copied());

@@ -22,7 +22,8 @@ pub fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
 /// Edits from one word to another, letter case apart; words of more than 64 letters are far.
 fn distance(left: &str, right: &str) -> usize {
     let lower = |word: &str| word.to_ascii_lowercase().chars().collect::<Vec<_>>();
-    let (left, right) = (lower(left), lower(right));
+    let left = lower(left);
+    let right = lower(right);
     if left.len() > 64 || right.len() > 64 {
         return usize::MAX;
     }

@@ -1,8 +1,10 @@
-//! Reading single values: each function answers the value or what it expected instead.
+//! Types of the kernel as they are written in a file.
 
+use super::node::OR_NONE;
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::{Kind, Phase};
-use asx_kernel::lanes::{Lane, Priority, Suggestion};
+use asx_kernel::journal::WhenFull;
+use asx_kernel::lanes::{Lane, Priority, Suggestion, TieBreak};
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
 use asx_kernel::pump::Capability;
@@ -10,238 +12,242 @@ use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
+use asx_kernel::world::Policy;
+use core::fmt;
+use core::marker::PhantomData;
 use core::time::Duration;
-use toml::de::DeValue;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// A value, or what was expected.
-pub(crate) type Read<T> = Result<T, String>;
-
-/// A duration string in nanoseconds: numbers with units, added up.
-pub(crate) fn span(text: &str) -> Read<u64> {
-    let wrong = || format!("a duration such as \"10ms\" or \"1h30m\", not \"{text}\"");
-    let mut rest = text.trim();
-    let mut total = 0u64;
-    if rest.is_empty() {
-        return Err(wrong());
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(digits);
-        let letters = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(letters);
-        let scale = match unit {
-            "ns" => 1,
-            "us" => 1_000,
-            "ms" => 1_000_000,
-            "s" => 1_000_000_000,
-            "m" => 60_000_000_000,
-            "h" => 3_600_000_000_000,
-            "d" => 86_400_000_000_000,
-            "" if total == 0 && tail.is_empty() => 1,
-            _ => return Err(wrong()),
-        };
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        let part = number.checked_mul(scale);
-        total = part
-            .and_then(|part| total.checked_add(part))
-            .ok_or_else(|| format!("a duration below 584 years, not \"{text}\""))?;
-        rest = tail;
-    }
-    Ok(total)
+/// An enum whose values have names.
+pub trait Vocabulary: Copy + PartialEq + 'static {
+    /// The values with their names.
+    fn all() -> Vec<(&'static str, Self)>;
 }
 
-/// A duration.
-pub(crate) fn duration(value: &DeValue<'_>) -> Read<Duration> {
-    match value {
-        DeValue::String(text) => span(text).map(Duration::from_nanos),
-        DeValue::Integer(_) => number(value).map(Duration::from_nanos),
-        _ => Err(format!("a duration such as \"10ms\", not {}", kind_of(value))),
-    }
-}
-
-/// An instant.
-pub(crate) fn instant(value: &DeValue<'_>) -> Read<Time> {
-    duration(value).map(|span| Time::ZERO + span)
-}
-
-/// A number from 0 to 2^64 - 1.
-pub(crate) fn number(value: &DeValue<'_>) -> Read<u64> {
-    let wrong = || "a number from 0 to 18446744073709551615, or \"max\"".to_owned();
-    match value {
-        DeValue::Integer(int) => {
-            u64::from_str_radix(int.as_str(), int.radix()).map_err(|_| wrong())
+macro_rules! vocabularies {
+    ($($type:ty),* $(,)?) => {$(
+        impl Vocabulary for $type {
+            fn all() -> Vec<(&'static str, Self)> {
+                <$type>::ALL.iter().map(|value| (value.name(), *value)).collect()
+            }
         }
-        DeValue::String(text) => match text.strip_prefix("max") {
-            Some("") => Ok(u64::MAX),
-            Some(less) => less
-                .strip_prefix('-')
-                .and_then(|n| n.trim().parse::<u64>().ok())
-                .and_then(|n| u64::MAX.checked_sub(n))
-                .ok_or_else(wrong),
-            None => text.trim().parse().map_err(|_| wrong()),
-        },
-        _ => Err(format!("{}, not {}", wrong(), kind_of(value))),
+    )*};
+}
+
+vocabularies!(
+    Kind,
+    Phase,
+    Lane,
+    ObligationState,
+    Severity,
+    Capability,
+    RegionState,
+    Status,
+    TaskState
+);
+
+impl Vocabulary for Suggestion {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![
+            ("no_preference", Suggestion::NoPreference),
+            ("meet_deadlines", Suggestion::MeetDeadlines),
+            ("drain_obligations", Suggestion::DrainObligations),
+            ("drain_regions", Suggestion::DrainRegions),
+        ]
     }
+}
+
+impl Vocabulary for TieBreak {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![
+            ("fifo", TieBreak::Fifo),
+            ("seeded", TieBreak::Seeded),
+            ("task_key", TieBreak::TaskKey),
+        ]
+    }
+}
+
+impl Vocabulary for WhenFull {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("overwrite", WhenFull::Overwrite), ("refuse", WhenFull::Refuse)]
+    }
+}
+
+impl Vocabulary for Policy {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("collect_all", Policy::CollectAll), ("fail_fast", Policy::FailFast)]
+    }
+}
+
+/// A value that is written by its name, whatever the case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Word<T>(pub T);
+
+impl<T: Vocabulary> Word<T> {
+    fn of<E: Error>(text: &str) -> Result<Word<T>, E> {
+        let all = T::all();
+        let found = all.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        found.map(|(_, value)| Word(*value)).ok_or_else(|| {
+            let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+            // Of very many, one tells enough.
+            let expected = match names.len() {
+                ..=20 => format!("one of {}", names.join(", ")),
+                _ => "a status name such as \"FULL\"".to_owned(),
+            };
+            let near = super::suggest::near(text, names);
+            E::custom(format_args!("expected {expected}, not \"{text}\"{near}"))
+        })
+    }
+
+    /// The name.
+    pub(crate) fn name(self) -> &'static str {
+        T::all().into_iter().find(|(_, value)| *value == self.0).map_or("none", |(name, _)| name)
+    }
+}
+
+impl<'de, T: Vocabulary> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Word::of(&String::deserialize(from)?)
+    }
+}
+
+/// A word, or a list of at least one.
+#[derive(Clone, Debug)]
+pub struct OneOrMore<T>(pub Vec<Word<T>>);
+
+impl<'de, T: Vocabulary> Deserialize<'de> for OneOrMore<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Read<T>(PhantomData<T>);
+
+        impl<'de, T: Vocabulary> Visitor<'de> for Read<T> {
+            type Value = Vec<Word<T>>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word or a list of them")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Word::of(text).map(|word| vec![word])
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                several(SeqAccessDeserializer::new(seq))
+            }
+        }
+
+        from.deserialize_any(Read(PhantomData)).map(OneOrMore)
+    }
+}
+
+const AT_LEAST_ONE: &str = "expected a list with at least one item";
+
+/// A list of at least one.
+pub(crate) fn several<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
+    let items = Vec::deserialize(from)?;
+    if items.is_empty() { Err(D::Error::custom(AT_LEAST_ONE)) } else { Ok(items) }
 }
 
 /// A number within bounds.
-pub(crate) fn within(value: &DeValue<'_>, low: u64, high: u64) -> Read<u64> {
-    let n = number(value).map_err(|_| format!("a number from {low} to {high}"))?;
-    if (low..=high).contains(&n) { Ok(n) } else { Err(format!("a number from {low} to {high}")) }
+pub(crate) fn within<
+    'de,
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+    const LOW: u64,
+    const HIGH: u64,
+>(
+    from: D,
+) -> Result<T, D::Error> {
+    let wrong = || D::Error::custom(format_args!("expected a number from {LOW} to {HIGH}"));
+    let number = u64::deserialize(from).map_err(|_| wrong())?;
+    let number = Some(number).filter(|number| (LOW..=HIGH).contains(number));
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(wrong)
 }
 
-/// A size.
-pub(crate) fn size(value: &DeValue<'_>) -> Read<usize> {
-    number(value).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
-}
-
-/// A signed integer.
-pub(crate) fn int(value: &DeValue<'_>) -> Read<i64> {
-    match value {
-        DeValue::Integer(int) => i64::from_str_radix(int.as_str(), int.radix())
-            .map_err(|_| "an integer of 64 bits".to_owned()),
-        _ => Err(format!("an integer, not {}", kind_of(value))),
-    }
-}
-
-/// A yes or no.
-pub(crate) fn flag(value: &DeValue<'_>) -> Read<bool> {
-    match value {
-        DeValue::Boolean(b) => Ok(*b),
-        _ => Err(format!("true or false, not {}", kind_of(value))),
-    }
-}
-
-/// A string.
-pub(crate) fn text(value: &DeValue<'_>) -> Read<String> {
-    match value {
-        DeValue::String(text) => Ok(text.to_string()),
-        _ => Err(format!("a string, not {}", kind_of(value))),
-    }
-}
-
-/// A list of something.
-pub(crate) fn list<T>(value: &DeValue<'_>, item: impl Fn(&DeValue<'_>) -> Read<T>) -> Read<Vec<T>> {
-    match value {
-        DeValue::Array(items) => items.iter().map(|value| item(value.get_ref())).collect(),
-        _ => Err(format!("a list, not {}", kind_of(value))),
-    }
-}
-
-/// One of some words, whatever their case.
-pub(crate) fn pick<T: Copy>(
-    value: &DeValue<'_>,
-    all: &[T],
-    name: impl Fn(T) -> &'static str,
-) -> Read<T> {
-    let names: Vec<&str> = all.iter().map(|item| name(*item)).collect();
-    let expected = || format!("one of {}", names.join(", "));
-    let DeValue::String(text) = value else {
-        return Err(format!("{}, not {}", expected(), kind_of(value)));
-    };
-    let found = names.iter().position(|name| name.eq_ignore_ascii_case(text));
-    found.map(|at| all[at]).ok_or_else(|| {
-        let near = super::suggest::near(text, names.iter().copied());
-        format!("{}, not \"{text}\"{near}", expected())
-    })
-}
-
-pub(crate) fn kind(value: &DeValue<'_>) -> Read<Kind> {
-    pick(value, &Kind::ALL, Kind::name)
-}
-
-pub(crate) fn severity(value: &DeValue<'_>) -> Read<Severity> {
-    pick(value, &Severity::ALL, Severity::name)
-}
-
-pub(crate) fn task_state(value: &DeValue<'_>) -> Read<TaskState> {
-    pick(value, &TaskState::ALL, TaskState::name)
-}
-
-pub(crate) fn region_state(value: &DeValue<'_>) -> Read<RegionState> {
-    pick(value, &RegionState::ALL, RegionState::name)
-}
-
-pub(crate) fn obligation_state(value: &DeValue<'_>) -> Read<ObligationState> {
-    pick(value, &ObligationState::ALL, ObligationState::name)
-}
-
-pub(crate) fn phase(value: &DeValue<'_>) -> Read<Phase> {
-    pick(value, &Phase::ALL, Phase::name)
-}
-
-pub(crate) fn lane(value: &DeValue<'_>) -> Read<Lane> {
-    pick(value, &Lane::ALL, Lane::name)
-}
-
-pub(crate) fn suggestion(value: &DeValue<'_>) -> Read<Suggestion> {
-    pick(value, &Suggestion::ALL, |mode| match mode {
-        Suggestion::NoPreference => "no_preference",
-        Suggestion::MeetDeadlines => "meet_deadlines",
-        Suggestion::DrainObligations => "drain_obligations",
-        Suggestion::DrainRegions => "drain_regions",
-    })
-}
-
-pub(crate) fn capability(value: &DeValue<'_>) -> Read<Capability> {
-    pick(value, &Capability::ALL, Capability::name)
-}
-
-pub(crate) fn status(value: &DeValue<'_>) -> Read<Status> {
-    let DeValue::String(text) = value else {
-        return Err(format!("a status name such as \"FULL\", not {}", kind_of(value)));
-    };
-    let found = Status::ALL.iter().find(|status| status.name().eq_ignore_ascii_case(text));
-    found.copied().ok_or_else(|| {
-        let near = super::suggest::near(text, Status::ALL.iter().map(|status| status.name()));
-        format!("a status name such as \"FULL\", not \"{text}\"{near}")
-    })
+/// An instant: a duration since the beginning.
+pub(crate) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Time, D::Error> {
+    Duration::deserialize(from).map(|span| Time::ZERO + span)
 }
 
 /// 16 hex digits.
-pub(crate) fn hex(value: &DeValue<'_>) -> Read<u64> {
-    let digits = text(value).ok().filter(|text| text.len() == 16);
-    digits
-        .and_then(|text| u64::from_str_radix(&text, 16).ok())
-        .ok_or_else(|| "16 hex digits in quotes".to_owned())
+pub(crate) struct Hex(pub(crate) u64);
+
+impl<'de> Deserialize<'de> for Hex {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Hex, D::Error> {
+        let digits = String::deserialize(from).ok().filter(|text| text.len() == 16);
+        let number = digits.and_then(|text| u64::from_str_radix(&text, 16).ok());
+        number.map(Hex).ok_or_else(|| D::Error::custom("expected 16 hex digits in quotes"))
+    }
+}
+
+/// A limit, or `"none"`.
+struct OrNone<T>(Option<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrNone<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_newtype_struct(OR_NONE, OrNoneVisitor(PhantomData)).map(OrNone)
+    }
+}
+
+struct OrNoneVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OrNoneVisitor<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a limit or \"none\"")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Option<T>, D::Error> {
+        T::deserialize(from).map(Some)
+    }
 }
 
 /// A budget: a word or a table.
-pub(crate) fn budget(value: &DeValue<'_>) -> Read<Budget> {
-    let expected = "\"INFINITE\", \"ZERO\" or a table of deadline, polls, cost, priority";
-    match value {
-        DeValue::String(text) if text.eq_ignore_ascii_case("INFINITE") => Ok(Budget::INFINITE),
-        DeValue::String(text) if text.eq_ignore_ascii_case("ZERO") => Ok(Budget::ZERO),
-        DeValue::Table(table) => {
-            let mut budget = Budget::INFINITE;
-            for (key, value) in table {
-                let value = value.get_ref();
-                let none = matches!(value, DeValue::String(text) if text == "none");
-                match key.get_ref().as_ref() {
-                    "deadline" | "cost" if none => {}
-                    "deadline" => budget.deadline = Some(instant(value)?),
-                    "polls" => budget.poll_quota = number(value)?,
-                    "cost" => budget.cost_quota = Some(number(value)?),
-                    "priority" => budget.priority = Priority(within(value, 0, 255)? as u8),
-                    other => return Err(format!("{expected}; `{other}` is none of them")),
-                }
-            }
-            Ok(budget)
-        }
-        _ => Err(expected.to_owned()),
-    }
+#[derive(serde::Deserialize)]
+#[serde(rename = "a budget")]
+struct BudgetTable {
+    /// What a word in place of the table stands for.
+    #[serde(rename = "(word)")]
+    word: Option<String>,
+    deadline: Option<OrNone<Duration>>,
+    polls: Option<u64>,
+    cost: Option<OrNone<u64>>,
+    priority: Option<u8>,
 }
 
-/// What a value is, for people.
-pub(crate) fn kind_of(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) if text.chars().count() <= 40 => format!("\"{text}\""),
-        DeValue::String(_) => "a long string".to_owned(),
-        DeValue::Integer(n) => n.to_string(),
-        DeValue::Float(n) => n.to_string(),
-        DeValue::Boolean(b) => b.to_string(),
-        DeValue::Datetime(_) => "a date".to_owned(),
-        DeValue::Array(_) => "a list".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
+pub(crate) fn budget<'de, D: Deserializer<'de>>(from: D) -> Result<Budget, D::Error> {
+    let table = BudgetTable::deserialize(from)?;
+    match table.word.as_deref() {
+        None => {}
+        Some(word) if word.eq_ignore_ascii_case("INFINITE") => return Ok(Budget::INFINITE),
+        Some(word) if word.eq_ignore_ascii_case("ZERO") => return Ok(Budget::ZERO),
+        Some(_) => {
+            let what = "\"INFINITE\", \"ZERO\" or a table of deadline, polls, cost, priority";
+            return Err(D::Error::custom(format_args!("expected {what}")));
+        }
     }
+    let deadline = table.deadline.and_then(|OrNone(deadline)| deadline);
+    Ok(Budget {
+        deadline: deadline.map(|span| Time::ZERO + span),
+        poll_quota: table.polls.unwrap_or(Budget::INFINITE.poll_quota),
+        cost_quota: table.cost.and_then(|OrNone(cost)| cost),
+        priority: table.priority.map_or(Budget::INFINITE.priority, Priority),
+    })
 }
+
+/// Some budgets.
+pub(crate) fn budgets<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Budget>, D::Error> {
+    let budgets: Vec<Budgeted> = Vec::deserialize(from)?;
+    Ok(budgets.into_iter().map(|Budgeted(budget)| budget).collect())
+}
+
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Budgeted(#[serde(deserialize_with = "budget")] Budget);

@@ -2,15 +2,17 @@
 
 mod groups;
 mod question;
+mod settings;
 
 pub(crate) use groups::expand;
-pub use question::{End, Law, Seen, Why};
+pub use question::{End, JoinOrder, Law, Seen, Why};
+pub use settings::{Browser, LimitKeys, Settings, Timers};
 
+use crate::parse::words::{self, Word};
 use crate::pattern::Pattern;
 use crate::value::Value;
 use asx_kernel::cancel::Kind;
-use asx_kernel::journal::WhenFull;
-use asx_kernel::lanes::{Suggestion, TieBreak};
+use asx_kernel::lanes::Suggestion;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
 use asx_kernel::pump::Capability;
@@ -18,7 +20,9 @@ use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
+use asx_kernel::world::Policy;
 use core::time::Duration;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -98,61 +102,6 @@ pub struct Want {
     pub value: Value,
 }
 
-/// The `[config]` table.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Virtual workers.
-    pub workers: usize,
-    /// How equals are ordered.
-    pub tie_break: TieBreak,
-    /// The fairness bound.
-    pub cancel_streak_limit: u32,
-    /// Bounds of a cause chain.
-    pub chain: (usize, usize),
-    /// Events retained.
-    pub journal_capacity: usize,
-    /// What happens beyond that.
-    pub when_full: WhenFull,
-    /// Limits by name.
-    pub limits: BTreeMap<&'static str, usize>,
-    /// Timers.
-    pub timers: Timers,
-    /// The browser's pump, if it drives.
-    pub browser: Option<Browser>,
-}
-
-/// The `[config.timers]` table.
-#[derive(Clone, Debug, Default)]
-pub struct Timers {
-    /// Beyond it, the overflow heap.
-    pub max_wheel_duration: Option<Duration>,
-    /// Beyond it, refused.
-    pub max_timer_duration: Option<Duration>,
-    /// Live timers.
-    pub limit: Option<usize>,
-    /// Window and group size.
-    pub coalesce: Option<(Duration, usize)>,
-    /// The first id.
-    pub first_id: Option<u64>,
-    /// The first generation.
-    pub first_generation: Option<u64>,
-}
-
-/// The `[config.browser]` table.
-#[derive(Clone, Debug)]
-pub struct Browser {
-    /// Steps per drain.
-    pub burst_limit: u32,
-    /// Time per drain.
-    pub burst_time: Option<Duration>,
-    /// Timers per drain.
-    pub timer_batch: usize,
-    /// Whether messages can be posted.
-    pub message_channel: bool,
-    /// What is granted.
-    pub capabilities: Vec<Capability>,
-}
-
 /// The `[expect]` table.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
@@ -181,7 +130,8 @@ pub struct Expect {
 }
 
 /// A budget as an author writes it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "BudgetTable")]
 pub struct BudgetKeys {
     /// Scheduling priority.
     pub priority: Option<u8>,
@@ -193,13 +143,65 @@ pub struct BudgetKeys {
     pub cost: Option<u64>,
 }
 
+#[derive(Deserialize)]
+struct BudgetTable {
+    priority: Option<u8>,
+    deadline: Option<Duration>,
+    within: Option<Duration>,
+    polls: Option<u64>,
+    cost: Option<u64>,
+}
+
+impl TryFrom<BudgetTable> for BudgetKeys {
+    type Error = &'static str;
+
+    fn try_from(table: BudgetTable) -> Result<BudgetKeys, &'static str> {
+        let BudgetTable { priority, deadline, within, polls, cost } = table;
+        if deadline.is_some() && within.is_some() {
+            return Err("expected `deadline` or `within`, not both");
+        }
+        let deadline = deadline.map(|span| When::At(Time::ZERO + span));
+        let deadline = deadline.or(within.map(When::After));
+        Ok(BudgetKeys { priority, deadline, polls, cost })
+    }
+}
+
 /// An instant, absolute or from now.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "WhenTable")]
 pub enum When {
     /// From now.
     After(Duration),
     /// Since the beginning.
     At(Time),
+}
+
+#[derive(Deserialize)]
+struct WhenTable {
+    after: Option<Duration>,
+    r#for: Option<Duration>,
+    by: Option<Duration>,
+    within: Option<Duration>,
+    at: Option<Duration>,
+    until: Option<Duration>,
+    to: Option<Duration>,
+}
+
+impl TryFrom<WhenTable> for When {
+    type Error = &'static str;
+
+    fn try_from(table: WhenTable) -> Result<When, &'static str> {
+        let spans = [table.after, table.r#for, table.by, table.within];
+        let instants = [table.at, table.until, table.to];
+        let spans = spans.into_iter().flatten().map(When::After);
+        let instants = instants.into_iter().flatten().map(|span| When::At(Time::ZERO + span));
+        let mut found = spans.chain(instants);
+        match (found.next(), found.next()) {
+            (Some(when), None) => Ok(when),
+            _ => Err("needs one of a duration (`by`, `after`, `for`) and an instant (`to`, `at`, \
+                      `until`)"),
+        }
+    }
 }
 
 impl When {
@@ -213,31 +215,70 @@ impl When {
 }
 
 /// A value to send.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected an integer or \"index\"")]
 pub enum Message {
     /// This one.
     Value(i64),
     /// The sending task's number in its group.
-    Index,
+    Index(Index),
 }
 
-/// What an op does. Names are resolved by the host.
-#[derive(Clone, Debug)]
+/// The word for a task's number in its group.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub enum Index {
+    /// That word.
+    #[serde(rename = "index")]
+    OfGroup,
+}
+
+pub(crate) fn user() -> Word<Kind> {
+    Word(Kind::User)
+}
+
+fn failed() -> String {
+    "failed".to_owned()
+}
+
+fn panic() -> String {
+    "panic".to_owned()
+}
+
+fn one<T: From<u8>>() -> T {
+    1.into()
+}
+
+fn many_steps() -> u64 {
+    100_000
+}
+
+fn permit() -> Name {
+    "permit".into()
+}
+
+/// What an op does. Names are resolved by the interpreter. The keys of `when` and `limits` stand in
+/// the op's own table; those of `body` are read by the parser.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
 pub enum Op {
     Open {
+        #[serde(rename = "as")]
         name: Name,
+        #[serde(rename = "in")]
         region: Option<Name>,
-        budget: BudgetKeys,
+        limits: BudgetKeys,
         max_children: Option<usize>,
-        fail_fast: bool,
+        #[serde(default)]
+        policy: Word<Policy>,
     },
     End {
         region: Name,
     },
     Close {
         region: Name,
-        kind: Kind,
+        #[serde(default = "user")]
+        kind: Word<Kind>,
         message: Option<String>,
         force_after: Option<Duration>,
     },
@@ -248,15 +289,18 @@ pub enum Op {
     Defer {
         region: Name,
         task: Name,
+        #[serde(rename = "as", default)]
         name: Name,
     },
     Finalizer {
         region: Name,
         task: Name,
+        #[serde(rename = "as", default)]
         name: Name,
     },
     Storage {
         region: Name,
+        #[serde(default = "one")]
         bytes: usize,
     },
     Release {
@@ -265,21 +309,29 @@ pub enum Op {
 
     Spawn {
         task: Name,
+        #[serde(rename = "as", default)]
         name: Name,
+        #[serde(rename = "in")]
         region: Option<Name>,
+        #[serde(skip)]
         index: i64,
+        #[serde(default)]
         pinned: bool,
-        budget: BudgetKeys,
+        limits: BudgetKeys,
     },
     SpawnFailed {
+        #[serde(rename = "as")]
         name: Name,
+        #[serde(rename = "in")]
         region: Option<Name>,
+        #[serde(default = "failed")]
         message: String,
-        status: Option<Status>,
+        status: Option<Word<Status>>,
     },
     Cancel {
         task: Name,
-        kind: Kind,
+        #[serde(default = "user")]
+        kind: Word<Kind>,
         message: Option<String>,
     },
     Wake {
@@ -287,6 +339,7 @@ pub enum Op {
     },
     Checkpoint,
     IsCancelled,
+    Yield,
     Park,
     Work {
         polls: u64,
@@ -300,30 +353,38 @@ pub enum Op {
     Join {
         task: Name,
     },
+    #[serde(rename = "closed")]
     ClosedWait {
         region: Name,
     },
     Stopping,
     Shield {
+        #[serde(skip)]
         body: Body,
     },
     Cleanup {
+        #[serde(skip)]
         body: Body,
     },
     Repeat {
+        #[serde(deserialize_with = "words::within::<_, _, 0, 100_000>")]
         times: u64,
+        #[serde(skip)]
         body: Body,
     },
     Done,
     Fail {
+        #[serde(default = "failed")]
         message: String,
     },
     Panic {
+        #[serde(default = "panic")]
         message: String,
     },
 
     Oblige {
         obligation: Name,
+        #[serde(rename = "in")]
         region: Option<Name>,
     },
     Commit {
@@ -334,18 +395,25 @@ pub enum Op {
     },
 
     Channel {
+        #[serde(rename = "as")]
         name: Name,
+        #[serde(default = "one")]
         capacity: usize,
+        #[serde(rename = "in")]
         region: Option<Name>,
     },
     Reserve {
         channel: Name,
+        #[serde(default = "permit")]
         permit: Name,
+        #[serde(default)]
         tracked: bool,
     },
     TryReserve {
         channel: Name,
+        #[serde(default = "permit")]
         permit: Name,
+        #[serde(default)]
         tracked: bool,
     },
     Send {
@@ -355,6 +423,7 @@ pub enum Op {
     AbortPermit {
         permit: Name,
     },
+    #[serde(rename = "drop")]
     DropPermit {
         permit: Name,
     },
@@ -385,6 +454,7 @@ pub enum Op {
     Arm {
         timer: Name,
         when: When,
+        #[serde(rename = "in")]
         region: Option<Name>,
         wakes: Option<Name>,
     },
@@ -395,8 +465,10 @@ pub enum Op {
     },
     Update {
         timer: Name,
+        #[serde(rename = "as", default)]
         name: Name,
         when: When,
+        #[serde(rename = "in")]
         region: Option<Name>,
         wakes: Option<Name>,
     },
@@ -406,42 +478,53 @@ pub enum Op {
     },
     Fire,
     Run {
+        #[serde(default = "many_steps")]
         max_steps: u64,
     },
+    #[serde(rename = "step")]
     StepOn {
+        #[serde(default = "one", deserialize_with = "words::within::<_, _, 1, 1_000_000>")]
         count: u64,
         worker: Option<usize>,
     },
     RunFor {
         when: When,
+        #[serde(default = "many_steps")]
         max_steps: u64,
     },
     Suggest {
-        mode: Suggestion,
+        mode: Word<Suggestion>,
     },
     SoftStop,
     Shutdown {
+        #[serde(default)]
         soft: Duration,
         force_after: Option<Duration>,
     },
     Quiescent,
-    TryMove(Move),
+    MoveTask {
+        task: Name,
+        to: Word<TaskState>,
+    },
+    MoveRegion {
+        region: Name,
+        to: Word<RegionState>,
+    },
+    MoveObligation {
+        obligation: Name,
+        to: Word<ObligationState>,
+    },
+    #[serde(skip)]
     Check(Checked),
+    #[serde(skip)]
     Law(Law),
+    #[serde(skip)]
     Browser(BrowserOp),
 }
 
-/// An explicit step of a live thing.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
-pub enum Move {
-    Task(Name, TaskState),
-    Region(Name, RegionState),
-    Obligation(Name, ObligationState),
-}
-
 /// What a check looks at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
 pub enum Checked {
     Task(Name),
@@ -459,15 +542,29 @@ pub enum Checked {
 }
 
 /// A browser op.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the keys are documented for authors in docs/SCENARIOS.md")]
 pub enum BrowserOp {
     Microtasks,
-    Turn { count: u64 },
+    Turn {
+        #[serde(default = "one", deserialize_with = "words::within::<_, _, 1, 1_000_000>")]
+        count: u64,
+    },
     Pump,
-    HostTimer { timer: Option<Name> },
-    Suspend { span: Duration },
-    Grant { capability: Capability },
-    Revoke { capability: Capability },
-    Require { capability: Capability },
+    HostTimer {
+        timer: Option<Name>,
+    },
+    Suspend {
+        when: When,
+    },
+    Grant {
+        capability: Word<Capability>,
+    },
+    Revoke {
+        capability: Word<Capability>,
+    },
+    Require {
+        capability: Word<Capability>,
+    },
 }

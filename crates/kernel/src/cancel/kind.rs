@@ -51,7 +51,8 @@ impl Cleanup {
     /// The tighter of both: fewest polls, highest priority.
     #[must_use]
     pub fn combine(self, other: Cleanup) -> Cleanup {
-        let (polls, priority) = (self.polls.min(other.polls), self.priority.max(other.priority));
+        let polls = self.polls.min(other.polls);
+        let priority = self.priority.max(other.priority);
         Cleanup { polls, priority }
     }
 

@@ -258,7 +258,8 @@ mod tests {
                     next
                 })
             };
-            let (one, same) = (chain(reason()), chain(reason()));
+            let one = chain(reason());
+            let same = chain(reason());
             assert!(one == same);
             assert!(one != chain(reason().with_message("another")) && one != reason());
         };

@@ -466,7 +466,8 @@ fn no_token_and_no_message_is_dropped_inside() {
     let drops = Rc::new(Cell::new(0));
     let new = || Counted(drops.clone());
     let mut channel: Channel<Counted, Counted> = Channel::new(1).unwrap();
-    let (mut first, mut second) = (None, None);
+    let mut first = None;
+    let mut second = None;
     keep(channel.reserve_with(&mut None, new()));
     keep(channel.reserve_with(&mut first, new()));
     keep(channel.reserve_with(&mut first, new()));

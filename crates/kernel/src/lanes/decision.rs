@@ -94,7 +94,8 @@ impl DecisionChain {
     /// before and limit.
     pub fn extend(&mut self, lane: Lane, token: u64, streak: u32, limit: u32) {
         self.seq += 1;
-        let (streak, limit) = (u64::from(streak), u64::from(limit));
+        let streak = u64::from(streak);
+        let limit = u64::from(limit);
         self.hash = digest_words(&[self.hash, self.seq, lane as u64, token, streak, limit]);
     }
 }

@@ -119,7 +119,8 @@ fn find<Q: Queues>(
         let wanted = if may_go { &Lane::ALL[..] } else { &Lane::ALL[1..] };
         let stolen = |Stolen { entry, place, victim }: Stolen<Q::Entry>, fallback| {
             let verdict = Verdict { lane: place.lane(), fallback, limit };
-            let (origin, turn) = (Origin::Stolen(victim), Turn::default());
+            let origin = Origin::Stolen(victim);
+            let turn = Turn::default();
             (Chosen { verdict, place, origin, pending, turn }, entry)
         };
         if let Some(other) = queues.steal(wanted) {

@@ -424,7 +424,9 @@ mod tests {
         let config = FairnessConfig { cancel_streak_limit: 1, bypass_limit: 2 };
         histories(LENGTH, |next| {
             let mut fairness = Fairness::new(config);
-            let (mut passed, mut cancels, mut since) = (0, 0, 0);
+            let mut passed = 0;
+            let mut cancels = 0;
+            let mut since = 0;
             for _ in 0..LENGTH {
                 let (pending, suggestion) = next();
                 let verdict = fairness.decide(pending, suggestion).unwrap();

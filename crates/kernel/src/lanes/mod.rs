@@ -73,36 +73,50 @@ impl EntryId {
     }
 }
 
-record! {
-    /// Three lanes of runnable entries with one insertion sequence.
-    ///
-    /// A *pinned* entry is never stolen.
-    ///
-    /// ```
-    /// use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
-    /// let mut lanes = Lanes::new();
-    /// let low = lanes.push(Place::ready(Priority(1)), "low", false);
-    /// lanes.push(Place::ready(Priority(9)), "high", false);
-    /// assert_eq!(lanes.pop(Lane::Ready), Some((Place::ready(Priority(9)), "high")));
-    /// assert_eq!((lanes.remove(low), lanes.remove(low)), (Some("low"), None));
-    /// ```
-    #[derive(Clone, Debug)]
-    pub struct Lanes<T> {
-        /// Empty lanes.
-        pub fn new();
-        entries: Vec<Entry<T>>,
-        links: Vec<Link>,
-        free: u32 = NIL,
-        next_seq: u64,
-        cancel: Buckets = Buckets::new(),
-        timed: Queue,
-        ready: Buckets = Buckets::new(),
-        /// How many entries each lane holds.
-        len: [usize; 3],
-        /// How many of them may be stolen.
-        stealable: [usize; 3],
-        /// Whether equals are ordered by their words: the first of them need not be the oldest.
-        by_word: bool,
+/// Three lanes of runnable entries with one insertion sequence.
+///
+/// A *pinned* entry is never stolen.
+///
+/// ```
+/// use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
+/// let mut lanes = Lanes::new();
+/// let low = lanes.push(Place::ready(Priority(1)), "low", false);
+/// lanes.push(Place::ready(Priority(9)), "high", false);
+/// assert_eq!(lanes.pop(Lane::Ready), Some((Place::ready(Priority(9)), "high")));
+/// assert_eq!((lanes.remove(low), lanes.remove(low)), (Some("low"), None));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Lanes<T> {
+    entries: Vec<Entry<T>>,
+    links: Vec<Link>,
+    free: u32,
+    next_seq: u64,
+    cancel: Buckets,
+    timed: Queue,
+    ready: Buckets,
+    /// How many entries each lane holds.
+    len: [usize; 3],
+    /// How many of them may be stolen.
+    stealable: [usize; 3],
+    /// Whether equals are ordered by their words: the first of them need not be the oldest.
+    by_word: bool,
+}
+
+impl<T> Lanes<T> {
+    /// Empty lanes.
+    pub fn new() -> Lanes<T> {
+        Lanes {
+            entries: Vec::new(),
+            links: Vec::new(),
+            free: NIL,
+            next_seq: 0,
+            cancel: Buckets::new(),
+            timed: Queue::default(),
+            ready: Buckets::new(),
+            len: Default::default(),
+            stealable: Default::default(),
+            by_word: false,
+        }
     }
 }
 
@@ -270,7 +284,8 @@ impl<T> Lanes<T> {
     /// Whether the structure is sound: what is wrong, if not.
     pub fn check(&self) -> Result<(), &'static str> {
         self.timed.check(|at, position| self.links[at as usize].prev == position)?;
-        let (cancel, ready) = (self.cancel.check(&self.links)?, self.ready.check(&self.links)?);
+        let cancel = self.cancel.check(&self.links)?;
+        let ready = self.ready.check(&self.links)?;
         let linked = [cancel, self.timed.nodes.len(), ready];
         ensure(linked == self.len, "a lane's length is wrong")?;
         let live = || self.entries.iter().filter(|entry| entry.token.is_some());

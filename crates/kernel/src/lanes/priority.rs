@@ -122,7 +122,9 @@ impl Buckets {
     pub(super) fn check(&self, links: &[Link]) -> Result<usize, &'static str> {
         let mut len = 0;
         for (level, bucket) in self.buckets.iter().enumerate() {
-            let (mut slot, mut prev, mut count) = (bucket.head, NIL, 0);
+            let mut slot = bucket.head;
+            let mut prev = NIL;
+            let mut count = 0;
             while slot != NIL && count <= bucket.len {
                 ensure(links[slot as usize].prev == prev, "a list's links disagree")?;
                 (prev, slot, count) = (slot, links[slot as usize].next, count + 1);

@@ -45,46 +45,65 @@ settings! {
     }
 }
 
-record! {
-    #[derive(Clone, Debug)]
-    pub(super) struct Worker<T> {
-        fn new(cancel_streak_limit: u32);
-        pub(super) lanes: Lanes<T>,
-        pub(super) fairness: Fairness = Fairness::new(FairnessConfig {
-            cancel_streak_limit,
-            ..FairnessConfig::default()
-        }),
-        certificate: Certificate,
+#[derive(Clone, Debug)]
+pub(super) struct Worker<T> {
+    pub(super) lanes: Lanes<T>,
+    pub(super) fairness: Fairness,
+    certificate: Certificate,
+}
+
+impl<T> Worker<T> {
+    fn new(cancel_streak_limit: u32) -> Worker<T> {
+        Worker {
+            lanes: Lanes::default(),
+            fairness: Fairness::new(FairnessConfig {
+                cancel_streak_limit,
+                ..FairnessConfig::default()
+            }),
+            certificate: Certificate::default(),
+        }
     }
 }
 
-record! {
-    /// All queues and the law over them.
-    ///
-    /// ```
-    /// use asx_kernel::choose::First;
-    /// use asx_kernel::lanes::*;
-    /// let mut scheduler = Scheduler::new(SchedulerConfig::default());
-    /// scheduler.enqueue(Source::Local(0), Place::ready(Priority::DEFAULT), 7u64, false);
-    /// scheduler.enqueue(Source::Global, Place::cancel(Priority::DEFAULT), 8, false);
-    /// let mut next = || scheduler.next(0, Suggestion::NoPreference, &mut First).map(|d| d.token);
-    /// assert_eq!([next(), next(), next()], [Some(8), Some(7), None]);
-    /// ```
-    #[derive(Clone, Debug)]
-    pub struct Scheduler<T> {
-        /// Empty queues.
-        pub fn new(config: SchedulerConfig);
-        global: Lanes<T>,
-        workers: Vec<Worker<T>> = (0..config.workers.max(1))
-            .map(|_| Worker::new(config.cancel_streak_limit)).collect(),
-        tie_break: TieBreak = config.tie_break,
-        chain: DecisionChain,
-        dead: Vec<T>,
-        /// Entries ever set aside, of each lane.
-        died: [u64; 3],
-        /// Without the chain of decisions, where nobody looks at it: number and hash stay as they
-        /// are.
-        pub unchained: bool,
+/// All queues and the law over them.
+///
+/// ```
+/// use asx_kernel::choose::First;
+/// use asx_kernel::lanes::*;
+/// let mut scheduler = Scheduler::new(SchedulerConfig::default());
+/// scheduler.enqueue(Source::Local(0), Place::ready(Priority::DEFAULT), 7u64, false);
+/// scheduler.enqueue(Source::Global, Place::cancel(Priority::DEFAULT), 8, false);
+/// let mut next = || scheduler.next(0, Suggestion::NoPreference, &mut First).map(|d| d.token);
+/// assert_eq!([next(), next(), next()], [Some(8), Some(7), None]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scheduler<T> {
+    global: Lanes<T>,
+    workers: Vec<Worker<T>>,
+    tie_break: TieBreak,
+    chain: DecisionChain,
+    dead: Vec<T>,
+    /// Entries ever set aside, of each lane.
+    died: [u64; 3],
+    /// Without the chain of decisions, where nobody looks at it: number and hash stay as they
+    /// are.
+    pub unchained: bool,
+}
+
+impl<T> Scheduler<T> {
+    /// Empty queues.
+    pub fn new(config: SchedulerConfig) -> Scheduler<T> {
+        Scheduler {
+            global: Lanes::default(),
+            workers: (0..config.workers.max(1))
+                .map(|_| Worker::new(config.cancel_streak_limit))
+                .collect(),
+            tie_break: config.tie_break,
+            chain: DecisionChain::default(),
+            dead: Vec::new(),
+            died: Default::default(),
+            unchained: false,
+        }
     }
 }
 
@@ -198,10 +217,12 @@ impl<T: Token> Scheduler<T> {
         suggestion: Suggestion,
     ) -> Decision<T> {
         debug_assert!(self.is_empty() && self.workers[0].fairness.streak() == 0);
-        let (lane, place) = (Lane::Ready, Place::ready(Priority::DEFAULT));
+        let lane = Lane::Ready;
+        let place = Place::ready(Priority::DEFAULT);
         let limit = self.workers[0].fairness.limit(suggestion);
         let verdict = Verdict { lane, fallback: false, limit };
-        let (pending, turn) = (Pending::of(|other| other == lane), Turn::default());
+        let pending = Pending::of(|other| other == lane);
+        let turn = Turn::default();
         self.decided(0, Chosen { verdict, place, origin, pending, turn }, token)
     }
 
@@ -309,7 +330,8 @@ mod tests {
         use crate::choose::First;
         use crate::time::Time;
         let config = SchedulerConfig { cancel_streak_limit: 2, ..SchedulerConfig::default() };
-        let (mut a, mut b) = (Scheduler::<u64>::new(config), Scheduler::<u64>::new(config));
+        let mut a = Scheduler::<u64>::new(config);
+        let mut b = Scheduler::<u64>::new(config);
         for token in 0..200_u64 {
             let source = if token % 3 == 0 { Source::Global } else { Source::Local(0) };
             let place = match token % 7 {

@@ -45,7 +45,8 @@ impl<T, C: Choose + ?Sized, const STEALS: bool> Queues for View<'_, T, C, STEALS
     }
 
     fn steal(&mut self, lanes: &[Lane]) -> Option<Stolen<T>> {
-        let (thief, workers) = (self.worker, self.workers.len());
+        let thief = self.worker;
+        let workers = self.workers.len();
         stealable(self.workers, thief, lanes).then_some(())?;
         let start = self.choose.pick(Point::StealStart(thief), workers - 1);
         steal_order(thief, workers, start).find_map(|victim| {

@@ -240,7 +240,9 @@ impl Pump {
         if let State::Trapped(trapped) = self.state {
             return trapped;
         }
-        let (turn, batch, steps) = (self.turn, self.batch, self.steps());
+        let turn = self.turn;
+        let batch = self.batch;
+        let steps = self.steps();
         let trapped = Trapped { site, state: self.state(), turn, batch, steps };
         self.state = State::Trapped(trapped);
         trapped

@@ -274,7 +274,9 @@ fn timed(limit: u64, spacing: u32) -> PumpConfig {
 /// Runs one drain over polls of these lengths; returns how many ran, when the clock was read
 /// (after how many polls), and the limit that ended it.
 fn drain(config: PumpConfig, polls: &[u64]) -> (usize, std::vec::Vec<usize>, Option<Limit>) {
-    let (mut clock, mut ran, mut reads) = (100, 0, std::vec::Vec::new());
+    let mut clock = 100;
+    let mut ran = 0;
+    let mut reads = std::vec::Vec::new();
     let mut pump = running(config, Some(Time::from_nanos(clock)));
     while ran < polls.len() {
         let now = pump.wants_clock().then(|| Time::from_nanos(clock));

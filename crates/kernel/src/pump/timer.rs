@@ -78,7 +78,9 @@ mod tests {
         assert_eq!(plan(0, max + 1), (MAX_DELAY_MS, true));
         assert_eq!(plan(0, u64::MAX), (MAX_DELAY_MS, true));
 
-        let (mut now, deadline, mut hops) = (Time::ZERO, Time::from_nanos(2 * max + 5), 0);
+        let mut now = Time::ZERO;
+        let deadline = Time::from_nanos(2 * max + 5);
+        let mut hops = 0;
         while let Some(timer) = plan_timer(now, Some(deadline)).filter(|t| t.after_ms > 0) {
             now = now + Duration::from_millis(u64::from(timer.after_ms));
             hops += 1;

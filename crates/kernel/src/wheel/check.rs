@@ -18,7 +18,8 @@ impl<T> Wheel<T> {
         ensure(live > 0 || self.storage() == 0, "storage is kept without a live timer")?;
         ensure(live <= self.config.limit, "more timers live than the limit allows")?;
         // How often each entry is found: free, or waiting.
-        let (mut times, mut dead) = (vec![0; self.storage()], 0);
+        let mut times = vec![0; self.storage()];
+        let mut dead = 0;
         self.slab.free.iter().for_each(|at| times[*at as usize] += 1);
         self.check_nodes()?;
         for node in self.run[self.taken..].iter().chain(&self.heap.nodes) {
@@ -55,7 +56,8 @@ impl<T> Wheel<T> {
     }
 
     fn check_slot(&self, place: usize) -> Result<(), &'static str> {
-        let (level, slot) = (place / SLOTS as usize, place as u64 % SLOTS);
+        let level = place / SLOTS as usize;
+        let slot = place as u64 % SLOTS;
         let occupied = !self.levels.slots[place].refs.is_empty();
         let bit = self.levels.occupied[place / 64] >> (place % 64) & 1 == 1;
         ensure(bit == occupied, "the bitmap does not tell the occupied slots")?;

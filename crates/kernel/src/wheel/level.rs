@@ -45,7 +45,8 @@ impl Levels {
     /// Steps from the slot of `unit` to the next occupied one of the level, going round.
     pub(super) fn distance(&self, level: usize, unit: u64) -> Option<u64> {
         let start = unit % SLOTS;
-        let (word, bit) = ((start / 64) as usize, start % 64);
+        let word = (start / 64) as usize;
+        let bit = start % 64;
         (0..=4).find_map(|i| {
             let ahead = if i == 0 { u64::MAX << bit } else { u64::MAX };
             let bits = self.occupied[level * 4 + (word + i) % 4] & ahead;

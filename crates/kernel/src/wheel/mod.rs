@@ -50,47 +50,66 @@ const TICK: u64 = 1_000_000;
 /// Nanoseconds all levels span.
 const RANGE: u64 = TICK << (8 * LEVELS);
 
-record! {
-    /// A set of timers carrying tokens.
-    ///
-    /// ```
-    /// use asx_kernel::{time::Time, wheel::{Wheel, WheelConfig}};
-    /// let mut wheel = Wheel::new(WheelConfig::default(), Time::ZERO);
-    /// let late = wheel.register(Time::from_millis(20), "late").unwrap();
-    /// wheel.register(Time::from_millis(10), "early").unwrap();
-    /// assert_eq!(wheel.next_deadline(), Some(Time::from_millis(10)));
-    /// let mut due = Vec::new();
-    /// assert_eq!(wheel.collect(Time::from_millis(15), 8, &mut due), 1);
-    /// assert_eq!(due[0].token, "early");
-    /// assert_eq!(wheel.cancel(late), Some("late"));
-    /// assert_eq!(wheel.cancel(late), None);
-    /// ```
-    #[derive(Debug)]
-    pub struct Wheel<T> {
-        fn begun(config: WheelConfig, now: u64);
-        now: u64 = now,
-        /// `now` in ticks.
-        tick: u64 = now / TICK,
-        /// Timers up to here are near, in run or heap: of the current tick or of the group let go.
-        near_end: u64,
-        /// Distances from here on go to the heap.
-        horizon: u64 = nanos(config.max_wheel_duration).min(RANGE),
-        /// Distances beyond this are refused.
-        max_distance: u64 = nanos(config.max_timer_duration),
-        next_generation: u64 = config.first_generation,
-        /// Everything up to here is due, because a group was let go early; 0: no such group.
-        group_end: u64,
-        /// References and nodes of cancelled timers that are still in slots, run and heap.
-        dead: usize,
-        /// The next generation when there were none.
-        renewed: u64 = config.first_generation,
-        slab: Slab<T> = Slab::new(),
-        run: Vec<Node>,
-        /// How many of the run have been taken.
-        taken: usize,
-        heap: Queue,
-        levels: Levels = Levels::new(),
-        config: WheelConfig = config,
+/// A set of timers carrying tokens.
+///
+/// ```
+/// use asx_kernel::{time::Time, wheel::{Wheel, WheelConfig}};
+/// let mut wheel = Wheel::new(WheelConfig::default(), Time::ZERO);
+/// let late = wheel.register(Time::from_millis(20), "late").unwrap();
+/// wheel.register(Time::from_millis(10), "early").unwrap();
+/// assert_eq!(wheel.next_deadline(), Some(Time::from_millis(10)));
+/// let mut due = Vec::new();
+/// assert_eq!(wheel.collect(Time::from_millis(15), 8, &mut due), 1);
+/// assert_eq!(due[0].token, "early");
+/// assert_eq!(wheel.cancel(late), Some("late"));
+/// assert_eq!(wheel.cancel(late), None);
+/// ```
+#[derive(Debug)]
+pub struct Wheel<T> {
+    now: u64,
+    /// `now` in ticks.
+    tick: u64,
+    /// Timers up to here are near, in run or heap: of the current tick or of the group let go.
+    near_end: u64,
+    /// Distances from here on go to the heap.
+    horizon: u64,
+    /// Distances beyond this are refused.
+    max_distance: u64,
+    next_generation: u64,
+    /// Everything up to here is due, because a group was let go early; 0: no such group.
+    group_end: u64,
+    /// References and nodes of cancelled timers that are still in slots, run and heap.
+    dead: usize,
+    /// The next generation when there were none.
+    renewed: u64,
+    slab: Slab<T>,
+    run: Vec<Node>,
+    /// How many of the run have been taken.
+    taken: usize,
+    heap: Queue,
+    levels: Levels,
+    config: WheelConfig,
+}
+
+impl<T> Wheel<T> {
+    fn begun(config: WheelConfig, now: u64) -> Wheel<T> {
+        Wheel {
+            now,
+            tick: now / TICK,
+            near_end: 0,
+            horizon: nanos(config.max_wheel_duration).min(RANGE),
+            max_distance: nanos(config.max_timer_duration),
+            next_generation: config.first_generation,
+            group_end: 0,
+            dead: 0,
+            renewed: config.first_generation,
+            slab: Slab::new(),
+            run: Vec::new(),
+            taken: 0,
+            heap: Queue::default(),
+            levels: Levels::new(),
+            config,
+        }
     }
 }
 
@@ -176,7 +195,8 @@ impl<T> Wheel<T> {
     pub fn collect(&mut self, now: Time, max: usize, out: &mut Vec<Expired<T>>) -> usize {
         self.advance(now);
         self.form_group();
-        let (due, before) = (self.due(), out.len());
+        let due = self.due();
+        let before = out.len();
         while out.len() - before < max
             && let Some(node) = self.first()
             && node.deadline <= due

@@ -79,7 +79,8 @@ impl<T> Wheel<T> {
         }
         let old = self.run.len();
         for level in 0..LEVELS {
-            let (from, to) = (from >> (8 * level), to >> (8 * level));
+            let from = from >> (8 * level);
+            let to = to >> (8 * level);
             if from == to {
                 break;
             }

@@ -40,7 +40,8 @@ pub struct Coalesce {
 impl Coalesce {
     /// B, as above. Past the end of time every deadline is before B.
     pub(crate) fn boundary(&self, now: Time) -> Time {
-        let (now, window) = (now.as_nanos(), nanos(self.window));
+        let now = now.as_nanos();
+        let window = nanos(self.window);
         if window == 0 {
             return Time::from_nanos(now);
         }

@@ -256,7 +256,8 @@ impl<P, V> World<P, V> {
         }
         let task = task.or(self.current).map(TaskId::ordinal);
         let scope = self.channels.get(channel.0).and_then(|record| record.scope);
-        let (region, channel) = (scope.map(RegionId::ordinal), Some(channel.ordinal()));
+        let region = scope.map(RegionId::ordinal);
+        let channel = Some(channel.ordinal());
         self.note(Subject { task, region, channel, timer: None }, kind);
     }
 }

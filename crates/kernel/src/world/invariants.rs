@@ -40,8 +40,8 @@ impl<P, V> World<P, V> {
         law("INV-SC-02", self.scheduler.check())?;
         for (_, record) in self.channels.iter() {
             law("INV-CH-01", record.law.check())?;
-            let (permits, slots) =
-                (record.permits.len(), record.law.reserved() - record.law.granted());
+            let permits = record.permits.len();
+            let slots = record.law.reserved() - record.law.granted();
             hold!(
                 "INV-OB-01",
                 permits == slots,
@@ -87,7 +87,8 @@ impl<P, V> World<P, V> {
     }
 
     fn check_task(&self, task: TaskId, record: &TaskRecord<P>) -> Checked {
-        let (state, outcome) = (record.life.state(), &record.outcome);
+        let state = record.life.state();
+        let outcome = &record.outcome;
         let completed = state == TaskState::Completed;
         let owned = self.region_ref(record.region).is_ok_and(|r| r.tasks.contains(&task));
         hold!("INV-TK-01", owned != completed, "{task} and its region disagree");

@@ -75,53 +75,88 @@ use core::task::Poll;
 use core::time::Duration;
 use records::*;
 
-record! {
-    /// The engine. `P` is what a task is to its host, `V` a channel message.
-    pub struct World<P, V> {
-        fn with_root(config: Config, root: RegionId, regions: Arena<RegionRecord<P>>);
-        now: Time,
-        root: RegionId = root,
-        regions: Arena<RegionRecord<P>> = regions,
-        tasks: Arena<TaskRecord<P>>,
-        obligations: Arena<(RegionId, ObligationState)>,
-        channels: Arena<ChannelRecord<V>>,
-        permits: Arena<PermitRecord>,
-        wheel: Wheel<TimerToken> = Wheel::new(config.wheel.clone(), Time::ZERO),
-        timers_made: u64,
-        /// How many timers may still fire before the host says so again.
-        timer_allowance: usize = usize::MAX,
-        /// Live budget deadlines not yet noticed; they are no timers.
-        deadlines: Set<(Time, TaskId)>,
-        graces: Map<(Time, u64), (RegionId, Grace)>,
-        scheduler: Scheduler<TaskId> = Scheduler::new(config.scheduler),
-        suggestion: Suggestion,
-        /// The poll under way.
-        current: Option<TaskId>,
-        /// The worker whose poll, or whose poll's end, is under way: it takes the wakes.
-        worker: Option<usize>,
-        /// Regions still to be told of a cancel, deepest last.
-        cancels: Vec<(RegionId, Reason, Cleanup)>,
-        delivering: bool,
-        /// Links of causes that may be made before a host makes room for more.
-        links_left: usize = usize::MAX,
-        stopping: bool,
-        /// Who waits for what happens once, in order of asking.
-        watchers: Map<(Watched, u64), TaskId>,
-        /// Counts watchers and graces, so that they keep the order of asking.
-        asked: u64,
-        usage: Usage = Usage { regions: 1, ..Usage::default() },
-        journal: Journal = config.new_journal(),
-        /// Cleanup entries that were dropped before they were done.
-        cleanups_cut: u64,
-        /// Closed regions whose storage was given back.
-        reclaims: u64,
-        released: VecDeque<P>,
-        /// Lists that are empty between calls, and keep their room.
-        doomed: Vec<TaskId>,
-        due: Vec<Expired<TimerToken>>,
-        /// Queue by queue, as channels gave them up: nothing is copied.
-        dropped: Vec<VecDeque<V>>,
-        config: Config = config,
+/// The engine. `P` is what a task is to its host, `V` a channel message.
+pub struct World<P, V> {
+    now: Time,
+    root: RegionId,
+    regions: Arena<RegionRecord<P>>,
+    tasks: Arena<TaskRecord<P>>,
+    obligations: Arena<(RegionId, ObligationState)>,
+    channels: Arena<ChannelRecord<V>>,
+    permits: Arena<PermitRecord>,
+    wheel: Wheel<TimerToken>,
+    timers_made: u64,
+    /// How many timers may still fire before the host says so again.
+    timer_allowance: usize,
+    /// Live budget deadlines not yet noticed; they are no timers.
+    deadlines: Set<(Time, TaskId)>,
+    graces: Map<(Time, u64), (RegionId, Grace)>,
+    scheduler: Scheduler<TaskId>,
+    suggestion: Suggestion,
+    /// The poll under way.
+    current: Option<TaskId>,
+    /// The worker whose poll, or whose poll's end, is under way: it takes the wakes.
+    worker: Option<usize>,
+    /// Regions still to be told of a cancel, deepest last.
+    cancels: Vec<(RegionId, Reason, Cleanup)>,
+    delivering: bool,
+    /// Links of causes that may be made before a host makes room for more.
+    links_left: usize,
+    stopping: bool,
+    /// Who waits for what happens once, in order of asking.
+    watchers: Map<(Watched, u64), TaskId>,
+    /// Counts watchers and graces, so that they keep the order of asking.
+    asked: u64,
+    usage: Usage,
+    journal: Journal,
+    /// Cleanup entries that were dropped before they were done.
+    cleanups_cut: u64,
+    /// Closed regions whose storage was given back.
+    reclaims: u64,
+    released: VecDeque<P>,
+    /// Lists that are empty between calls, and keep their room.
+    doomed: Vec<TaskId>,
+    due: Vec<Expired<TimerToken>>,
+    /// Queue by queue, as channels gave them up: nothing is copied.
+    dropped: Vec<VecDeque<V>>,
+    config: Config,
+}
+
+impl<P, V> World<P, V> {
+    fn with_root(config: Config, root: RegionId, regions: Arena<RegionRecord<P>>) -> World<P, V> {
+        World {
+            now: Time::default(),
+            root,
+            regions,
+            tasks: Arena::default(),
+            obligations: Arena::default(),
+            channels: Arena::default(),
+            permits: Arena::default(),
+            wheel: Wheel::new(config.wheel.clone(), Time::ZERO),
+            timers_made: 0,
+            timer_allowance: usize::MAX,
+            deadlines: Set::default(),
+            graces: Map::default(),
+            scheduler: Scheduler::new(config.scheduler),
+            suggestion: Suggestion::default(),
+            current: None,
+            worker: None,
+            cancels: Vec::new(),
+            delivering: false,
+            links_left: usize::MAX,
+            stopping: false,
+            watchers: Map::default(),
+            asked: 0,
+            usage: Usage { regions: 1, ..Usage::default() },
+            journal: config.new_journal(),
+            cleanups_cut: 0,
+            reclaims: 0,
+            released: VecDeque::default(),
+            doomed: Vec::new(),
+            due: Vec::new(),
+            dropped: Vec::new(),
+            config,
+        }
     }
 }
 

@@ -250,7 +250,8 @@ impl<P, V> World<P, V> {
     #[inline(never)]
     fn part_ended(&mut self, task: TaskId, end: PollEnd) {
         let Some(record) = self.tasks.get(task.0) else { return };
-        let (state, part) = (record.life.state(), record.part);
+        let state = record.life.state();
+        let part = record.part;
         if end == PollEnd::Cancelled && part == Part::Body && state == TaskState::CancelRequested {
             let _ = self.acknowledge(task);
         }
@@ -317,7 +318,8 @@ impl<P, V> World<P, V> {
                 }
                 None => {
                     let natural = record.ended.take().unwrap_or(Ok(()));
-                    let (seen, forced) = (record.life.state().acknowledged(), record.forced);
+                    let seen = record.life.state().acknowledged();
+                    let forced = record.forced;
                     let cancel = record.life.cancel().filter(|_| seen || forced);
                     let reason = cancel.map(|cancel| cancel.reason.clone());
                     let reason = reason.or_else(|| forced.then(|| self.out_of_polls(task)));

@@ -6,37 +6,66 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PermitId(pub Key);
 
-record! {
-    pub(super) struct RegionRecord<P> {
-        pub(super) fn new(parent: Option<RegionId>, order: u64, options: RegionOptions);
-        pub(super) parent: Option<RegionId> = parent,
-        /// Which child of its parent it is, tasks counted too.
-        pub(super) order: u64 = order,
-        pub(super) word: RegionWord,
-        pub(super) options: RegionOptions = options,
-        pub(super) gate_open: bool = true,
-        pub(super) reason: Option<Reason>,
-        pub(super) cleanup: Cleanup = Kind::User.cleanup(),
-        pub(super) tasks: Set<TaskId>,
-        pub(super) children: Set<RegionId>,
-        /// Ended tasks and closed child regions, whose slots live until they are released, this
-        /// region's is freed (tasks) or this region closes (regions). With `keep_ended` the latter
-        /// stay here, retired.
-        pub(super) ended_tasks: Set<TaskId>,
-        pub(super) closed_children: Set<RegionId>,
-        pub(super) finalizers: Vec<P>,
-        pub(super) obligations: Set<ObligationId>,
-        pub(super) channels: Set<ChannelId>,
-        /// In order of arming.
-        pub(super) timers: Map<u64, TimerHandle>,
-        pub(super) fold: Fold<(), TaskError>,
-        pub(super) first_cause: Option<TaskOutcome>,
-        pub(super) next_order: u64,
-        pub(super) storage: usize,
-        /// Stale since its parent has closed, and kept for its outcome.
-        pub(super) retired: bool,
-        /// When what lives inside is completed by force: the key of that grace.
-        pub(super) force: Option<(Time, u64)>,
+pub(super) struct RegionRecord<P> {
+    pub(super) parent: Option<RegionId>,
+    /// Which child of its parent it is, tasks counted too.
+    pub(super) order: u64,
+    pub(super) word: RegionWord,
+    pub(super) options: RegionOptions,
+    pub(super) gate_open: bool,
+    pub(super) reason: Option<Reason>,
+    pub(super) cleanup: Cleanup,
+    pub(super) tasks: Set<TaskId>,
+    pub(super) children: Set<RegionId>,
+    /// Ended tasks and closed child regions, whose slots live until they are released, this
+    /// region's is freed (tasks) or this region closes (regions). With `keep_ended` the latter
+    /// stay here, retired.
+    pub(super) ended_tasks: Set<TaskId>,
+    pub(super) closed_children: Set<RegionId>,
+    pub(super) finalizers: Vec<P>,
+    pub(super) obligations: Set<ObligationId>,
+    pub(super) channels: Set<ChannelId>,
+    /// In order of arming.
+    pub(super) timers: Map<u64, TimerHandle>,
+    pub(super) fold: Fold<(), TaskError>,
+    pub(super) first_cause: Option<TaskOutcome>,
+    pub(super) next_order: u64,
+    pub(super) storage: usize,
+    /// Stale since its parent has closed, and kept for its outcome.
+    pub(super) retired: bool,
+    /// When what lives inside is completed by force: the key of that grace.
+    pub(super) force: Option<(Time, u64)>,
+}
+
+impl<P> RegionRecord<P> {
+    pub(super) fn new(
+        parent: Option<RegionId>,
+        order: u64,
+        options: RegionOptions,
+    ) -> RegionRecord<P> {
+        RegionRecord {
+            parent,
+            order,
+            word: RegionWord::default(),
+            options,
+            gate_open: true,
+            reason: None,
+            cleanup: Kind::User.cleanup(),
+            tasks: Set::default(),
+            children: Set::default(),
+            ended_tasks: Set::default(),
+            closed_children: Set::default(),
+            finalizers: Vec::new(),
+            obligations: Set::default(),
+            channels: Set::default(),
+            timers: Map::default(),
+            fold: Fold::default(),
+            first_cause: None,
+            next_order: 0,
+            storage: 0,
+            retired: false,
+            force: None,
+        }
     }
 }
 
@@ -81,46 +110,78 @@ pub(super) enum Watched {
     Stop,
 }
 
-record! {
-    pub(super) struct TaskRecord<P> {
-        pub(super) fn new(region: RegionId, order: u64, budget: Budget);
-        pub(super) region: RegionId = region,
-        /// Which child of its region it is.
-        pub(super) order: u64 = order,
-        pub(super) life: Lifecycle,
-        pub(super) budget: Budget = budget,
-        pub(super) finalizer: bool,
-        pub(super) pinned: bool,
-        /// The worker a pinned task stays on.
-        pub(super) home: usize,
-        pub(super) payload: Option<P>,
-        pub(super) part: Part,
-        pub(super) stack: Vec<Entry<P>>,
-        /// What the body said, while the cleanup stack runs.
-        pub(super) ended: Option<TaskOutcome>,
-        pub(super) outcome: Option<TaskOutcome>,
-        pub(super) queued: Option<(Ticket, Place)>,
-        pub(super) polling: bool,
-        /// Woken during its own poll.
-        pub(super) woken: bool,
-        pub(super) shields: u32,
-        pub(super) waits: Vec<Wait>,
-        /// In order of arming.
-        pub(super) timers: Map<u64, TimerHandle>,
-        pub(super) polls: u64,
-        pub(super) polls_since_request: u64,
-        pub(super) cleanup_polls: u64,
-        pub(super) noticed: Noticed,
-        pub(super) overrun: bool,
-        /// Ended by force at the end of a grace; its cleanup stack runs, or ran.
-        pub(super) forced: bool,
-        /// That happened while it was polled, and the poll has not returned.
-        pub(super) cut_in_poll: bool,
-        /// Stale since its region is, and kept for its outcome.
-        pub(super) retired: bool,
-        /// The last cancel phase journaled.
-        pub(super) phase: Option<Phase>,
-        pub(super) cleanup_error: Option<TaskError>,
+pub(super) struct TaskRecord<P> {
+    pub(super) region: RegionId,
+    /// Which child of its region it is.
+    pub(super) order: u64,
+    pub(super) life: Lifecycle,
+    pub(super) budget: Budget,
+    pub(super) finalizer: bool,
+    pub(super) pinned: bool,
+    /// The worker a pinned task stays on.
+    pub(super) home: usize,
+    pub(super) payload: Option<P>,
+    pub(super) part: Part,
+    pub(super) stack: Vec<Entry<P>>,
+    /// What the body said, while the cleanup stack runs.
+    pub(super) ended: Option<TaskOutcome>,
+    pub(super) outcome: Option<TaskOutcome>,
+    pub(super) queued: Option<(Ticket, Place)>,
+    pub(super) polling: bool,
+    /// Woken during its own poll.
+    pub(super) woken: bool,
+    pub(super) shields: u32,
+    pub(super) waits: Vec<Wait>,
+    /// In order of arming.
+    pub(super) timers: Map<u64, TimerHandle>,
+    pub(super) polls: u64,
+    pub(super) polls_since_request: u64,
+    pub(super) cleanup_polls: u64,
+    pub(super) noticed: Noticed,
+    pub(super) overrun: bool,
+    /// Ended by force at the end of a grace; its cleanup stack runs, or ran.
+    pub(super) forced: bool,
+    /// That happened while it was polled, and the poll has not returned.
+    pub(super) cut_in_poll: bool,
+    /// Stale since its region is, and kept for its outcome.
+    pub(super) retired: bool,
+    /// The last cancel phase journaled.
+    pub(super) phase: Option<Phase>,
+    pub(super) cleanup_error: Option<TaskError>,
+}
+
+impl<P> TaskRecord<P> {
+    pub(super) fn new(region: RegionId, order: u64, budget: Budget) -> TaskRecord<P> {
+        TaskRecord {
+            region,
+            order,
+            life: Lifecycle::default(),
+            budget,
+            finalizer: false,
+            pinned: false,
+            home: 0,
+            payload: None,
+            part: Part::default(),
+            stack: Vec::new(),
+            ended: None,
+            outcome: None,
+            queued: None,
+            polling: false,
+            woken: false,
+            shields: 0,
+            waits: Vec::new(),
+            timers: Map::default(),
+            polls: 0,
+            polls_since_request: 0,
+            cleanup_polls: 0,
+            noticed: Noticed::default(),
+            overrun: false,
+            forced: false,
+            cut_in_poll: false,
+            retired: false,
+            phase: None,
+            cleanup_error: None,
+        }
     }
 }
 

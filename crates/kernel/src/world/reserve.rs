@@ -271,7 +271,9 @@ mod tests {
     #[test]
     fn what_lives_and_what_may_come_weighs_more_up_to_the_limits() {
         let (world, _) = deep(3);
-        let (none, one, two) = (world.headroom(0, 0), world.headroom(1, 0), world.headroom(1, 1));
+        let none = world.headroom(0, 0);
+        let one = world.headroom(1, 0);
+        let two = world.headroom(1, 1);
         assert!(none > ONE_CALL && none < one && one < two);
         let limits =
             Limits { tasks: 1, regions: 4, obligations: 0, channels: 0, ..world.config.limits };

@@ -65,7 +65,9 @@ impl<P, V> RegionStore for World<P, V> {
         let record = self.regions.get_mut(region.0)?;
         let outcome = record.fold.severity();
         let children = take(&mut record.closed_children);
-        let (parent, order, fold) = (record.parent, record.order, record.fold.clone());
+        let parent = record.parent;
+        let order = record.order;
+        let fold = record.fold.clone();
         let storage = take(&mut record.storage);
         self.usage.storage_bytes -= storage;
         self.reclaims += u64::from(storage > 0);

@@ -64,7 +64,9 @@ impl<P, V> World<P, V> {
 
     /// Gives a record its slot and its place in its region, which already counts it.
     pub(super) fn insert_task(&mut self, record: TaskRecord<P>) -> TaskId {
-        let (region, budget, finalizer) = (record.region, record.budget, record.finalizer);
+        let region = record.region;
+        let budget = record.budget;
+        let finalizer = record.finalizer;
         let Ok(key) = self.tasks.insert(record) else {
             unreachable!("four thousand million live tasks do not fit in memory")
         };
@@ -103,7 +105,8 @@ impl<P, V> World<P, V> {
         if state == TaskState::Completed {
             return Ok(false);
         }
-        let (region, finalizer) = (record.region, record.finalizer);
+        let region = record.region;
+        let finalizer = record.finalizer;
         let adds = match record.queued {
             Some((_, place)) => place.lane() != Lane::Cancel,
             None => !record.polling && !state.acknowledged(),
@@ -230,14 +233,17 @@ impl<P, V> World<P, V> {
         let Some(cancel) = record.life.cancel() else { return };
         let phase = record.life.state().phase().unwrap_or(Phase::Completed);
         record.phase = Some(phase);
-        let (epoch, kind, polls) = (record.life.epoch(), cancel.reason.kind, cancel.cleanup.polls);
+        let epoch = record.life.epoch();
+        let kind = cancel.reason.kind;
+        let polls = cancel.cleanup.polls;
         self.note_task(task, EventKind::CancelWitness { epoch, phase, kind, polls, strengthened });
     }
 
     /// A part of the task's budget has run out: the cancel it starts.
     pub(super) fn exhaust(&mut self, task: TaskId, what: Exhausted) {
         let Ok(record) = self.task_ref(task) else { return };
-        let (kind, deadline) = (what.kind(), record.budget.deadline);
+        let kind = what.kind();
+        let deadline = record.budget.deadline;
         let reason = Reason::new(kind, record.region, self.now).with_task(task);
         if let Some(deadline) = deadline.filter(|_| what == Exhausted::Deadline) {
             self.deadlines.remove(&(deadline, task));
@@ -271,7 +277,8 @@ impl<P, V> World<P, V> {
     /// Takes the task out of every queue it waits in and cancels its timers.
     pub(super) fn end_waits(&mut self, task: TaskId) {
         let Ok(record) = self.task_mut(task) else { return };
-        let (waits, timers) = (take(&mut record.waits), take(&mut record.timers));
+        let waits = take(&mut record.waits);
+        let timers = take(&mut record.timers);
         for wait in waits {
             self.end_wait(task, wait);
         }
@@ -286,7 +293,8 @@ impl<P, V> World<P, V> {
         record.overrun = true;
         record.cut_in_poll = false;
         let polls = record.cleanup_polls;
-        let (stack, natural) = (take(&mut record.stack), record.ended.take());
+        let stack = take(&mut record.stack);
+        let natural = record.ended.take();
         let cancel = record.life.cancel().map(|cancel| cancel.reason.clone());
         let at_work = record.part == Part::Cleanup && (record.payload.is_some() || record.polling);
         self.cleanups_cut += u64::from(at_work);
@@ -316,9 +324,12 @@ impl<P, V> World<P, V> {
             return self.force_complete(task);
         }
         (record.forced, record.overrun) = (true, true);
-        let (from, polls, polling) = (record.life.state(), record.cleanup_polls, record.polling);
+        let from = record.life.state();
+        let polls = record.cleanup_polls;
+        let polling = record.polling;
         record.cut_in_poll = polling;
-        let (body, queued) = (record.payload.take(), record.queued.take());
+        let body = record.payload.take();
+        let queued = record.queued.take();
         self.released.extend(body);
         if let Some((ticket, _)) = queued {
             self.scheduler.remove(ticket);
@@ -351,7 +362,9 @@ impl<P, V> World<P, V> {
         self.end_waits(task);
         self.lift_budget(task, 0);
         let Some(record) = self.tasks.get_mut(task.0) else { return };
-        let (from, region, order) = (record.life.state(), record.region, record.order);
+        let from = record.life.state();
+        let region = record.region;
+        let order = record.order;
         if record.life.complete().is_err() {
             return;
         }

@@ -2,91 +2,134 @@
 
 use super::*;
 
-record! {
-    /// A look at a region.
-    #[derive(Clone, Debug)]
-    pub struct RegionView {
-        fn of(record: &RegionRecord<impl Sized>);
-        /// Its state.
-        pub state: RegionState = record.word.state(),
-        /// The fold of its children's outcomes, once Closed.
-        pub outcome: Option<Severity> = record.outcome(),
-        /// That fold so far, with its payload: of equals that of the child created first.
-        pub fold: Option<TaskOutcome> = record.fold.outcome().cloned(),
-        /// The first failure, in a fail-fast region.
-        pub first_cause: Option<TaskOutcome> = record.first_cause.clone(),
-        /// Why it was closed, if with a reason.
-        pub reason: Option<Reason> = record.reason.clone(),
-        /// Live tasks.
-        pub tasks: usize = record.tasks.len(),
-        /// Open child regions.
-        pub children: usize = record.children.len(),
-        /// Outstanding obligations.
-        pub obligations: usize = record.obligations.len(),
-        /// Finalizers not yet started.
-        pub finalizers: usize = record.finalizers.len(),
-        /// Bytes of storage in use.
-        pub storage: usize = record.storage,
-        /// The effective budget.
-        pub budget: Budget = record.options.budget,
+/// A look at a region.
+#[derive(Clone, Debug)]
+pub struct RegionView {
+    /// Its state.
+    pub state: RegionState,
+    /// The fold of its children's outcomes, once Closed.
+    pub outcome: Option<Severity>,
+    /// That fold so far, with its payload: of equals that of the child created first.
+    pub fold: Option<TaskOutcome>,
+    /// The first failure, in a fail-fast region.
+    pub first_cause: Option<TaskOutcome>,
+    /// Why it was closed, if with a reason.
+    pub reason: Option<Reason>,
+    /// Live tasks.
+    pub tasks: usize,
+    /// Open child regions.
+    pub children: usize,
+    /// Outstanding obligations.
+    pub obligations: usize,
+    /// Finalizers not yet started.
+    pub finalizers: usize,
+    /// Bytes of storage in use.
+    pub storage: usize,
+    /// The effective budget.
+    pub budget: Budget,
+}
+
+impl RegionView {
+    fn of(record: &RegionRecord<impl Sized>) -> RegionView {
+        RegionView {
+            state: record.word.state(),
+            outcome: record.outcome(),
+            fold: record.fold.outcome().cloned(),
+            first_cause: record.first_cause.clone(),
+            reason: record.reason.clone(),
+            tasks: record.tasks.len(),
+            children: record.children.len(),
+            obligations: record.obligations.len(),
+            finalizers: record.finalizers.len(),
+            storage: record.storage,
+            budget: record.options.budget,
+        }
     }
 }
 
-record! {
-    /// A look at a task.
-    #[derive(Clone, Debug)]
-    pub struct TaskView {
-        fn of(task: TaskId, record: &TaskRecord<impl Sized>);
-        /// Its state.
-        pub state: TaskState = record.life.state(),
-        /// Its region.
-        pub region: RegionId = record.region,
-        /// How it ended, once Completed.
-        pub outcome: Option<TaskOutcome> = record.outcome.clone(),
-        /// Its cancel, as far as it has come.
-        pub witness: Option<Witness> = witness(task, record),
-        /// Cleanup polls still allowed, once cancelled.
-        pub polls_left: Option<u64> = record.life.cancel().map(|cancel| cancel.cleanup.polls),
-        /// Its budget as it stands.
-        pub budget: Budget = record.budget,
-        /// The lane it is queued in.
-        pub lane: Option<Lane> = record.queued.map(|(_, place)| place.lane()),
-        /// Whether it was completed by force.
-        pub overrun: bool = record.overrun,
-        /// Polls begun.
-        pub polls: u64 = record.polls,
-        /// Polls begun since a cancel it has not seen.
-        pub polls_since_request: u64 = record.polls_since_request,
-        /// An error that came out of its cleanup.
-        pub cleanup_error: Option<TaskError> = record.cleanup_error.clone(),
-        /// Whether it is a finalizer.
-        pub finalizer: bool = record.finalizer,
+/// A look at a task.
+#[derive(Clone, Debug)]
+pub struct TaskView {
+    /// Its state.
+    pub state: TaskState,
+    /// Its region.
+    pub region: RegionId,
+    /// How it ended, once Completed.
+    pub outcome: Option<TaskOutcome>,
+    /// Its cancel, as far as it has come.
+    pub witness: Option<Witness>,
+    /// Cleanup polls still allowed, once cancelled.
+    pub polls_left: Option<u64>,
+    /// Its budget as it stands.
+    pub budget: Budget,
+    /// The lane it is queued in.
+    pub lane: Option<Lane>,
+    /// Whether it was completed by force.
+    pub overrun: bool,
+    /// Polls begun.
+    pub polls: u64,
+    /// Polls begun since a cancel it has not seen.
+    pub polls_since_request: u64,
+    /// An error that came out of its cleanup.
+    pub cleanup_error: Option<TaskError>,
+    /// Whether it is a finalizer.
+    pub finalizer: bool,
+}
+
+impl TaskView {
+    fn of(task: TaskId, record: &TaskRecord<impl Sized>) -> TaskView {
+        TaskView {
+            state: record.life.state(),
+            region: record.region,
+            outcome: record.outcome.clone(),
+            witness: witness(task, record),
+            polls_left: record.life.cancel().map(|cancel| cancel.cleanup.polls),
+            budget: record.budget,
+            lane: record.queued.map(|(_, place)| place.lane()),
+            overrun: record.overrun,
+            polls: record.polls,
+            polls_since_request: record.polls_since_request,
+            cleanup_error: record.cleanup_error.clone(),
+            finalizer: record.finalizer,
+        }
     }
 }
 
 fn witness(task: TaskId, record: &TaskRecord<impl Sized>) -> Option<Witness> {
-    let (region, epoch, phase) = (record.region, record.life.epoch(), record.phase?);
+    let region = record.region;
+    let epoch = record.life.epoch();
+    let phase = record.phase?;
     let reason = record.life.cancel()?.reason.clone();
     Some(Witness { task, region, epoch, phase, reason })
 }
 
-record! {
-    /// A look at a channel.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct ChannelView {
-        fn of(law: &Channel<impl Sized, TaskId>);
-        /// Which sides are open.
-        pub state: ChannelState = law.state(),
-        /// Slots in all.
-        pub capacity: usize = law.capacity(),
-        /// Committed messages.
-        pub len: usize = law.len(),
-        /// Permits granted and not resolved.
-        pub reserved: usize = law.reserved(),
-        /// Senders in line.
-        pub waiters: usize = law.waiters(),
-        /// Sender handles.
-        pub senders: usize = law.senders(),
+/// A look at a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelView {
+    /// Which sides are open.
+    pub state: ChannelState,
+    /// Slots in all.
+    pub capacity: usize,
+    /// Committed messages.
+    pub len: usize,
+    /// Permits granted and not resolved.
+    pub reserved: usize,
+    /// Senders in line.
+    pub waiters: usize,
+    /// Sender handles.
+    pub senders: usize,
+}
+
+impl ChannelView {
+    fn of(law: &Channel<impl Sized, TaskId>) -> ChannelView {
+        ChannelView {
+            state: law.state(),
+            capacity: law.capacity(),
+            len: law.len(),
+            reserved: law.reserved(),
+            waiters: law.waiters(),
+            senders: law.senders(),
+        }
     }
 }
 

@@ -485,7 +485,8 @@ impl Node {
         let probes =
             [Op::TryReserve, Op::AddSender, Op::Drain, Op::TryRecv, Op::TrySend(9), Op::Evict(9)];
         for op in probes {
-            let (mut law, mut model) = (self.law.clone(), self.model.clone());
+            let mut law = self.law.clone();
+            let mut model = self.model.clone();
             assert_eq!(law.step(op), model.step(op), "{op:?}");
             law.assert_equals(&model);
         }

@@ -81,7 +81,9 @@ fn nobody_waits_longer_than_the_limit_whatever_the_governor_says() {
             cancel_streak_limit: BASE,
             ..FairnessConfig::default()
         });
-        let (mut others_waited, mut cancel_waited, mut longest) = (0, 0, (0, 0));
+        let mut others_waited = 0;
+        let mut cancel_waited = 0;
+        let mut longest = (0, 0);
         for _ in 0..20_000 {
             let suggestion = if changing { Suggestion::ALL[rng.below(4)] } else { start };
             let bits = rng.next_u64();
@@ -183,7 +185,8 @@ fn lanes_agree_with_a_sorted_list() {
             let entry = |item: Item| (item.place, item.token);
             match rng.below(10) {
                 0..5 => {
-                    let (place, pinned) = (any_place(&mut rng), rng.below(2) == 0);
+                    let place = any_place(&mut rng);
+                    let pinned = rng.below(2) == 0;
                     ids.push(lanes.push(place, token, pinned));
                     assert_eq!(ids[ids.len() - 1].seq(), model.push(place, token, pinned));
                 }
@@ -295,7 +298,8 @@ impl Naive {
         let seq = self.chain.0 + 1;
         let words = [self.chain.1, seq, lane as u64, item.token, streak.into(), limit.into()];
         self.chain = (seq, digest_words(&words));
-        let (hash, token) = (self.chain.1, item.token);
+        let hash = self.chain.1;
+        let token = item.token;
         Some(Decision { worker, lane, source, fallback, streak, limit, seq, hash, token })
     }
 
@@ -360,7 +364,8 @@ fn the_worker_law_agrees_with_sorted_lists() {
             certificates: vec![[0; 7]; workers],
             chain: (0, 0),
         };
-        let (mut left, mut right) = (Oracle::new(seed), Oracle::new(seed));
+        let mut left = Oracle::new(seed);
+        let mut right = Oracle::new(seed);
         let mut tickets = Vec::new();
         // Each token once, in no order.
         for token in (0..200).map(|n: u64| n * 77 % 200) {
@@ -442,7 +447,8 @@ fn the_lane_dominates_the_source() {
             let mut scheduler = Scheduler::new(SchedulerConfig::default());
             // Token 10 * lane + source, entered in the opposite of the order expected.
             for n in (0..6).rev().filter(|n| bits >> n & 1 == 1) {
-                let (lane, source) = (n / 2, n % 2);
+                let lane = n / 2;
+                let source = n % 2;
                 let queue = if source == 0 { Source::Global } else { Source::Local(0) };
                 scheduler.enqueue(queue, places[lane], (10 * lane + source) as u64, false);
             }

@@ -249,7 +249,8 @@ fn explore(pump: &Pump, model: &Model, depth: usize, visited: &mut u64) {
         return;
     }
     for op in OPS {
-        let (mut next_pump, mut next_model) = (pump.clone(), model.clone());
+        let mut next_pump = pump.clone();
+        let mut next_model = model.clone();
         next_model.apply(&mut next_pump, op);
         if model.dead {
             assert_eq!(next_pump.trapped(), pump.trapped(), "a trap is final");
@@ -293,7 +294,8 @@ fn drain(spacing: u32, polls: &[u64]) -> (usize, Option<Limit>) {
         ..PumpConfig::default()
     };
     let mut pump = Pump::new(config, Capabilities::all());
-    let (mut clock, mut ran) = (5, 0);
+    let mut clock = 5;
+    let mut ran = 0;
     assert_eq!(pump.wake(), Ok(Some(HostCall::Microtask)));
     assert!(matches!(pump.enter(Some(Time::from_nanos(clock))), Enter::Begin { .. }));
     while let Some(took) = polls.get(ran) {

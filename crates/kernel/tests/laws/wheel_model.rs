@@ -104,7 +104,8 @@ impl Pair {
     }
 
     fn register(&mut self) {
-        let (deadline, token) = (self.deadline(), self.tokens);
+        let deadline = self.deadline();
+        let token = self.tokens;
         self.tokens += 1;
         let made = self.wheel.register(deadline, token);
         assert_eq!(made, self.heap.register(deadline, token));
@@ -115,7 +116,9 @@ impl Pair {
     }
 
     fn update(&mut self) {
-        let (old, deadline, token) = (self.handle(), self.deadline(), self.tokens);
+        let old = self.handle();
+        let deadline = self.deadline();
+        let token = self.tokens;
         self.tokens += 1;
         let made = self.wheel.update(old, deadline, token);
         assert_eq!(made, self.heap.update(old, deadline, token));
@@ -142,7 +145,8 @@ impl Pair {
     fn collect(&mut self) {
         let now = self.time();
         let max = [0, 1, 2, 5, usize::MAX][self.rng.below(5)];
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let mut ours = Vec::new();
+        let mut theirs = Vec::new();
         let count = self.wheel.collect(now, max, &mut ours);
         assert_eq!(count, ours.len());
         assert_eq!(count, self.heap.collect(now, max, &mut theirs));
@@ -161,7 +165,8 @@ impl Pair {
 
     /// Jumps to the end of time in capped collects: nothing is lost.
     fn finish(mut self) {
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let mut ours = Vec::new();
+        let mut theirs = Vec::new();
         while self.wheel.collect(Time::MAX, 3, &mut ours) > 0 {
             self.heap.collect(Time::MAX, 3, &mut theirs);
         }

@@ -90,7 +90,8 @@ impl Run {
         let region = self.pick(&self.regions.clone()).unwrap();
         let task = self.pick(&self.tasks.clone());
         let channel = self.pick(&self.channels.clone());
-        let (ask, span) = (self.ask(), self.span());
+        let ask = self.ask();
+        let span = self.span();
         match self.rng.below(24) {
             0..=4 => {
                 let options = self.task_options();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use asx_kernel::lanes::Suggestion;
 use asx_native::{Governor, Handle, Runtime, View};
-use asx_runtime::channel;
+use asx_runtime::channel::{self, ChannelExt};
 use asx_runtime::sync;
 use asx_runtime::time::DurationExt;
 use asx_runtime::{Cancelled, Cx, Local, Outcome, Policy, Restart, Scope, Stop, group};

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 
-use asx::channel::oneshot;
+use asx::channel::{ChannelExt, oneshot};
 use futures_core::Stream;
 use futures_sink::Sink;
 

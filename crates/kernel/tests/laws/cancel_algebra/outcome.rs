@@ -26,7 +26,8 @@ fn sixteen_joins_keep_the_more_severe_and_the_left_payload_of_equals() {
     let table = ["LRRR", "LLRR", "LLLR", "LLLL"];
     for (i, row) in table.into_iter().enumerate() {
         for (j, side) in row.chars().enumerate() {
-            let (left, right) = (each(0)[i].clone(), each(1)[j].clone());
+            let left = each(0)[i].clone();
+            let right = each(1)[j].clone();
             let expected = if side == 'L' { &left } else { &right };
             assert_eq!(&left.clone().join(right.clone()), expected, "{left:?} join {right:?}");
         }
@@ -46,7 +47,8 @@ fn severity_is_a_lattice() {
         for b in all {
             let more = if (a as u8) < (b as u8) { b } else { a };
             assert_eq!((a.join(b), b.join(a)), (more, more));
-            let (left, right) = (each(0)[a as usize].clone(), each(1)[b as usize].clone());
+            let left = each(0)[a as usize].clone();
+            let right = each(1)[b as usize].clone();
             assert_eq!(left.join(right).severity(), more);
             for c in all {
                 assert_eq!(a.join(b).join(c), a.join(b.join(c)));

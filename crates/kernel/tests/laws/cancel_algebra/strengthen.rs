@@ -89,7 +89,9 @@ fn strengthening_is_associative() {
     let of = |who: u64| -> Vec<Reason> {
         all.iter().map(|&(kind, nanos, message)| build(kind, nanos, message, who)).collect()
     };
-    let (first, second, third) = (of(1), of(2), of(3));
+    let first = of(1);
+    let second = of(2);
+    let third = of(3);
     for a in &first {
         for b in &second {
             let ab = a.clone().strengthen(b.clone());

@@ -54,7 +54,8 @@ fn phases_stay_or_go_forward_and_may_skip() {
     assert_eq!(phases.map(|phase| phase as u8), [0, 1, 2, 3]);
     for (from, row) in phases.into_iter().zip(table) {
         for (to, legal) in phases.into_iter().zip(row.chars()) {
-            let (prev, next) = (Witness { phase: from, ..base() }, Witness { phase: to, ..base() });
+            let prev = Witness { phase: from, ..base() };
+            let next = Witness { phase: to, ..base() };
             let expected = if legal == 'y' { Ok(()) } else { Err(Status::WitnessPhaseRegression) };
             assert_eq!(prev.validate(&next), expected, "{from:?} -> {to:?}");
         }

@@ -256,7 +256,8 @@ fn act(store: &mut Store, model: &mut Model, action: Action) -> bool {
 fn explore(store: &Store, model: &Model, left: &[Action], runs: &mut usize) {
     let mut stuck = true;
     for at in 0..left.len() {
-        let (mut store, mut model) = (store.clone(), model.clone());
+        let mut store = store.clone();
+        let mut model = model.clone();
         if !act(&mut store, &mut model, left[at]) {
             continue;
         }

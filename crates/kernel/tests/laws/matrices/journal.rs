@@ -211,7 +211,9 @@ fn variations() -> Vec<EventKind> {
         CancelWitness, Decision, RegionCancelled, RegionMoved, RegionOpened, TaskMoved,
     };
     use EventKind::{ObligationResolved, TaskSpawned};
-    let (reserved, user, timed) = (Phase::Requested, Kind::User, Lane::Timed);
+    let reserved = Phase::Requested;
+    let user = Kind::User;
+    let timed = Lane::Timed;
     let witness = |epoch, phase, kind, polls, strengthened| CancelWitness {
         epoch,
         phase,
@@ -292,7 +294,8 @@ fn record_all(journal: &mut Journal) {
 fn the_digest_does_not_depend_on_what_is_retained() {
     let mut expected = Digest::new();
     for (at, (kind, ..)) in KINDS.iter().enumerate() {
-        let (seq, time) = (at as u64, Time::from_nanos(at as u64));
+        let seq = at as u64;
+        let time = Time::from_nanos(at as u64);
         Event { seq, time, subject: NOBODY, kind: *kind }.absorb(&mut expected);
     }
     for capacity in [0, 1, 5, 32, 33, 34, 1000] {

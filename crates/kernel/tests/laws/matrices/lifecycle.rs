@@ -152,7 +152,8 @@ fn apply(task: &mut Lifecycle, op: Op) -> Answer {
 
 fn explore(task: &Lifecycle, model: Model, left: usize, seen: &mut usize) {
     for op in OPS {
-        let (mut task, mut model) = (task.clone(), model);
+        let mut task = task.clone();
+        let mut model = model;
         assert_eq!(apply(&mut task, op), model.apply(op), "{op:?} gives {model:?}");
         let cancel = task.cancel().map(|record| {
             let Cleanup { polls, priority } = record.cleanup;

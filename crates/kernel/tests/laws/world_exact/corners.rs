@@ -176,7 +176,8 @@ fn a_decision_is_on_record_before_what_it_leads_to() {
     w.journal_mut().take();
     begin(&mut w);
     let events = w.journal_mut().take();
-    let (seq, hash) = (w.scheduler().chain().seq, w.scheduler().chain().hash);
+    let seq = w.scheduler().chain().seq;
+    let hash = w.scheduler().chain().hash;
     assert_eq!((events.len(), seq), (1, 1));
     let text = format!(
         "scheduler_step_decision task=1 region=1 worker=0 lane=cancel decision_seq=1 \
@@ -390,7 +391,8 @@ fn an_abandoned_wait_leaves_the_line_and_forgets_the_receiver() {
     let mut w = world();
     let channel = w.channel(None, 1).unwrap();
     w.try_send(channel, 1).unwrap();
-    let (first, second) = (waiting_sender(&mut w, channel), waiting_sender(&mut w, channel));
+    let first = waiting_sender(&mut w, channel);
+    let second = waiting_sender(&mut w, channel);
     assert_eq!(w.try_recv(channel), Ok(1));
     assert_eq!(w.task(first).unwrap().lane, Some(Lane::Ready));
     log(&mut w);
@@ -417,7 +419,8 @@ fn an_abandoned_wait_leaves_the_line_and_forgets_the_receiver() {
 fn a_suggestion_reaches_the_scheduler() {
     let mut w = world();
     let late = Budget { deadline: Some(Time::from_millis(9)), ..Budget::INFINITE };
-    let (timed, cancelled) = (spawn_with(&mut w, ROOT, late), spawn(&mut w, ROOT));
+    let timed = spawn_with(&mut w, ROOT, late);
+    let cancelled = spawn(&mut w, ROOT);
     w.cancel_task(cancelled, ask(Kind::User)).unwrap();
     w.suggest(Suggestion::MeetDeadlines);
     assert_eq!(begin(&mut w), timed);
@@ -495,7 +498,8 @@ fn full_queues_refuse_nothing_that_adds_no_entry() {
 #[test]
 fn a_cancel_knows_who_asked_and_what_was_said() {
     let mut w = world();
-    let (asks, told) = (spawn(&mut w, ROOT), spawn(&mut w, ROOT));
+    let asks = spawn(&mut w, ROOT);
+    let told = spawn(&mut w, ROOT);
     begin(&mut w);
     let said = Ask { kind: Kind::LinkedExit, message: Some("enough".into()) };
     w.cancel_task(told, said).unwrap();

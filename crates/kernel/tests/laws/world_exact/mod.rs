@@ -106,7 +106,8 @@ fn log(w: &mut W) -> Vec<String> {
 
 /// Everything a refused operation must leave as it was.
 fn look(w: &W) -> (u64, usize, String, usize, Time, Option<Time>, usize) {
-    let (journal, timers) = (w.journal().digest(), w.timers().len());
+    let journal = w.journal().digest();
+    let timers = w.timers().len();
     (journal, w.memory(), w.dump(), timers, w.now(), w.next_wake(), w.scheduler().total())
 }
 

@@ -1,0 +1,195 @@
+//! One reply, from one task to another, that cannot be forgotten: dropping the [`Reply`] unsent
+//! is itself an answer, so whoever waits never waits for nothing.
+//!
+//! It is a channel with one slot, whose only sender is the permit for it.
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use asx_kernel::channel::TryRecvError;
+use asx_kernel::status::{Coded, Status};
+use asx_task::{CancelSafe, Cancelled, Cx, Stop};
+
+use super::permit::OwnedPermit;
+use super::shared::Shared;
+use super::{Disconnected, Receiver, Recv, RecvError};
+
+/// A place for one reply.
+///
+/// ```
+/// # use asx_sync::channel::{oneshot, oneshot::Reply};
+/// struct Add(u32, u32, Reply<u32>);
+///
+/// let (reply, mut answer) = oneshot();
+/// let Add(a, b, reply) = Add(1, 2, reply);
+/// reply.send(a + b)?;
+/// assert_eq!(answer.try_recv()?, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn oneshot<T>() -> (Reply<T>, Answer<T>) {
+    let shared = Shared::new(1).expect("the capacity is not 0");
+    let reserved = shared.with(|channel| {
+        let reserved = channel.try_reserve();
+        // The permit alone stands for the sender now.
+        (reserved, channel.drop_sender())
+    });
+    debug_assert!(matches!(reserved, (Ok(()), None)), "nobody else knows the channel yet");
+    let permit = OwnedPermit::new(shared.clone(), 0);
+    (Reply { permit }, Answer { receiver: Receiver { shared } })
+}
+
+/// The duty to reply.
+#[must_use = "dropped, it answers `Forgotten`"]
+pub struct Reply<T> {
+    permit: OwnedPermit<T>,
+}
+
+impl<T> Reply<T> {
+    /// Replies. It never waits; if nobody listens any more, the value comes back.
+    pub fn send(self, value: T) -> Result<(), Disconnected<T>> {
+        self.permit.try_send(value)
+    }
+
+    /// Whether nobody listens any more.
+    pub fn is_closed(&self) -> bool {
+        self.permit.is_closed()
+    }
+}
+
+impl<T> fmt::Debug for Reply<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").finish_non_exhaustive()
+    }
+}
+
+/// Where the reply arrives. Dropping it tells the other side that nobody listens.
+pub struct Answer<T> {
+    receiver: Receiver<T>,
+}
+
+impl<T> Answer<T> {
+    /// Waits for the reply. Dropping the future loses nothing: it can be asked for again.
+    #[track_caller]
+    pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Awaiting<'a, T> {
+        Awaiting(Recv::new(&self.receiver.shared, cx, Location::caller()))
+    }
+
+    /// The reply, if it is there.
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        self.receiver.try_recv()
+    }
+
+    /// Listens no longer: the reply, if it came before.
+    pub fn close(&mut self) -> Option<T> {
+        self.receiver.close().pop_front()
+    }
+}
+
+impl<T> fmt::Debug for Answer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").finish_non_exhaustive()
+    }
+}
+
+/// The future of [`Answer::recv`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Awaiting<'a, T>(Recv<'a, T>);
+
+impl<T> Future for Awaiting<'_, T> {
+    type Output = Result<T, ReplyError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map_err(|error| match error {
+            RecvError::Disconnected => ReplyError::Forgotten,
+            RecvError::Cancelled(cancelled) => ReplyError::Cancelled(cancelled),
+        })
+    }
+}
+
+impl<T> CancelSafe for Awaiting<'_, T> {}
+
+/// Why there is no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyError {
+    /// The [`Reply`] was dropped unsent, or what it sent was taken before.
+    Forgotten,
+    /// The task was asked to stop; the reply may still come.
+    Cancelled(Cancelled),
+}
+
+impl<E: From<Disconnected>> From<ReplyError> for Stop<E> {
+    fn from(error: ReplyError) -> Self {
+        match error {
+            ReplyError::Forgotten => Stop::Err(Disconnected(()).into()),
+            ReplyError::Cancelled(cancelled) => Stop::Cancelled(cancelled),
+        }
+    }
+}
+
+impl Coded for ReplyError {
+    fn status(&self) -> Status {
+        match self {
+            ReplyError::Forgotten => Status::Disconnected,
+            ReplyError::Cancelled(_) => Status::Cancelled,
+        }
+    }
+}
+
+impl fmt::Display for ReplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReplyError::Forgotten => f.write_str("dropped without a reply"),
+            ReplyError::Cancelled(cancelled) => cancelled.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReplyError {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use asx_task::testing::{Polls, cancelled_cx, live_cx};
+
+    #[test]
+    fn a_reply_wakes_whoever_waits_for_it() {
+        let (cx, (reply, mut answer)) = (live_cx(), oneshot());
+        let mut waiting = Polls::new(answer.recv(&cx));
+        assert!(waiting.is_pending());
+        reply.send(1).unwrap();
+        assert_eq!((waiting.wakes(), waiting.ready()), (1, Ok(1)));
+        drop(waiting);
+        assert_eq!(answer.try_recv(), Err(TryRecvError::Disconnected));
+    }
+
+    #[test]
+    fn a_forgotten_reply_is_an_answer_at_once() {
+        let (cx, (reply, mut answer)) = (live_cx(), oneshot::<u8>());
+        let mut waiting = Polls::new(answer.recv(&cx));
+        assert!(waiting.is_pending());
+        drop(reply);
+        assert_eq!((waiting.wakes(), waiting.ready()), (1, Err(ReplyError::Forgotten)));
+        assert_eq!(ReplyError::Forgotten.to_string(), "dropped without a reply");
+    }
+
+    #[test]
+    fn a_reply_nobody_listens_for_comes_back() {
+        let (reply, answer) = oneshot();
+        assert!(!reply.is_closed());
+        drop(answer);
+        assert!(reply.is_closed());
+        assert_eq!(reply.send(1), Err(Disconnected(1)));
+    }
+
+    #[test]
+    fn a_cancelled_wait_leaves_the_reply_for_later() {
+        let (reply, mut answer) = oneshot();
+        reply.send(1).unwrap();
+        let cx = cancelled_cx();
+        let cancelled = Polls::new(answer.recv(&cx)).ready().unwrap_err();
+        assert_eq!(cancelled.status(), Status::Cancelled);
+        assert_eq!(answer.close(), Some(1));
+    }
+}

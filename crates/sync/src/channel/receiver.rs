@@ -1,0 +1,112 @@
+//! The receiving side of a channel.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::Location;
+
+use asx_kernel::channel::TryRecvError;
+use asx_task::Cx;
+use asx_task::footprint;
+
+use super::recv::{Next, Recv, RecvMany};
+use super::shared::Shared;
+use crate::prim::Arc;
+
+/// The receiving side, the only one. Dropping it drops the messages it did not take and tells
+/// every sender.
+pub struct Receiver<T> {
+    pub(super) shared: Arc<Shared<T>>,
+}
+
+/// Taking messages.
+impl<T> Receiver<T> {
+    /// Waits for the next message. Fails when no message and no sender is left, or the task is
+    /// cancelled. Dropping the future takes no message.
+    ///
+    /// ```
+    /// # use asx_runtime::{Cx, channel::Receiver};
+    /// async fn print_all(cx: &Cx, mut rx: Receiver<String>) {
+    ///     while let Ok(line) = rx.recv(cx).await {
+    ///         println!("{line}");
+    ///     }
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Recv<'a, T> {
+        Recv::new(&self.shared, cx, Location::caller())
+    }
+
+    /// [`recv`](Receiver::recv) for loops that end when the senders do: `None` then, so that the
+    /// only error is a cancel.
+    ///
+    /// ```
+    /// # use asx_runtime::{Cancelled, Cx, channel::Receiver};
+    /// async fn total(cx: &Cx, mut rx: Receiver<u64>) -> Result<u64, Cancelled> {
+    ///     let mut total = 0;
+    ///     while let Some(amount) = rx.next(cx).await? {
+    ///         total += amount;
+    ///     }
+    ///     Ok(total)
+    /// }
+    /// ```
+    #[track_caller]
+    #[allow(clippy::should_implement_trait, reason = "it waits, and with a context")]
+    pub fn next<'a>(&'a mut self, cx: &'a Cx) -> Next<'a, T> {
+        Next::new(self.recv(cx))
+    }
+
+    /// Waits for a message and appends it and all that are queued behind it to `into`, at most
+    /// `max` in all: how many. Asked for none, it gives none at once.
+    #[track_caller]
+    pub fn recv_many<'a>(
+        &'a mut self,
+        cx: &'a Cx,
+        into: &'a mut Vec<T>,
+        max: usize,
+    ) -> RecvMany<'a, T> {
+        RecvMany::new(self.recv(cx), into, max)
+    }
+
+    /// Takes a message if there is one.
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        footprint::lab_step();
+        self.shared.try_recv()
+    }
+
+    /// Closes the channel for good and hands out the messages that were not taken, oldest first.
+    /// Senders find it closed from now on.
+    pub fn close(&mut self) -> VecDeque<T> {
+        self.shared.close_receiver()
+    }
+}
+
+/// Looking.
+impl<T> Receiver<T> {
+    /// How many messages are queued.
+    pub fn len(&self) -> usize {
+        self.shared.with(|channel| channel.len())
+    }
+
+    /// Whether no message is queued.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many messages and permits there can be at once.
+    pub fn capacity(&self) -> usize {
+        self.shared.with(|channel| channel.capacity())
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        drop(self.close());
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").finish_non_exhaustive()
+    }
+}

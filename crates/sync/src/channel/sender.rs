@@ -1,0 +1,186 @@
+//! The sending side of a bounded channel.
+
+use std::fmt;
+use std::panic::Location;
+
+use asx_kernel::channel::{TryReserveError, TrySendError};
+use asx_task::Cx;
+use asx_task::footprint;
+
+use super::permit::{OwnedPermit, Permit};
+use super::reserve::{Reserve, ReserveOwned, Sending};
+use super::shared::Shared;
+use crate::prim::Arc;
+
+/// A sending side; a clone is a further one. The channel is disconnected for the receiver when
+/// the last is gone, its permits and waiting reservations included.
+pub struct Sender<T> {
+    pub(super) shared: Arc<Shared<T>>,
+}
+
+/// Asking for slots.
+impl<T> Sender<T> {
+    /// Waits for a slot: the first phase of a send, with nothing at stake yet. The permit it gives
+    /// is the second phase, which cannot fail half-way.
+    ///
+    /// Slots are given in the order of asking. Fails when the receiver is gone or the task is
+    /// cancelled. Dropping the future gives up the place in line.
+    ///
+    /// ```
+    /// # use asx_runtime::{Cx, channel::{Sender, SendError}};
+    /// async fn feed(cx: &Cx, tx: &Sender<String>) -> Result<(), SendError<()>> {
+    ///     let permit = tx.reserve(cx).await?;
+    ///     permit.send("made only now that there is room".to_owned());
+    ///     Ok(())
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn reserve<'a>(&'a self, cx: &'a Cx) -> Reserve<'a, T> {
+        Reserve::new(&self.shared, cx, Location::caller())
+    }
+
+    /// [`reserve`](Sender::reserve), with a permit that borrows nothing and counts as a sender.
+    #[track_caller]
+    pub fn reserve_owned<'a>(&'a self, cx: &'a Cx) -> ReserveOwned<'a, T> {
+        ReserveOwned::new(&self.shared, cx, Location::caller())
+    }
+
+    /// Reserves and sends in one. If it fails, the value is in the error.
+    ///
+    /// The future holds the value while it waits: dropping it drops the value. Where that matters
+    /// [`reserve`](Sender::reserve) first.
+    #[track_caller]
+    pub fn send<'a>(&'a self, cx: &'a Cx, value: T) -> Sending<'a, T> {
+        Sending::new(&self.shared, cx, value, Location::caller())
+    }
+
+    /// Reserves a slot if one is free and nobody waits for one.
+    #[inline]
+    pub fn try_reserve(&self) -> Result<Permit<'_, T>, TryReserveError> {
+        footprint::lab_step();
+        let id = self.shared.try_reserve(Shared::number)?;
+        Ok(Permit::new(&self.shared, id))
+    }
+
+    /// [`try_reserve`](Sender::try_reserve), with a permit that borrows nothing.
+    pub fn try_reserve_owned(&self) -> Result<OwnedPermit<T>, TryReserveError> {
+        footprint::lab_step();
+        let id = self.shared.try_reserve(Shared::number)?;
+        Ok(OwnedPermit::new(self.shared.clone(), id))
+    }
+}
+
+/// Sending at once.
+impl<T> Sender<T> {
+    /// Sends if a slot is free and nobody waits for one.
+    #[inline]
+    pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
+        footprint::lab_step();
+        self.shared.try_send(value)
+    }
+
+    /// Sends at once, in the place of the oldest message if the channel is full: that message, if
+    /// one had to go. With room it is a send like any other, also while senders wait: it does not
+    /// queue behind them. Permits are never evicted: it fails when they fill the channel.
+    ///
+    /// ```
+    /// let (tx, mut rx) = asx_sync::channel::bounded(1);
+    /// assert_eq!(tx.send_evict_oldest("old"), Ok(None));
+    /// assert_eq!(tx.send_evict_oldest("new"), Ok(Some("old")));
+    /// assert_eq!(rx.try_recv(), Ok("new"));
+    /// ```
+    pub fn send_evict_oldest(&self, value: T) -> Result<Option<T>, TrySendError<T>> {
+        self.shared.evict(value)
+    }
+}
+
+/// Looking, and other handles.
+impl<T> Sender<T> {
+    /// How many messages are queued.
+    pub fn len(&self) -> usize {
+        self.shared.with(|channel| channel.len())
+    }
+
+    /// Whether no message is queued.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many messages and permits there can be at once.
+    pub fn capacity(&self) -> usize {
+        self.shared.with(|channel| channel.capacity())
+    }
+
+    /// Whether the receiver is gone.
+    pub fn is_closed(&self) -> bool {
+        self.shared.with(|channel| channel.is_receiver_closed())
+    }
+
+    /// Whether both send into the same channel.
+    pub fn same_channel(&self, other: &Sender<T>) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// A handle that can become a sender as long as there is one, and does not count as one.
+    pub fn downgrade(&self) -> WeakSender<T> {
+        WeakSender { shared: self.shared.clone() }
+    }
+}
+
+impl<T> Sender<T> {
+    /// A sender that was not counted; see [`forget`](Sender::forget).
+    pub(crate) fn uncounted(shared: &Arc<Shared<T>>) -> Sender<T> {
+        Sender { shared: shared.clone() }
+    }
+
+    /// Ends a sender that was not counted.
+    pub(crate) fn forget(self) {
+        let sender = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the sender is not used again, nor dropped: this ends its reference.
+        drop(unsafe { std::ptr::read(&sender.shared) });
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        // Refused only after the channel was closed from outside, when counts no longer matter.
+        self.shared.add_sender();
+        Sender { shared: self.shared.clone() }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.shared.drop_sender();
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
+/// A handle that does not keep the channel connected; see [`Sender::downgrade`].
+pub struct WeakSender<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> WeakSender<T> {
+    /// A sender, unless the last one is gone: none comes back after that.
+    pub fn upgrade(&self) -> Option<Sender<T>> {
+        self.shared.add_sender().then(|| Sender { shared: self.shared.clone() })
+    }
+}
+
+impl<T> Clone for WeakSender<T> {
+    fn clone(&self) -> Self {
+        WeakSender { shared: self.shared.clone() }
+    }
+}
+
+impl<T> fmt::Debug for WeakSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakSender").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,299 @@
+//! Senders whose permits are duties.
+//!
+//! A plain [`Permit`](super::Permit) may be dropped: that gives its slot back. A [`TrackedPermit`]
+//! must be resolved by hand: sending commits it, aborting calls it off, each answered with a proof
+//! that only a resolution makes. Dropping one gives its slot back too, but is a leak: it is
+//! counted, and it panics where it happens, unless a panic is under way already or the runtime
+//! drops a task by force.
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+pub use asx_kernel::session::{AbortedProof, CommittedProof};
+use asx_kernel::session::{DropContext, LEAK_MESSAGE, PermitEffect, PermitEvent, PermitState};
+use asx_kernel::status::{Coded, Status};
+use asx_task::operation::is_dropping_by_force;
+use asx_task::{CancelSafe, Cx, footprint};
+
+use super::permit::OwnedPermit;
+use super::reserve::ReserveOwned;
+use super::shared::Shared;
+use super::{Disconnected, Receiver, SendError, Sender, TryReserveError, ZeroCapacity};
+use crate::prim::Arc;
+use crate::prim::atomic::{AtomicU64, Ordering};
+
+/// A [`bounded`](super::bounded()) channel whose permits are duties.
+///
+/// ```
+/// let (tx, mut rx) = asx_sync::channel::session::bounded(1);
+/// let permit = tx.try_reserve()?;
+/// let _proof = permit.send("done");
+/// assert_eq!(rx.try_recv()?, "done");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+/// If the capacity is 0.
+#[track_caller]
+pub fn bounded<T>(capacity: usize) -> (TrackedSender<T>, Receiver<T>) {
+    let (sender, receiver) = super::bounded(capacity);
+    (sender.tracked(), receiver)
+}
+
+/// [`bounded`], for capacities that are not known to be above 0.
+pub fn try_bounded<T>(capacity: usize) -> Result<(TrackedSender<T>, Receiver<T>), ZeroCapacity> {
+    let (sender, receiver) = super::try_bounded(capacity)?;
+    Ok((sender.tracked(), receiver))
+}
+
+impl<T> Sender<T> {
+    /// This sender, with permits that are duties. Leaks are counted from here on, for it and its
+    /// clones.
+    pub fn tracked(self) -> TrackedSender<T> {
+        TrackedSender { sender: self, leaked: Arc::new(AtomicU64::new(0)) }
+    }
+}
+
+/// A sending side with permits that are duties; a clone is a further one.
+#[must_use = "the channel disconnects with its last sender"]
+pub struct TrackedSender<T> {
+    sender: Sender<T>,
+    leaked: Arc<AtomicU64>,
+}
+
+impl<T> TrackedSender<T> {
+    /// Waits for a slot, as [`Sender::reserve`] does. The duty begins with the permit: a wait that
+    /// is dropped or cancelled leaks nothing.
+    #[track_caller]
+    pub fn reserve<'a>(&'a self, cx: &'a Cx) -> TrackedReserve<'a, T> {
+        let reserve = ReserveOwned::new(&self.sender.shared, cx, Location::caller());
+        TrackedReserve { reserve, leaked: &self.leaked }
+    }
+
+    /// Reserves a slot if one is free and nobody waits for one.
+    pub fn try_reserve(&self) -> Result<TrackedPermit<T>, TryReserveError> {
+        footprint::lab_step();
+        let permit = TrackedPermit::try_reserve(&self.sender.shared);
+        let mut permit = permit.map_err(|status| match status {
+            Status::Full => TryReserveError::Full,
+            // A scope that takes no more obligations is as good as gone.
+            _ => TryReserveError::Disconnected,
+        })?;
+        permit.leaked = self.leaked.clone();
+        Ok(permit)
+    }
+
+    /// How many permits were dropped unresolved so far.
+    pub fn leaked(&self) -> u64 {
+        self.leaked.load(Ordering::Relaxed)
+    }
+
+    /// The plain sender. Permits that are out remain duties.
+    pub fn into_untracked(self) -> Sender<T> {
+        self.sender
+    }
+}
+
+impl<T> Clone for TrackedSender<T> {
+    fn clone(&self) -> Self {
+        TrackedSender { sender: self.sender.clone(), leaked: self.leaked.clone() }
+    }
+}
+
+impl<T> fmt::Debug for TrackedSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrackedSender").field("leaked", &self.leaked()).finish_non_exhaustive()
+    }
+}
+
+/// The future of [`TrackedSender::reserve`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct TrackedReserve<'a, T> {
+    reserve: ReserveOwned<'a, T>,
+    leaked: &'a Arc<AtomicU64>,
+}
+
+impl<T> Future for TrackedReserve<'_, T> {
+    type Output = Result<TrackedPermit<T>, SendError<()>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let leaked = self.leaked;
+        let reserved = self.reserve.poll_tracked(context);
+        reserved.map_ok(|permit| TrackedPermit::new(permit, leaked))
+    }
+}
+
+impl<T> CancelSafe for TrackedReserve<'_, T> {}
+
+/// A reserved slot that must be sent or aborted. It borrows nothing.
+#[must_use = "dropping it unresolved is a leak and panics"]
+pub struct TrackedPermit<T> {
+    /// `None` once resolved.
+    slot: Option<OwnedPermit<T>>,
+    state: PermitState,
+    leaked: Arc<AtomicU64>,
+}
+
+impl<T> TrackedPermit<T> {
+    fn new(slot: OwnedPermit<T>, leaked: &Arc<AtomicU64>) -> Self {
+        TrackedPermit { slot: Some(slot), state: PermitState::Live, leaked: leaked.clone() }
+    }
+
+    /// Waits for a permit nobody counts the leaks of.
+    pub(crate) async fn reserve(shared: &Arc<Shared<T>>, cx: &Cx) -> Result<Self, SendError<()>> {
+        let leaked = Arc::new(AtomicU64::new(0));
+        let reserve = ReserveOwned::new(shared, cx, Location::caller());
+        TrackedReserve { reserve, leaked: &leaked }.await
+    }
+
+    /// [`reserve`](TrackedPermit::reserve), if a slot is free.
+    pub(crate) fn try_reserve(shared: &Arc<Shared<T>>) -> Result<Self, Status> {
+        let reserved = shared.try_reserve(Shared::number_tracked);
+        let permit = OwnedPermit::tracked(shared, reserved.map_err(|error| error.status())?)?;
+        Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0))))
+    }
+
+    /// The number of the permit, 0 if nobody counts.
+    pub(crate) fn id(&self) -> u64 {
+        self.slot.as_ref().map_or(0, OwnedPermit::id)
+    }
+
+    /// Sends, which does the duty. If the receiver is gone, the value is dropped; the duty was to
+    /// send, not to be heard.
+    pub fn send(self, value: T) -> CommittedProof {
+        self.try_send(value).0
+    }
+
+    /// [`send`](TrackedPermit::send), and hands the value back if the receiver is gone.
+    pub fn try_send(mut self, value: T) -> (CommittedProof, Result<(), Disconnected<T>>) {
+        match (self.resolve(PermitEvent::Send), self.slot.take()) {
+            (Some(PermitEffect::Fill(proof)), Some(slot)) => (proof, slot.try_send(value)),
+            _ => unreachable!("a permit is live until it is consumed"),
+        }
+    }
+
+    /// Calls the duty off and gives the slot back.
+    pub fn abort(mut self) -> AbortedProof {
+        match (self.resolve(PermitEvent::Abort), self.slot.take()) {
+            (Some(PermitEffect::Free(proof)), Some(slot)) => {
+                slot.abort();
+                proof
+            }
+            _ => unreachable!("a permit is live until it is consumed"),
+        }
+    }
+
+    /// Steps the permit; `None` if it was resolved before.
+    fn resolve(&mut self, event: PermitEvent) -> Option<PermitEffect> {
+        let (state, effect) = self.state.resolve(event).ok()?;
+        self.state = state;
+        Some(effect)
+    }
+}
+
+impl<T> Drop for TrackedPermit<T> {
+    fn drop(&mut self) {
+        let dropped = PermitEvent::DropTracked(drop_context());
+        let Some(PermitEffect::Leak { panics }) = self.resolve(dropped) else { return };
+        self.leaked.fetch_add(1, Ordering::Relaxed);
+        drop(self.slot.take());
+        if panics {
+            panic!("{LEAK_MESSAGE}");
+        }
+    }
+}
+
+impl<T> fmt::Debug for TrackedPermit<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrackedPermit").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+fn drop_context() -> DropContext {
+    if std::thread::panicking() {
+        DropContext::Unwinding
+    } else if is_dropping_by_force() {
+        DropContext::ForceCompleted
+    } else {
+        DropContext::User
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use asx_task::testing::{Polls, cancelled_cx, dropping_by_force, live_cx};
+
+    fn caught(run: impl FnOnce()) -> Option<String> {
+        let payload = catch_unwind(AssertUnwindSafe(run)).err()?;
+        let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
+        text.or_else(|| payload.downcast_ref::<String>().cloned())
+    }
+
+    #[test]
+    fn a_sent_permit_is_committed_and_an_aborted_one_called_off() {
+        let (tx, mut rx) = bounded(1);
+        let _: CommittedProof = tx.try_reserve().unwrap().send(1);
+        assert_eq!(rx.try_recv(), Ok(1));
+        let _: AbortedProof = tx.try_reserve().unwrap().abort();
+        let _ = tx.try_reserve().expect("the slot is free again").abort();
+        assert_eq!(tx.leaked(), 0);
+    }
+
+    #[test]
+    fn a_send_to_nobody_is_still_committed_and_hands_the_value_back() {
+        let (tx, rx) = bounded(1);
+        let permit = tx.try_reserve().unwrap();
+        drop(rx);
+        let (_proof, sent) = permit.try_send(7);
+        assert_eq!((sent, tx.leaked()), (Err(Disconnected(7)), 0));
+    }
+
+    #[test]
+    fn a_permit_dropped_by_user_code_frees_its_slot_is_counted_and_panics() {
+        let (cx, (tx, _rx)) = (live_cx(), bounded::<u8>(1));
+        let permit = tx.try_reserve().unwrap();
+        let mut next = Polls::new(tx.reserve(&cx));
+        assert!(next.is_pending());
+        assert_eq!(caught(|| drop(permit)).as_deref(), Some("OBLIGATION TOKEN LEAKED: SendPermit"));
+        assert_eq!((tx.leaked(), next.wakes()), (1, 1));
+        let _ = next.ready().unwrap().abort();
+    }
+
+    #[test]
+    fn a_permit_dropped_by_a_panic_is_counted_and_the_panic_goes_on() {
+        let (tx, _rx) = bounded::<u8>(1);
+        let message = caught(|| {
+            let _permit = tx.try_reserve().unwrap();
+            panic!("mine");
+        });
+        assert_eq!((message.as_deref(), tx.leaked()), (Some("mine"), 1));
+        let _ = tx.try_reserve().unwrap().abort();
+    }
+
+    #[test]
+    fn a_permit_dropped_by_force_is_counted_and_does_not_panic() {
+        let (tx, _rx) = bounded::<u8>(1);
+        let permit = tx.try_reserve().unwrap();
+        assert_eq!(caught(|| dropping_by_force(|| drop(permit))), None);
+        assert_eq!(tx.leaked(), 1);
+        let permit = tx.try_reserve().unwrap();
+        assert!(caught(|| drop(permit)).is_some(), "the force ended with the call");
+    }
+
+    #[test]
+    fn a_wait_that_is_dropped_or_cancelled_leaks_nothing() {
+        let (cx, (tx, mut rx)) = (live_cx(), bounded::<u8>(1));
+        let _ = tx.try_reserve().unwrap().send(1);
+        assert!(Polls::new(tx.reserve(&cx)).is_pending());
+        let stopped = cancelled_cx();
+        assert!(Polls::new(tx.reserve(&stopped)).ready().is_err());
+        assert_eq!((rx.try_recv(), tx.leaked()), (Ok(1), 0));
+        let _ = tx.clone().into_untracked().try_send(2);
+        assert_eq!(rx.try_recv(), Ok(2));
+    }
+}

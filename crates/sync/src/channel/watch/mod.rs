@@ -1,0 +1,267 @@
+//! The latest value, and word of its changes.
+//!
+//! A setter replaces the value; watchers look at it whenever they like and can wait until it
+//! changes. Who is slow skips the values in between, never the last one. Looking gives a shared
+//! snapshot and holds no lock, so it may be kept for as long as needed.
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod wait;
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc as Snapshot;
+
+use asx_task::Cx;
+use asx_task::operation;
+
+use super::line::{self, Line};
+use super::{Disconnected, RecvError};
+use crate::prim::{Arc, Mutex, lock};
+pub use wait::{Changed, Closed};
+
+/// A value to watch.
+///
+/// ```
+/// let (tx, mut rx) = asx_sync::channel::watch("starting");
+/// assert_eq!(*rx.borrow(), "starting");
+/// tx.send("ready")?;
+/// assert!(rx.has_changed());
+/// assert_eq!(*rx.borrow_and_update(), "ready");
+/// assert!(!rx.has_changed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn watch<T>(init: T) -> (Setter<T>, Watcher<T>) {
+    let state = Arc::new(Mutex::new(State {
+        value: Snapshot::new(init),
+        version: 0,
+        setters: 1,
+        watchers: 1,
+        changed: Line::default(),
+        closed: Line::default(),
+    }));
+    (Setter { state: state.clone() }, Watcher { state, seen: 0 })
+}
+
+struct State<T> {
+    value: Snapshot<T>,
+    /// How often the value was replaced.
+    version: u64,
+    setters: usize,
+    watchers: usize,
+    /// Watchers that wait for another version.
+    changed: Line,
+    /// Setters that wait for the last watcher to go.
+    closed: Line,
+}
+
+/// A side that sets the value; a clone is a further one.
+pub struct Setter<T> {
+    state: Arc<Mutex<State<T>>>,
+}
+
+impl<T> Setter<T> {
+    /// Sets the value. If nobody watches, it comes back and nothing changes.
+    pub fn send(&self, value: T) -> Result<(), Disconnected<T>> {
+        let value = Snapshot::new(value);
+        if let Err(unwatched) = self.publish(value, |state| state.watchers > 0) {
+            return match Snapshot::into_inner(unwatched) {
+                Some(value) => Err(Disconnected(value)),
+                None => unreachable!("the value was not shared with anybody"),
+            };
+        }
+        Ok(())
+    }
+
+    /// Sets the value whether or not anybody watches: the old one.
+    pub fn send_replace(&self, value: T) -> Snapshot<T> {
+        match self.publish(Snapshot::new(value), |_| true) {
+            Ok(old) | Err(old) => old,
+        }
+    }
+
+    /// Changes the value, whether or not anybody watches. `change` gets a copy, so that nobody
+    /// waits for it; if another setter was faster, it is called again with a copy of that value.
+    pub fn send_modify(&self, mut change: impl FnMut(&mut T))
+    where
+        T: Clone,
+    {
+        loop {
+            let (snapshot, version) = {
+                let state = lock(&self.state);
+                (state.value.clone(), state.version)
+            };
+            let mut value = T::clone(&snapshot);
+            change(&mut value);
+            if self.publish(Snapshot::new(value), |state| state.version == version).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// The value, as it is now.
+    pub fn borrow(&self) -> Snapshot<T> {
+        lock(&self.state).value.clone()
+    }
+
+    /// Waits until nobody watches.
+    #[track_caller]
+    pub fn closed<'a>(&'a self, cx: &'a Cx) -> Closed<'a, T> {
+        Closed::new(self, cx, Location::caller())
+    }
+
+    /// Whether nobody watches.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.state).watchers == 0
+    }
+
+    /// A further watcher, which has seen the value as it is now.
+    pub fn subscribe(&self) -> Watcher<T> {
+        Watcher::join(&self.state, |state| state.version)
+    }
+
+    /// Replaces the value if `may`: the old one, else the new one.
+    fn publish(
+        &self,
+        value: Snapshot<T>,
+        may: impl FnOnce(&State<T>) -> bool,
+    ) -> Result<Snapshot<T>, Snapshot<T>> {
+        let (old, waiting) = {
+            let mut state = lock(&self.state);
+            if !may(&state) {
+                return Err(value);
+            }
+            state.version += 1;
+            (std::mem::replace(&mut state.value, value), state.changed.wake_all())
+        };
+        line::wake_all(waiting);
+        Ok(old)
+    }
+}
+
+impl<T> Clone for Setter<T> {
+    fn clone(&self) -> Self {
+        lock(&self.state).setters += 1;
+        Setter { state: self.state.clone() }
+    }
+}
+
+impl<T> Drop for Setter<T> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            state.setters -= 1;
+            if state.setters == 0 { state.changed.wake_all() } else { Default::default() }
+        };
+        line::wake_all(waiting);
+    }
+}
+
+impl<T> fmt::Debug for Setter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setter").finish_non_exhaustive()
+    }
+}
+
+/// A side that watches; a clone watches on its own, from the same version.
+pub struct Watcher<T> {
+    state: Arc<Mutex<State<T>>>,
+    /// The version seen last.
+    seen: u64,
+}
+
+impl<T> Watcher<T> {
+    /// Waits until the value is another than the one seen last, which then counts as seen. Fails
+    /// when no setter is left, after the last value was seen, or the task is cancelled.
+    ///
+    /// ```
+    /// # use asx_runtime::{Cx, channel::{RecvError, watch::Watcher}};
+    /// async fn until_ready(cx: &Cx, rx: &mut Watcher<bool>) -> Result<(), RecvError> {
+    ///     while !*rx.borrow_and_update() {
+    ///         rx.changed(cx).await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn changed<'a>(&'a mut self, cx: &'a Cx) -> Changed<'a, T> {
+        Changed::new(self, cx, Location::caller())
+    }
+
+    /// Waits until the value is as wanted, which it may be already: that value, which counts as
+    /// seen. Fails as [`changed`](Watcher::changed) does.
+    ///
+    /// ```
+    /// # use asx_runtime::{Cx, channel::{RecvError, watch::Watcher}};
+    /// async fn port(cx: &Cx, rx: &mut Watcher<Option<u16>>) -> Result<Option<u16>, RecvError> {
+    ///     Ok(*rx.wait_for(cx, Option::is_some).await?)
+    /// }
+    /// ```
+    pub async fn wait_for(
+        &mut self,
+        cx: &Cx,
+        mut wanted: impl FnMut(&T) -> bool,
+    ) -> Result<Snapshot<T>, RecvError> {
+        operation::begin().await;
+        cx.checkpoint().inspect_err(|_| operation::ends())?;
+        loop {
+            // Looked at outside the lock.
+            let value = self.borrow_and_update();
+            if wanted(&value) {
+                operation::ends();
+                return Ok(value);
+            }
+            self.changed(cx).await?;
+        }
+    }
+
+    /// The value, as it is now.
+    pub fn borrow(&self) -> Snapshot<T> {
+        lock(&self.state).value.clone()
+    }
+
+    /// The value, as it is now; it counts as seen.
+    pub fn borrow_and_update(&mut self) -> Snapshot<T> {
+        let state = lock(&self.state);
+        self.seen = state.version;
+        state.value.clone()
+    }
+
+    /// Whether the value is another than the one seen last.
+    pub fn has_changed(&self) -> bool {
+        lock(&self.state).version != self.seen
+    }
+
+    /// Adds a watcher that has seen the version `seen` tells.
+    fn join(state: &Arc<Mutex<State<T>>>, seen: impl FnOnce(&State<T>) -> u64) -> Self {
+        let seen = {
+            let mut state = lock(state);
+            state.watchers += 1;
+            seen(&state)
+        };
+        Watcher { state: state.clone(), seen }
+    }
+}
+
+impl<T> Clone for Watcher<T> {
+    fn clone(&self) -> Self {
+        Watcher::join(&self.state, |_| self.seen)
+    }
+}
+
+impl<T> Drop for Watcher<T> {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            state.watchers -= 1;
+            if state.watchers == 0 { state.closed.wake_all() } else { Default::default() }
+        };
+        line::wake_all(waiting);
+    }
+}
+
+impl<T> fmt::Debug for Watcher<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watcher").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}

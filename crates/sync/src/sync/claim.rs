@@ -1,0 +1,205 @@
+//! What tasks have to do with a pool: a [`Claim`] waits for permits, a [`Held`] has them.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use asx_task::operation::{Registration, Wait};
+use asx_task::waits::Note;
+use asx_task::{Cancelled, Cx};
+
+use super::AcquireError;
+use super::line::Place;
+use super::pool::{Answer, Pool, Refusal};
+
+/// What has a pool.
+pub(super) trait HasPool {
+    fn pool(&self) -> &Pool;
+}
+
+/// How a claim and what it yields hold on to the owner of the pool: a borrow or an `Arc`, both of
+/// which lead to the same place however often they are followed.
+pub(super) trait RegionRef: Deref<Target: HasPool> + Unpin {}
+
+impl<L: HasPool + ?Sized> RegionRef for &L {}
+impl<L: HasPool + ?Sized> RegionRef for Arc<L> {}
+
+impl HasPool for Pool {
+    fn pool(&self) -> &Pool {
+        self
+    }
+}
+
+/// A wait for permits, from its first poll on.
+pub(super) struct Claim<'c, H: RegionRef> {
+    cx: &'c Cx,
+    /// Gone once the claim is answered.
+    home: Option<H>,
+    wants: usize,
+    place: Option<Place>,
+    /// While it is in the line.
+    note: Note,
+    on: Wait,
+    registration: Registration,
+    at: &'static Location<'static>,
+}
+
+impl<'c, H: RegionRef> Claim<'c, H> {
+    #[track_caller]
+    pub(super) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
+        let note = Note::NOTHING;
+        let at = Location::caller();
+        Claim {
+            cx,
+            home: Some(home),
+            wants,
+            place: None,
+            note,
+            on,
+            registration: Registration::NONE,
+            at,
+        }
+    }
+
+    /// What comes first in every poll, as [`Cx::poll_proceed`]: leaves the line if the task is to
+    /// stop.
+    pub(super) fn poll_proceed(&mut self, task: &Context<'_>) -> Poll<Result<(), Cancelled>> {
+        let proceeds = self.cx.poll_proceed(task, &mut self.registration);
+        if let Poll::Ready(Err(_)) = proceeds {
+            self.withdraw();
+        }
+        proceeds
+    }
+
+    /// Takes the permits, or stands in the line for them.
+    pub(super) fn step(&mut self, task: &mut Context<'_>) -> Step<H> {
+        let pool = self.home.as_deref().expect("a future is not polled once it is ready").pool();
+        let answer = match self.place {
+            Some(_) => pool.look(&mut self.place, task.waker()),
+            None => {
+                let answer = pool.enter(self.wants, task.waker(), &mut self.place);
+                if answer.is_none() {
+                    self.note = Note::waits(pool, pool.is_all(self.wants), self.at);
+                }
+                answer
+            }
+        };
+        let permits = match answer {
+            None => return Step::Waits,
+            Some(Answer::Closed) => {
+                self.note = Note::NOTHING;
+                return Step::Closed;
+            }
+            Some(Answer::Granted) => self.wants,
+            Some(Answer::Excused) => 0,
+        };
+        self.note = Note::NOTHING;
+        let home = self.home.take().expect("it was there above");
+        let note = Note::holds(home.pool(), Some(self.at));
+        Step::Has(Held { home, permits, note })
+    }
+
+    /// Says what the task waits for, which is the last thing before it does.
+    pub(super) fn pending<T>(&mut self, task: &Context<'_>) -> Poll<T> {
+        self.cx.waits(self.on, self.at, task.waker(), &mut self.registration);
+        Poll::Pending
+    }
+
+    /// Leaves the line, if in it.
+    pub(super) fn withdraw(&mut self) {
+        if let (Some(home), Some(place)) = (self.home.take(), self.place.take()) {
+            self.note = Note::NOTHING;
+            home.pool().leave(place, self.wants);
+        }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.place.is_some()
+    }
+}
+
+/// How far a claim has come.
+pub(super) enum Step<H: RegionRef> {
+    /// It has what it wanted, or was excused and has nothing.
+    Has(Held<H>),
+    /// It stands in the line.
+    Waits,
+    /// The pool is closed.
+    Closed,
+}
+
+impl<H: RegionRef> Future for Claim<'_, H> {
+    type Output = Result<Held<H>, AcquireError>;
+
+    fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        ready!(this.poll_proceed(task))?;
+        match this.step(task) {
+            Step::Has(held) => Poll::Ready(Ok(held)),
+            Step::Waits => this.pending(task),
+            Step::Closed => Poll::Ready(Err(AcquireError::Closed)),
+        }
+    }
+}
+
+impl<H: RegionRef> Drop for Claim<'_, H> {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
+
+impl<H: RegionRef> fmt::Debug for Claim<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim").field("wants", &self.wants).field("place", &self.place).finish()
+    }
+}
+
+/// Permits taken out of their home's pool, given back when dropped. Only a claim and
+/// [`Held::try_new`] make one, and only from permits they took.
+pub(super) struct Held<H: RegionRef> {
+    home: H,
+    permits: usize,
+    /// For as long as it is held.
+    #[allow(dead_code, reason = "what matters is when it is dropped")]
+    note: Note,
+}
+
+impl<H: RegionRef> Held<H> {
+    pub(super) fn try_new(home: H, count: usize) -> Result<Self, Refusal> {
+        home.pool().try_take(count)?;
+        let note = Note::holds(home.pool(), None);
+        Ok(Held { home, permits: count, note })
+    }
+
+    pub(super) fn home(&self) -> &H {
+        &self.home
+    }
+
+    pub(super) fn permits(&self) -> usize {
+        self.permits
+    }
+
+    /// Gives back all but `count`.
+    pub(super) fn keep(&mut self, count: usize) {
+        let surplus = self.permits.saturating_sub(count);
+        self.permits -= surplus;
+        self.home.pool().give(surplus);
+    }
+
+    /// Lets the permits vanish.
+    pub(super) fn forget(mut self) {
+        self.permits = 0;
+    }
+}
+
+impl<H: RegionRef> Drop for Held<H> {
+    fn drop(&mut self) {
+        if self.permits > 0 {
+            self.home.pool().give(self.permits);
+        }
+    }
+}

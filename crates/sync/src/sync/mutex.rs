@@ -1,0 +1,120 @@
+//! One holder at a time.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use asx_task::operation::Wait;
+use asx_task::{CancelSafe, Cancelled, Cx};
+
+use super::claim::{Claim, Held};
+use super::slot::{FULL, HasSlot, Slot, Sole};
+
+/// A lock whose guard may be held across awaits.
+///
+/// The lock goes to those who wait in the order they came. It isn't reentrant: a task that locks
+/// twice waits for itself. A panic while it is held releases it; there is no poison.
+///
+/// ```
+/// use asx_runtime::{Cancelled, Cx, sync::Mutex};
+///
+/// static TOTAL: Mutex<u64> = Mutex::new(0);
+///
+/// async fn add(cx: &Cx, amount: u64) -> Result<(), Cancelled> {
+///     *TOTAL.lock(cx).await? += amount;
+///     Ok(())
+/// }
+/// ```
+pub struct Mutex<T: ?Sized> {
+    slot: Slot<T>,
+}
+
+impl<T> Mutex<T> {
+    const_fn! {
+        /// An unlocked mutex.
+        #[track_caller]
+        pub fn new(value: T) -> Mutex<T> {
+            Mutex { slot: Slot::new(value) }
+        }
+    }
+
+    /// The value, which nobody else can hold any more.
+    pub fn into_inner(self) -> T {
+        self.slot.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits for the lock. Cancel-safe: a dropped wait gives up its place in line.
+    #[track_caller]
+    pub fn lock<'a, 'c>(&'a self, cx: &'c Cx) -> Lock<'a, 'c, T> {
+        Lock(Claim::new(cx, self, FULL, Wait::Lock))
+    }
+
+    /// Waits for the lock, with a guard that keeps the mutex alive instead of borrowing it.
+    #[track_caller]
+    pub fn lock_owned<'c>(self: &Arc<Self>, cx: &'c Cx) -> LockOwned<'c, T> {
+        LockOwned(Claim::new(cx, self.clone(), FULL, Wait::Lock))
+    }
+
+    /// The lock if it is free now and nobody waits for it.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        Held::try_new(self, FULL).ok().map(MutexGuard::new)
+    }
+
+    /// Like [`try_lock`](Self::try_lock), with a guard that keeps the mutex alive.
+    pub fn try_lock_owned(self: &Arc<Self>) -> Option<OwnedMutexGuard<T>> {
+        Held::try_new(self.clone(), FULL).ok().map(OwnedMutexGuard::new)
+    }
+
+    /// The value, which nobody else can hold meanwhile.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.slot.get_mut()
+    }
+}
+
+impl<T: ?Sized> HasSlot for Mutex<T> {
+    type Value = T;
+
+    fn slot(&self) -> &Slot<T> {
+        &self.slot
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Mutex::new(T::default())
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    fn from(value: T) -> Self {
+        Mutex::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.try_lock() {
+            Some(guard) => f.debug_tuple("Mutex").field(&&*guard).finish(),
+            None => f.write_str("Mutex(<locked>)"),
+        }
+    }
+}
+
+claims! {
+    /// The wait of [`Mutex::lock`].
+    Lock<'a; T>(&'a Mutex<T>) -> Result<MutexGuard<'a, T>, Cancelled> = super::never_closed;
+    /// The wait of [`Mutex::lock_owned`].
+    LockOwned<; T>(Arc<Mutex<T>>) -> Result<OwnedMutexGuard<T>, Cancelled> = super::never_closed;
+}
+
+guards! {
+    /// Holds a [`Mutex`] until dropped, on whichever thread.
+    MutexGuard<'a; T> = Sole<&'a Mutex<T>>;
+    /// Holds a [`Mutex`] until dropped and keeps it alive.
+    OwnedMutexGuard<; T> = Sole<Arc<Mutex<T>>>;
+}

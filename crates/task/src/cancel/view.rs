@@ -1,0 +1,184 @@
+//! Whether the task, or the part of it that is being polled here, is to stop.
+//!
+//! A request to the task is in its word. What reaches only a part of it is in the chain of nodes
+//! around the caller ([`context`]): the body of a scope, a branch of `timeout`, `race` and the
+//! like. The chain is walked once, from the inside out; a shield ends the walk.
+
+use asx_kernel::budget::Exhausted;
+use asx_kernel::task::TaskState;
+
+use crate::cancel::node::Verdict;
+use crate::footprint;
+use crate::task::cell::TaskRef;
+use crate::task::context::{self, Elsewhere};
+use crate::task::outcome::Cancelled;
+
+/// The cancels that reach the caller.
+#[derive(Clone, Copy)]
+pub(crate) struct CancelView<'a> {
+    task: &'a TaskRef,
+}
+
+/// What a check does beside looking.
+#[derive(Clone, Copy)]
+pub(crate) struct Check {
+    /// A cancel that is found counts as seen: the task, or the part of it, ends cancelled.
+    observe: bool,
+    /// The clock is looked at where a part of the task is bounded by time. The timer would tell as
+    /// well, but not during a poll that takes long.
+    in_time: bool,
+}
+
+impl Check {
+    /// Nobody need hear of it.
+    pub(crate) const UNSEEN: Check = Check { observe: false, in_time: false };
+    /// What is found counts as seen.
+    pub(crate) const SEEN: Check = Check { observe: true, in_time: false };
+    /// The same, with a look at the clock: what an operation does.
+    pub(crate) const IN_TIME: Check = Check { observe: true, in_time: true };
+}
+
+impl<'a> CancelView<'a> {
+    #[inline]
+    pub(crate) fn of(task: &'a TaskRef) -> CancelView<'a> {
+        CancelView { task }
+    }
+
+    /// The cancel that the caller is to heed, if there is one.
+    #[inline]
+    pub(crate) fn check(self, how: Check) -> Option<Cancelled> {
+        footprint::lab_step();
+        if self.is_bare() { None } else { self.check_chain(how) }
+    }
+
+    #[inline(never)]
+    fn check_chain(self, how: Check) -> Option<Cancelled> {
+        let task = self.task;
+        let found = context::find(task, |node| {
+            if how.in_time {
+                node.expire(&task.region);
+            }
+            node.check(how.observe)
+        });
+        let here = match found {
+            Ok(Some(Verdict::Shielded)) => return None,
+            Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),
+            Ok(None) => true,
+            Err(Elsewhere) => false,
+        };
+        if task.is_finalizer() {
+            return None;
+        }
+        let mut state = task.word.load().state();
+        if here && !state.in_cancel_lane() && self.misses_deadline() {
+            state = TaskState::CancelRequested;
+        }
+        if !state.in_cancel_lane() {
+            return None;
+        }
+        if how.observe && here && state == TaskState::CancelRequested {
+            return task.region.acknowledge(task);
+        }
+        Some(Cancelled::from(task.region.reason_of(task)))
+    }
+
+    /// Whether a check would find nothing, and no deadline of the task's own has a say.
+    #[inline]
+    pub(crate) fn is_quiet(self) -> bool {
+        self.is_bare() || self.is_chain_quiet()
+    }
+
+    #[inline(never)]
+    fn is_chain_quiet(self) -> bool {
+        let asked = context::find(self.task, |node| (!node.is_quiet()).then_some(()));
+        matches!(asked, Ok(None)) && self.is_task_quiet()
+    }
+
+    /// Shortcut: whether it is quiet and no part of the task is around the caller. So are most, and
+    /// this takes no calls.
+    #[inline]
+    fn is_bare(self) -> bool {
+        context::is_bare(self.task) && self.is_task_quiet()
+    }
+
+    #[inline]
+    fn is_task_quiet(self) -> bool {
+        self.task.attrs.is_none() && !self.task.word.load().state().in_cancel_lane()
+    }
+
+    /// Whether the task's deadline has passed; it is asked to stop then.
+    #[inline]
+    fn misses_deadline(self) -> bool {
+        let Some(limits) = self.task.limits() else { return false };
+        let core = &self.task.region.core;
+        let missed = limits.deadline().is_some_and(|deadline| deadline <= core.host.now());
+        if missed {
+            limits.forget(core);
+            self.task.region.exhausted(self.task, Exhausted::Deadline);
+        }
+        missed
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use asx_kernel::budget::Budget;
+    use asx_kernel::cancel::Kind;
+
+    use super::*;
+    use crate::Cx;
+    use crate::cancel::node::{Branch, Inside, Kind as Node};
+    use crate::region::Policy;
+    use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
+
+    /// What is quiet sees nothing when it looks: in a poll, with a node of each kind
+    /// around, with and without a cancel of that and of the task. And it is quiet if it can be.
+    #[test]
+    fn a_quiet_task_is_one_that_sees_nothing() {
+        let cases = [(false, false), (false, true), (true, false), (true, true)];
+        for (task_told, node_told) in cases {
+            let region = loose_region();
+            let reason = region.reason(Kind::User);
+            let branch = Branch::default();
+            let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
+            if node_told {
+                branch.cancel(reason.clone().into());
+                child.close_as(Kind::User);
+            }
+            // Else the two regions keep each other.
+            child.end();
+            let sees = |cx: &Cx| {
+                let quiet = cx.cancel_view().is_quiet();
+                let bare = cx.cancel_view().is_bare();
+                assert_eq!(bare, quiet && !context::is_inside_any(cx.task()));
+                let seen = cx.cancel_view().check(Check::UNSEEN);
+                assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
+                (quiet, seen.is_some())
+            };
+            let body = async move |cx: Cx| {
+                let inside = async |kind| Inside::new(kind, async { sees(&cx) }).await;
+                let either = task_told || node_told;
+                assert_eq!(sees(&cx), (!task_told, task_told));
+                assert_eq!(inside(Node::Branch(branch)).await, (!either, either));
+                assert_eq!(inside(Node::Scope(child)).await, (!either, either));
+                assert_eq!(inside(Node::Shield(Default::default())).await, (false, false));
+                Ok::<(), ()>(())
+            };
+            // SAFETY: Send and 'static.
+            let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+            if task_told {
+                task.cancel_with(reason);
+            }
+            assert!(entry.unwrap().unwrap().run() && task.is_finished());
+            let limited = Plan {
+                budget: Some(Budget { poll_quota: 1, ..Budget::INFINITE }),
+                ..Plan::default()
+            };
+            let body = async move |cx: Cx| Ok::<_, ()>(cx.cancel_view().is_quiet());
+            // SAFETY: as above.
+            let (entry, mut task) = unsafe { make(&region, limited, body) };
+            assert!(entry.unwrap().unwrap().run() && matches!(task.outcome(), Some(Ok(false))));
+        }
+    }
+}

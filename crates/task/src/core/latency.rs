@@ -1,0 +1,79 @@
+//! Cancels that nobody looks at: a task that was asked to stop and goes on being polled without a
+//! cancel-checked operation keeps its region open.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::core::Core;
+
+/// A task that was asked to stop and has not looked for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unheeded {
+    /// The number of the task.
+    pub task: u64,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// How many polls it has taken since it was asked.
+    pub polls: u32,
+}
+
+impl fmt::Display for Unheeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task {}", self.task)?;
+        if let Some(name) = &self.name {
+            write!(f, " `{name}`")?;
+        }
+        write!(f, " was asked to stop and has not looked in {} polls", self.polls)
+    }
+}
+
+/// How many cancels were unheeded for too long. On wasm none is counted: pages count bytes.
+#[cfg_attr(target_family = "wasm", allow(dead_code, reason = "nothing is counted"))]
+pub(crate) struct Latency {
+    /// How many polls are not too long; `None`: any number.
+    most: Option<u16>,
+    count: AtomicU64,
+    /// The first of them that nobody has asked for.
+    first: Mutex<Option<Unheeded>>,
+}
+
+impl Latency {
+    pub(crate) fn new(most: Option<u16>) -> Latency {
+        Latency { most, count: AtomicU64::new(0), first: Mutex::new(None) }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    fn first(&self) -> MutexGuard<'_, Option<Unheeded>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Core {
+    /// The first task that has not looked at its cancel for too long, since this was asked last.
+    pub fn take_unheeded(&self) -> Option<Unheeded> {
+        self.latency.first().take()
+    }
+
+    /// A task that was asked to stop was polled and has not looked.
+    #[cfg(not(target_family = "wasm"))]
+    #[cold]
+    pub(crate) fn unheeded(&self, task: &crate::task::cell::TaskRef) {
+        let Some(most) = self.latency.most else { return };
+        let polls = task.count_unheeded();
+        // Once for each task: the count grows by one each time, up to its end, where it stays.
+        if most >= u16::MAX - 1 || polls != most + 1 {
+            return;
+        }
+        self.latency.count.fetch_add(1, Relaxed);
+        let name = task.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()).map(str::to_owned);
+        let unheeded = Unheeded { task: task.id(), name, polls: polls.into() };
+        self.latency.first().get_or_insert(unheeded);
+        task.span.unheeded(polls.into());
+    }
+}

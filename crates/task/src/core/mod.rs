@@ -1,0 +1,572 @@
+//! What all tasks of one runtime share, and the seam to its host.
+
+pub(crate) mod guard;
+mod journal;
+pub(crate) mod latency;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
+pub(crate) mod limits;
+pub(crate) mod spans;
+pub(crate) mod timers;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::task::Waker;
+use std::time::Duration;
+
+use asx_journal::Recording;
+use asx_kernel::budget::Exhausted;
+use asx_kernel::cancel::ChainLimits;
+use asx_kernel::journal::EventKind;
+use asx_kernel::lanes::Lane;
+use asx_kernel::rng::mix64;
+use asx_kernel::time::Time;
+use asx_kernel::wheel::WheelConfig;
+
+use crate::prim::{Mutex, lock_unseen};
+use crate::region::empty_close::EmptyCloseFastPath;
+use crate::region::grace::GraceAlarm;
+use crate::region::{InlineMap, Region};
+use crate::task::audit::{Registry, Seal};
+use crate::task::cell::{Runnable, TaskRef, TimerToken};
+use latency::Latency;
+use limits::{Limits, Quota};
+use timers::Timers;
+
+/// Where and when things run: threads, queues, the clock.
+///
+/// # Safety
+/// Memory safety rests on what a host does with tasks that need not be `Send`:
+/// 1. [`here`](Host::here) answers a worker's number only on the thread that is this worker, and as
+///    long as a task pinned to it lives no other thread becomes that worker.
+/// 2. [`unschedule`](Host::unschedule) answers an entry of the task with this number that it was
+///    given and has neither run nor given up.
+pub unsafe trait Host: Send + Sync + 'static {
+    /// Puts a runnable task into a queue.
+    fn schedule(&self, entry: Runnable);
+
+    /// Puts several into queues, in order.
+    fn schedule_all(&self, entries: Vec<Runnable>) {
+        entries.into_iter().for_each(|entry| self.schedule(entry));
+    }
+
+    /// Puts a runnable task into a queue all workers share, whoever asks.
+    fn schedule_globally(&self, entry: Runnable) {
+        self.schedule(entry);
+    }
+
+    /// The time.
+    fn now(&self) -> Time;
+
+    /// Whether the time passes by itself, and not only when somebody sets it.
+    fn time_passes(&self) -> bool {
+        false
+    }
+
+    /// A timer was registered that is earlier than all others.
+    fn timer_moved(&self, deadline: Time);
+
+    /// Whether somebody looks at the timers. If not, nobody can wait for one: this is asked for
+    /// contexts of tasks that have ended, as while one lives somebody does.
+    fn drives_timers(&self) -> bool {
+        true
+    }
+
+    /// Somebody wanted a timer while the host [denies](Core::deny_time) the clock, and was refused:
+    /// for the host's record. `site` says who.
+    fn deny_wait(&self, _site: &'static str) {}
+
+    /// Does something to a task that is not that task's doing: what becomes runnable is nobody's
+    /// own work.
+    fn on_behalf(&self, f: &mut dyn FnMut()) {
+        f();
+    }
+
+    /// Takes the entry of a task out of its queue, if the host can find it.
+    fn unschedule(&self, _task: u64) -> Option<Runnable> {
+        None
+    }
+
+    /// So many entries of this lane are dead from now on (a negative number: fewer): their tasks
+    /// were given others by a cancel, or have ended. A host that leaves dead entries in its queues
+    /// lets them pass without a turn, and does not count them as queued.
+    fn dead_entries(&self, _lane: Lane, _more: isize) {}
+
+    /// How many entries wait in a lane, in all queues.
+    fn queued(&self, _lane: Lane) -> usize {
+        0
+    }
+
+    /// The worker the calling thread is, if it is one of this host.
+    fn here(&self) -> Option<u16>;
+
+    /// Whether a task may be pinned to this worker: there is one of that number.
+    fn has_worker(&self, _worker: u16) -> bool {
+        true
+    }
+
+    /// A task pinned to this worker, which the calling thread is, begins to live, or has ended: the
+    /// thread stays the worker for as long as one lives.
+    fn pinned(&self, _worker: u16, _lives: bool) {}
+
+    /// A random number: of the host's seed, if it has one.
+    fn entropy(&self) -> u64 {
+        mix64(self.now().as_nanos())
+    }
+
+    /// A random choice among `count >= 2`. A host that explores opens it.
+    fn choose(&self, count: u64) -> u64 {
+        // The high bits of a product: as good as even for any count that matters.
+        ((u128::from(self.entropy()) * u128::from(count)) >> 64) as u64
+    }
+
+    /// A task was woken that needs no entry, as it has one or is being polled. Only with the
+    /// feature `lab`.
+    #[cfg(feature = "lab")]
+    fn rewoken(&self) {}
+
+    /// Whether something goes wrong here that a program has a name for. A host that explores opens
+    /// it; with all others nothing does.
+    fn fault(&self, _name: &'static str) -> bool {
+        false
+    }
+
+    /// The network, if tasks of this host have one.
+    #[cfg(not(target_family = "wasm"))]
+    fn net(&self) -> Option<&dyn crate::net::Net> {
+        None
+    }
+
+    /// Runs an entry on a thread where it may block; gives it back if there is none to be had.
+    fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable>;
+}
+
+/// What went wrong in tasks without anybody having to notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Wakes of tasks that were over.
+    pub stale_wakes: u64,
+    /// Cleanup that took more than it was allowed: tasks ended by force, and shields that hid a
+    /// cancel for too long.
+    pub overruns: u64,
+    /// Panics nobody was told of: in the destructors of results nobody wanted, in finalizers after
+    /// the first that panicked, or of a scope whose future was dropped.
+    pub lost_panics: u64,
+    /// Panics of callbacks that belong to the outcome of no task that ran: wakers, destructors of
+    /// what the runtime drops outside of a poll (futures of tasks that were refused among them),
+    /// governors, subscribers of `tracing`. Each was contained where it happened.
+    pub callback_panics: u64,
+    /// Tasks that were asked to stop and did not look for more polls than
+    /// [they may take](Settings::cancel_latency). Each is counted once. In a page on wasm they are
+    /// not counted.
+    pub unheeded_cancels: u64,
+}
+
+/// What a host decides for its tasks.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many operations that need not wait a task may complete in one poll, whatever they
+    /// answer, before it lets others run; `u32::MAX`: any number.
+    pub operations: u32,
+    /// Whether events are recorded, how many are retained, and what happens beyond that.
+    pub journal: Option<Recording>,
+    /// How far away timers may be, and how many there may be.
+    pub wheel: WheelConfig,
+    /// How long chains of causes may get.
+    pub chain: ChainLimits,
+    /// How many polls of cleanup a cancel allows; 0: as its kind says, `u32::MAX`: any number.
+    pub cleanup_polls: u32,
+    /// How long cleanup may take, and a shield hides a cancel; `None`: for ever.
+    pub cleanup_time: Option<Duration>,
+    /// How many polls a task may take from when it is asked to stop to where it sees that, before
+    /// it counts as [unheeding](Health::unheeded_cancels); `None`, or more than 65 533: any number.
+    pub cancel_latency: Option<u16>,
+    /// How many of each thing there may be; `None`: any number, and nothing is counted.
+    pub limits: Option<Limits>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            operations: 128,
+            journal: None,
+            wheel: WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() },
+            chain: ChainLimits::default(),
+            cleanup_polls: 0,
+            cleanup_time: None,
+            cancel_latency: Some(1000),
+            limits: None,
+        }
+    }
+}
+
+/// What the runtime itself waits for.
+pub(crate) enum Alarm {
+    /// A task's deadline.
+    Deadline(TaskRef),
+    /// A step of a region's grace.
+    Grace(GraceAlarm),
+    /// Somebody is to look.
+    Wake(Waker),
+}
+
+impl Alarm {
+    fn ring(self) {
+        match self {
+            Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
+            Alarm::Grace(alarm) => alarm.ring(),
+            Alarm::Wake(waker) => guard::wake(waker),
+        }
+    }
+}
+
+/// The shared part of a runtime.
+pub struct Core {
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) recorder: Option<asx_journal::Recorder>,
+    pub(crate) timers: Timers<TimerToken>,
+    /// When budgets and graces run out: no timers of anybody's, so that they count for no limit.
+    pub(crate) alarms: Timers<TimerToken>,
+    /// How many operations a poll may do before it lets others run; `u32::MAX`: any number.
+    pub(crate) operations: u32,
+    /// Those who wait for a soft stop.
+    stop_waiters: Mutex<InlineMap<Waker>>,
+    /// Tasks, regions and other things are numbered from 1, each kind on its own.
+    next_task: AtomicU64,
+    next_region: AtomicU64,
+    pub(crate) next_channel: AtomicU64,
+    pub(crate) next_permit: AtomicU64,
+    pub(crate) next_obligation: AtomicU64,
+    /// Counts those who ask for something, so that they keep their order.
+    next_place: AtomicU64,
+    pub(crate) chain: ChainLimits,
+    pub(crate) cleanup_polls: u32,
+    pub(crate) cleanup_time: Option<Duration>,
+    pub(crate) straight: EmptyCloseFastPath,
+    pub(crate) quota: Option<Quota>,
+    stale_wakes: AtomicU64,
+    overruns: AtomicU64,
+    lost_panics: AtomicU64,
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    callback_panics: AtomicU64,
+    pub(crate) latency: Latency,
+    /// Regions that were cancelled and are not closed, and what is outstanding in them.
+    closing_regions: AtomicUsize,
+    closing_obligations: AtomicUsize,
+    pub(crate) registry: Registry,
+    /// After all else, in an audit.
+    pub(crate) seal: Seal<Core>,
+}
+
+/// Timers of forgotten futures are still armed, maybe with wakers of the user's.
+#[cfg(not(any(loom, target_family = "wasm")))]
+impl Drop for Core {
+    fn drop(&mut self) {
+        // One by one: two panics in one drop would abort.
+        for timers in [&self.timers, &self.alarms] {
+            timers.close().into_iter().for_each(|left| left.token.discard(self));
+        }
+        self.registry.close();
+    }
+}
+
+impl Core {
+    /// The shared part over a host.
+    pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
+        let now = host.now();
+        let passes = host.time_passes();
+        let endless = Settings::default().wheel;
+        let first = || AtomicU64::new(1);
+        let core = Arc::new(Core {
+            host,
+            recorder: settings.journal.map(|journal| journal.recorder(passes)),
+            timers: Timers::new(now, settings.wheel),
+            alarms: Timers::new(now, endless),
+            operations: settings.operations,
+            stop_waiters: Mutex::default(),
+            next_task: first(),
+            next_region: first(),
+            next_channel: first(),
+            next_permit: first(),
+            next_obligation: first(),
+            next_place: first(),
+            chain: settings.chain,
+            cleanup_polls: settings.cleanup_polls,
+            cleanup_time: settings.cleanup_time,
+            straight: EmptyCloseFastPath::new(),
+            quota: settings.limits.map(Quota::new),
+            stale_wakes: AtomicU64::new(0),
+            overruns: AtomicU64::new(0),
+            lost_panics: AtomicU64::new(0),
+            #[cfg(not(any(loom, target_family = "wasm")))]
+            callback_panics: AtomicU64::new(0),
+            latency: Latency::new(settings.cancel_latency),
+            closing_regions: AtomicUsize::new(0),
+            closing_obligations: AtomicUsize::new(0),
+            registry: Registry::open(),
+            seal: Seal::open(),
+        });
+        core.seal.set(&core, "core", 0, &core.registry);
+        core
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.host.now()
+    }
+
+    /// The worker the calling thread is, if it is one.
+    pub fn here(&self) -> Option<u16> {
+        self.host.here()
+    }
+
+    /// A region without a parent.
+    pub fn root(self: &Arc<Core>) -> Arc<Region> {
+        Region::root(self.clone())
+    }
+
+    /// Wakes the tasks whose timers are due, and cancels those whose time is up.
+    ///
+    /// Timers first, then deadlines, then what was told to stop; each in the order of its time,
+    /// deadlines at the same instant in the order of their tasks. Answers how many timers fired.
+    pub fn fire_timers(&self, now: Time) -> usize {
+        self.fire_some(now, usize::MAX)
+    }
+
+    /// The same, with at most so many timers; what else is due stays so.
+    pub fn fire_some(&self, now: Time, most: usize) -> usize {
+        let fired = self.fire(now, most);
+        // One may lead to another that is due at once.
+        while self.alarms.next().is_some_and(|next| next <= now) {
+            self.ring_alarms(now);
+        }
+        fired
+    }
+
+    fn ring_alarms(&self, now: Time) {
+        let (mut deadlines, mut rest) = (Vec::<(Time, TaskRef)>::new(), Vec::new());
+        self.alarms.fire(now, |expired| match expired.token.into_alarm() {
+            // They come by time, and tasks mostly in the order of their numbers.
+            Some(Alarm::Deadline(task)) => {
+                let key = (expired.deadline, task.id());
+                let at = deadlines.partition_point(|(time, task)| (*time, task.id()) <= key);
+                deadlines.insert(at, (expired.deadline, task));
+            }
+            other => rest.extend(other),
+        });
+        for (_, task) in deadlines {
+            task.region.exhausted(&task, Exhausted::Deadline);
+        }
+        rest.into_iter().for_each(Alarm::ring);
+    }
+
+    /// When [`fire_timers`](Core::fire_timers) has something to do next.
+    pub fn next_timer(&self) -> Option<Time> {
+        match (self.timers.next(), self.alarms.next()) {
+            (Some(timer), Some(alarm)) => Some(timer.min(alarm)),
+            (timer, alarm) => timer.or(alarm),
+        }
+    }
+
+    /// [`next_timer`](Core::next_timer), exactly: that may be too early after a cancel.
+    pub fn next_wake(&self) -> Option<Time> {
+        let timer = self.timers.with_wheel(|wheel| wheel?.next_deadline());
+        let alarm = self.alarms.with_wheel(|wheel| wheel?.next_deadline());
+        timer.into_iter().chain(alarm).min()
+    }
+
+    /// Brings the timers up to a time, and fires none.
+    pub fn advance_timers(&self, now: Time) {
+        self.timers.advance(now);
+        self.alarms.advance(now);
+    }
+
+    pub(crate) fn next_task(&self) -> u64 {
+        self.next_task.fetch_add(1, Relaxed)
+    }
+
+    /// Numbers and times begin anew, as for a first program.
+    ///
+    /// # Safety
+    /// No task of this core lives: a host finds entries by the numbers of their tasks.
+    #[cfg(feature = "lab")]
+    #[inline]
+    pub unsafe fn renumber(&self) {
+        for kind in [
+            &self.next_task,
+            &self.next_channel,
+            &self.next_permit,
+            &self.next_obligation,
+            &self.next_place,
+        ] {
+            kind.store(1, Relaxed);
+        }
+        // The root stays.
+        self.next_region.store(2, Relaxed);
+        self.timers.restart();
+        self.alarms.restart();
+    }
+
+    pub(crate) fn tasks_made(&self) -> u64 {
+        self.next_task.load(Relaxed) - 1
+    }
+
+    pub(crate) fn next_region(&self) -> u64 {
+        self.next_region.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn next_place(&self) -> u64 {
+        self.next_place.fetch_add(1, Relaxed)
+    }
+
+    /// How many timers are armed: sleeps, timeouts, and what the runtime itself waits for.
+    #[inline]
+    pub fn live_timers(&self) -> usize {
+        self.timers.len() + self.alarms.len()
+    }
+
+    /// Has `waker` woken at the next soft stop anywhere; `place` is where it is noted.
+    pub(crate) fn watch_stop(&self, place: &mut Option<u64>, waker: &Waker) {
+        let place = *place.get_or_insert_with(|| self.next_place());
+        // Cloned and dropped outside the lock.
+        let waker = waker.clone();
+        let old = lock_unseen(&self.stop_waiters).insert(place, waker);
+        self.drop_waker(old);
+    }
+
+    pub(crate) fn forget_stop(&self, place: u64) {
+        let waker = lock_unseen(&self.stop_waiters).remove(place);
+        self.drop_waker(waker);
+    }
+
+    pub(crate) fn wake_stopping(&self) {
+        let waiters = std::mem::take(&mut *lock_unseen(&self.stop_waiters));
+        waiters.take_each(|waker| self.wake(waker));
+    }
+
+    /// How many regions were cancelled and are not closed yet.
+    pub fn closing_regions(&self) -> usize {
+        self.closing_regions.load(Relaxed)
+    }
+
+    /// How many obligations are outstanding in regions that were cancelled.
+    pub fn closing_obligations(&self) -> usize {
+        self.closing_obligations.load(Relaxed)
+    }
+
+    /// A region is cancelled for the first time, with so many obligations outstanding.
+    pub(crate) fn region_closing(&self, outstanding: usize) {
+        self.closing_regions.fetch_add(1, Relaxed);
+        self.closing_obligations.fetch_add(outstanding, Relaxed);
+    }
+
+    /// A region that was cancelled is closed.
+    pub(crate) fn closing_done(&self) {
+        self.closing_regions.fetch_sub(1, Relaxed);
+    }
+
+    /// An obligation was resolved, or leaked, in a region that was cancelled.
+    pub(crate) fn closing_obligation_done(&self) {
+        self.closing_obligations.fetch_sub(1, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn health(&self) -> Health {
+        Health {
+            stale_wakes: self.stale_wakes.load(Relaxed),
+            overruns: self.overruns.load(Relaxed),
+            lost_panics: self.lost_panics.load(Relaxed),
+            #[cfg(not(any(loom, target_family = "wasm")))]
+            callback_panics: self.callback_panics.load(Relaxed),
+            #[cfg(any(loom, target_family = "wasm"))]
+            callback_panics: 0,
+            unheeded_cancels: self.latency.count(),
+        }
+    }
+
+    /// A waker outlived its task.
+    pub(crate) fn stale_wake(&self, task: &TaskRef) {
+        self.stale_wakes.fetch_add(1, Relaxed);
+        task.tell(EventKind::StaleWake {});
+    }
+
+    /// A task used up its cleanup allowance, after so many polls.
+    pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
+        // Where the time was over first, that was reported then.
+        if !task.region.is_reported(task.id()) {
+            self.overruns.fetch_add(1, Relaxed);
+        }
+        task.tell(EventKind::CleanupOverrun { polls });
+        task.span.overrun(polls);
+    }
+
+    /// A shield has hidden a cancel for as long as it may.
+    #[cold]
+    pub(crate) fn shield_overrun(&self, task: &TaskRef) {
+        self.overruns.fetch_add(1, Relaxed);
+        task.tell(EventKind::GraceExpired {});
+        task.span.shield_overrun();
+    }
+
+    /// Cleanup of a task has taken as long as it may.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn time_overrun(&self, task: &TaskRef) {
+        self.overruns.fetch_add(1, Relaxed);
+        task.tell(EventKind::GraceExpired {});
+        task.span.time_overrun();
+    }
+
+    /// There was a panic that nobody is told of.
+    pub(crate) fn lost_panic(&self) {
+        self.lost_panics.fetch_add(1, Relaxed);
+    }
+
+    /// The future of a task that was refused has panicked when it was dropped.
+    pub(crate) fn refused_panicked(&self) {
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        self.callbacks_panicked(1);
+    }
+
+    /// So many panics of callbacks were contained.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub(crate) fn callbacks_panicked(&self, panics: u64) {
+        self.callback_panics.fetch_add(panics, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::test_util::loose_region;
+
+    /// Panics when it is dropped.
+    struct Bomb(Arc<AtomicU64>);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Relaxed);
+            panic!("a bomb");
+        }
+    }
+
+    impl std::task::Wake for Bomb {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// What is still armed when a core goes is dropped one by one: two panics at once would abort.
+    #[test]
+    fn timers_that_are_left_are_dropped_one_by_one() {
+        let blown = Arc::new(AtomicU64::new(0));
+        let region = loose_region();
+        let core = &region.core;
+        for n in 0..3 {
+            let waker = || Waker::from(Arc::new(Bomb(blown.clone())));
+            let alarm = TimerToken::alarm(Alarm::Wake(waker()));
+            core.alarms.register(&*core.host, Time::from_nanos(n), alarm).unwrap();
+            let timer = TimerToken::boxed(crate::core::timers::Owner::Task(1), Some(waker()));
+            core.timers.register(&*core.host, Time::from_nanos(n), timer).unwrap();
+        }
+        drop(region);
+        assert_eq!(blown.load(Relaxed), 6);
+    }
+}

@@ -1,0 +1,205 @@
+//! What lives, where, and what it waits for: for people and for programs.
+
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::panic::Location;
+use std::sync::Arc;
+
+use asx_kernel::cancel::Reason;
+use asx_kernel::region::RegionState;
+use asx_kernel::task::TaskState;
+
+/// The tree of regions at one moment; each region is looked at on its own.
+#[derive(Clone, Debug)]
+pub struct Dump {
+    /// Parents before children.
+    pub regions: Vec<RegionInfo>,
+    /// How many timers are armed in the whole runtime: sleeps, timeouts, deadlines, graces.
+    pub timers: usize,
+}
+
+/// What a live task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It is being polled.
+    Running,
+    /// It is in a queue.
+    Runnable,
+    /// It waits to be woken.
+    Waiting,
+}
+
+/// One region.
+#[derive(Clone, Debug)]
+pub struct RegionInfo {
+    /// Its number.
+    pub id: u64,
+    /// The region around it.
+    pub parent: Option<u64>,
+    /// Where it stands.
+    pub state: RegionState,
+    /// Finalizers that have not started.
+    pub finalizers: u32,
+    /// Why it was cancelled, if it was.
+    pub reason: Option<Arc<Reason>>,
+    /// Its live tasks, oldest first.
+    pub tasks: Vec<TaskInfo>,
+}
+
+/// One task.
+#[derive(Clone, Debug)]
+pub struct TaskInfo {
+    /// Its number.
+    pub id: u64,
+    /// Its name, if it has one.
+    pub name: Option<Arc<str>>,
+    /// Where it stands.
+    pub state: TaskState,
+    /// Whether it runs, could run or waits.
+    pub activity: Activity,
+    /// Whether it is a blocking job: on a thread of its own once it runs.
+    pub blocking: bool,
+    /// Whether its cleanup took longer than it may: it is to end by force, at the end of its poll.
+    pub overrun: bool,
+    /// What it waited for last, and where.
+    pub waits: Option<(&'static str, &'static Location<'static>)>,
+    /// Whether its last poll did not look at that: the wait is over, or its future was dropped,
+    /// forgotten or is kept somewhere. What the task waits for is then nothing of asx, or in a part
+    /// of it that was not polled.
+    pub stale: bool,
+}
+
+impl Dump {
+    /// How many tasks live.
+    pub fn tasks(&self) -> usize {
+        self.regions.iter().map(|region| region.tasks.len()).sum()
+    }
+
+    /// The numbers of the regions from the root down to `id`.
+    pub fn path(&self, id: u64) -> Vec<u64> {
+        let parents = self.regions.iter().map(|region| (region.id, region.parent));
+        let parents: HashMap<_, _> = parents.collect();
+        let parent = |id: &u64| parents.get(id).copied().flatten();
+        let mut path: Vec<_> = std::iter::successors(Some(id), parent).collect();
+        path.reverse();
+        path
+    }
+
+    /// The same as one JSON object.
+    pub fn to_json(&self) -> String {
+        let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
+        format!("{{\"regions\":[{}],\"timers\":{}}}", regions.join(","), self.timers)
+    }
+}
+
+impl RegionInfo {
+    fn to_json(&self) -> String {
+        let tasks: Vec<_> = self.tasks.iter().map(TaskInfo::to_json).collect();
+        let parent = self.parent.map_or("null".into(), |id| id.to_string());
+        let reason = self.reason.as_ref().map_or("null".into(), |r| quoted(&r.to_string()));
+        format!(
+            "{{\"id\":{},\"parent\":{parent},\"state\":\"{}\",\"finalizers\":{},\
+             \"reason\":{reason},\"tasks\":[{}]}}",
+            self.id,
+            self.state.name(),
+            self.finalizers,
+            tasks.join(",")
+        )
+    }
+}
+
+impl TaskInfo {
+    fn to_json(&self) -> String {
+        let name = self.name.as_deref().map_or("null".into(), quoted);
+        let (on, at) = match self.waits {
+            Some((on, at)) => (quoted(on), quoted(&at.to_string())),
+            None => ("null".into(), "null".into()),
+        };
+        format!(
+            "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"blocking\":{},\
+             \"overrun\":{},\"waits_for\":{on},\"at\":{at},\"stale\":{}}}",
+            self.id,
+            self.state.name(),
+            self.activity,
+            self.blocking,
+            self.overrun,
+            self.stale
+        )
+    }
+}
+
+/// A JSON string.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c < ' ' => write!(out, "\\u{:04x}", c as u32).unwrap_or_default(),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Deeper regions are no further to the right: a tree as deep as a list would take its square.
+const MAX_INDENT: usize = 40;
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut depths = HashMap::new();
+        for region in &self.regions {
+            // Parents come before children.
+            let parent = region.parent.and_then(|parent| depths.get(&parent));
+            let depth = parent.map_or(0, |depth: &usize| depth + 1);
+            depths.insert(region.id, depth);
+            let indent = 2 * depth.min(MAX_INDENT);
+            write!(f, "{:indent$}region r{} {}", "", region.id, region.state.name())?;
+            if let (true, Some(parent)) = (depth > MAX_INDENT, region.parent) {
+                write!(f, " in r{parent}")?;
+            }
+            if let Some(reason) = &region.reason {
+                write!(f, ", {reason}")?;
+            }
+            if region.finalizers > 0 {
+                write!(f, ", {} finalizers to run", region.finalizers)?;
+            }
+            writeln!(f)?;
+            for task in &region.tasks {
+                writeln!(f, "{:indent$}  {task}", "")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for TaskInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task t{}", self.id)?;
+        if let Some(name) = &self.name {
+            // With what could be taken for lines of the dump, or for orders to a terminal, escaped.
+            write!(f, " {name:?}")?;
+        }
+        write!(f, " {}", self.state.name())?;
+        match (self.activity, self.waits) {
+            (Activity::Running, _) if self.blocking => write!(f, ", running a blocking job"),
+            (Activity::Runnable, _) if self.blocking => {
+                write!(f, ", waits for a thread for a blocking job")
+            }
+            (Activity::Running, _) => write!(f, ", running"),
+            (Activity::Runnable, _) => write!(f, ", runnable"),
+            (Activity::Waiting, Some((on, at))) if self.stale => write!(
+                f,
+                ", waits for something outside asx (stale, as its last poll did not look at it: \
+                 {on} at {at})"
+            ),
+            (Activity::Waiting, Some((on, at))) => write!(f, ", waits for {on} at {at}"),
+            (Activity::Waiting, None) => write!(f, ", waits for something outside asx"),
+        }?;
+        if self.overrun {
+            write!(f, ", its cleanup took too long")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,417 @@
+//! What a poll touches, for hosts that explore the order of polls: two polls that touch nothing in
+//! common give the same result in either order.
+//!
+//! With the feature `lab` each channel, lock, task and region has a name that is the same in every
+//! run of a program: who made it, and as which of the things it made. While a host has
+//! [begun](begin) a poll on its thread, uses of them are noted. Without the feature all of this is
+//! nothing, and costs nothing.
+
+#[cfg(feature = "lab")]
+pub use on::{
+    Access, begin, end, end_unnoted, forget, is_alarmed, is_endless, is_thread, lab_step,
+    set_alarm, take_endless, take_yielded, this_thread, touch,
+};
+#[cfg(feature = "lab")]
+pub(crate) use on::{is_on, yields};
+
+/// A place where a poll that goes on for ever can be stopped: in the lab, by a panic. So it is
+/// called where no lock is held, by what is done at once and may be tried in a loop.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub fn lab_step() {}
+
+/// The task that is polled lets others go first.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn yields() {}
+
+/// Something polls have in common: in the lab it has a name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Object(#[cfg(feature = "lab")] u64);
+
+#[cfg(not(feature = "lab"))]
+impl Object {
+    /// One of those that share a name.
+    pub const COMMON: Object = Object();
+
+    /// Something new: in the lab it has a name of its own, after the task that makes it.
+    #[inline(always)]
+    pub fn new() -> Object {
+        Object()
+    }
+
+    /// It is looked at.
+    #[inline(always)]
+    pub fn read(self) {}
+
+    /// It is changed, or taken.
+    #[inline(always)]
+    pub fn write(self) {}
+
+    /// Whatever is made at a place of the source.
+    #[inline(always)]
+    pub const fn made_at(_: &std::panic::Location<'_>) -> Object {
+        Object()
+    }
+
+    /// The end of a task, or that it is to run.
+    #[inline(always)]
+    pub(crate) fn of_task(_: u64, _: Part) -> Object {
+        Object()
+    }
+}
+
+/// What of a task is touched.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// Whether it is to run: read by who wakes it, written by who polls it or asks it to stop.
+    Turn = 1,
+    /// Its result.
+    End = 2,
+}
+
+#[cfg(all(test, feature = "lab", not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Few things and many: each is told once, in the order of its first use, as changed if any of
+    /// its uses changed it; and nothing of the poll before.
+    #[test]
+    fn a_poll_tells_each_thing_it_used_once() {
+        for things in [0, 1, 15, 16, 17, 40] {
+            begin(9, 5, true);
+            for round in 0..3 {
+                (0..things).for_each(|thing| touch(thing, thing % 3 == round && round > 0));
+            }
+            let mut told = Vec::new();
+            let made = end(|access| told.push((access.object, access.write)));
+            let expected: Vec<_> = (0..things).map(|thing| (thing, thing % 3 > 0)).collect();
+            assert_eq!((made, told), (5, expected));
+        }
+        begin(9, 5, false);
+        touch(1, true);
+        assert_eq!(end(|_| panic!("nobody asked")), 5);
+        forget();
+    }
+}
+
+#[cfg(feature = "lab")]
+mod on {
+    use std::cell::{Cell, RefCell};
+    use std::mem::ManuallyDrop;
+    use std::panic::Location;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use asx_kernel::rng::mix64;
+
+    use super::{Object, Part};
+
+    /// One use of one thing.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Access {
+        /// Its name.
+        pub object: u64,
+        /// Whether it was changed.
+        pub write: bool,
+    }
+
+    /// The poll that is going on: in cells of their own, as each use of a thing reads and writes
+    /// few of them.
+    struct Poll {
+        /// The number of the thread; 0 if it has none yet.
+        thread: Cell<u64>,
+        on: Cell<bool>,
+        /// Whether uses are noted, and not just counted.
+        notes: Cell<bool>,
+        path: Cell<u64>,
+        made: Cell<u64>,
+        /// Uses of things so far.
+        uses: Cell<u32>,
+        /// A poll was stopped that went on for ever.
+        stopped: Cell<bool>,
+        /// There may be more to the poll than usual.
+        alarm: Cell<bool>,
+        /// A task has let others go first.
+        yielded: Cell<bool>,
+        /// How many uses were noted, and the first of them, each of another thing.
+        noted: Cell<usize>,
+        few: [Cell<Access>; FEW],
+    }
+
+    /// As many things as most polls use.
+    const FEW: usize = 16;
+
+    /// More uses than a poll has that ends.
+    const ENDLESS: u32 = 1 << 18;
+
+    thread_local! {
+        static POLL: Poll = const {
+            Poll {
+                thread: Cell::new(0),
+                on: Cell::new(false),
+                notes: Cell::new(false),
+                path: Cell::new(0),
+                made: Cell::new(0),
+                uses: Cell::new(0),
+                stopped: Cell::new(false),
+                alarm: Cell::new(false),
+                yielded: Cell::new(false),
+                noted: Cell::new(0),
+                few: [const { Cell::new(Access { object: 0, write: false }) }; FEW],
+            }
+        };
+        /// The uses beyond those. Without a destructor, which each use would have to ask for:
+        /// [`forget`] frees it.
+        static TOUCHED: RefCell<ManuallyDrop<Vec<Access>>> =
+            const { RefCell::new(ManuallyDrop::new(Vec::new())) };
+    }
+
+    /// A poll begins on this thread, of the task with this name, which has made so many things.
+    /// `notes`: what it touches is wanted at its end.
+    #[inline]
+    pub fn begin(path: u64, made: u64, notes: bool) {
+        POLL.with(|poll| {
+            poll.on.set(true);
+            poll.notes.set(notes);
+            poll.path.set(path);
+            poll.made.set(made);
+            poll.uses.set(0);
+            poll.yielded.set(false);
+            if notes {
+                poll.noted.set(0);
+                TOUCHED.with_borrow_mut(|touched| touched.clear());
+            }
+        });
+    }
+
+    /// The poll is over: how many things the task has made, and, to `look`, what was touched if
+    /// that was wanted.
+    #[inline]
+    pub fn end(mut look: impl FnMut(Access)) -> u64 {
+        POLL.with(|poll| {
+            poll.on.set(false);
+            if poll.notes.replace(false) {
+                let noted = poll.noted.get();
+                poll.few[..noted.min(FEW)].iter().for_each(|access| look(access.get()));
+                if noted > FEW {
+                    TOUCHED.with_borrow(|touched| touched.iter().copied().for_each(look));
+                }
+            }
+            poll.made.get()
+        })
+    }
+
+    /// The same of a poll of which nobody wanted to know what it touched.
+    #[inline]
+    pub fn end_unnoted() -> u64 {
+        POLL.with(|poll| {
+            poll.on.set(false);
+            poll.made.get()
+        })
+    }
+
+    /// The number of the calling thread, from 1, which no other ever has. Whoever is asked for
+    /// something in a poll wants to know where it is; so this is where it looks anyway.
+    pub fn this_thread() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        POLL.with(|poll| {
+            if poll.thread.get() == 0 {
+                poll.thread.set(NEXT.fetch_add(1, Relaxed));
+            }
+            poll.thread.get()
+        })
+    }
+
+    /// Whether the calling thread is that of a number.
+    #[inline]
+    pub fn is_thread(number: u64) -> bool {
+        POLL.with(|poll| poll.thread.get() == number)
+    }
+
+    /// Gives back what was kept for what polls of this thread touch.
+    pub fn forget() {
+        let empty = ManuallyDrop::new(Vec::new());
+        drop(ManuallyDrop::into_inner(TOUCHED.replace(empty)));
+    }
+
+    /// Whether a poll is going on that is watched.
+    #[inline]
+    pub(crate) fn is_on() -> bool {
+        POLL.with(|poll| poll.on.get())
+    }
+
+    /// A place where a poll that goes on for ever can be stopped. A look counts as a use. Ends a
+    /// poll that has used more than one that ends: by a panic, so that it is called where no lock
+    /// is held.
+    #[inline]
+    pub fn lab_step() {
+        let uses = POLL.with(|poll| poll.uses.replace(poll.uses.get().wrapping_add(1)));
+        if uses >= ENDLESS {
+            stop();
+        }
+    }
+
+    #[cold]
+    fn stop() {
+        if !is_on() || std::thread::panicking() {
+            return;
+        }
+        POLL.with(|poll| {
+            poll.uses.set(0);
+            poll.stopped.set(true);
+            poll.alarm.set(true);
+        });
+        panic!("a poll that does not end");
+    }
+
+    /// Whether a poll was ended because it went on for ever, since that was taken last.
+    #[inline]
+    pub fn is_endless() -> bool {
+        POLL.with(|poll| poll.stopped.get())
+    }
+
+    /// Whether a poll was ended because it went on for ever, since this was asked last.
+    #[inline]
+    pub fn take_endless() -> bool {
+        POLL.with(|poll| poll.stopped.get() && poll.stopped.take())
+    }
+
+    /// Says whether there may be more to the polls of this thread than usual: what a host looks at
+    /// after each of them, in place of all that can be.
+    #[inline]
+    pub fn set_alarm(alarm: bool) {
+        POLL.with(|poll| poll.alarm.set(alarm));
+    }
+
+    /// Whether there may be more to the last poll than usual. A poll that was ended because it went
+    /// on for ever is one of those.
+    #[inline]
+    pub fn is_alarmed() -> bool {
+        POLL.with(|poll| poll.alarm.get())
+    }
+
+    #[inline]
+    pub(crate) fn yields() {
+        POLL.with(|poll| poll.yielded.set(true));
+    }
+
+    /// Whether a task has let others go first, since its poll began or this was asked last.
+    #[inline]
+    pub fn take_yielded() -> bool {
+        POLL.with(|poll| poll.yielded.get() && poll.yielded.take())
+    }
+
+    /// Notes a use of something with a name of its own: of whatever else programs share.
+    #[inline]
+    pub fn touch(object: u64, write: bool) {
+        POLL.with(|poll| {
+            poll.uses.set(poll.uses.get().wrapping_add(1));
+            if poll.notes.get() {
+                note(poll, Access { object, write });
+            }
+        });
+    }
+
+    #[inline(never)]
+    fn note(poll: &Poll, new: Access) {
+        let noted = poll.noted.get();
+        for known in poll.few[..noted.min(FEW)].iter().rev() {
+            let access = known.get();
+            if access.object == new.object {
+                known.set(Access { write: access.write || new.write, ..access });
+                return;
+            }
+        }
+        match poll.few.get(noted) {
+            Some(place) => place.set(new),
+            None if note_more(new) => {}
+            None => return,
+        }
+        poll.noted.set(noted + 1);
+    }
+
+    /// The same beyond the first few: whether it is new.
+    #[cold]
+    fn note_more(new: Access) -> bool {
+        TOUCHED.with_borrow_mut(|touched| {
+            let known = touched.iter_mut().rev().find(|access| access.object == new.object);
+            match known {
+                Some(access) => {
+                    access.write |= new.write;
+                    false
+                }
+                None => {
+                    touched.push(new);
+                    true
+                }
+            }
+        })
+    }
+
+    #[inline(always)]
+    const fn mixed(mut hash: u64, file: &[u8]) -> u64 {
+        let mut at = 0;
+        while at < file.len() {
+            hash = (hash ^ file[at] as u64).wrapping_mul(0x0100_0000_01B3);
+            at += 1;
+        }
+        hash
+    }
+
+    impl Object {
+        /// One of those that share a name.
+        pub const COMMON: Object = Object(0);
+
+        /// Something new: named after the task that is polled, and as which of what that has made.
+        #[inline]
+        pub fn new() -> Object {
+            POLL.with(|poll| {
+                if !poll.on.get() {
+                    return Object::COMMON;
+                }
+                let made = poll.made.get() + 1;
+                poll.made.set(made);
+                Object(mix64(poll.path.get() ^ mix64(made)))
+            })
+        }
+
+        /// Whatever is made at a place of the source.
+        ///
+        /// Locks can be made in a `static`, where nobody knows of a poll; and who uses one first is
+        /// not the same in every run, so that this can't name it either: a search that sets two
+        /// runs against each other would take one lock for two. The place where it is made is the
+        /// same always. Those made at one place share a name, which is more than they have in
+        /// common, and does no harm.
+        pub const fn made_at(place: &Location<'_>) -> Object {
+            /// What tells files apart is at the end of their paths.
+            const ENOUGH: usize = 16;
+            let file = place.file().as_bytes();
+            let mut hash = (place.line() as u64) << 32 | place.column() as u64;
+            // Of one length, so that it takes no loop.
+            match file.last_chunk::<ENOUGH>() {
+                Some(end) => hash = mixed(hash, end),
+                None => hash = mixed(hash, file),
+            }
+            // Numbers of tasks are small.
+            Object(hash | 1 << 63)
+        }
+
+        /// It is looked at.
+        #[inline]
+        pub fn read(self) {
+            touch(self.0, false);
+        }
+
+        /// It is changed, or taken.
+        #[inline]
+        pub fn write(self) {
+            touch(self.0, true);
+        }
+
+        /// A task is named by its number here; whoever looks knows where it was spawned.
+        #[inline]
+        pub(crate) fn of_task(id: u64, part: Part) -> Object {
+            Object(id << 2 | part as u64)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Tasks and what they live in, whatever the host: contexts, regions, scopes, cancels, combinators,
+//! time, and the seam to the host.
+//!
+//! Every law (who may step where, who wakes, who goes next) is a call into `asx-kernel`; this crate
+//! adds what makes it usable from several threads: cells, short locks, wakers and futures. What is
+//! built on top of it (channels, locks, a host's own waits) uses [`operation`].
+
+mod blocking;
+mod cancel;
+mod cancel_safe;
+mod cancelled;
+mod channel_record;
+mod collect;
+mod combine;
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
+mod core;
+mod dump;
+mod error;
+pub mod footprint;
+mod force;
+mod handle;
+mod local;
+mod locals;
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(not(target_family = "wasm"))]
+pub mod net;
+pub mod operation;
+mod pinned;
+mod prim;
+#[doc(hidden)]
+#[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
+pub mod probe;
+mod proceed;
+mod region;
+mod root;
+mod scope;
+mod shield;
+mod spawn;
+mod spinlock;
+mod start;
+mod stop;
+mod supervise;
+mod task;
+#[cfg(any(test, feature = "testing"))]
+#[cfg_attr(not(test), allow(dead_code, reason = "the crate's own tests use more of it"))]
+mod test_util;
+#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
+#[cfg_attr(loom, allow(dead_code, reason = "the models wake threads, not counters"))]
+pub mod testing;
+pub mod time;
+mod wait;
+mod wait_list;
+pub mod waits;
+mod why;
+
+pub use self::core::latency::Unheeded;
+pub use self::core::limits::Limits;
+pub use self::core::{Core, Health, Host, Settings};
+pub use asx_journal::{Dispatch, Recorded, Recording};
+#[doc(hidden)]
+pub use cancel_safe::CancelSafe;
+pub use cancelled::UntilCancelled;
+pub use combine::{
+    BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
+    race4, try_join, try_join_all, try_join3, try_join4,
+};
+pub use dump::{Activity, Dump, RegionInfo, TaskInfo};
+pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
+pub use handle::Task;
+pub use local::Local;
+pub use operation::Operation;
+pub use region::grace::Grace;
+pub use region::resources::Obligation;
+pub use region::{Policy, Region};
+pub use root::Root;
+pub use scope::{Scope, ScopeBuilder, TaskBuilder};
+pub use start::{NotReady, Ready, Starting};
+pub use stop::Stopping;
+pub use supervise::Restart;
+#[doc(hidden)]
+pub use task::audit;
+pub use task::cell::Runnable;
+pub use task::cx::{Cx, YieldNow};
+pub use task::outcome::{Cancelled, Outcome, Panic, Stop};
+pub use task::run::{Begun, RunContext};
+pub use why::Why;

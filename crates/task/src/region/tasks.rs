@@ -1,0 +1,229 @@
+//! Who comes and goes: a region's list of its live tasks, and its lock.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use asx_kernel::budget::Budget;
+use asx_kernel::lanes::Lane;
+use asx_kernel::outcome::Severity;
+use asx_kernel::region::{Operation, RegionState};
+use asx_kernel::status::Status;
+
+use super::tree::Tree;
+use super::{Inner, Region};
+use crate::spinlock::Held;
+use crate::task::audit::Owner;
+use crate::task::cell::{Header, TaskRef};
+
+impl Region {
+    /// Takes a new task in; refused when the region is not open.
+    pub(crate) fn adopt(&self, task: NonNull<Header>, operation: Operation) -> Result<(), Status> {
+        // Those who come or go without being the last do not see each other.
+        self.object.read();
+        let mut inner = self.lock_among_others();
+        if inner.max_children.is_some() {
+            drop(inner);
+            inner = self.lock();
+            self.count_ends();
+        }
+        if operation == Operation::Create {
+            // SAFETY: the caller has made it just now.
+            let timed = unsafe { task.as_ref() }.deadline().is_some();
+            inner.admit_child(&self.core)?;
+            self.core.room_for_task(if timed { Lane::Timed } else { Lane::Ready })?;
+        } else {
+            inner.admit(operation)?;
+            self.core.task_added();
+        }
+        // A finalizer was counted when the kernel said to start it.
+        if operation != Operation::SpawnFinalizer {
+            inner.word.task_added();
+        }
+        inner.push(task);
+        // SAFETY: the caller has made it just now.
+        self.core.note_spawned(self.stamp(), unsafe { task.as_ref() });
+        Ok(())
+    }
+
+    /// Whether a task with this budget of its own would be taken in, as far as can be told.
+    pub(crate) fn precheck(&self, own: Option<&Budget>) -> Result<(), Status> {
+        let timed = self.budget.deadline.or(own.and_then(|own| own.deadline)).is_some();
+        self.lock().admit_child(&self.core)?;
+        self.core.room_for_more(if timed { Lane::Timed } else { Lane::Ready })
+    }
+
+    /// A task of this region has ended and was recorded, if it was, with this stamp. The region's
+    /// reference to it is the caller's, and goes.
+    ///
+    /// # Safety
+    /// It has completed, and the reference was counted.
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(crate) unsafe fn task_done(task: NonNull<Header>, severity: Severity, stamp: u64) {
+        // SAFETY: the caller's promise.
+        let (region, pinned) = unsafe { (&task.as_ref().region, task.as_ref().is_pinned()) };
+        region.object.read();
+        region.core.task_done();
+        // Shortcut: nothing follows from it while the region goes on.
+        let departs = severity == Severity::Ok && !pinned;
+        // SAFETY: the caller's promise; nothing is looked at if it was left.
+        if departs && unsafe { region.departed.leave(task) } {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let task = unsafe { TaskRef::from_raw(task, Owner::List) };
+        region.task_gone(&task, severity, stamp);
+        if pinned {
+            region.core.host.pinned(task.pin, false);
+        }
+    }
+
+    /// Takes a task that has ended off the list, and whoever has departed before; the region goes
+    /// on.
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    fn task_gone(self: &Arc<Self>, task: &TaskRef, severity: Severity, stamp: u64) {
+        if self.departed.any() {
+            self.let_go(false);
+        }
+        let duty = {
+            let mut inner = self.lock_among_others();
+            inner.add_to_fold(severity);
+            inner.unlink(task.as_ptr());
+            inner.word.task_done();
+            self.departed.ended().unwrap_or(&self.stamp).raise(stamp);
+            let settles = inner.word.is_ending() || inner.word.state() != RegionState::Open;
+            settles.then(|| self.advance(&mut inner))
+        };
+        if let Some(duty) = duty {
+            self.object.write();
+            Tree::go_on(self, duty);
+        }
+    }
+
+    /// Locks it as it is now.
+    #[inline]
+    pub(crate) fn lock(&self) -> Held<'_, Inner> {
+        if self.departed.any() {
+            self.let_go(false);
+        }
+        self.lock_as_is()
+    }
+
+    /// Locks it without a look at who has departed.
+    #[inline]
+    fn lock_as_is(&self) -> Held<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// The same for tasks that come and go: those who meet here are given a way to depart.
+    #[inline]
+    fn lock_among_others(&self) -> Held<'_, Inner> {
+        let (inner, met) = self.inner.lock_or_wait();
+        if met && inner.word.state() == RegionState::Open && !inner.word.is_ending() {
+            self.departed.open();
+        }
+        inner
+    }
+
+    /// As if two had met at the lock.
+    #[cfg(test)]
+    pub(crate) fn meet(&self) {
+        let _inner = self.lock_as_is();
+        self.departed.open();
+    }
+
+    /// The same for who ends it: from now on nobody departs.
+    #[inline]
+    pub(super) fn lock_for_good(&self) -> Held<'_, Inner> {
+        let inner = self.lock_as_is();
+        if self.departed.shut_unused() {
+            return inner;
+        }
+        drop(inner);
+        self.let_go(true);
+        self.lock_as_is()
+    }
+
+    /// Takes those who have departed off the list. `last`: from now on nobody departs.
+    #[cold]
+    fn let_go(&self, last: bool) {
+        let gone = {
+            let mut inner = self.lock_as_is();
+            let gone = self.departed.take(last);
+            for task in gone.each() {
+                inner.unlink(task);
+                inner.word.task_done();
+            }
+            if let Some(ended) = self.departed.ended() {
+                // SAFETY: rule 3 of those who have departed: they are there until they are dropped.
+                let mark = |task: NonNull<Header>| unsafe { task.as_ref() }.word.load().mark();
+                self.core.touch_after(ended, gone.each().map(mark));
+            }
+            gone
+        };
+        // Not under the lock.
+        drop(gone);
+    }
+}
+
+impl Inner {
+    /// Every live task, in creation order.
+    pub(crate) fn each_task(&self, mut f: impl FnMut(NonNull<Header>)) {
+        let mut at = self.first;
+        while let Some(task) = at {
+            // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
+            at = unsafe { task.as_ref().links() }.next;
+            f(task);
+        }
+    }
+
+    /// Nothing is left in a region that is closed.
+    #[cfg(asx_audit)]
+    pub(super) fn check_closed(&self, region: &Region) {
+        let mut listed = Vec::new();
+        // SAFETY: the region keeps listed tasks alive, and its lock is held.
+        self.each_task(|task| listed.push(unsafe { task.as_ref() }.books.describe()));
+        let children: Vec<_> = self.children.values().map(|child| child.id).collect();
+        let counted = (self.word.live_tasks(), self.word.open_children());
+        if !listed.is_empty()
+            || !children.is_empty()
+            || self.members.count() > 0
+            || counted != (0, 0)
+        {
+            crate::task::audit::fail(&format!(
+                "region {}: it is closed, and has tasks {listed:?} and regions {children:?}, \
+                 of which {} are listed and {counted:?} counted",
+                region.id,
+                self.members.count()
+            ));
+        }
+    }
+
+    fn push(&mut self, task: NonNull<Header>) {
+        // SAFETY: rule 4 of cells: `self` is locked, and the region keeps listed tasks alive.
+        unsafe {
+            self.members.joins(task.as_ref(), self.word.live_tasks().into());
+            task.as_ref().links().prev = self.last;
+            match self.last {
+                Some(last) => last.as_ref().links().next = Some(task),
+                None => self.first = Some(task),
+            }
+        }
+        self.last = Some(task);
+    }
+
+    fn unlink(&mut self, task: NonNull<Header>) {
+        // SAFETY: as in `push`.
+        unsafe {
+            self.members.leaves(task.as_ref());
+            let links = *task.as_ref().links();
+            match links.prev {
+                Some(prev) => prev.as_ref().links().next = links.next,
+                None => self.first = links.next,
+            }
+            match links.next {
+                Some(next) => next.as_ref().links().prev = links.prev,
+                None => self.last = links.prev,
+            }
+        }
+    }
+}

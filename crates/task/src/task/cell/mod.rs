@@ -1,0 +1,685 @@
+//! The task cell: one allocation holding a task's word, its place among its siblings, its future
+//! and, later, its result. All `unsafe` about tasks is in this folder.
+//!
+//! ```text
+//!   Task (handle) --+        queue entry --+         Waker --+        Cx --+
+//!                   v                      v                 v             v
+//!   region list -> [ word | vtable | region | links | cancel | waker | .. | future or result ]
+//! ```
+//! # Rules
+//! 1. *Life*. A cell is freed when its count of references reaches zero. Each owner counts one,
+//!    in the same atomic step of the word that makes it an owner:
+//!    - a [`TaskRef`]: handles, contexts, wakers, alarms;
+//!    - an entry for a queue ([`Runnable`]): counted by the wake, the cancel request or the force
+//!      that made it, or by the spawn;
+//!    - a poll: it takes over the reference of the entry it was begun with, and hands it over to
+//!      the entry for the next poll, if there is one at once. Who takes over a task to end it
+//!      (`seize`) counts one for that poll;
+//!    - the region's list of live tasks. When the task completes, its poll's reference goes with
+//!      the same step, and the list's is the completer's from then on: it alone takes the task off
+//!      the list, and drops the reference after its last use of the cell.
+//! 2. *Stage*. The future or result is touched by the spawner before anybody else knows the cell;
+//!    then by the thread that set `POLLING`, until it says Completed; then by whoever claimed
+//!    `TAKEN`, or by the last reference.
+//! 3. *Waker*. The join waker is touched by the owner of the handle while `WAKER` is clear and the
+//!    task has not completed; after completion, if `WAKER` is set, by the completer alone.
+//! 4. *Locks*. `links` are touched under the lock of the task's region only; `reason` and `cleanup`
+//!    by whoever has set the `LOCK` bit of the word.
+//! 5. *Type*. The vtable was made for the type of the cell it is in.
+//! 6. *Threads*. A future that is not `Send` is polled and dropped on one thread: its cell is
+//!    pinned to the worker that this thread is, and a host polls pinned tasks on the worker they
+//!    are pinned to, by the same thread as long as such a task lives. A future is dropped in two
+//!    places: in a poll step (its end, a panic, an end by force), which the host takes there; and
+//!    when its region refuses it, which the spawner does, who made it. Nothing else drops one: the
+//!    region's reference keeps the cell until the task has completed, and by then the stage holds
+//!    a result, whose types are `Send`. So the handle and the last reference may go anywhere.
+//! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
+//!    return before that task has completed and its result has been taken.
+//! 8. *Holds*. See `stage`.
+//! 9. *Boxes*. See `armed`. 11 is *Memory*: see `memory`.
+//! 10. *Reserve*. Who polls a task has counted references to it in reserve that are nobody's: the
+//!     begin of the poll adds them, its end (or the end of the task) takes away what is left, in
+//!     steps of the word that are taken anyway. What its own thread makes or drops meanwhile comes
+//!     from there or goes there, so that the count is never lower than what rule 1 asks for.
+//! 12. *Saturation*. Forgotten wakers stay counted for ever. A count that has reached half of what
+//!     fits into the word is pinned far above that half, no longer moves, and the cell is never
+//!     freed: a leak, where a count that wraps would free a live task. References are uncounted
+//!     only once the count is pinned.
+//! 13. *Host*. The host outlives every call of it: the caller has a reference to a task or region
+//!     (each keeps the core, which keeps the host) until the call returns, or runs on a thread of
+//!     the host. An entry is no such reference: it can be gone as soon as it is in a queue.
+
+mod cancel;
+mod discard;
+mod join_inner;
+mod join_waker;
+mod life;
+mod memory;
+mod runnable;
+mod stage;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod timer_token;
+mod waker;
+mod word;
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::task::{Context, Poll};
+
+use asx_kernel::cancel::Reason;
+use asx_kernel::lanes::{Lane, Priority};
+use asx_kernel::outcome::Severity;
+use asx_kernel::time::Time;
+
+use crate::cancel::wakers;
+use crate::core::spans::Span;
+pub(crate) use crate::dump::Activity;
+use crate::prim::UnsafeCell;
+use crate::region::region_ref::RegionRef;
+use crate::task::audit::{Books, Owner, Tag};
+use crate::task::budget::Limits;
+use crate::task::context;
+use crate::task::outcome::{Outcome, Panic, Stop};
+use crate::wait::Wait;
+use crate::wait_list::Wakers;
+use crate::{Cancelled, Cx};
+use cancel::Allowance;
+pub(crate) use join_inner::{JoinInner, claim_stop};
+use join_waker::JoinWaker;
+pub(crate) use life::End;
+pub use runnable::Runnable;
+use stage::{Holds, Slot, Stage};
+pub(crate) use timer_token::TimerToken;
+pub use waker::is_task_waker;
+#[cfg(feature = "lab")]
+pub(crate) use waker::task_number;
+pub(crate) use waker::task_of;
+pub(crate) use word::Word;
+pub(crate) use word::{
+    Begin, Complete, Ended, PollEnd, RESERVE, Requested, Seized, Snapshot, Woken, unsigned,
+};
+use word::{HANDLE, SCHEDULED};
+
+/// A task that may run on any worker.
+pub(crate) const FREE: u16 = u16::MAX;
+/// A task that may block the thread it runs on; see `blocking`.
+pub(crate) const BLOCKING: u16 = u16::MAX - 1;
+
+/// What is common to all tasks.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) word: Word,
+    vtable: &'static Vtable,
+    pub(crate) region: RegionRef,
+    links: std::cell::UnsafeCell<Links>,
+    reason: UnsafeCell<Option<Arc<Reason>>>,
+    cleanup: UnsafeCell<Allowance>,
+    /// Which worker it is pinned to, or [`FREE`], or [`BLOCKING`].
+    pub(crate) pin: u16,
+    /// The lower part of the number of its creation; in two parts so that nothing is padded.
+    id: u32,
+    /// The rest of it.
+    id_high: u16,
+    /// The priority its cleanup has; written like `cleanup`, read without the lock.
+    cleanup_priority: AtomicU8,
+    /// What the stage holds (rule 8).
+    holds: std::cell::UnsafeCell<Holds>,
+    joiner: UnsafeCell<JoinWaker>,
+    /// Where it waits (a `Location`) and for what (in the lowest three bits).
+    wait: AtomicU64,
+    pub(crate) attrs: Option<Box<TaskAttrs>>,
+    pub(crate) span: Span,
+    pub(crate) wakers: Wakers,
+    pub(crate) books: Books,
+}
+
+/// What a task costs besides its future and its two words of the allocator.
+#[cfg(all(not(any(loom, asx_audit)), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Header>() == 88 + size_of::<Span>() + size_of::<Wakers>());
+
+// SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
+unsafe impl Sync for Header {}
+// SAFETY: as above; nothing in the header is tied to a thread.
+unsafe impl Send for Header {}
+
+/// What few tasks have.
+#[derive(Debug)]
+pub(crate) struct TaskAttrs {
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) priority: Priority,
+    pub(crate) finalizer: bool,
+    pub(crate) limits: Option<Limits>,
+}
+
+impl Default for TaskAttrs {
+    fn default() -> Self {
+        TaskAttrs { name: None, priority: Priority::DEFAULT, finalizer: false, limits: None }
+    }
+}
+
+/// Neighbours among the tasks of a region.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Links {
+    pub(crate) prev: Option<NonNull<Header>>,
+    pub(crate) next: Option<NonNull<Header>>,
+}
+
+/// Operations that need the types of a cell.
+struct Vtable {
+    poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<Severity>,
+    finish: unsafe fn(NonNull<Header>, Verdict),
+    discard: unsafe fn(NonNull<Header>),
+    take: unsafe fn(NonNull<Header>, NonNull<()>),
+    take_stop: unsafe fn(NonNull<Header>, NonNull<()>),
+    free: unsafe fn(NonNull<Header>),
+}
+
+/// An end that does not come from the future's own result.
+pub(crate) enum Verdict {
+    Cancelled(Cancelled),
+    Panicked(Panic),
+}
+
+#[repr(C)]
+struct Cell<F, T, E> {
+    header: Header,
+    slot: UnsafeCell<Slot<F, T, E>>,
+}
+
+/// How a cell is made.
+pub(crate) struct Blueprint {
+    pub(crate) region: RegionRef,
+    pub(crate) id: u64,
+    pub(crate) pin: u16,
+    pub(crate) attrs: Option<Box<TaskAttrs>>,
+}
+
+/// A cell whose future is not there yet.
+pub(crate) struct UninitTask<F, T, E> {
+    cell: NonNull<Cell<F, T, E>>,
+    /// Whether its context was made.
+    lent: bool,
+}
+
+impl<F, T, E> UninitTask<F, T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    #[inline]
+    pub(crate) fn new(plan: Blueprint) -> Self {
+        let span = Span::of_task(&plan);
+        let mark = plan.region.core.mark();
+        // A cell with nothing in its stage, made where it stays: large futures need not be moved.
+        let cell = memory::allocate::<Cell<F, T, E>>().cast::<Cell<F, T, E>>();
+        let at = cell.as_ptr();
+        let books = Books::open(&plan, cell.cast(), PhantomData::<F>);
+        // References: the region's, the handle's, the first context's, the first entry's.
+        let header = Header {
+            word: Word::new(4, SCHEDULED | HANDLE, mark),
+            vtable: &Vtable {
+                poll: poll::<F, T, E>,
+                finish: finish::<F, T, E>,
+                discard: discard::<F, T, E>,
+                take: take::<F, T, E>,
+                take_stop: take_stop::<F, T, E>,
+                free: free::<F, T, E>,
+            },
+            region: plan.region,
+            links: std::cell::UnsafeCell::default(),
+            reason: UnsafeCell::new(None),
+            cleanup: UnsafeCell::new(Allowance::default()),
+            pin: plan.pin,
+            id: plan.id as u32,
+            id_high: (plan.id >> 32) as u16,
+            cleanup_priority: AtomicU8::new(0),
+            holds: std::cell::UnsafeCell::new(Holds::Nothing),
+            joiner: UnsafeCell::new(JoinWaker::default()),
+            wait: AtomicU64::new(0),
+            attrs: plan.attrs,
+            span,
+            wakers: Wakers::NONE,
+            books,
+        };
+        // SAFETY: both fields are initialised here; an empty slot (rule 8) has nothing to copy.
+        unsafe {
+            (&raw mut (*at).header).write(header);
+            (&raw mut (*at).slot).write(UnsafeCell::new(Slot::EMPTY));
+        }
+        UninitTask { cell, lent: false }
+    }
+
+    /// Makes the future where it is to be, or the task's result if that panics: whether it did.
+    #[inline]
+    pub(crate) fn fill(&mut self, body: impl FnOnce(Cx) -> F) -> bool {
+        let (Some(cx), header) = (self.cx(), self.header()) else { return false };
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: rule 2, nobody else knows the cell; rule 1.
+            unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.make_future(|| body(cx))) }
+        }));
+        made.is_err_and(|payload| self.fill_with_panic(Panic::new(payload)))
+    }
+
+    #[cold]
+    fn fill_with_panic(&mut self, panic: Panic) -> bool {
+        let verdict = Verdict::Panicked(panic);
+        let header = self.header();
+        // SAFETY: rule 1; rule 2, nobody else knows the cell, whose stage is empty.
+        unsafe {
+            header.as_ref().span.verdict(&verdict);
+            finish::<F, T, E>(header, verdict);
+        }
+        true
+    }
+
+    /// The finished cell: the task as its region knows it, and as its handle does.
+    pub(crate) fn done(mut self) -> (NonNull<Header>, TaskRef) {
+        drop(self.cx());
+        let header = self.header();
+        std::mem::forget(self);
+        (header, TaskRef::owned(header, Owner::Handle))
+    }
+
+    /// A cell that has its result before anybody polled it.
+    pub(crate) fn with_result(mut self, result: Outcome<T, E>) -> (NonNull<Header>, TaskRef) {
+        drop(self.cx());
+        let header = self.header();
+        // SAFETY: rule 2, nobody else knows the cell; rule 1.
+        unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_result(result)) };
+        std::mem::forget(self);
+        (header, TaskRef::owned(header, Owner::Handle))
+    }
+}
+
+impl<F, T, E> UninitTask<F, T, E> {
+    fn header(&self) -> NonNull<Header> {
+        self.cell.cast()
+    }
+
+    /// The context for the future to be made with, once.
+    pub(crate) fn cx(&mut self) -> Option<Cx> {
+        // Rule 1: the context's reference of a new cell.
+        (!std::mem::replace(&mut self.lent, true))
+            .then(|| Cx::of(TaskRef::owned(self.header(), Owner::Context)))
+    }
+}
+
+impl<F, T, E> Drop for UninitTask<F, T, E> {
+    fn drop(&mut self) {
+        let header: NonNull<Header> = self.cell.cast();
+        // Rule 1: the references of a cell that became nothing, its context's if it was not made.
+        drop(self.cx());
+        drop(TaskRef::owned(header, Owner::List));
+        drop(TaskRef::owned(header, Owner::Handle));
+        // SAFETY: rule 1: a new cell's reference for its first entry.
+        drop(unsafe { Runnable::new(header) });
+    }
+}
+
+/// Runs `f` on the stage of a typed cell.
+///
+/// # Safety
+/// Rules 1, 5, and 2 for as long as `f` runs.
+unsafe fn with_stage<F, T, E, R>(
+    header: NonNull<Header>,
+    f: impl FnOnce(Stage<'_, F, T, E>) -> R,
+) -> R {
+    let cell = header.cast::<Cell<F, T, E>>().as_ptr();
+    // SAFETY: the caller's promise.
+    unsafe {
+        let holds = &mut *(*cell).header.holds.get();
+        (*cell).slot.with_mut(|slot| f(Stage { holds, slot: &mut *slot }))
+    }
+}
+
+/// # Safety
+/// Rules 1, 2 (the caller set `POLLING`), 5 and 6.
+unsafe fn poll<F, T, E>(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<Severity>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let step = |mut stage: Stage<'_, F, T, E>| {
+        // A task that could not be begun has its result.
+        let Some(future) = stage.future() else { return Poll::Ready(stage.severity()) };
+        let result = std::task::ready!(future.poll(cx));
+        let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
+        // Before what the future still holds is dropped.
+        // SAFETY: rule 1.
+        unsafe { header.as_ref() }.body_ended(severity);
+        stage.end_future(result.map_err(Stop::Err));
+        Poll::Ready(severity)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, step) }
+}
+
+/// # Safety
+/// As [`poll`].
+unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
+    let stop = match verdict {
+        Verdict::Cancelled(cancelled) => Stop::Cancelled(cancelled),
+        Verdict::Panicked(panic) => Stop::Panicked(panic),
+    };
+    let step = |mut stage: Stage<'_, F, T, E>| {
+        debug_assert!(stage.is_empty(), "what was there is the user's, and dropped before");
+        stage.set_result(Err(stop));
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, step) };
+}
+
+/// # Safety
+/// As [`poll`], or as the claimer or last reference of rule 2.
+unsafe fn discard<F, T, E>(header: NonNull<Header>) {
+    // SAFETY: the caller's promise.
+    unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.clear()) };
+}
+
+/// # Safety
+/// Rules 1, 2 (the claimer) and 5; `into` is an `Option<Outcome<T, E>>`.
+unsafe fn take<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let into = &mut *into.cast::<Option<Outcome<T, E>>>().as_ptr();
+        *into = with_stage::<F, T, E, _>(header, |mut stage| stage.take_result());
+    }
+}
+
+/// # Safety
+/// As [`take`], but `into` is an `Option<Stop<E>>`.
+unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
+    let mut result: Option<Outcome<T, E>> = None;
+    // SAFETY: the caller's promise.
+    let into = unsafe {
+        take::<F, T, E>(header, NonNull::from(&mut result).cast());
+        &mut *into.cast::<Option<Stop<E>>>().as_ptr()
+    };
+    *into = result.and_then(Result::err);
+}
+
+/// # Safety
+/// Rule 1: this was the last reference; rule 5.
+unsafe fn free<F, T, E>(header: NonNull<Header>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        wakers::abandon(header.as_ref());
+        header.as_ref().books.close(&header.as_ref().word);
+        memory::free(header.cast::<Cell<F, T, E>>());
+    }
+}
+
+impl Header {
+    /// The links of this task.
+    ///
+    /// # Safety
+    /// The caller holds the lock of the region (rule 4) and lets go of the borrow before it asks
+    /// for the same task's links again.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn links(&self) -> &mut Links {
+        self.books.check_alive();
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.links.get() }
+    }
+
+    /// Uses the join waker up, for the completer.
+    ///
+    /// # Safety
+    /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
+    pub(crate) unsafe fn wake_joiner(&self) {
+        // SAFETY: the caller's promise.
+        let joiner = self.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
+        joiner.wake(&self.region.core);
+    }
+
+    /// The number of its creation, up to 2^48: more tasks than a runtime lives to see.
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        u64::from(self.id_high) << 32 | u64::from(self.id)
+    }
+
+    #[inline]
+    pub(crate) fn priority(&self) -> Priority {
+        self.attrs.as_ref().map_or(Priority::DEFAULT, |attrs| attrs.priority)
+    }
+
+    /// What bounds the task, if anything does.
+    #[inline]
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        self.attrs.as_ref()?.limits.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.limits()?.deadline()
+    }
+
+    /// The lane of the task as long as nobody asks it to stop.
+    pub(crate) fn own_lane(&self) -> Lane {
+        if self.deadline().is_some() { Lane::Timed } else { Lane::Ready }
+    }
+
+    /// The lane of the task now.
+    pub(crate) fn lane(&self) -> Lane {
+        if self.word.load().state().in_cancel_lane() { Lane::Cancel } else { self.own_lane() }
+    }
+
+    /// Whether neither priority nor deadline tell it from the usual.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    fn is_unbounded(&self) -> bool {
+        self.priority() == Priority::DEFAULT && self.deadline().is_none()
+    }
+
+    #[inline]
+    pub(crate) fn is_finalizer(&self) -> bool {
+        self.attrs.as_ref().is_some_and(|attrs| attrs.finalizer)
+    }
+
+    #[inline]
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.pin == BLOCKING
+    }
+
+    #[inline]
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pin < BLOCKING
+    }
+
+    /// Notes what the task is about to wait for, and where.
+    #[inline]
+    pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
+        let at = (std::ptr::from_ref(at).expose_provenance() as u64) << WAIT_SHIFT;
+        let known = if at & STALE == 0 { at | on as u64 } else { 0 };
+        self.wait.store(known, Relaxed);
+    }
+
+    /// The last poll noted nothing that it waits for: what is noted is from an earlier one.
+    #[inline]
+    pub(crate) fn age_wait(&self) {
+        let word = self.wait.load(Relaxed);
+        if word != 0 && word & STALE == 0 {
+            self.wait.store(word | STALE, Relaxed);
+        }
+    }
+
+    /// The task waits for nothing that is known.
+    #[cfg(feature = "lab")]
+    #[inline]
+    fn clear_wait(&self) {
+        self.wait.store(0, Relaxed);
+    }
+
+    /// Who waits for the end of the task, if it is a task.
+    #[cfg(feature = "lab")]
+    pub(crate) fn joined_by(&self) -> Option<u64> {
+        let waits = self.word.load().has_waker() && !self.word.load().is_completed();
+        // SAFETY: rule 3: with `WAKER` set nobody changes it; whoever owns the handle would have to
+        // be polled meanwhile, on the thread that asks.
+        waits.then(|| self.joiner.with(|joiner| unsafe { &*joiner }.task()))?
+    }
+
+    /// Whether the last poll of the task did not look at what it waited for last.
+    pub(crate) fn is_wait_stale(&self) -> bool {
+        self.wait.load(Relaxed) & STALE != 0
+    }
+
+    /// What the task waited for last.
+    pub(crate) fn wait(&self) -> Option<(Wait, &'static Location<'static>)> {
+        let word = self.wait.load(Relaxed);
+        let at = ((word & !(7 | STALE)) >> WAIT_SHIFT) as usize;
+        let at = std::ptr::with_exposed_provenance::<Location<'static>>(at);
+        // SAFETY: only `set_wait` writes the word, from a reference that lives for ever;
+        // `age_wait` adds a mark to what it wrote.
+        let at = unsafe { at.as_ref() }?;
+        Some((Wait::ALL[(word & 7) as usize], at))
+    }
+}
+
+/// A counted reference to a task.
+pub(crate) struct TaskRef {
+    header: NonNull<Header>,
+    /// Whose it is, in an audit.
+    tag: Tag,
+}
+
+// SAFETY: the header is Send and Sync; what the stage holds is guarded by rules 2 and 6.
+unsafe impl Send for TaskRef {}
+// SAFETY: as above.
+unsafe impl Sync for TaskRef {}
+
+impl TaskRef {
+    /// A further reference to a task that somebody keeps alive at this moment.
+    ///
+    /// # Safety
+    /// Rule 1: the cell is alive.
+    #[inline]
+    pub(crate) unsafe fn borrowed(header: NonNull<Header>, owner: Owner) -> TaskRef {
+        // SAFETY: the caller's promise.
+        let task = unsafe { header.as_ref() };
+        // Rule 10.
+        if context::take_reference(header) {
+            task.books.shift(Owner::Reserve, owner);
+        } else {
+            task.word.add_reference();
+            task.books.enter(&task.word, owner, 1);
+        }
+        TaskRef::owned(header, owner)
+    }
+
+    /// A reference that this owner has.
+    #[inline]
+    fn owned(header: NonNull<Header>, owner: Owner) -> TaskRef {
+        TaskRef { header, tag: Tag::new(owner) }
+    }
+
+    /// Takes over a reference somebody had.
+    ///
+    /// # Safety
+    /// Rule 1: the reference was counted and is not used otherwise.
+    pub(crate) unsafe fn from_raw(header: NonNull<Header>, owner: Owner) -> TaskRef {
+        TaskRef::owned(header, owner)
+    }
+
+    /// The same reference, which is another's now.
+    #[inline]
+    pub(crate) fn given_to(mut self, owner: Owner) -> TaskRef {
+        self.books.shift(self.tag.owner(), owner);
+        self.tag.set(owner);
+        self
+    }
+
+    #[inline]
+    pub(crate) fn as_ptr(&self) -> NonNull<Header> {
+        self.header
+    }
+
+    /// Polls the future, whose panics come out.
+    ///
+    /// # Safety
+    /// The caller set `POLLING` (rule 2), on the right thread (rule 6).
+    pub(crate) unsafe fn poll(&self, cx: &mut Context<'_>) -> Poll<Severity> {
+        // SAFETY: rule 5 and the caller's promise.
+        unsafe { (self.vtable.poll)(self.header, cx) }
+    }
+
+    /// Drops the future or result, whose panics come out; the stage is empty then.
+    ///
+    /// # Safety
+    /// As [`TaskRef::poll`], or the caller has claimed the result.
+    pub(crate) unsafe fn discard(&self) {
+        // SAFETY: rule 5 and the caller's promise.
+        unsafe { (self.vtable.discard)(self.header) }
+    }
+
+    /// Puts a verdict where the future or result was, which has been discarded.
+    ///
+    /// # Safety
+    /// As [`TaskRef::poll`].
+    pub(crate) unsafe fn finish(&self, verdict: Verdict) {
+        self.span.verdict(&verdict);
+        // SAFETY: rule 5 and the caller's promise.
+        unsafe { (self.vtable.finish)(self.header, verdict) }
+    }
+
+    fn into_raw(self) -> NonNull<Header> {
+        ManuallyDrop::new(self).header
+    }
+
+    /// A waker of the task was used, and ends with this.
+    #[inline]
+    pub(crate) fn wake(self) {
+        // The reference goes last: it keeps the host (rule 13).
+        crate::task::poll::wake(&self);
+    }
+
+    /// Forgets a reference that the count has no more.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Deref for TaskRef {
+    type Target = Header;
+    #[inline]
+    fn deref(&self) -> &Header {
+        // SAFETY: rule 1.
+        let task = unsafe { self.header.as_ref() };
+        task.books.check_alive();
+        task
+    }
+}
+
+impl Clone for TaskRef {
+    #[inline]
+    fn clone(&self) -> Self {
+        // SAFETY: rule 1: this one keeps the cell alive.
+        unsafe { TaskRef::borrowed(self.header, self.tag.of_clone()) }
+    }
+}
+
+impl Drop for TaskRef {
+    #[inline]
+    fn drop(&mut self) {
+        // Rule 10.
+        if context::return_reference(self.header) {
+            return self.books.shift(self.tag.owner(), Owner::Reserve);
+        }
+        self.books.strike(&self.word, self.tag.owner());
+        if self.word.drop_reference() {
+            // SAFETY: rule 1, this was the last one; rule 5.
+            unsafe { (self.header.as_ref().vtable.free)(self.header) }
+        }
+    }
+}
+
+/// A place's address leaves three low bits for the kind of wait; where pointers are so short that
+/// it does not, there is room above.
+const WAIT_SHIFT: u32 = if align_of::<Location<'static>>() >= 8 { 0 } else { 3 };
+/// A mark beside it: the last poll did not look at it. No place in memory is so far up.
+const STALE: u64 = 1 << 63;

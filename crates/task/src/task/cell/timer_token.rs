@@ -1,0 +1,133 @@
+//! What a timer carries, in two words: a waker. Whatever is more than that is in a box, whose
+//! pointer is put where a waker has its data, behind a vtable that only this file knows.
+//!
+//! # Rule
+//! 9. *Boxes*. A waker with the vtable [`BOXED`] is made by [`TimerToken::boxed`] only, from a box
+//!    it then owns. It never leaves its [`TimerToken`], so that nothing but its drop is ever
+//!    called, and not even that if the box is taken out.
+
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use asx_kernel::wheel::TimerHandle;
+
+use super::TaskRef;
+use super::waker::{is_task_waker, task_of};
+use crate::core::timers::Owner;
+use crate::core::{Alarm, Core};
+
+static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
+
+/// A timer of somebody's: whose it is, and who is woken.
+pub(crate) struct TimerToken(Waker);
+
+struct Boxed {
+    owner: Owner,
+    wakes: Option<Waker>,
+}
+
+impl TimerToken {
+    /// A task's own wait. Whose it is need only be known if it will be `recorded`.
+    pub(crate) fn by_task(task: &TaskRef, waker: Waker, recorded: bool) -> TimerToken {
+        if recorded && task_of(&waker) != Some(task.as_ptr()) {
+            return TimerToken::boxed(Owner::Task(task.id()), Some(waker));
+        }
+        TimerToken(waker)
+    }
+
+    pub(crate) fn boxed(owner: Owner, wakes: Option<Waker>) -> TimerToken {
+        let data = Box::into_raw(Box::new(Boxed { owner, wakes })).cast_const().cast();
+        // SAFETY: rule 9; the functions of the vtable may be called on any thread.
+        TimerToken(unsafe { Waker::from_raw(RawWaker::new(data, &BOXED)) })
+    }
+
+    fn as_boxed(&self) -> Option<&Boxed> {
+        // SAFETY: rule 9.
+        ptr::eq(self.0.vtable(), &BOXED).then(|| unsafe { &*self.0.data().cast() })
+    }
+
+    /// Whether it wakes the same one as `waker`.
+    pub(crate) fn is(&self, waker: &Waker) -> bool {
+        match self.as_boxed() {
+            None => self.0.will_wake(waker),
+            Some(boxed) => boxed.wakes.as_ref().is_some_and(|own| own.will_wake(waker)),
+        }
+    }
+
+    /// Whose it is, if that is known: the numbers of the task and the region, each one higher, or
+    /// else 0.
+    #[inline]
+    pub(crate) fn owner(&self) -> (u64, u64) {
+        if let Some(task) = task_of(&self.0) {
+            // SAFETY: rule 1: the waker keeps the task alive.
+            return (unsafe { task.as_ref() }.id() + 1, 0);
+        }
+        match self.as_boxed().map(|boxed| &boxed.owner) {
+            None => (0, 0),
+            Some(Owner::Task(id)) => (id + 1, 0),
+            Some(Owner::Region(region)) => (0, region.id + 1),
+            Some(Owner::Alarm(_)) => (0, 0),
+        }
+    }
+
+    /// What the runtime itself waits for: in a timer like all others, so that there is one kind.
+    pub(crate) fn alarm(alarm: Alarm) -> TimerToken {
+        TimerToken::boxed(Owner::Alarm(alarm), None)
+    }
+
+    /// The alarm, if it is one.
+    pub(crate) fn into_alarm(self) -> Option<Alarm> {
+        match self.into_boxed().ok()?.owner {
+            Owner::Alarm(alarm) => Some(alarm),
+            _ => None,
+        }
+    }
+
+    /// What is in the box, if there is one.
+    fn into_boxed(self) -> Result<Box<Boxed>, Waker> {
+        if self.as_boxed().is_none() {
+            return Err(self.0);
+        }
+        let waker = ManuallyDrop::new(self.0);
+        // SAFETY: rule 9: this waker owns the box, and is not dropped.
+        Ok(unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) })
+    }
+
+    /// Its time has come.
+    pub(crate) fn fire(self, core: &Core, handle: TimerHandle) {
+        if is_task_waker(&self.0) {
+            return self.0.wake();
+        }
+        match self.into_boxed() {
+            Err(waker) => core.wake(waker),
+            Ok(mut boxed) => {
+                if let Owner::Region(region) = &boxed.owner {
+                    region.forget_timer(handle);
+                }
+                if let Some(waker) = boxed.wakes.take() {
+                    core.wake(waker);
+                }
+            }
+        }
+    }
+
+    /// It is not to be fired any more.
+    #[inline]
+    pub(crate) fn discard(self, core: &Core) {
+        if !is_task_waker(&self.0) {
+            core.discard(self);
+        }
+    }
+}
+
+unsafe fn clone(_: *const ()) -> RawWaker {
+    RawWaker::new(ptr::null(), Waker::noop().vtable())
+}
+
+unsafe fn ignore(_: *const ()) {}
+
+unsafe fn drop_box(data: *const ()) {
+    // SAFETY: rule 9: this is the one drop of the waker that owns the box.
+    drop(unsafe { Box::from_raw(data.cast_mut().cast::<Boxed>()) });
+}

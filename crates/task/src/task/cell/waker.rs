@@ -1,0 +1,75 @@
+//! Wakers of tasks: a counted reference behind the standard vtable.
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use super::{Header, TaskRef};
+use crate::task::audit::Owner;
+
+static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
+
+/// Whether a waker is a task's: cloning it counts a reference and does nothing else.
+#[inline]
+pub fn is_task_waker(waker: &Waker) -> bool {
+    std::ptr::eq(waker.vtable(), &VTABLE)
+}
+
+/// The task whose waker it is, if it is one.
+#[inline]
+pub(crate) fn task_of(waker: &Waker) -> Option<NonNull<Header>> {
+    // SAFETY: it is a task's.
+    is_task_waker(waker).then(|| unsafe { header(waker.data()) })
+}
+
+/// The number of the task whose waker it is, if it is one.
+#[cfg(feature = "lab")]
+pub(crate) fn task_number(waker: &Waker) -> Option<u64> {
+    // SAFETY: rule 1: the waker keeps the cell alive.
+    task_of(waker).map(|task| unsafe { task.as_ref() }.id())
+}
+
+/// The task of a waker.
+///
+/// # Safety
+/// The data are those of a waker with the vtable above: each of them is made of a cell.
+#[inline]
+unsafe fn header(data: *const ()) -> NonNull<Header> {
+    // SAFETY: the caller's promise.
+    unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
+}
+
+unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: rule 1: the waker that is cloned keeps the cell alive.
+    let task = unsafe { TaskRef::borrowed(header(data), Owner::Waker) };
+    task.wakers.more();
+    RawWaker::new(task.into_raw().as_ptr().cast_const().cast(), &VTABLE)
+}
+
+unsafe fn wake(data: *const ()) {
+    // SAFETY: rule 1: the waker's own reference, which ends here.
+    let task = unsafe { TaskRef::from_raw(header(data), Owner::Waker) };
+    task.wakers.fewer();
+    task.wake();
+}
+
+unsafe fn wake_by_ref(data: *const ()) {
+    // SAFETY: rule 1: the waker's own reference, which stays.
+    let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header(data), Owner::Waker) });
+    crate::task::poll::wake(&task);
+}
+
+unsafe fn drop_waker(data: *const ()) {
+    // SAFETY: rule 1: the waker's own reference, which ends here.
+    let task = unsafe { TaskRef::from_raw(header(data), Owner::Waker) };
+    task.wakers.fewer();
+}
+
+impl TaskRef {
+    /// A waker for as long as the task is borrowed; it owns no reference.
+    pub(crate) fn lend_waker(&self) -> ManuallyDrop<Waker> {
+        let data = self.as_ptr().as_ptr().cast_const().cast();
+        // SAFETY: as above; never dropped, and whoever clones it gets a counted one.
+        ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) })
+    }
+}

@@ -1,0 +1,324 @@
+//! The context a task gets its powers from.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use asx_kernel::budget::{Budget, Exhausted};
+use asx_kernel::ids::TaskId;
+use asx_kernel::time::Time;
+
+use crate::cancel::node;
+use crate::cancel::view::{CancelView, Check};
+use crate::cancel::wakers::Registration;
+use crate::core::Core;
+use crate::core::guard;
+use crate::region::Region;
+use crate::task::audit::Owner;
+use crate::task::budget::Limits;
+use crate::task::cell::TaskRef;
+use crate::task::context;
+use crate::task::outcome::Cancelled;
+use crate::task::poll;
+use crate::wait::Wait;
+
+/// A task's context: time, spawning and the cancel state come through it.
+///
+/// A cheap clone, valid for ever. Asked by another task ([`checkpoint`](Cx::checkpoint),
+/// [`is_cancelled`](Cx::is_cancelled), [`budget`](Cx::budget)) it tells about the task it belongs
+/// to. To *wait* in a task, use the context of that task: an operation that is awaited in one task
+/// with the context of another would miss the cancels and timeouts around it, so it ends at once
+/// with a [`Cancelled`] that says so (`ResourceUnavailable`, "the context of another task").
+/// Outside of tasks, on a thread of your own, on another executor or in a blocking job, any context
+/// will do.
+#[derive(Clone)]
+pub struct Cx {
+    task: TaskRef,
+}
+
+impl Cx {
+    pub(crate) fn of(task: TaskRef) -> Cx {
+        Cx { task: task.given_to(Owner::Context) }
+    }
+
+    pub(crate) fn task(&self) -> &TaskRef {
+        &self.task
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.task.region.core
+    }
+
+    /// The context of the task that is being polled on this thread, for adapters whose traits have
+    /// no room for one.
+    pub fn current() -> Option<Cx> {
+        context::with_current(|task| Cx::of(task.clone()))
+    }
+
+    /// The id of the task.
+    pub fn id(&self) -> TaskId {
+        TaskId(asx_kernel::arena::Key { generation: self.task.id(), index: 0 })
+    }
+
+    /// Whether to stop: an error once the task, or the part of it this is called in, was asked to.
+    /// It counts as seen then: the task ends cancelled.
+    ///
+    /// Inside a [shield](Cx::shield) it is never an error.
+    pub fn checkpoint(&self) -> Result<(), Cancelled> {
+        self.cancel_view().check(Check::IN_TIME).map_or(Ok(()), Err)
+    }
+
+    /// Whether the task, or the part of it this is called in, was asked to stop. It counts as seen
+    /// then, as with [`checkpoint`](Cx::checkpoint).
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel_view().check(Check::IN_TIME).is_some()
+    }
+
+    /// The cancels that reach the caller.
+    #[inline]
+    pub(crate) fn cancel_view(&self) -> CancelView<'_> {
+        CancelView::of(&self.task)
+    }
+
+    /// [`waits`](Cx::waits), of an operation that was charged nothing.
+    #[inline]
+    pub(crate) fn note_wait(
+        &self,
+        on: Wait,
+        at: &'static Location<'static>,
+        waker: &Waker,
+        registration: &mut Registration,
+    ) {
+        self.task.set_wait(on, at);
+        registration.wait(&self.task, waker);
+    }
+
+    /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
+    /// it or the part of it that asks to stop, nothing bounds it, and it may do one more operation,
+    /// which this takes.
+    ///
+    /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
+    pub(crate) fn goes_ahead(&self) -> bool {
+        let goes = self.cancel_view().is_quiet() && context::take_operation();
+        if goes {
+            crate::footprint::lab_step();
+        }
+        goes
+    }
+
+    /// The region that work started here belongs to: the innermost scope around the caller.
+    pub(crate) fn region(&self) -> Arc<Region> {
+        self.with_region(Arc::clone)
+    }
+
+    /// The same, for a look at it.
+    pub(crate) fn with_region<R>(&self, look: impl FnOnce(&Arc<Region>) -> R) -> R {
+        let mut look = Some(look);
+        let inner = context::find(&self.task, |node| match &node.kind {
+            node::Kind::Scope(region) => look.take().map(|look| look(region)),
+            _ => None,
+        });
+        match (inner.ok().flatten(), look) {
+            (Some(answer), _) => answer,
+            (None, Some(look)) => look(&self.task.region),
+            (None, None) => unreachable!("who has looked has an answer"),
+        }
+    }
+
+    /// What work started here is bounded by: the deadlines around the caller.
+    pub(crate) fn inherited(&self) -> Budget {
+        let mut budget = Budget::INFINITE;
+        let _ = context::find(&self.task, |node| {
+            let deadline = node.deadline();
+            budget = budget.meet(Budget { deadline, ..Budget::INFINITE });
+            None::<()>
+        });
+        budget
+    }
+
+    /// What the task is bounded by: what is left of it.
+    pub fn budget(&self) -> Budget {
+        let free = Budget { priority: self.task.priority(), ..Budget::INFINITE };
+        self.task.limits().map_or(free, Limits::left).meet(self.inherited())
+    }
+
+    /// Takes from the cost the task is allowed. Without enough left nothing is taken, and the task
+    /// is asked to stop.
+    pub fn consume(&self, cost: u64) -> Result<(), Cancelled> {
+        match self.try_consume(cost) {
+            Ok(()) => Ok(()),
+            Err(_) => self.checkpoint(),
+        }
+    }
+
+    /// As [`consume`](Cx::consume), without looking at the cancel it starts.
+    pub fn try_consume(&self, cost: u64) -> Result<(), Exhausted> {
+        let Some(limits) = self.task.limits() else { return Ok(()) };
+        let consumed = limits.consume_cost(cost);
+        if let Err(exhausted) = consumed {
+            self.task.region.exhausted(&self.task, exhausted);
+        }
+        consumed
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.core().host.now()
+    }
+
+    /// A random number. Draw all randomness from here: under a seed, and in the lab, a run is then
+    /// the same each time.
+    pub fn random(&self) -> u64 {
+        self.core().host.entropy()
+    }
+
+    /// A random number below `count`; 0 if that is 0. The lab tries each of them.
+    pub fn random_below(&self, count: u64) -> u64 {
+        if count < 2 { 0 } else { self.core().host.choose(count) }
+    }
+
+    /// Whether something is to go wrong here: never, but in the lab, which tries both where a check
+    /// asks for faults. Code that talks to the world says so where that can fail:
+    ///
+    /// ```
+    /// # use asx_runtime::Cx;
+    /// # use std::io;
+    /// fn append(cx: &Cx, log: &mut Vec<u8>, line: &[u8]) -> io::Result<()> {
+    ///     if cx.fault("disk full") {
+    ///         return Err(io::ErrorKind::StorageFull.into());
+    ///     }
+    ///     log.extend(line);
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn fault(&self, name: &'static str) -> bool {
+        self.core().host.fault(name)
+    }
+
+    /// The network of the host, if it has one: what sockets are made of.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn net(&self) -> Option<&dyn crate::net::Net> {
+        self.core().host.net()
+    }
+
+    /// Lets everything that is already runnable go first.
+    pub fn yield_now(&self) -> YieldNow {
+        YieldNow { yielded: false }
+    }
+}
+
+impl fmt::Debug for Cx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cx({})", self.id())
+    }
+}
+
+/// The future of [`Cx::yield_now`].
+#[must_use = "futures do nothing unless awaited"]
+#[derive(Debug)]
+pub struct YieldNow {
+    yielded: bool,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        yields(cx.waker());
+        Poll::Pending
+    }
+}
+
+/// The task that is polled goes on after the others.
+fn yields(waker: &Waker) {
+    crate::footprint::yields();
+    if !poll::wake_own(waker) {
+        wake_other(waker);
+    }
+}
+
+/// The waker is another one than that of the task.
+#[cold]
+fn wake_other(waker: &Waker) {
+    guard::wake_by_ref(waker);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use asx_kernel::cancel::Kind;
+
+    use super::*;
+    use crate::cancel::node::Inside;
+    use crate::cancel::node::{Branch, Kind as Node};
+    use crate::region::Policy;
+    use crate::spawn::{Plan, make};
+    use crate::test_util::loose_region;
+    use crate::testing;
+
+    /// What a scope that is opened there has from around it is what a look at all parts tells: in
+    /// a poll, inside a part of the task, and where it is not polled.
+    #[test]
+    fn where_no_part_of_a_task_is_around_its_region_is() {
+        let region = loose_region();
+        let told = Arc::new(std::sync::Mutex::new(None));
+        let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
+        child.end();
+        let from_region = |cx: &Cx| {
+            let own = Arc::ptr_eq(&cx.region(), &cx.task().region);
+            own && cx.inherited() == Budget::INFINITE && cx.locals().is_none()
+        };
+        let sees = move |cx: &Cx| (context::is_inside_any(cx.task()), from_region(cx));
+        let lent = told.clone();
+        let body = async move |cx: Cx| {
+            assert_eq!(sees(&cx), (false, true));
+            let inside = async |kind| Inside::new(kind, async { sees(&cx) }).await;
+            assert_eq!(inside(Node::Scope(child)).await, (true, false));
+            let bounded = Branch::with_deadline(Time::from_millis(1), Kind::Timeout);
+            assert_eq!(inside(Node::Branch(bounded)).await, (true, false));
+            *lent.lock().unwrap() = Some(cx);
+            Ok::<(), ()>(())
+        };
+        // SAFETY: Send and 'static.
+        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
+        assert!(entry.unwrap().unwrap().run() && task.is_finished());
+        let cx = told.lock().unwrap().take().unwrap();
+        assert_eq!(sees(&cx), (false, true));
+    }
+
+    #[test]
+    fn what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations() {
+        let ((cx, cancel), (other, _)) = (Cx::loose(), Cx::loose());
+        // As it is while it is polled.
+        assert!(cx.task().word.begin_unsigned(true, false).is_some());
+        let within = |operations, check: &dyn Fn()| {
+            context::as_if_polled(cx.task(), operations, check);
+        };
+        assert!(!cx.goes_ahead(), "nobody polls it");
+        within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
+        for (kind, goes) in
+            [(Node::Shield(Default::default()), false), (Node::Branch(Branch::default()), true)]
+        {
+            let node = node::Node::new(kind);
+            within(9, &|| assert_eq!(context::enter(&node, || cx.goes_ahead()), goes));
+        }
+        within(2, &|| {
+            assert_eq!([(); 3].map(|()| cx.goes_ahead()), [true, true, false]);
+            assert!(!context::take_operation(), "each has taken one");
+        });
+        within(1, &|| {
+            assert!(!other.goes_ahead());
+            assert!(context::take_operation(), "what does not go ahead takes none");
+        });
+        within(9, &|| assert!(cx.goes_ahead() && cx.checkpoint().is_ok()));
+        cancel(testing::reason());
+        within(9, &|| assert!(!cx.goes_ahead() && cx.checkpoint().is_err()));
+    }
+}

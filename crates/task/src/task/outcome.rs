@@ -1,0 +1,163 @@
+//! How tasks end, as their authors see it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use asx_kernel::cancel::{Kind, Reason};
+use asx_kernel::outcome::Severity;
+
+/// A cancel was seen: why. It converts into your error type with `?`.
+///
+/// ```
+/// use asx_runtime::Cancelled;
+/// #[derive(Debug)]
+/// enum AppError { Cancelled(Cancelled), Other }
+/// impl From<Cancelled> for AppError {
+///     fn from(cancelled: Cancelled) -> Self { AppError::Cancelled(cancelled) }
+/// }
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Cancelled {
+    reason: Arc<Reason>,
+}
+
+impl Cancelled {
+    /// The reason with its chain of causes.
+    pub fn reason(&self) -> &Reason {
+        &self.reason
+    }
+
+    /// The kind of the reason.
+    pub fn kind(&self) -> Kind {
+        self.reason.kind
+    }
+}
+
+impl From<Reason> for Cancelled {
+    fn from(reason: Reason) -> Self {
+        Cancelled { reason: Arc::new(reason) }
+    }
+}
+
+impl From<Arc<Reason>> for Cancelled {
+    fn from(reason: Arc<Reason>) -> Self {
+        Cancelled { reason }
+    }
+}
+
+impl fmt::Debug for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cancelled({})", self.reason)
+    }
+}
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cancelled: {}", self.reason)
+    }
+}
+
+impl std::error::Error for Cancelled {}
+
+/// A panic that was caught at a task's boundary.
+///
+/// What `panic!` was given is a value of the user's: if its destructor panics, that is contained
+/// where this is dropped.
+pub struct Panic {
+    /// There until it is taken.
+    payload: Option<Box<dyn Any + Send>>,
+}
+
+impl Panic {
+    pub(crate) fn new(payload: Box<dyn Any + Send>) -> Panic {
+        Panic { payload: Some(payload) }
+    }
+
+    /// What was said, if it was text.
+    pub fn message(&self) -> &str {
+        self.payload.as_deref().map_or(NO_MESSAGE, message_of)
+    }
+
+    /// What `panic!` was given.
+    pub fn into_payload(mut self) -> Box<dyn Any + Send> {
+        self.payload.take().unwrap_or_else(|| Box::new(NO_MESSAGE))
+    }
+
+    /// Goes on panicking, here.
+    pub fn resume(self) -> ! {
+        std::panic::resume_unwind(self.into_payload())
+    }
+}
+
+#[cfg(not(any(loom, target_family = "wasm")))]
+impl Drop for Panic {
+    fn drop(&mut self) {
+        if let Some(payload) = self.payload.take() {
+            crate::core::guard::drop_payload(payload);
+        }
+    }
+}
+
+const NO_MESSAGE: &str = "a panic without a message";
+
+/// What a panic said, if it was text.
+pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or(NO_MESSAGE)
+}
+
+impl fmt::Debug for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Panic({:?})", self.message())
+    }
+}
+
+impl fmt::Display for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "panicked: {}", self.message())
+    }
+}
+
+/// Why a task has no value.
+#[derive(Debug)]
+pub enum Stop<E> {
+    /// Its own error.
+    Err(E),
+    /// It was asked to stop, saw it and stopped.
+    Cancelled(Cancelled),
+    /// It panicked.
+    Panicked(Panic),
+}
+
+/// A value, or why there is none. An alias of `Result`, so that `?` works.
+pub type Outcome<T, E> = Result<T, Stop<E>>;
+
+impl<E> Stop<E> {
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Stop::Err(_) => Severity::Err,
+            Stop::Cancelled(_) => Severity::Cancelled,
+            Stop::Panicked(_) => Severity::Panicked,
+        }
+    }
+}
+
+impl<E> From<Cancelled> for Stop<E> {
+    fn from(cancelled: Cancelled) -> Self {
+        Stop::Cancelled(cancelled)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Stop<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Err(error) => error.fmt(f),
+            Stop::Cancelled(cancelled) => cancelled.fmt(f),
+            Stop::Panicked(panic) => panic.fmt(f),
+        }
+    }
+}
+
+impl<E: std::error::Error> std::error::Error for Stop<E> {}

@@ -1,0 +1,397 @@
+//! The one place where tasks are woken, polled and completed.
+//!
+//! Pages are built small, and then next to nothing is inlined: for WebAssembly, what every wake and
+//! poll goes through is told to be, and what few go through is told not to be.
+
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::task::{Context, Poll, Waker};
+
+use asx_kernel::cancel::Kind;
+use asx_kernel::outcome::Severity;
+use asx_kernel::task::TaskState;
+
+use crate::cancel::wakers;
+use crate::footprint::{Object, Part};
+use crate::force::dropping_by_force;
+use crate::region::Region;
+use crate::task::audit::Owner;
+use crate::task::budget;
+use crate::task::cell::{
+    Complete, End, Header, PollEnd, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken, task_of,
+    unsigned,
+};
+use crate::task::context::{self, PollContext};
+use crate::task::outcome::{Cancelled, Panic};
+
+/// A task was woken that is to be polled already, or polled again.
+#[inline(always)]
+fn rewoken(_task: &TaskRef) {
+    #[cfg(feature = "lab")]
+    _task.region.core.host.rewoken();
+}
+
+/// A waker of the task was used.
+#[cfg_attr(target_arch = "wasm32", inline(always))]
+pub(crate) fn wake(task: &TaskRef) {
+    Object::of_task(task.id(), Part::Turn).write();
+    // Shortcut: whoever polls the task puts it into a queue, so that the word need not say so.
+    if !context::note_wake(task.as_ptr()) {
+        wake_another(task);
+    }
+}
+
+/// The same by somebody else than the task itself.
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+fn wake_another(task: &TaskRef) {
+    match task.word.wake() {
+        // SAFETY: the wake has counted a reference for it.
+        Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
+        Woken::Pending => rewoken(task),
+        Woken::Stale => task.region.core.stale_wake(task),
+    }
+}
+
+/// Notes that the task that is polled here was woken, if the waker is its own: whether it is.
+#[inline]
+pub(crate) fn wake_own(waker: &Waker) -> bool {
+    let Some(task) = task_of(waker).filter(|task| context::note_wake(*task)) else { return false };
+    // SAFETY: the waker keeps it alive.
+    Object::of_task(unsafe { task.as_ref() }.id(), Part::Turn).write();
+    true
+}
+
+impl Runnable {
+    /// Polls the task once, whose poll has begun with this word: whether it did.
+    #[inline(always)]
+    pub(crate) fn poll_begun(self, begun: Snapshot) -> bool {
+        // From here on its reference is the poll's.
+        let task = self.into_task();
+        let operations = task.region.core.operations;
+        let turn = PollContext::new(task, operations, RESERVE);
+        let go = is_plain(turn.task(), begun) || turn.is_allowed(begun);
+        if go {
+            turn.poll();
+        }
+        go
+    }
+}
+
+impl PollContext {
+    /// Whether a task may be polled now that may not be as often as it likes. If not, it is put
+    /// where it belongs, or ends.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    fn is_allowed(&self, begun: Snapshot) -> bool {
+        match may_poll(self.task(), begun) {
+            May::Go => {
+                if begun.state().in_cancel_lane() {
+                    wakers::notify(self.task());
+                    #[cfg(not(target_family = "wasm"))]
+                    self.is_asked.set(begun.state() == TaskState::CancelRequested);
+                }
+                self.free_where_polls_count();
+                return true;
+            }
+            // The poll's reference goes in there, and the core might with it.
+            May::Later => {
+                let core = self.task().region.core.clone();
+                core.host.on_behalf(&mut || settle(self));
+            }
+            May::Never => {
+                let core = self.task().region.core.clone();
+                core.host.on_behalf(&mut || end_by_force(self));
+            }
+        }
+        false
+    }
+
+    /// In the lab, operations are sometimes done one a poll, to let others go in between. A task
+    /// whose polls are numbered is spared: it would have fewer of them than elsewhere.
+    fn free_where_polls_count(&self) {
+        #[cfg(feature = "lab")]
+        if self.task().region.core.operations == 1 {
+            let task = self.task();
+            let bounded = task.limits().is_some_and(|limits| limits.left().poll_quota < u64::MAX);
+            if bounded || task.word.load().state().in_cancel_lane() {
+                self.free();
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn poll(&self) {
+        let task = self.task();
+        let waker = task.lend_waker();
+        let mut cx = Context::from_waker(&waker);
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: `begin` set `POLLING`; whoever runs an entry promised to keep to the pin.
+            self.run(|| unsafe { task.poll(&mut cx) })
+        }));
+        match polled {
+            Ok(Poll::Pending) => settle(self),
+            ended => self.ended(ended),
+        }
+    }
+
+    /// The poll was the last one.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn ended(&self, polled: std::thread::Result<Poll<Severity>>) {
+        let task = self.task();
+        match polled {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(severity)) if !task.word.load().state().acknowledged() => {
+                end(self, severity, false);
+            }
+            Ok(Poll::Ready(severity)) => finish(self, severity, None),
+            Err(payload) => {
+                task.body_ended(Severity::Panicked);
+                let panic = discard(task).unwrap_or(Panic::new(payload));
+                finish(self, Severity::Panicked, Some(Verdict::Panicked(panic)));
+            }
+        }
+    }
+}
+
+/// The poll is over and the task is not.
+#[cfg_attr(target_arch = "wasm32", inline(always))]
+#[cfg_attr(not(target_arch = "wasm32"), inline)]
+fn settle(turn: &PollContext) {
+    let task = turn.task();
+    #[cfg(not(target_family = "wasm"))]
+    if turn.is_asked.get() {
+        unheeded(task);
+    }
+    let woken = turn.is_woken();
+    let reserve = turn.left_in_reserve();
+    if !cfg!(target_family = "wasm") && !turn.has_wait() {
+        task.age_wait();
+    }
+    task.books.end_poll(&task.word, reserve);
+    if woken {
+        task.word.end_woken_poll(reserve);
+    }
+    if woken || task.word.end_poll(reserve) == PollEnd::Requeue {
+        // SAFETY: it was scheduled during the poll, whose reference is the entry's now.
+        task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
+    }
+}
+
+/// A task that was asked to stop before its poll may not have looked in there.
+#[cfg(not(target_family = "wasm"))]
+#[cold]
+fn unheeded(task: &TaskRef) {
+    let word = task.word.load();
+    // Cleanup that has begun does not look.
+    if word.state() == TaskState::CancelRequested && !word.is_cleaning() {
+        task.region.core.unheeded(task);
+    }
+}
+
+/// Whether a poll goes on that has begun.
+enum May {
+    Go,
+    /// The task was asked to stop instead, and waits in the cancel lane for its turn.
+    Later,
+    /// It ends by force instead.
+    Never,
+}
+
+/// Whether a task may be polled as often as it likes.
+#[inline]
+fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
+    task.attrs.is_none() && begun.goes_on()
+}
+
+/// Takes a poll from what the task is allowed.
+fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
+    let state = begun.state();
+    if begun.is_forced() {
+        return May::Never;
+    }
+    if state.acknowledged() {
+        return if task.consume_cleanup() { May::Go } else { May::Never };
+    }
+    if begun.is_cleaning() {
+        return if task.consume_natural() { May::Go } else { May::Never };
+    }
+    match task.limits().map_or(budget::Poll::Taken, |limits| limits.begin_poll()) {
+        budget::Poll::Taken => {}
+        // Its budget is an allowance for cleanup.
+        _ if task.is_finalizer() && task.region.has_stated_time() => {}
+        _ if task.is_finalizer() => return May::Never,
+        budget::Poll::Exhausted(what) => {
+            task.region.exhausted(task, what);
+            if !task.is_blocking() {
+                return May::Later;
+            }
+        }
+        budget::Poll::Overdrawn => {}
+    }
+    if task.is_blocking() && task.region.acknowledge(task).is_some() {
+        return May::Never;
+    }
+    if task.attrs.is_some() && state == TaskState::Created {
+        task.start();
+    }
+    May::Go
+}
+
+/// A task that was never taken in ends cancelled. The reference that was the region's goes.
+pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
+    let seized = entry.header().word.seize();
+    debug_assert!(seized.is_some(), "nobody else knows the entry");
+    // SAFETY: rule 1 of cells: the region's, which never had it.
+    let task = unsafe { TaskRef::from_raw(entry.as_ptr(), Owner::List) };
+    task.books.enter(&task.word, Owner::Poll, 1);
+    let verdict = match discard(&task) {
+        None => Verdict::Cancelled(why),
+        // Its handle tells, if there is one that is asked.
+        Some(panic) => {
+            task.region.core.refused_panicked();
+            Verdict::Panicked(panic)
+        }
+    };
+    // SAFETY: `seize` set `POLLING`.
+    unsafe { task.finish(verdict) };
+    task.span.end(Severity::Cancelled);
+    task.books.end_poll(&task.word, 0);
+    task.word.complete(Complete { kept: false, reserve: 0 }, unsigned);
+}
+
+/// A task that has its result before anybody polled it ends with that. Whoever was faster, because
+/// it was asked to stop meanwhile, has done so.
+pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
+    if entry.header().word.seize().is_some() {
+        let own = entry.header().own_lane();
+        let now = entry.header().lane();
+        if now != own {
+            // A cancel has made another entry, and counted this one as dead, which is in no queue.
+            entry.header().region.core.host.dead_entries(own, -1);
+            entry.header().region.core.host.dead_entries(now, 1);
+        }
+        // SAFETY: rule 1 of cells: `seize` has counted the poll's.
+        let task = unsafe { seized(entry.as_ptr()) };
+        finish(&PollContext::new(task, 0, 0), severity, None);
+    }
+}
+
+/// Drops the future or result of a task that is being polled: the panic of its destructor.
+fn discard(task: &TaskRef) -> Option<Panic> {
+    // SAFETY: only called by the poller.
+    let drop = catch_unwind(AssertUnwindSafe(|| unsafe { task.discard() }));
+    drop.err().map(Panic::new)
+}
+
+/// Patience is over with a task that the caller has seized.
+pub(crate) fn force(task: &TaskRef) {
+    // SAFETY: rule 1 of cells: `seize` has counted the poll's.
+    let poll = unsafe { seized(task.as_ptr()) };
+    end_by_force(&PollContext::new(poll, 0, 0));
+}
+
+/// The task for who ends it.
+///
+/// # Safety
+/// Rule 1 of cells: `seize` has counted the poll's reference.
+unsafe fn seized(task: NonNull<Header>) -> ManuallyDrop<TaskRef> {
+    // SAFETY: the caller's promise.
+    let task = unsafe { TaskRef::from_raw(task, Owner::Poll) };
+    task.books.enter(&task.word, Owner::Poll, 1);
+    ManuallyDrop::new(task)
+}
+
+/// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
+fn end_by_force(turn: &PollContext) {
+    let task = turn.task();
+    let polls = match task.limits() {
+        Some(limits) if task.is_finalizer() => limits.polls(),
+        _ => task.cleanup_used(),
+    };
+    // A job that ends like this never began.
+    let outer = OVERRUN.replace(Some(polls).filter(|_| !task.is_blocking()));
+    let panic = turn.run_freely(|| dropping_by_force(|| discard(task)));
+    note_overrun(task);
+    OVERRUN.set(outer);
+    let (severity, verdict) = match panic {
+        None => (
+            Severity::Cancelled,
+            Verdict::Cancelled(Cancelled::from(task.region.reason_to_force(task))),
+        ),
+        Some(panic) => (Severity::Panicked, Verdict::Panicked(panic)),
+    };
+    // SAFETY: only called by the poller, after a discard.
+    unsafe { task.finish(verdict) };
+    end(turn, severity, true);
+}
+
+thread_local! {
+    /// A task is being ended by force after so many polls, and that is not on record yet.
+    static OVERRUN: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Records that a task is ended by force, if it is and nobody has.
+pub(crate) fn note_overrun(task: &TaskRef) {
+    if let Some(polls) = OVERRUN.take() {
+        task.region.core.overrun(task, polls);
+    }
+}
+
+/// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
+#[cold]
+fn finish(turn: &PollContext, mut severity: Severity, mut verdict: Option<Verdict>) {
+    let task = turn.task();
+    let word = task.word.load();
+    if word.state().acknowledged() && verdict.is_none() && severity != Severity::Panicked {
+        severity = Severity::Cancelled;
+        // Without a handle nobody will ask.
+        let reason = word.has_handle().then(|| task.region.reason_of(task));
+        verdict = match discard(task) {
+            None => reason.map(|reason| Verdict::Cancelled(Cancelled::from(reason))),
+            Some(panic) => Some(Verdict::Panicked(panic)),
+        };
+    }
+    if let Some(verdict) = verdict {
+        if let Verdict::Panicked(_) = &verdict {
+            severity = Severity::Panicked;
+        }
+        // SAFETY: only called by the poller, after a discard.
+        unsafe { task.finish(verdict) };
+    }
+    end(turn, severity, false);
+}
+
+/// Completes the task, whose result is in its cell, and lets its region go on.
+fn end(turn: &PollContext, severity: Severity, forced: bool) {
+    let task = turn.task();
+    task.span.end(severity);
+    let failed = matches!(severity, Severity::Err | Severity::Panicked);
+    let kept = failed && task.region.note_failure(task);
+    Object::of_task(task.id(), Part::End).write();
+    task.books.end_poll(&task.word, turn.left_in_reserve());
+    let how = Complete { kept, reserve: turn.left_in_reserve() };
+    let (ended, stamp) = task.complete(End { severity, forced, how });
+    // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
+    if let Some(limits) = task.limits() {
+        limits.forget(&task.region.core);
+    }
+    if ended.discard {
+        // SAFETY: `complete` claimed it for the caller.
+        task.region.core.drop_result(|| unsafe { task.discard() });
+    }
+    let finalizer = task.is_finalizer();
+    if finalizer && failed && !kept {
+        task.region.core.lost_panic();
+    }
+    if ended.wake_joiner {
+        // SAFETY: completed here, and `WAKER` was set.
+        unsafe { task.wake_joiner() };
+    }
+    if kept && !finalizer {
+        task.region.fail(Kind::FailFast, task.id());
+    }
+    // SAFETY: rule 1 of cells: the region's reference, which goes with the task's end.
+    unsafe { Region::task_done(task.as_ptr(), severity, stamp) };
+}

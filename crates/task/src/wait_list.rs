@@ -1,0 +1,312 @@
+//! The list of waits and holds of a thread, from which it is told who waits for whom.
+//!
+//! With the feature `lab`, and while a host has [begun](crate::footprint::begin) a poll on its
+//! thread, each wait for permits of a pool and each hold of them is on a list of that thread. With
+//! what regions and cells know (who joins whom, who waits for which close) that is a graph, which
+//! [`waits`](crate::waits) draws. Each task also counts its wakers: one that waits and has none is
+//! lost. Without the feature all of this is nothing, and costs nothing.
+
+#[cfg(feature = "lab")]
+pub use on::{Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked};
+#[cfg(feature = "lab")]
+pub(crate) use on::{Survey, Wakers, What, enter, grant, leaked, leave, with_needs};
+
+/// How many wakers of a task there are.
+#[cfg(not(feature = "lab"))]
+#[derive(Default)]
+pub(crate) struct Wakers;
+
+#[cfg(not(feature = "lab"))]
+impl Wakers {
+    pub(crate) const NONE: Wakers = Wakers;
+
+    #[inline(always)]
+    pub(crate) fn more(&self) {}
+
+    #[inline(always)]
+    pub(crate) fn fewer(&self) {}
+}
+
+/// Obligations of a region were not resolved.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn leaked(_: usize) {}
+
+#[cfg(feature = "lab")]
+mod on {
+    use std::cell::{Cell, RefCell};
+    use std::mem::ManuallyDrop;
+    use std::panic::Location;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use crate::dump::TaskInfo;
+    use crate::footprint;
+
+    /// A task that lives, and what keeps it.
+    #[derive(Clone, Debug)]
+    pub struct Waiter {
+        /// Which, and where it waits.
+        pub task: TaskInfo,
+        /// Wakers of it that something other than a cancel of a scope may use.
+        pub wakers: usize,
+        /// Its waits, as far as they are known.
+        pub needs: Vec<Need>,
+    }
+
+    impl Waiter {
+        /// What it waits for others to do, in all of its waits.
+        pub fn on(&self) -> impl Iterator<Item = On> {
+            self.needs.iter().flat_map(|need| need.from.iter().copied())
+        }
+    }
+
+    /// One wait of a task.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Need {
+        /// What others may do to end it; nothing if nobody knows who.
+        pub from: Vec<On>,
+        /// Whether each of these is needed. If not, one may be enough.
+        pub each: bool,
+    }
+
+    /// What one task waits for another to do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum On {
+        /// To end.
+        End(u64),
+        /// To end, so that a scope can close.
+        Close(u64),
+        /// To release what it took there.
+        Release(u64, Option<&'static Location<'static>>),
+        /// To look: it was given a lock or permit that it asked for there.
+        Look(u64, &'static Location<'static>),
+        /// To get what it asked for there, as it is before the other in the line.
+        Turn(u64, &'static Location<'static>),
+    }
+
+    impl On {
+        /// The other task.
+        pub fn task(self) -> u64 {
+            match self {
+                On::End(task) | On::Close(task) | On::Release(task, _) => task,
+                On::Look(task, _) | On::Turn(task, _) => task,
+            }
+        }
+    }
+
+    /// A lock or permit somebody has taken.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Hold {
+        /// Who took it.
+        pub task: u64,
+        /// Where, if it had to ask.
+        pub at: Option<&'static Location<'static>>,
+    }
+
+    /// Wakers come and go in polls, nearly all of them: those are counted apart, by the one thread
+    /// that polls, without an atomic step. One of each kind may be below zero.
+    pub(crate) struct Wakers {
+        polled: AtomicU32,
+        others: AtomicU32,
+    }
+
+    impl Wakers {
+        #[allow(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
+        pub(crate) const NONE: Wakers =
+            Wakers { polled: AtomicU32::new(0), others: AtomicU32::new(0) };
+
+        #[inline]
+        pub(crate) fn more(&self) {
+            self.add(1);
+        }
+
+        #[inline]
+        pub(crate) fn fewer(&self) {
+            self.add(u32::MAX);
+        }
+
+        #[inline]
+        fn add(&self, more: u32) {
+            if footprint::is_on() {
+                self.polled.store(self.polled.load(Relaxed).wrapping_add(more), Relaxed);
+            } else {
+                self.others.fetch_add(more, Relaxed);
+            }
+        }
+
+        pub(crate) fn count(&self) -> usize {
+            self.polled.load(Relaxed).wrapping_add(self.others.load(Relaxed)) as usize
+        }
+    }
+
+    /// What is on the list.
+    #[derive(Clone, Copy, PartialEq)]
+    pub(crate) enum What {
+        /// `all`: for all permits there are.
+        Waits {
+            all: bool,
+        },
+        Granted,
+        Holds,
+    }
+
+    struct Entry {
+        number: u64,
+        pool: usize,
+        task: u64,
+        at: Option<&'static Location<'static>>,
+        what: What,
+    }
+
+    impl Entry {
+        fn is_waiting(&self) -> bool {
+            matches!(self.what, What::Waits { .. })
+        }
+    }
+
+    /// In the order in which they came.
+    struct List {
+        entries: Vec<Entry>,
+        /// How many there were ever.
+        numbers: u64,
+    }
+
+    impl List {
+        const EMPTY: List = List { entries: Vec::new(), numbers: 0 };
+    }
+
+    thread_local! {
+        /// Without a destructor, which each use would have to ask for: [`forget`] frees it.
+        static LIST: RefCell<ManuallyDrop<List>> =
+            const { RefCell::new(ManuallyDrop::new(List::EMPTY)) };
+        static LEAKED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Puts something that a task does with a pool on the list: under which number.
+    pub(crate) fn enter(
+        pool: usize,
+        task: u64,
+        at: Option<&'static Location<'static>>,
+        what: What,
+    ) -> u64 {
+        LIST.with_borrow_mut(|list| {
+            list.numbers += 1;
+            let number = list.numbers;
+            list.entries.push(Entry { number, pool, task, at, what });
+            number
+        })
+    }
+
+    /// Takes what has this number off the list.
+    pub(crate) fn leave(number: u64) {
+        LIST.with_borrow_mut(|list| {
+            let entries = &mut list.entries;
+            // Most are the last that came.
+            if entries.pop_if(|entry| entry.number == number).is_none()
+                && let Some(at) = entries.iter().rposition(|entry| entry.number == number)
+            {
+                entries.remove(at);
+            }
+        });
+    }
+
+    /// The first wait of a task for a pool is over, once it looks.
+    pub(crate) fn grant(pool: usize, task: u64) {
+        LIST.with_borrow_mut(|list| {
+            let waits =
+                |entry: &&mut Entry| entry.pool == pool && entry.task == task && entry.is_waiting();
+            if let Some(entry) = list.entries.iter_mut().find(waits) {
+                entry.what = What::Granted;
+            }
+        });
+    }
+
+    pub(crate) fn leaked(count: usize) {
+        LEAKED.set(LEAKED.get() + count);
+    }
+
+    /// Whether nothing is waited for or held on this thread, and no obligation has leaked.
+    #[inline]
+    pub fn is_clean() -> bool {
+        LEAKED.get() == 0 && LIST.with_borrow(|list| list.entries.is_empty())
+    }
+
+    /// How many obligations have leaked on this thread since this was asked last.
+    pub fn take_leaked() -> usize {
+        LEAKED.take()
+    }
+
+    /// What is held that was taken since the last [`clear`].
+    pub fn held() -> Vec<Hold> {
+        LIST.with_borrow(|list| {
+            if list.entries.is_empty() {
+                return Vec::new();
+            }
+            let holds = list.entries.iter().filter(|entry| entry.what == What::Holds);
+            holds.map(|entry| Hold { task: entry.task, at: entry.at }).collect()
+        })
+    }
+
+    /// Forgets all waits and holds of this thread.
+    #[inline]
+    pub fn clear() {
+        LIST.with_borrow_mut(|list| list.entries.clear());
+        LEAKED.set(0);
+    }
+
+    /// Gives back what was kept for the waits and holds of this thread, which it forgets.
+    pub fn forget() {
+        LIST.with_borrow_mut(|list| list.entries = Vec::new());
+    }
+
+    /// What the regions know.
+    #[derive(Default)]
+    pub(crate) struct Survey {
+        pub(crate) tasks: Vec<Waiter>,
+        /// The waits of tasks for each other.
+        pub(crate) needs: Vec<(u64, Need)>,
+        /// Who is the body of a scope, and how many of its wakers are for cancels only.
+        pub(crate) bodies: Vec<(u64, usize)>,
+    }
+
+    /// What the regions know, and who waits for whom.
+    pub(crate) fn with_needs(survey: Survey) -> Vec<Waiter> {
+        let Survey { mut tasks, mut needs, bodies } = survey;
+        LIST.with_borrow(|list| {
+            let entries = &list.entries;
+            let own = |(at, entry): (usize, &Entry)| Some((entry.task, need(entries, at)?));
+            needs.extend(entries.iter().enumerate().filter_map(own));
+        });
+        for waiter in &mut tasks {
+            let id = waiter.task.id;
+            let own = needs.iter().filter(|(from, _)| *from == id);
+            waiter.needs = own.map(|(_, need)| need.clone()).collect();
+            let own = bodies.iter().filter(|(body, _)| *body == id);
+            let for_cancels = own.map(|(_, wakers)| wakers).sum();
+            waiter.wakers = waiter.wakers.saturating_sub(for_cancels);
+        }
+        tasks
+    }
+
+    /// What ends a wait for permits, if that is what the entry is: the release of those that are
+    /// held, but not before whoever is ahead in the line has had its turn.
+    fn need(entries: &[Entry], at: usize) -> Option<Need> {
+        let (pool, What::Waits { all }) = (entries[at].pool, entries[at].what) else { return None };
+        let others = || entries.iter().filter(|other| other.pool == pool);
+        let holds = others().filter_map(|other| match (other.what, other.at) {
+            (What::Holds, at) => Some(On::Release(other.task, at)),
+            (What::Granted, Some(at)) => Some(On::Look(other.task, at)),
+            _ => None,
+        });
+        let from: Vec<_> = holds.collect();
+        let of_pool = |other: &&Entry| other.pool == pool && other.is_waiting();
+        let ahead = entries[..at].iter().rfind(of_pool).and_then(|it| Some((it.task, it.at?)));
+        Some(match ahead {
+            // Where nobody holds anything, all may be called at once.
+            Some((task, at)) if !from.is_empty() => {
+                Need { from: vec![On::Turn(task, at)], each: true }
+            }
+            _ => Need { from, each: all },
+        })
+    }
+}
