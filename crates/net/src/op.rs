@@ -2,9 +2,9 @@
 //!
 //! A [`SocketOp`] waits until its socket is worth a try in the direction of its [`Attempt`], and
 //! then makes it. Every poll begins with the steps that all operations have in common
-//! ([`asx_runtime::operation`]): a cancel ends it, the task's budget of operations is charged, and the context
-//! of another task is refused. Only then is the socket touched, and the attempt that succeeds ends
-//! the poll: an operation that was cancelled or dropped has consumed nothing.
+//! ([`asx_runtime::operation`]): a cancel ends it, the task's budget of operations is charged, and
+//! the context of another task is refused. Only then is the socket touched, and the attempt that
+//! succeeds ends the poll: an operation that was cancelled or dropped has consumed nothing.
 //!
 //! The names that methods answer with, [`ReadOp`] for example, are aliases of `SocketOp`.
 
