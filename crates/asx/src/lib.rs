@@ -363,7 +363,32 @@
 //!   ever. `#[asx::test(native)]` runs a test once on threads instead, `#[asx::test(lab, native)]`
 //!   after the lab.
 //!
-//! # 8. For those who know tokio
+//! # 8. The network
+//!
+//! [`net`] has TCP, UDP and unix sockets, names and descriptors of your own; [`io`](crate::io)
+//! errors, buffers, lines, frames and copies. Each operation takes a context. A read, an accept or
+//! a datagram that is cancelled has taken nothing, so [`select!`] takes it; [`net::serve`] runs a
+//! task for each connection and ends in order when it is told to stop.
+//!
+#![cfg_attr(feature = "net", doc = "```")]
+#![cfg_attr(not(feature = "net"), doc = "```ignore")]
+//! use asx::net::{TcpListener, TcpStream};
+//! use asx::prelude::*;
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) -> asx::io::Result<()> {
+//!     let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
+//!     let mut client = TcpStream::connect(cx, listener.local_addr()?).await?;
+//!     let (mut server, _from) = listener.accept(cx).await?;
+//!     client.write_all(cx, b"hello").await?;
+//!     let mut buffer = [0; 64];
+//!     let count = cx.timeout(5.secs(), |cx| server.read(cx, &mut buffer)).await?;
+//!     assert_eq!(&buffer[..count], b"hello");
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # 9. For those who know tokio
 //!
 //! | tokio | here |
 //! |---|---|
@@ -375,6 +400,8 @@
 //! | `blocking_send`, `blocking_recv` | [`wait`] in a [job](Scope::spawn_blocking) or thread |
 //! | `LocalSet` | [`Scope::spawn_local`] |
 //! | `task_local!` | [`Local`], inherited by children |
+//! | `net`, `io::copy`, `BufReader` | the same names in [`net`] and [`io`](crate::io) |
+//! | `AsyncRead`, `AsyncWrite` | [`net::TcpStream::bound`]; tokio's own with the feature `tokio` |
 //! | `signal::ctrl_c` | whatever tells you of signals, and [`Handle::stop`] |
 //!
 //! Futures of other crates may be awaited in tasks, and operations from here in theirs: combinators
@@ -396,6 +423,10 @@ pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
     Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics, wait,
 };
+#[cfg(feature = "net")]
+pub use asx_net as net;
+#[cfg(feature = "net")]
+pub use asx_net::io;
 pub use asx_runtime::{
     Activity, AdmissionError, BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group,
     Health, Limits, Local, NextChild, NotReady, Obligation, ObligationError, Outcome, Panic,

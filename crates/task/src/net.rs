@@ -164,6 +164,12 @@ pub trait Net: Send + Sync {
     /// There is no such host, or nobody to ask.
     fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 
+    /// The same, of a host that can tell without blocking: it is asked first, in the task. `None`:
+    /// it cannot.
+    fn try_lookup(&self, _host: &str, _port: u16) -> Option<io::Result<Vec<SocketAddr>>> {
+        None
+    }
+
     /// Watches a descriptor that is somebody else's: the answer tells when it is ready, and does
     /// nothing else with it. It is dropped before the descriptor is closed.
     ///

@@ -1,0 +1,425 @@
+//! The one future of all socket operations.
+//!
+//! A [`SocketOp`] waits until its socket is worth a try in the direction of its [`Attempt`], and
+//! then makes it. Every poll begins with the steps that all operations have in common
+//! ([`asx_runtime::operation`]): a cancel ends it, the task's budget of operations is charged, and
+//! the context of another task is refused. Only then is the socket touched, and the attempt that
+//! succeeds ends the poll: an operation that was cancelled or dropped has consumed nothing.
+//!
+//! The names that methods answer with, [`ReadOp`] for example, are aliases of `SocketOp`.
+
+use std::fmt;
+use std::future::Future;
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use asx_runtime::net::{Address, Direction, Socket, WaitSlot};
+use asx_runtime::operation::{Registration, Wait};
+use asx_runtime::{CancelSafe, Cx};
+
+use crate::io::Result;
+
+/// The future of [`TcpStream::read`](crate::TcpStream::read) and of others that read.
+pub type ReadOp<'a> = SocketOp<'a, ReadInto<'a>>;
+/// The future of [`TcpStream::read_vectored`](crate::TcpStream::read_vectored).
+pub type ReadVectoredOp<'a, 'b> = SocketOp<'a, ReadIntoAll<'a, 'b>>;
+/// The future of [`TcpStream::peek`](crate::TcpStream::peek) and
+/// [`UdpSocket::peek`](crate::UdpSocket::peek).
+pub type PeekOp<'a> = SocketOp<'a, PeekInto<'a>>;
+/// The future of [`TcpStream::write`](crate::TcpStream::write) and of others that write once.
+pub type WriteOp<'a> = SocketOp<'a, WriteFrom<'a>>;
+/// The future of [`TcpStream::write_vectored`](crate::TcpStream::write_vectored).
+pub type WriteVectoredOp<'a> = SocketOp<'a, WriteFromAll<'a>>;
+/// The future of [`TcpListener::accept`](crate::TcpListener::accept): a stream `S`, and where it
+/// comes from.
+pub type AcceptOp<'a, S> = SocketOp<'a, TakeConnection<S>>;
+/// The future of [`UdpSocket::recv_from`](crate::UdpSocket::recv_from): a size, and an address `A`.
+pub type RecvFromOp<'a, A> = SocketOp<'a, RecvFromInto<'a, A>>;
+/// The future of [`UdpSocket::send_to`](crate::UdpSocket::send_to).
+pub type SendToOp<'a> = SocketOp<'a, SendToFrom<'a>>;
+
+/// What an operation does to its socket when that seems ready. Implemented here only.
+pub trait Attempt: Unpin + sealed::Sealed {
+    /// What the operation answers.
+    type Output;
+
+    /// Which way it moves bytes.
+    #[doc(hidden)]
+    const DIRECTION: Direction;
+
+    /// Tries it once. It has consumed nothing if it fails.
+    #[doc(hidden)]
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<Self::Output>>;
+}
+
+pub(crate) mod sealed {
+    /// Keeps the traits of this crate's sockets to this crate.
+    pub trait Sealed {}
+}
+
+/// A try that succeeded.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Attempted<T> {
+    output: T,
+    /// Whether another try would only be told to wait: fewer bytes were moved than asked for.
+    exhausted: bool,
+}
+
+impl<T> Attempted<T> {
+    pub(crate) fn new(output: T) -> Attempted<T> {
+        Attempted { output, exhausted: false }
+    }
+}
+
+/// An operation of a task on a socket; see the [module](self).
+#[must_use = "futures do nothing unless awaited"]
+pub struct SocketOp<'a, A: Attempt> {
+    cx: &'a Cx,
+    socket: &'a Arc<dyn Socket>,
+    waiter: Waiter,
+    attempt: A,
+}
+
+impl<'a, A: Attempt> SocketOp<'a, A> {
+    #[track_caller]
+    pub(crate) fn new(cx: &'a Cx, socket: &'a Arc<dyn Socket>, attempt: A) -> Self {
+        SocketOp { cx, socket, waiter: Waiter::new(), attempt }
+    }
+}
+
+impl<A: Attempt> Future for SocketOp<'_, A> {
+    type Output = Result<A::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let SocketOp { cx, socket, waiter, attempt } = &mut *self;
+        waiter.poll(cx, socket, attempt, context)
+    }
+}
+
+impl<A: Attempt> Drop for SocketOp<'_, A> {
+    fn drop(&mut self) {
+        self.waiter.leave(self.socket, A::DIRECTION);
+    }
+}
+
+/// An attempt that was not made, or failed, has consumed nothing.
+impl<A: Attempt> CancelSafe for SocketOp<'_, A> {}
+
+impl<A: Attempt> fmt::Debug for SocketOp<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SocketOp")
+            .field("direction", &A::DIRECTION)
+            .field("socket", self.socket)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How an operation waits: of a [`SocketOp`], or of a stream that is bound to a context.
+pub(crate) struct Waiter {
+    /// With the task, for its cancel.
+    registration: Registration,
+    /// At the socket.
+    slot: WaitSlot,
+    /// Dumps name this line.
+    at: &'static Location<'static>,
+}
+
+impl Waiter {
+    #[track_caller]
+    pub(crate) fn new() -> Waiter {
+        Waiter {
+            registration: Registration::default(),
+            slot: WaitSlot::default(),
+            at: Location::caller(),
+        }
+    }
+
+    /// One poll of an operation.
+    pub(crate) fn poll<A: Attempt>(
+        &mut self,
+        cx: &Cx,
+        socket: &Arc<dyn Socket>,
+        attempt: &mut A,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<A::Output>> {
+        let answer = match ready!(cx.poll_proceed(context, &mut self.registration)) {
+            Ok(()) => ready!(self.poll_socket(cx, socket, attempt, context)).map_err(Into::into),
+            Err(cancelled) => Err(cancelled.into()),
+        };
+        self.leave(socket, A::DIRECTION);
+        Poll::Ready(answer)
+    }
+
+    /// Waits until the socket is worth a try, and tries.
+    fn poll_socket<A: Attempt>(
+        &mut self,
+        cx: &Cx,
+        socket: &Arc<dyn Socket>,
+        attempt: &mut A,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<A::Output>> {
+        let Waiter { registration, slot, at } = self;
+        loop {
+            let Poll::Ready(seen) = socket.poll_ready(A::DIRECTION, slot, context.waker()) else {
+                cx.waits(Wait::Signal, at, context.waker(), registration);
+                return Poll::Pending;
+            };
+            let seen = seen?;
+            match attempt.attempt(socket) {
+                Ok(Attempted { output, exhausted }) => {
+                    if exhausted {
+                        socket.clear_ready(A::DIRECTION, seen);
+                    }
+                    return Poll::Ready(Ok(output));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    socket.clear_ready(A::DIRECTION, seen);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// The operation waits no longer.
+    pub(crate) fn leave(&mut self, socket: &Arc<dyn Socket>, direction: Direction) {
+        self.registration = Registration::default();
+        if self.slot.0 != 0 {
+            socket.leave(direction, &mut self.slot);
+        }
+    }
+}
+
+/// What a short count means for a socket.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Short {
+    /// All there is was moved: TCP.
+    Exhausted,
+    /// Nothing: a datagram is as long as it is, and a unix socket may stop at descriptors that came
+    /// with the bytes.
+    Normal,
+}
+
+impl Short {
+    fn attempted(self, moved: usize, asked: usize) -> Attempted<usize> {
+        // None at all is the end, which stays.
+        let is_short = moved > 0 && moved < asked;
+        Attempted { output: moved, exhausted: self == Short::Exhausted && is_short }
+    }
+}
+
+/// Reads into a buffer.
+#[derive(Debug)]
+pub struct ReadInto<'a> {
+    pub(crate) buffer: &'a mut [u8],
+    pub(crate) short: Short,
+}
+
+impl sealed::Sealed for ReadInto<'_> {}
+
+impl Attempt for ReadInto<'_> {
+    type Output = usize;
+    const DIRECTION: Direction = Direction::Read;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
+        let count = socket.read(self.buffer)?;
+        Ok(self.short.attempted(count, self.buffer.len()))
+    }
+}
+
+/// Reads into several buffers.
+#[derive(Debug)]
+pub struct ReadIntoAll<'a, 'b> {
+    pub(crate) buffers: &'a mut [IoSliceMut<'b>],
+    pub(crate) short: Short,
+}
+
+impl sealed::Sealed for ReadIntoAll<'_, '_> {}
+
+impl Attempt for ReadIntoAll<'_, '_> {
+    type Output = usize;
+    const DIRECTION: Direction = Direction::Read;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
+        let count = socket.read_vectored(self.buffers)?;
+        let asked = self.buffers.iter().map(|buffer| buffer.len()).sum();
+        Ok(self.short.attempted(count, asked))
+    }
+}
+
+/// Looks at what has come.
+#[derive(Debug)]
+pub struct PeekInto<'a> {
+    pub(crate) buffer: &'a mut [u8],
+}
+
+impl sealed::Sealed for PeekInto<'_> {}
+
+impl Attempt for PeekInto<'_> {
+    type Output = usize;
+    const DIRECTION: Direction = Direction::Read;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
+        // What was looked at is still there: the socket stays ready.
+        socket.peek(self.buffer).map(Attempted::new)
+    }
+}
+
+/// Writes out of a buffer.
+#[derive(Debug)]
+pub struct WriteFrom<'a> {
+    pub(crate) buffer: &'a [u8],
+    pub(crate) short: Short,
+}
+
+impl sealed::Sealed for WriteFrom<'_> {}
+
+impl Attempt for WriteFrom<'_> {
+    type Output = usize;
+    const DIRECTION: Direction = Direction::Write;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
+        let count = socket.write(self.buffer)?;
+        Ok(self.short.attempted(count, self.buffer.len()))
+    }
+}
+
+/// Writes out of several buffers.
+#[derive(Debug)]
+pub struct WriteFromAll<'a> {
+    pub(crate) buffers: &'a [IoSlice<'a>],
+    pub(crate) short: Short,
+}
+
+impl sealed::Sealed for WriteFromAll<'_> {}
+
+impl Attempt for WriteFromAll<'_> {
+    type Output = usize;
+    const DIRECTION: Direction = Direction::Write;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
+        let count = socket.write_vectored(self.buffers)?;
+        let asked = self.buffers.iter().map(|buffer| buffer.len()).sum();
+        Ok(self.short.attempted(count, asked))
+    }
+}
+
+/// Takes a connection, of which a stream `S` is made.
+#[derive(Debug)]
+pub struct TakeConnection<S> {
+    stream: PhantomData<fn() -> S>,
+}
+
+impl<S> TakeConnection<S> {
+    pub(crate) fn new() -> TakeConnection<S> {
+        TakeConnection { stream: PhantomData }
+    }
+}
+
+impl<S> sealed::Sealed for TakeConnection<S> {}
+
+impl<S: Accepted> Attempt for TakeConnection<S> {
+    type Output = (S, S::Address);
+    const DIRECTION: Direction = Direction::Read;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<Self::Output>> {
+        let (stream, from) = socket.accept()?;
+        Ok(Attempted::new((S::of(stream), S::Address::from_address(from)?)))
+    }
+}
+
+/// A stream that listeners give. Implemented here only.
+pub trait Accepted: sealed::Sealed {
+    /// Where it comes from.
+    type Address: FromAddress;
+
+    /// The stream over a socket.
+    #[doc(hidden)]
+    fn of(socket: Arc<dyn Socket>) -> Self;
+}
+
+/// An address of one family. Implemented here only.
+pub trait FromAddress: Sized {
+    /// The address, if it is of this family.
+    #[doc(hidden)]
+    fn from_address(address: Address) -> std::io::Result<Self>;
+}
+
+impl FromAddress for SocketAddr {
+    fn from_address(address: Address) -> std::io::Result<SocketAddr> {
+        let wrong = || std::io::Error::new(ErrorKind::InvalidData, "not an internet address");
+        address.inet().ok_or_else(wrong)
+    }
+}
+
+/// Takes a datagram and where it comes from.
+#[derive(Debug)]
+pub struct RecvFromInto<'a, A> {
+    pub(crate) buffer: &'a mut [u8],
+    pub(crate) from: PhantomData<fn() -> A>,
+}
+
+impl<A> sealed::Sealed for RecvFromInto<'_, A> {}
+
+impl<A: FromAddress> Attempt for RecvFromInto<'_, A> {
+    type Output = (usize, A);
+    const DIRECTION: Direction = Direction::Read;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<(usize, A)>> {
+        let (count, from) = socket.recv_from(self.buffer)?;
+        Ok(Attempted::new((count, A::from_address(from)?)))
+    }
+}
+
+/// Sends a datagram somewhere.
+#[derive(Debug)]
+pub struct SendToFrom<'a> {
+    pub(crate) buffer: &'a [u8],
+    pub(crate) to: Address,
+}
+
+impl sealed::Sealed for SendToFrom<'_> {}
+
+impl Attempt for SendToFrom<'_> {
+    type Output = usize;
+    const DIRECTION: Direction = Direction::Write;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
+        socket.send_to(self.buffer, &self.to).map(Attempted::new)
+    }
+}
+
+/// Waits until a connection that was begun is there, or has failed.
+#[derive(Debug)]
+pub(crate) struct FinishConnect;
+
+impl sealed::Sealed for FinishConnect {}
+
+impl Attempt for FinishConnect {
+    type Output = ();
+    const DIRECTION: Direction = Direction::Write;
+
+    fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<()>> {
+        if let Some(error) = socket.take_error()? {
+            return Err(error);
+        }
+        match socket.peer_address() {
+            Ok(_) => Ok(Attempted::new(())),
+            // Ready too early.
+            Err(error) if error.kind() == ErrorKind::NotConnected => {
+                Err(ErrorKind::WouldBlock.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

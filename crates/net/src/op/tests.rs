@@ -1,0 +1,197 @@
+//! What an operation asks of its socket, step by step.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::Shutdown;
+use std::sync::Mutex;
+use std::task::Waker;
+
+use asx_native::Runtime;
+use asx_runtime::net::{OptionName, Ready, SocketOption};
+use futures_lite::future::poll_once;
+
+use super::*;
+
+/// Answers as its script says, and writes down what it is asked.
+#[derive(Debug, Default)]
+struct Scripted {
+    /// Whether the next questions are answered with ready.
+    ready: Mutex<VecDeque<bool>>,
+    reads: Mutex<VecDeque<io::Result<usize>>>,
+    log: Mutex<Vec<String>>,
+}
+
+impl Scripted {
+    fn note(&self, what: impl Into<String>) {
+        self.log.lock().unwrap().push(what.into());
+    }
+
+    fn log(&self) -> Vec<String> {
+        std::mem::take(&mut self.log.lock().unwrap())
+    }
+}
+
+fn unused<T>() -> io::Result<T> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+impl Socket for Scripted {
+    fn poll_ready(&self, _: Direction, slot: &mut WaitSlot, _: &Waker) -> Poll<io::Result<Ready>> {
+        if self.ready.lock().unwrap().pop_front().unwrap_or(false) {
+            self.note("ready");
+            return Poll::Ready(Ok(Ready(7)));
+        }
+        self.note("waits");
+        slot.0 = 1;
+        Poll::Pending
+    }
+
+    fn clear_ready(&self, _: Direction, seen: Ready) {
+        self.note(format!("clear {}", seen.0));
+    }
+
+    fn leave(&self, _: Direction, slot: &mut WaitSlot) {
+        self.note("leave");
+        slot.0 = 0;
+    }
+
+    fn read(&self, _: &mut [u8]) -> io::Result<usize> {
+        self.note("read");
+        self.reads.lock().unwrap().pop_front().unwrap_or_else(|| Err(ErrorKind::WouldBlock.into()))
+    }
+
+    fn peek(&self, _: &mut [u8]) -> io::Result<usize> {
+        unused()
+    }
+
+    fn write(&self, _: &[u8]) -> io::Result<usize> {
+        unused()
+    }
+
+    fn accept(&self) -> io::Result<(Arc<dyn Socket>, Address)> {
+        unused()
+    }
+
+    fn recv_from(&self, _: &mut [u8]) -> io::Result<(usize, Address)> {
+        unused()
+    }
+
+    fn send_to(&self, _: &[u8], _: &Address) -> io::Result<usize> {
+        unused()
+    }
+
+    fn connect_to(&self, _: &Address) -> io::Result<()> {
+        unused()
+    }
+
+    fn shutdown(&self, _: Shutdown) -> io::Result<()> {
+        unused()
+    }
+
+    fn local_address(&self) -> io::Result<Address> {
+        unused()
+    }
+
+    fn peer_address(&self) -> io::Result<Address> {
+        unused()
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        unused()
+    }
+
+    fn set_option(&self, _: SocketOption) -> io::Result<()> {
+        unused()
+    }
+
+    fn option(&self, _: OptionName) -> io::Result<SocketOption> {
+        unused()
+    }
+}
+
+/// Polls a read of eight bytes as often as there are scripts, and drops it: what it answered last,
+/// and what the socket was asked.
+fn run(
+    short: Short,
+    ready: &[bool],
+    reads: Vec<io::Result<usize>>,
+    polls: usize,
+) -> (Option<Result<usize>>, Vec<String>) {
+    let scripted = Arc::new(Scripted {
+        ready: Mutex::new(ready.iter().copied().collect()),
+        reads: Mutex::new(reads.into()),
+        log: Mutex::default(),
+    });
+    let socket: Arc<dyn Socket> = scripted.clone();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let answer = runtime.block_on(async |cx: Cx| {
+        let mut buffer = [0; 8];
+        let mut read = SocketOp::new(&cx, &socket, ReadInto { buffer: &mut buffer, short });
+        let mut answer = None;
+        for _ in 0..polls {
+            answer = poll_once(&mut read).await;
+        }
+        answer
+    });
+    (answer, scripted.log())
+}
+
+#[test]
+fn a_short_read_of_tcp_clears_readiness_without_another_try() {
+    let (answer, log) = run(Short::Exhausted, &[true], vec![Ok(3)], 1);
+    assert_eq!(answer.unwrap().unwrap(), 3);
+    assert_eq!(log, ["ready", "read", "clear 7"]);
+}
+
+#[test]
+fn a_full_read_an_end_and_a_short_datagram_leave_readiness_as_it_is() {
+    for (short, count) in [(Short::Exhausted, 8), (Short::Exhausted, 0), (Short::Normal, 3)] {
+        let (answer, log) = run(short, &[true], vec![Ok(count)], 1);
+        assert_eq!(answer.unwrap().unwrap(), count);
+        assert_eq!(log, ["ready", "read"], "{short:?} {count}");
+    }
+}
+
+#[test]
+fn a_try_that_would_block_clears_and_waits_and_an_interrupted_one_is_repeated() {
+    let reads = vec![Err(ErrorKind::WouldBlock.into()), Err(ErrorKind::Interrupted.into()), Ok(8)];
+    let (answer, log) = run(Short::Exhausted, &[true, false, true, true], reads, 2);
+    assert_eq!(answer.unwrap().unwrap(), 8);
+    let expected = ["ready", "read", "clear 7", "waits", "ready", "read", "ready", "read", "leave"];
+    assert_eq!(log, expected);
+}
+
+#[test]
+fn an_operation_that_is_dropped_while_it_waits_leaves_its_place_and_tries_nothing() {
+    let (answer, log) = run(Short::Exhausted, &[false], vec![Ok(8)], 1);
+    assert!(answer.is_none());
+    assert_eq!(log, ["waits", "leave"]);
+}
+
+#[test]
+fn other_errors_are_answers() {
+    let (answer, log) = run(Short::Normal, &[true], vec![Err(ErrorKind::BrokenPipe.into())], 1);
+    assert_eq!(answer.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(log, ["ready", "read"]);
+}
+
+#[test]
+fn a_cancelled_operation_does_not_touch_its_socket() {
+    let scripted = Arc::new(Scripted::default());
+    let socket: Arc<dyn Socket> = scripted.clone();
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let ended: Result<()> = cx
+            .scope(async |s| {
+                s.cancel("now");
+                let mut buffer = [0; 8];
+                let attempt = ReadInto { buffer: &mut buffer, short: Short::Normal };
+                let read = SocketOp::new(&cx, &socket, attempt).await;
+                assert!(read.unwrap_err().is_cancelled());
+                Ok(())
+            })
+            .await;
+        ended.unwrap();
+    });
+    assert!(scripted.log().is_empty());
+}

@@ -1,0 +1,165 @@
+//! Unix sockets.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::io::ErrorKind;
+use std::net::Shutdown;
+
+use asx_net::io::Read as _;
+use asx_net::{Cx, UnixDatagram, UnixListener, UnixStream, io};
+use asx_runtime::channel;
+use common::{Directory, cancelled, on_each};
+use std::time::Duration;
+
+#[test]
+fn connections_have_names_and_carry_bytes() {
+    on_each(async |cx| {
+        let directory = Directory::new("named");
+        let path = directory.path("socket");
+        let listener = UnixListener::bind(&cx, &path)?;
+        assert_eq!(listener.local_addr()?.path(), Some(&*path));
+        assert_eq!(UnixListener::bind(&cx, &path).unwrap_err().kind(), ErrorKind::AddrInUse);
+        let mut client = UnixStream::connect(&cx, &path).await?;
+        let (mut server, from) = listener.accept(&cx).await?;
+        assert_eq!((from.path(), client.peer_addr()?.path()), (None, Some(&*path)));
+        client.write_all(&cx, b"hello").await?;
+        client.shutdown(Shutdown::Write)?;
+        let mut got = Vec::new();
+        server.read_to_end(&cx, &mut got).await?;
+        assert_eq!(got, b"hello");
+        server.write_all(&cx, b"answer").await?;
+        drop(server);
+        got.clear();
+        client.read_to_end(&cx, &mut got).await?;
+        assert_eq!(got, b"answer");
+        Ok(())
+    });
+}
+
+#[test]
+fn nobody_there_is_an_error() {
+    on_each(async |cx| {
+        let directory = Directory::new("nobody");
+        let path = directory.path("socket");
+        let error = UnixStream::connect(&cx, &path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        drop(UnixListener::bind(&cx, &path)?);
+        let error = UnixStream::connect(&cx, &path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_full_backlog_is_waited_for() {
+    on_each(async |cx| {
+        let directory = Directory::new("backlog");
+        let path = directory.path("socket");
+        let path_of_std = path.clone();
+        // A backlog of one or two, as the system rounds it.
+        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+        socket.bind(&socket2::SockAddr::unix(path_of_std)?)?;
+        socket.listen(1)?;
+        let listener: std::os::unix::net::UnixListener = std::os::fd::OwnedFd::from(socket).into();
+        let mut clients = Vec::new();
+        // The first that does not get in says so as a wait that is cancelled.
+        loop {
+            let limit = Duration::from_millis(20);
+            match cx.timeout(limit, async |cx| UnixStream::connect(cx, &path).await).await {
+                Ok(client) => clients.push(client),
+                other => break drop(cancelled(other)),
+            }
+            assert!(clients.len() < 16, "the backlog is never full");
+        }
+        // Room is made while another one waits.
+        let (here, mut waits) = channel::bounded(1);
+        cx.scope(async |s| {
+            let late = s.spawn(async move |cx: Cx| {
+                here.send(&cx, ()).await.ok();
+                UnixStream::connect(&cx, &path).await.map(drop)
+            });
+            waits.recv(&cx).await.ok();
+            drop(listener.accept()?);
+            assert!(late.await.is_ok());
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn a_pair_is_connected_and_can_be_split() {
+    on_each(async |cx| {
+        let (one, mut other) = UnixStream::pair(&cx)?;
+        let (mut reader, mut writer) = one.into_split();
+        writer.write_all(&cx, b"from one").await?;
+        drop(writer);
+        let mut got = Vec::new();
+        other.read_to_end(&cx, &mut got).await?;
+        assert_eq!(got, b"from one");
+        other.write_all(&cx, b"back").await?;
+        let mut answer = [0; 4];
+        reader.read_exact(&cx, &mut answer).await?;
+        assert_eq!(&answer, b"back");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_cancelled_read_has_taken_nothing() {
+    on_each(async |cx| {
+        let (mut one, mut other) = UnixStream::pair(&cx)?;
+        let mut buffer = [0; 8];
+        let limit = Duration::from_millis(1);
+        cancelled(cx.timeout(limit, async |cx| one.read(cx, &mut buffer).await).await);
+        other.write_all(&cx, b"kept").await?;
+        let count = one.read(&cx, &mut buffer).await?;
+        assert_eq!(&buffer[..count], b"kept");
+        Ok(())
+    });
+}
+
+#[test]
+fn datagrams_go_to_names() {
+    on_each(async |cx| {
+        let directory = Directory::new("datagrams");
+        let (one, other) = (directory.path("one"), directory.path("other"));
+        let receiver = UnixDatagram::bind(&cx, &one)?;
+        let sender = UnixDatagram::bind(&cx, &other)?;
+        assert_eq!(sender.send_to(&cx, b"named", &one).await?, 5);
+        let nameless = UnixDatagram::unbound(&cx)?;
+        nameless.connect(&one)?;
+        nameless.send(&cx, b"nameless").await?;
+        let mut buffer = [0; 16];
+        let (count, from) = receiver.recv_from(&cx, &mut buffer).await?;
+        assert_eq!((&buffer[..count], from.path()), (&b"named"[..], Some(&*other)));
+        let (count, from) = receiver.recv_from(&cx, &mut buffer).await?;
+        assert_eq!((&buffer[..count], from.path()), (&b"nameless"[..], None));
+
+        let (left, right) = UnixDatagram::pair(&cx)?;
+        left.send(&cx, b"pair").await?;
+        assert_eq!(right.recv(&cx, &mut buffer).await?, 4);
+        Ok(())
+    });
+}
+
+#[test]
+fn std_streams_come_and_go() {
+    on_each(async |cx| {
+        let (one, mut other) = std::os::unix::net::UnixStream::pair()?;
+        let mut one = UnixStream::from_std(&cx, one)?;
+        one.write_all(&cx, b"hello").await?;
+        let mut buffer = [0; 5];
+        std::io::Read::read_exact(&mut other, &mut buffer)?;
+        assert_eq!(&buffer, b"hello");
+        let one = one.into_std()?;
+        one.set_nonblocking(false)?;
+        std::io::Write::write_all(&mut &one, b"there").unwrap();
+        let mut other = UnixStream::from_std(&cx, other)?;
+        other.read_exact(&cx, &mut buffer).await?;
+        assert_eq!(&buffer, b"there");
+        io::Result::Ok(())
+    });
+}
