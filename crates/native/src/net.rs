@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use asx_runtime::net::{
-    Address, Direction, Net, OptionName, Ready, Socket, SocketOption, SocketSetup, WaitSlot,
+    Address, Direction, Net, OptionName, ReadyEvent, Socket, SocketOption, SocketSetup, WaitSlot,
 };
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
@@ -112,11 +112,11 @@ impl Socket for NetSocket {
         direction: Direction,
         slot: &mut WaitSlot,
         waker: &Waker,
-    ) -> Poll<io::Result<Ready>> {
+    ) -> Poll<io::Result<ReadyEvent>> {
         self.registration.poll_ready(direction, slot, waker)
     }
 
-    fn clear_ready(&self, direction: Direction, seen: Ready) {
+    fn clear_ready(&self, direction: Direction, seen: ReadyEvent) {
         self.registration.clear_ready(direction, seen);
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use asx_runtime::net::{Direction, Ready, WaitSlot};
+use asx_runtime::net::{Direction, ReadyEvent, WaitSlot};
 use mio::Interest;
 use mio::event::{Event, Source};
 
@@ -218,7 +218,7 @@ impl Registration {
         direction: Direction,
         slot: &mut WaitSlot,
         waker: &Waker,
-    ) -> Poll<io::Result<Ready>> {
+    ) -> Poll<io::Result<ReadyEvent>> {
         let Some(readiness) = self.readiness() else {
             return Poll::Ready(Err(gone()));
         };
@@ -232,7 +232,7 @@ impl Registration {
         }
     }
 
-    pub(crate) fn clear_ready(&self, direction: Direction, seen: Ready) {
+    pub(crate) fn clear_ready(&self, direction: Direction, seen: ReadyEvent) {
         if let Some(readiness) = self.readiness() {
             readiness.clear(direction, seen);
         }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use asx_runtime::net::{Direction, Ready, Socket, WaitSlot};
+use asx_runtime::net::{Direction, ReadyEvent, Socket, WaitSlot};
 use asx_runtime::{CancelSafe, Cx, Operation};
 
 use crate::io::Result;
@@ -191,7 +191,7 @@ fn leave(watch: &Arc<dyn Socket>, direction: Direction, slot: &mut WaitSlot) {
 pub struct ReadyGuard<'a, T: AsFd> {
     fd: &'a AsyncFd<T>,
     direction: Direction,
-    seen: Ready,
+    seen: ReadyEvent,
 }
 
 impl<'a, T: AsFd> ReadyGuard<'a, T> {

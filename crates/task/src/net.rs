@@ -192,7 +192,7 @@ pub trait Net: Send + Sync {
 
 /// What a socket was seen to be ready for, so that only that is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready(
+pub struct ReadyEvent(
     /// The host's own count.
     pub u32,
 );
@@ -218,10 +218,10 @@ pub trait Socket: Send + Sync + fmt::Debug {
         direction: Direction,
         slot: &mut WaitSlot,
         waker: &Waker,
-    ) -> Poll<io::Result<Ready>>;
+    ) -> Poll<io::Result<ReadyEvent>>;
 
     /// The socket was not ready after all, unless more has happened since it was `seen` to be.
-    fn clear_ready(&self, direction: Direction, seen: Ready);
+    fn clear_ready(&self, direction: Direction, seen: ReadyEvent);
 
     /// An operation waits no longer.
     fn leave(&self, direction: Direction, slot: &mut WaitSlot);

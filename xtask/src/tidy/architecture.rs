@@ -51,7 +51,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("asx-web-page", &["asx-kernel", "asx-report", "asx-runtime", "asx-trace", "asx-web"]),
     ("asx-web-corpus", &["asx-conformance", "asx-origin"]),
     ("asx-stress", &["asx", "asx-kernel", "asx-runtime"]),
-    ("asx-bench", &["asx-capi", "asx-kernel", "asx-native", "asx-runtime"]),
+    ("asx-bench", &["asx-capi", "asx-kernel", "asx-native", "asx-net", "asx-runtime"]),
     ("asx-bench-lab", &["asx-bench", "asx-lab", "asx-runtime"]),
     ("xtask", &[]),
 ];

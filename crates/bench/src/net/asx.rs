@@ -1,123 +1,38 @@
 //! asx's server: a task for each connection.
 
-use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 use asx_native::Runtime;
-use asx_runtime::net::{Direction, Socket, WaitSlot};
-use asx_runtime::{Cancelled, Cx, Operation, Scope};
+use asx_net::io::Error;
+use asx_net::{AsyncFd, TcpStream};
+use asx_runtime::{Cx, Scope};
 
 use super::{BLOCKED, BUFFER, Reading, SETTLE, Serve};
 
 pub(super) struct Asx<const WORKERS: usize>;
 
-#[derive(Debug)]
-enum Error {
-    Cancelled,
-    Io,
-}
-
-impl From<Cancelled> for Error {
-    fn from(_: Cancelled) -> Self {
-        Error::Cancelled
-    }
-}
-
-impl From<io::Error> for Error {
-    fn from(_: io::Error) -> Self {
-        Error::Io
-    }
-}
-
-async fn read(cx: &Cx, socket: &dyn Socket, buffer: &mut [u8]) -> Result<usize, Error> {
-    let mut slot = WaitSlot::default();
-    let done = Operation::run(cx, |context| {
-        loop {
-            let seen = match ready!(socket.poll_ready(Direction::Read, &mut slot, context.waker()))
-            {
-                Ok(seen) => seen,
-                Err(error) => return Poll::Ready(Err(error)),
-            };
-            match socket.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    socket.clear_ready(Direction::Read, seen);
-                }
-                Ok(count) if count > 0 && count < buffer.len() => {
-                    socket.clear_ready(Direction::Read, seen);
-                    return Poll::Ready(Ok(count));
-                }
-                done => return Poll::Ready(done),
-            }
-        }
-    })
-    .await;
-    Ok(done??)
-}
-
-async fn write(cx: &Cx, socket: &dyn Socket, bytes: &[u8]) -> Result<usize, Error> {
-    let mut slot = WaitSlot::default();
-    let done = Operation::run(cx, |context| {
-        loop {
-            let seen = match ready!(socket.poll_ready(Direction::Write, &mut slot, context.waker()))
-            {
-                Ok(seen) => seen,
-                Err(error) => return Poll::Ready(Err(error)),
-            };
-            match socket.write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    socket.clear_ready(Direction::Write, seen);
-                }
-                done => return Poll::Ready(done),
-            }
-        }
-    })
-    .await;
-    Ok(done??)
-}
-
-async fn accept(cx: &Cx, socket: &dyn Socket) -> Result<Arc<dyn Socket>, Error> {
-    let mut slot = WaitSlot::default();
-    let done = Operation::run(cx, |context| {
-        loop {
-            let seen = match ready!(socket.poll_ready(Direction::Read, &mut slot, context.waker()))
-            {
-                Ok(seen) => seen,
-                Err(error) => return Poll::Ready(Err(error)),
-            };
-            match socket.accept() {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    socket.clear_ready(Direction::Read, seen);
-                }
-                done => return Poll::Ready(done),
-            }
-        }
-    })
-    .await;
-    Ok(done??.0)
-}
-
 async fn serve(cx: Cx, s: Scope<Error>, listener: TcpListener) -> Result<(), Error> {
-    let listener = cx.net().expect("a network").adopt(listener.into())?;
+    let listener = asx_net::TcpListener::from_std(&cx, listener)?;
     loop {
-        let stream = accept(&cx, &*listener).await?;
+        let (stream, _) = listener.accept(&cx).await?;
         drop(s.spawn(move |cx| echo(cx, stream)));
     }
 }
 
-async fn echo(cx: Cx, stream: Arc<dyn Socket>) -> Result<(), Error> {
+async fn echo(cx: Cx, mut stream: TcpStream) -> Result<(), Error> {
     let mut buffer = [0; BUFFER];
-    while let Ok(count @ 1..) = read(&cx, &*stream, &mut buffer).await {
-        if write(&cx, &*stream, &buffer[..count]).await.is_err() {
+    while let Ok(count @ 1..) = stream.read(&cx, &mut buffer).await {
+        if stream.write_all(&cx, &buffer[..count]).await.is_err() {
             break;
         }
     }
     Ok(())
 }
 
+/// Runs `body` in a task: the thread in `block_on` is no worker.
 fn run<const WORKERS: usize, T: Send + 'static, B>(
     body: impl FnOnce(Cx, Scope<Error>) -> B + Send + 'static,
 ) -> T
@@ -129,7 +44,7 @@ where
         cx.scope(async |s: Scope<Error>| {
             let inner = s.clone();
             let task = s.spawn(move |cx| body(cx, inner));
-            task.await.map_err(|_| Error::Cancelled)
+            Ok::<_, Error>(task.await.expect("no error"))
         })
         .await
     });
@@ -161,30 +76,34 @@ impl<const WORKERS: usize> Serve for Asx<WORKERS> {
             let mut sockets = Vec::new();
             let reading = Reading::default();
             let mut clock = Instant::now();
-            cx.scope(async |s: Scope<Error>| {
-                for _ in 0..tasks {
-                    let (near, far) = UnixStream::pair()?;
-                    ends.push(far);
-                    let near = cx.net().expect("a network").adopt(near.into())?;
-                    sockets.push(near.clone());
-                    let reading = reading.clone();
-                    drop(s.spawn(async move |cx: Cx| {
-                        reading.hit();
-                        read(&cx, &*near, &mut [0; 8]).await.map(drop)
-                    }));
-                }
-                while reading.count() < tasks {
-                    cx.yield_now().await;
-                }
-                for _ in 0..SETTLE {
-                    cx.yield_now().await;
-                }
-                clock = Instant::now();
-                s.cancel("done with");
-                Ok::<(), Error>(())
-            })
-            .await
-            .ok();
+            let cancelled = cx
+                .scope(async |s: Scope<Error>| {
+                    for _ in 0..tasks {
+                        let (near, far) = UnixStream::pair()?;
+                        near.set_nonblocking(true)?;
+                        ends.push(far);
+                        let near = Arc::new(AsyncFd::new(&cx, near)?);
+                        sockets.push(near.clone());
+                        let reading = reading.clone();
+                        drop(s.spawn(async move |cx: Cx| {
+                            reading.hit();
+                            let ready = near.readable(&cx).await?;
+                            ready.clear_ready();
+                            near.readable(&cx).await.map(drop)
+                        }));
+                    }
+                    while reading.count() < tasks {
+                        cx.yield_now().await;
+                    }
+                    for _ in 0..SETTLE {
+                        cx.yield_now().await;
+                    }
+                    clock = Instant::now();
+                    s.cancel("done with");
+                    Ok::<(), Error>(())
+                })
+                .await;
+            drop(cancelled);
             Ok(clock.elapsed().as_nanos() as f64 / f64::from(tasks))
         })
     }

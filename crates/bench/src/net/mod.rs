@@ -70,30 +70,45 @@ impl Kind {
 
 type Start = fn(std::net::TcpListener) -> !;
 
-/// Who takes part.
-const PEERS: [(&str, Flavour, Start, Start, fn(u32) -> f64); 6] = [
-    peer::<asx::Asx<2>>("asx_mt", Flavour::Multi),
-    peer::<asx::Asx<1>>("asx_ct", Flavour::Single),
-    peer::<tokio::Tokio<2>>("tokio_mt", Flavour::Multi),
-    peer::<tokio::Tokio<1>>("tokio_ct", Flavour::Single),
-    peer::<smol::Smol<2>>("smol_2", Flavour::Multi),
-    peer::<smol::Smol<1>>("smol_1", Flavour::Single),
-];
-
-const fn peer<S: Serve>(
+/// A runtime that takes part.
+#[derive(Clone, Copy)]
+struct Peer {
     name: &'static str,
     flavour: Flavour,
-) -> (&'static str, Flavour, Start, Start, fn(u32) -> f64) {
-    (name, flavour, S::echo, S::echo_beside_a_block, S::cancel_reads)
+    echo: Start,
+    beside_a_block: Start,
+    cancel_reads: fn(u32) -> f64,
 }
+
+impl Peer {
+    const fn of<S: Serve>(name: &'static str, flavour: Flavour) -> Peer {
+        Peer {
+            name,
+            flavour,
+            echo: S::echo,
+            beside_a_block: S::echo_beside_a_block,
+            cancel_reads: S::cancel_reads,
+        }
+    }
+}
+
+/// Who takes part.
+const PEERS: [Peer; 6] = [
+    Peer::of::<asx::Asx<2>>("asx_mt", Flavour::Multi),
+    Peer::of::<asx::Asx<1>>("asx_ct", Flavour::Single),
+    Peer::of::<tokio::Tokio<2>>("tokio_mt", Flavour::Multi),
+    Peer::of::<tokio::Tokio<1>>("tokio_ct", Flavour::Single),
+    Peer::of::<smol::Smol<2>>("smol_2", Flavour::Multi),
+    Peer::of::<smol::Smol<1>>("smol_1", Flavour::Single),
+];
 
 /// Serves for one peer, as the first process has asked.
 pub(crate) fn serve(peer: &str, kind: &str) -> Option<()> {
-    let (.., echo, blocked, _) = PEERS.into_iter().find(|(name, ..)| *name == peer)?;
+    let peer = PEERS.into_iter().find(|known| known.name == peer)?;
     let (kind, _) = Kind::ALL.into_iter().find(|(_, name)| *name == kind)?;
     server::serve(match kind {
-        Kind::Echo => echo,
-        Kind::Blocked => blocked,
+        Kind::Echo => peer.echo,
+        Kind::Blocked => peer.beside_a_block,
     })
 }
 
@@ -104,7 +119,7 @@ pub(crate) fn cases(scale: crate::rt::Scale) -> Vec<Case> {
         // Processor time of another process is read as Linux tells it.
         return cases;
     }
-    for (peer, flavour, .., cancel) in PEERS {
+    for Peer { name: peer, flavour, cancel_reads, .. } in PEERS {
         let mut add = |workload, unit, run: Box<dyn FnMut() -> f64>| {
             cases.push(Case { workload, peer, unit, flavour, run });
         };
@@ -123,7 +138,7 @@ pub(crate) fn cases(scale: crate::rt::Scale) -> Vec<Case> {
         add("idle_connection", Unit::Bytes, Box::new(move || idle_connections(peer, idle)));
         // Two descriptors each.
         let reads = scale.of(8_000);
-        add("cancel_reads", Unit::Wall, Box::new(move || cancel(reads)));
+        add("cancel_reads", Unit::Wall, Box::new(move || cancel_reads(reads)));
         let times = scale.of(3_000);
         add("blocked_p99", Unit::Wall, Box::new(move || beside_a_block(peer, times)));
     }

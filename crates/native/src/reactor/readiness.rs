@@ -11,7 +11,7 @@
 
 use std::task::Waker;
 
-use asx_runtime::net::{Direction, Ready};
+use asx_runtime::net::{Direction, ReadyEvent};
 
 use crate::prim::atomic::AtomicU32;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire};
@@ -87,7 +87,7 @@ impl Readiness {
     pub(super) fn seen(&self, direction: Direction) -> Option<Seen> {
         let word = self.word.load(Acquire);
         let is_gone = word & GONE != 0;
-        (word & wanted(direction) != 0).then_some(Seen { ready: Ready(word & !BITS), is_gone })
+        (word & wanted(direction) != 0).then_some(Seen { ready: ReadyEvent(word & !BITS), is_gone })
     }
 
     /// Registers a waker, in place of the last one of this number, unless the socket is ready now.
@@ -140,7 +140,7 @@ impl Readiness {
     }
 
     /// It was not ready after all, unless more was told since it was seen.
-    pub(super) fn clear(&self, direction: Direction, seen: Ready) {
+    pub(super) fn clear(&self, direction: Direction, seen: ReadyEvent) {
         let mut word = self.word.load(Acquire);
         while word & !BITS == seen.0 && word & forgotten(direction) != 0 {
             let new = word & !forgotten(direction);
@@ -155,7 +155,7 @@ impl Readiness {
 /// A socket is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    pub(super) ready: Ready,
+    pub(super) ready: ReadyEvent,
     /// It will never be anything else: the reactor is gone.
     pub(super) is_gone: bool,
 }

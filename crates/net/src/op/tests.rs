@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::task::Waker;
 
 use asx_native::Runtime;
-use asx_runtime::net::{OptionName, Ready, SocketOption};
+use asx_runtime::net::{OptionName, ReadyEvent, SocketOption};
 use futures_lite::future::poll_once;
 
 use super::*;
@@ -36,17 +36,22 @@ fn unused<T>() -> io::Result<T> {
 }
 
 impl Socket for Scripted {
-    fn poll_ready(&self, _: Direction, slot: &mut WaitSlot, _: &Waker) -> Poll<io::Result<Ready>> {
+    fn poll_ready(
+        &self,
+        _: Direction,
+        slot: &mut WaitSlot,
+        _: &Waker,
+    ) -> Poll<io::Result<ReadyEvent>> {
         if self.ready.lock().unwrap().pop_front().unwrap_or(false) {
             self.note("ready");
-            return Poll::Ready(Ok(Ready(7)));
+            return Poll::Ready(Ok(ReadyEvent(7)));
         }
         self.note("waits");
         slot.0 = 1;
         Poll::Pending
     }
 
-    fn clear_ready(&self, _: Direction, seen: Ready) {
+    fn clear_ready(&self, _: Direction, seen: ReadyEvent) {
         self.note(format!("clear {}", seen.0));
     }
 
