@@ -73,7 +73,10 @@
 //! 1. *An event is seen.* If a worker fails to get the lock, another has it, which sleeps in the
 //!    reactor and sees the event, or looks and is not parked. One that looks parks later, and then
 //!    tries the lock itself, or goes on looking from time to time as Active workers and watchers
-//!    do. So whoever is the last to look is in the reactor, or will be.
+//!    do. So whoever is the last to look is in the reactor, or will be. One that left the reactor
+//!    for a task may be held up by that; so who sleeps beside it, where sockets are registered,
+//!    gets up after a while and tries the lock again. Those who parked before there were sockets do
+//!    not: the last searcher to find work wakes one of them if nobody else watches.
 //! 2. *The first source.* Without sources no worker sleeps in the reactor. Who registers one counts
 //!    it and then calls [`notify_remote`](Idle::notify_remote), as if it were work: a worker that
 //!    parks looks at the count after `prepare_park`, so by 1 of the list above it sees the count,

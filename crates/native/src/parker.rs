@@ -84,7 +84,8 @@ impl Parker {
     }
 
     /// Sleeps in `wait`, which ends when it is interrupted, or for reasons of its own. `wait` is
-    /// not called if there was a wakeup before. One thread at a time, and only with an [`Interrupt`].
+    /// not called if there was a wakeup before. One thread at a time, and only with an
+    /// [`Interrupt`].
     pub fn park_in(&self, wait: impl FnOnce()) -> Woken {
         debug_assert!(self.interrupt.is_some(), "nothing would end the sleep");
         let was_given = {

@@ -38,6 +38,8 @@ pub(crate) struct Reactor {
     made: OnceLock<Made>,
     /// Sockets that are registered: without any nobody sleeps here.
     sources: AtomicUsize,
+    /// Parked workers that sleep here, or get up by themselves to look whether somebody does.
+    watching: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -108,6 +110,17 @@ impl Reactor {
         self.sources.load(Relaxed) > 0
     }
 
+    /// A worker that is parked sees events, or that nobody does, for as long as the answer lives.
+    pub(crate) fn watch(&self) -> Watching<'_> {
+        self.watching.fetch_add(1, SeqCst);
+        Watching(self)
+    }
+
+    /// Whether a parked worker sees events, even if those that are awake are held up.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watching.load(SeqCst) > 0
+    }
+
     /// Lets the caller in, if there is anything to look for and nobody else is in here.
     pub(crate) fn enter(&self) -> Option<Driving<'_>> {
         if !self.has_sources() {
@@ -125,6 +138,15 @@ impl Reactor {
             made.slots.each().for_each(|readiness| readiness.tell(GONE, &mut woken));
         }
         woken
+    }
+}
+
+/// See [`Reactor::watch`].
+pub(crate) struct Watching<'a>(&'a Reactor);
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        self.0.watching.fetch_sub(1, SeqCst);
     }
 }
 

@@ -35,8 +35,8 @@ use crate::shared::{Remote, Shared};
 use choose::IsWorth;
 use timing::{Due, POLLS_PER_LOOK, Pace, TimerBackstop, park_deadline};
 
-/// How late a timer may be when the workers that are awake are held up by polls that do not return,
-/// and another sleeps.
+/// How late a timer may be, or the event of a socket seen, when the workers that are awake are held
+/// up by polls that do not return, and another sleeps.
 pub(crate) const LATE: Duration = Duration::from_millis(20);
 /// How long a watcher waits at first, and at most.
 const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
@@ -590,8 +590,14 @@ impl Worker {
     fn rest(&self, timeout: Option<Duration>) -> Woken {
         let idle = &self.shared.idle;
         let me = usize::from(self.index);
-        let Some(mut driving) = self.shared.reactor.enter() else {
+        let reactor = &self.shared.reactor;
+        if !reactor.has_sources() {
             return idle.rest(me, timeout);
+        }
+        let _watched = reactor.watch();
+        let Some(mut driving) = reactor.enter() else {
+            // Whoever is in there may leave it for a task, and be held up by that.
+            return idle.rest(me, Some(timeout.map_or(LATE, |timeout| timeout.min(LATE))));
         };
         let woken = idle.rest_in(me, || driving.wait(timeout));
         if !driving.has_events() {
@@ -642,9 +648,12 @@ impl Worker {
         if let Some(next) = self.core.next_timer() {
             self.shared.back_up_timer(next);
         }
+        // So may sockets: those who parked before there were any do not look at them by themselves.
+        let reactor = &self.shared.reactor;
+        let unwatched = reactor.has_sources() && !reactor.is_watched();
         if self.shared.global.total() > 0 {
             self.shared.idle.notify_remote();
-        } else if self.shared.remotes.iter().any(|remote| remote.waiting() > 0) {
+        } else if unwatched || self.shared.remotes.iter().any(|remote| remote.waiting() > 0) {
             self.shared.idle.notify_local();
         }
     }
