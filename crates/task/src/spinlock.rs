@@ -13,9 +13,9 @@
 //!    false, through the guard, which cannot be sent to another thread.
 
 #[cfg(not(loom))]
-pub(crate) use thread_writer::pause;
+pub(crate) use imp::pause;
 #[cfg(not(loom))]
-pub use thread_writer::{Held, SpinLock};
+pub use imp::{Held, SpinLock};
 
 #[cfg(loom)]
 pub(crate) fn pause(_: u32) {
@@ -56,7 +56,7 @@ impl<T> ModelLock<T> {
 }
 
 #[cfg(not(loom))]
-mod thread_writer {
+mod imp {
     use std::cell::UnsafeCell;
     use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
