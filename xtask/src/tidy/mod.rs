@@ -7,7 +7,6 @@
 
 mod architecture;
 mod banned;
-mod budget;
 mod layout;
 mod links;
 mod modules;
@@ -29,13 +28,11 @@ const RULES: &[Rule] = &[
     layout::whitespace,
     layout::machine_paths,
     links::check,
-    shape::files,
     shape::functions,
     shape::columns,
     banned::leftovers,
     banned::ignored_tests,
     banned::kernel_words,
-    budget::kernel_lines,
     modules::unreachable,
     names::duplicates,
 ];

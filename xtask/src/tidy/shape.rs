@@ -1,24 +1,11 @@
-//! Sizes that a reader can hold.
+//! Functions and lines that fit a screen. A file is as long as its subject needs.
 
 use super::source::{Source, item_end};
 use super::{Findings, Tree};
 
-const FILE_LINES: usize = 700;
-const KERNEL_FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 90;
 const TEST_FUNCTION_LINES: usize = 150;
 const COLUMNS: usize = 100;
-
-pub(super) fn files(tree: &Tree, findings: &mut Findings) {
-    for (file, _) in tree.sources() {
-        let limit = if file.is_kernel() { KERNEL_FILE_LINES } else { FILE_LINES };
-        let lines = file.text.lines().count();
-        if lines > limit {
-            let what = format!("{lines} lines in one file, more than {limit}: split it");
-            findings.add(file, limit + 1, what);
-        }
-    }
-}
 
 pub(super) fn functions(tree: &Tree, findings: &mut Findings) {
     for (file, source) in tree.sources() {
@@ -69,25 +56,6 @@ mod tests {
 
     fn function(lines: usize) -> String {
         format!("fn long(_: [u8; 2]) {{\n{}}}\n", "    step();\n".repeat(lines - 2))
-    }
-
-    #[test]
-    fn long_files_are_found_and_the_kernel_is_held_shorter() {
-        let found = findings(
-            files,
-            &[
-                ("a.rs", &"\n".repeat(700)),
-                ("b.rs", &"\n".repeat(701)),
-                ("crates/kernel/src/a.rs", &"\n".repeat(500)),
-                ("crates/kernel/src/b.rs", &"\n".repeat(501)),
-                ("a.md", &"\n".repeat(900)),
-            ],
-        );
-        let expected = [
-            "b.rs:701: 701 lines in one file, more than 700: split it",
-            "crates/kernel/src/b.rs:501: 501 lines in one file, more than 500: split it",
-        ];
-        assert_eq!(found, expected);
     }
 
     #[test]

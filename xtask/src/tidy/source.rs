@@ -13,8 +13,6 @@ pub(super) struct Source {
     pub(super) comments: String,
     /// Whether each line (from 0) belongs to tests.
     tests: Vec<bool>,
-    /// Whether each line (from 0) holds more than blanks and comments.
-    written: Vec<bool>,
 }
 
 /// A word or one character of punctuation.
@@ -27,11 +25,8 @@ pub(super) struct Token<'a> {
 impl Source {
     pub(super) fn new(text: &str, all_tests: bool) -> Source {
         let (code, comments) = split(text);
-        let ink = |line: &str| line.split_whitespace().map(str::len).sum::<usize>();
-        let lines = text.lines().zip(comments.lines());
-        let written: Vec<bool> = lines.map(|(all, comment)| ink(all) > ink(comment)).collect();
-        let tests = vec![all_tests; written.len()];
-        let mut source = Source { code, comments, tests, written };
+        let tests = vec![all_tests; text.lines().count()];
+        let mut source = Source { code, comments, tests };
         for range in source.test_items() {
             let lines = source.line(range.start) - 1..source.line(range.end);
             source.tests[lines].fill(true);
@@ -47,11 +42,6 @@ impl Source {
     /// Whether a line, from 1, belongs to tests.
     pub(super) fn is_test(&self, line: usize) -> bool {
         self.tests.get(line - 1).copied().unwrap_or(false)
-    }
-
-    /// How many lines hold code, strings included, that does not belong to tests.
-    pub(super) fn own_lines(&self) -> usize {
-        self.tests.iter().zip(&self.written).filter(|(test, written)| !**test && **written).count()
     }
 
     /// The code as tokens.
@@ -258,8 +248,7 @@ mod tests {
         let source = Source::new(text, false);
         let tests: Vec<usize> = (1..=15).filter(|line| source.is_test(*line)).collect();
         assert_eq!(tests, [2, 3, 5, 6, 7, 8, 9, 11, 12, 13]);
-        assert_eq!(source.own_lines(), 5);
-        assert_eq!(Source::new(text, true).own_lines(), 0);
+        assert!((1..=15).all(|line| Source::new(text, true).is_test(line)));
     }
 
     #[test]
